@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { until } from "../support/descendants.ts";
@@ -169,6 +170,32 @@ describe("the segments after a requested one", () => {
     expect(next.task.chunk).toMatchObject({ first_segment: 19, segments: 2, renditions: ["480p"] });
     expect(isOnce((await rest(running, urgent, next)).counts)).toBe(true);
   });
+});
+
+test("a requested segment does not wait for those that follow another one, unless a viewer waits for them too", async () => {
+  const made = await publishedEarly(app, key);
+  for (let i = 0; i < 2; i++) await complete(await main());
+  const answers = [requestEarly(app, made, "360p/00010.m4s")];
+  await complete(await untilLight());
+  const ahead = await untilLight();
+  expect(partOf(ahead)).toEqual([10, "360p"]);
+  answers.push(requestEarly(app, made, "720p/00020.m4s"));
+  const other = await untilLight();
+  expect(partOf(other)).toEqual([19, "720p"]);
+  await complete(other);
+  answers.push(requestEarly(app, made, "360p/00011.m4s"));
+  await until("it is known that a viewer waits for it", async () => {
+    const row = await app.opened.app.db.get<{ urgency: number }>(
+      sql`select urgency from transcoding_tasks where id = ${ahead.task.id}`,
+    );
+    return row?.urgency === 2;
+  });
+  answers.push((await requested(made, "480p/00023.m4s")).answer);
+  expect((await nextTask(app, undefined, { lane: "light" })).status).toBe(204);
+  expect(partOf(await light("w2"))).toEqual([22, "480p"]);
+  for (const path of ["360p/00010.m4s", "720p/00020.m4s", "360p/00011.m4s", "480p/00023.m4s"])
+    await storeEarly(app, made.prefix, path);
+  expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
 });
 
 test("a requested segment is for a worker that can encode it now, also when another one waits longer", async () => {

@@ -71,9 +71,12 @@ export const nextEarlyJob = (tx: Db, now: number): Promise<JobRow | undefined> =
 const runs = (workerId: string | null, condition: SQL) =>
   sql`exists (select 1 from transcoding_tasks mine indexed by tasks_leased
     where mine.status = 'running' and mine.worker_id = ${workerId} and ${condition})`;
-/** Urgent chunks of a worker that are waited for are encoded one after another: of two at once, both would be late. */
+/**
+ * Urgent chunks of a worker are encoded one after another: of two at once, both would be late. What a viewer waits for does not
+ * wait for the segments that follow another one, whose rank is above 0.
+ */
 const isNextUrgent = (workerId: string | null) =>
-  sql`(kind <> 'chunk' or not ${runs(workerId, sql`mine.kind = 'chunk' and mine.urgency > 0 and mine.rank <> ${ABANDONED}`)})`;
+  sql`(kind <> 'chunk' or not ${runs(workerId, sql`mine.kind = 'chunk' and mine.urgency > 0 and mine.rank <> ${ABANDONED} and (mine.rank = 0 or transcoding_tasks.urgency <> ${REQUESTED})`)})`;
 /**
  * The head of a video uses all cores: the light lane takes it, if the main lane has another chunk, which it would wait for.
  * What follows the head, and would only delay it, waits for its end. The first tasks of a video have no rank.

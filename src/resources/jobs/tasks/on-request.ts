@@ -12,7 +12,7 @@ import { covers, coversAudio, type SegmentRef } from "./covering.ts";
 import { ABANDONED, FIRST, REQUESTED } from "./early-parts.ts";
 import { IS_QUEUED, IS_RUNNING } from "./lifecycle.ts";
 import { planOf } from "./plan-of.ts";
-import { requestAudio, requestTask } from "./split.ts";
+import { isAhead, requestAudio, requestTask } from "./split.ts";
 import { shouldYield } from "./yield.ts";
 
 /** Segments that viewers have requested and that are not encoded yet. */
@@ -36,13 +36,16 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
   if (typeof known === "string") return known;
   const { task: first } = known;
   const now = app.clock.now();
-  if (isSplit(first) || (first.status === "running" && !shouldYield(first, ref.number, now))) return "coming";
+  const isComing = first.status === "running" && !isAhead(first) && !shouldYield(first, ref.number, now);
+  if (isSplit(first) || isComing) return "coming";
   return app.write(async (tx) => {
     const found = await find(tx, asset, ref);
     if (typeof found === "string") return found;
     const { task, plan } = found;
     if (isSplit(task)) return "coming";
     if (task.status === "running") {
+      // From now on a viewer waits for it.
+      if (isAhead(task)) await tx.update(tasks).set({ urgency: REQUESTED, rank: 0 }).where(eq(tasks.id, task.id));
       // A request that is over a limit waits for the chunk.
       if (shouldYield(task, ref.number, now) && !(await isLimited(tx, asset.tenantId)))
         await tx.update(tasks).set({ yieldTo: ref }).where(eq(tasks.id, task.id));

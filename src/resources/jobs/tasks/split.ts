@@ -87,7 +87,7 @@ export async function requestAudio(
 const isEarly = (plan: PlanResult): plan is Early => Boolean(plan.early);
 
 /** Their rank, which the first tasks of an attempt do not have, keeps the place of their chunk. */
-const isAhead = ({ urgency, rank }: TaskRow) => urgency === FIRST && rank > 0;
+export const isAhead = ({ urgency, rank }: TaskRow) => urgency === FIRST && rank > 0;
 const IS_AHEAD = and(eq(tasks.kind, "chunk"), eq(tasks.urgency, FIRST), gt(tasks.rank, 0));
 
 /** One such task of each attempt is urgent, so that a viewer who seeks does not put a whole video ahead of the queue. */
