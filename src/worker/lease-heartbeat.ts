@@ -4,6 +4,8 @@ import { type LeaseClient, LeaseLost, ServerRefused } from "./lease-client.ts";
 
 /** Changes are sent at most this often; without changes a heartbeat is sent at the contract's interval. */
 const PROGRESS_INTERVAL_MS = 1000;
+/** For a chunk that may have to yield to a viewer, also while it is suspended and makes no progress. */
+const YIELD_INTERVAL_MS = 2000;
 
 /** `full`: a disk that the job writes to has reached its reserve. */
 type EndReason = "stopped" | "canceled" | "lost" | "full";
@@ -100,7 +102,9 @@ export class LeaseHeartbeat {
   #plan(): void {
     if (this.#beating || this.#ended.signal.aborted || this.#controller.signal.aborted) return;
     clearTimeout(this.#timer);
-    const interval = this.#job.lease.heartbeat_interval_seconds * 1000;
+    const { task, lease } = this.#job;
+    const mayYield = task?.kind === "chunk" && task.chunk?.is_urgent === false;
+    const interval = Math.min(lease.heartbeat_interval_seconds * 1000, mayYield ? YIELD_INTERVAL_MS : Number.MAX_VALUE);
     const due = this.#lastBeatMs + (this.#hasNews ? Math.min(PROGRESS_INTERVAL_MS, interval) : interval);
     this.#timer = setTimeout(() => this.#beat(), Math.max(0, due - performance.now()));
   }
