@@ -73,6 +73,8 @@ export type TaskRow = {
   status: string;
   failures: number;
   first_frame: number | null;
+  /** Null: to the end of the source. */
+  segments: number | null;
   /** JSON; null: all. */
   renditions: string | null;
   worker_id: string | null;

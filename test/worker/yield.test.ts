@@ -37,12 +37,15 @@ test("a worker ends a long chunk for a segment that a viewer waits for, and ever
     ),
   );
   const { body: playback } = await server.call("GET", `/api/v1/playback/${made.asset.id}`, { key: made.key });
-  expect(await requested(new URL("1-1/480p/00015.m4s", playback.hls_url).href)).toBeGreaterThan(1000);
-  const tasks = tasksOf(server.dataDir);
-  // The chunk that was encoded has been divided.
-  const divided = tasks.filter(({ kind, first_frame }) => kind === "chunk" && (first_frame ?? 0) > FIRST_FRAME);
-  expect(divided.length).toBeGreaterThan(1);
-  expect(tasks.find(({ id }) => id === chunk.id)?.failures).toBe(0);
+  // On a slow machine it has the smallest rendition only.
+  const [rendition] = JSON.parse(chunk.renditions ?? '["480p"]');
+  const segment = new URL(`1-1/${rendition}/00015.m4s`, playback.hls_url);
+  expect(await requested(segment.href)).toBeGreaterThan(1000);
+  // It went to the end of the source.
+  expect(chunk.segments).toBeNull();
+  const after = tasksOf(server.dataDir).find(({ id }) => id === chunk.id);
+  expect(after?.segments).toBeGreaterThan(0);
+  expect(after?.segments).toBeLessThan(12);
 
   const asset = async () => (await server.call("GET", `/api/v1/assets/${made.asset.id}`, { key: made.key })).body;
   await until("all is encoded", async () => (await asset()).encoding_status === "complete", 120_000);
