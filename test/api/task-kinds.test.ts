@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { completeEarly, publishedEarly, requestEarly, storeEarly } from "../support/early.ts";
 import { callback, uploaded } from "../support/flow.ts";
-import { finish, nextTask, runAll, runNext } from "../support/tasks.ts";
+import { finish, nextTask, runAll } from "../support/tasks.ts";
 
 const MAX_ATTEMPTS = 2;
 
