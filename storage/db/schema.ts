@@ -32,6 +32,7 @@ export { type ImportRow, importRows, imports } from "./schema-imports.ts";
 export type { ClipJob, JoinedPart, TrimJob } from "./schema-jobs.ts";
 export {
   callbackReceipts,
+  sourceSums,
   taskLeases,
   transcodingAttempts,
   transcodingJobs,
