@@ -68,6 +68,14 @@ const samplesOf = async (file: string, rate = 48_000) => {
   return new Int16Array(raw.buffer, raw.byteOffset, raw.length >> 1);
 };
 
+/** Copied as the top rendition; its segments begin at its own keyframes. */
+const copiable = (filter: string, seconds: number, keyint = 60) => [
+  ...picture("640x360", String(FPS), seconds),
+  ...sound(seconds),
+  ...["-vf", filter, "-c:v", "libx264", "-preset", "veryfast", "-crf", "30", "-pix_fmt", "yuv420p"],
+  ...["-x264-params", `keyint=${keyint}:min-keyint=1:scenecut=0`, "-c:a", "aac", "-ar", "48000"],
+];
+
 describe("joining assets of audio only", () => {
   test("plays the audio of all parts without a gap, with a thumbnail, in HLS and DASH", async () => {
     const [long, short] = [9.3, 5.1];
@@ -102,17 +110,9 @@ describe("joining assets of audio only", () => {
 });
 
 describe("joining assets whose video was copied", () => {
-  /** Copied as the top rendition; its segments begin at its own keyframes. */
-  const source = (filter: string, seconds: number, keyint = 60) => [
-    ...picture("640x360", String(FPS), seconds),
-    ...sound(seconds),
-    ...["-vf", filter, "-c:v", "libx264", "-preset", "veryfast", "-crf", "30", "-pix_fmt", "yuv420p"],
-    ...["-x264-params", `keyint=${keyint}:min-keyint=1:scenecut=0`, "-c:a", "aac", "-ar", "48000"],
-  ];
-
   test("plays all frames of all parts, where the sources have the same parameters", async () => {
-    const first = await encoded(...source("null", 10.4));
-    const second = await encoded(...source("negate", 7.6));
+    const first = await encoded(...copiable("null", 10.4));
+    const second = await encoded(...copiable("negate", 7.6));
     const whole = await joined(first.id, second.id, first.id);
     const parts = await Promise.all([first.id, second.id, first.id].map(async (id) => frameHashes(await copyOf(id))));
     const file = await copyOf(whole.id);
@@ -127,8 +127,8 @@ describe("joining assets whose video was copied", () => {
   });
 
   test("is refused with both init segments named, where they do not", async () => {
-    const first = await encoded(...source("null", 4.8));
-    const other = await encoded(...source("null", 4.8).map((one) => (one === "veryfast" ? "ultrafast" : one)));
+    const first = await encoded(...copiable("null", 4.8));
+    const other = await encoded(...copiable("null", 4.8).map((one) => (one === "veryfast" ? "ultrafast" : one)));
     const refused = await join(first.id, other.id);
     expectError(refused, 422, "encodings_differ");
     expect(refused.body.error).toMatch(new RegExp(`${first.id}.*${other.id}`));
@@ -157,6 +157,17 @@ describe("joining exact clips", () => {
     expectRegular(await times(file, "v:0"), 1 / FPS);
     expectRegular(await times(file, "a:0"), PACKET);
     expect(whole.duration_seconds).toBeCloseTo(frames.length / FPS, 2);
+  });
+
+  test("whose ends have parameters of their own is possible with each other, not with their parent", async () => {
+    const parent = await encoded(...copiable("null", 10.4));
+    const clip = await exact(parent.id, 1.2, 8.6);
+    const frames = await frameHashes(await copyOf(clip.id));
+    const whole = await joined(clip.id, clip.id);
+    const file = await copyOf(whole.id);
+    expect(await frameHashes(file)).toEqual([...frames, ...frames]);
+    expectRegular(await times(file, "v:0"), 1 / FPS);
+    expectError(await join(clip.id, parent.id), 422, "encodings_differ");
   });
 });
 
