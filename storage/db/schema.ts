@@ -32,7 +32,6 @@ export { type ImportRow, importRows, imports } from "./schema-imports.ts";
 export type { ClipJob, JoinedPart, TrimJob } from "./schema-jobs.ts";
 export {
   callbackReceipts,
-  sourceSums,
   taskLeases,
   transcodingAttempts,
   transcodingJobs,
