@@ -33,7 +33,7 @@ const FULL = [
   "test/build/{ffmpeg,packed-run}.test.ts",
   "test/commands/{admin,backup*,cli,doctor,json-log,lost-database,push*,systemd,terminal,tls,webhook}.test.ts",
   // Load, real timeouts, password hashes and hostile input: most take over 10 s, and some measure time.
-  "test/api/{body-idle,device-tokens,from-url-limits,import-load,translate}.test.ts",
+  "test/api/{body-idle,device-tokens,from-url-limits,import-load,join-kinds,translate}.test.ts",
   "test/parsing/{attacks,linear,regexes}.test.ts",
   "test/lib/align-full-size.test.ts",
   "test/fuzz.test.ts",

@@ -18,6 +18,14 @@ export type InitSegment = {
 /** The fields of a sample entry before its boxes (8.5.2, 12.1.3, 12.2.3). */
 const SAMPLE_ENTRY_BYTES = { video: 78, audio: 28 };
 
+/** The first sample entry of an init segment; `fieldsEnd` is where its boxes begin. Null for a codec that is not in the registry. */
+export function sampleEntryOf(data: Buffer): (Box & { fieldsEnd: number }) | null {
+  const stsd = find(data, ["moov", "trak", "mdia", "minf", "stbl", "stsd"]);
+  const entry: Box | undefined = stsd ? boxes(data, stsd.start + 8, stsd.end).next().value : undefined;
+  const codec = entry && codecOfSampleEntry(entry.type);
+  return codec ? { ...entry, fieldsEnd: entry.start + SAMPLE_ENTRY_BYTES[codec.kind] } : null;
+}
+
 /** Codec (RFC 6381), size and timescale from an init segment. Throws Error when its codec is not in the registry. */
 export function readInit(data: Buffer): InitSegment {
   const media = ["moov", "trak", "mdia"];

@@ -15,6 +15,7 @@ import { pruneWatermarks } from "../resources/encoding-profiles/watermark.ts";
 import { expireBatches, sweepBatches } from "../resources/ingest/close.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
+import { sumSources } from "../resources/jobs/source-sums.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
 import { liveMeter } from "../resources/live/minutes/live-meter.ts";
 import { pruneLiveMinutes } from "../resources/live/minutes/prune.ts";
@@ -61,6 +62,7 @@ export const allScheduledTasks = (
   { name: "finish-imports", schedule: "*/30 * * * * *", run: () => finishStaleImports(app) },
   { name: "merge-text-index", schedule: "*/5 * * * * *", run: () => mergeTexts(app) },
   { name: "sweep-batches", schedule: "50 * * * * *", run: () => sweepBatches(app) },
+  { name: "sum-sources", schedule: "*/5 * * * * *", run: () => sumSources(app) },
   { name: "sweep-attempts", schedule: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "sweep-objects", schedule: "40 * * * * *", run: () => collectAllGarbage(app) },
   {

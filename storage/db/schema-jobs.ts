@@ -137,6 +137,14 @@ export const taskLeases = sqliteTable("task_leases", {
   endedAt: integer("ended_at"),
 });
 
+/** Sources of which a server is to compute the checksum. */
+export const sourceSums = sqliteTable("source_sums", {
+  assetId: integer("asset_id").primaryKey(),
+  sourceKey: text("source_key").notNull(),
+  failures: integer("failures").notNull().default(0),
+  availableAt: integer("available_at").notNull(),
+});
+
 export const workers = sqliteTable("workers", {
   id: id(),
   workerId: text("worker_id").notNull(),

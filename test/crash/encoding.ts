@@ -59,6 +59,7 @@ export function rowsOf(dataDir: string) {
     return {
       jobs: all("SELECT * FROM transcoding_jobs ORDER BY id"),
       attempts: all("SELECT * FROM transcoding_attempts ORDER BY id"),
+      taskLeases: all("SELECT * FROM task_leases ORDER BY id"),
       assets: all("SELECT * FROM assets ORDER BY id"),
       events: all("SELECT * FROM events ORDER BY id").map(({ type, data }) => ({ type, data: JSON.parse(data) })),
     };
@@ -73,6 +74,7 @@ export type TaskRow = {
   status: string;
   failures: number;
   first_frame: number | null;
+  first_segment: number | null;
   /** Null: to the end of the source. */
   segments: number | null;
   /** JSON; null: all. */

@@ -34,12 +34,18 @@ export async function completeEarly(app: TestApp, contract: any, segments?: numb
 
 /**
  * An asset whose first segment has been published by a worker without an encoder; the tasks that follow are queued. No
- * urgent task may be queued before. `priority`: above that of all queued jobs.
+ * urgent task may be queued before. `priority`: above that of all queued jobs. With `isHeadLeft` the task that published is
+ * still leased.
  */
 export async function publishedEarly(
   app: TestApp,
   key: string,
-  { priority, plan = EARLY_PLAN, ...fields }: UploadFields & { priority?: number; plan?: object } = {},
+  {
+    priority,
+    plan = EARLY_PLAN,
+    isHeadLeft = false,
+    ...fields
+  }: UploadFields & { priority?: number; plan?: object; isHeadLeft?: boolean } = {},
 ): Promise<Early> {
   const made = await uploaded(app, key, { early_playback: true, playback_policy: "public", ...fields });
   if (priority !== undefined)
@@ -52,7 +58,7 @@ export async function publishedEarly(
     ...{ worker: app.worker, lease: head.lease.token, body },
   });
   if (shown.status !== 200) throw new Error(shown.text);
-  await completeEarly(app, head);
+  if (!isHeadLeft) await completeEarly(app, head);
   return { id: made.asset.id as number, head, prefix: head.outputs.prefix as string, paths };
 }
 

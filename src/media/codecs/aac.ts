@@ -17,7 +17,8 @@ export const aac = {
   configurationBox: "esds",
 
   /** RFC 6381, 3.3, from the descriptors of the esds box (ISO/IEC 14496-14, 5.6), which follow its version and flags. */
-  codecString: (esds) => `mp4a.40.${audioObjectType(esds.subarray(4))}`,
+  codecString: (esds) => `mp4a.40.${audioObjectType(esds.subarray(DESCRIPTORS))}`,
+  bitrates: (esds) => bitratesOf(esds.subarray(DESCRIPTORS)),
 
   encoder: "aac",
   sampleFormat: "fltp",
@@ -55,28 +56,39 @@ const FIELD_BYTES = new Map([
 /** The object type is in the following six bits. */
 const EXTENDED = 31;
 
-/**
- * Walks the nested descriptors (ISO/IEC 14496-1, 7.2.6) to the AudioSpecificConfig, whose first five bits are the
- * object type (ISO/IEC 14496-3, 1.6.2.1).
- */
-function audioObjectType(descriptors: Buffer): number {
-  let at = 0;
-  const next = () => {
-    const byte = descriptors[at++];
-    if (byte === undefined) throw new Error("The init segment's esds is truncated.");
-    return byte;
-  };
-  for (;;) {
-    const tag = next();
+/** After version and flags. */
+const DESCRIPTORS = 4;
+
+const byteOf = (descriptors: Buffer, at: number): number => {
+  const byte = descriptors[at];
+  if (byte === undefined) throw new Error("The init segment's esds is truncated.");
+  return byte;
+};
+
+/** The nested descriptors (ISO/IEC 14496-1, 7.2.6), and where the fields of each begin. */
+function* nested(descriptors: Buffer): Generator<{ tag: number; at: number }> {
+  for (let at = 0; ; ) {
+    const tag = byteOf(descriptors, at++);
     // The size, in as many bytes as have the first bit set, and one more.
-    while (next() & 0x80);
-    if (tag === DECODER_SPECIFIC_INFO) {
-      const first = next();
-      const type = first >> 3;
-      return type === EXTENDED ? 32 + ((first & 7) << 3) + (next() >> 5) : type;
-    }
+    while (byteOf(descriptors, at++) & 0x80);
+    yield { tag, at };
     const fields = FIELD_BYTES.get(tag);
-    if (fields === undefined) throw new Error("The init segment's esds has no AudioSpecificConfig.");
+    if (fields === undefined) return;
     at += fields;
   }
+}
+
+/** The object type is in the first five bits of the AudioSpecificConfig (ISO/IEC 14496-3, 1.6.2.1). */
+function audioObjectType(descriptors: Buffer): number {
+  const info = nested(descriptors).find(({ tag }) => tag === DECODER_SPECIFIC_INFO);
+  if (!info) throw new Error("The init segment's esds has no AudioSpecificConfig.");
+  const first = byteOf(descriptors, info.at);
+  const type = first >> 3;
+  return type === EXTENDED ? 32 + ((first & 7) << 3) + (byteOf(descriptors, info.at + 1) >> 5) : type;
+}
+
+/** A DecoderConfigDescriptor states the largest and the average bitrate after the type and the size of the buffer (7.2.6.6). */
+function bitratesOf(descriptors: Buffer): Buffer {
+  const config = nested(descriptors).find(({ tag }) => tag === DECODER_CONFIG);
+  return config ? descriptors.subarray(config.at + 5, config.at + 13) : Buffer.alloc(0);
 }

@@ -20,6 +20,11 @@ type Codec = {
    * entry states. Throws Error when it is truncated or not supported.
    */
   codecString(configuration: Buffer, sampleEntry: string, colors?: CicpColors | null): string;
+  /**
+   * The part of the content of that box that states bitrates, which decoders ignore. Throws Error as `codecString`. Absent:
+   * it states none.
+   */
+  bitrates?(configuration: Buffer): Buffer;
 };
 
 /** A codec that can be recognized in files. Only an `EncodableVideoCodec` can also be produced. */

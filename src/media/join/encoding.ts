@@ -1,4 +1,5 @@
 import type { InitSegment } from "../isobmff.ts";
+import { comparableInit } from "./comparable-init.ts";
 
 /** What must be equal in all assets that are joined. */
 export type EncodingOfPart = {
@@ -31,7 +32,10 @@ export function differenceOf(first: EncodingOfPart, other: EncodingOfPart): stri
     if (size !== otherSize) return differ(`the size ${one.name}`, size, otherSize);
     if (one.init.codec !== two.init.codec) return differ(`in ${one.name} the codec`, one.init.codec, two.init.codec);
   }
-  const unequal = a.find(({ name, bytes }) => !b.find((two) => two.name === name)?.bytes.equals(bytes));
+  const unequal = a.find(({ name, bytes }) => {
+    const two = b.find((each) => each.name === name) as Described;
+    return !comparableInit(two.bytes).equals(comparableInit(bytes));
+  });
   if (unequal)
     return `The init segments of ${unequal.name} of the assets ${first.assetId} and ${other.assetId} differ.`;
   return null;

@@ -70,17 +70,23 @@ export class AudioJoiner {
         // The priming of a later part, or packets of a clip before its first frame.
         if (wanted < this.#cursor - half) continue;
         if (isLast ? wanted >= end : this.#cursor >= end - half) break;
-        this.#packet = sample.duration;
+        const duration = isLast ? sample.duration : this.#decodedDuration(sample);
+        this.#packet = duration;
         this.#flags = sample.flags;
         await this.#fill(wanted - half);
         if (wanted > this.#cursor + half) await this.#skipTo(wanted);
-        this.#append({ ...sample, dts: this.#cursor, cts: this.#cursor + sample.cts - sample.dts });
+        this.#append({ ...sample, duration, dts: this.#cursor, cts: this.#cursor + sample.cts - sample.dts });
       }
       await this.#close();
     }
     if (isLast) return;
     await this.#fill(end - this.#packet / 2);
     await this.#close();
+  }
+
+  /** The last packet of a track may state that only its beginning is presented, but all of it is decoded. */
+  #decodedDuration({ duration }: Sample): number {
+    return this.#silence && duration < this.#silence.samples ? this.#silence.samples : duration;
   }
 
   #append(sample: Sample): void {

@@ -1,15 +1,15 @@
 import * as v from "valibot";
 import { Reply, route } from "../../http/route.ts";
 import { Id, Name } from "../../http/schemas.ts";
+import { MAX_JOINED } from "../../lib/join-limits.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { insertJoin, prepareJoin } from "./join.ts";
 
-const MAX_PARTS = 50;
 const JoinWrite = v.object({
   asset_ids: v.pipe(
     v.array(Id, "must be an array of asset ids"),
     v.minLength(2, "must have at least 2 assets"),
-    v.maxLength(MAX_PARTS, `must have at most ${MAX_PARTS} assets`),
+    v.maxLength(MAX_JOINED, `must have at most ${MAX_JOINED} assets`),
     v.description("In order; an asset may be repeated"),
   ),
   title: v.optional(v.pipe(Name(500), v.description("Default: that of the first asset"))),

@@ -9,6 +9,7 @@ import { newExternalId } from "../../lib/tokens.ts";
 import { MAX_DURATION_SECONDS } from "../../media/plan.ts";
 import { getAsset } from "../assets/queries.ts";
 import { insertAsset } from "../assets/stored-bytes.ts";
+import { joinedPart, partFault } from "../jobs/joined-part.ts";
 import { queueJob } from "../jobs/lifecycle/queue.ts";
 import { addSubtitle } from "../subtitles/store.ts";
 import { requireStored } from "../tenants/quota.ts";
@@ -49,13 +50,10 @@ export async function prepareJoin(
   return { parts, title: title ?? first.title, texts: await joinTexts(app, parts, { signal, impossible }) };
 }
 
-function requireComplete({ id, playbackStatus, encoding, provider, mediaPrefix, manifestPath }: AssetRow): void {
-  if (playbackStatus !== "ready")
-    throw new HttpError(422, "asset_not_ready", `The asset ${id} is ${playbackStatus}, not ready.`);
-  if (encoding !== null) throw new HttpError(422, "asset_not_ready", `The asset ${id} is not encoded completely.`);
-  if (provider !== "managed") impossible(`another server delivers asset ${id}`);
-  if (mediaPrefix === null || !manifestPath?.startsWith(mediaPrefix))
-    impossible(`the media of asset ${id} are not stored here`);
+function requireComplete(asset: AssetRow): void {
+  const fault = partFault(asset);
+  if (fault?.code === "asset_not_ready") throw new HttpError(422, fault.code, fault.message);
+  if (fault) impossible(fault.message);
 }
 
 /**
@@ -72,11 +70,7 @@ export async function insertJoin(tx: Db, app: App, caller: Caller, join: Prepare
     if (part.mediaPrefix !== before.mediaPrefix)
       throw new HttpError(409, "asset_conflict", `The asset ${part.id} was encoded again meanwhile; try again.`);
     bytes += mediaBytes(part);
-    const prefix = part.mediaPrefix as string;
-    joined.push({
-      ...{ assetId: part.id, prefix, manifestPath: (part.manifestPath as string).slice(prefix.length) },
-      ...{ sharedPrefix: part.sharedPrefix, sharedMedia: part.sharedMedia },
-    });
+    joined.push(joinedPart(part));
   }
   const [first] = parts as [AssetRow];
   const tenant = (await tx.select().from(tenants).where(eq(tenants.id, first.tenantId)).get()) ?? notFound("asset");

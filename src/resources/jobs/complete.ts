@@ -18,6 +18,7 @@ import { attemptOfToken, type Leased, liveLease } from "./lease.ts";
 import { failAttempt } from "./lifecycle/attempts.ts";
 import { completeJob } from "./lifecycle/results.ts";
 import { type StoreReceipt, storeNoReceipt } from "./receipts.ts";
+import { queueSum } from "./source-sums.ts";
 import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
 import { checkArtifacts, verifyResult } from "./verify-artifacts.ts";
 
@@ -92,6 +93,7 @@ export async function complete(
       sourceSha256: sum,
       captionErrors,
     });
+    if (!sum) await queueSum(tx, app, before);
     await receipt(tx, completed);
     return { completed, missing: Object.keys(captionErrors ?? {}).length };
   });

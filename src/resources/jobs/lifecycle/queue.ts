@@ -7,6 +7,7 @@ import { requireTenant } from "../../tenants/queries.ts";
 import { requireMinutes } from "../../tenants/quota.ts";
 import { profileOfJob } from "../encoding-profile.ts";
 import { queuePositionFor } from "../fair-queue.ts";
+import { currentParts } from "../joined-part.ts";
 import { applyTransition, type Changed } from "./apply.ts";
 
 /** What an asset and its job show while the job is queued, without an earlier error. */
@@ -55,7 +56,8 @@ type Why = "retry" | "rebuild" | "reencode" | "trim";
  * Queues the job of an earlier attempt again with all attempts, in the caller's transaction. An asset that is ready
  * stays ready, and early playback continues: `video.asset.ready` is emitted once. `profileOf`: the asset whose profile
  * the job is to have from now on. Throws 403 `quota_exceeded` with it, when the tenant's minutes are used up. Only a retry
- * cuts the same clip or trims the same media; `clip` is what the job is to trim from now on.
+ * cuts the same clip or trims the same media; `clip` is what the job is to trim from now on. What is joined are the media
+ * that the parts have now.
  */
 export async function queueAgain(
   tx: Db,
@@ -75,7 +77,7 @@ export async function queueAgain(
     ...QUEUED,
     ...(profileOf && (await profileOfJob(tx, app, profileOf))),
     ...(why !== "retry" && { clip }),
-    ...(why === "trim" && { joined: null }),
+    ...(job.joined && { joined: why === "trim" ? null : await currentParts(tx, job.joined) }),
     // Media that are complete are not replaced by some that are not.
     ...(before?.playbackStatus === "ready" && before.encoding === null && { earlyPlayback: false }),
     failures: 0,

@@ -6,15 +6,16 @@ import { setPoster } from "../../assets/poster.ts";
 import { heldSourceBytes, setStoredBytes, subtitleBytesOf } from "../../assets/stored-bytes.ts";
 import { applyTransition } from "./apply.ts";
 import { queueAgain, queueJob } from "./queue.ts";
+import { rejoinOf } from "./rejoin.ts";
 
 type MissingMedia = { lost: ReadonlySet<string>; mediaBytes: number };
-export type Outcome = { done: "remade" | "errored" | "forgotten" } | { left: string };
+export type Outcome = { done: "remade" | "rejoined" | "errored" | "forgotten" } | { left: string };
 
 const MEDIA = ["manifestPath", "dashManifestPath", "thumbnailPath", "storyboardPath", "mp4Path"] as const;
 
 /**
- * Handles an asset whose objects are missing from storage. With its source it is re-encoded, as by a retry. Without it,
- * it keeps what is left; without its HLS manifest it becomes errored with `media_lost`, and the event is emitted.
+ * Handles an asset whose objects are missing from storage. With its source it is re-encoded, as by a retry; a joined one is
+ * joined again from its parts. Without them, it keeps what is left; without its HLS manifest it becomes errored with `media_lost`, and the event is emitted.
  * References to missing objects are removed. `mediaBytes` is the size of the remaining media. Throws 403
  * `quota_exceeded` when a job must be queued and may not.
  */
@@ -30,11 +31,19 @@ export const repairLoss = (app: App, assetId: number, { lost, mediaBytes }: Miss
     const isSourceLost = lost.has(asset.sourceKey);
     const gone = MEDIA.filter((column) => lost.has(asset[column] ?? ""));
     const hasSource = asset.sourceKey !== "" && asset.inputStatus === "uploaded" && !isSourceLost;
+    const plays = !gone.some((column) => column.endsWith("anifestPath"));
     if (hasSource && gone.length > 0) {
-      await transcodeAgain(tx, app, asset, { job, plays: !gone.some((column) => column.endsWith("anifestPath")) });
+      await transcodeAgain(tx, app, asset, { job, plays });
       return { done: "remade" };
     }
-    return { done: await continueWithout(tx, app, asset, { isSourceLost, gone, mediaBytes }) };
+    const rejoin = gone.length > 0 ? await rejoinOf(tx, asset, { job, lost }) : null;
+    if (rejoin?.can === "later") return { left: rejoin.reason };
+    if (rejoin?.can === "now") {
+      await transcodeAgain(tx, app, asset, { job, plays });
+      return { done: "rejoined" };
+    }
+    const reason = rejoin ? `${rejoin.reason}; join others, or restore its files from a backup` : NO_SOURCE;
+    return { done: await continueWithout(tx, app, asset, { isSourceLost, gone, mediaBytes, reason }) };
   });
 
 export const lastJob = (tx: Db, assetId: number): Promise<JobRow | undefined> =>
@@ -57,9 +66,22 @@ async function transcodeAgain(
   return job ? queueAgain(tx, app, job, "rebuild") : queueJob(tx, app, asset, { silently: plays });
 }
 
-type RemainingMedia = { isSourceLost: boolean; gone: readonly (typeof MEDIA)[number][]; mediaBytes: number };
+type RemainingMedia = {
+  isSourceLost: boolean;
+  gone: readonly (typeof MEDIA)[number][];
+  mediaBytes: number;
+  /** Why the media cannot be created again, a clause with what to do. */
+  reason: string;
+};
 
-async function continueWithout(tx: Db, app: App, asset: AssetRow, { isSourceLost, gone, mediaBytes }: RemainingMedia) {
+const NO_SOURCE = "there is no source to encode them again; upload it again";
+
+async function continueWithout(
+  tx: Db,
+  app: App,
+  asset: AssetRow,
+  { isSourceLost, gone, mediaBytes, reason }: RemainingMedia,
+) {
   const plays = asset.playbackStatus === "ready" && !gone.includes("manifestPath");
   const isErrored = asset.playbackStatus === "errored";
   const before = heldSourceBytes(asset);
@@ -82,7 +104,7 @@ async function continueWithout(tx: Db, app: App, asset: AssetRow, { isSourceLost
   if (plays || isErrored) return "forgotten" as const;
   const error = {
     errorCode: "media_lost",
-    errorMessage: "Its files were lost from storage and there is no source to encode them again; upload it again.",
+    errorMessage: `Its files were lost from storage and ${reason}.`,
   };
   await applyTransition(tx, app, "lose", subject, { asset: { progress: 0, stage: null, ...error } });
   return "errored" as const;

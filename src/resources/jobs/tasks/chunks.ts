@@ -14,6 +14,8 @@ export const AUDIO_WEIGHT = 3;
 export const IMAGES_WEIGHT = 3;
 /** For early playback: segments whose low renditions are encoded first, three times as fast as all. */
 export const LEAD_SEGMENTS = 3;
+/** The head of early playback has the first segment; where a source ends, its last segments are encoded together. */
+const LEAST_EARLY_SEGMENTS = 2;
 
 /** Whole segments that the source has for certain: its last, shorter one is not counted. */
 const wholeSegments = (duration: number, segmentSeconds: number) => Math.floor(duration / segmentSeconds + 1e-6);
@@ -46,7 +48,7 @@ export function whyUncut(
   // Some segments would be empty.
   if ((rate.num / rate.den) * segmentSeconds < 1) return "long_gop";
   const segments = segmentsOf(plan);
-  if (given.earlyPlayback) return segments <= LEAD_SEGMENTS ? "short" : null;
+  if (given.earlyPlayback) return segments < LEAST_EARLY_SEGMENTS ? "short" : null;
   return duration < 2 * chunkSeconds || segments < 2 ? "short" : null;
 }
 

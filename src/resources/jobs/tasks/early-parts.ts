@@ -1,6 +1,6 @@
 import type { PlanResult } from "../../../protocol/task.ts";
 import { audioParts } from "./audio-parts.ts";
-import { AUDIO_WEIGHT, chunksOf, IMAGES_WEIGHT, LEAD_SEGMENTS, PLAN_WEIGHT, rangeOf } from "./chunks.ts";
+import { AUDIO_WEIGHT, chunksOf, IMAGES_WEIGHT, LEAD_SEGMENTS, PLAN_WEIGHT, rangeOf, segmentsOf } from "./chunks.ts";
 import type { TaskDraft } from "./lifecycle.ts";
 
 /** The urgency of tasks: what a viewer sees first, and what a viewer has requested. */
@@ -39,39 +39,42 @@ export function splitLadder(plan: Pick<PlanResult, "early" | "segment_frames">):
  * The tasks of a source that is to play before it is encoded, in the order in which they are queued. The head has the
  * first segment of the low renditions and publishes the asset; the first audio and the next low segments follow. The rest
  * is encoded in the order of time, and the first segments of the other renditions last, unless a viewer requests them. What is
- * copied takes next to no time, and is copied to its end before the rest is encoded. For a plan that `whyUncut` accepts for
- * early playback.
+ * copied takes next to no time, and is copied to its end before the rest is encoded. Of a source that has only first segments
+ * there is no rest. For a plan that `whyUncut` accepts for early playback.
  */
 export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[] {
   const { early, frame_rate, segment_seconds, segment_frames } = plan;
   if (!early || !frame_rate) throw new Error("A source without renditions was cut for early playback");
   const grid = { frame_rate, segment_seconds, segment_frames };
   const { low, high } = splitLadder(plan);
-  const weights = {
-    audio: plan.has_audio ? AUDIO_WEIGHT : 0,
-    lead: (LEAD_SEGMENTS * LEAD_SHARE) / early.segments,
-  };
-  const rest = chunksOf(plan, chunkSeconds, { from: LEAD_SEGMENTS, least: 1 });
+  const hasRest = segmentsOf(plan) > LEAD_SEGMENTS;
+  /** Where the first segments end; null: with the source. */
+  const leadEnd = hasRest ? LEAD_SEGMENTS : null;
+  const leadSegments = leadEnd ?? early.segments;
+  const rest = hasRest ? chunksOf(plan, chunkSeconds, { from: LEAD_SEGMENTS, least: 1 }) : [];
   const copied = copiedRendition(plan);
-  const copies = copied === null ? [] : chunksOf(plan, COPIED_SECONDS, { from: LEAD_SEGMENTS, least: 1 });
+  const copies = hasRest && copied !== null ? chunksOf(plan, COPIED_SECONDS, { from: LEAD_SEGMENTS, least: 1 }) : [];
   const copying = copies.length > 0 ? COPYING_WEIGHT : 0;
-  const left = 100 - PLAN_WEIGHT - IMAGES_WEIGHT - weights.audio - copying;
-  const each = (left - weights.lead) / rest.length;
-  // The chunk with number 0 may hash the source, which must not delay the first ones.
-  const offset = high.length > 0 ? 1 : 0;
+  const audio = plan.has_audio ? AUDIO_WEIGHT : 0;
+  const left = 100 - PLAN_WEIGHT - IMAGES_WEIGHT - audio - copying;
+  const lead = hasRest ? (LEAD_SEGMENTS * LEAD_SHARE) / early.segments : left;
+  const each = (left - lead) / rest.length;
+  // The chunk with number 0 may hash the source, which must not delay the first ones: it is the last of these.
+  const offset = high.length > 0 || !hasRest ? 1 : 0;
   const total = rest.length + offset;
-  const part = (number: number, from: number, to: number, renditions: string[], share: number): TaskDraft => ({
+  const part = (number: number, from: number, to: number | null, renditions: string[], share: number): TaskDraft => ({
     kind: "chunk",
     chunk: rangeOf(grid, { number, from, to, renditions }),
-    weight: weights.lead * share,
+    weight: lead * share,
   });
-  const sound = plan.has_audio ? audioParts(plan, weights.audio, { isEarly: true }) : [];
+  const sound = plan.has_audio ? audioParts(plan, audio, { isEarly: true }) : [];
   const first = { urgency: FIRST };
-  const share = offset > 0 ? 0.5 : 1;
+  const share = high.length > 0 ? 0.5 : 1;
+  const next = (share * (leadSegments - 1)) / leadSegments;
   return [
-    { ...part(total, 0, 1, low, share / LEAD_SEGMENTS), ...first, publishes: true },
+    { ...part(total, 0, 1, low, share / leadSegments), ...first, publishes: true },
     ...sound.slice(0, 1).map((draft) => ({ ...draft, ...first })),
-    { ...part(total + 1, 1, LEAD_SEGMENTS, low, (share * (LEAD_SEGMENTS - 1)) / LEAD_SEGMENTS), ...first },
+    { ...part(high.length > 0 || hasRest ? total + 1 : 0, 1, leadEnd, low, next), ...first },
     ...copies.map(
       (chunk): TaskDraft => ({
         kind: "chunk",
@@ -90,7 +93,7 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
         }),
       ),
     ].toSorted((a, b) => (a.rank ?? 0) - (b.rank ?? 0)),
-    ...(offset > 0 ? [{ ...part(0, 0, LEAD_SEGMENTS, high, share), rank: deferredRank(early) }] : []),
+    ...(high.length > 0 ? [{ ...part(0, 0, leadEnd, high, share), rank: deferredRank(early) }] : []),
     { kind: "images", weight: IMAGES_WEIGHT },
   ];
 }

@@ -1,8 +1,8 @@
-import { and, eq, ne, or } from "drizzle-orm";
+import { and, eq, inArray, ne, or } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
-import { type JobRow, type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
+import { assets, type JobRow, type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
-import { newKeyName } from "../../../lib/object-keys.ts";
+import { attemptPrefix, newKeyName } from "../../../lib/object-keys.ts";
 import { attemptById } from "../lease.ts";
 import { backoffMs, endAttempt, type Fault, failAttempt, newAttempt, releaseAttempt } from "../lifecycle/attempts.ts";
 import { PLANNED, WHOLE_TASK } from "./chunks.ts";
@@ -13,6 +13,9 @@ import { requestRest } from "./yield.ts";
 
 /** Failures of a part that an encode in one run would repeat. */
 const OF_THE_SOURCE: ReadonlySet<string> = new Set(["source_corrupt", "caption_failed"]);
+
+/** Tasks that encode a part of the source. */
+const PARTS: TaskRow["kind"][] = ["chunk", "audio"];
 
 /** The code of a chunk that does not have exactly the frames of its range. */
 export const INEXACT = "inexact";
@@ -40,8 +43,8 @@ export async function failTask(tx: Db, app: App, { job, task }: Failed, given: F
     errorMessage: fault.message,
     logTail: fault.logTail,
   };
-  const isPart = task.kind === "chunk" || task.kind === "audio";
-  const isUncuttable = isPart && (fault.code === INEXACT || (!fault.retryable && !OF_THE_SOURCE.has(fault.code)));
+  const isUncuttable =
+    PARTS.includes(task.kind) && (fault.code === INEXACT || (!fault.retryable && !OF_THE_SOURCE.has(fault.code)));
   if (!isWholeJob(task) && !isUncuttable && fault.retryable && failures < task.maxAttempts) {
     const columns = { ...failed, stage: null, yieldTo: null, availableAt: now + backoffMs(failures) };
     await applyTask(tx, app, "requeue", task.id, columns);
@@ -54,12 +57,12 @@ export async function failTask(tx: Db, app: App, { job, task }: Failed, given: F
 }
 
 /**
- * The worker returns the task, because it stops or has nothing to yield. Not counted as an attempt of it. While nothing else runs and no chunk is
- * complete, the whole job is queued again: any worker can then start it, also one without support for tasks.
+ * The worker returns the task, because it stops or has nothing to yield. Not counted as an attempt of it. While the attempt
+ * has nothing to lose, the whole job is queued again: any worker can then start it, also one without support for tasks.
  */
 export async function releaseTask(tx: Db, app: App, { job, task }: Failed): Promise<JobRow> {
   await endLease(tx, app, task.leaseId ?? -1, "released");
-  if (isWholeJob(task) || !(await hasOthers(tx, task)))
+  if (isWholeJob(task) || !((await hasOthers(tx, task)) || (await isPublished(tx, job, task))))
     return releaseAttempt(tx, app, { job, attempt: { id: task.attemptId } });
   const reset = { workerId: null, progress: 0, stage: null, leaseExpiresAt: null, yieldTo: null };
   const queued = await applyTask(tx, app, "requeue", task.id, { ...reset, availableAt: app.clock.now() });
@@ -67,12 +70,22 @@ export async function releaseTask(tx: Db, app: App, { job, task }: Failed): Prom
   return moveJob(tx, app, job, -doneOf(task));
 }
 
-/** Whether other tasks of the attempt run, or a chunk is complete. */
+/** Whether other tasks of the attempt run, or a part is complete. Audio counts too: its captions may have been paid for. */
 async function hasOthers(tx: Db, { id, attemptId }: TaskRow): Promise<boolean> {
   const tasks = transcodingTasks;
-  const isKept = or(eq(tasks.status, "running"), and(eq(tasks.status, "completed"), eq(tasks.kind, "chunk")));
-  const others = and(eq(tasks.attemptId, attemptId), ne(tasks.id, id), isKept);
+  const isCompletePart = and(eq(tasks.status, "completed"), inArray(tasks.kind, PARTS));
+  const others = and(eq(tasks.attemptId, attemptId), ne(tasks.id, id), or(eq(tasks.status, "running"), isCompletePart));
   return (await tx.select({ id: tasks.id }).from(tasks).where(others).limit(1).get()) !== undefined;
+}
+
+/** Whether viewers play the media of the attempt: the segments that are missing there belong to its tasks. */
+async function isPublished(tx: Db, job: JobRow, { attemptId }: TaskRow): Promise<boolean> {
+  const asset = await tx
+    .select({ mediaPrefix: assets.mediaPrefix })
+    .from(assets)
+    .where(eq(assets.id, job.assetId))
+    .get();
+  return asset?.mediaPrefix === attemptPrefix(job, attemptId);
 }
 
 /**

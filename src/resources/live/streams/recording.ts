@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "../../../../storage/db/open.ts";
-import type { AssetRow, JoinedPart } from "../../../../storage/db/schema.ts";
+import type { AssetRow } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { registerPending } from "../../../http/object-gc.ts";
 import { storageOf } from "../../../http/storage.ts";
@@ -10,6 +10,7 @@ import { HttpError } from "../../../lib/errors.ts";
 import { newDeliveredPrefix, newSourceKey } from "../../../lib/object-keys.ts";
 import type { FinishedRecording } from "../../../live/ingest/messages.ts";
 import type { Rendition } from "../../../media/manifests.ts";
+import { joinedPart } from "../../jobs/joined-part.ts";
 import { queueJob } from "../../jobs/lifecycle/queue.ts";
 import { serverIdOf } from "../shared/server.ts";
 import { insertRecorded, storeFile, storeFiles } from "./recorded-asset.ts";
@@ -111,17 +112,11 @@ async function queueWork(tx: Db, app: App, asset: AssetRow): Promise<void> {
   const options = { silently: true, wasPublished: true };
   try {
     if (asset.sourceKey !== "") await queueJob(tx, app, asset, options);
-    else if (asset.width !== null) await queueJob(tx, app, asset, { ...options, joined: [itself(asset)] });
+    else if (asset.width !== null) await queueJob(tx, app, asset, { ...options, joined: [joinedPart(asset)] });
   } catch (error) {
     // The plan's minutes are used up; the recording does not depend on them.
     if (!(error instanceof HttpError)) throw error;
   }
-}
-
-function itself(asset: AssetRow): JoinedPart {
-  const prefix = asset.mediaPrefix as string;
-  const manifestPath = (asset.manifestPath as string).slice(prefix.length);
-  return { assetId: asset.id, prefix, manifestPath, sharedPrefix: null, sharedMedia: null };
 }
 
 const lastSegment =

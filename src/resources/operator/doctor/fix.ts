@@ -9,7 +9,8 @@ import { mapBounded } from "../../../lib/bounded.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { pagesOf } from "../../../lib/pages.ts";
 import { markMissing } from "../../ingest/batch-upload.ts";
-import { repairLoss } from "../../jobs/lifecycle/repair.ts";
+import { rejoinOf } from "../../jobs/lifecycle/rejoin.ts";
+import { lastJob, repairLoss } from "../../jobs/lifecycle/repair.ts";
 import { loseText } from "../../subtitles/store.ts";
 import { storageLocationOf } from "../migration/storage-location.ts";
 import { moveToTrash } from "../trash.ts";
@@ -22,7 +23,20 @@ const AT_ONCE = 16;
 const REMOVED_AT_ONCE = 10_000;
 
 /** What was done about a missing object. `left`: nothing could be done now, and why. */
-export type FixResult = { done: "remade" | "errored" | "forgotten" | "failed" | "reopened" } | { left: string };
+export type FixResult =
+  | { done: "remade" | "rejoined" | "errored" | "forgotten" | "failed" | "reopened" }
+  | { left: string };
+
+/** What `--fix` can do about missing media of a joined asset, a clause; null for any other loss. */
+export async function adviceOn({ db }: App, { asset: id, lost }: Loss): Promise<string | null> {
+  if (id === null) return null;
+  const asset = await db.select().from(assets).where(eq(assets.id, id)).get();
+  if (asset?.sourceKey !== "") return null;
+  const keys = new Set(lost.map(({ key }) => key));
+  const rejoin = await rejoinOf(db, asset, { job: await lastJob(db, id), lost: keys });
+  if (rejoin === null) return null;
+  return rejoin.can === "now" ? "doctor --fix joins its parts again" : rejoin.reason;
+}
 
 /** Repairs the consequences of missing objects of one asset, or of a delivery, as far as possible. */
 export async function fixLoss(app: App, objects: ObjectStore, { asset, lost }: Loss): Promise<FixResult[]> {

@@ -4,7 +4,7 @@ import { TRASH } from "../../../lib/object-keys.ts";
 import { TRASH_DAYS } from "../trash.ts";
 import { collectReferences } from "./collect-references.ts";
 import { type Finding, runCheck } from "./finding.ts";
-import { type FixResult, fixLoss, type Removed, removeUnreferenced } from "./fix.ts";
+import { adviceOn, type FixResult, fixLoss, type Removed, removeUnreferenced } from "./fix.ts";
 import { ReferenceIndex } from "./reference-index.ts";
 import { findLosses, type Loss, type ScanResult, scanStorage, YOUNG_MS } from "./scan-storage.ts";
 
@@ -39,7 +39,8 @@ export async function compareObjects(app: App, { fix, force, signal, tell }: Opt
     const missing = await runCheck("missing", async () => {
       const counts = new Losses();
       for await (const loss of findLosses(app, objects, index, signal)) {
-        counts.add(loss, fix && !isOnlyBeingMade(loss) ? await fixLoss(app, objects, loss) : []);
+        const isFixed = fix && !isOnlyBeingMade(loss);
+        counts.add(loss, isFixed ? await fixLoss(app, objects, loss) : [], fix ? null : await adviceOn(app, loss));
         tell("missing objects", counts.missing);
       }
       return counts.finding(index.required(), fix);
@@ -64,6 +65,7 @@ const isOnlyBeingMade = ({ isBeingMade, lost }: Loss) =>
 
 const DONE: Record<Extract<FixResult, { done: string }>["done"], string> = {
   remade: "assets are re-encoded from their sources",
+  rejoined: "assets are joined again from their parts",
   errored: "assets are errored (media_lost)",
   forgotten: "assets continue with the remaining media",
   failed: "subtitles are failed",
@@ -78,7 +80,8 @@ class Losses {
   #faulty = 0;
   readonly #done = new Map<keyof typeof DONE, number>();
 
-  add(loss: Loss, settled: readonly FixResult[]): void {
+  /** `advice`: what `--fix` would do about it. */
+  add(loss: Loss, settled: readonly FixResult[], advice: string | null): void {
     const { asset, lost } = loss;
     if (isOnlyBeingMade(loss)) {
       this.#inProgressCount += lost.length;
@@ -87,6 +90,7 @@ class Losses {
     this.missing += lost.length;
     for (const one of settled) if ("done" in one) this.#done.set(one.done, (this.#done.get(one.done) ?? 0) + 1);
     const left = settled.find((one) => "left" in one);
+    const remark = left?.left ?? advice;
     if (settled.length > 0 && !left) {
       this.#mended += lost.length;
       return;
@@ -94,7 +98,8 @@ class Losses {
     const owner = asset === null ? "delivery" : `asset ${asset}`;
     for (const { key, kind } of lost) {
       this.#faulty++;
-      if (this.#faults.length < TOLD) this.#faults.push(`${owner}: ${key} (${kind}${left ? `; ${left.left}` : ""})`);
+      if (this.#faults.length < TOLD)
+        this.#faults.push(`${owner}: ${key} (${kind}${remark === null ? "" : `; ${remark}`})`);
     }
   }
 

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Params } from "../../../../clients/typescript/types.ts";
+import { MAX_JOINED } from "../../../../lib/join-limits.ts";
 import { ConfirmDialog, Dialog } from "../../components/dialog.tsx";
 import { Field, Form, Select } from "../../components/form.tsx";
 import { ErrorNotice } from "../../components/notice.tsx";
@@ -8,7 +9,7 @@ import { count as number } from "../../format.ts";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
 import type { Collection } from "../../types.ts";
 import { type Action, changeMany, type Progress } from "./change-many.ts";
-import { JoinDialog, MOST_JOINED } from "./join-dialog.tsx";
+import { JoinDialog } from "./join-dialog.tsx";
 import { MoveDialog } from "./move-dialog.tsx";
 import { NOTHING, type Selection, sizeOf } from "./selection.ts";
 import { texts } from "./texts.ts";
@@ -81,7 +82,7 @@ export function BulkBar({ selection, total, collections, bulk, onSelect }: Props
             {t("moveTo")}
           </button>
         )}
-        {!selection.isAll && size >= 2 && size <= MOST_JOINED && (
+        {!selection.isAll && size >= 2 && size <= MAX_JOINED && (
           <button type="button" onClick={() => setOpen("join")}>
             {t("join")}
           </button>

@@ -10,9 +10,6 @@ import { useResource } from "../../hooks/use-resource.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { texts } from "./texts.ts";
 
-/** Of the API. */
-export const MOST_JOINED = 50;
-
 type Props = {
   /** In the order in which they were selected. */
   ids: readonly number[];
