@@ -39,15 +39,7 @@ export {
   workers,
 } from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
-export {
-  type LiveChannelRow,
-  type LiveStreamRow,
-  liveChannels,
-  liveReports,
-  liveStreams,
-  type SimulcastTargetRow,
-  simulcastTargets,
-} from "./schema-live.ts";
+export { type LiveChannelRow, type LiveStreamRow, liveChannels, liveReports, liveStreams } from "./schema-live.ts";
 export { objectGarbage, STORAGE_PHASES, type StorageLocationRow, storageLocation } from "./schema-objects.ts";
 export {
   AUDIT_ACTORS,

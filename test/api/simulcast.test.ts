@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, expect, test } from "vitest";
-import { simulcastTargets } from "../../storage/db/schema.ts";
+import { simulcastTargets } from "../../storage/db/schema-live.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
 

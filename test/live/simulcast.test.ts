@@ -148,7 +148,7 @@ test("ffmpeg as target receives a stream that it can decode", async () => {
   const [port, file] = [await freePort(), join(emptyFolder(), "received.mkv")];
   const url = `rtmp://127.0.0.1:${port}/app`;
   const listener = spawn("ffmpeg", ["-v", "error", "-listen", "1", "-i", `${url}/key`, "-c", "copy", file], {
-    stdio: ["ignore", "ignore", "inherit"],
+    stdio: "ignore",
   });
   atEnd(() => listener.kill("SIGKILL"));
   const received = once(listener, "exit");
@@ -173,7 +173,7 @@ test("a target that is down is tried again, and begins with a keyframe", async (
   const source = await liveServer({ env: LOCAL });
   const channel = await newChannel(source);
   const port = await freePort();
-  const [first] = [await receivingServer({ VODBOX_RTMP_PORT: String(port) })];
+  const first = await receivingServer({ VODBOX_RTMP_PORT: String(port) });
   const { dataDir } = first.server;
   first.server.child.kill("SIGTERM");
   await first.server.ended;
@@ -183,7 +183,11 @@ test("a target that is down is tried again, and begins with a keyframe", async (
   expect(down.error).toContain("ECONNREFUSED");
   const again = await liveServer({ dataDir, env: { VODBOX_RTMP_PORT: String(port) } });
   await targetThat(source, channel, ({ status, error }) => status === "live" && error === null);
-  await until("it has received some", async () => (await targetsOf(source, channel))[0]?.sent_bytes, 20_000);
+  const received = `/api/v1/live/channels/${first.channel.id}`;
+  await until("it is live there", async () => {
+    const { body } = await again.call("GET", received, { key: first.channel.key });
+    return body.status === "live" && Date.now() - Date.parse(body.started_at) > 3000;
+  });
   publisher.child.kill("SIGINT");
   const url = await recordingUrl(again, first.channel);
   expect(await complaints("-i", url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-")).toBe("");

@@ -1,7 +1,7 @@
 import { and, asc, count, eq, inArray } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../../storage/db/open.ts";
-import { type SimulcastTargetRow, simulcastTargets as targets } from "../../../../storage/db/schema.ts";
+import { type SimulcastTargetRow, simulcastTargets as targets } from "../../../../storage/db/schema-live.ts";
 import type { App } from "../../../app.ts";
 import { iso } from "../../../lib/clock.ts";
 import { HttpError, invalid, notFound } from "../../../lib/errors.ts";
