@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -11,6 +11,8 @@ import { atEnd, emptyFolder } from "../support/folder.ts";
 import { type LiveServer, liveServer, newChannel, publish, publishSrt, type TestChannel } from "../support/live.ts";
 import { lineOf } from "../support/process.ts";
 import { command, handshakeBytes } from "./rtmp-client.ts";
+import { startRtmp } from "./rtmp-recorder.ts";
+import { selfSigned } from "./self-signed.ts";
 
 /** Broadcasts that are sent to other servers, with servers as an operator starts them. */
 
@@ -60,20 +62,21 @@ async function recordingUrl({ call }: LiveServer, { key }: TestChannel): Promise
   return (await call("GET", `/api/v1/playback/${asset?.id}`, { key })).body.hls_url;
 }
 
-/** Hashes of all frames or packets of a track, in order. */
-const hashesOf = async (url: string, track: "v" | "a"): Promise<string[]> =>
+/** Composition times and hashes of all frames or packets of a track, in order. */
+const samplesOf = async (url: string, track: "v" | "a"): Promise<string[]> =>
   (await ffmpeg("-i", url, "-map", `0:${track}:0`, "-c", "copy", "-f", "framehash", "-"))
     .toString()
     .split("\n")
     .filter((line) => /^0,/.test(line))
-    .map((line) => line.split(",").at(-1)?.trim() as string);
+    .map((line) => line.split(",").map((field) => field.trim()))
+    .map(([, dts, pts, , , hash]) => `${Number(pts) - Number(dts)} ${hash}`);
 
 async function expectSameRecordings(source: [LiveServer, TestChannel], copy: [LiveServer, TestChannel]) {
   const [own, theirs] = [await recordingUrl(...source), await recordingUrl(...copy)];
-  const video = await hashesOf(own, "v");
+  const video = await samplesOf(own, "v");
   expect(video.length).toBeGreaterThan(100);
-  expect(await hashesOf(theirs, "v")).toEqual(video);
-  const [audio, copied] = [await hashesOf(own, "a"), await hashesOf(theirs, "a")];
+  expect(await samplesOf(theirs, "v")).toEqual(video);
+  const [audio, copied] = [await samplesOf(own, "a"), await samplesOf(theirs, "a")];
   // A target begins with the first frame of video.
   expect(copied.length).toBeGreaterThan(audio.length - 15);
   expect(copied).toEqual(audio.slice(-copied.length));
@@ -264,5 +267,58 @@ test("a target that stops reading loses frames; the broadcast and its memory do 
   expect(failed.error).toBe("The server does not read what it is sent.");
   expect(peakMemory(ingest?.pid as number)).toBeLessThan(350);
   expect((await publisher.exit)[0]).toBe(0);
-  expect((await hashesOf(await recordingUrl(source, channel), "v")).length).toBe(40 * 30);
+  expect((await samplesOf(await recordingUrl(source, channel), "v")).length).toBe(40 * 30);
+});
+
+test("RTMPS needs a valid certificate", async () => {
+  const pair = await selfSigned();
+  const { port, recorders } = await startRtmp({ tls: pair });
+  const ca = join(emptyFolder(), "ca.pem");
+  writeFileSync(ca, pair.cert);
+  for (const isTrusted of [false, true]) {
+    const source = await liveServer({ env: { ...LOCAL, ...(isTrusted && { NODE_EXTRA_CA_CERTS: ca }) } });
+    const channel = await newChannel(source);
+    await newTarget(source, channel, { url: `rtmps://localhost:${port}/app`, stream_key: "key" });
+    publish(source, channel, 60);
+    const target = await targetThat(source, channel, ({ status }) => status === (isTrusted ? "live" : "failed"));
+    if (!isTrusted) expect(target.error).toMatch(/^The TLS connection failed \(\w+\)\.$/);
+    expect(recorders).toHaveLength(isTrusted ? 1 : 0);
+  }
+});
+
+test("a publisher that comes back continues the stream at the target", async () => {
+  const source = await liveServer({ env: LOCAL });
+  const channel = await newChannel(source);
+  const copy = await receivingServer();
+  await newTarget(source, channel, copy.target);
+  const first = publish(source, channel, 60);
+  await targetThat(source, channel, ({ status, sent_bytes }) => status === "live" && sent_bytes > 100_000);
+  first.child.kill("SIGKILL");
+  await first.exit;
+  expect((await publish(source, channel, 4).exit)[0]).toBe(0);
+  const url = await recordingUrl(copy.server, copy.channel);
+  expect(await complaints("-i", url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-")).toBe("");
+});
+
+test("with several processes, each shows the status, and changes reach the one that receives", async () => {
+  const source = await liveServer({ env: { ...LOCAL, VODBOX_PROCESSES: "2" } });
+  const channel = await newChannel(source);
+  const { port, recorders } = await startRtmp();
+  const publishing = () => publish(source, channel, 60);
+  let publisher = publishing();
+  // The process that receives streams knows a channel that another one has created within a second.
+  const state = async () =>
+    (await source.call("GET", `/api/v1/live/channels/${channel.id}`, { key: channel.key })).body;
+  await until("it is live", async () => {
+    if (publisher.child.exitCode !== null) publisher = publishing();
+    return (await state()).status === "live";
+  });
+  const { id } = await newTarget(source, channel, { url: `rtmp://127.0.0.1:${port}/app`, stream_key: "key" });
+  await targetThat(source, channel, ({ status }) => status === "live");
+  await until("both processes show it", async () => {
+    const shown = await Promise.all(Array.from({ length: 10 }, () => targetsOf(source, channel)));
+    return shown.every(([target]) => target?.status === "live");
+  });
+  await source.call("DELETE", `${pathOf(channel)}/${id}`, { key: channel.key });
+  expect(await recorders[0]?.ended).toBe("disconnected");
 });
