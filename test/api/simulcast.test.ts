@@ -112,7 +112,7 @@ test("ports and hosts are shown in one form", async () => {
   expect(await shown("rtmps://[2606:4700::1111]:1935/app")).toBe("rtmps://[2606:4700::1111]:1935/app");
 });
 
-test("a new URL needs the stream key too: nobody who does not know the key has it sent elsewhere", async () => {
+test("a new URL needs the stream key too: without knowing the key, no one has it sent elsewhere", async () => {
   const { body } = await create(URL_AND_KEY);
   const patch = (fields: object) => app.call("PATCH", `${path}/${body.id}`, { key, body: fields });
   expectError(await patch({ url: "rtmp://thief.example.com/app" }), 422, "validation_failed");

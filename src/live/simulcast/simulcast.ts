@@ -32,6 +32,8 @@ export class Simulcast {
   /** Of targets that have been removed. */
   #removedBytes = 0;
   #reportedBytes = 0;
+  /** The last state of each target in the log. */
+  readonly #logged = new Map<number, string | undefined>();
   #hasReported = false;
   #isFinished = false;
 
@@ -140,6 +142,9 @@ export class Simulcast {
     if (this.#isFinished) return;
     this.report();
     const { status, error } = this.#senders.find(({ target }) => target.id === id)?.report ?? {};
+    // A target that stays down is tried again for hours.
+    if (this.#logged.get(id) === (error ?? status)) return;
+    this.#logged.set(id, error ?? status);
     const fields = { channel: this.#options.channel.channel, target: id };
     if (status === "live") this.#options.log("info", "a simulcast target accepts the stream", fields);
     else if (error) this.#options.log("warn", "a simulcast target failed", { ...fields, reason: error });
