@@ -71,6 +71,12 @@ const EXAMPLES: Record<string, readonly string[]> = {
   "admin live list": ["vodbox admin live list --tenant acme"],
   "admin live rotate": ["vodbox admin live rotate stage"],
   "admin live revoke": ["vodbox admin live revoke stage"],
+  "admin live targets": ["vodbox admin live targets stage"],
+  "admin live add-target": [
+    "vodbox admin live add-target stage --url rtmps://live.example.com/app --stream-key-stdin < key.txt",
+  ],
+  "admin live update-target": ["vodbox admin live update-target stage 1 --enabled off"],
+  "admin live remove-target": ["vodbox admin live remove-target stage 1"],
   "admin live token": ["vodbox admin live token stage --expires-in 12h"],
   "admin token": ["vodbox admin token show worker"],
   "admin token show": ["vodbox admin token show worker"],

@@ -113,5 +113,6 @@ function optionsOf(app: App, ports: IngestPorts, pair: ReturnType<typeof readPai
     minFreeBytes: config.min_free_bytes,
     connectionsPerAddress: config.rtmp_connections_per_address,
     reconnectMs: RECONNECT_MS,
+    allowCidrs: config.webhook_allow_cidrs,
   };
 }

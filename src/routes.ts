@@ -24,6 +24,7 @@ import { liveAnalyticsRoutes } from "./resources/live/analytics-routes.ts";
 import { liveClipRoutes } from "./resources/live/clip-routes.ts";
 import { liveDeliveryRoutes } from "./resources/live/delivery/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
+import { simulcastRoutes } from "./resources/live/simulcast/routes.ts";
 import { liveStateRoutes } from "./resources/live/state-routes.ts";
 import { findViewableChannel } from "./resources/live/viewable-channel.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
@@ -100,6 +101,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...liveRoutes(tokens),
     ...liveStateRoutes(tokens),
     ...liveClipRoutes,
+    ...simulcastRoutes,
     ...liveAnalyticsRoutes,
     ...liveDeliveryRoutes(tokens, egress),
     ...operatorRoutes,

@@ -47,7 +47,15 @@ const NARROW: Record<string, readonly string[]> = {
   // The worker runs it on other machines than the server.
   "src/media/": ["src/protocol/", "src/lib/"],
   // A process of its own that reads from strangers: it opens neither the database nor the objects.
-  "src/live/": ["src/media/", "src/protocol/", "src/lib/"],
+  "src/live/": [
+    "src/media/",
+    "src/protocol/",
+    "src/lib/",
+    // It connects to destinations that tenants choose, by the rules for all of them.
+    "src/outbound/destination.ts",
+    "src/outbound/guard.ts",
+    "src/outbound/resolve.ts",
+  ],
   // The encoding specification and everything that follows it imports the codecs.
   "src/media/codecs/": ["src/media/encoders.ts", "src/lib/hdr.ts"],
   // Server, worker and clients may have different versions, and share only these messages.

@@ -265,6 +265,23 @@ function addLive(admin: Command): void {
     "--expires-in <TIME>",
     "lifetime, such as 12h or 45m; default: 1h",
   );
+  addTargets(live);
+}
+
+/** Other servers to which the broadcasts of a channel are sent. */
+function addTargets(live: Command): void {
+  const targets = () => import("./live-target.ts");
+  const withKey = (command: Command) =>
+    command
+      .option("--stream-key-stdin", "read the stream key of the other server from standard input")
+      .option("--name <N>", "display name")
+      .option("--enabled <on|off>", "whether broadcasts are sent to it");
+  operation(live, "targets <channel>", "list the simulcast targets of a channel", targets, "list");
+  const add = operation(live, "add-target <channel>", "send a channel to another RTMP server too", targets, "add");
+  withKey(add.requiredOption("--url <URL>", "rtmp or rtmps URL; without --stream-key-stdin its end is the stream key"));
+  const update = operation(live, "update-target <channel> <target>", "update a simulcast target", targets, "update");
+  withKey(update.option("--url <URL>", "another URL, with its stream key"));
+  operation(live, "remove-target <channel> <target>", "delete a simulcast target", targets, "remove");
 }
 
 function addTokens(admin: Command): void {

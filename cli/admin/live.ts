@@ -97,7 +97,7 @@ function printKey(channel: Channel, json: boolean): void {
 }
 
 /** By name or id; of several with the same name, the one that is not revoked. */
-async function channelId(admin: Admin, ref: string): Promise<number> {
+export async function channelId(admin: Admin, ref: string): Promise<number> {
   const channels = await admin.call<Channel[]>("GET", `${path}?channel=${encodeURIComponent(ref)}`);
   const chosen = channels.find((each) => each.revoked_at === null) ?? channels[0];
   if (chosen) return chosen.id;

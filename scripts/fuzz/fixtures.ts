@@ -121,6 +121,10 @@ export async function furnish({ base, admin, worker }: FuzzServer): Promise<Fixt
   });
   const hook = await ask("POST", "/api/v1/webhooks", { url: "https://example.com/" });
   const channel = await ask("POST", "/api/v1/live/channels", { channel: `channel-${number}`, name: "Live" });
+  const simulcast = await ask("POST", `/api/v1/live/channels/${channel.id}/targets`, {
+    url: "rtmp://example.com/app",
+    stream_key: "key",
+  });
   const signer = await ask("POST", "/api/v1/signing_keys", { name: "K", algorithm: "EdDSA" });
   const assets = [String(asset.id), String(asset.external_id), String(upload.asset_id)];
   return {
@@ -148,6 +152,7 @@ export async function furnish({ base, admin, worker }: FuzzServer): Promise<Fixt
       collections: [String(collection.id)],
       webhooks: [String(hook.id)],
       channels: [String(channel.id)],
+      targets: [String(simulcast.id)],
       live: [String(channel.channel)],
       signing_keys: [String(signer.id)],
       api_keys: [String(revocable.id)],

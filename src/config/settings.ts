@@ -278,7 +278,7 @@ export const SETTINGS = {
   webhook_allow_cidrs: {
     schema: list,
     fallback: "",
-    about: "private CIDR ranges that webhook deliveries and source fetches may reach",
+    about: "private CIDR ranges that webhook deliveries, source fetches and simulcast may reach",
   },
   webhook_retry_seconds: {
     schema: waits,

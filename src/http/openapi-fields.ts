@@ -161,7 +161,7 @@ export const FIELDS: Record<string, string> = {
   bytes_received: "Bytes received so far; when complete, the size of the file",
   source_bytes: "Size of the source in bytes",
   storage_bytes: "Stored bytes, as billed",
-  egress_bytes: "Bytes sent to viewers in this month",
+  egress_bytes: "Bytes sent to viewers and simulcast targets in this month",
   transcoding_minutes: "Minutes of video transcoded in this month",
   sha256: "SHA-256 of the content, as 64 hex digits",
   source_sha256: "SHA-256 of the source as 64 hex digits; null if unknown",

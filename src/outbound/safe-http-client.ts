@@ -1,6 +1,6 @@
 import type { RequestOptions } from "node:https";
-import { isIP, type LookupFunction } from "node:net";
-import { isInRanges, isPublic, type Ranges, rangesOf } from "./guard.ts";
+import { connectionFailure, literalOf, lookupOf, requireAllowed, vettedAddresses } from "./destination.ts";
+import { isInRanges, type Ranges, rangesOf } from "./guard.ts";
 import { BlockedDestination, type HttpClient, OutboundFailure } from "./http-client.ts";
 import { type Resolve, resolverOf } from "./resolve.ts";
 import type { Transports } from "./transport.ts";
@@ -73,71 +73,29 @@ function parse(address: string, ranges: Ranges): URL {
     throw new BlockedDestination("The URL is not an https URL.");
   if (url.username !== "" || url.password !== "")
     throw new BlockedDestination("The URL contains a user name or password.");
-  const literal = literalOf(url);
-  if (literal !== null) judge([literal], url, ranges);
-  else if (url.protocol === "http:" && ranges.length === 0) throw new BlockedDestination(PLAIN);
+  const literal = literalOf(url.hostname);
+  if (literal !== null) {
+    requireAllowed([literal], url.hostname, ranges);
+    requireTls([literal], url, ranges);
+  } else if (url.protocol === "http:" && ranges.length === 0) throw new BlockedDestination(PLAIN);
   return url;
 }
 
 const PLAIN = "Plain http is only allowed for hosts in the ranges of VODBOX_WEBHOOK_ALLOW_CIDRS; use https.";
 
-/** The URL parser has normalized all spellings of an IPv4 address. */
-function literalOf(url: URL): string | null {
-  const host = url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
-  return isIP(host) === 0 ? null : host;
-}
-
 async function vet(url: URL, ranges: Ranges, resolve: Resolve, signal: AbortSignal): Promise<string[]> {
-  const literal = literalOf(url);
-  if (literal !== null) return [literal];
-  let addresses: string[];
-  try {
-    addresses = await resolve(url.hostname.replace(/\.$/, ""), signal);
-  } catch (error) {
-    throw signal.aborted
-      ? failureOf(error as Error, signal)
-      : new OutboundFailure("dns", "The host name cannot be resolved.");
-  }
-  if (signal.aborted) throw failureOf(new Error(), signal);
-  if (addresses.length === 0) throw new OutboundFailure("dns", `${url.hostname} has no IP address.`);
-  judge(addresses, url, ranges);
+  const addresses = await vettedAddresses(url.hostname, { ranges, resolve, signal });
+  requireTls(addresses, url, ranges);
   return addresses;
 }
 
-/**
- * One private address among public ones is enough for a refusal, because the name's owner must not choose which one is
- * used.
- */
-function judge(addresses: readonly string[], url: URL, ranges: Ranges): void {
-  for (const address of addresses) {
-    if (isInRanges(address, ranges)) continue;
-    if (!isPublic(address)) {
-      // Tenants read this message: the resolved address may belong to the operator's own network.
-      if (literalOf(url) === null)
-        throw new BlockedDestination(`${url.hostname} does not resolve to a public IP address; use a public host.`);
-      throw new BlockedDestination(`${address} is not a public IP address; use a public one.`);
-    }
-    if (url.protocol === "http:") throw new BlockedDestination(PLAIN);
-  }
-}
-
-/** Replaces name resolution by the system: the connection gets only checked addresses. */
-function lookupOf(addresses: readonly string[]): LookupFunction {
-  const all = addresses.map((address) => ({ address, family: isIP(address) }));
-  return (_hostname, options, callback) => {
-    const matching =
-      options.family === 4 || options.family === 6 ? all.filter((a) => a.family === options.family) : all;
-    const [first = all[0]] = matching;
-    if (options.all) (callback as unknown as (error: null, all: object[]) => void)(null, matching);
-    else callback(null, first?.address ?? "", first?.family);
-  };
+function requireTls(addresses: readonly string[], url: URL, ranges: Ranges): void {
+  if (url.protocol === "http:" && !addresses.every((address) => isInRanges(address, ranges)))
+    throw new BlockedDestination(PLAIN);
 }
 
 function failureOf(error: NodeJS.ErrnoException, signal: AbortSignal): OutboundFailure {
   if (signal.aborted) return new OutboundFailure("timeout", "The request timed out.");
-  const code = error.code ?? "";
-  if (code.startsWith("HPE_")) return new OutboundFailure("protocol", "The response was not valid HTTP.");
-  if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_|UNABLE_TO|EPROTO|HOSTNAME_)/.test(code))
-    return new OutboundFailure("tls", `The TLS connection failed (${code}).`);
-  return new OutboundFailure("connection", `The connection failed${code === "" ? "" : ` (${code})`}.`);
+  if (error.code?.startsWith("HPE_")) return new OutboundFailure("protocol", "The response was not valid HTTP.");
+  return connectionFailure(error);
 }

@@ -55,6 +55,22 @@ export const liveStreams = sqliteTable("live_streams", {
 
 export type LiveStreamRow = typeof liveStreams.$inferSelect;
 
+/** Other RTMP servers to which the broadcasts of a channel are sent. */
+export const simulcastTargets = sqliteTable("simulcast_targets", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  channelId: integer("channel_id").notNull(),
+  name: text("name").notNull(),
+  /** Without the stream key. */
+  url: text("url").notNull(),
+  /** Encrypted. */
+  streamKey: text("stream_key").notNull(),
+  enabled: integer("enabled", { mode: "boolean" }).notNull().default(true),
+  ...times,
+});
+
+export type SimulcastTargetRow = typeof simulcastTargets.$inferSelect;
+
 /** What other servers need to deliver a stream. */
 export const liveReports = sqliteTable(
   "live_reports",

@@ -4,7 +4,7 @@ import { atEnd } from "../support/folder.ts";
 import { liveServer, newChannel, publish } from "../support/live.ts";
 import { axeFaults } from "./axe.ts";
 import { startBrowser } from "./browser.ts";
-import { faultsOf, heading, link, signedIn } from "./console.ts";
+import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 
 test("a channel shows that it is live, what the encoder sends, and what to change", async () => {
   const server = await liveServer();
@@ -44,8 +44,29 @@ test("a channel shows that it is live, what the encoder sends, and what to chang
   await viewers.press("Home");
   expect(await viewers.getAttribute("aria-valuetext")).toMatch(/: –$/);
   expect(await axeFaults(page)).toEqual([]);
+
+  await button(page, "New target").click();
+  // Not in the ranges that are allowed.
+  await page.getByLabel("URL").fill("rtmp://127.0.0.1/app");
+  await page.getByLabel("Stream key").fill("secret-key");
+  await button(page, "Create").click();
+  await page.getByText("is not a public IP address", { exact: false }).waitFor();
+  await page.getByLabel("URL").fill("rtmp://localhost/app");
+  await page.getByLabel("Name").fill("Other");
+  await button(page, "Create").click();
+  const target = page.getByRole("row", { name: /^Other rtmp:\/\/localhost\/app/ });
+  await target.getByText("Failed", { exact: true }).waitFor();
+  await target.getByText("localhost does not resolve to a public IP address; use a public host.").waitFor();
+  expect(await page.content()).not.toContain("secret-key");
+  expect(await axeFaults(page)).toEqual([]);
+  await target.getByRole("button", { name: "Disable" }).click();
+  await target.getByText("Disabled", { exact: true }).waitFor();
+  await target.getByRole("button", { name: "Delete" }).click();
+  await button(page, "Confirm").click();
+  await page.getByText("No targets.", { exact: false }).waitFor();
   await link(page, "Live").click();
   publishing.child.kill("SIGINT");
   await row.getByText("Active", { exact: true }).waitFor();
-  expect(faultsOf(seen)).toEqual([]);
+  // The target that was refused.
+  expect(faultsOf(seen)).toEqual([expect.stringContaining("422")]);
 });

@@ -68,3 +68,25 @@ test("a channel's fields for broadcasts are set, changed and shown", async () =>
   expect(await refused(live("update", "stage", "--record", "yes"), 2)).toContain("--record must be on or off.");
   expect(await refused(live("update", "stage", "--dvr-seconds", "1h"), 2)).toContain("--dvr-seconds must be a whole");
 });
+
+test("the simulcast targets of a channel are added, listed, updated and removed; the key is read from standard input", async () => {
+  const server = await startServer(emptyFolder(), { env: { VODBOX_ADMIN_TOKEN: "" } });
+  const at = ["--data", server.dataDir];
+  const live = (...args: string[]) => ["admin", "live", ...args, ...at];
+  await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
+  await json(live("create", "--tenant", "a", "--channel", "stage"));
+  const url = ["--url", "rtmps://live.example.com/app"];
+  expect(await refused(live("add-target", "stage", ...url), 1)).toContain("must end with the stream key");
+  const add = live("add-target", "stage", ...url, "--name", "Other", "--stream-key-stdin");
+  const added = await json(add, { input: "secret-key\n" });
+  expect(added).toMatchObject({ id: 1, name: "Other", url: "rtmps://live.example.com/app", enabled: true });
+  expect(await json(live("update-target", "stage", "1", "--enabled", "off"))).toMatchObject({ enabled: false });
+  const listed = (await succeeded(live("targets", "stage"))).stdout;
+  expect(listed).toMatch(
+    /^ID +NAME +URL +ENABLED +STATUS +SINCE +DROPPED FRAMES +ERROR *\n1 +Other +rtmps:\/\/live\.example\.com\/app +no +idle +– +0 +– *\n$/,
+  );
+  expect(listed).not.toContain("secret-key");
+  expect(await refused(live("remove-target", "stage", "x"), 2)).toContain("must be a number");
+  expect((await succeeded(live("remove-target", "stage", "1"))).stdout).toBe("Target 1 is deleted.\n");
+  expect(await json(live("targets", "stage"))).toEqual([]);
+});

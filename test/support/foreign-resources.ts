@@ -45,6 +45,10 @@ export async function foreignResources(app: TestApp, tenantId: number) {
     key,
     body: { channel: "theirs", name: THEIRS },
   });
+  const target = await app.call("POST", `/api/v1/live/channels/${live.body.id}/targets`, {
+    key,
+    body: { url: "rtmp://example.com/app", stream_key: THEIRS, name: THEIRS },
+  });
   const batch = await leased(app, key, { name: THEIRS });
   const intent = await batch.want(`${THEIRS}.m4s`, "abc", { multipart: true });
   // Assets that are not ready are not counted.
@@ -70,6 +74,7 @@ export async function foreignResources(app: TestApp, tenantId: number) {
     "/api/v1/transcoding_jobs/:id": String(completed.body.transcoding_job.id),
     "/api/v1/api_keys/:id": String(keys.body[0].id),
     "/api/v1/signing_keys/:id": String(signer.body.id),
+    "/api/v1/live/channels/:id/targets/:target_id": `${live.body.id}/targets/${target.body.id}`,
     "/api/v1/live/channels/:id": String(live.body.id),
     "/api/v1/playback/:id": completed.body.asset.external_id,
     "/api/v1/admin/tenants/:ref": String(tenantId),

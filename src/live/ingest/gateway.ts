@@ -1,6 +1,9 @@
 import { mkdirSync } from "node:fs";
 import type { PublishDecision, PublishRequest } from "../publish/types.ts";
 import type { StreamEnd } from "../samples.ts";
+import type { Connect } from "../simulcast/connect.ts";
+import type { SimulcastTarget } from "../simulcast/messages.ts";
+import { Simulcast } from "../simulcast/simulcast.ts";
 import { Broadcast } from "./broadcast.ts";
 import type {
   FinishedRecording,
@@ -18,17 +21,25 @@ const HEALTH_MS = 2000;
 type GatewayOptions = Pick<IngestOptions, "folder" | "reconnectMs"> & {
   /** Throws when the disk is full. */
   requireSpace: () => Promise<void>;
+  /** To simulcast targets. */
+  connect: Connect;
   ask: (question: PublishQuestion) => Promise<Permission>;
   send: (message: FromIngest) => void;
 };
 
-type OnAir = { broadcast: Broadcast; publisher: Publisher | null; timer: NodeJS.Timeout | null };
+type OnAir = {
+  broadcast: Broadcast;
+  /** It continues when another broadcast follows on the same connection. */
+  simulcast: Simulcast;
+  publisher: Publisher | null;
+  timer: NodeJS.Timeout | null;
+};
 
 /** The streams of all channels that are published to this process: at most one of each. */
 export class Gateway {
   readonly #options: GatewayOptions;
   readonly #onAir = new Map<number, OnAir>();
-  /** Streams that are being completed. */
+  /** Streams that are being completed, and sent to the end. */
   readonly #ending = new Set<Promise<void>>();
   readonly #reports: NodeJS.Timeout;
   #isClosed = false;
@@ -44,11 +55,16 @@ export class Gateway {
     const permission = await this.#options.ask({ app, name, query: query.toString(), address });
     if (!permission.accepted) return permission;
     if (this.#isClosed) return { accepted: false, reason: "unavailable" };
-    const { channel } = permission;
+    const { channel, targets } = permission;
     if (this.#isOverLimit(channel)) return { accepted: false, reason: "limit" };
-    const publisher = this.#publisherFor(channel);
+    const publisher = this.#publisherFor(channel, targets);
     if (!publisher) return { accepted: false, reason: "taken" };
     return { accepted: true, sink: publisher, limits: { maxBitrate: channel.maxBitrate ?? undefined } };
+  }
+
+  /** Changes the targets of a channel that is on air. */
+  setTargets(channelId: number, targets: readonly SimulcastTarget[]): void {
+    this.#onAir.get(channelId)?.simulcast.setTargets(targets);
   }
 
   /** Ends a stream; its publisher receives `reason`. */
@@ -82,25 +98,37 @@ export class Gateway {
   }
 
   /** Null when another publisher is active. */
-  #publisherFor(channel: PublishedChannel): Publisher | null {
+  #publisherFor(channel: PublishedChannel, targets: readonly SimulcastTarget[]): Publisher | null {
     const onAir = this.#onAir.get(channel.channelId);
-    if (!onAir) return this.#publish(this.#broadcastOf(channel));
-    const { publisher, broadcast } = onAir;
+    if (!onAir) return this.#publish(this.#broadcastOf(channel), this.#simulcastOf(channel, targets));
+    const { publisher, broadcast, simulcast } = onAir;
     if (publisher && !channel.takeover && !publisher.isSilent) return null;
     publisher?.replace();
     if (publisher) broadcast.interrupt();
     if (onAir.timer) clearTimeout(onAir.timer);
     broadcast.resume();
-    return this.#publish(broadcast);
+    simulcast.resume();
+    return this.#publish(broadcast, simulcast);
   }
 
-  #publish(broadcast: Broadcast): Publisher {
+  #simulcastOf(channel: PublishedChannel, targets: readonly SimulcastTarget[]): Simulcast {
+    const { connect, send } = this.#options;
+    const simulcast = new Simulcast({
+      ...{ channel, connect },
+      log: (level, message, fields) => send({ log: { level, message, fields } }),
+      report: (report) => send({ simulcast: report }),
+    });
+    simulcast.setTargets(targets);
+    return simulcast;
+  }
+
+  #publish(broadcast: Broadcast, simulcast: Simulcast): Publisher {
     const publisher = new Publisher({
-      broadcast,
+      ...{ broadcast, simulcast },
       restart: (restarted, ended) => this.#restart(restarted, ended),
       onEnd: (ended, end) => this.#ended(ended, end),
     });
-    this.#onAir.set(broadcast.channel.channelId, { broadcast, publisher, timer: null });
+    this.#onAir.set(broadcast.channel.channelId, { broadcast, simulcast, publisher, timer: null });
     return publisher;
   }
 
@@ -126,17 +154,20 @@ export class Gateway {
   }
 
   #reportHealth(): void {
-    for (const { broadcast, publisher } of this.#onAir.values())
+    for (const { broadcast, publisher, simulcast } of this.#onAir.values()) {
+      simulcast.report();
       if (publisher) this.#options.send({ stream: broadcast.name, health: publisher.health });
+    }
   }
 
   #restart(publisher: Publisher, ended: Broadcast): Broadcast {
     const { isRecordingStopped, channel } = ended;
-    this.#end(ended);
+    this.#complete(ended);
     const next = isRecordingStopped
       ? this.#broadcastOf({ ...channel, record: false, dvrSeconds: 0 }, { isLastResort: true })
       : this.#broadcastOf(channel);
-    this.#onAir.set(channel.channelId, { broadcast: next, publisher, timer: null });
+    const { simulcast } = publisher;
+    this.#onAir.set(channel.channelId, { broadcast: next, simulcast, publisher, timer: null });
     return next;
   }
 
@@ -151,20 +182,28 @@ export class Gateway {
   }
 
   #end(broadcast: Broadcast): void {
-    const { channelId, channel } = broadcast.channel;
+    const { channelId } = broadcast.channel;
     const onAir = this.#onAir.get(channelId);
     if (onAir?.broadcast === broadcast) {
       if (onAir.timer) clearTimeout(onAir.timer);
       this.#onAir.delete(channelId);
+      this.#await(onAir.simulcast.finish());
     }
-    const ending = broadcast
-      .end()
-      .catch((error) => {
+    this.#complete(broadcast);
+  }
+
+  #complete(broadcast: Broadcast): void {
+    this.#await(
+      broadcast.end().catch((error) => {
         // The next start of the server recovers its files.
-        const fields = { channel, error: String(error) };
+        const fields = { channel: broadcast.channel.channel, error: String(error) };
         this.#options.send({ log: { level: "error", message: "a stream could not be completed", fields } });
-      })
-      .finally(() => this.#ending.delete(ending));
+      }),
+    );
+  }
+
+  #await(work: Promise<void>): void {
+    const ending = work.finally(() => this.#ending.delete(ending));
     this.#ending.add(ending);
   }
 }

@@ -2,6 +2,7 @@ import type { Packaged } from "../../media/manifests.ts";
 import type { InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
 import type { LogLevel, RefusalReason } from "../publish/types.ts";
 import type { KeyPair } from "../rtmp/server.ts";
+import type { SimulcastReport, SimulcastTarget } from "../simulcast/messages.ts";
 import type { StreamHealth } from "./stream-health.ts";
 
 /**
@@ -25,6 +26,8 @@ export type IngestOptions = IngestPorts & {
   connectionsPerAddress: number;
   /** How long a stream waits for a publisher whose connection broke. */
   reconnectMs: number;
+  /** Ranges that simulcast targets may be in although they are not public. */
+  allowCidrs: string[];
 };
 
 /** A publish, as the publisher sent it. `query` contains the stream key and is never logged. */
@@ -50,7 +53,9 @@ export type PublishedChannel = {
   isEncoded: boolean;
 };
 
-export type Permission = { accepted: true; channel: PublishedChannel } | { accepted: false; reason: RefusalReason };
+export type Permission =
+  | { accepted: true; channel: PublishedChannel; targets: SimulcastTarget[] }
+  | { accepted: false; reason: RefusalReason };
 
 /** A stream has its first part. Its files are in the directory with its name. */
 export type OpenedStream = {
@@ -100,11 +105,15 @@ export type FromIngest =
    * failed when it is absent.
    */
   | { clip: string; made?: FinishedRecording | null }
+  /** Every two seconds while a channel with targets is on air, and after each change. */
+  | { simulcast: SimulcastReport }
   | { log: { level: LogLevel; message: string; fields: Record<string, string | number> } };
 
 export type ToIngest =
   | { options: IngestOptions }
   | { answer: number; permission: Permission }
+  /** The targets of a channel that is on air have changed. */
+  | { targets: SimulcastTarget[]; of: number }
   /** Ends a stream; `reason` is sent to its publisher. */
   | { stop: string; reason: string }
   /** Copies a part of a running stream to a directory named by `clip`. */

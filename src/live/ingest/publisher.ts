@@ -1,6 +1,7 @@
 import type { Health } from "../cmaf/types.ts";
 import type { PublishedStream, PublishSink } from "../publish/types.ts";
 import type { LiveSample, StreamEnd, TrackConfig } from "../samples.ts";
+import type { Simulcast } from "../simulcast/simulcast.ts";
 import type { Broadcast } from "./broadcast.ts";
 import { HealthMeter, type StreamHealth } from "./stream-health.ts";
 
@@ -13,6 +14,7 @@ export const TAKEN_OVER = "Another publisher has taken over the channel.";
 
 export type PublisherOptions = {
   broadcast: Broadcast;
+  simulcast: Simulcast;
   /** A new stream of the same channel, in place of `broadcast`. */
   restart: (publisher: Publisher, broadcast: Broadcast) => Broadcast;
   /** Called once, and last. */
@@ -39,6 +41,10 @@ export class Publisher implements PublishSink {
     return this.#broadcast;
   }
 
+  get simulcast(): Simulcast {
+    return this.#options.simulcast;
+  }
+
   get isSilent(): boolean {
     return performance.now() - this.#sampledAt > SILENT_MS;
   }
@@ -57,6 +63,7 @@ export class Publisher implements PublishSink {
     if (this.#isReplaced) return;
     this.#configs.set(config.kind, config);
     this.#broadcast.config(config);
+    this.simulcast.config(config);
   }
 
   onSample(sample: LiveSample): void {
@@ -64,6 +71,7 @@ export class Publisher implements PublishSink {
     this.#sampledAt = performance.now();
     this.#meter.add(sample, this.#sampledAt);
     this.#broadcast.sample(sample);
+    this.simulcast.sample(sample);
   }
 
   onMetadata(): void {}

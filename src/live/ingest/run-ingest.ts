@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Log } from "../publish/types.ts";
 import { createRtmpServer, type RtmpServer } from "../rtmp/server.ts";
+import { connector } from "../simulcast/connect.ts";
 import { createSrtServer } from "../srt/server.ts";
 import { recordingFolder } from "./broadcast.ts";
 import { diskReserve } from "./disk-reserve.ts";
@@ -48,6 +49,7 @@ export async function runIngest({ send, onMessage }: IngestChannel): Promise<voi
       void running?.then((ingest) => {
         if (!ingest) return;
         if ("stop" in message) ingest.gateway.stop(message.stop, message.reason);
+        else if ("targets" in message) ingest.gateway.setTargets(message.of, message.targets);
         else if ("clip" in message) void clip(ingest, message, send);
         else if ("recover" in message) void recoverStream(ingest, message, send);
         else ingest.rtmps?.setTls(message.tls);
@@ -72,7 +74,7 @@ type Server = { ask: (question: PublishQuestion) => Promise<Permission>; send: (
 /** Null when it cannot listen. */
 async function start(options: IngestOptions, { ask, send }: Server): Promise<Ingest | null> {
   const requireSpace = diskReserve(options.folder, options.minFreeBytes);
-  const gateway = new Gateway({ ...options, requireSpace, ask, send });
+  const gateway = new Gateway({ ...options, requireSpace, connect: connector(options.allowCidrs), ask, send });
   const log: Log = (level, message, fields) => send({ log: { level, message, fields } });
   const limits = { connectionsPerAddress: options.connectionsPerAddress };
   const authorize = gateway.authorize.bind(gateway);

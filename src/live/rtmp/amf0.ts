@@ -142,6 +142,15 @@ export const amfObject = (fields: Record<string, AmfValue>): AmfObject => new Ma
 
 export const encodeAmf0 = (...values: AmfValue[]): Buffer => Buffer.concat(values.map(encodeValue));
 
+/** An object as ECMA array (AMF 0, 2.10), the form of metadata. */
+export function encodeEcmaArray(object: AmfObject): Buffer {
+  const head = Buffer.alloc(5);
+  head[0] = MARKER.ecmaArray;
+  head.writeUInt32BE(object.size, 1);
+  // Both end in the same way.
+  return Buffer.concat([head, encodeValue(object).subarray(1)]);
+}
+
 function encodeValue(value: AmfValue): Buffer {
   if (value === null) return Buffer.from([MARKER.null]);
   if (value === undefined) return Buffer.from([MARKER.undefined]);

@@ -7,6 +7,45 @@ const VERSION = 3;
 const BLOCK_BYTES = 1536;
 const SENT_BYTES = 1 + BLOCK_BYTES + BLOCK_BYTES;
 
+/** A version, a time of 0, four zeros and random bytes: C0 and C1, or S0 and S1. */
+function greeting(): Buffer {
+  const bytes = Buffer.alloc(1 + BLOCK_BYTES);
+  bytes[0] = VERSION;
+  randomBytes(BLOCK_BYTES - 8).copy(bytes, 1 + 8);
+  return bytes;
+}
+
+/** Client side of the simple handshake (RTMP 1.0, 5.2). */
+export class ClientHandshake {
+  readonly #received = Buffer.alloc(SENT_BYTES);
+  #length = 0;
+  readonly #send: (data: Buffer) => void;
+
+  constructor(send: (data: Buffer) => void) {
+    this.#send = send;
+  }
+
+  /** Sends C0 and C1. */
+  start(): void {
+    this.#send(greeting());
+  }
+
+  /**
+   * Returns null until S2 is complete, then sends C2 and returns the bytes after it. Throws RtmpFault at the first byte
+   * when the peer does not speak RTMP. What S2 repeats is not compared: servers with the digest variant send another one.
+   */
+  push(data: Buffer): Buffer | null {
+    if (this.#length === 0 && data.length > 0 && data[0] !== VERSION)
+      throw new RtmpFault("The server does not speak RTMP.");
+    const copied = data.copy(this.#received, this.#length);
+    this.#length += copied;
+    if (this.#length < SENT_BYTES) return null;
+    // C2 repeats S1.
+    this.#send(Buffer.from(this.#received.subarray(1, 1 + BLOCK_BYTES)));
+    return data.subarray(copied);
+  }
+}
+
 /**
  * Server side of the simple handshake (RTMP 1.0, 5.2). The digest variant that Flash Player requires to play H.264 is not
  * needed by publishers: zeros in S1 select the simple one.
@@ -36,12 +75,9 @@ export class Handshake {
     return this.#length === SENT_BYTES ? data.subarray(copied) : null;
   }
 
-  /** S1 is a time of 0, four zeros and random bytes. S2 repeats C1, with the time at which it was read: 0 as well. */
+  /** S2 repeats C1, with the time at which it was read: 0. */
   #answer(): Buffer {
-    const answer = Buffer.alloc(SENT_BYTES);
-    answer[0] = VERSION;
-    randomBytes(BLOCK_BYTES - 8).copy(answer, 1 + 8);
-    this.#received.copy(answer, 1 + BLOCK_BYTES, 1, 1 + BLOCK_BYTES);
+    const answer = Buffer.concat([greeting(), this.#received.subarray(1, 1 + BLOCK_BYTES)]);
     answer.writeUInt32BE(0, 1 + BLOCK_BYTES + 4);
     return answer;
   }

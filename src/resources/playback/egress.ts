@@ -1,4 +1,4 @@
-import type { App } from "../../app.ts";
+import { type App, forApp } from "../../app.ts";
 import { monthOf, nextMonth } from "../../lib/months.ts";
 import { addUsage } from "../tenants/usage.ts";
 
@@ -14,7 +14,7 @@ type Month = { from: number; to: number; sent: Map<number, number> };
  * Counts bytes sent per tenant in memory: a write for each segment would cost more than the segment. Bytes sent before
  * the end of a month belong to that month, whenever they are written.
  */
-export function egressCounter(app: App): Egress {
+export const egressCounter = forApp((app: App): Egress => {
   let months: Month[] = [];
   const sentIn = (time: number): Month["sent"] => {
     const known = months.find(({ from, to }) => time >= from && time < to);
@@ -47,4 +47,4 @@ export function egressCounter(app: App): Egress {
       }
     },
   };
-}
+});

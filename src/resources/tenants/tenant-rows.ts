@@ -61,6 +61,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
     of: (id) => sql`stream_id IN (SELECT id FROM live_streams WHERE tenant_id = ${id})`,
   },
   owned("live_streams"),
+  owned("simulcast_targets"),
   owned("live_channels"),
   {
     table: "billing_events",

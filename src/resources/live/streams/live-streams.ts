@@ -23,6 +23,8 @@ import { LIVE_PLAYLIST, type LiveStream, liveRegistry } from "../registry.ts";
 import { type ReportWriter, reportWriter } from "../shared/report-writer.ts";
 import { applyReport, type StreamReport } from "../shared/reports.ts";
 import { HEARTBEAT_MS, LINGER_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
+import { targetStates } from "../simulcast/states.ts";
+import { receiveSimulcast, TargetSync } from "../simulcast/sync.ts";
 import { isEncoded, lastWrite } from "./killed-stream.ts";
 import { permitPublish } from "./permit.ts";
 import { StoredRecording } from "./recording.ts";
@@ -50,7 +52,7 @@ const CLIP_MS = 10_000;
 const WATCH_MS = 2000;
 
 /** What every process of a server that serves a stream has to know. */
-export type ReplicatedMessage = StreamReport | { opened: OpenedStream };
+export type ReplicatedMessage = StreamReport | { opened: OpenedStream } | Extract<FromIngest, { simulcast: unknown }>;
 type StreamMessage = Exclude<FromIngest, { ready: unknown } | { failed: string } | { log: unknown }>;
 
 /** Of a clip of the stream. */
@@ -68,6 +70,7 @@ export class LiveStreams {
   readonly #work: StreamWork;
   readonly #clips = new Map<string, (made: FinishedRecording | null | undefined) => void>();
   readonly #reports: ReportWriter;
+  readonly #targets: TargetSync;
   /** Streams whose rows this process completes. */
   readonly #unfinished = new Set<string>();
   #send: (message: ToIngest) => void = () => {};
@@ -79,6 +82,7 @@ export class LiveStreams {
     this.#app = app;
     this.#work = new StreamWork(app);
     this.#reports = reportWriter(app);
+    this.#targets = new TargetSync(app, (message) => this.#send(message));
   }
 
   /** The ingest process has started: what the one before it, or the server before this one, has left is completed. */
@@ -88,6 +92,7 @@ export class LiveStreams {
     if (this.#timers.length === 0)
       this.#timers = [
         setInterval(() => void this.#stopRevoked(), WATCH_MS).unref(),
+        setInterval(() => this.targetsChanged(), WATCH_MS).unref(),
         setInterval(() => void this.#renew(), HEARTBEAT_MS).unref(),
       ];
     const recovery = this.#recover();
@@ -100,9 +105,15 @@ export class LiveStreams {
     this.#send = () => {};
     this.#isConnected = false;
     for (const resolve of this.#clips.values()) resolve(undefined);
+    targetStates(this.#app).clear();
     for (const stream of liveRegistry(this.#app).all()) {
       if (stream.endedAt === null) this.#ended(stream, this.#app.clock.now());
     }
+  }
+
+  /** Passes changed targets on to the streams of this process. Another process finds them out within two seconds. */
+  targetsChanged(): void {
+    if (this.#isConnected) void this.#targets.run();
   }
 
   receive(message: StreamMessage): void {
@@ -145,6 +156,7 @@ export class LiveStreams {
           answer({ accepted: false, reason: "unavailable" });
         });
     } else if ("opened" in message) this.#opened(message.opened);
+    else if ("simulcast" in message) receiveSimulcast(this.#app, message.simulcast, { isCounted: true });
     else if ("clip" in message) this.#clips.get(message.clip)?.(message.made);
     else this.#changed(message);
   }
@@ -179,6 +191,7 @@ export class LiveStreams {
 
   /** The same in a process that does not receive streams: another one completes them. */
   disconnectedReplica(): void {
+    targetStates(this.#app).clear();
     for (const stream of liveRegistry(this.#app).all())
       if (stream.endedAt === null) this.replicate({ stream: stream.name, endedAtMs: this.#app.clock.now() });
   }
@@ -201,6 +214,7 @@ export class LiveStreams {
 
   #replicate(message: ReplicatedMessage): void {
     if ("opened" in message) return void this.#register(message.opened);
+    if ("simulcast" in message) return receiveSimulcast(this.#app, message.simulcast, { isCounted: false });
     const stream = liveRegistry(this.#app).byName(message.stream);
     if (!stream || stream.endedAt !== null) return;
     if ("endedAtMs" in message) {

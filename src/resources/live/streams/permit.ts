@@ -14,6 +14,7 @@ import { liveQuotasOf, remainingStorage } from "../../tenants/quota.ts";
 import { authorizePublish } from "../authorize.ts";
 import { liveRegistry } from "../registry.ts";
 import { channelOf, pathOf } from "../schema.ts";
+import { sentTargets } from "../simulcast/targets.ts";
 import { isPublishedElsewhere } from "./rows.ts";
 
 /** The application of publish URLs: `rtmp://host/live`. */
@@ -40,6 +41,7 @@ export async function permitPublish(
     const isStored = row.record && app.objects !== null;
     return {
       accepted: true,
+      targets: (await sentTargets(app, [row.id])).get(row.id) ?? [],
       channel: {
         channelId: row.id,
         tenantId: row.tenantId,

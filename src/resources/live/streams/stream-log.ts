@@ -17,6 +17,8 @@ export class StreamLog {
       this.#streams.set(name, { messages: [message], dvrSeconds: channel.dvrSeconds, added: 0 });
       return;
     }
+    // Reported every two seconds.
+    if ("simulcast" in message) return;
     const { stream } = message;
     if ("endedAtMs" in message) return void this.#streams.delete(stream);
     const logged = this.#streams.get(stream);

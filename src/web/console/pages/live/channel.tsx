@@ -11,6 +11,7 @@ import { bitrate, count, duration } from "../../format.ts";
 import { useResource } from "../../hooks/use-resource.ts";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
 import { ChannelStatus, Signal } from "./signal.tsx";
+import { Targets } from "./targets.tsx";
 import { texts } from "./texts.ts";
 
 /** The server counts every five seconds. */
@@ -48,6 +49,7 @@ export default function Channel() {
       </PageHead>
       <ErrorNotice error={error} onRetry={reload} />
       <Facts channel={channel} analytics={analytics} />
+      <Targets channelId={channel.id} canChange={channel.revoked_at === null} />
       <Hour analytics={analytics} />
     </>
   );

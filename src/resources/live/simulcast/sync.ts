@@ -1,0 +1,70 @@
+import type { App } from "../../../app.ts";
+import type { ToIngest } from "../../../live/ingest/messages.ts";
+import type { SimulcastReport } from "../../../live/simulcast/messages.ts";
+import { egressCounter } from "../../playback/egress.ts";
+import { liveRegistry } from "../registry.ts";
+import { targetStates } from "./states.ts";
+import { sentTargets } from "./targets.ts";
+
+/** Keeps the targets of running streams in the ingest process as they are in the database. */
+export class TargetSync {
+  readonly #app: App;
+  readonly #send: (message: ToIngest) => void;
+  /** What was sent last, by the name of the stream. */
+  #sent = new Map<string, string>();
+  #running: Promise<void> | null = null;
+  #isStale = false;
+
+  constructor(app: App, send: (message: ToIngest) => void) {
+    this.#app = app;
+    this.#send = send;
+  }
+
+  /** Never rejects. A call while another one is reading has it read again. */
+  run(): Promise<void> {
+    this.#isStale = true;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#isStale) {
+      this.#isStale = false;
+      try {
+        await this.#read();
+      } catch (error) {
+        this.#app.log.warn({ err: error }, "simulcast targets could not be read");
+      }
+    }
+  }
+
+  async #read(): Promise<void> {
+    const running = [...liveRegistry(this.#app).all()].filter(({ endedAt }) => endedAt === null);
+    const targets = await sentTargets(
+      this.#app,
+      running.map(({ channelId }) => channelId),
+    );
+    const sent = new Map<string, string>();
+    for (const { name, channelId: of } of running) {
+      const list = targets.get(of) ?? [];
+      const text = JSON.stringify(list);
+      // A stream that has just opened may have begun with those before a change.
+      if (this.#sent.get(name) !== text) this.#send({ targets: list, of });
+      sent.set(name, text);
+    }
+    this.#sent = sent;
+  }
+}
+
+/** A report of the ingest process. `isCounted`: in the one process of the server that counts what is sent. */
+export function receiveSimulcast(
+  app: App,
+  { channelId, tenantId, sentBytes, targets }: SimulcastReport,
+  { isCounted }: { isCounted: boolean },
+): void {
+  if (isCounted && sentBytes > 0) egressCounter(app).add(tenantId, sentBytes);
+  if (targets === null) targetStates(app).delete(channelId);
+  else if (targets) targetStates(app).set(channelId, targets);
+}
