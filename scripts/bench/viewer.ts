@@ -88,7 +88,9 @@ function printRequests(page: Page): void {
     console.error(`${start} s + ${length} s: ${new URL(request.url()).pathname} ${result}`);
   };
   page.on("request", (request) => starts.set(request, performance.now()));
-  page.on("requestfinished", async (request) => ended(request, String((await request.response().catch(() => null))?.status())));
+  page.on("requestfinished", async (request) =>
+    ended(request, String((await request.response().catch(() => null))?.status())),
+  );
   page.on("requestfailed", (request) => ended(request, request.failure()?.errorText ?? "failed"));
 }
 

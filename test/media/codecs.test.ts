@@ -169,6 +169,7 @@ const NAMED_ELSEWHERE = [
   "src/live/mpegts/track-readers.ts",
   "src/live/rtmp/audio-tag.ts",
   "src/live/rtmp/flv-fourcc.ts",
+  "src/live/rtmp/tag-writer.ts",
   "src/live/rtmp/video-tag.ts",
   "src/live/samples.ts",
   "src/media/clip/parameter-sets.ts",

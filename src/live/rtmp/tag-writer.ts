@@ -26,10 +26,10 @@ export function configPayload(config: TrackConfig): Buffer {
   return Buffer.concat([videoHead(config.codec, FRAME.key, PACKET.config, null), config.configuration]);
 }
 
-/** The payload of a frame or packet. `codec` is that of the video. */
+/** The payload of a frame or packet. `codec` is that of the video; undefined without a configuration. */
 export function samplePayload(
   { kind, isKeyframe, compositionOffset, data }: LiveSample,
-  codec: LiveVideoCodec,
+  codec: LiveVideoCodec = "h264",
 ): Buffer {
   if (kind === "audio") return Buffer.concat([Buffer.from([AAC, PACKET.frame]), data]);
   const frame = isKeyframe ? FRAME.key : FRAME.inter;

@@ -77,7 +77,7 @@ export class Simulcast {
       const message = {
         type: TYPE[sample.kind],
         ms: this.#ms,
-        payload: samplePayload(sample, this.#videoCodec ?? "h264"),
+        payload: samplePayload(sample, this.#videoCodec),
         isFrame: isVideo || !this.#videoCodec,
         isStart: isVideo ? sample.isKeyframe : !this.#videoCodec && this.#ms - this.#firstMs >= AUDIO_ONLY_MS,
       };
