@@ -1,5 +1,6 @@
 import { existsSync, globSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import type { TestProject } from "vitest/node";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -19,10 +20,18 @@ function isNewest(): boolean {
   );
 }
 
-/** Whether commands are run by the executable. */
-export const isUsed = (): boolean => (process.env.VODBOX_TEST_EXECUTABLE ??= isNewest() ? "1" : "0") === "1";
+/** Set for the processes of all test files. */
+const DECISION = "VODBOX_TEST_EXECUTABLE";
+
+/** Whether commands are run by the executable. Outside of a test run it is decided at each start. */
+export const isUsed = (process.env[DECISION] ?? String(isNewest())) === "true";
 
 /** Decided before all tests: those of the release write `build/assets` again, and would make all later ones slow. */
-export default function setup(): void {
-  isUsed();
+export default function setup(project: TestProject): void {
+  const decide = () => {
+    process.env[DECISION] = String(isNewest());
+  };
+  decide();
+  // Sources may have changed.
+  project.onTestsRerun(decide);
 }

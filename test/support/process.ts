@@ -28,7 +28,7 @@ export function vodbox(
   { env = {}, cwd, input, executable = false, detached = false }: RunOptions = {},
 ): Started {
   if (executable && !existsSync(EXECUTABLE)) throw new Error("dist/vodbox is not built; run npm run build");
-  const [file, ...first] = executable || isUsed() ? [EXECUTABLE] : [process.execPath, MAIN];
+  const [file, ...first] = executable || isUsed ? [EXECUTABLE] : [process.execPath, MAIN];
   const base = executable ? {} : { PATH: process.env.PATH, HOME: process.env.HOME };
   const child = spawn(file as string, [...first, ...args], {
     cwd,
