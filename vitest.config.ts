@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { TIERS } from "./test/tiers.ts";
 
-const SHARED = ["test/support/shared-s3.ts", "test/support/migrated-file.ts"];
+const SHARED = ["executable", "shared-s3", "migrated-file", "fixtures"].map((name) => `test/support/${name}.ts`);
 const common = {
   environment: "node" as const,
   testTimeout: 120_000,

@@ -1,7 +1,6 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { axeFaults } from "./axe.ts";
 import { startBrowser, type Visit, visit } from "./browser.ts";
 import { type Platform, startPlatform } from "./platform.ts";
 
@@ -141,8 +140,6 @@ test("names the OpenAPI document to readers without JavaScript", async () => {
   expect(page.url()).toBe(`${platform.base}/api/v1/openapi.json`);
 });
 
-const axe = readFileSync(join(import.meta.dirname, "../../node_modules/axe-core/axe.min.js"), "utf8");
-
 test.each([
   ["light", WIDE],
   ["dark", WIDE],
@@ -152,9 +149,7 @@ test.each([
   const violations = async (page: Page) => {
     // Colors that fade in have too little contrast until the end.
     await page.waitForFunction(`document.getAnimations().every(({ playState }) => playState !== "running")`);
-    await page.evaluate(axe);
-    const result: any = await page.evaluate("axe.run()");
-    return result.violations.map(({ id, nodes }: any) => [id, nodes.map(({ html }: any) => html.slice(0, 200))]);
+    return axeFaults(page);
   };
   const options = { colorScheme, viewport, bypassCSP: true, reducedMotion: "reduce" as const };
   const start = await docs("", options);

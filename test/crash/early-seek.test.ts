@@ -1,7 +1,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../media/sources.ts";
+import { complaints, fast, ffprobe, picture, repeated, sound, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -14,8 +14,11 @@ const folder = temporaryFolder("vodbox-test-early");
 const clip = join(folder, "clip.mp4");
 /** Long enough that it is encoded only in part when the end has been requested. */
 const SECONDS = 100;
-const FPS = 30;
-beforeAll(() => ffmpeg(...picture("1280x720", String(FPS), SECONDS), ...sound(SECONDS), ...fast, "-c:a", "aac", clip));
+const FPS = 12;
+beforeAll(() => {
+  const video = [...picture("1280x720", String(FPS), 10), ...fast, "-g", String(10 * FPS)];
+  return repeated(clip, SECONDS / 10, video, [...sound(SECONDS), "-c:a", "aac"]);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60", VODBOX_LEASE_SECONDS: "4" };

@@ -2,11 +2,14 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@libsql/client";
 import { expect, test } from "vitest";
-import { csv, env, prepared, ROWS, send } from "../support/imports.ts";
+import { csv, env, prepared, send } from "../support/imports.ts";
 import { startServer } from "../support/process.ts";
 
+/** Many batches, and a few seconds. */
+const ROWS = 20_000;
+
 test("an import that is killed changes all rows or none", { timeout: 400_000 }, async () => {
-  const { dataDir, importer } = await prepared();
+  const { dataDir, importer } = await prepared(ROWS);
   const client = createClient({ url: `file:${join(dataDir, "vodbox.db")}` });
   const outcomes: string[] = [];
   let longest = 0;
@@ -14,7 +17,7 @@ test("an import that is killed changes all rows or none", { timeout: 400_000 }, 
     const server = await startServer(dataDir, { env });
     const title = `Round${round}`;
     const from = performance.now();
-    const importing = send(server, importer.key, csv(title)).then(
+    const importing = send(server, importer.key, csv(title, ROWS)).then(
       ({ status }) => status,
       () => null,
     );

@@ -15,10 +15,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const SECONDS = 9;
 const LADDER = [
-  { height: 360, max_bitrate: 900_000 },
-  { height: 180, max_bitrate: 300_000 },
+  { height: 240, max_bitrate: 400_000 },
+  { height: 120, max_bitrate: 130_000 },
 ];
-const NAMES = ["360p", "180p", "360p-hevc", "180p-hevc", "360p-av1", "180p-av1"];
+const NAMES = ["240p", "120p", "240p-hevc", "120p-hevc", "240p-av1", "120p-av1"];
 const moving = (size: string, rate: string, seconds = SECONDS) => [
   ...["-f", "lavfi", "-i", `testsrc2=s=${size}:r=${rate}:d=${seconds},noise=alls=20:allf=t`],
 ];
@@ -41,7 +41,7 @@ async function made(args: string[], more: Partial<Parameters<typeof encode>[0]> 
 
 let all: Made;
 beforeAll(async () => {
-  all = await made([...moving("640x360", "30000/1001"), ...sound(SECONDS), ...fast, "-pix_fmt", "yuv420p"]);
+  all = await made([...moving("426x240", "30000/1001"), ...sound(SECONDS), ...fast, "-pix_fmt", "yuv420p"]);
 });
 
 const playlist = ({ dir }: Made, name: string) => join(dir, name, "playlist.m3u8");
@@ -58,30 +58,30 @@ const keyTimes = async (of: Made, name: string) =>
 test("each codec has a rendition of each size, those of H.264 first", () => {
   expect(all.renditions.map(({ name }) => name)).toEqual(NAMES);
   expect(all.renditions.map(({ width, height }) => `${width}x${height}`)).toEqual(
-    Array(3).fill(["640x360", "320x180"]).flat(),
+    Array(3).fill(["426x240", "214x120"]).flat(),
   );
-  expect(all).toMatchObject({ width: 640, height: 360 });
+  expect(all).toMatchObject({ width: 426, height: 240 });
 });
 
 test.each(NAMES)("%s decodes completely, with the frames and keyframes of all others", async (name) => {
   expect(await complaints("-i", playlist(all, name), "-f", "null", "-")).toBe("");
   const frames = await shown(playlist(all, name), "stream=nb_read_frames", "-count_frames");
   expect(Number.parseInt(frames, 10)).toBe(270);
-  expect(lengths(all, name)).toEqual(lengths(all, "360p"));
+  expect(lengths(all, name)).toEqual(lengths(all, "240p"));
   expect(await keyTimes(all, name)).toEqual(["0.00", "2.00", "4.00", "6.01", "8.01"]);
 });
 
 test("the codec strings are those of the bitstream", async () => {
   const [hevc, av1] = await Promise.all(
-    ["360p-hevc", "360p-av1"].map((name) =>
+    ["240p-hevc", "240p-av1"].map((name) =>
       shown(playlist(all, name), "stream=codec_tag_string,profile,level,pix_fmt"),
     ),
   );
   const strings = Object.fromEntries(all.renditions.map(({ name, codecs }) => [name, codecs]));
   const [, hevcLevel] = /^Main,hvc1,yuv420p,(\d+)\s*$/m.exec(hevc as string) ?? [];
   const [, av1Level] = /^Main,av01,yuv420p,(\d+)\s*$/m.exec(av1 as string) ?? [];
-  expect(strings["360p-hevc"]).toBe(`hvc1.1.6.L${hevcLevel}.90,mp4a.40.2`);
-  expect(strings["360p-av1"]).toBe(`av01.0.${av1Level?.padStart(2, "0")}M.08,mp4a.40.2`);
+  expect(strings["240p-hevc"]).toBe(`hvc1.1.6.L${hevcLevel}.90,mp4a.40.2`);
+  expect(strings["240p-av1"]).toBe(`av01.0.${av1Level?.padStart(2, "0")}M.08,mp4a.40.2`);
 });
 
 test("the master playlist lists H.264 first, and the DASH manifest has a set for each codec", () => {
@@ -94,33 +94,33 @@ test("the master playlist lists H.264 first, and the DASH manifest has a set for
   );
   expect(codecs).toEqual([
     [
-      ["360p", "avc1"],
-      ["180p", "avc1"],
+      ["240p", "avc1"],
+      ["120p", "avc1"],
     ],
     [
-      ["360p-hevc", "hvc1"],
-      ["180p-hevc", "hvc1"],
+      ["240p-hevc", "hvc1"],
+      ["120p-hevc", "hvc1"],
     ],
     [
-      ["360p-av1", "av01"],
-      ["180p-av1", "av01"],
+      ["240p-av1", "av01"],
+      ["120p-av1", "av01"],
     ],
   ]);
 });
 
 test("the caps of the other codecs are lower, and are kept", () => {
   const average = Object.fromEntries(all.renditions.map((one) => [one.name, one.average_bandwidth - 128_000]));
-  for (const name of ["360p-hevc", "360p-av1"]) expect(average[name], name).toBeLessThan(0.85 * (average["360p"] ?? 0));
+  for (const name of ["240p-hevc", "240p-av1"]) expect(average[name], name).toBeLessThan(0.85 * (average["240p"] ?? 0));
   const caps = Object.fromEntries(
     (spec.video.additional ?? []).map(({ codec, ladder }) => [codec, ladder[0]?.max_bitrate]),
   );
-  expect(caps).toEqual({ hevc: 585_000, av1: 540_000 });
+  expect(caps).toEqual({ hevc: 260_000, av1: 240_000 });
   for (const [codec, cap] of Object.entries(caps))
-    expect(average[`360p-${codec}`], codec).toBeLessThan(1.3 * (cap ?? 0));
+    expect(average[`240p-${codec}`], codec).toBeLessThan(1.3 * (cap ?? 0));
 });
 
 test("images and the MP4 file are made of H.264", async () => {
-  expect(await shown(join(all.dir, all.mp4 ?? ""), "stream=codec_name,width")).toBe("h264,640\n");
+  expect(await shown(join(all.dir, all.mp4 ?? ""), "stream=codec_name,width")).toBe("h264,426\n");
   const tiles = statSync(join(all.dir, "storyboard-1.jpg")).size;
   expect(tiles).toBeGreaterThan(3000);
 });
@@ -128,13 +128,13 @@ test("images and the MP4 file are made of H.264", async () => {
 describe("a source", () => {
   test("that is copied determines the keyframes of all codecs", async () => {
     const gop = ["-x264-params", "keyint=70:min-keyint=70:scenecut=0", "-bf", "0", "-crf", "30", "-profile:v", "high"];
-    const source = ["-f", "lavfi", "-i", `testsrc2=s=640x360:r=25:d=${SECONDS}`];
+    const source = ["-f", "lavfi", "-i", `testsrc2=s=426x240:r=25:d=${SECONDS}`];
     const copied = await made([...source, ...sound(SECONDS), ...["-c:v", "libx264", "-pix_fmt", "yuv420p"], ...gop]);
     const packets = (path: string, ...more: string[]) =>
       ffmpeg("-i", path, "-map", "0:v", "-c", "copy", "-bsf:v", "h264_mp4toannexb", ...more, "-f", "md5", "-");
-    expect(await packets(playlist(copied, "360p"))).toEqual(await packets(copied.input));
+    expect(await packets(playlist(copied, "240p"))).toEqual(await packets(copied.input));
     for (const name of NAMES) {
-      expect(lengths(copied, name), name).toEqual(lengths(copied, "360p"));
+      expect(lengths(copied, name), name).toEqual(lengths(copied, "240p"));
       expect(await complaints("-i", playlist(copied, name), "-f", "null", "-"), name).toBe("");
       expect(await keyTimes(copied, name), name).toEqual(["0.00", "2.80", "5.60", "8.40"]);
     }
@@ -145,20 +145,20 @@ describe("a source", () => {
     const onEarly = async ({ renditions }: EncodeResult) => void early.push(renditions.map(({ name }) => name));
     const fractions: number[] = [];
     const onProgress = (fraction: number) => void fractions.push(fraction);
-    const args = [...moving("640x360", "25", 3), ...sound(3), ...fast, "-pix_fmt", "yuv420p"];
+    const args = [...moving("426x240", "25", 3), ...sound(3), ...fast, "-pix_fmt", "yuv420p"];
     const result = await made(args, { onEarly, onProgress });
-    expect(early).toEqual([["180p"]]);
+    expect(early).toEqual([["120p"]]);
     expect(result.renditions.map(({ name }) => name)).toEqual(NAMES);
     expect(fractions).toEqual(fractions.toSorted((a, b) => a - b));
     expect(fractions.at(-1)).toBe(1);
   });
 
   test("at a low frame rate has segments of equal length in all codecs", async () => {
-    const args = [...moving("320x180", "5", 8.4), ...fast, "-pix_fmt", "yuv420p"];
+    const args = [...moving("214x120", "5", 8.4), ...fast, "-pix_fmt", "yuv420p"];
     const slow = await made(args);
     const names = slow.renditions.map(({ name }) => name);
-    expect(names).toEqual(["180p", "180p-hevc", "180p-av1"]);
-    for (const name of names) expect(lengths(slow, name), name).toEqual(lengths(slow, "180p"));
+    expect(names).toEqual(["120p", "120p-hevc", "120p-av1"]);
+    for (const name of names) expect(lengths(slow, name), name).toEqual(lengths(slow, "120p"));
   });
 
   test("that is too small for a codec has no renditions of it", async () => {

@@ -8,6 +8,8 @@ export type Format = "hdr10" | "hlg";
 
 export const WIDTH = 640;
 export const HEIGHT = 360;
+/** Of nothing that moves. */
+const FPS = 10;
 
 /** Linear light of BT.2020 as a fraction of the peak of the format, which is 10,000 cd/m² for PQ and 1 for HLG. */
 export type Linear = readonly [r: number, g: number, b: number];
@@ -74,8 +76,8 @@ export async function patchesSource(
   const lossless = `log-level=error:lossless=1${parameters ? `:${parameters}` : ""}`;
   const video = encoder ?? ["-c:v", "libx265", "-preset", "ultrafast", "-x265-params", lossless, "-tag:v", "hvc1"];
   await ffmpeg(
-    ...["-stream_loop", String(seconds * 25 - 1), "-f", "rawvideo", "-pix_fmt", "yuv420p10le"],
-    ...["-s", `${WIDTH}x${HEIGHT}`, "-r", "25", "-i", raw, ...(audioSeconds ? sound(audioSeconds) : [])],
+    ...["-stream_loop", String(seconds * FPS - 1), "-f", "rawvideo", "-pix_fmt", "yuv420p10le"],
+    ...["-s", `${WIDTH}x${HEIGHT}`, "-r", String(FPS), "-i", raw, ...(audioSeconds ? sound(audioSeconds) : [])],
     // The frames themselves have no tags; those of the encoder are not to be taken for a conversion.
     ...[
       "-vf",

@@ -19,7 +19,8 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 const folder = temporaryFolder("profiles");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const GRAY = ["-f", "lavfi", "-i", "color=c=gray:s=480x270:r=25:d=12"];
+const FPS = 10;
+const GRAY = ["-f", "lavfi", "-i", `color=c=gray:s=480x270:r=${FPS}:d=12`];
 /** Seconds of noise, with pauses, like speech. */
 const NOISE = (level: string) => [
   ...["-f", "lavfi", "-i", `aevalsrc=(random(0)*2-1)*${level}*gt(mod(t\\,2)\\,0.6):s=48000:d=12`],
@@ -185,8 +186,8 @@ describe("a watermark", () => {
         number: 1,
         first_segment: 1,
         segments: 1,
-        first_frame: 100,
-        end_frame: 200,
+        first_frame: 4 * FPS,
+        end_frame: 8 * FPS,
         renditions: null,
         is_urgent: false,
       },
@@ -206,7 +207,7 @@ describe("a watermark", () => {
 
   test("is not lost because a source could be copied", async () => {
     const input = join(folder, "fit.mp4");
-    await ffmpeg(...GRAY, ...fast, "-g", "50", "-bf", "0", "-pix_fmt", "yuv420p", input);
+    await ffmpeg(...GRAY, ...fast, "-g", String(2 * FPS), "-bf", "0", "-pix_fmt", "yuv420p", input);
     const plain = await encoded({ ladder: mark("center").ladder }, input);
     expect(isReddish(await pixel(plain.dir, "270p", 0.5, 0.5))).toBe(false);
     const marked = await encoded(mark("center"), input);

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -48,3 +48,15 @@ export const picture = (size: string, rate: string, seconds: number) => [
 ];
 export const sound = (seconds: number) => ["-f", "lavfi", "-i", `sine=d=${seconds}`];
 export const fast = ["-c:v", "libx264", "-preset", "ultrafast"];
+
+/**
+ * Writes a long source: the video that `video` makes, without B-frames, so many times in a row, and the audio of `audio`. Only
+ * the first repetition is encoded.
+ */
+export async function repeated(path: string, times: number, video: string[], audio: string[] = []): Promise<void> {
+  const once = `${path}.once.mp4`;
+  await ffmpeg(...video, once);
+  const maps = audio.length > 0 ? ["-map", "0:v", "-map", "1:a"] : [];
+  await ffmpeg("-stream_loop", String(times - 1), "-i", once, ...audio, ...maps, "-c:v", "copy", path);
+  rmSync(once);
+}

@@ -5,7 +5,7 @@ import { createClient } from "@libsql/client";
 import Sqlite from "libsql";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startWorker } from "../crash/encoding.ts";
-import { fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../media/sources.ts";
+import { fast, ffprobe, picture, repeated, sound, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -18,15 +18,15 @@ vi.setConfig({ testTimeout: 500_000, hookTimeout: 180_000 });
 
 /** Long enough that its end is not encoded when it is requested. */
 const SECONDS = 150;
-const FPS = 30;
+const FPS = 15;
 const SEGMENTS = Math.ceil(SECONDS / 4);
 const folder = temporaryFolder("instant-servers");
 const clip = join(folder, "clip.mp4");
 let s3: S3Server;
 beforeAll(async () => {
   // Not copied: its keyframes are too far apart.
-  const source = [...picture("640x360", String(FPS), SECONDS), ...sound(SECONDS), ...fast, "-g", "240"];
-  [s3] = await Promise.all([s3Server(), ffmpeg(...source, "-c:a", "aac", clip)]);
+  const video = [...picture("640x360", String(FPS), 10), ...fast, "-g", String(10 * FPS)];
+  [s3] = await Promise.all([s3Server(), repeated(clip, SECONDS / 10, video, [...sound(SECONDS), "-c:a", "aac"])]);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { deserialize, serialize } from "node:v8";
 import { references } from "../../src/lib/m3u8.ts";
 import { encode } from "../../src/media/encode.ts";
 import { encodingSpec } from "../../src/media/encoding-spec.ts";
@@ -8,6 +9,7 @@ import { binaries, fast, ffmpeg, picture, sound } from "../media/sources.ts";
 import type { TestApp } from "./app.ts";
 import type { Files } from "./batches.ts";
 import { checkup } from "./doctor.ts";
+import { fixture } from "./fixture.ts";
 import { callback, next, putArtifacts, uploaded } from "./flow.ts";
 import { emptyFolder } from "./folder.ts";
 
@@ -20,6 +22,11 @@ const SOURCE = [...picture("320x180", String(FPS), SECONDS), ...sound(SECONDS), 
 
 /** A real film, encoded to our specification, with a storyboard. `source` are arguments of ffmpeg. */
 export async function film(source: readonly string[] = SOURCE): Promise<Files> {
+  const path = await fixture(["film", source], async (path) => writeFileSync(path, serialize(await newFilm(source))));
+  return deserialize(readFileSync(path));
+}
+
+async function newFilm(source: readonly string[]): Promise<Files> {
   const folder = emptyFolder();
   const input = join(folder, "source.mp4");
   await ffmpeg(...source, input);

@@ -11,14 +11,14 @@ async function tenantOf({ call, admin }: RunningServer, slug: string) {
   return { id: id as number, key: (await call("POST", "/api/v1/api_keys", { admin, body })).body.token as string };
 }
 
-/** A server with two tenants, one of which has ROWS assets. */
-export async function prepared() {
+/** A data directory with two tenants, one of which has so many assets. */
+export async function prepared(rows = ROWS) {
   const dataDir = newFolder();
   const first = await startServer(dataDir, { env });
   const [importer, other] = [await tenantOf(first, "importer"), await tenantOf(first, "other")];
   first.child.kill("SIGTERM");
   await first.ended;
-  await insertAssets(dataDir, importer.id, ROWS);
+  await insertAssets(dataDir, importer.id, rows);
   await insertAssets(dataDir, other.id, 10);
   return { dataDir, importer, other };
 }

@@ -1,25 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, globSync, statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { type Call, client } from "./client.ts";
+import { EXECUTABLE, isUsed } from "./executable.ts";
 import { atEnd } from "./folder.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const MAIN = `${ROOT}cli/main.ts`;
-/** The built executable, which scripts/test.sh creates before the tests run. */
-export const EXECUTABLE = `${ROOT}dist/vodbox`;
+const MAIN = fileURLToPath(new URL("../../cli/main.ts", import.meta.url));
 
-/**
- * The executable starts in a sixth of the time that the sources take, and a run of all tests starts hundreds of
- * processes. Only when it is newer than the sources: after a change the sources are tested.
- */
-const isBuilt =
-  existsSync(EXECUTABLE) &&
-  globSync(["cli/**", "src/**", "storage/**", "build/assets/*"], { cwd: ROOT }).every(
-    (path) => statSync(`${ROOT}${path}`).mtimeMs < statSync(EXECUTABLE).mtimeMs,
-  );
+export { EXECUTABLE };
 
 export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
 export type Started = { child: ChildProcess; stdout: () => string; stderr: () => string; ended: Promise<Ended> };
@@ -38,7 +28,7 @@ export function vodbox(
   { env = {}, cwd, input, executable = false, detached = false }: RunOptions = {},
 ): Started {
   if (executable && !existsSync(EXECUTABLE)) throw new Error("dist/vodbox is not built; run npm run build");
-  const [file, ...first] = executable || isBuilt ? [EXECUTABLE] : [process.execPath, MAIN];
+  const [file, ...first] = executable || isUsed ? [EXECUTABLE] : [process.execPath, MAIN];
   const base = executable ? {} : { PATH: process.env.PATH, HOME: process.env.HOME };
   const child = spawn(file as string, [...first, ...args], {
     cwd,

@@ -3,7 +3,7 @@ import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { binaries, fast, ffmpeg, picture, temporaryFolder } from "../media/sources.ts";
+import { binaries, fast, picture, repeated, temporaryFolder } from "../media/sources.ts";
 import { ContractServer, WORKER } from "./contract-server.ts";
 import { processesWith, untilProcesses } from "./processes.ts";
 
@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const folder = temporaryFolder("killed");
 const source = join(folder, "source.mp4");
-beforeAll(() => ffmpeg(...picture("1280x720", "30", 60), ...fast, source));
+beforeAll(() => repeated(source, 12, [...picture("1280x720", "30", 5), ...fast]));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const start = (server: ContractServer, scratchDir: string): ChildProcess =>

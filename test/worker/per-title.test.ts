@@ -11,13 +11,14 @@ import { countingProxy } from "./counting-proxy.ts";
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
 
 const SECONDS = 60;
+const FPS = 10;
 const folder = temporaryFolder("vodbox-test-per-title");
 const clip = join(folder, "clip.mp4");
 
 /** About 15 MB, so that tasks read only parts of it. */
 beforeAll(async () => {
-  const video = ["-f", "lavfi", "-i", `testsrc2=s=480x270:r=25:d=${SECONDS},noise=alls=20`];
-  const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "2M", "-g", "50"];
+  const video = ["-f", "lavfi", "-i", `testsrc2=s=480x270:r=${FPS}:d=${SECONDS},noise=alls=20`];
+  const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "2M", "-g", String(2 * FPS)];
   await ffmpeg(...video, "-f", "lavfi", "-i", `sine=d=${SECONDS}`, ...encoder, "-c:a", "aac", "-b:a", "96k", clip);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

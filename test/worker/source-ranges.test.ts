@@ -12,6 +12,7 @@ import { type CountingProxy, countingProxy } from "./counting-proxy.ts";
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
 
 const SECONDS = 120;
+const FPS = 10;
 const CHUNKS = 6;
 const clips = temporaryFolder("vodbox-test-ranges");
 const clip = join(clips, "clip.mp4");
@@ -19,8 +20,8 @@ const piped = join(clips, "clip.mkv");
 
 /** Of about 30 MB, with a keyframe every 2 s and the index at its end. */
 beforeAll(async () => {
-  const video = ["-f", "lavfi", "-i", `testsrc2=s=480x270:r=25:d=${SECONDS},noise=alls=20`];
-  const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "2M", "-g", "50"];
+  const video = ["-f", "lavfi", "-i", `testsrc2=s=480x270:r=${FPS}:d=${SECONDS},noise=alls=20`];
+  const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "2M", "-g", String(2 * FPS)];
   await ffmpeg(...video, "-f", "lavfi", "-i", `sine=d=${SECONDS}`, ...encoder, "-c:a", "aac", "-b:a", "96k", clip);
   await ffmpeg("-i", clip, "-c", "copy", piped);
 });
@@ -64,7 +65,7 @@ test("two remote workers read only the bytes of an MP4 source that their tasks n
   // The plan, the audio, the images.
   expect(job.tasks).toMatchObject({ total: CHUNKS + 3, completed: CHUNKS + 3 });
   const frames = await framesOf(server, made);
-  expect(new Set(frames)).toEqual(new Set([SECONDS * 25]));
+  expect(new Set(frames)).toEqual(new Set([SECONDS * FPS]));
   expect(share(proxy, clip)).toBeLessThan(1.15);
   expect(share(proxy, clip)).toBeGreaterThan(0.99);
   for (const worker of workers) expect(worker.stderr()).not.toContain("without the index");
@@ -75,7 +76,7 @@ test("two remote workers read only the bytes of an MP4 source that their tasks n
 
 test("the first segment of early playback needs only the beginning of a source", async () => {
   const { server, proxy, made, workers, dataDir } = await encoded(clip, { fields: { early_playback: true } });
-  expect(new Set(await framesOf(server, made))).toEqual(new Set([SECONDS * 25]));
+  expect(new Set(await framesOf(server, made))).toEqual(new Set([SECONDS * FPS]));
   // Both workers read what is decoded before a chunk, and the beginning.
   expect(share(proxy, clip)).toBeLessThan(1.3);
   for (const worker of workers) expect(worker.stderr()).not.toContain("without the index");
@@ -87,14 +88,14 @@ test("the first segment of early playback needs only the beginning of a source",
 
 test("remote workers copy a source that plays before it is complete, without reading it whole at first", async () => {
   const fit = join(clips, "fit.mp4");
-  const video = ["-f", "lavfi", "-i", `testsrc2=s=640x360:r=25:d=${SECONDS},noise=alls=4`];
+  const video = ["-f", "lavfi", "-i", `testsrc2=s=640x360:r=${FPS}:d=${SECONDS},noise=alls=4`];
   const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "700k", "-maxrate", "700k", "-bufsize", "700k"];
   const audio = ["-f", "lavfi", "-i", `sine=d=${SECONDS}`];
-  await ffmpeg(...video, ...audio, ...encoder, "-pix_fmt", "yuv420p", "-g", "50", "-c:a", "aac", fit);
+  await ffmpeg(...video, ...audio, ...encoder, "-pix_fmt", "yuv420p", "-g", String(2 * FPS), "-c:a", "aac", fit);
   expect(statSync(fit).size).toBeGreaterThan(8 * 2 ** 20);
   const { server, proxy, made, dataDir, job } = await encoded(fit, { fields: { early_playback: true } });
   expect(job).toMatchObject({ uncuttable: null, attempt: 1 });
-  expect(new Set(await framesOf(server, made))).toEqual(new Set([SECONDS * 25]));
+  expect(new Set(await framesOf(server, made))).toEqual(new Set([SECONDS * FPS]));
   // One worker may copy what the other one encodes.
   expect(share(proxy, fit)).toBeLessThan(2.1);
   server.child.kill("SIGTERM");
@@ -111,7 +112,7 @@ test("a source in another container, or of a server that ignores ranges, is down
     const { server, proxy, made, job } = await encoded(path, options);
     expect(job.tasks).toMatchObject({ total: CHUNKS + 3, completed: CHUNKS + 3 });
     // One frame more where the container rounds the duration of the audio.
-    for (const frames of await framesOf(server, made)) expect(Math.abs(frames - SECONDS * 25)).toBeLessThan(2);
+    for (const frames of await framesOf(server, made)) expect(Math.abs(frames - SECONDS * FPS)).toBeLessThan(2);
     expect(share(proxy, path)).toBeGreaterThan(1.9);
     expect(share(proxy, path)).toBeLessThan(2.5);
     server.child.kill("SIGTERM");

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startWorker, type WorkerOptions } from "../../src/worker/loop.ts";
-import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../media/sources.ts";
+import { binaries, fast, ffmpeg, picture, repeated, sound, temporaryFolder } from "../media/sources.ts";
 import { smallDisk } from "../storage/small-disk.ts";
 import { ContractServer, LEASE, PREFIX, WORKER } from "./contract-server.ts";
 import { processesWith } from "./processes.ts";
@@ -19,8 +19,8 @@ let count = 0;
 
 beforeAll(async () => {
   await ffmpeg(...picture("320x180", "25", 5), ...sound(5), ...fast, source);
-  await ffmpeg(...picture("640x360", "30", 60), ...fast, middling);
-  await ffmpeg(...picture("1280x720", "30", 60), ...fast, longSource);
+  await repeated(middling, 12, [...picture("640x360", "30", 5), ...fast]);
+  await repeated(longSource, 12, [...picture("1280x720", "30", 5), ...fast]);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -34,8 +34,8 @@ const RATES = { "29.97": "30000/1001", "30": "30", "23.976": "24000/1001", "50":
 
 describe.each(Object.entries(RATES))("joined parts at %s frames per second", (name, rate) => {
   test("are the segments of one run", async () => {
-    const video = ["-f", "lavfi", "-i", `testsrc2=s=640x360:r=${rate}:d=33.4`];
-    const sound = ["-f", "lavfi", "-i", "sine=d=33.4"];
+    const video = ["-f", "lavfi", "-i", `testsrc2=s=512x288:r=${rate}:d=18.4`];
+    const sound = ["-f", "lavfi", "-i", "sine=d=18.4"];
     const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-crf", "12", "-g", "97", "-c:a", "aac"];
     const { whole, parts, dirs } = await both(`${name}.mp4`, ...video, ...sound, ...encoder);
 
@@ -73,9 +73,9 @@ describe.each(Object.entries(RATES))("joined parts at %s frames per second", (na
 
 /** Keyframes at odd distances, at a rate whose segments do not begin at whole seconds. */
 const FITTING: Record<string, string[]> = {
-  "29.97 frames per second": ["testsrc2=s=640x360:r=30000/1001:d=33.4", "-g", "48"],
+  "29.97 frames per second": ["testsrc2=s=512x288:r=30000/1001:d=18.4", "-g", "48"],
   "24 frames per second, and a short last segment": [
-    "testsrc2=s=640x360:r=24:d=32.2",
+    "testsrc2=s=512x288:r=24:d=20.2",
     "-x264-params",
     "keyint=96:scenecut=0",
   ],
@@ -83,7 +83,7 @@ const FITTING: Record<string, string[]> = {
 
 describe.each(Object.entries(FITTING))("a copied source in parts: %s", (name, [video = "", ...encoder]) => {
   test("has the segments of one run", async () => {
-    const source = ["-f", "lavfi", "-i", video, "-f", "lavfi", "-i", "sine=r=48000:d=33.4", "-shortest"];
+    const source = ["-f", "lavfi", "-i", video, "-f", "lavfi", "-i", "sine=r=48000:d=20.4", "-shortest"];
     const fast = ["-c:v", "libx264", "-preset", "superfast", "-crf", "32", "-pix_fmt", "yuv420p", "-c:a", "aac"];
     const { whole, parts, dirs } = await both(`copied ${name}.mp4`, ...source, ...fast, ...encoder);
     const [copied] = whole.renditions;

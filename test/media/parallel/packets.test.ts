@@ -31,7 +31,7 @@ const DEFAULT = [
 ];
 const isChosen = ({ name }: Row) => process.env.MATRIX_PARTS === "all" || DEFAULT.includes(name);
 
-const lengthened = (args: string[]) => args.map((arg) => arg.replaceAll(/\bd=[0-9.]+/g, "d=22"));
+const lengthened = (args: string[]) => args.map((arg) => arg.replaceAll(/\bd=[0-9.]+/g, "d=18"));
 const chosen = [...[...rows, ...oddRows].filter(isChosen), ...unevenRows].filter(
   (row): row is Row & { from: string[] } => Array.isArray(row.from) && row.size !== null,
 );
