@@ -300,11 +300,14 @@ describe("plain URLs", () => {
       players.map(async ([path = "", start]) => {
         const seen = await visit(browser, site);
         await seen.page.addScriptTag({ content: library(path) });
+        // Before the player starts: with a listener added later, `canplay` may be over.
         await seen.page.evaluate(
-          `{ const video = document.querySelector("video"); ${start}; void video.play().catch(() => {}); }`,
-        );
-        await seen.page.evaluate(
-          `document.querySelector("video").addEventListener("canplay", ({ target }) => target.play())`,
+          `{
+            const video = document.querySelector("video");
+            video.addEventListener("canplay", () => void video.play().catch(() => {}));
+            ${start};
+            void video.play().catch(() => {});
+          }`,
         );
         await untilPlayed(seen.page, 5);
         expect((await videoIn(seen.page))?.videoWidth, path).toBeGreaterThan(0);
