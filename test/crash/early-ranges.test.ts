@@ -104,8 +104,10 @@ test("segments that are encoded on request have ranges, and none is encoded twic
   const counts = encodedOf(tasksOf(dataDir));
   expect(counts.size).toBe(SEGMENTS * RENDITIONS.length);
   expect([...counts].filter(([, count]) => count !== 1)).toEqual([]);
-  const { taskLeases, attempts } = rowsOf(dataDir);
+  const { taskLeases: leases, attempts } = rowsOf(dataDir);
   expect(attempts).toHaveLength(1);
+  // A worker that was to yield before it had a segment returns its task.
+  const taskLeases = leases.filter(({ outcome }) => outcome !== "released");
   expect(taskLeases.map(({ outcome }) => outcome)).toEqual(taskLeases.map(() => "completed"));
   expect(new Set(taskLeases.map(({ task_id }) => task_id)).size).toBe(tasksOf(dataDir).length);
   expect(taskLeases).toHaveLength(tasksOf(dataDir).length);

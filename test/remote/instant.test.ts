@@ -67,18 +67,18 @@ async function requested(url: string): Promise<number> {
   throw new Error(`${url} was never encoded`);
 }
 
-/** The tasks that have a segment, with the leases of each. */
+/** The tasks that have a segment, with the leases of each, but not those in which a worker that was to yield had no segment yet. */
 const tasksOf = (rows: Rows, rendition: string, number: number) =>
   rows(`SELECT task.id, task.urgency, count(lease.id) AS leases FROM transcoding_tasks task
-    LEFT JOIN task_leases lease ON lease.task_id = task.id
+    LEFT JOIN task_leases lease ON lease.task_id = task.id AND lease.outcome IS NOT 'released'
     WHERE task.kind = 'chunk' AND task.first_segment <= ${number}
       AND (task.segments IS NULL OR task.first_segment + task.segments > ${number})
       AND (task.renditions IS NULL OR EXISTS (SELECT 1 FROM json_each(task.renditions) WHERE value = '${rendition}'))
     GROUP BY task.id`);
 
-/** Every task was leased once and completed: nothing was encoded twice. */
+/** Every task was completed once, by its only lease but for those before it had a segment: no segment was encoded twice. */
 async function expectOnce(rows: Rows) {
-  const leases = await rows("SELECT task_id, outcome FROM task_leases");
+  const leases = await rows("SELECT task_id, outcome FROM task_leases WHERE outcome IS NOT 'released'");
   expect(new Set(leases.map(({ outcome }) => outcome))).toEqual(new Set(["completed"]));
   expect(new Set(leases.map(({ task_id }) => task_id)).size).toBe(leases.length);
   for (const name of ["360p", "240p"])
