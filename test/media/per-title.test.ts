@@ -141,7 +141,8 @@ describe("the rungs of a title", () => {
   test("are the same for the same source and profile", async () => {
     const first = await choiceOf("moving");
     expect(first?.rungs.length).toBeGreaterThan(1);
-    expect(await chosen(path("moving"))).toEqual(first);
+    // Noise reaches any cap, with which x264 is not deterministic.
+    for (const name of ["moving", "noise"]) expect(await chosen(path(name))).toEqual(await choiceOf(name));
     expect(await choiceOf("slides")).not.toEqual(first);
   });
 

@@ -32,8 +32,11 @@ export type Trial = Measured & {
 
 const TIME_LIMIT_MS = 10 * 60_000;
 const STALL_MS = 2 * 60_000;
-/** The rate without a cap shows how far a rung exceeds its own. */
-const UNCAPPED = 4;
+/**
+ * The rate without a cap shows how far a rung exceeds its own, and x264 is only deterministic where it does not reach one. In bit/s:
+ * the most that SVT-AV1 accepts.
+ */
+const UNCAPPED = 100_000_000;
 /** Of the compared frames: no multiple of the distance of P-frames, so that frames of all types are compared. */
 const EVERY = 3;
 
@@ -85,8 +88,8 @@ async function encodeTrials(
 ): Promise<Written[] | null> {
   const renditions = given.map((one) => ({
     ...one,
-    maxBitrate: one.maxBitrate * UNCAPPED,
-    buffer: one.buffer * UNCAPPED,
+    maxBitrate: UNCAPPED,
+    buffer: UNCAPPED,
   }));
   const trial = { ...plan, audio: [], video: { ...plan.video, renditions, passthrough: null, holdUntilSeconds: 0 } };
   await prepareFolders(workDir, trial);
