@@ -104,7 +104,8 @@ export class LeaseHeartbeat {
     clearTimeout(this.#timer);
     const { task, lease } = this.#job;
     const mayYield = task?.kind === "chunk" && task.chunk?.is_urgent === false;
-    const interval = Math.min(lease.heartbeat_interval_seconds * 1000, mayYield ? YIELD_INTERVAL_MS : Number.MAX_VALUE);
+    const longest = lease.heartbeat_interval_seconds * 1000;
+    const interval = mayYield ? Math.min(longest, YIELD_INTERVAL_MS) : longest;
     const due = this.#lastBeatMs + (this.#hasNews ? Math.min(PROGRESS_INTERVAL_MS, interval) : interval);
     this.#timer = setTimeout(() => this.#beat(), Math.max(0, due - performance.now()));
   }

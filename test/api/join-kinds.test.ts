@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { join as pathOf } from "node:path";
 import { parse } from "mpd-parser";
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { fast, ffmpeg, ffprobe, picture, sound } from "../media/sources.ts";
+import { expectRegular, packetTimes } from "../media/packet-times.ts";
+import { fast, ffmpeg, picture, sound } from "../media/sources.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { workOnce } from "../support/clip-worker.ts";
 import { createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "../support/clips.ts";
@@ -47,21 +48,6 @@ async function encoded(...args: string[]) {
   return shown(made.asset.id);
 }
 
-/** Seconds at which the packets of a stream begin, in order. */
-async function times(file: string, stream: "v:0" | "a:0"): Promise<number[]> {
-  const lines = await ffprobe("-select_streams", stream, "-show_entries", "packet=pts_time", "-of", "csv=p=0", file);
-  return lines
-    .split("\n")
-    .filter(Boolean)
-    .map(Number.parseFloat)
-    .toSorted((a, b) => a - b);
-}
-
-function expectRegular(all: readonly number[], step: number) {
-  for (const [index, time] of all.entries())
-    if (index > 0) expect(time - (all[index - 1] as number), `packet ${index}`).toBeCloseTo(step, 3);
-}
-
 /** The decoded audio, in mono. */
 const samplesOf = async (file: string, rate = 48_000) => {
   const raw = await ffmpeg("-i", file, "-map", "0:a:0", "-ac", "1", "-ar", String(rate), "-f", "s16le", "-");
@@ -88,7 +74,7 @@ describe("joining assets of audio only", () => {
     expect(Math.abs(whole.duration_seconds - seconds)).toBeLessThan(3 * PACKET);
     const { hls_url, dash_url, thumbnail_url } = await playback(whole.id);
     const file = await downloaded(app, hls_url);
-    const packets = await times(file, "a:0");
+    const packets = await packetTimes(file, "a:0");
     expectRegular(packets, PACKET);
     expect(Math.abs(packets.length * PACKET - seconds)).toBeLessThan(6 * PACKET);
     // The tone is heard at all times, also next to the joins.
@@ -117,8 +103,8 @@ describe("joining assets whose video was copied", () => {
     const parts = await Promise.all([first.id, second.id, first.id].map(async (id) => frameHashes(await copyOf(id))));
     const file = await copyOf(whole.id);
     expect(await frameHashes(file)).toEqual(parts.flat());
-    expectRegular(await times(file, "v:0"), 1 / FPS);
-    expectRegular(await times(file, "a:0"), PACKET);
+    expectRegular(await packetTimes(file, "v:0"), 1 / FPS);
+    expectRegular(await packetTimes(file, "a:0"), PACKET);
     // They begin at keyframes of the sources, not every 4 s.
     const { hls_url } = await playback(whole.id);
     const [top] = /^.*360p\/playlist\.m3u8$/m.exec(await text(hls_url)) as RegExpExecArray;
@@ -154,8 +140,8 @@ describe("joining exact clips", () => {
     expect(frames).toHaveLength(Math.round((2 * 11.28 + 0.56 + SECONDS) * FPS));
     const file = await copyOf(whole.id);
     expect(await frameHashes(file)).toEqual(frames);
-    expectRegular(await times(file, "v:0"), 1 / FPS);
-    expectRegular(await times(file, "a:0"), PACKET);
+    expectRegular(await packetTimes(file, "v:0"), 1 / FPS);
+    expectRegular(await packetTimes(file, "a:0"), PACKET);
     expect(whole.duration_seconds).toBeCloseTo(frames.length / FPS, 2);
   });
 
@@ -166,7 +152,7 @@ describe("joining exact clips", () => {
     const whole = await joined(clip.id, clip.id);
     const file = await copyOf(whole.id);
     expect(await frameHashes(file)).toEqual([...frames, ...frames]);
-    expectRegular(await times(file, "v:0"), 1 / FPS);
+    expectRegular(await packetTimes(file, "v:0"), 1 / FPS);
     expectError(await join(clip.id, parent.id), 422, "encodings_differ");
   });
 });
@@ -180,7 +166,7 @@ describe("the limits of a join", () => {
     const whole = await joined(...Array<number>(50).fill(part.id));
     const file = await copyOf(whole.id);
     expect(await frameHashes(file)).toEqual(Array(50).fill(hashes).flat());
-    expectRegular(await times(file, "v:0"), 1 / FPS);
+    expectRegular(await packetTimes(file, "v:0"), 1 / FPS);
     expect(whole.duration_seconds).toBeCloseTo(50 * seconds, 1);
     expectError(await join(...Array<number>(51).fill(part.id)), 422, "validation_failed");
   });

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parse } from "mpd-parser";
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { fast, ffmpeg, ffprobe, picture, sound } from "../media/sources.ts";
+import { expectRegular, packetTimes } from "../media/packet-times.ts";
+import { fast, ffmpeg, picture, sound } from "../media/sources.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { workOnce } from "../support/clip-worker.ts";
 import { clipOf, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "../support/clips.ts";
@@ -62,16 +63,6 @@ async function joined(...ids: number[]) {
   return shown(body.id);
 }
 
-/** Seconds at which the packets of a stream begin, in order. */
-async function times(file: string, stream: "v" | "a"): Promise<number[]> {
-  const lines = await ffprobe("-select_streams", stream, "-show_entries", "packet=pts_time", "-of", "csv=p=0", file);
-  return lines
-    .split("\n")
-    .filter(Boolean)
-    .map(Number.parseFloat)
-    .toSorted((a, b) => a - b);
-}
-
 /** Seconds at which loud audio begins. */
 async function beeps(file: string): Promise<number[]> {
   const rate = 48_000;
@@ -86,11 +77,6 @@ async function beeps(file: string): Promise<number[]> {
   return onsets;
 }
 
-function expectRegular(all: readonly number[], step: number) {
-  for (const [index, time] of all.entries())
-    if (index > 0) expect(time - (all[index - 1] as number), `packet ${index}`).toBeCloseTo(step, 3);
-}
-
 describe("joining assets", () => {
   test("plays all frames of all parts at regular times, with continuous audio, in HLS and DASH", async () => {
     const whole = await joined(first.id, second.id, second.id, first.id);
@@ -100,10 +86,10 @@ describe("joining assets", () => {
     const { hls_url, dash_url, thumbnail_url } = await playback(whole.id);
     const file = await downloaded(app, hls_url);
     expect(await frameHashes(file)).toEqual([...hashes.first, ...hashes.second, ...hashes.second, ...hashes.first]);
-    const frames = await times(file, "v");
+    const frames = await packetTimes(file, "v");
     expect(frames).toHaveLength(Math.round(seconds * FPS));
     expectRegular(frames, 1 / FPS);
-    const packets = await times(file, "a");
+    const packets = await packetTimes(file, "a");
     expectRegular(packets, PACKET);
     expect(Math.abs(packets.length * PACKET - seconds)).toBeLessThan(3 * PACKET);
 
@@ -144,8 +130,8 @@ describe("joining assets", () => {
     const expected = hashes.first.slice(4 * FPS, 12 * FPS);
     const file = await downloaded(app, (await playback(whole.id)).hls_url);
     expect(await frameHashes(file)).toEqual([...expected, ...expected]);
-    expectRegular(await times(file, "v"), 1 / FPS);
-    expectRegular(await times(file, "a"), PACKET);
+    expectRegular(await packetTimes(file, "v"), 1 / FPS);
+    expectRegular(await packetTimes(file, "a"), PACKET);
     const cut = await clipOf(app, key, whole.id, 4, 12);
     const again = await joined(cut.id, whole.id);
     const trim = { start_seconds: 1, end_seconds: 11, mode: "exact" };

@@ -7,10 +7,8 @@ import { probe } from "../../src/media/probe.ts";
 import { hashesIn, packetsIn, packetsOf, samplesOf } from "../media/parallel/frames.ts";
 import { binaries, complaints, ffmpeg, picture, sound, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
-import { uploaded } from "../support/flow.ts";
-import { emptyFolder } from "../support/folder.ts";
-import { startServer, stopCleanly, tenantKey } from "../support/process.ts";
-import { rowsOf } from "./encoding.ts";
+import { stopCleanly } from "../support/process.ts";
+import { playingEarly, rowsOf } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 400_000, hookTimeout: 300_000 });
 
@@ -36,17 +34,9 @@ const urisOf = async (url: string) =>
   (await linesOf(url)).filter((line) => !line.startsWith("#")).map((uri) => new URL(uri, url).href);
 
 test("a source that is copied plays before it is complete, and is then that of one run", async () => {
-  const dataDir = emptyFolder();
-  const env = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60" };
-  const server = await startServer(dataDir, { env, args: ["--workers", "1"] });
-  const key = await tenantKey(server);
-  const fields = { early_playback: true, playback_policy: "public" };
-  const { asset } = await uploaded(server, key, { bytes: readFileSync(clip), ...fields });
-  const state = async () => (await server.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
-  await until("the asset is ready", async () => (await state()).playback_status === "ready", 60_000);
+  const { dataDir, server, key, asset, state, playback } = await playingEarly(clip);
   expect(await state()).toMatchObject({ encoding_status: "partial" });
 
-  const { body: playback } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
   const playlists = await urisOf(playback.hls_url);
   // The copied rendition is there first.
   expect(playlists.map((url) => url.split("/").at(-2))).toEqual(["480p", "360p"]);

@@ -1,13 +1,11 @@
-import { readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { get } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { fast, ffmpeg, picture, sound, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
-import { uploaded } from "../support/flow.ts";
-import { emptyFolder } from "../support/folder.ts";
-import { startServer, stopCleanly, tenantKey } from "../support/process.ts";
-import { rowsOf, type TaskRow, tasksOf } from "./encoding.ts";
+import { stopCleanly } from "../support/process.ts";
+import { playingEarly, rowsOf, type TaskRow, tasksOf } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 400_000, hookTimeout: 120_000 });
 
@@ -52,15 +50,7 @@ function encodedOf(tasks: readonly TaskRow[]): Map<string, number> {
 }
 
 test("segments that are encoded on request have ranges, and none is encoded twice, also in a chunk that a worker has begun", async () => {
-  const dataDir = emptyFolder();
-  const env = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60" };
-  const server = await startServer(dataDir, { env, args: ["--workers", "1"] });
-  const key = await tenantKey(server);
-  const fields = { early_playback: true, playback_policy: "public" };
-  const { asset } = await uploaded(server, key, { bytes: readFileSync(clip), ...fields });
-  const state = async () => (await server.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
-  await until("the asset is ready", async () => (await state()).playback_status === "ready", 120_000);
-  const { body: playback } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  const { dataDir, server, state, playback } = await playingEarly(clip);
   const master = await (await fetch(playback.hls_url)).text();
   const [top] = /^.*720p\/.*\.m3u8$/m.exec(master) as RegExpExecArray;
   const urlOf = (name: string, number: number) =>

@@ -6,7 +6,7 @@ import { until } from "../support/descendants.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { startServer, stopCleanly, tenantKey } from "../support/process.ts";
-import { requested, rowsOf } from "./encoding.ts";
+import { playingEarly, requested, rowsOf } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 400_000, hookTimeout: 120_000 });
 
@@ -37,17 +37,7 @@ test.each([
   async (name, seconds, source, count) => {
     const clip = join(folder, `${name.replace(/\W/g, "")}.mp4`);
     await ffmpeg(...source, "-c:a", "aac", "-movflags", "+faststart", clip);
-    const dataDir = emptyFolder();
-    const server = await startServer(dataDir, {
-      env: { VODBOX_RATE_LIMIT_UPLOADS: "100000/60" },
-      args: ["--workers", "1"],
-    });
-    const key = await tenantKey(server);
-    const fields = { early_playback: true, playback_policy: "public" };
-    const { asset, job } = await uploaded(server, key, { bytes: readFileSync(clip), ...fields });
-    const state = async () => (await server.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
-    await until("the asset is ready", async () => (await state()).playback_status === "ready", 60_000);
-    const { body: playback } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
+    const { dataDir, server, key, asset, job, state, playback } = await playingEarly(clip);
     const playlists = await playlistsOf(playback.hls_url);
     const segments = (await Promise.all(playlists.map(urisOf))).flat();
     // In the order of a viewer who jumps around, until the last one.

@@ -5,7 +5,15 @@ import Sqlite from "libsql";
 import { expect } from "vitest";
 import { descendantsOf, type ProcessId, until } from "../support/descendants.ts";
 import { type UploadFields, uploaded } from "../support/flow.ts";
-import { type RunningServer, type RunOptions, type Started, vodbox } from "../support/process.ts";
+import { emptyFolder } from "../support/folder.ts";
+import {
+  type RunningServer,
+  type RunOptions,
+  type Started,
+  startServer,
+  tenantKey,
+  vodbox,
+} from "../support/process.ts";
 
 export type Uploaded = Awaited<ReturnType<typeof uploaded>> & { key: string };
 
@@ -24,6 +32,20 @@ export async function uploadClip(
   });
   const key = issued.body.token;
   return { ...(await uploaded(server, key, { bytes: readFileSync(path), ...fields })), key };
+}
+
+/** A server with one worker, and the file `path` as a public asset with early playback, which is ready. */
+export async function playingEarly(path: string) {
+  const dataDir = emptyFolder();
+  const env = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60" };
+  const server = await startServer(dataDir, { env, args: ["--workers", "1"] });
+  const key = await tenantKey(server);
+  const fields = { early_playback: true, playback_policy: "public" };
+  const { asset, job } = await uploaded(server, key, { bytes: readFileSync(path), ...fields });
+  const state = async () => (await server.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
+  await until("the asset is ready", async () => (await state()).playback_status === "ready", 120_000);
+  const { body: playback } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
+  return { dataDir, server, key, asset, job, state, playback };
 }
 
 export const startWorker = (server: RunningServer, scratch: string, options: RunOptions = {}): Started =>

@@ -164,6 +164,19 @@ describe("a server that", () => {
         ),
       /^The server says: Bad +\[31m key …x{100,200}$/,
     ],
+    [
+      "repeats the stream key until its message is cut",
+      (socket) =>
+        socket.write(
+          Buffer.concat([
+            handshakeBytes(),
+            connected,
+            command("_result", 4, null, 1),
+            command("onStatus", 0, null, failure(KEY.repeat(150))),
+          ]),
+        ),
+      /^The server says: …+$/,
+    ],
     ...[Number.NaN, -1, 2 ** 40, "1", null].map((id): [string, (socket: Socket) => void, string] => [
       `creates the stream ${id}`,
       (socket) =>

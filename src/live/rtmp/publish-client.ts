@@ -15,6 +15,8 @@ const LIMITS = { chunkStreams: 16, bufferedBytes: 64 * 1024, messageBytes: () =>
 const MAX_BYTES = 256 * 1024;
 const WINDOW_SECONDS = 10;
 const MAX_DESCRIPTION = 200;
+/** Shorter parts of a stream key are words, as `key`, or names. */
+const SECRET_PART = 12;
 /** How long the server has to read the end of the stream. */
 const CLOSE_MS = 3000;
 const TRANSACTION = { connect: 1, createStream: 4 } as const;
@@ -200,8 +202,12 @@ export class PublishClient {
 
   /** What a server says is shown to a person: one line, and never the stream key, which it may repeat. */
   #printable(text: string): string {
-    const clean = text.slice(0, 4 * MAX_DESCRIPTION).replaceAll(this.#options.streamKey, "…");
-    return clean
+    const { streamKey } = this.#options;
+    // Before it is cut, which would leave a part of a key; and its parts, because a server may name the stream without the query.
+    const secrets = [streamKey, ...streamKey.split(/[?&=/]/).filter((part) => part.length >= SECRET_PART)];
+    return secrets
+      .reduce((clean, secret) => clean.replaceAll(secret, "…"), text)
+      .slice(0, 4 * MAX_DESCRIPTION)
       .replaceAll(/[^\p{L}\p{N}\p{P}\p{S} ]+/gu, " ")
       .trim()
       .slice(0, MAX_DESCRIPTION);

@@ -72,7 +72,6 @@ export async function encodeChunk(options: ChunkOptions): Promise<EncodedChunk> 
     if (top && renditions.includes(top)) await copyRange(options, onlyVideo);
   } catch (error) {
     if (!yielding?.aborted || options.run.signal?.aborted) throw error;
-    await placer.stop();
     const segments = await placer.placeComplete();
     if (segments === 0) throw new Yielded();
     chunk = { ...chunk, segments, end_frame: firstOf(chunk.first_segment + segments) };

@@ -43,8 +43,9 @@ export class Placer {
     if (options.isWatching) this.#plan();
   }
 
-  /** After `stop`: places what is complete by now. Returns how many segments each rendition has, from the first one on. */
+  /** Stops, and places what is complete by then. Returns how many segments each rendition has, from the first one on. */
   async placeComplete(): Promise<number> {
+    await this.stop();
     if (!this.#options.isWatching) return 0;
     await this.#look();
     const { names, chunk } = this.#options;

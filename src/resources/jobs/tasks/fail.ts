@@ -66,7 +66,7 @@ export async function releaseTask(tx: Db, app: App, { job, task }: Failed): Prom
     return releaseAttempt(tx, app, { job, attempt: { id: task.attemptId } });
   const reset = { workerId: null, progress: 0, stage: null, leaseExpiresAt: null, yieldTo: null };
   const queued = await applyTask(tx, app, "requeue", task.id, { ...reset, availableAt: app.clock.now() });
-  if (task.yieldTo) await requestRest(tx, app, queued, task.yieldTo);
+  await requestRest(tx, app, queued, task.yieldTo);
   return moveJob(tx, app, job, -doneOf(task));
 }
 

@@ -42,11 +42,11 @@ export async function shorten(
   { written, isPartial }: PartResult,
 ): Promise<LeasedTask> {
   const { task } = leased;
+  const plan = isPartial && task.kind === "chunk" ? await planOf(tx, task.attemptId) : null;
   const count = written[0]?.segments.length ?? 0;
   const { from, to, renditions } = rangeOfTask(task);
-  const plan = await planOf(tx, task.attemptId);
   // What does not fit fails the check of the result.
-  if (!isPartial || task.kind !== "chunk" || !plan || count === 0 || (to !== null && from + count >= to)) return leased;
+  if (!plan || count === 0 || (to !== null && from + count >= to)) return leased;
   const whole = (to ?? plan.early?.segments ?? from + count + 1) - from;
   const share = Math.min(1, count / whole);
   const now = app.clock.now();
@@ -66,15 +66,16 @@ export async function shorten(
     })
     .returning()
     .get();
+  afterCommit(tx, workerWaker(app));
   await requestRest(tx, app, rest, task.yieldTo);
-  return { ...leased, task: shortened ?? task };
+  return { ...leased, task: shortened };
 }
 
-/** What a worker yielded is encoded next. `queued`: the task that now contains it. */
+/** The segment `ref` that a worker was asked for is encoded next. `queued`: the task that contains what the worker has not done. */
 export async function requestRest(tx: Db, app: App, queued: TaskRow, ref: TaskRow["yieldTo"]): Promise<void> {
-  afterCommit(tx, workerWaker(app));
+  if (!ref) return;
   const plan = await planOf(tx, queued.attemptId);
   const { from, to } = rangeOfTask(queued);
-  if (!plan?.early || !ref || ref.number < from || (to !== null && ref.number >= to)) return;
+  if (!plan?.early || ref.number < from || (to !== null && ref.number >= to)) return;
   await requestTask(tx, app, queued, { plan, ref });
 }
