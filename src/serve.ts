@@ -58,20 +58,18 @@ export async function serve(
     ...(clock && { clock }),
   });
   const { app, server, egress } = opened;
-  await joinServers(app).catch(async (error) => {
+  const closeAndThrow = async (error: unknown) => {
     await opened.close();
     throw error;
-  });
+  };
+  await joinServers(app).catch(closeAndThrow);
+  // Before the first heartbeat, which would be refused. While other processes serve, no worker was kept waiting.
+  if (!clusterWorker || clusterWorker.isFirst) await graceAfterStart(app).catch(closeAndThrow);
   const listening = await startListening(config, server, { log, isShared: clusterWorker !== null }).catch(
-    async (error) => {
-      await opened.close();
-      throw error;
-    },
+    closeAndThrow,
   );
   opened.listeningOn(listening.address);
   if (!clusterWorker) writeServerUrl(config, listening.localAddress);
-  // While other processes serve, no worker was kept waiting.
-  if (!clusterWorker || clusterWorker.isFirst) await graceAfterStart(app);
   await channelCache(app).refresh();
   const scheduler = startScheduler(allScheduledTasks(app, { authenticator: server.authenticator, egress }), log);
   clusterWorker?.link(app, () => processFigures(app));

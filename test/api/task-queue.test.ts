@@ -181,11 +181,13 @@ test("chunks have the length of the setting", async () => {
   expect(lengths).toEqual([...Array(11).fill(2), null]);
 });
 
-test("a restart of the server extends the leases of tasks that expired meanwhile", async () => {
+test("a restart of the server renews the leases of tasks that expired meanwhile", async () => {
   await uploaded(app, keys.a);
   const { body: plan } = await nextTask(app);
   app.advance(120_000);
   await graceAfterStart(app.opened.app);
+  // Workers on a busy machine may take a while to find the server again.
+  app.advance(59_000);
   await app.runTask("recover-leases");
   expect((await callback(app, plan, "heartbeat")).status).toBe(200);
   await finish(app, plan);

@@ -21,9 +21,12 @@ export const binaries: Binaries = {
 
 export const temporaryFolder = (name: string) => mkdtempSync(join(tmpdir(), `${name}-`));
 
+/** Runs the system's ffmpeg, below the priority of servers, players and publishers, which other tests measure. */
+const NICE = ["-n", "10", "ffmpeg", "-nostdin", "-y"];
+
 /** Runs the system's ffmpeg and returns its stdout. */
 export async function ffmpeg(...args: string[]): Promise<Buffer> {
-  const { stdout } = await exec("ffmpeg", ["-nostdin", "-v", "error", "-y", ...args], {
+  const { stdout } = await exec("nice", [...NICE, "-v", "error", ...args], {
     encoding: "buffer",
     maxBuffer: 1 << 28,
   });
@@ -32,7 +35,7 @@ export async function ffmpeg(...args: string[]): Promise<Buffer> {
 
 /** Like `ffmpeg`, but returns its warnings and errors; empty when a file decodes cleanly. */
 export async function complaints(...args: string[]): Promise<string> {
-  const { stderr } = await exec("ffmpeg", ["-nostdin", "-v", "warning", "-y", ...args], { maxBuffer: 1 << 28 });
+  const { stderr } = await exec("nice", [...NICE, "-v", "warning", ...args], { maxBuffer: 1 << 28 });
   return stderr;
 }
 

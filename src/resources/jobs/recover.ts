@@ -1,7 +1,7 @@
 import { and, asc, eq, isNotNull, lt, lte, or } from "drizzle-orm";
 import { transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { attemptById, heartbeatSeconds } from "./lease.ts";
+import { attemptById, leaseMs } from "./lease.ts";
 import { failAttempt } from "./lifecycle/attempts.ts";
 import { faultOfLost, lostSince } from "./lost.ts";
 import { extendTaskLeases, recoverTasks } from "./tasks/recover.ts";
@@ -40,11 +40,11 @@ async function recoverJobs(app: App): Promise<number> {
 }
 
 /**
- * The server was down, not the workers: leases that expired meanwhile, or are about to, are extended by two heartbeats,
- * so that a restart loses no encode. Once, before the first recovery.
+ * The server was down, not the workers: leases that expired meanwhile, or are about to, are renewed as by a heartbeat, so
+ * that a restart loses no encode. Once, before the first request is answered.
  */
 export async function graceAfterStart(app: App): Promise<void> {
-  const until = app.clock.now() + 2 * heartbeatSeconds(app) * 1000;
+  const until = app.clock.now() + leaseMs(app);
   const jobs = transcodingJobs;
   await extendTaskLeases(app, until);
   const late = and(eq(jobs.status, "running"), lt(jobs.leaseExpiresAt, until));
