@@ -5,6 +5,26 @@ import { stopCleanly } from "../support/process.ts";
 
 /** Several processes of a server: one receives the stream, all serve it. */
 
+const TOKEN = "a-token-of-the-gateway-0123456789";
+
+test("every process allows publishing with a key from the moment that another one returned it", async () => {
+  const server = await liveServer({ env: { VODBOX_PROCESSES: "3", VODBOX_LIVE_TOKEN: TOKEN } });
+  const { key, id } = await newChannel(server);
+  // Each request has a connection of its own, which the system gives to one of the processes.
+  const headers = { connection: "close" };
+  const authorized = async (streamKey: string) => {
+    const body = { action: "publish", path: "live/stage", password: streamKey, protocol: "rtmp" };
+    const options = { headers: { ...headers, authorization: `Bearer ${TOKEN}` }, body };
+    return (await server.call("POST", "/api/v1/live/auth", options)).status;
+  };
+  for (let round = 0; round < 5; round++) {
+    const { body } = await server.call("POST", `/api/v1/live/channels/${id}/stream_key`, { key, headers });
+    const statuses = await Promise.all(Array.from({ length: 12 }, () => authorized(body.stream_key)));
+    expect(new Set(statuses), `round ${round}`).toEqual(new Set([204]));
+  }
+  await stopCleanly(server);
+});
+
 test("every process serves a stream, also one that starts while it runs", async () => {
   const server = await liveServer({ env: { VODBOX_PROCESSES: "3" } });
   const channel = await newChannel(server);

@@ -46,9 +46,16 @@ export async function authorizePublish(
   const from = isIP(request.ip ?? "") === 0 ? peer : (request.ip as string);
   const { exceeded, waitSeconds } = await wrongKeys(app).hasAllowance(from, channel);
   if (exceeded) throw tooMany(waitSeconds);
+  const hashes = keys.map(sha256);
+  const isAllowed = (known: CachedChannel | undefined): known is CachedChannel => {
+    const hasKey = hashes.map((hash) => sameSecret(hash, known?.streamKeyHash ?? NOBODYS)).includes(true);
+    return known !== undefined && hasKey && isPublisher(known, request.user || query.get("user") || "");
+  };
   const known = await channelCache(app).find(channel);
-  const hasKey = keys.map((key) => sameSecret(sha256(key), known?.streamKeyHash ?? NOBODYS)).includes(true);
-  if (known && hasKey && isPublisher(known, request.user || query.get("user") || "")) return known;
+  if (isAllowed(known)) return known;
+  // The channel or the key may be new, from another process.
+  const current = await channelCache(app).findNow(channel);
+  if (isAllowed(current)) return current;
   await wrongKeys(app).countAddress(from, channel);
   throw refused();
 }

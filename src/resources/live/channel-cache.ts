@@ -84,10 +84,22 @@ export const channelCache = forApp((app) => {
     while (commitsSeen < commits) await readOnce();
   }
 
+  /** With all that other processes have committed before the call. */
+  async function refreshNow(): Promise<void> {
+    await reading?.catch(() => {});
+    readAt = Number.NEGATIVE_INFINITY;
+    await refresh();
+  }
+
   return {
     refresh,
     async find(channel: string): Promise<CachedChannel | undefined> {
       await refresh();
+      return known.get(channel);
+    },
+    /** The same, not even a second old. */
+    async findNow(channel: string): Promise<CachedChannel | undefined> {
+      await refreshNow();
       return known.get(channel);
     },
     /**
@@ -95,9 +107,7 @@ export const channelCache = forApp((app) => {
      * repeats it.
      */
     async changed(): Promise<void> {
-      await reading?.catch(() => {});
-      readAt = Number.NEGATIVE_INFINITY;
-      await refresh().catch((error) => app.log.warn({ err: error }, "live channels could not be reloaded"));
+      await refreshNow().catch((error) => app.log.warn({ err: error }, "live channels could not be reloaded"));
     },
   };
 });
