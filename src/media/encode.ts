@@ -29,11 +29,6 @@ export type EncodeOptions = {
   binaries: Binaries;
   /** 0 to 1; not called when the source does not state its duration. */
   onProgress?: (fraction: number) => void;
-  /**
-   * Called once with a playable subset, as soon as one rendition is complete; its files do not change afterwards.
-   * Without it, no rendition is encoded twice for the sake of early playback.
-   */
-  onEarly?: (result: EncodeResult) => Promise<void>;
   signal?: AbortSignal;
   /** Where ffmpeg's working directory is created; by default in the system's temporary directory. */
   scratchDir?: string;
@@ -103,7 +98,6 @@ export async function encode(given: EncodeOptions): Promise<EncodeResult> {
       passthrough && plan.video
         ? { ...plan, video: { ...plan.video, passthrough }, audio: await copyAudio(source) }
         : plan;
-    if (options.onEarly && plan.video) return await encodeInTwo(chosen, plan, way);
     if (chosen === plan) return await encodeOnce(plan, way);
     try {
       return await encodeOnce(chosen, way);
@@ -137,8 +131,8 @@ type Way = {
   metadata: HdrMetadata;
 };
 
-async function encodeOnce(plan: EncodePlan, way: Way, suffix = ""): Promise<EncodeResult> {
-  const additional = planAdditional(plan, way.options.spec, suffix);
+async function encodeOnce(plan: EncodePlan, way: Way): Promise<EncodeResult> {
+  const additional = planAdditional(plan, way.options.spec);
   const to = endOfPrimary(additional);
   await pass(plan, way, { from: 0, to });
   await passAdditional(additional, plan, way, to);
@@ -170,59 +164,6 @@ async function addHdrBoxes(folder: string, { metadata }: KeptHdr): Promise<void>
     throw error;
   });
   if (init) await writeFile(path, withHdrBoxes(init, metadata));
-}
-
-/** Appended to the names of renditions that are encoded again. */
-const AGAIN = "-whole";
-
-/** Share of the smallest rendition in the work of the primary codec; copying a source costs almost nothing. */
-const EARLY_SHARE = 0.15;
-
-/**
- * Encodes one rendition with the audio first and reports it, then the others. The smallest costs a second decode;
- * copied video costs nothing. Files that were reported do not change: if the other renditions do not align with them,
- * all are encoded again in a separate directory.
- */
-async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promise<EncodeResult> {
-  const { options } = way;
-  const { video } = plan;
-  if (!video) return encodeOnce(plan, way);
-  const early = video.passthrough ? video.renditions.slice(0, 1) : video.renditions.slice(-1);
-  const others = video.renditions.filter((one) => !early.includes(one));
-  const additional = planAdditional(plan, options.spec);
-  const to = endOfPrimary(additional);
-  const share = video.passthrough ? 0.01 : to * EARLY_SHARE;
-  const first = { ...plan, video: { ...video, renditions: early } };
-  try {
-    await pass(first, way, { from: 0, to: share });
-  } catch (error) {
-    // Nothing was reported yet, so the source is encoded like any other.
-    if (!video.passthrough || !isOfSource(error)) throw error;
-    await rm(options.outDir, { recursive: true, force: true });
-    return encodeInTwo(plain, plain, way);
-  }
-  const names = { ...way.names, manifest: `early-${way.names.manifest}`, dash: `early-${way.names.dash}`, mp4: null };
-  const result = await finishRun(first, { ...way, names }, { isEarly: true });
-  const reported = options.onEarly?.(result);
-  // Awaited below; handled here so that a rejection before that is not unhandled.
-  reported?.catch(() => {});
-  try {
-    const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
-    const rest = { ...plan, audio: [], video: { ...video, renditions: others, passthrough } };
-    if (others.length > 0) await pass(rest, way, { from: share, to, whole: plan });
-    await passAdditional(additional, plan, way, to);
-    const whole = await finishRun(plan, way, { additional });
-    await reported;
-    return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
-  } catch (error) {
-    if (!video.passthrough || !isOfSource(error)) throw error;
-    await reported;
-    const renamed = <T extends { name: string }>(one: T): T => ({ ...one, name: one.name + AGAIN });
-    const restarted = plain.video && { ...plain.video, renditions: plain.video.renditions.map(renamed) };
-    const audio = plain.audio.map((one) => renamed({ ...one, surroundOf: one.surroundOf && one.surroundOf + AGAIN }));
-    const whole = await encodeOnce({ ...plain, video: restarted, audio }, way, AGAIN);
-    return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
-  }
 }
 
 /**
@@ -267,7 +208,7 @@ async function pass(
 async function finishRun(
   plan: EncodePlan,
   { options, names, common }: Way,
-  { isEarly = false, additional = [] }: { isEarly?: boolean; additional?: AdditionalPlan[] } = {},
+  { additional }: { additional: AdditionalPlan[] },
 ): Promise<EncodeResult> {
   const { outDir, spec, binaries, onProgress } = options;
   const read = async (renditions: readonly { name: string }[], count?: number) =>
@@ -278,7 +219,7 @@ async function finishRun(
   const others = additional.flatMap((one) => one.plan.video.renditions);
   const videos = [...primary, ...(await read(others, primary[0]?.segments.length))];
   const audios = await read(plan.audio);
-  const result = await finish({ plan, videos, audios, outDir, spec, names, binaries, run: common, isEarly });
-  if (!isEarly) onProgress?.(1);
+  const result = await finish({ plan, videos, audios, outDir, spec, names, binaries, run: common });
+  onProgress?.(1);
   return result;
 }
