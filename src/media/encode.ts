@@ -53,54 +53,14 @@ const timeLimitMs = (durationSeconds: number | null) => 3_600_000 + (durationSec
  * Encodes a source into CMAF segments with an HLS and a DASH manifest and a thumbnail, in one ffmpeg run, another one for
  * each additional codec, and short ones. Throws MediaError.
  */
-export async function encode(given: EncodeOptions): Promise<EncodeResult> {
-  const { outDir, probe, binaries, signal } = given;
-  const names = fileNames(given.spec, given.names);
-  const cwd = await mkdtemp(join(given.scratchDir ?? tmpdir(), "encode-"));
-  const common = {
-    cwd,
-    reads: [given.input, ...(given.watermark ? [given.watermark] : [])],
-    writes: [outDir],
-    memoryBytes: given.memoryBytes,
-    ...(signal && { signal }),
-    ...(given.pidDir && { pidDir: given.pidDir }),
-    ...(given.onLog && { onLog: given.onLog }),
-  };
-  let furthest = 0;
-  const onProgress = (fraction: number) => {
-    // A fallback starts again from 0, but reported progress does not go backwards.
-    if (fraction < furthest) return;
-    furthest = fraction;
-    given.onProgress?.(fraction);
-  };
-  // Samples take time too.
-  const onAnalyzed = (fraction: number) => onProgress(fraction * ANALYSIS_SHARE);
+export async function encode(options: EncodeOptions): Promise<EncodeResult> {
+  const { outDir, scratchDir = tmpdir() } = options;
+  const cwd = await mkdtemp(join(scratchDir, "encode-"));
   try {
-    const ladder = planEncode(probe, given.spec);
-    const additional = planAdditional(ladder, given.spec);
-    await requireAdditionalEncoders(binaries.ffmpeg, additional, { ...common, reads: [], writes: [] });
-    const whole = { input: given.input, probe, binaries, run: common };
-    const track = additional.find(({ hdr }) => hdr)?.plan.video.track.index;
-    const metadata =
-      track === undefined ? NO_METADATA : await readHdrMetadata({ input: given.input, track, binaries, run: common });
-    const passthrough = await findPassthrough({ ...whole, plan: ladder, spec: given.spec });
-    const { encoder, watermark } = given;
-    const spec = await withTitle({
-      ...{ ...whole, plan: ladder, spec: given.spec, passthrough, encoder, watermark, workDir: join(cwd, "trials") },
-      onProgress: onAnalyzed,
-    });
-    const from = furthest;
-    const options = { ...given, spec, onProgress: (fraction: number) => onProgress(from + fraction * (1 - from)) };
-    const way: Way = { options, names, common, metadata };
-    const plan = spec === given.spec ? ladder : planEncode(probe, spec);
-    const source = { ...whole, plan, spec };
-    const chosen =
-      passthrough && plan.video
-        ? { ...plan, video: { ...plan.video, passthrough }, audio: await copyAudio(source) }
-        : plan;
-    if (chosen === plan) return await encodeOnce(plan, way);
+    const { plan, copying, way } = await prepare(options, cwd);
+    if (!copying) return await encodeOnce(plan, way);
     try {
-      return await encodeOnce(chosen, way);
+      return await encodeOnce(copying, way);
     } catch (error) {
       // A source that cannot be copied, because of faults or unaligned segments, is encoded like any other.
       if (!isOfSource(error)) throw error;
@@ -110,6 +70,59 @@ export async function encode(given: EncodeOptions): Promise<EncodeResult> {
   } finally {
     await rm(cwd, { recursive: true, force: true });
   }
+}
+
+/** What is produced, and how. `copying`: the plan that copies what it can of a source, if there is one. */
+type Prepared = { plan: EncodePlan; copying: EncodePlan | null; way: Way };
+
+/** Reads the source, chooses the rungs if the specification says so, and plans the encode. `cwd`: of ffmpeg. */
+async function prepare(options: EncodeOptions, cwd: string): Promise<Prepared> {
+  const { input, probe, binaries, encoder, watermark } = options;
+  const common = sourceRunOf(options, cwd);
+  const report = upwards(options.onProgress);
+  const source = { input, probe, binaries, run: common };
+  const ladder = planEncode(probe, options.spec);
+  const additional = planAdditional(ladder, options.spec);
+  await requireAdditionalEncoders(binaries.ffmpeg, additional, { ...common, reads: [], writes: [] });
+  const track = additional.find(({ hdr }) => hdr)?.plan.video.track.index;
+  const metadata = track === undefined ? NO_METADATA : await readHdrMetadata({ input, track, binaries, run: common });
+  const passthrough = await findPassthrough({ ...source, plan: ladder, spec: options.spec });
+  let analyzed = 0;
+  const spec = await withTitle({
+    ...{ ...source, plan: ladder, spec: options.spec, passthrough, encoder, watermark, workDir: join(cwd, "trials") },
+    // Samples take time too.
+    onProgress: (fraction) => {
+      analyzed = fraction * ANALYSIS_SHARE;
+      report(analyzed);
+    },
+  });
+  const onProgress = (fraction: number) => report(analyzed + fraction * (1 - analyzed));
+  const names = fileNames(options.spec, options.names);
+  const way = { options: { ...options, spec, onProgress }, names, common, metadata };
+  const plan = spec === options.spec ? ladder : planEncode(probe, spec);
+  if (!passthrough || !plan.video) return { plan, copying: null, way };
+  const audio = await copyAudio({ ...source, plan, spec });
+  return { plan, copying: { ...plan, video: { ...plan.video, passthrough }, audio }, way };
+}
+
+const sourceRunOf = (options: EncodeOptions, cwd: string): SourceRun => ({
+  cwd,
+  reads: [options.input, ...(options.watermark ? [options.watermark] : [])],
+  writes: [options.outDir],
+  memoryBytes: options.memoryBytes,
+  ...(options.signal && { signal: options.signal }),
+  ...(options.pidDir && { pidDir: options.pidDir }),
+  ...(options.onLog && { onLog: options.onLog }),
+});
+
+/** A second run over a source starts again from 0, but reported progress does not go backwards. */
+function upwards(report: EncodeOptions["onProgress"]): (fraction: number) => void {
+  let furthest = 0;
+  return (fraction) => {
+    if (fraction < furthest) return;
+    furthest = fraction;
+    report?.(fraction);
+  };
 }
 
 /** Of the time of an encode whose rungs are chosen first. */
