@@ -29,11 +29,6 @@ export type EncodeOptions = {
   binaries: Binaries;
   /** 0 to 1; not called when the source does not state its duration. */
   onProgress?: (fraction: number) => void;
-  /**
-   * Called once with a playable subset, as soon as one rendition is complete; its files do not change afterwards.
-   * Without it, no rendition is encoded twice for the sake of early playback.
-   */
-  onEarly?: (result: EncodeResult) => Promise<void>;
   signal?: AbortSignal;
   /** Where ffmpeg's working directory is created; by default in the system's temporary directory. */
   scratchDir?: string;
@@ -58,55 +53,14 @@ const timeLimitMs = (durationSeconds: number | null) => 3_600_000 + (durationSec
  * Encodes a source into CMAF segments with an HLS and a DASH manifest and a thumbnail, in one ffmpeg run, another one for
  * each additional codec, and short ones. Throws MediaError.
  */
-export async function encode(given: EncodeOptions): Promise<EncodeResult> {
-  const { outDir, probe, binaries, signal } = given;
-  const names = fileNames(given.spec, given.names);
-  const cwd = await mkdtemp(join(given.scratchDir ?? tmpdir(), "encode-"));
-  const common = {
-    cwd,
-    reads: [given.input, ...(given.watermark ? [given.watermark] : [])],
-    writes: [outDir],
-    memoryBytes: given.memoryBytes,
-    ...(signal && { signal }),
-    ...(given.pidDir && { pidDir: given.pidDir }),
-    ...(given.onLog && { onLog: given.onLog }),
-  };
-  let furthest = 0;
-  const onProgress = (fraction: number) => {
-    // A fallback starts again from 0, but reported progress does not go backwards.
-    if (fraction < furthest) return;
-    furthest = fraction;
-    given.onProgress?.(fraction);
-  };
-  // Samples take time too.
-  const onAnalyzed = (fraction: number) => onProgress(fraction * ANALYSIS_SHARE);
+export async function encode(options: EncodeOptions): Promise<EncodeResult> {
+  const { outDir, scratchDir = tmpdir() } = options;
+  const cwd = await mkdtemp(join(scratchDir, "encode-"));
   try {
-    const ladder = planEncode(probe, given.spec);
-    const additional = planAdditional(ladder, given.spec);
-    await requireAdditionalEncoders(binaries.ffmpeg, additional, { ...common, reads: [], writes: [] });
-    const whole = { input: given.input, probe, binaries, run: common };
-    const track = additional.find(({ hdr }) => hdr)?.plan.video.track.index;
-    const metadata =
-      track === undefined ? NO_METADATA : await readHdrMetadata({ input: given.input, track, binaries, run: common });
-    const passthrough = await findPassthrough({ ...whole, plan: ladder, spec: given.spec });
-    const { encoder, watermark } = given;
-    const spec = await withTitle({
-      ...{ ...whole, plan: ladder, spec: given.spec, passthrough, encoder, watermark, workDir: join(cwd, "trials") },
-      onProgress: onAnalyzed,
-    });
-    const from = furthest;
-    const options = { ...given, spec, onProgress: (fraction: number) => onProgress(from + fraction * (1 - from)) };
-    const way: Way = { options, names, common, metadata };
-    const plan = spec === given.spec ? ladder : planEncode(probe, spec);
-    const source = { ...whole, plan, spec };
-    const chosen =
-      passthrough && plan.video
-        ? { ...plan, video: { ...plan.video, passthrough }, audio: await copyAudio(source) }
-        : plan;
-    if (options.onEarly && plan.video) return await encodeInTwo(chosen, plan, way);
-    if (chosen === plan) return await encodeOnce(plan, way);
+    const { plan, copying, way } = await prepare(options, cwd);
+    if (!copying) return await encodeOnce(plan, way);
     try {
-      return await encodeOnce(chosen, way);
+      return await encodeOnce(copying, way);
     } catch (error) {
       // A source that cannot be copied, because of faults or unaligned segments, is encoded like any other.
       if (!isOfSource(error)) throw error;
@@ -116,6 +70,59 @@ export async function encode(given: EncodeOptions): Promise<EncodeResult> {
   } finally {
     await rm(cwd, { recursive: true, force: true });
   }
+}
+
+/** What is produced, and how. `copying`: the plan that copies what it can of a source, if there is one. */
+type Prepared = { plan: EncodePlan; copying: EncodePlan | null; way: Way };
+
+/** Reads the source, chooses the rungs if the specification says so, and plans the encode. `cwd`: of ffmpeg. */
+async function prepare(options: EncodeOptions, cwd: string): Promise<Prepared> {
+  const { input, probe, binaries, encoder, watermark } = options;
+  const common = sourceRunOf(options, cwd);
+  const report = upwards(options.onProgress);
+  const source = { input, probe, binaries, run: common };
+  const ladder = planEncode(probe, options.spec);
+  const additional = planAdditional(ladder, options.spec);
+  await requireAdditionalEncoders(binaries.ffmpeg, additional, { ...common, reads: [], writes: [] });
+  const track = additional.find(({ hdr }) => hdr)?.plan.video.track.index;
+  const metadata = track === undefined ? NO_METADATA : await readHdrMetadata({ input, track, binaries, run: common });
+  const passthrough = await findPassthrough({ ...source, plan: ladder, spec: options.spec });
+  let analyzed = 0;
+  const spec = await withTitle({
+    ...{ ...source, plan: ladder, spec: options.spec, passthrough, encoder, watermark, workDir: join(cwd, "trials") },
+    // Samples take time too.
+    onProgress: (fraction) => {
+      analyzed = fraction * ANALYSIS_SHARE;
+      report(analyzed);
+    },
+  });
+  const onProgress = (fraction: number) => report(analyzed + fraction * (1 - analyzed));
+  const names = fileNames(options.spec, options.names);
+  const way = { options: { ...options, spec, onProgress }, names, common, metadata };
+  const plan = spec === options.spec ? ladder : planEncode(probe, spec);
+  if (!passthrough || !plan.video) return { plan, copying: null, way };
+  const audio = await copyAudio({ ...source, plan, spec });
+  return { plan, copying: { ...plan, video: { ...plan.video, passthrough }, audio }, way };
+}
+
+const sourceRunOf = (options: EncodeOptions, cwd: string): SourceRun => ({
+  cwd,
+  reads: [options.input, ...(options.watermark ? [options.watermark] : [])],
+  writes: [options.outDir],
+  memoryBytes: options.memoryBytes,
+  ...(options.signal && { signal: options.signal }),
+  ...(options.pidDir && { pidDir: options.pidDir }),
+  ...(options.onLog && { onLog: options.onLog }),
+});
+
+/** A second run over a source starts again from 0, but reported progress does not go backwards. */
+function upwards(report: EncodeOptions["onProgress"]): (fraction: number) => void {
+  let furthest = 0;
+  return (fraction) => {
+    if (fraction < furthest) return;
+    furthest = fraction;
+    report?.(fraction);
+  };
 }
 
 /** Of the time of an encode whose rungs are chosen first. */
@@ -137,8 +144,8 @@ type Way = {
   metadata: HdrMetadata;
 };
 
-async function encodeOnce(plan: EncodePlan, way: Way, suffix = ""): Promise<EncodeResult> {
-  const additional = planAdditional(plan, way.options.spec, suffix);
+async function encodeOnce(plan: EncodePlan, way: Way): Promise<EncodeResult> {
+  const additional = planAdditional(plan, way.options.spec);
   const to = endOfPrimary(additional);
   await pass(plan, way, { from: 0, to });
   await passAdditional(additional, plan, way, to);
@@ -170,59 +177,6 @@ async function addHdrBoxes(folder: string, { metadata }: KeptHdr): Promise<void>
     throw error;
   });
   if (init) await writeFile(path, withHdrBoxes(init, metadata));
-}
-
-/** Appended to the names of renditions that are encoded again. */
-const AGAIN = "-whole";
-
-/** Share of the smallest rendition in the work of the primary codec; copying a source costs almost nothing. */
-const EARLY_SHARE = 0.15;
-
-/**
- * Encodes one rendition with the audio first and reports it, then the others. The smallest costs a second decode;
- * copied video costs nothing. Files that were reported do not change: if the other renditions do not align with them,
- * all are encoded again in a separate directory.
- */
-async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promise<EncodeResult> {
-  const { options } = way;
-  const { video } = plan;
-  if (!video) return encodeOnce(plan, way);
-  const early = video.passthrough ? video.renditions.slice(0, 1) : video.renditions.slice(-1);
-  const others = video.renditions.filter((one) => !early.includes(one));
-  const additional = planAdditional(plan, options.spec);
-  const to = endOfPrimary(additional);
-  const share = video.passthrough ? 0.01 : to * EARLY_SHARE;
-  const first = { ...plan, video: { ...video, renditions: early } };
-  try {
-    await pass(first, way, { from: 0, to: share });
-  } catch (error) {
-    // Nothing was reported yet, so the source is encoded like any other.
-    if (!video.passthrough || !isOfSource(error)) throw error;
-    await rm(options.outDir, { recursive: true, force: true });
-    return encodeInTwo(plain, plain, way);
-  }
-  const names = { ...way.names, manifest: `early-${way.names.manifest}`, dash: `early-${way.names.dash}`, mp4: null };
-  const result = await finishRun(first, { ...way, names }, { isEarly: true });
-  const reported = options.onEarly?.(result);
-  // Awaited below; handled here so that a rejection before that is not unhandled.
-  reported?.catch(() => {});
-  try {
-    const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
-    const rest = { ...plan, audio: [], video: { ...video, renditions: others, passthrough } };
-    if (others.length > 0) await pass(rest, way, { from: share, to, whole: plan });
-    await passAdditional(additional, plan, way, to);
-    const whole = await finishRun(plan, way, { additional });
-    await reported;
-    return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
-  } catch (error) {
-    if (!video.passthrough || !isOfSource(error)) throw error;
-    await reported;
-    const renamed = <T extends { name: string }>(one: T): T => ({ ...one, name: one.name + AGAIN });
-    const restarted = plain.video && { ...plain.video, renditions: plain.video.renditions.map(renamed) };
-    const audio = plain.audio.map((one) => renamed({ ...one, surroundOf: one.surroundOf && one.surroundOf + AGAIN }));
-    const whole = await encodeOnce({ ...plain, video: restarted, audio }, way, AGAIN);
-    return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
-  }
 }
 
 /**
@@ -267,7 +221,7 @@ async function pass(
 async function finishRun(
   plan: EncodePlan,
   { options, names, common }: Way,
-  { isEarly = false, additional = [] }: { isEarly?: boolean; additional?: AdditionalPlan[] } = {},
+  { additional }: { additional: AdditionalPlan[] },
 ): Promise<EncodeResult> {
   const { outDir, spec, binaries, onProgress } = options;
   const read = async (renditions: readonly { name: string }[], count?: number) =>
@@ -278,7 +232,7 @@ async function finishRun(
   const others = additional.flatMap((one) => one.plan.video.renditions);
   const videos = [...primary, ...(await read(others, primary[0]?.segments.length))];
   const audios = await read(plan.audio);
-  const result = await finish({ plan, videos, audios, outDir, spec, names, binaries, run: common, isEarly });
-  if (!isEarly) onProgress?.(1);
+  const result = await finish({ plan, videos, audios, outDir, spec, names, binaries, run: common });
+  onProgress?.(1);
   return result;
 }

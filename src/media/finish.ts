@@ -58,15 +58,13 @@ type FinishOptions = {
   names: FileNames;
   binaries: Binaries;
   run: SourceRun;
-  /** For early playback, without the slow parts. */
-  isEarly?: boolean;
   /** Where segments are read from; `outDir` by default. */
   read?: SegmentReader;
 };
 
 /** Writes thumbnails and manifests for segments that are complete. Throws MediaError. */
 export async function finish(options: FinishOptions): Promise<EncodeResult> {
-  const { plan, videos, audios, outDir, spec, names, binaries, run, isEarly = false } = options;
+  const { plan, videos, audios, outDir, spec, names, binaries, run } = options;
   if (videos.length + audios.length === 0) {
     throw new MediaError("input_invalid", "Nothing in the source could be decoded.", false);
   }
@@ -74,8 +72,7 @@ export async function finish(options: FinishOptions): Promise<EncodeResult> {
   // Any player can play the file, and the images do not depend on what else is encoded.
   const primary = videos.filter(({ init }) => codecNameOf(init.codec) === codecNameOf(videos[0]?.init.codec ?? ""));
   const shared = { outDir, spec, videos: primary, ffmpeg: binaries.ffmpeg, run, read };
-  const hasStoryboard = spec.storyboard.enabled && !isEarly;
-  const storyboard = hasStoryboard ? await writeStoryboard({ ...shared, name: names.storyboard }) : null;
+  const storyboard = spec.storyboard.enabled ? await writeStoryboard({ ...shared, name: names.storyboard }) : null;
   await writeThumbnail({ ...shared, name: names.thumbnail, audios });
   const mp4Bytes = names.mp4 ? await writeStaticMp4({ ...shared, name: names.mp4, audios }) : null;
   const packaged = await writeManifests({ outDir, plan, spec, videos, audios, names, storyboard });

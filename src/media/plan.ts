@@ -122,10 +122,10 @@ export type AdditionalPlan = {
 };
 
 /**
- * The renditions of other codecs, on the frame grid of `plan` and with its keyframes. `suffix` is appended to their
- * names. Sizes that a codec does not support are left out.
+ * The renditions of other codecs, on the frame grid of `plan` and with its keyframes. Sizes that a codec does not
+ * support are left out.
  */
-export function planAdditional(plan: EncodePlan, spec: EncodingSpec, suffix = ""): AdditionalPlan[] {
+export function planAdditional(plan: EncodePlan, spec: EncodingSpec): AdditionalPlan[] {
   const { video } = plan;
   if (!video) return [];
   const { width, height } = video.track;
@@ -139,7 +139,7 @@ export function planAdditional(plan: EncodePlan, spec: EncodingSpec, suffix = ""
       planLadder(width, height, video.rate, { ...spec, video: { ...spec.video, ladder } })
     )
       .filter((one) => Math.min(one.width, one.height) >= minSide)
-      .map((one) => ({ ...one, name: `${one.name}-${codec}${suffix}` }));
+      .map((one) => ({ ...one, name: `${one.name}-${codec}` }));
     const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
     const own = { ...plan, audio: [], video: { ...video, renditions, passthrough } };
     return renditions.length > 0

@@ -81,7 +81,7 @@ export const UNCUTTABLE_REASONS = [
   "unreadable_in_parts",
   /** Shorter than two chunks. */
   "short",
-  /** Renditions are to be published before the job completes. */
+  /** Of earlier versions: it was to be published before the job completed. */
   "early_playback",
   /** It is longer than 24 hours. */
   "too_long",

@@ -7,7 +7,6 @@ import { probe } from "../media/probe.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
 import { addCaptions, type Captions, createCaptions } from "./captions.ts";
 import type { JobContext } from "./context.ts";
-import { LeaseLost } from "./lease-client.ts";
 import type { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import { Publisher } from "./publisher.ts";
 import { fetchWatermark, requestedSpec } from "./requested-spec.ts";
@@ -33,7 +32,7 @@ export async function transcode(job: WorkerContract, context: JobContext, worksp
   await mkdir(outDir, { recursive: true });
   const publisher = new Publisher({ client, job, dir: outDir, signal: heartbeat.signal });
   try {
-    const { result, captions, sourceSum } = await encodeChecked(job, context, workspace, { input, publisher });
+    const { result, captions, sourceSum } = await encodeChecked(job, context, workspace, input);
     if (!job.source.local_path) await rm(input, { force: true });
     heartbeat.report("publishing", ENCODED);
     await addCaptions(captions, outDir);
@@ -67,26 +66,15 @@ async function encodeChecked(
   job: WorkerContract,
   context: JobContext,
   { heartbeat, work, outDir }: Workspace,
-  { input, publisher }: { input: string; publisher: Publisher },
+  input: string,
 ): Promise<{ result: EncodeResult; captions: Captions; sourceSum: string }> {
-  const { client, binaries, scratch, memoryBytes, encoder, log } = context;
-  const { source, callbacks, early_playback, outputs } = job;
+  const { binaries, scratch, memoryBytes, encoder } = context;
+  const { source } = job;
   const spoiled = new AbortController();
   const sum = sumOf(input, source.sha256, heartbeat.signal);
   sum.catch((error) => error instanceof SourceCorrupt && spoiled.abort());
   const signal = AbortSignal.any([heartbeat.signal, spoiled.signal]);
   const common = { signal, pidDir: scratch.pidDir, memoryBytes };
-  const publishEarly = async (early: EncodeResult) => {
-    try {
-      await publisher.also(early.files);
-      const captions = { subtitle_paths: {}, caption_errors: {} };
-      await client.publish(job, { ...toCompletion(early, outputs.prefix, null), ...captions }, signal);
-    } catch (error) {
-      // Early playback is optional: after an error everything is published at the end. Not after the lease was lost.
-      if (error instanceof LeaseLost || signal.aborted) throw error;
-      log.warn({ job_id: job.job.id, error: String(error) }, "Completed renditions could not be published early.");
-    }
-  };
   try {
     heartbeat.report("probing", PROBED);
     const media = await probe(input, binaries, { ...common, cwd: work });
@@ -106,7 +94,6 @@ async function encodeChecked(
           ...{ scratchDir: work, names: requestedNames(job), encoder, watermark },
           onLog: (line) => heartbeat.logLine(line),
           onProgress: (fraction) => heartbeat.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
-          ...(early_playback && callbacks.publish_url && { onEarly: publishEarly }),
         });
         isEncoded = true;
         reportCaptions();

@@ -26,19 +26,9 @@ async function early(fields: Record<string, unknown> = {}) {
   return { made, contract, paths, whole: { ...paths, media: { duration_seconds: 4, width: 640, height: 360 } } };
 }
 
-test("the contract says whether it is requested: by the upload, else by the setting", async () => {
-  const wanted = async (fields: Record<string, unknown>) => {
-    await uploaded(app, key, fields);
-    return (await next(app)).body.early_playback;
-  };
-  expect(await wanted({})).toBe(false);
-  expect(await wanted({ early_playback: true })).toBe(true);
-  const hasty = await testApp({ early_playback: true });
-  const other = await hasty.key((await hasty.tenant()).id);
-  await uploaded(hasty, other);
-  expect((await next(hasty)).body.early_playback).toBe(true);
-  await uploaded(hasty, other, { early_playback: false });
-  expect((await next(hasty)).body.early_playback).toBe(false);
+test("a worker that encodes jobs as a whole is not to publish before the end", async () => {
+  await uploaded(app, key, { early_playback: true });
+  expect((await next(app)).body.early_playback).toBe(false);
 });
 
 test("complete renditions play, ready is emitted once, and the job continues to its end", async () => {

@@ -12,7 +12,7 @@ import {
 } from "../support/early.ts";
 import { expectError } from "../support/error.ts";
 import { callback, uploaded } from "../support/flow.ts";
-import { finish, nextTask, planned, runAll } from "../support/tasks.ts";
+import { finish, nextTask, runAll } from "../support/tasks.ts";
 
 let app: TestApp;
 let key: string;
@@ -205,10 +205,18 @@ test("a chunk with other renditions than its own, or another init segment, is en
   expect((await main()).task.kind).toBe("whole");
 });
 
-test("a plan that does not say what will be listed is encoded in one run, as before", async () => {
-  await uploaded(app, key, { early_playback: true });
-  await callback(app, await main(), "complete", { plan: planned() });
-  expect((await main()).task.kind).toBe("whole");
+test("a source of which a plan does not say what will be listed is ready when it is complete", async () => {
+  const { asset } = await uploaded(app, key, { early_playback: true });
+  await finish(app, await main());
+  const kinds = [];
+  for (let each = await nextTask(app); each.status === 200; each = await nextTask(app)) {
+    kinds.push(each.body.task.kind);
+    expect(each.body.early_playback).toBe(false);
+    expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.playback_status).toBe("processing");
+    await finish(app, each.body);
+  }
+  expect(new Set(kinds)).toEqual(new Set(["audio", "chunk", "images"]));
+  expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.playback_status).toBe("ready");
 });
 
 test("a light claim plans it while the worker encodes", async () => {

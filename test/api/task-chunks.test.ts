@@ -16,7 +16,7 @@ const RATES = [
   [1, 4],
   [12_345, 1000],
 ] as const;
-const ALWAYS = { isParallel: true, earlyPlayback: false, wasInexact: false };
+const ALWAYS = { isParallel: true, isEarly: false, wasInexact: false };
 type Plan = Parameters<typeof whyUncut>[0];
 
 const sources = fc
@@ -120,7 +120,6 @@ test("what the worker found comes first, then why the server does not cut it", (
   expect(why({})).toBeNull();
   expect(why({ uncuttable: "passthrough" }, { isParallel: false })).toBe("passthrough");
   expect(why({}, { isParallel: false })).toBe("disabled");
-  expect(why({}, { earlyPlayback: true })).toBe("early_playback");
   expect(why({}, { wasInexact: true })).toBe("inexact");
   expect(why({ segment_seconds: 60, duration_seconds: 110 })).toBe("short");
 });

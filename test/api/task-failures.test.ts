@@ -144,54 +144,43 @@ describe("a task", () => {
 });
 
 test("a source that is encoded in one run has another prefix each time, and no other attempt of the job", async () => {
-  const made = await uploaded(app, key, { early_playback: true });
-  await runNext(app);
+  const made = await uploaded(app, key);
+  const plan = { uncuttable: "long_gop" };
+  await runNext(app, plan);
   const { body: first } = await nextTask(app);
-  const paths = await putArtifacts(app, first);
-  const media = { duration_seconds: 4, width: 640, height: 360, renditions: [] };
-  const published = await app.call("POST", first.callbacks.publish_url, {
-    worker: app.worker,
-    lease: first.lease.token,
-    body: { ...paths, media },
-  });
-  expect(published.status).toBe(200);
+  await putArtifacts(app, first);
   await app.newEvents();
   // The job itself is what the worker has lost: its attempt counts, with the usual events.
   app.advance(61_000);
   await app.runTask("recover-leases");
   expect(await types()).toEqual(["video.job.failed", "video.job.queued"]);
-  await runNext(app);
+  await runNext(app, plan);
   const { body: second } = await nextTask(app);
   await callback(app, second, "release");
   expect(await job(made.job.id)).toMatchObject({ status: "queued", attempt: 1, stage: "queued" });
-  await runNext(app);
+  await runNext(app, plan);
   const { body: third } = await nextTask(app);
   for (const each of [second, third]) expect(each.task).toMatchObject({ kind: "whole", plan: null });
   expect(new Set([first, second, third].map(({ outputs }) => outputs.prefix)).size).toBe(3);
   await isStale(first);
-  // What is published stays, until the next publication.
-  app.advance(59_000);
-  await callback(app, third, "heartbeat", { progress: 1 });
-  app.advance(59_000);
-  await callback(app, third, "heartbeat", { progress: 2 });
-  app.advance(59_000);
-  await app.runTask("sweep-attempts");
+  // What the lost attempt has written is deleted, and only that.
   const objects = app.opened.app.objects;
-  expect(await objects?.head(first.outputs.manifest_path)).not.toBeNull();
-  await finish(app, third);
-  // Players that have its playlists may request its segments for an hour.
-  await app.runTask("sweep-objects");
-  expect(await objects?.head(first.outputs.manifest_path)).not.toBeNull();
-  app.advance(3_601_000);
-  await app.runTask("sweep-objects");
+  const written = await putArtifacts(app, third);
+  for (const progress of [1, 2, 3, 4, 5]) {
+    app.advance(40_000);
+    await callback(app, third, "heartbeat", { progress });
+  }
+  await app.runTask("sweep-attempts");
   expect(await objects?.head(first.outputs.manifest_path)).toBeNull();
+  expect(await objects?.head(written.manifest_path)).not.toBeNull();
+  await finish(app, third);
   expect(await job(made.job.id)).toMatchObject({
     status: "completed",
     attempt: 2,
-    uncuttable: "early_playback",
+    uncuttable: "long_gop",
     tasks: { total: 2, completed: 2 },
   });
-  expect(await types()).toEqual(["video.job.started", "video.job.queued", "video.job.started"]);
+  expect(await types()).toEqual(["video.job.started", "video.job.queued", "video.job.started", "video.asset.ready"]);
 });
 
 describe("chunks that are not exact", () => {

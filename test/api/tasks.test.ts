@@ -243,11 +243,10 @@ describe("a source that is not cut", () => {
     expect(await whole({ frame_rate: null })).toBe("no_video");
     expect(await whole({ duration_seconds: 86_401 })).toBe("too_long");
     expect(await whole({ frame_rate: { num: 1, den: 5 } })).toBe("long_gop");
-    expect(await whole({}, { early_playback: true })).toBe("early_playback");
   });
 
-  test("may be published before it is complete, unlike a part", async () => {
-    await uploaded(app, key, { early_playback: true });
+  test("is ready when it is complete, also with early playback", async () => {
+    const { asset } = await uploaded(app, key, { early_playback: true });
     const { body: plan } = await nextTask(app);
     const publish = async (contract: any) =>
       app.call("POST", contract.callbacks.publish_url, {
@@ -256,14 +255,15 @@ describe("a source that is not cut", () => {
         body: (await resultOf(app, { ...contract, task: { kind: "whole" } })) as object,
       });
     expectError(await publish(plan), 422, "validation_failed");
-    await finish(app, plan);
+    await finish(app, plan, { uncuttable: "long_gop" });
     const { body: task } = await nextTask(app);
-    expect(task.early_playback).toBe(true);
+    expect(task).toMatchObject({ early_playback: false, task: { kind: "whole" } });
     await app.newEvents();
-    expect((await publish(task)).status).toBe(200);
-    expect(await types()).toEqual(["video.asset.ready"]);
-    await finish(app, task);
+    expectError(await publish(task), 422, "validation_failed");
+    expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.playback_status).toBe("processing");
     expect(await types()).toEqual([]);
+    await finish(app, task);
+    expect(await types()).toEqual(["video.asset.ready"]);
   });
 
   test("reports its own stages", async () => {

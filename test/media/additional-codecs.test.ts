@@ -140,14 +140,11 @@ describe("a source", () => {
     }
   });
 
-  test("plays in H.264 before it is encoded with other codecs", async () => {
-    const early: string[][] = [];
-    const onEarly = async ({ renditions }: EncodeResult) => void early.push(renditions.map(({ name }) => name));
+  test("reports the progress of all codecs together", async () => {
     const fractions: number[] = [];
     const onProgress = (fraction: number) => void fractions.push(fraction);
     const args = [...moving("426x240", "25", 3), ...sound(3), ...fast, "-pix_fmt", "yuv420p"];
-    const result = await made(args, { onEarly, onProgress });
-    expect(early).toEqual([["120p"]]);
+    const result = await made(args, { onProgress });
     expect(result.renditions.map(({ name }) => name)).toEqual(NAMES);
     expect(fractions).toEqual(fractions.toSorted((a, b) => a - b));
     expect(fractions.at(-1)).toBe(1);

@@ -266,13 +266,6 @@ test.each([
   ]);
 });
 
-test("the early result is SDR", async () => {
-  const early: EncodeResult["renditions"][] = [];
-  const all = await made(sources.hlg.input, { onEarly: async ({ renditions }) => void early.push(renditions) });
-  expect(early.map((one) => one.map(({ name, hdr }) => [name, hdr]))).toEqual([[["180p", null]]]);
-  expect(all.renditions.map(({ hdr }) => hdr)).toEqual([null, null, ...Array(4).fill("hlg")]);
-});
-
 describe("a source", () => {
   const hevcOnly = { spec: specFor({ codecs: ["h264", "hevc"] }) };
 

@@ -247,36 +247,13 @@ test("segments are uploaded during the encode, each once", async () => {
   expect(server.named("complete")[0]?.body.media).toMatchObject({ bytes });
 });
 
-test("playable media are published early when requested", async () => {
-  await using server = await ContractServer.start(middling);
-  server.early = true;
-  const worker = work(server);
-  await server.until((one) => one.named("publish").length > 0, 120_000);
-  const [early] = server.named("publish");
-  expect(early?.headers["x-svc-job-lease-token"]).toBe(LEASE);
-  expect(early?.body).toMatchObject({
-    manifest_path: `${PREFIX}early-master.m3u8`,
-    thumbnail_path: `${PREFIX}thumbnail.jpg`,
-    media: { renditions: [{ playlist_path: expect.stringMatching(/p\/playlist.m3u8$/) }] },
-  });
-  // All files that it names exist.
-  expect(server.stored.has(`${PREFIX}early-master.m3u8`)).toBe(true);
-  await server.until((one) => one.named("complete").length > 0, 120_000);
-  await worker.stop();
-  expect(server.named("complete")[0]?.body).toMatchObject({
-    media: { renditions: [{ name: "360p" }, { name: "240p" }] },
-  });
-});
-
-test("a server that refuses early playback gets everything at the end", async () => {
+test("a whole job publishes nothing before it is complete, also for a server that would allow it", async () => {
   await using server = await ContractServer.start(source);
   server.early = true;
-  server.interfere = ({ name }) => (name === "publish" ? { status: 422, body: { code: "no" } } : undefined);
   const worker = work(server);
   await server.until((one) => one.named("complete").length > 0, 120_000);
   await worker.stop();
-  expect(server.named("publish")).toHaveLength(1);
-  expect(worker.lines.join()).toContain("could not be published early");
+  expect(server.named("publish")).toEqual([]);
 });
 
 const isEncoding = (server: ContractServer) =>

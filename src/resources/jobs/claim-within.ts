@@ -11,7 +11,7 @@ import { workerContract } from "./contract.ts";
 import { passOn, waitForJob, wakeNext } from "./long-poll.ts";
 import { correctSize } from "./registered-source.ts";
 import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
-import { isShort, taskOfContract } from "./tasks/start.ts";
+import { taskOfContract } from "./tasks/start.ts";
 import { noteWorker } from "./workers.ts";
 
 type Wishes = v.InferOutput<typeof Claim>;
@@ -84,7 +84,6 @@ async function contractFor(app: App, { job, asset, lease, task }: Claimed, body:
     lease,
     sharesDisk,
     task: task ? await taskOfContract(app.db, task) : null,
-    earlyPlayback: job.earlyPlayback && !(task && (await isShort(app.db, task))),
     lane: body.lane,
     ...(base && { base }),
   });

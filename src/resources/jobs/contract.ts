@@ -33,8 +33,6 @@ export type ContractOptions = {
   sharesDisk: boolean;
   /** The part of the job that is leased. */
   task?: Task | null;
-  /** Whether what is complete is published before the rest; by default as the job was queued. */
-  earlyPlayback?: boolean;
   /** Of the claim. */
   lane?: Lane;
   /** Path of the callbacks. */
@@ -53,7 +51,6 @@ export async function workerContract(
     lease,
     sharesDisk,
     task = null,
-    earlyPlayback = job.earlyPlayback,
     lane = "main",
     base = "/api/v1/transcoding_jobs",
   }: ContractOptions,
@@ -105,7 +102,7 @@ export async function workerContract(
       release_url: `${callbacks}/release`,
       publish_url: `${callbacks}/publish`,
     },
-    early_playback: earlyPlayback,
+    early_playback: task?.publishes ?? false,
     ...(lane !== "main" && { lane }),
     ...(task && { task }),
     ...(job.clip && { clip: await clipContract(objects, asset, job.clip, { expiresAt, localPath: local }) }),

@@ -62,17 +62,3 @@ describe("the packets of a source in parts are those of one run", () => {
       }
     });
 });
-
-test("renditions that are encoded after the first one have its frames", async () => {
-  const input = join(folder, "early.ts");
-  const [row] = unevenRows;
-  await ffmpeg(...(row?.from ?? []), input);
-  const media = await probe(input, binaries);
-  const outDir = join(folder, "early");
-  const common = { input, spec, binaries, scratchDir: folder, probe: media };
-  const result = await encode({ ...common, outDir, onEarly: async () => {} });
-  expect(result.renditions.map(({ name }) => name)).toEqual(["360p", "240p"]);
-  await encode({ ...common, outDir: join(folder, "late") });
-  for (const name of ["360p", "240p"])
-    expect(await packetsOf(outDir, name)).toEqual(await packetsOf(join(folder, "late"), name));
-});

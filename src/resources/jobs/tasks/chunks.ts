@@ -28,19 +28,17 @@ export const segmentsOf = ({
 }: Pick<PlanResult, "segment_frames" | "duration_seconds" | "segment_seconds">) =>
   segment_frames?.length ?? wholeSegments(duration_seconds ?? 0, segment_seconds);
 
-/** Why a source is encoded in one run; null: it is cut into chunks of about `chunkSeconds`. */
+/**
+ * Why a source is encoded in one run; null: it is cut into chunks of about `chunkSeconds`, or, with `isEarly`, into those
+ * that it is played from while it is encoded.
+ */
 export function whyUncut(
   plan: PlanResult,
-  {
-    chunkSeconds,
-    ...given
-  }: { chunkSeconds: number; isParallel: boolean; earlyPlayback: boolean; wasInexact: boolean },
+  { chunkSeconds, ...given }: { chunkSeconds: number; isParallel: boolean; isEarly: boolean; wasInexact: boolean },
 ): UncuttableReason | null {
   const { duration_seconds: duration, frame_rate: rate, segment_seconds: segmentSeconds } = plan;
   if (plan.uncuttable !== null) return plan.uncuttable;
   if (!given.isParallel) return "disabled";
-  // Not in parts that only play once all of them are complete.
-  if (given.earlyPlayback && !plan.early) return "early_playback";
   if (given.wasInexact) return "inexact";
   if (rate === null) return "no_video";
   if (duration === null) return "unknown_duration";
@@ -48,7 +46,7 @@ export function whyUncut(
   // Some segments would be empty.
   if ((rate.num / rate.den) * segmentSeconds < 1) return "long_gop";
   const segments = segmentsOf(plan);
-  if (given.earlyPlayback) return segments < LEAST_EARLY_SEGMENTS ? "short" : null;
+  if (given.isEarly) return segments < LEAST_EARLY_SEGMENTS ? "short" : null;
   return duration < 2 * chunkSeconds || segments < 2 ? "short" : null;
 }
 

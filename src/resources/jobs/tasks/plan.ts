@@ -38,15 +38,17 @@ export async function storePlan(tx: Db, app: App, { job, task }: LeasedTask, pla
   const now = app.clock.now();
   const { attemptId } = task;
   const { chunk_seconds: chunkSeconds, parallel } = app.config;
+  // Without the segments that it will have, it cannot be listed before it is encoded.
+  const isEarly = job.earlyPlayback && Boolean(plan.early);
   const uncuttable = whyUncut(plan, {
     chunkSeconds,
     isParallel: parallel === "auto",
-    earlyPlayback: job.earlyPlayback,
+    isEarly,
     wasInexact: await wasInexact(tx, job, attemptId),
   });
   if (plan.title) await keepTitle(tx, job, plan.title);
   await tx.update(transcodingAttempts).set({ plan, uncuttable }).where(eq(transcodingAttempts.id, attemptId));
-  const partsFor = job.earlyPlayback ? earlyPartsOf : partsOf;
+  const partsFor = isEarly ? earlyPartsOf : partsOf;
   const drafts = uncuttable === null ? partsFor(plan, chunkSeconds) : [WHOLE_TASK];
   // The plan itself takes no time: what follows has its position in the queue.
   const turns = { firstTurn: task.turn, turn: await queuePositionFor(tx, job.tenantId, now) };

@@ -67,8 +67,7 @@ export const taskRoutes = [
     ...callback,
     path: `${base}/publish`,
     operationId: "publishTask",
-    summary:
-      "Publish the renditions that are complete; only for a task that encodes the whole source, or that is to publish",
+    summary: "Publish manifests that list all segments of all renditions; only for a task that is to publish",
     body: Completion,
     responses: { 200: Job },
     errors: { ...stale, 422: ["invalid_transcoding_result"] },
@@ -76,8 +75,7 @@ export const taskRoutes = [
       const { app, body } = context;
       const ref = refOf(context);
       const { task } = await liveTask(app.db, app, ref);
-      if (task.kind !== "whole" && !task.publishes)
-        invalid("task_id", `is a task of the kind ${task.kind}, which publishes nothing early`);
+      if (!task.publishes) invalid("task_id", `is a task of the kind ${task.kind}, which publishes nothing early`);
       return toJob(await publish(app, leaseOfTask(app, ref), body));
     },
   }),

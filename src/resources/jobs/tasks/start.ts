@@ -11,9 +11,9 @@ import {
 } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { HttpError } from "../../../lib/errors.ts";
-import type { Chunk, Task, UncuttableReason } from "../../../protocol/task.ts";
+import type { Chunk, Task } from "../../../protocol/task.ts";
 import type { Lease } from "../contract.ts";
-import { attemptById, stale } from "../lease.ts";
+import { stale } from "../lease.ts";
 import { type Claimant, startUnleased } from "../lifecycle/attempts.ts";
 import { PLAN_TASK } from "./chunks.ts";
 import { leaseTask, liveTask, taskToken } from "./lease.ts";
@@ -83,13 +83,6 @@ export async function taskOfContract(db: Db, task: TaskRow): Promise<Task> {
     publishes: task.publishes,
     written,
   };
-}
-
-/** Whether a task is the whole of a source of so few seconds that it becomes ready with all renditions, not one before. */
-export async function isShort(db: Db, { kind, attemptId }: TaskRow): Promise<boolean> {
-  if (kind !== "whole") return false;
-  const { uncuttable } = await attemptById(db, attemptId);
-  return uncuttable === ("short" satisfies UncuttableReason);
 }
 
 async function planFor(db: Db, attemptId: number): Promise<Record<string, unknown>> {
