@@ -80,7 +80,7 @@ const seenBy = (page: Page) => page.evaluate<Seen>("window.seen");
 
 async function untilFrames(page: Page, least: number): Promise<void> {
   await expect
-    .poll(async () => (await seenBy(page)).frames, { timeout: 60_000, interval: 50 })
+    .poll(async () => (await seenBy(page)).frames, { timeout: 120_000, interval: 50 })
     .toBeGreaterThanOrEqual(least);
 }
 

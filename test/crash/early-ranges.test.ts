@@ -76,12 +76,13 @@ test("segments that are encoded on request have ranges, and none is encoded twic
   expect((await received(wanted, `bytes=${several.body.length}-`)).status).toBe(416);
 
   // Begun by the worker in the background: a segment of it that is not stored yet.
-  const running = await until("a chunk of several segments is being encoded", () =>
-    tasksOf(dataDir).find(
-      ({ kind, status, segments }) => kind === "chunk" && status === "running" && segments !== null && segments > 2,
-    ),
+  const lengthOf = ({ first_segment, segments }: TaskRow) => segments ?? SEGMENTS - (first_segment ?? 0);
+  const running = await until(
+    "a chunk of several segments is being encoded",
+    () => tasksOf(dataDir).find((task) => task.kind === "chunk" && task.status === "running" && lengthOf(task) > 2),
+    120_000,
   );
-  const number = (running.first_segment ?? 0) + (running.segments ?? 0) - 1;
+  const number = (running.first_segment ?? 0) + lengthOf(running) - 1;
   const [name] = running.renditions === null ? RENDITIONS : (JSON.parse(running.renditions) as string[]);
   const both = [received(urlOf(name as string, number), ranges), received(urlOf(name as string, number))];
   const [first, second] = (await Promise.all(both)) as [Received, Received];
