@@ -41,10 +41,13 @@ const Asset = v.object({ ...ASSET, playback_url: v.nullable(v.string()), error: 
 
 const LIVE = { channel_id: v.number(), channel: v.string(), started_at: v.string() };
 
+const TARGET = { channel_id: v.number(), channel: v.string(), target_id: v.number(), target: v.string() };
+
 const upload = { upload_id: 0, asset_id: "0", external_id: "vid_0000000000000000000000", filename: "test.mp4" };
 const job = { job_id: 0, asset_id: "0", attempt: 1, worker_id: "worker-1" };
 const noError = { error_code: null, error_message: null, will_retry: null };
 const live = { channel_id: 0, channel: "test", started_at: "2026-11-20T09:00:00.000Z" };
+const target = { channel_id: 0, channel: "test", target_id: 0, target: "live.example.com" };
 const asset = { asset_id: "0", external_id: "vid_0000000000000000000000", ...eventTextSamples };
 
 /**
@@ -140,6 +143,18 @@ export const EVENTS = {
     "The recording of a stream is an asset that can be played. Only for endpoints that name it",
     v.object({ ...LIVE, ended_at: v.string(), asset_id: v.string() }),
     { ...live, ended_at: "2026-11-20T10:00:00.000Z", asset_id: "0" },
+    { isDefault: false },
+  ),
+  "live.target.failed": define(
+    "A simulcast target refuses the stream, or cannot be reached; once until it accepts the stream. Only for endpoints that name it",
+    v.object({ ...TARGET, failed_at: v.string(), error: v.string() }),
+    { ...target, failed_at: "2026-11-20T09:00:00.000Z", error: "The connection failed (ECONNREFUSED)." },
+    { isDefault: false },
+  ),
+  "live.target.recovered": define(
+    "A simulcast target accepts the stream after it has failed. Only for endpoints that name it",
+    v.object({ ...TARGET, recovered_at: v.string() }),
+    { ...target, recovered_at: "2026-11-20T09:01:00.000Z" },
     { isDefault: false },
   ),
   "tenant.traffic.anomaly": define(

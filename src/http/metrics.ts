@@ -62,6 +62,8 @@ export const metricsOf = forApp((app) => {
     storage,
     /** By scheduled tasks, as `expires_at` and the retention of tenants demand. */
     scheduledDeletions: new Tally("kind", ["assets", "sources", "analytics_rows"]),
+    /** Of the broadcasts that this process receives: bytes to simulcast targets, and connections that failed. */
+    simulcast: { sentBytes: 0, failures: 0 },
     services: new Tally("service", ["translation", "transcription", "payments"]),
   };
 });

@@ -107,6 +107,58 @@ test("one whose parts are gone is errored, and says what to do", async () => {
   expect(errored.error.message).toMatch(/restore its files from a backup/);
 });
 
+const storeOf = () => app.opened.app.objects as NonNullable<TestApp["opened"]["app"]["objects"]>;
+/** The key of a segment of an asset. */
+async function segmentOf({ manifest_path }: { manifest_path: string }, name: string): Promise<string> {
+  const { objects } = await storeOf().list(manifest_path.replace(/[^/]+$/, ""), { limit: 1000 });
+  return (objects.find(({ key }) => key.endsWith(name)) as { key: string }).key;
+}
+/** Cuts off the last byte of a segment, as a copy does that was interrupted. */
+async function truncate(key: string): Promise<void> {
+  const read = await storeOf().get(key);
+  const bytes = Buffer.concat(await Array.fromAsync(read?.body as AsyncIterable<Uint8Array>));
+  await storeOf().put(key, bytes.subarray(0, -1));
+}
+
+test("one of which a segment is truncated or missing is joined again, and plays on meanwhile", async () => {
+  const { whole } = await joinedAsset();
+  const before = await hashesOf(whole.id);
+  expect((await checkup(app)).of("damaged")).toMatchObject({ ok: true, mended: 0 });
+  await truncate(await segmentOf(whole, "00002.m4s"));
+  const looked = await checkup(app);
+  expect(looked.of("damaged")).toMatchObject({ ok: false, mended: 0 });
+  expect(looked.of("damaged").detail).toMatch(
+    new RegExp(`asset ${whole.id}: \\d+ bytes instead of \\d+ \\(media; doctor --fix joins its parts again\\)`),
+  );
+  expect(await types()).toEqual([]);
+
+  const fixed = await checkup(app, { fix: true });
+  expect(fixed.of("damaged")).toMatchObject({ ok: true, mended: 1 });
+  expect(fixed.of("damaged").detail).toContain("1 assets are joined again from their parts");
+  expect(await types()).toEqual(["video.job.queued"]);
+  expect(await shown(whole.id)).toMatchObject({ playback_status: "ready", stage: "queued" });
+  expect((await checkup(app, { fix: true })).of("damaged")).toMatchObject({ ok: true, mended: 0 });
+  expect(await workOnce(app)).toBe("completed");
+  const again = await shown(whole.id);
+  expect(again.manifest_path).not.toBe(whole.manifest_path);
+  expect(await hashesOf(whole.id)).toEqual(before);
+  expect((await checkup(app)).of("damaged")).toMatchObject({ ok: true, mended: 0 });
+
+  await lose(await segmentOf(again, "00003.m4s"));
+  expect((await checkup(app, { fix: true })).of("damaged")).toMatchObject({ ok: true, mended: 1 });
+  expect(await workOnce(app)).toBe("completed");
+  expect(await hashesOf(whole.id)).toEqual(before);
+});
+
+test("one of which a part is damaged too waits for the part", async () => {
+  const { part, whole } = await joinedAsset();
+  for (const one of [await shown(part.id), whole]) await truncate(await segmentOf(one, "00002.m4s"));
+  const fixed = await checkup(app, { fix: true });
+  expect(fixed.of("damaged")).toMatchObject({ ok: false, mended: 0 });
+  expect(fixed.of("damaged").detail).toContain(`its part, asset ${part.id}, is damaged too`);
+  expect(await types()).toEqual([]);
+});
+
 test("a retry joins the media that a part has now, after it was encoded again", async () => {
   const part = await filmAsset(app, key, files, { playback_policy: "public" });
   const { body } = await app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids: [part.id, part.id] } });

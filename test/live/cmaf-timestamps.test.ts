@@ -98,6 +98,18 @@ test("missing audio is replaced by silence, and late audio is dropped", async ()
   expect(packaged.health.map(({ code }) => code)).toContain("audio_gap");
 });
 
+test.each([
+  [4700, []],
+  [2000, ["audio_gap"]],
+])("after audio that ends at %i ms of 5 s there is silence, which is reported as %o", async (endMs, codes) => {
+  const messages = await stream();
+  const packaged = await packageAll(
+    messages.filter(({ sample }) => sample?.kind !== "audio" || sample.timestamp < endMs),
+  );
+  expect(packaged.recording.audio?.durationSeconds).toBeCloseTo(5, 1);
+  expect([...new Set(packaged.health.map(({ code }) => code))]).toEqual(codes);
+});
+
 test("without silence of its format, the packet before missing audio lasts until the next one", async () => {
   const four = [...sound(5).slice(0, -1), "sine=d=5:r=48000,aformat=channel_layouts=4.0"];
   const messages = await messagesOf(...picture(5), ...four, ...x264(60), ...aac);

@@ -7,7 +7,7 @@ export type TestServer = { server: RtmpServer; port: number } & Omit<ReturnType<
 
 /** A server that accepts every publish unless `authorize` decides otherwise; closed at the end of the test. */
 export async function startRtmp(
-  options: { limits?: Partial<RtmpLimits>; tls?: KeyPair; authorize?: Authorize } = {},
+  options: { limits?: Partial<RtmpLimits>; tls?: KeyPair; authorize?: Authorize; port?: number } = {},
 ): Promise<TestServer> {
   const { tls, limits } = options;
   const { options: recording, ...recorded } = recordPublishes(options.authorize);
@@ -16,7 +16,7 @@ export async function startRtmp(
     ...(tls && { tls }),
     ...recording,
   });
-  await server.listen(0, "127.0.0.1");
+  await server.listen(options.port ?? 0, "127.0.0.1");
   atEnd(() => server.close());
   return { server, port: server.port, ...recorded };
 }

@@ -10,6 +10,7 @@ import { descendantsOf, until } from "../support/descendants.ts";
 import { atEnd, emptyFolder } from "../support/folder.ts";
 import { type LiveServer, liveServer, newChannel, publish, publishSrt, type TestChannel } from "../support/live.ts";
 import { lineOf } from "../support/process.ts";
+import { receiver } from "../support/receiver.ts";
 import { command, handshakeBytes } from "./rtmp-client.ts";
 import { startRtmp } from "./rtmp-recorder.ts";
 import { selfSigned } from "./self-signed.ts";
@@ -194,6 +195,47 @@ test("a target that is down is tried again, and begins with a keyframe", async (
   publisher.child.kill("SIGINT");
   const url = await recordingUrl(again, first.channel);
   expect(await complaints("-i", url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-")).toBe("");
+});
+
+test("a failure and the recovery are one event each, however often the target is tried, and metrics count", async () => {
+  const source = await liveServer({ env: LOCAL });
+  const channel = await newChannel(source);
+  const { admin, call } = source;
+  const [named, others] = [await receiver(), await receiver()];
+  const [tenant] = (await call("GET", "/api/v1/tenants", { admin })).body;
+  const event_types = ["live.target.failed", "live.target.recovered"];
+  for (const fields of [{ url: named.url, event_types }, { url: others.url }])
+    await call("POST", "/api/v1/webhooks", { admin, body: { tenant_id: tenant.id, ...fields } });
+  const metric = async (sample: string) => {
+    const line = (await call("GET", "/metrics", { admin })).text
+      .split("\n")
+      .find((each) => each.startsWith(`${sample} `));
+    return Number(line?.slice(sample.length + 1));
+  };
+  expect(await metric('vodbox_simulcast_targets{state="live"}')).toBe(0);
+  const port = await freePort();
+  const secret = "live_secret-of-the-target";
+  const created = await newTarget(source, channel, {
+    ...{ url: `rtmp://127.0.0.1:${port}/app`, stream_key: secret, name: "Other service" },
+  });
+  publish(source, channel, 60);
+  await until("it was tried again", async () => (await metric("vodbox_simulcast_failures_total")) >= 3, 60_000);
+  expect(await metric('vodbox_simulcast_targets{state="failed"}')).toBe(1);
+  await until("the failure is reported", () => named.received.length > 0);
+  await startRtmp({ port });
+  await until("the recovery is reported", () => named.received.length > 1, 60_000);
+  await until("it is live", async () => (await metric('vodbox_simulcast_targets{state="live"}')) === 1);
+  await until("what is sent is counted", async () => (await metric("vodbox_simulcast_sent_bytes_total")) > 10_000);
+  expect(await metric('vodbox_simulcast_targets{state="failed"}')).toBe(0);
+  const sent = named.received.map(({ json }) => json).toSorted((a, b) => a.created_at.localeCompare(b.created_at));
+  const data = { channel_id: channel.id, channel: "stage", target_id: created.id, target: "Other service" };
+  const time = expect.stringMatching(/^\d{4}-.*Z$/);
+  expect(sent.map(({ type, data: own }) => [type, own])).toEqual([
+    ["live.target.failed", { ...data, failed_at: time, error: expect.stringContaining("ECONNREFUSED") }],
+    ["live.target.recovered", { ...data, recovered_at: time }],
+  ]);
+  expect(JSON.stringify(sent)).not.toContain(secret);
+  expect(others.received).toEqual([]);
 });
 
 test("a wrong stream key is reported with the server's reason, and is in no list and no log", async () => {

@@ -68,6 +68,21 @@ test("viewers watch a stream with B-frames while it runs, and it becomes an asse
   await stopCleanly(server);
 });
 
+test("a publisher that is stopped ends its stream without a report of missing audio", async () => {
+  const server = await srtServer({ VODBOX_LOG_LEVEL: "info" });
+  const channel = await newChannel(server);
+  const publisher = publishSrt(server, channel, 60);
+  await firstSegment(server, publisher);
+  // ffmpeg completes the file, of which the audio ends some tenths of a second before the video.
+  publisher.child.kill("SIGINT");
+  await publisher.exit;
+  const asset = await recordingOf(server, channel);
+  expect(server.stderr()).toMatch(/"end":"unpublished".*"a publish has ended"/);
+  expect(server.stderr()).not.toMatch(/audio_gap|"level":"warn"/);
+  const { hls_url } = await playbackOf(server, channel, asset);
+  expect(await complaints("-i", hls_url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-")).toBe("");
+});
+
 test("a wrong key is refused, and a second publisher of either protocol too", async () => {
   const server = await srtServer();
   const channel = await newChannel(server);

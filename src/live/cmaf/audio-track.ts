@@ -90,10 +90,14 @@ export class AudioTrack {
     this.#cut();
   }
 
-  /** Ends the open segment where video was cut last, or after the last packet. The next packet is placed by its time. */
+  /**
+   * Ends the open segment where video was cut last, or after the last packet. The next packet is placed by its time. Silence
+   * up to that cut is not reported as a gap, because publishers do not end both tracks at the same time: those of ffmpeg, when
+   * it is stopped, end 0.3 s apart. Longer gaps were filled, and reported, at an earlier cut.
+   */
   flush(): void {
     const last = this.#cuts.at(-1);
-    if (last && this.#isBefore(last)) this.#fillTo(last);
+    if (last && this.#isBefore(last)) this.#fill(this.#positionAt(last.seconds));
     this.#cut();
     if (this.#options.isAlone) {
       this.#flushPart(this.#queue.splice(0));

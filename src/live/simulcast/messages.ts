@@ -28,6 +28,8 @@ export type SimulcastReport = {
   tenantId: number;
   /** Since the last report. */
   sentBytes: number;
+  /** Connections to targets that could not be made, or were lost, since the last report. */
+  failures: number;
   /** Null: the broadcast has ended. Absent: as before. */
   targets?: TargetReport[] | null;
 };

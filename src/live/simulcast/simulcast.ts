@@ -32,6 +32,8 @@ export class Simulcast {
   /** Of targets that have been removed. */
   #removedBytes = 0;
   #reportedBytes = 0;
+  /** Since the last report. */
+  #failures = 0;
   /** The last state of each target in the log. */
   readonly #logged = new Map<number, string | undefined>();
   #hasReported = false;
@@ -140,8 +142,9 @@ export class Simulcast {
 
   #changed(id: number): void {
     if (this.#isFinished) return;
-    this.report();
     const { status, error } = this.#senders.find(({ target }) => target.id === id)?.report ?? {};
+    if (status === "failed") this.#failures++;
+    this.report();
     // A target that stays down is tried again for hours.
     if (this.#logged.get(id) === (error ?? status)) return;
     this.#logged.set(id, error ?? status);
@@ -155,7 +158,9 @@ export class Simulcast {
     const total = this.#senders.reduce((sum, sender) => sum + sender.sentBytes, this.#removedBytes);
     const sentBytes = Math.max(0, total - this.#reportedBytes);
     this.#reportedBytes += sentBytes;
-    this.#options.report({ channelId, tenantId, sentBytes, ...(targets !== undefined && { targets }) });
+    const failures = this.#failures;
+    this.#failures = 0;
+    this.#options.report({ channelId, tenantId, sentBytes, failures, ...(targets !== undefined && { targets }) });
   }
 
   #remove(senders: Iterable<TargetSender>): void {

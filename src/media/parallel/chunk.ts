@@ -61,10 +61,11 @@ export async function encodeChunk(options: ChunkOptions): Promise<EncodedChunk> 
   const { durationSeconds } = plan;
   const frames = passthrough && segmentFramesOf(passthrough, rate, { spec, durationSeconds });
   const firstOf = (segment: number) =>
-    frames ? (frames[segment] ?? -1) : firstFrameOf(segment, spec.segment_seconds, rate);
+    frames ? (frames[segment] ?? null) : firstFrameOf(segment, spec.segment_seconds, rate);
   await prepareFolders(workDir, { ...onlyVideo, video: { ...video, renditions } });
-  // Segments at the source's keyframes are joined when all are there.
-  const placer = new Placer({ ...options, names, rate, isWatching: frames === null });
+  // A joined segment has several fragments, but not more than frames.
+  const sequence = frames ? chunk.first_frame : chunk.first_segment;
+  const placer = new Placer({ ...options, names, rate, firstOf, sequence });
   try {
     const [top] = passthrough?.isCopied ? video.renditions : [];
     if (renditions.some((one) => one !== top)) await encodeRange(options, onlyVideo, only);
@@ -83,15 +84,13 @@ export async function encodeChunk(options: ChunkOptions): Promise<EncodedChunk> 
   for (const name of names) {
     const read = await readWritten(workDir, name, { joinLast: chunk.segments === null && !frames });
     if (!read) throw new Inexact(`chunk ${chunk.number} has no frames.`);
-    const cut = isPartial ? { ...read, segments: read.segments.slice(0, chunk.segments ?? undefined) } : read;
-    const ticks = ticksPerFrame(cut, rate);
+    const ticks = ticksPerFrame(read, rate);
     const starts = frames?.map((frame) => frame - chunk.first_frame);
-    const written = starts ? await joinedAt(workDir, cut, { ticks, starts }) : cut;
-    if (!written) throw new Inexact(`chunk ${chunk.number} has no frames.`);
+    const all = starts ? await joinedAt(workDir, read, { ticks, starts }) : read;
+    if (!all) throw new Inexact(`chunk ${chunk.number} has no frames.`);
+    const written = isPartial ? { ...all, segments: all.segments.slice(0, chunk.segments ?? undefined) } : all;
     checkFrames(written, { chunk, ticks, firstOf });
-    // A joined segment has several fragments, but not more than frames.
-    const sequence = frames ? chunk.first_frame : chunk.first_segment;
-    rows.push(await place(written, { workDir, outDir, chunk, ticks, sequence, placer }));
+    rows.push(await place(written, { workDir, outDir, chunk, ticks, placer }));
   }
   await rm(workDir, { recursive: true, force: true });
   return { written: rows, isPartial };
@@ -175,7 +174,7 @@ function ticksPerFrame({ init }: Written, { num, den }: { num: number; den: numb
 /** All segments have the frames that they have in a run over the whole source, no more and no fewer. */
 function checkFrames(
   { name, segments }: Written,
-  { chunk, ticks, firstOf }: { chunk: Chunk; ticks: number; firstOf: (segment: number) => number },
+  { chunk, ticks, firstOf }: { chunk: Chunk; ticks: number; firstOf: (segment: number) => number | null },
 ): void {
   const { number, first_segment, first_frame, end_frame } = chunk;
   if (chunk.segments !== null && segments.length !== chunk.segments)
@@ -195,21 +194,19 @@ type PlaceOptions = {
   outDir: string;
   chunk: Chunk;
   ticks: number;
-  /** Of the first fragment of the chunk. */
-  sequence: number;
   placer: Placer;
 };
 
 /** Moves the segments to their place in time and in `outDir`; a file with its final name is complete. */
 async function place(
   written: Written,
-  { workDir, outDir, chunk, ticks, sequence, placer }: PlaceOptions,
+  { workDir, outDir, chunk, ticks, placer }: PlaceOptions,
 ): Promise<WrittenRendition> {
   const { name, segments } = written;
   const [from, to] = [join(workDir, name), join(outDir, name)];
   await mkdir(to, { recursive: true });
   const time = chunk.first_frame * ticks;
-  for (const [index, segment] of segments.entries()) await placer.place(name, segment.name, { index, ticks, sequence });
+  for (const [index, segment] of segments.entries()) await placer.place(name, segment.name, { index, ticks });
   await rename(join(from, INIT_NAME), join(to, INIT_NAME));
   const moved = segments.map((segment) => ({ ...segment, start: segment.start + time }));
   return toRows(to, { ...written, segments: moved }, chunk.first_segment);

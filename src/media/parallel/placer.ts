@@ -1,9 +1,8 @@
 import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Chunk, firstFrameOf } from "../../protocol/task.ts";
+import type { Chunk } from "../../protocol/task.ts";
 import { INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
-import type { EncodingSpec } from "../encoding-spec.ts";
-import { readInit, shiftSegment } from "../isobmff.ts";
+import { joinSegments, readInit, shiftSegment } from "../isobmff.ts";
 import type { Rate } from "../ladder.ts";
 import { readSegment } from "../package.ts";
 import { segmentName } from "./written-rows.ts";
@@ -15,9 +14,10 @@ type PlacerOptions = {
   chunk: Chunk;
   names: readonly string[];
   rate: Rate;
-  spec: EncodingSpec;
-  /** Whether segments are placed while ffmpeg encodes those that follow. */
-  isWatching: boolean;
+  /** The first frame of a segment of the source; null after the last one that is known. */
+  firstOf: (segment: number) => number | null;
+  /** Number of the first fragment of the chunk. */
+  sequence: number;
   onPlaced?: ((files: string[]) => Promise<void>) | undefined;
 };
 
@@ -27,26 +27,28 @@ const UNCERTAIN = 2;
 
 /**
  * Moves the segments of a chunk to their place in time and in `outDir`, while ffmpeg encodes those that follow. Only
- * segments with exactly their frames; the others are left to the check at the end. ffmpeg gives a segment its name when it
+ * segments with exactly their frames; the others are left to the check at the end. Where the source is cut at its keyframes
+ * ffmpeg writes a file for each keyframe, and those of a segment are joined. ffmpeg gives a segment its name when it
  * is complete, and so does this.
  */
 export class Placer {
   readonly #options: PlacerOptions;
   readonly #placed = new Set<string>();
   readonly #ticks = new Map<string, number>();
+  /** How many segments of a rendition were placed while ffmpeg ran, and of how many files. */
+  readonly #cursors = new Map<string, { segments: number; files: number }>();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> = Promise.resolve();
   #isStopped = false;
 
   constructor(options: PlacerOptions) {
     this.#options = options;
-    if (options.isWatching) this.#plan();
+    this.#plan();
   }
 
   /** Stops, and places what is complete by then. Returns how many segments each rendition has, from the first one on. */
   async placeComplete(): Promise<number> {
     await this.stop();
-    if (!this.#options.isWatching) return 0;
     await this.#look();
     const { names, chunk } = this.#options;
     let count = 0;
@@ -61,26 +63,24 @@ export class Placer {
     await this.#looking;
   }
 
-  /**
-   * Places segment `index` of the chunk, unless it is there; `ticks` is the duration of a frame in the timescale,
-   * `sequence` the number of the first fragment of the chunk.
-   */
-  async place(
-    name: string,
-    file: string,
-    { index, ticks, sequence = this.#options.chunk.first_segment }: { index: number; ticks: number; sequence?: number },
-  ): Promise<void> {
-    const { workDir, outDir, chunk } = this.#options;
-    const target = `${name}/${segmentName(chunk.first_segment + index)}`;
-    if (this.#placed.has(target)) return;
-    const path = join(workDir, name, file);
-    const data = await readFile(path);
+  /** Places segment `index` of the chunk, unless it is there; `ticks` is the duration of a frame in the timescale. */
+  async place(name: string, file: string, { index, ticks }: { index: number; ticks: number }): Promise<void> {
+    if (this.#placed.has(this.#targetOf(name, index))) return;
+    await this.#write(name, { index, ticks, data: await readFile(join(this.#options.workDir, name, file)) });
+  }
+
+  async #write(name: string, { index, ticks, data }: { index: number; ticks: number; data: Buffer }): Promise<void> {
+    const { workDir, outDir, chunk, sequence } = this.#options;
+    const target = this.#targetOf(name, index);
     shiftSegment(data, { time: chunk.first_frame * ticks, sequence });
     await mkdir(join(outDir, name), { recursive: true });
-    await writeFile(`${path}.placed`, data);
-    await rename(`${path}.placed`, join(outDir, target));
+    const path = join(workDir, `${name}.placed`);
+    await writeFile(path, data);
+    await rename(path, join(outDir, target));
     this.#placed.add(target);
   }
+
+  #targetOf = (name: string, index: number) => `${name}/${segmentName(this.#options.chunk.first_segment + index)}`;
 
   #plan(): void {
     this.#timer = setTimeout(() => {
@@ -106,11 +106,16 @@ export class Placer {
     const folder = join(workDir, name);
     const files = (await readdir(folder)).filter((file) => SEGMENT_PATTERN.test(file)).sort();
     const certain = chunk.segments === null ? files.slice(0, -UNCERTAIN) : files;
-    for (const [index, file] of certain.entries()) {
-      if (this.#placed.has(`${name}/${segmentName(chunk.first_segment + index)}`)) continue;
+    const cursor = this.#cursors.get(name) ?? { segments: 0, files: 0 };
+    this.#cursors.set(name, cursor);
+    while (cursor.files < certain.length) {
+      const index = cursor.segments;
       const ticks = await this.#ticksOf(name);
-      if (!(await this.#isExact(folder, file, { index, ticks }))) return;
-      await this.place(name, file, { index, ticks });
+      const parts = await this.#partsOf(folder, certain.slice(cursor.files), { index, ticks });
+      if (parts === null) return;
+      await this.#write(name, { index, ticks, data: await joined(folder, parts) });
+      cursor.files += parts.length;
+      cursor.segments++;
     }
   }
 
@@ -124,12 +129,37 @@ export class Placer {
     return ticks;
   }
 
-  async #isExact(folder: string, file: string, { index, ticks }: { index: number; ticks: number }): Promise<boolean> {
-    const { chunk, spec, rate } = this.#options;
-    const { start, duration } = await readSegment(folder, file);
-    const frame = (number: number) => firstFrameOf(chunk.first_segment + number, spec.segment_seconds, rate);
-    return (
-      start === (frame(index) - chunk.first_frame) * ticks && duration === (frame(index + 1) - frame(index)) * ticks
-    );
+  /** The first of `files`, which together have exactly the frames of segment `index`; null when they do not, or not yet. */
+  async #partsOf(
+    folder: string,
+    files: readonly string[],
+    { index, ticks }: { index: number; ticks: number },
+  ): Promise<string[] | null> {
+    const { chunk, firstOf } = this.#options;
+    const [first, next] = [firstOf(chunk.first_segment + index), firstOf(chunk.first_segment + index + 1)];
+    // Where the last segment ends is only known when ffmpeg has ended.
+    if (first === null || next === null) return null;
+    const end = (next - chunk.first_frame) * ticks;
+    let at = (first - chunk.first_frame) * ticks;
+    const parts: string[] = [];
+    for (const file of files) {
+      const { start, duration } = await readSegment(folder, file);
+      if (start !== at || start + duration > end) return null;
+      parts.push(file);
+      at += duration;
+      if (at === end) return parts;
+    }
+    return null;
   }
+}
+
+/** The segment that these files are, which begin with keyframes. Throws Error when they cannot be joined. */
+async function joined(folder: string, [first, ...others]: readonly string[]): Promise<Buffer> {
+  let data: Buffer = await readFile(join(folder, first as string));
+  for (const file of others) {
+    const both = joinSegments(data, await readFile(join(folder, file)));
+    if (!both) throw new Error("The segments cannot be joined.");
+    data = both;
+  }
+  return data;
 }

@@ -8,6 +8,7 @@ import { programVersion } from "../../lib/embedded.ts";
 import { exposition, type MetricFamily, type Sample } from "../../lib/prometheus.ts";
 import { liveRegistry } from "../live/registry.ts";
 import { storedStreams } from "../live/shared/stored-streams.ts";
+import { simulcastReports } from "../live/simulcast/reports.ts";
 
 const JOB_STATES = ["queued", "running", "completed", "failed", "canceled"] as const;
 /** The encoding speed is averaged over this many recently completed jobs. */
@@ -98,6 +99,23 @@ export function processFigures(app: App): MetricFamily[] {
       "live_viewers",
       "Sessions that requested a live playlist within the last 30 s",
       [...streams, ...storedStreams(app).running()].reduce((sum, { viewers }) => sum + viewers.count(now), 0),
+    ),
+    gauge(
+      "simulcast_targets",
+      "Simulcast targets of live streams that this server receives, by state",
+      simulcastReports(app)
+        .counts()
+        .map(([state, value]) => ({ labels: { state }, value })),
+    ),
+    counter(
+      "simulcast_sent_bytes_total",
+      "Bytes sent to simulcast targets since the start",
+      counted.simulcast.sentBytes,
+    ),
+    counter(
+      "simulcast_failures_total",
+      "Connections to simulcast targets that could not be made, or were lost, since the start",
+      counted.simulcast.failures,
     ),
     gauge("write_queue_depth", "Writes waiting for a transaction", queue.waiting),
     counter("db_commits_total", "Transactions committed", queue.commits),

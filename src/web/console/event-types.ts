@@ -18,6 +18,8 @@ const TYPES: Record<EventType, true> = {
   "live.stream.started": true,
   "live.stream.ended": true,
   "live.recording.ready": true,
+  "live.target.failed": true,
+  "live.target.recovered": true,
   "tenant.traffic.anomaly": true,
 };
 

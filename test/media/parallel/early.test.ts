@@ -130,56 +130,67 @@ test.each(["30", "24000/1001"])(
   },
 );
 
-test("a chunk that is to yield ends with the segments that are complete, and the rest continues them", async () => {
-  const input = join(folder, "long.mp4");
-  const noise = "testsrc2=s=854x480:r=30:d=24,noise=alls=6:allf=t";
-  await ffmpeg("-f", "lavfi", "-i", noise, "-c:v", "libx264", "-preset", "ultrafast", "-g", "60", input);
-  const run = { cwd: await mkdtemp(join(folder, "cwd-")), reads: [input], writes: [folder] };
-  const media = await probe(input, binaries);
-  const planned = await planSource({ input, probe: media, spec, binaries, run });
-  const video = planned.plan.video as object;
-  const plan = parsePlan(JSON.parse(JSON.stringify({ ...planned.plan, video: { ...video, passthrough: null } })));
-  const grid = { frame_rate: planned.frame_rate as NonNullable<PlanResult["frame_rate"]>, segment_seconds: 4 };
-  const outDir = await mkdtemp(join(folder, "yielded-"));
-  const joined = join(folder, "joined.mp4");
-  const part = async (from: number, yielding?: AbortController) => {
-    const chunk = rangeOf(grid, { number: from, from, to: 6 });
-    const workDir = await mkdtemp(join(folder, "work-"));
-    const onPlaced = async () => yielding?.abort();
-    return encodeChunk({
-      input,
-      outDir,
-      plan,
-      spec,
-      binaries,
-      run,
-      chunk,
-      workDir,
-      onPlaced,
-      yielding: yielding?.signal,
-    });
-  };
-  const early = new AbortController();
-  early.abort();
-  await expect(part(0, early)).rejects.toThrow(Yielded);
-  expect(readdirSync(outDir)).toEqual([]);
+test.each([
+  ["on the grid", null],
+  ["of two keyframes of the source each", Array.from({ length: 11 }, () => 60)],
+])(
+  "a chunk that is to yield ends with the segments that are complete, and the rest continues them: %s",
+  async (_, keyDistances) => {
+    const input = join(folder, "long.mp4");
+    const noise = "testsrc2=s=854x480:r=30:d=24,noise=alls=6:allf=t";
+    await ffmpeg("-f", "lavfi", "-i", noise, "-c:v", "libx264", "-preset", "ultrafast", "-g", "60", input);
+    const run = { cwd: await mkdtemp(join(folder, "cwd-")), reads: [input], writes: [folder] };
+    const media = await probe(input, binaries);
+    const planned = await planSource({ input, probe: media, spec, binaries, run });
+    const video = planned.plan.video as object;
+    const passthrough = keyDistances && { keyDistances, isCopied: true };
+    const plan = parsePlan(JSON.parse(JSON.stringify({ ...planned.plan, video: { ...video, passthrough } })));
+    const segment_frames = keyDistances && Array.from({ length: 6 }, (_, segment) => segment * 120);
+    const rate = planned.frame_rate as NonNullable<PlanResult["frame_rate"]>;
+    const grid = { frame_rate: rate, segment_seconds: 4, ...(segment_frames && { segment_frames }) };
+    // The copied one is a task of its own.
+    const renditions = keyDistances && ["360p"];
+    const outDir = await mkdtemp(join(folder, "yielded-"));
+    const joined = join(folder, "joined.mp4");
+    const part = async (from: number, yielding?: AbortController) => {
+      const chunk = rangeOf(grid, { number: from, from, to: keyDistances ? null : 6, renditions });
+      const workDir = await mkdtemp(join(folder, "work-"));
+      const onPlaced = async () => yielding?.abort();
+      return encodeChunk({
+        input,
+        outDir,
+        plan,
+        spec,
+        binaries,
+        run,
+        chunk,
+        workDir,
+        onPlaced,
+        yielding: yielding?.signal,
+      });
+    };
+    const early = new AbortController();
+    early.abort();
+    await expect(part(0, early)).rejects.toThrow(Yielded);
+    expect(readdirSync(outDir)).toEqual([]);
 
-  const first = await part(0, new AbortController());
-  const count = first.written[0]?.segments.length ?? 0;
-  expect(first.isPartial).toBe(true);
-  expect(count).toBeGreaterThan(0);
-  expect(count).toBeLessThan(6);
-  const rest = await part(count);
-  expect(rest.isPartial).toBe(false);
-  for (const [index, { name, init, segments }] of first.written.entries()) {
-    const last = rest.written[index] as WrittenRendition;
-    expect([last.name, last.init, last.first]).toEqual([name, init, count]);
-    const frames = [...segments, ...last.segments].map(([, start, duration]) => [start, duration]);
-    const ticks = 4 * init.timescale;
-    expect(frames).toEqual(Array.from({ length: 6 }, (_, n) => [n * ticks, ticks]));
-    const files = ["init.mp4", ...frames.map((_, n) => `0000${n + 1}.m4s`)].map((file) => join(outDir, name, file));
-    writeFileSync(joined, Buffer.concat(files.map((file) => readFileSync(file))));
-    const counted = ["-count_frames", "-show_entries", "stream=nb_read_frames", "-of", "csv=p=0"];
-    expect((await ffprobe(...counted, joined)).trim()).toBe(String(24 * 30));
-  }
-});
+    const first = await part(0, new AbortController());
+    const count = first.written[0]?.segments.length ?? 0;
+    expect(first.isPartial).toBe(true);
+    expect(count).toBeGreaterThan(0);
+    expect(count).toBeLessThan(6);
+    const rest = await part(count);
+    expect(rest.isPartial).toBe(false);
+    for (const [index, { name, init, segments }] of first.written.entries()) {
+      const last = rest.written[index] as WrittenRendition;
+      expect([last.name, last.init, last.first]).toEqual([name, init, count]);
+      const frames = [...segments, ...last.segments].map(([, start, duration]) => [start, duration]);
+      const ticks = 4 * init.timescale;
+      expect(frames).toEqual(Array.from({ length: 6 }, (_, n) => [n * ticks, ticks]));
+      const files = ["init.mp4", ...frames.map((_, n) => `0000${n + 1}.m4s`)].map((file) => join(outDir, name, file));
+      writeFileSync(joined, Buffer.concat(files.map((file) => readFileSync(file))));
+      const counted = ["-count_frames", "-show_entries", "stream=nb_read_frames", "-of", "csv=p=0"];
+      expect((await ffprobe(...counted, joined)).trim()).toBe(String(24 * 30));
+    }
+  },
+);

@@ -46,6 +46,22 @@ export const repairLoss = (app: App, assetId: number, { lost, mediaBytes }: Miss
     return { done: await continueWithout(tx, app, asset, { isSourceLost, gone, mediaBytes, reason }) };
   });
 
+/**
+ * Joins an asset again whose media, those of `seen`, are damaged. They remain playable until then. Throws 403
+ * `quota_exceeded` when the job may not be queued.
+ */
+export const rejoinDamaged = (app: App, seen: Pick<AssetRow, "id" | "mediaPrefix">): Promise<Outcome> =>
+  app.write(async (tx): Promise<Outcome> => {
+    const asset = await tx.select().from(assets).where(eq(assets.id, seen.id)).get();
+    if (asset?.mediaPrefix !== seen.mediaPrefix) return { left: "its media were replaced meanwhile" };
+    const job = await lastJob(tx, asset.id);
+    if (job?.status === "queued" || job?.status === "running") return { left: `job ${job.id} is ${job.status}` };
+    const rejoin = await rejoinOf(tx, asset, { job, lost: new Set() });
+    if (rejoin?.can !== "now") return { left: rejoin?.reason ?? "its parts are not known any more" };
+    await transcodeAgain(tx, app, asset, { job, plays: true });
+    return { done: "rejoined" };
+  });
+
 export const lastJob = (tx: Db, assetId: number): Promise<JobRow | undefined> =>
   tx
     .select()

@@ -1,9 +1,6 @@
 import type { App } from "../../../app.ts";
 import type { ToIngest } from "../../../live/ingest/messages.ts";
-import type { SimulcastReport } from "../../../live/simulcast/messages.ts";
-import { egressCounter } from "../../playback/egress.ts";
 import { liveRegistry } from "../registry.ts";
-import { targetStates } from "./states.ts";
 import { sentTargets } from "./targets.ts";
 
 /** Keeps the targets of running streams in the ingest process as they are in the database. */
@@ -56,15 +53,4 @@ export class TargetSync {
     }
     this.#sent = sent;
   }
-}
-
-/** A report of the ingest process. `isCounted`: in the one process of the server that counts what is sent. */
-export function receiveSimulcast(
-  app: App,
-  { channelId, tenantId, sentBytes, targets }: SimulcastReport,
-  { isCounted }: { isCounted: boolean },
-): void {
-  if (isCounted && sentBytes > 0) egressCounter(app).add(tenantId, sentBytes);
-  if (targets === null) targetStates(app).delete(channelId);
-  else if (targets) targetStates(app).set(channelId, targets);
 }

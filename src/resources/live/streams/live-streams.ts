@@ -23,8 +23,8 @@ import { LIVE_PLAYLIST, type LiveStream, liveRegistry } from "../registry.ts";
 import { type ReportWriter, reportWriter } from "../shared/report-writer.ts";
 import { applyReport, type StreamReport } from "../shared/reports.ts";
 import { HEARTBEAT_MS, LINGER_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
-import { targetStates } from "../simulcast/states.ts";
-import { receiveSimulcast, TargetSync } from "../simulcast/sync.ts";
+import { simulcastReports } from "../simulcast/reports.ts";
+import { TargetSync } from "../simulcast/sync.ts";
 import { isEncoded, lastWrite } from "./killed-stream.ts";
 import { permitPublish } from "./permit.ts";
 import { StoredRecording } from "./recording.ts";
@@ -105,7 +105,7 @@ export class LiveStreams {
     this.#send = () => {};
     this.#isConnected = false;
     for (const resolve of this.#clips.values()) resolve(undefined);
-    targetStates(this.#app).clear();
+    simulcastReports(this.#app).clear();
     for (const stream of liveRegistry(this.#app).all()) {
       if (stream.endedAt === null) this.#ended(stream, this.#app.clock.now());
     }
@@ -156,7 +156,7 @@ export class LiveStreams {
           answer({ accepted: false, reason: "unavailable" });
         });
     } else if ("opened" in message) this.#opened(message.opened);
-    else if ("simulcast" in message) receiveSimulcast(this.#app, message.simulcast, { isCounted: true });
+    else if ("simulcast" in message) simulcastReports(this.#app).receive(message.simulcast);
     else if ("clip" in message) this.#clips.get(message.clip)?.(message.made);
     else this.#changed(message);
   }
@@ -165,6 +165,7 @@ export class LiveStreams {
   async idle(): Promise<void> {
     await this.#work.idle();
     await this.#reports.idle();
+    await simulcastReports(this.#app).idle();
   }
 
   close(): void {
@@ -191,7 +192,7 @@ export class LiveStreams {
 
   /** The same in a process that does not receive streams: another one completes them. */
   disconnectedReplica(): void {
-    targetStates(this.#app).clear();
+    simulcastReports(this.#app).clear();
     for (const stream of liveRegistry(this.#app).all())
       if (stream.endedAt === null) this.replicate({ stream: stream.name, endedAtMs: this.#app.clock.now() });
   }
@@ -214,7 +215,7 @@ export class LiveStreams {
 
   #replicate(message: ReplicatedMessage): void {
     if ("opened" in message) return void this.#register(message.opened);
-    if ("simulcast" in message) return receiveSimulcast(this.#app, message.simulcast, { isCounted: false });
+    if ("simulcast" in message) return simulcastReports(this.#app).replicate(message.simulcast);
     const stream = liveRegistry(this.#app).byName(message.stream);
     if (!stream || stream.endedAt !== null) return;
     if ("endedAtMs" in message) {

@@ -3,6 +3,7 @@ import type { App } from "../../../app.ts";
 import { TRASH } from "../../../lib/object-keys.ts";
 import { TRASH_DAYS } from "../trash.ts";
 import { collectReferences } from "./collect-references.ts";
+import { examineJoinedMedia } from "./damaged.ts";
 import { type Finding, runCheck } from "./finding.ts";
 import { adviceOn, type FixResult, fixLoss, type Removed, removeUnreferenced } from "./fix.ts";
 import { ReferenceIndex } from "./reference-index.ts";
@@ -45,6 +46,8 @@ export async function compareObjects(app: App, { fix, force, signal, tell }: Opt
       }
       return counts.finding(index.required(), fix);
     });
+    tell("joined media", 0);
+    const damaged = await runCheck("damaged", examineJoinedMedia(app, objects, { fix, signal }));
     const unreferenced = await runCheck("unreferenced", async () => {
       const file = join(app.config.data_dir, "doctor.again");
       const report = (removed: number) => tell("unreferenced objects", removed);
@@ -53,7 +56,7 @@ export async function compareObjects(app: App, { fix, force, signal, tell }: Opt
       const removed = fix ? await removeUnreferenced(app, index, { objects, file, signal, tell: report }) : null;
       return describeUnreferenced(unnamed, seen, removed);
     });
-    return [missing, unreferenced];
+    return [missing, damaged, unreferenced];
   } finally {
     await index.close();
   }
