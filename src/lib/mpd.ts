@@ -1,4 +1,10 @@
-/** Writes a static DASH manifest (ISO/IEC 23009-1) over the segments of the HLS playlists. */
+/** Writes a static DASH manifest (ISO/IEC 23009-1) over the segments of the HLS playlists; live-mpd.ts, that of a live stream. */
+
+/** ISO/IEC 23009-1, 8.4: segments of ISO BMFF by templates. It is the profile of video on demand too. */
+export const ISOFF_LIVE_PROFILE = "urn:mpeg:dash:profile:isoff-live:2011";
+
+/** Relative names with DASH's $…$ identifiers. */
+export type MpdTemplates = { initTemplate: string; mediaTemplate: string };
 
 export type MpdRepresentation = {
   /** Also the directory of its segments, through $RepresentationID$. */
@@ -11,8 +17,10 @@ export type MpdRepresentation = {
   segments: readonly { start: number; duration: number }[];
   /** Number of the first segment, and the media time that is the start of the presentation; default 1 and 0. */
   begins?: { number: number; time: number } | undefined;
-  video?: { width: number; height: number; frameRate: string } | undefined;
-  audio?: { sampleRate: number; channels: number } | undefined;
+  /** `frameRate` is null when it is not known. Pixels are square, unless `sar` says otherwise; null: not known. */
+  video?: { width: number; height: number; frameRate: string | null; sar?: string | null } | undefined;
+  /** `sampleRate` is null when it is not known. */
+  audio?: { sampleRate: number | null; channels: number } | undefined;
 };
 
 export type MpdSet = {
@@ -38,17 +46,30 @@ export type MpdTiles = {
   intervalSeconds: number;
 };
 
-export function staticMpd(options: {
-  profile: string;
-  durationSeconds: number;
-  maxSegmentSeconds: number;
-  /** Relative names with DASH's $…$ identifiers. */
-  initTemplate: string;
-  mediaTemplate: string;
-  sets: readonly MpdSet[];
-  tiles?: MpdTiles;
-}): string {
-  const sets = options.sets.map((set, index) => {
+export function staticMpd(
+  options: MpdTemplates & {
+    profile: string;
+    durationSeconds: number;
+    maxSegmentSeconds: number;
+    sets: readonly MpdSet[];
+    tiles?: MpdTiles;
+  },
+): string {
+  const sets = adaptationSets(options.sets, options);
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<MPD xmlns="${MPD_NAMESPACE}" profiles="${attribute(options.profile)}" type="static" mediaPresentationDuration="${iso(options.durationSeconds)}" maxSegmentDuration="${iso(options.maxSegmentSeconds)}" minBufferTime="${iso(options.maxSegmentSeconds)}">
+  <Period id="0" start="PT0S" duration="${iso(options.durationSeconds)}">
+${[...sets, ...(options.tiles ? [tileSet(options.tiles, sets.length)] : [])].join("\n")}
+  </Period>
+</MPD>
+`;
+}
+
+export const MPD_NAMESPACE = "urn:mpeg:dash:schema:mpd:2011";
+
+/** The elements of a period; their ids are their indexes. */
+export const adaptationSets = (sets: readonly MpdSet[], templates: MpdTemplates): string[] =>
+  sets.map((set, index) => {
     const language = set.language ? ` lang="${attribute(set.language)}"` : "";
     const priority = set.selectionPriority ? ` selectionPriority="${set.selectionPriority}"` : "";
     const open = `    <AdaptationSet id="${index}" contentType="${set.kind}" mimeType="${set.kind}/mp4"${language}${priority} segmentAlignment="true" startWithSAP="1">`;
@@ -57,18 +78,10 @@ export function staticMpd(options: {
       open,
       ...properties(set),
       role,
-      ...set.representations.map((one) => representation(one, options)),
+      ...set.representations.map((one) => representation(one, templates)),
       "    </AdaptationSet>",
     ].join("\n");
   });
-  return `<?xml version="1.0" encoding="UTF-8"?>
-<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="${attribute(options.profile)}" type="static" mediaPresentationDuration="${iso(options.durationSeconds)}" maxSegmentDuration="${iso(options.maxSegmentSeconds)}" minBufferTime="${iso(options.maxSegmentSeconds)}">
-  <Period id="0" start="PT0S" duration="${iso(options.durationSeconds)}">
-${[...sets, ...(options.tiles ? [tileSet(options.tiles, sets.length)] : [])].join("\n")}
-  </Period>
-</MPD>
-`;
-}
 
 /**
  * ISO/IEC 23009-1, 5.8.4.8: essential, so that a player that does not know the colors leaves the set out, and plays SDR
@@ -97,25 +110,26 @@ function tileSet(
     </AdaptationSet>`;
 }
 
-function representation(
-  one: MpdRepresentation,
-  { initTemplate, mediaTemplate }: { initTemplate: string; mediaTemplate: string },
-): string {
-  const { video, audio, begins } = one;
+function representation(one: MpdRepresentation, { initTemplate, mediaTemplate }: MpdTemplates): string {
+  const { audio, begins } = one;
   const offset = begins ? ` presentationTimeOffset="${begins.time}"` : "";
-  const shape = video
-    ? ` width="${video.width}" height="${video.height}" frameRate="${video.frameRate}" sar="1:1"`
-    : ` audioSamplingRate="${audio?.sampleRate}"`;
   const channels = audio
     ? `\n        <AudioChannelConfiguration schemeIdUri="urn:mpeg:dash:23003:3:audio_channel_configuration:2011" value="${audio.channels}"/>`
     : "";
-  return `      <Representation id="${attribute(one.id)}" bandwidth="${Math.ceil(one.bandwidth)}" codecs="${attribute(one.codec)}"${shape}>${channels}
+  return `      <Representation id="${attribute(one.id)}" bandwidth="${Math.ceil(one.bandwidth)}" codecs="${attribute(one.codec)}"${shapeOf(one)}>${channels}
         <SegmentTemplate timescale="${one.timescale}" initialization="${attribute(initTemplate)}" media="${attribute(mediaTemplate)}" startNumber="${begins?.number ?? 1}"${offset}>
           <SegmentTimeline>
 ${timeline(one.segments)}
           </SegmentTimeline>
         </SegmentTemplate>
       </Representation>`;
+}
+
+function shapeOf({ video, audio }: MpdRepresentation): string {
+  if (!video) return audio?.sampleRate ? ` audioSamplingRate="${audio.sampleRate}"` : "";
+  const { width, height, frameRate, sar = "1:1" } = video;
+  const rate = frameRate === null ? "" : ` frameRate="${frameRate}"`;
+  return ` width="${width}" height="${height}"${rate}${sar === null ? "" : ` sar="${attribute(sar)}"`}`;
 }
 
 /** Consecutive equal durations are one S element with a repeat count (5.3.9.6). */
@@ -154,9 +168,10 @@ export function withSubtitles(mpd: string, tracks: readonly MpdSubtitles[]): str
   return mpd.slice(0, at) + sets.join("") + mpd.slice(at);
 }
 
-const iso = (seconds: number) => `PT${Number(seconds.toFixed(3))}S`;
+/** xs:duration, to the millisecond. */
+export const iso = (seconds: number) => `PT${Number(seconds.toFixed(3))}S`;
 
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 /** XML 1.0, 2.2 cannot represent most control characters. */
-const attribute = (value: string) =>
+export const attribute = (value: string) =>
   value.replace(/\p{Cc}/gu, " ").replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "");

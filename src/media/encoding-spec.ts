@@ -1,3 +1,4 @@
+import { ISOFF_LIVE_PROFILE } from "../lib/mpd.ts";
 import type { AdditionalVideo, EncodingSpec, Rung } from "../protocol/encoding-spec.ts";
 import { aac } from "./codecs/aac.ts";
 import { h264 } from "./codecs/h264.ts";
@@ -74,7 +75,7 @@ export const encodingSpec: EncodingSpec = {
     iframe_playlist: "iframes.m3u8",
     independent_segments: true,
   },
-  dash: { manifest: "manifest.mpd", profile: "urn:mpeg:dash:profile:isoff-live:2011" },
+  dash: { manifest: "manifest.mpd", profile: ISOFF_LIVE_PROFILE },
   thumbnail: { name: "thumbnail.jpg", format: "jpeg", max_short_side: 720 },
   /** One sheet of thumbnails: their interval is a keyframe interval, or longer when they would be too many. */
   storyboard: {

@@ -4,12 +4,12 @@ import { HDR_SIGNALS, type HdrFormat } from "../lib/hdr.ts";
 import { type AudioRendition, bitRates, masterPlaylist, mediaPlaylist, type PlaylistSegment } from "../lib/m3u8.ts";
 import { type MpdRepresentation, type MpdSet, staticMpd } from "../lib/mpd.ts";
 import { STEREO_CHANNELS } from "../protocol/audio-renditions.ts";
-import { INIT_NAME, SEGMENT_TEMPLATE } from "./arguments.ts";
+import { INIT_NAME } from "./arguments.ts";
 import { type AudioGroup, audioGroups, surroundOf } from "./audio-groups.ts";
-import { codecNameOf } from "./codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
+import { MPD_TEMPLATES, videoSetsOf } from "./mpd-sets.ts";
 import type { Segment, Written } from "./package.ts";
 import type { PlannedAudio } from "./plan.ts";
 import type { AudioTrack } from "./probe.ts";
@@ -305,25 +305,18 @@ function mpd(
     selectionPriority: hasSurround ? (surroundOf(plan, one) === null ? 2 : 1) : undefined,
     representations: [{ ...base(one), audio: { sampleRate: one.init.timescale, channels: channelsOf(plan, one) } }],
   }));
-  // Players switch within a set, and only between representations of one codec. Codecs that need fewer bits are last, and
-  // preferred.
-  const byCodec = Map.groupBy(videos, ({ init }) => codecNameOf(init.codec));
-  const videoSets = [...byCodec.values()].map((all, index): MpdSet => {
-    const representations = all.map((one) => ({
-      ...base(one),
-      video: { width: one.init.width, height: one.init.height, frameRate },
-    }));
-    const selectionPriority = byCodec.size > 1 ? index + 1 : undefined;
-    const hdr = all[0]?.init.hdr;
-    const colors = hdr ? { ...BT2020_CICP, transfer: HDR_SIGNALS[hdr].cicp } : undefined;
-    return { kind: "video", language: null, isMain: true, selectionPriority, colors, representations };
-  });
+  const videoSets = videoSetsOf(
+    videos.map((one) => {
+      const { width, height, hdr } = one.init;
+      const colors = hdr ? { ...BT2020_CICP, transfer: HDR_SIGNALS[hdr].cicp } : undefined;
+      return { representation: { ...base(one), video: { width, height, frameRate } }, colors };
+    }),
+  );
   return staticMpd({
     profile: spec.dash.profile,
     durationSeconds,
     maxSegmentSeconds: target,
-    initTemplate: `$RepresentationID$/${INIT_NAME}`,
-    mediaTemplate: `$RepresentationID$/${SEGMENT_TEMPLATE}`,
+    ...MPD_TEMPLATES,
     sets: [...videoSets, ...audioSets],
     ...(storyboard && {
       tiles: { ...storyboard, mediaTemplate: spec.storyboard.image },

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { ISOFF_LIVE_PROFILE } from "../lib/mpd.ts";
 import { additionalVideoCodecs, encodableAudioCodecs, primaryVideoCodecs } from "../media/codecs/registry.ts";
 import { isAudioName, STEREO_CHANNELS, SURROUND_CHANNELS } from "./audio-renditions.ts";
 import { WATERMARK_POSITIONS } from "./encoding-profile.ts";
@@ -154,7 +155,7 @@ export const EncodingSpec = v.object({
   }),
   dash: v.object({
     manifest: fileName,
-    profile: v.literal("urn:mpeg:dash:profile:isoff-live:2011"),
+    profile: v.literal(ISOFF_LIVE_PROFILE),
   }),
   thumbnail: v.object({ name: fileName, format: v.literal("jpeg"), max_short_side: side }),
   storyboard: v.object({

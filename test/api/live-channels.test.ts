@@ -86,16 +86,17 @@ describe("the fields of a channel for broadcasts", () => {
 });
 
 describe("the state of a channel", () => {
-  const IDLE = { status: "idle", started_at: null, viewers: 0 };
+  const IDLE = { status: "idle", started_at: null, viewers: 0, dash_url: null };
 
   test("is idle until someone publishes, and after the end", async () => {
     const { body: made } = await create({ channel: "stage", playback_policy: "public" });
     const { body: beside } = await create({ channel: "beside" });
-    const addresses = { hls_url: "http://vodbox.test/live/stage/master.m3u8", dash_url: null };
-    expect(made).toMatchObject({ ...IDLE, ...addresses });
+    const hls_url = "http://vodbox.test/live/stage/master.m3u8";
+    expect(made).toMatchObject({ ...IDLE, hls_url });
     const broadcast = await Broadcast.start(app, made, { messages });
+    const dash_url = "http://vodbox.test/live/stage/manifest.mpd";
     const startedAt = new Date(broadcast.stream.startedAt).toISOString();
-    const live = { status: "live", started_at: startedAt, viewers: 0, ...addresses };
+    const live = { status: "live", started_at: startedAt, viewers: 0, hls_url, dash_url };
     expect(await read(made.id)).toMatchObject(live);
     expect((await app.call("GET", path, { key })).body).toEqual([
       expect.objectContaining({ id: beside.id, ...IDLE }),
@@ -136,7 +137,8 @@ describe("playback of a channel", () => {
       started_at: new Date(broadcast.stream.startedAt).toISOString(),
       hls_url: `http://vodbox.test/live/stage/master.m3u8?token=${body.token}`,
       embed_url: `http://vodbox.test/embed/live/stage?token=${body.token}`,
-      ...{ dash_url: null, thumbnail_url: null, storyboard_url: null, subtitles: [] },
+      dash_url: `http://vodbox.test/live/stage/manifest.mpd?token=${body.token}`,
+      ...{ thumbnail_url: null, storyboard_url: null, subtitles: [] },
       renditions: [
         {
           ...{ name: "180p", width: 320, height: 180, frame_rate: null },

@@ -7,6 +7,7 @@ import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { parseLivePlaylist } from "../support/hls-live-parser.ts";
 import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../support/live.ts";
+import { parseLiveManifest } from "../support/live-manifest.ts";
 import { stopCleanly } from "../support/process.ts";
 import { newBucket, type S3Server, s3Server, s3Settings } from "../support/s3-server.ts";
 import { startSqld } from "../support/sqld.ts";
@@ -118,6 +119,20 @@ test("a server delivers a stream that another one receives, with the same segmen
     }
   };
   await same();
+  // The DASH manifest too, apart from the bitrates, which each measures.
+  const manifestAt = async ({ base, call }: LiveServer) => {
+    const { href, pathname } = new URL("../manifest.mpd", `${base}${video}`);
+    return parseLiveManifest((await call("GET", pathname)).text, href);
+  };
+  const [there, here] = [await manifestAt(b), await manifestAt(a)];
+  expect(there.attributes.availabilityStartTime).toBe(here.attributes.availabilityStartTime);
+  for (const [index, one] of there.periods[0]?.representations.entries() ?? []) {
+    const times = ({ number, startSeconds }: { number: number; startSeconds: number }) => [number, startSeconds];
+    const listed = one.segments.map(times);
+    expect(listed.length).toBeGreaterThanOrEqual(4);
+    expect(listed).toEqual(here.periods[0]?.representations[index]?.segments.slice(0, listed.length).map(times));
+    expect((await b.call("GET", new URL(one.segments[0]?.url ?? "").pathname)).status).toBe(200);
+  }
   const { call } = b;
   const at = (name: string) => call("GET", new URL(name, `${b.base}${video}`).pathname);
   const [segment, init] = [await at("00001.m4s"), await at("init.mp4")];

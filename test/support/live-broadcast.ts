@@ -51,10 +51,11 @@ export class Broadcast {
     const named = (kind: TrackKind) => names.get(kind) as string;
     this.#packager = createPackager({
       ...{ folder: this.stream.folder, partSeconds: 0.5, targetSegmentSeconds: 1 },
-      onInit({ name, kind, codec, width, height, channels }) {
+      onInit({ name, kind, codec, width, height, channels, sampleRate }) {
         names.set(kind, name);
         const size = { width: width ?? undefined, height: height ?? undefined };
-        timeline.init({ track: name, kind, codec, ...size, channels: channels ?? undefined });
+        const audio = { channels: channels ?? undefined, sampleRate: sampleRate ?? undefined };
+        timeline.init({ track: name, kind, codec, ...size, ...audio });
       },
       onPart: ({ data, path: _, ...part }) => {
         const track = named(part.track);
@@ -98,6 +99,15 @@ export class Broadcast {
     const { timeline } = this.stream;
     const isComplete = (track: string) => timeline.hasSegment(track, last);
     if (last > 0) await until(() => this.tracks.length === 2 && this.tracks.every(isComplete));
+  }
+
+  /** The publisher loses its connection, and is back `ms` after the start of the broadcast. */
+  async reconnect(ms: number): Promise<void> {
+    const { timeline } = this.stream;
+    await this.#packager.interrupt();
+    timeline.interrupted();
+    this.#packager.resume();
+    timeline.resumed(this.stream.startedAt + ms);
   }
 
   /** Requests that wait for something. */

@@ -210,7 +210,7 @@ export class Broadcast {
     return track.name;
   }
 
-  #initEvent({ kind, name, codec, width, height, channels }: TrackInfo): InitEvent {
+  #initEvent({ kind, name, codec, width, height, channels, sampleRate }: TrackInfo): InitEvent {
     const { rate } = this.#packager;
     return {
       track: name,
@@ -218,6 +218,7 @@ export class Broadcast {
       width: width ?? undefined,
       height: height ?? undefined,
       channels: channels ?? undefined,
+      sampleRate: sampleRate ?? undefined,
       // Of three decimals, as EXT-X-STREAM-INF states it.
       frameRate: kind === "video" && rate ? Math.round((rate.num / rate.den) * 1000) / 1000 : undefined,
     };

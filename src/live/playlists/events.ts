@@ -12,6 +12,8 @@ export type InitEvent = {
   /** Frames per second. */
   frameRate?: number | undefined;
   channels?: number | undefined;
+  /** Of audio, in Hz. Streams of earlier versions do not state it. */
+  sampleRate?: number | undefined;
 };
 
 /** `track` is the name of the track. */

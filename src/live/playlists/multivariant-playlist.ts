@@ -1,4 +1,5 @@
 import { bitRates, masterPlaylist } from "../../lib/m3u8.ts";
+import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
 import type { Segment, TrackWindow } from "./track-window.ts";
 
 /** draft-pantos-hls-rfc8216bis, 8: as the media playlists at least. */
@@ -6,7 +7,6 @@ const VERSION = 6;
 const AUDIO_GROUP = "audio";
 /** The bitrate is measured over so many of the last segments. `bitRates` takes quadratic time for short ones. */
 const MEASURED = 30;
-const STEREO = 2;
 
 /** A combination of tracks that a player can choose. */
 export type LiveVariant = {
@@ -44,7 +44,7 @@ export function renderMultivariantPlaylist(
       group: AUDIO_GROUP,
       name: `Audio ${index + 1}`,
       language: null,
-      channels: channels ?? STEREO,
+      channels: channels ?? STEREO_CHANNELS,
       isDefault: index === 0,
       uri: uriOf(track),
     })),
@@ -74,9 +74,11 @@ function combine(measured: readonly Measured[]): { variants: LiveVariant[]; audi
 }
 
 const measure = (tracks: readonly TrackWindow[], targetSeconds: number): Measured[] =>
-  tracks
-    .filter(({ length }) => length > 0)
-    .map((track) => ({ ...track.init, ...bitRates(lastOf(track), targetSeconds) }));
+  tracks.filter(({ length }) => length > 0).map((track) => ({ ...track.init, ...bitRatesOf(track, targetSeconds) }));
+
+/** In bit/s, of the last segments of a track that has one. */
+export const bitRatesOf = (track: TrackWindow, targetSeconds: number): ReturnType<typeof bitRates> =>
+  bitRates(lastOf(track), targetSeconds);
 
 function lastOf(track: TrackWindow): Segment[] {
   const first = Math.max(track.firstNumber, track.lastNumber - MEASURED + 1);

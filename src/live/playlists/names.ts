@@ -1,5 +1,10 @@
 import { segmentFileName } from "../../media/arguments.ts";
 
+/** The DASH manifest: of a broadcast, in the folder of its tracks, and of the running one of a channel. */
+export const LIVE_MANIFEST = "manifest.mpd";
+/** The time of day of the server, next to the manifest of a broadcast. */
+export const LIVE_TIME = "time";
+
 /**
  * A partial segment has a URI of its own, relative to the folder of its track. It is no file, but a range of the file of
  * its segment. A byte range would do too, but a preload hint of one has no end (draft-pantos-hls-rfc8216bis, 4.4.5.3),

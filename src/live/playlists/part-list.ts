@@ -3,6 +3,9 @@ import type { PartEvent } from "./events.ts";
 /** A partial segment as listed. `offset` is the position in the file of its segment. */
 export type Part = { offset: number; bytes: number; durationSeconds: number; isIndependent: boolean };
 
+/** Where a listed part is: a byte range of the file of its segment. */
+export type PartLocation = { segment: number; offset: number; bytes: number };
+
 /**
  * draft-pantos-hls-rfc8216bis, 4.4.3.7 and 4.4.4.9: a part is at most PART-TARGET long, and all but the last of a segment
  * are at least 85 % of it.

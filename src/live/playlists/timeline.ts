@@ -1,11 +1,15 @@
 import { HttpError } from "../../lib/errors.ts";
+import type { LiveMpd } from "../../lib/live-mpd.ts";
 import { contains, type Directives, requireNear } from "./directives.ts";
 import { checkEvent, type InitEvent, type PartEvent, type SegmentEvent } from "./events.ts";
 import type { LivePlaylist } from "./live-playlist.ts";
+import { Manifests } from "./manifest.ts";
 import { renderMediaPlaylist } from "./media-playlist.ts";
 import { type LiveVariant, renderMultivariantPlaylist, variantsOf } from "./multivariant-playlist.ts";
+import type { PartLocation } from "./part-list.ts";
 import { type Segment, type TrackState, TrackWindow } from "./track-window.ts";
 import { Waiters } from "./waiters.ts";
+import { type Anchor, WallClock } from "./wall-clock.ts";
 
 export type TimelineOptions = {
   /** Time of day of the start of the media timeline, in ms since the epoch. */
@@ -40,9 +44,6 @@ export type TimelineState = {
 /** What playlists list of a track. */
 export type ListedTrack = { init: InitEvent; segments: SegmentEvent[] };
 
-/** The time of day at a position of the media timeline, in ms since the epoch. */
-type Anchor = { wallMs: number; seconds: number };
-
 export type TimelineFacts = {
   /** TARGETDURATION in seconds. Null until the first segment is complete. */
   targetSeconds: number | null;
@@ -56,9 +57,6 @@ export type TimelineFacts = {
   partsUnder: number;
   waiters: number;
 };
-
-/** Where a part is: a byte range of the file of its segment. */
-export type PartLocation = { segment: number; offset: number; bytes: number };
 
 const MAX_TRACKS = 16;
 const MAX_WAITERS = 10_000;
@@ -88,8 +86,8 @@ export class LiveTimeline {
   readonly #waiters: Waiters;
   /** Rendered playlists of the current state. */
   readonly #rendered = new Map<string, LivePlaylist>();
-  /** Of segments from now on. */
-  #anchor: Anchor;
+  readonly #clock: WallClock;
+  readonly #manifests = new Manifests();
   #targetSeconds: number | null = null;
   #segmentsOver = 0;
   /** 4.4.3.3: tracks must agree on the discontinuity sequence, those that begin later too. */
@@ -101,7 +99,7 @@ export class LiveTimeline {
     if (!(options.partTargetSeconds >= 0.01) || !(options.segmentTargetSeconds >= options.partTargetSeconds))
       throw new RangeError("A live timeline needs partTargetSeconds from 0.01, and longer segments.");
     this.#options = options;
-    this.#anchor = { wallMs: options.startedAtMs, seconds: 0 };
+    this.#clock = new WallClock(options.startedAtMs);
     this.#waiters = new Waiters(options.maxWaiters ?? MAX_WAITERS);
     if (options.state) this.#restore(options.state);
   }
@@ -111,7 +109,8 @@ export class LiveTimeline {
     for (const track of tracks) this.#tracks.get(track.init.track)?.restore(track, discontinuities);
     this.#targetSeconds = targetSeconds;
     this.#discontinuities = discontinuities;
-    this.#anchor = anchor;
+    // The anchor of what follows an interruption is known when the publisher is back.
+    this.#clock.restore(discontinuities - (isInterrupted && discontinuities > 0 ? 1 : 0), anchor);
     this.#isInterrupted = isInterrupted;
   }
 
@@ -121,7 +120,7 @@ export class LiveTimeline {
       tracks: [...this.#tracks.values()].map((track) => track.state()),
       targetSeconds: this.#targetSeconds,
       discontinuities: this.#discontinuities,
-      anchor: this.#anchor,
+      anchor: this.#clock.anchor,
       isInterrupted: this.#isInterrupted,
     };
   }
@@ -138,8 +137,8 @@ export class LiveTimeline {
 
   part(event: PartEvent): void {
     const track = this.#trackOfEvent(event);
-    const isListed = track.addPart(event, this.#wallMs(event.startSeconds));
-    if (isListed && this.#options.isLowLatency) this.#changed();
+    const isListed = track.addPart(event, this.#clock.wallMs(event.startSeconds));
+    if (isListed && this.#options.isLowLatency) this.#partsChanged();
   }
 
   segment(event: SegmentEvent): void {
@@ -147,7 +146,7 @@ export class LiveTimeline {
     const { durationSeconds, startSeconds } = event;
     const longest = Math.max(durationSeconds, this.#options.segmentTargetSeconds);
     const target = this.#targetSeconds ?? Math.max(1, Math.ceil(longest - TARGET_MARGIN_SECONDS));
-    track.complete(event, this.#wallMs(startSeconds), target);
+    track.complete(event, this.#clock.wallMs(startSeconds), target);
     this.#targetSeconds = target;
     if (Math.round(durationSeconds) > target) this.#segmentsOver++;
     this.#changed();
@@ -177,9 +176,10 @@ export class LiveTimeline {
     this.#requireRunning();
     if (!this.#isInterrupted) throw new RangeError("The broadcast is not interrupted.");
     this.#isInterrupted = false;
-    const seconds = Math.max(0, ...[...this.#tracks.values()].map(({ endSeconds }) => endSeconds));
-    // Dates never go back, even if the clock has been set.
-    this.#anchor = { wallMs: Math.max(atMs, this.#wallMs(seconds)), seconds };
+    const tracks = [...this.#tracks.values()];
+    const seconds = Math.max(0, ...tracks.map(({ endSeconds }) => endSeconds));
+    const oldest = Math.min(...tracks.map(({ firstSeconds }) => firstSeconds));
+    this.#clock.resume(this.#discontinuities, { wallMs: atMs, seconds }, oldest);
     this.#changed();
   }
 
@@ -307,14 +307,34 @@ export class LiveTimeline {
    */
   async waitForMultivariantPlaylist(signal?: AbortSignal, prefix = ""): Promise<{ text: string }> {
     const { playlistName } = this.#options;
+    return this.#waitForTracks((tracks, targetSeconds) => {
+      return { text: renderMultivariantPlaylist(tracks, { playlistName, targetSeconds, prefix }) };
+    }, signal);
+  }
+
+  /**
+   * The DASH manifest as it is now, once every track has a complete segment. It is rendered once for each state. Throws as
+   * `waitForPlaylist` does.
+   */
+  async waitForManifest(signal?: AbortSignal): Promise<LiveMpd> {
+    const { startedAtMs, dvrSeconds } = this.#options;
+    return this.#waitForTracks((tracks, targetSeconds) => {
+      const times = { startedAtMs, dvrSeconds, targetSeconds, periods: this.#clock.periods };
+      return this.#manifests.of(tracks, { ...times, isEnded: this.#isEnded });
+    }, signal);
+  }
+
+  /** Waits until every track has a complete segment, and `render` a result for those that have one. */
+  #waitForTracks<T extends object>(
+    render: (tracks: TrackWindow[], targetSeconds: number) => T | null,
+    signal?: AbortSignal,
+  ): Promise<T> {
     return this.#wait(() => {
-      const tracks = [...this.#tracks.values()];
-      const targetSeconds = this.#targetSeconds;
-      const isComplete = tracks.every(({ length }) => length > 0);
-      if (targetSeconds !== null && (isComplete || this.#isEnded))
-        return { text: renderMultivariantPlaylist(tracks, { playlistName, targetSeconds, prefix }) };
-      if (this.#isEnded) throw notFound("playlist");
-      return null;
+      const tracks = [...this.#tracks.values()].filter(({ length }) => length > 0);
+      const isComplete = tracks.length === this.#tracks.size || this.#isEnded;
+      const rendered = this.#targetSeconds !== null && isComplete ? render(tracks, this.#targetSeconds) : null;
+      if (!rendered && this.#isEnded) throw notFound("playlist");
+      return rendered;
     }, signal);
   }
 
@@ -347,12 +367,13 @@ export class LiveTimeline {
   }
 
   #changed(): void {
-    this.#rendered.clear();
-    this.#waiters.wake();
+    this.#manifests.changed();
+    this.#partsChanged();
   }
 
-  #wallMs(seconds: number): number {
-    return this.#anchor.wallMs + (seconds - this.#anchor.seconds) * 1000;
+  #partsChanged(): void {
+    this.#rendered.clear();
+    this.#waiters.wake();
   }
 
   #track(name: string): TrackWindow {

@@ -42,7 +42,7 @@ const MAX_SEGMENTS = 21_600;
  * In target durations: what stays in the playlist even if `dvrSeconds` is less. draft-pantos-hls-rfc8216bis, 6.2.2 requires
  * 3. A player starts at 3 from the end, so with 3 it would start at the segment that leaves next.
  */
-const MIN_WINDOW = 6;
+export const MIN_WINDOW = 6;
 /** In target durations: how long a part can be requested. 6.2.2: 3 after it has left the playlist, which is after 3. */
 const PARTS_KEPT = 7;
 /** Removed segments stay in the array until so many can be removed at once. */
@@ -110,6 +110,10 @@ export class TrackWindow {
   /** Number of the segment that is open or comes next. Null before the first event. */
   get nextNumber(): number | null {
     return this.#nextNumber;
+  }
+  /** Start of the first complete segment; without one, where the next one begins. */
+  get firstSeconds(): number {
+    return this.segment(this.firstNumber)?.startSeconds ?? this.completeSeconds;
   }
   /** End of the last complete segment, also of one before the window was restored. */
   get completeSeconds(): number {

@@ -9,7 +9,7 @@ import { type Channel, requireNotRevoked } from "./queries.ts";
 import { type LiveStream, liveRegistry } from "./registry.ts";
 import { pathOf } from "./schema.ts";
 import { storedStreams } from "./shared/stored-streams.ts";
-import { livePageUrl, liveUrl } from "./urls.ts";
+import { liveDashUrl, livePageUrl, liveUrl } from "./urls.ts";
 
 export const LivePlayback = v.pipe(
   v.object({
@@ -54,7 +54,7 @@ export async function playbackOf(
     started_at: iso(startedAt),
     playback_policy: playbackPolicy,
     hls_url: liveUrl(app.baseUrl(), name, carried),
-    dash_url: null,
+    dash_url: liveDashUrl(app.baseUrl(), name, carried),
     thumbnail_url: null,
     storyboard_url: null,
     subtitles: [],

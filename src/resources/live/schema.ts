@@ -96,7 +96,10 @@ export const LiveChannel = v.pipe(
       v.description("What the publisher has sent in the last 10 s; null without a publisher"),
     ),
     hls_url: v.pipe(v.string(), v.description("Plays while the channel is live; a signed one needs a token")),
-    dash_url: v.nullable(v.string()),
+    dash_url: v.pipe(
+      v.nullable(v.string()),
+      v.description("DASH manifest of the running broadcast; null when idle. A signed channel needs a token"),
+    ),
     revoked_at: NullableTime,
     created_at: Time,
     updated_at: Time,

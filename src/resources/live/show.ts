@@ -6,7 +6,7 @@ import type { Channel } from "./queries.ts";
 import { type LiveStream, liveRegistry, viewersOf } from "./registry.ts";
 import { type LiveChannel, pathOf } from "./schema.ts";
 import { storedStreams } from "./shared/stored-streams.ts";
-import { liveUrl } from "./urls.ts";
+import { liveDashUrl, liveUrl } from "./urls.ts";
 
 /** A channel as the API shows it. */
 export function toLiveChannel(app: App, row: Channel): v.InferInput<typeof LiveChannel> {
@@ -29,7 +29,7 @@ export function toLiveChannel(app: App, row: Channel): v.InferInput<typeof LiveC
     viewers: stream ? viewersOf(stream, app.clock.now()) : storedStreams(app).viewersOf(row.id),
     health: stream?.health ? toHealth(stream.health) : null,
     hls_url: liveUrl(app.baseUrl(), row.channel, null),
-    dash_url: null,
+    dash_url: row.startedAt === null ? null : liveDashUrl(app.baseUrl(), row.channel, null),
     revoked_at: iso(row.revokedAt),
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),

@@ -8,7 +8,7 @@ import { notFound } from "../../../lib/errors.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
 import { segmentPaths } from "../../../live/cmaf/segment-file.ts";
 import { partName } from "../../../live/playlists/names.ts";
-import type { PartLocation } from "../../../live/playlists/timeline.ts";
+import type { PartLocation } from "../../../live/playlists/part-list.ts";
 import { INIT_NAME, segmentFileName } from "../../../media/arguments.ts";
 import type { LiveStream } from "../registry.ts";
 import type { StoredStream } from "../shared/stored-streams.ts";

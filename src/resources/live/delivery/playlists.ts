@@ -2,13 +2,13 @@ import { encodedText } from "../../../http/content-encoding.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
 import { readDirectives } from "../../../live/playlists/directives.ts";
 import type { LiveStream } from "../registry.ts";
-import { type ViewerRequest, whileConnected } from "./viewer-request.ts";
+import { countViewer, freshSeconds, type ViewerRequest, whileConnected } from "./viewer-request.ts";
 
 /**
- * In target durations: how long caches may keep a media playlist. Six is what Apple recommends for blocking requests: each
- * is for one state of the playlist, and no player repeats it. Other requests are for the current state.
+ * In target durations: how long caches may keep the response to a blocking request. Apple recommends six: each is for one
+ * state of the playlist, and no player repeats it.
  */
-const FRESH = { blocking: 6, other: 0.5 };
+const BLOCKING_FRESH = 6;
 
 /** `prefix`: from the URL of the request to the folder of the broadcast. Throws what the timeline throws. */
 export async function serveMultivariantPlaylist(
@@ -28,17 +28,16 @@ export async function serveMultivariantPlaylist(
  */
 export async function serveMediaPlaylist(
   request: ViewerRequest,
-  { timeline, viewers }: Pick<LiveStream, "timeline" | "viewers">,
+  stream: Pick<LiveStream, "timeline" | "viewers">,
   { track, token }: { track: string; token: string },
 ): Promise<Response> {
   const { context, scope, onSent } = request;
-  const { app, address, headers, url } = context;
-  const directives = readDirectives(url.searchParams);
-  viewers.see([address, headers.get("user-agent"), token].join("\n"), app.clock.now());
+  const { timeline } = stream;
+  const directives = readDirectives(context.url.searchParams);
+  countViewer(request, stream, token);
   const playlist = await whileConnected(request, (signal) => timeline.waitForPlaylist(track, directives, signal));
   const isAnswer = timeline.hasAnswer(track, directives);
-  const { targetSeconds } = timeline.facts();
-  const seconds = Math.max(1, Math.floor((isAnswer ? FRESH.blocking : FRESH.other) * (targetSeconds ?? 0)));
+  const seconds = isAnswer ? freshSeconds(stream, BLOCKING_FRESH) : freshSeconds(stream);
   // While the publisher is disconnected a blocking request ends without what it asked for, and is repeated.
   const isEarly = directives.msn !== null && !isAnswer;
   return encodedText(context, {

@@ -3,8 +3,9 @@ import { liveChannels } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { type Context, type Route, route } from "../../../http/route.ts";
 import { HttpError, notFound } from "../../../lib/errors.ts";
-import { readPartName, readSegmentName } from "../../../live/playlists/names.ts";
+import { LIVE_MANIFEST, LIVE_TIME, readPartName, readSegmentName } from "../../../live/playlists/names.ts";
 import { INIT_NAME } from "../../../media/arguments.ts";
+import { basePath } from "../../assets/urls.ts";
 import type { Egress } from "../../playback/egress.ts";
 import { type PlaybackTokens, requireToken, splitToken } from "../../playback/token.ts";
 import { requireActiveTenant } from "../../tenants/active.ts";
@@ -12,13 +13,16 @@ import { type CachedChannel, channelCache } from "../channel-cache.ts";
 import { type LiveStream, liveRegistry } from "../registry.ts";
 import { pathOf } from "../schema.ts";
 import { type StoredStream, storedStreams } from "../shared/stored-streams.ts";
+import { LIVE_MASTER } from "../urls.ts";
 import { serveInit, servePart, serveSegment, serveStored } from "./files.ts";
+import { serveManifest, serveManifestOfChannel, serveTime } from "./manifest.ts";
 import { serveMediaPlaylist, serveMultivariantPlaylist } from "./playlists.ts";
 import type { ViewerRequest } from "./viewer-request.ts";
 
 /**
- * `/live/<channel>/[~<token>/]<file>`. The file is `master.m3u8`, of the running broadcast, or
- * `<broadcast>/<track>/<name>`: a media playlist, the init segment, a segment or a part. Their URLs are never used again.
+ * `/live/<channel>/[~<token>/]<file>`. The file is `master.m3u8` or `manifest.mpd`, of the running broadcast;
+ * `<broadcast>/<track>/<name>`: a media playlist, the init segment, a segment or a part; or `<broadcast>/manifest.mpd` with
+ * `<broadcast>/time`. URLs with a broadcast are never used again.
  */
 export const liveDeliveryRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
   route({
@@ -28,7 +32,7 @@ export const liveDeliveryRoutes = (tokens: PlaybackTokens, egress: Egress): Rout
     // Players must see the status of an error to know whether to retry.
     cors: { allowHeaders: "Range", exposeHeaders: "ETag, Content-Length, Content-Range, Accept-Ranges, Retry-After" },
     tag: "Media",
-    summary: "Get a playlist, a segment or a part of a live channel",
+    summary: "Get a playlist, the DASH manifest, a segment or a part of a live channel",
     hidden: true,
     responses: { 200: null },
     handle: (context) => deliver(context, tokens, egress),
@@ -47,17 +51,23 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
     scope: isSigned ? "private" : "public",
     onSent: (bytes) => egress.add(tenantId, bytes),
   };
-  if (file === "master.m3u8") {
+  if (file === LIVE_MASTER || file === LIVE_MANIFEST) {
     const received = liveRegistry(app).running(channel);
     const stream = received?.channelId === id ? received : await storedStreams(app).ofChannel(id);
     if (!stream) throw new HttpError(404, "channel_idle", "The channel is not live; try again later.");
+    const signed = isSigned ? `~${token}/` : "";
+    const folder = `${basePath(app.baseUrl())}/${pathOf(channel)}/${signed}`;
+    if (file === LIVE_MANIFEST) return serveManifestOfChannel({ ...request, token: token ?? "" }, stream, folder);
     // A player loses the query at the relative URIs of the playlist.
-    const carried = isSigned && url.searchParams.has("token") ? `~${token}/` : "";
+    const carried = url.searchParams.has("token") ? signed : "";
     return serveMultivariantPlaylist(request, stream, `${carried}${stream.name}/`);
   }
   const [name = "", track = "", leaf = "", ...rest] = file.split("/");
   const stream = liveRegistry(app).byName(name) ?? (await storedStreams(app).byName(id, name));
-  if (stream?.channelId !== id || !stream.timeline.hasTrack(track) || rest.length > 0) return notFound("file");
+  if (stream?.channelId !== id) return notFound("file");
+  if (file === `${name}/${LIVE_MANIFEST}`) return serveManifest({ ...request, token: token ?? "" }, stream);
+  if (file === `${name}/${LIVE_TIME}`) return serveTime(request);
+  if (!stream.timeline.hasTrack(track) || rest.length > 0) return notFound("file");
   return serveFile(request, stream, { track, leaf, token: token ?? "" });
 }
 

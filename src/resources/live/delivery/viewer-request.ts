@@ -1,5 +1,6 @@
 import type { Context } from "../../../http/route.ts";
 import { clientClosed } from "../../../lib/errors.ts";
+import type { LiveStream } from "../registry.ts";
 
 /** A request of a viewer who may watch. */
 export type ViewerRequest = {
@@ -9,6 +10,22 @@ export type ViewerRequest = {
   /** Counts what was sent. Negative for bytes that were counted, but not delivered. */
   onSent(bytes: number): void;
 };
+
+/**
+ * In target durations: how long caches may keep a playlist or manifest of the current state, in which players look for what
+ * is new every half target duration at most.
+ */
+const FRESH = 0.5;
+
+/** In seconds; at least 1. */
+export const freshSeconds = ({ timeline }: Pick<LiveStream, "timeline">, targets = FRESH): number =>
+  Math.max(1, Math.floor(targets * (timeline.facts().targetSeconds ?? 0)));
+
+/** The request for a playlist or manifest counts as one of a viewer, who is identified by address, user agent and token. */
+export function countViewer({ context }: ViewerRequest, { viewers }: Pick<LiveStream, "viewers">, token: string): void {
+  const { app, address, headers } = context;
+  viewers.see([address, headers.get("user-agent"), token].join("\n"), app.clock.now());
+}
 
 /** Waits for something of a broadcast, and throws 499 when the client disconnects. */
 export async function whileConnected<T>(

@@ -1,0 +1,153 @@
+import { LiveMpd, type LivePeriod } from "../../lib/live-mpd.ts";
+import type { MpdRepresentation, MpdSet } from "../../lib/mpd.ts";
+import { reducedRate } from "../../media/ladder.ts";
+import { MPD_TEMPLATES, videoSetsOf } from "../../media/mpd-sets.ts";
+import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
+import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
+import { bitRatesOf } from "./multivariant-playlist.ts";
+import { LIVE_TIME } from "./names.ts";
+import { MIN_WINDOW, type Segment, type TrackWindow } from "./track-window.ts";
+import { type Period, timeIn } from "./wall-clock.ts";
+
+/** In target durations. */
+const UPDATE = 0.5;
+/**
+ * In target durations. A player can request a segment when it is complete (1 at most), an update lists it (0.5), caches have
+ * that update (0.5), and servers that read it from storage have read it. The rest is what the player buffers.
+ */
+const DELAY = 4;
+/** Segments are rounded before they are compared with the target duration. */
+const ROUNDING_SECONDS = 0.5;
+/** Of audio whose sample rate is not known: any unit of time can be stated. */
+const ANY_TIMESCALE = 48_000;
+
+export type ManifestOptions = {
+  startedAtMs: number;
+  dvrSeconds: number;
+  targetSeconds: number;
+  periods: readonly Period[];
+  isEnded: boolean;
+};
+
+/** The segments of a track in a period. */
+type Run = { number: number; segments: Segment[] };
+
+/** The manifests of a stream. Each is rendered once, whatever the number of requests. */
+export class Manifests {
+  #current: LiveMpd | null = null;
+  /** In bit/s, by track: measured once, because updates must not change a representation. */
+  readonly #bandwidths = new Map<string, number>();
+
+  /** Complete segments, or periods, have changed. */
+  changed(): void {
+    this.#current = null;
+  }
+
+  /** The current one; null as for `render`. */
+  of(tracks: readonly TrackWindow[], options: ManifestOptions): LiveMpd | null {
+    const { targetSeconds } = options;
+    for (const track of tracks) {
+      const { track: name } = track.init;
+      if (!this.#bandwidths.has(name)) this.#bandwidths.set(name, bitRatesOf(track, targetSeconds).peak);
+    }
+    this.#current ??= render(tracks, options, this.#bandwidths);
+    return this.#current;
+  }
+}
+
+/**
+ * The DASH manifest over the segments that the playlists list, of tracks that have one: a period for each uninterrupted
+ * piece. Segments of the publisher have any length, and that of the next one is not known, so all complete segments are
+ * listed, and no manifest lists one in progress. Linear in the number of segments. Null when there is no period that all
+ * tracks have.
+ */
+function render(
+  tracks: readonly TrackWindow[],
+  options: ManifestOptions,
+  bandwidths: ReadonlyMap<string, number>,
+): LiveMpd | null {
+  const { startedAtMs, dvrSeconds, targetSeconds, isEnded } = options;
+  const runs = tracks.map((track) => runsOf(track, options.periods));
+  // A player creates the buffers of a period when it begins: one that lacks a track would stay without it.
+  const common = options.periods.filter((period) => runs.every((of) => of.has(period)));
+  const last = common.at(-1);
+  const current = options.periods.at(-1);
+  if (!last || !current) return null;
+  const periods = common.map((period): LivePeriod => {
+    const listed = tracks.map((track, index) => ({ track, run: runs[index]?.get(period) as Run }));
+    const startSeconds = (period.wallMs - startedAtMs) / 1000;
+    return { id: period.number, startSeconds, sets: setsOf(listed, period, bandwidths) };
+  });
+  const end = Math.max(...runs.map((of) => endOf(of.get(last)?.segments.at(-1) as Segment)));
+  const complete = Math.max(...tracks.map(({ completeSeconds }) => completeSeconds));
+  return new LiveMpd({
+    ...MPD_TEMPLATES,
+    ...{ startedAtMs, periods, timeName: LIVE_TIME },
+    endSeconds: isEnded ? (timeIn(last, end) - startedAtMs) / 1000 : null,
+    // All servers state the same. The end of the stream changes the manifest too.
+    publishedAtMs: timeIn(current, complete) + (isEnded ? 1 : 0),
+    maxSegmentSeconds: targetSeconds + ROUNDING_SECONDS,
+    minBufferSeconds: targetSeconds,
+    updateSeconds: UPDATE * targetSeconds,
+    delaySeconds: DELAY * targetSeconds,
+    dvrSeconds: Math.max(dvrSeconds, MIN_WINDOW * targetSeconds),
+  });
+}
+
+const endOf = ({ startSeconds, durationSeconds }: Segment) => startSeconds + durationSeconds;
+
+/** The segments of each period. Audio begins up to half a packet before its period, so the middle of a segment decides. */
+function runsOf(track: TrackWindow, periods: readonly Period[]): Map<Period, Run> {
+  const runs = new Map<Period, Run>();
+  let index = -1;
+  for (let number = track.firstNumber; number <= track.lastNumber; number++) {
+    const segment = track.segment(number) as Segment;
+    const middle = segment.startSeconds + segment.durationSeconds / 2;
+    while (middle >= (periods[index + 1]?.seconds ?? Number.POSITIVE_INFINITY)) index++;
+    const period = periods[index];
+    if (!period) continue;
+    const run = runs.get(period);
+    if (run) run.segments.push(segment);
+    else runs.set(period, { number, segments: [segment] });
+  }
+  return runs;
+}
+
+function setsOf(
+  listed: readonly { track: TrackWindow; run: Run }[],
+  period: Period,
+  bandwidths: ReadonlyMap<string, number>,
+): MpdSet[] {
+  const of = (kind: "video" | "audio") => listed.filter(({ track }) => track.init.kind === kind);
+  const base = ({ track, run }: { track: TrackWindow; run: Run }): MpdRepresentation => {
+    const { track: id, codec, kind, sampleRate } = track.init;
+    const timescale = kind === "video" ? VIDEO_TIMESCALE : (sampleRate ?? ANY_TIMESCALE);
+    const bandwidth = bandwidths.get(id) ?? 0;
+    const at = (seconds: number) => Math.round(seconds * timescale);
+    const segments = run.segments.map((segment) => {
+      const start = at(segment.startSeconds);
+      return { start, duration: at(endOf(segment)) - start };
+    });
+    return { id, bandwidth, codec, timescale, segments, begins: { number: run.number, time: at(period.seconds) } };
+  };
+  const videos = of("video").map((one) => {
+    const { width = 0, height = 0, frameRate } = one.track.init;
+    // The shape of the pixels is in the init segment only.
+    const video = { width, height, frameRate: frameRate === undefined ? null : fractionOf(frameRate), sar: null };
+    return { representation: { ...base(one), video } };
+  });
+  const audios = of("audio").map((one, index): MpdSet => {
+    const { channels = STEREO_CHANNELS, sampleRate = null } = one.track.init;
+    const representation = { ...base(one), audio: { sampleRate, channels } };
+    return { kind: "audio", language: null, isMain: index === 0, representations: [representation] };
+  });
+  return [...videoSetsOf(videos), ...audios];
+}
+
+/** A frame rate of three decimals as DASH has it (5.3.7.2): `30`, `30000/1001`. */
+function fractionOf(frameRate: number): string {
+  const ntsc = Math.round(frameRate * 1.001) * 1000;
+  const isNtsc = !Number.isInteger(frameRate) && Math.abs(ntsc / 1001 - frameRate) < 0.001;
+  const rate = isNtsc ? { num: ntsc, den: 1001 } : reducedRate({ num: Math.round(frameRate * 1000), den: 1000 });
+  return rate.den === 1 ? `${rate.num}` : `${rate.num}/${rate.den}`;
+}
