@@ -181,7 +181,10 @@ const contract = v.object({
     release_url: v.string(),
     publish_url: v.pipe(v.string(), v.description("For renditions that are published before the job completes")),
   }),
-  early_playback: v.pipe(v.boolean(), v.description("Whether this is a task that publishes before the job is complete")),
+  early_playback: v.pipe(
+    v.boolean(),
+    v.description("Whether this is a task that publishes before the job is complete"),
+  ),
   lane: v.optional(v.pipe(v.picklist(["light", "urgent"]), v.description("Of the claim, unless it was `main`"))),
   task: v.optional(v.pipe(v.nullable(Task), v.description("Set when a part of the job is leased; see `kind`"))),
   clip: v.optional(
