@@ -41,7 +41,14 @@ const Asset = v.object({ ...ASSET, playback_url: v.nullable(v.string()), error: 
 
 const LIVE = { channel_id: v.number(), channel: v.string(), started_at: v.string() };
 
-const TARGET = { channel_id: v.number(), channel: v.string(), target_id: v.number(), target: v.string() };
+const described = <S extends v.GenericSchema>(schema: S, text: string) => v.pipe(schema, v.description(text));
+
+const TARGET = {
+  channel_id: v.number(),
+  channel: v.string(),
+  target_id: described(v.number(), "Id of the simulcast target"),
+  target: described(v.string(), "Name of the simulcast target"),
+};
 
 const upload = { upload_id: 0, asset_id: "0", external_id: "vid_0000000000000000000000", filename: "test.mp4" };
 const job = { job_id: 0, asset_id: "0", attempt: 1, worker_id: "worker-1" };
@@ -147,13 +154,17 @@ export const EVENTS = {
   ),
   "live.target.failed": define(
     "A simulcast target refuses the stream, or cannot be reached; once until it accepts the stream. Only for endpoints that name it",
-    v.object({ ...TARGET, failed_at: v.string(), error: v.string() }),
+    v.object({
+      ...TARGET,
+      failed_at: described(v.string(), "Time of the failure"),
+      error: described(v.string(), "What the target answered, or why it could not be reached"),
+    }),
     { ...target, failed_at: "2026-11-20T09:00:00.000Z", error: "The connection failed (ECONNREFUSED)." },
     { isDefault: false },
   ),
   "live.target.recovered": define(
     "A simulcast target accepts the stream after it has failed. Only for endpoints that name it",
-    v.object({ ...TARGET, recovered_at: v.string() }),
+    v.object({ ...TARGET, recovered_at: described(v.string(), "Time at which the target accepted the stream") }),
     { ...target, recovered_at: "2026-11-20T09:01:00.000Z" },
     { isDefault: false },
   ),
