@@ -63,23 +63,32 @@ function resume(run: Run): void {
   run.suspendedAt = null;
 }
 
-/** The sandbox has up to two processes above the program: the signal is for the last one. Returns whether it was sent. */
+/**
+ * Only the last process is suspended, which is the program, and all are continued: the last one may have been one of the
+ * sandbox that started the next one before the signal reached it. Returns whether it was sent.
+ */
 function signalProgram(pid: number, signal: "SIGSTOP" | "SIGCONT"): boolean {
-  try {
-    process.kill(programOf(pid), signal);
-    return true;
-  } catch {
-    // It has exited.
-    return false;
-  }
+  const all = processesFrom(pid);
+  const sent = (signal === "SIGSTOP" ? all.slice(-1) : all).map((each) => {
+    try {
+      return process.kill(each, signal);
+    } catch {
+      // It has exited.
+      return false;
+    }
+  });
+  return sent.includes(true);
 }
 
-/** The innermost process below `pid`, which the kernel lists without reading a disk; `pid` itself where it lists none. */
-function programOf(pid: number): number {
+/**
+ * `pid` and those below it, each the parent of the next: the sandbox has up to two processes above the program. The kernel
+ * lists them without reading a disk; only `pid` itself where it does not.
+ */
+function processesFrom(pid: number): number[] {
   try {
     const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ");
-    return child ? programOf(Number(child)) : pid;
+    return child ? [pid, ...processesFrom(Number(child))] : [pid];
   } catch {
-    return pid;
+    return [pid];
   }
 }

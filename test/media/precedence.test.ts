@@ -27,12 +27,18 @@ function endless(name: string, precedence: Precedence) {
   return encode;
 }
 
-/** The state of the program itself (proc(5)): T when it is suspended. */
-function stateOf(name: string): string | undefined {
-  const program = descendantsOf(process.pid).findLast((one) => one.command.includes(`title=${name}`));
-  if (!program) return undefined;
-  const stat = readFileSync(`/proc/${program.pid}/stat`, "latin1");
+/** Those of the sandbox, and the program itself. */
+const processesOf = (name: string) =>
+  descendantsOf(process.pid).filter(({ command }) => command.includes(`title=${name}`));
+/** The state of a process (proc(5)): T when it is suspended. */
+function stateOfProcess({ pid }: { pid: number }): string | undefined {
+  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
   return stat[stat.lastIndexOf(")") + 2];
+}
+/** The state of the program itself. */
+function stateOf(name: string): string | undefined {
+  const program = processesOf(name).at(-1);
+  return program && stateOfProcess(program);
 }
 const isSuspended = (name: string) => stateOf(name) === "T";
 const isRunning = (name: string) => stateOf(name) !== undefined && stateOf(name) !== "T";
@@ -54,6 +60,21 @@ test("a run that no viewer waits for is suspended while others are urgent, and t
   await until("both encode", () => background.position > position && late.position > 1);
   for (const one of [background, late]) one.stop();
   expect(await Promise.all([background.ended, late.ended])).toEqual([expect.any(MediaError), expect.any(MediaError)]);
+});
+
+test("a run continues of which a process of the sandbox was suspended, just before it started the next one", async () => {
+  const background = endless("starting", "background");
+  await until("it encodes", () => background.position > 0);
+  const urgent = endless("urgent meanwhile", "urgent");
+  await until("it is suspended", () => isSuspended("starting"));
+  const all = processesOf("starting");
+  expect(all.length).toBeGreaterThan(1);
+  for (const { pid } of all) process.kill(pid, "SIGSTOP");
+  urgent.stop();
+  await urgent.ended;
+  await until("none of them is suspended", () => !all.some((one) => stateOfProcess(one) === "T"), 5000);
+  background.stop();
+  expect(await background.ended).toMatchObject({ code: "aborted" });
 });
 
 test("a requested run is suspended for the one that was requested after it, and then continues", async () => {
