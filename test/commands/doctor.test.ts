@@ -34,6 +34,7 @@ test("doctor finds nothing on an intact server, and names a published object tha
     "ffmpeg",
     "tenants",
     "missing",
+    "damaged",
     "unreferenced",
     "server clock",
     "integrity",
