@@ -147,7 +147,7 @@ export const FIELDS: Record<string, string> = {
   manifest_url: "URL of the media at another provider; null for media of this service",
   profile: "Name of the encoding profile",
   encoding_spec: "How the source is to be encoded",
-  early_playback: "Whether renditions may be published before all are complete",
+  early_playback: "Whether it may be playable before it is encoded",
   captions: "Whether captions are created from the speech",
   captions_required: "Whether a job without captions fails",
   provider: "Where the media are: `managed` by this service, or `external_serve`",

@@ -2,10 +2,10 @@ import {
   adaptationSets,
   attribute,
   ISOFF_LIVE_PROFILE,
-  iso,
   MPD_NAMESPACE,
   type MpdSet,
   type MpdTemplates,
+  xsDuration,
 } from "./mpd.ts";
 
 /** Writes the DASH manifest of a live stream (ISO/IEC 23009-1, 5.4; DASH-IF Interoperability Points 4.3, section 4). */
@@ -77,12 +77,12 @@ function headOf(options: LiveMpdOptions): string {
     ...{ availabilityStartTime: dateTime(startedAtMs), publishTime: dateTime(publishedAtMs) },
     ...(endSeconds === null
       ? {
-          minimumUpdatePeriod: iso(options.updateSeconds),
-          timeShiftBufferDepth: iso(options.dvrSeconds),
-          suggestedPresentationDelay: iso(options.delaySeconds),
+          minimumUpdatePeriod: xsDuration(options.updateSeconds),
+          timeShiftBufferDepth: xsDuration(options.dvrSeconds),
+          suggestedPresentationDelay: xsDuration(options.delaySeconds),
         }
-      : { mediaPresentationDuration: iso(endSeconds) }),
-    ...{ maxSegmentDuration: iso(maxSegmentSeconds), minBufferTime: iso(minBufferSeconds) },
+      : { mediaPresentationDuration: xsDuration(endSeconds) }),
+    ...{ maxSegmentDuration: xsDuration(maxSegmentSeconds), minBufferTime: xsDuration(minBufferSeconds) },
   };
   const written = Object.entries(attributes).map(([name, value]) => `${name}="${value}"`);
   return `<?xml version="1.0" encoding="UTF-8"?>\n<MPD ${written.join(" ")}>\n`;
@@ -95,9 +95,11 @@ function headOf(options: LiveMpdOptions): string {
  */
 function restOf({ periods, endSeconds, timeName, ...templates }: LiveMpdOptions): string {
   const elements = periods.map(({ id, startSeconds, sets }) =>
-    [`  <Period id="${id}" start="${iso(startSeconds)}">`, ...adaptationSets(sets, templates), "  </Period>"].join(
-      "\n",
-    ),
+    [
+      `  <Period id="${id}" start="${xsDuration(startSeconds)}">`,
+      ...adaptationSets(sets, templates),
+      "  </Period>",
+    ].join("\n"),
   );
   // 5.8.4.11. The time in the manifest itself would be as old as the copy in a cache.
   const clock = `  <UTCTiming schemeIdUri="urn:mpeg:dash:utc:http-xsdate:2014" value="${attribute(timeName)}"/>`;

@@ -57,8 +57,8 @@ export function staticMpd(
 ): string {
   const sets = adaptationSets(options.sets, options);
   return `<?xml version="1.0" encoding="UTF-8"?>
-<MPD xmlns="${MPD_NAMESPACE}" profiles="${attribute(options.profile)}" type="static" mediaPresentationDuration="${iso(options.durationSeconds)}" maxSegmentDuration="${iso(options.maxSegmentSeconds)}" minBufferTime="${iso(options.maxSegmentSeconds)}">
-  <Period id="0" start="PT0S" duration="${iso(options.durationSeconds)}">
+<MPD xmlns="${MPD_NAMESPACE}" profiles="${attribute(options.profile)}" type="static" mediaPresentationDuration="${xsDuration(options.durationSeconds)}" maxSegmentDuration="${xsDuration(options.maxSegmentSeconds)}" minBufferTime="${xsDuration(options.maxSegmentSeconds)}">
+  <Period id="0" start="PT0S" duration="${xsDuration(options.durationSeconds)}">
 ${[...sets, ...(options.tiles ? [tileSet(options.tiles, sets.length)] : [])].join("\n")}
   </Period>
 </MPD>
@@ -169,7 +169,7 @@ export function withSubtitles(mpd: string, tracks: readonly MpdSubtitles[]): str
 }
 
 /** xs:duration, to the millisecond. */
-export const iso = (seconds: number) => `PT${Number(seconds.toFixed(3))}S`;
+export const xsDuration = (seconds: number) => `PT${Number(seconds.toFixed(3))}S`;
 
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 /** XML 1.0, 2.2 cannot represent most control characters. */

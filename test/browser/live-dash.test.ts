@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { until } from "../support/descendants.ts";
+import { removeFolder } from "../support/folder.ts";
 import { type LiveServer, liveServer, newChannel, publish } from "../support/live.ts";
 import { startBrowser, untilPlayed, visit } from "./browser.ts";
 import { customersPage } from "./element.ts";
@@ -15,7 +16,12 @@ let browser: Awaited<ReturnType<typeof startBrowser>>;
 beforeAll(async () => {
   [server, browser] = await Promise.all([liveServer(), startBrowser("--autoplay-policy=no-user-gesture-required")]);
 });
-afterAll(() => browser?.close());
+afterAll(async () => {
+  await browser?.close();
+  server?.child.kill("SIGKILL");
+  await server?.ended;
+  if (server) removeFolder(server.dataDir);
+});
 
 const library = (path: string) => readFileSync(join(import.meta.dirname, "../../node_modules", path), "utf8");
 

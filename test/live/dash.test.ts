@@ -4,14 +4,13 @@ import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { parseLivePlaylist } from "../support/hls-live-parser.ts";
 import { Broadcast, broadcastSource } from "../support/live-broadcast.ts";
+import { codeOf, createChannel, type Got, getFrom, LIVE_BASE, LIVE_CHANNELS } from "../support/live-delivery.ts";
 import { Feed, timelineOf } from "../support/live-feed.ts";
 import { LiveManifestValidator, parseLiveManifest, seconds } from "../support/live-manifest.ts";
 import type { Message } from "./flv-reader.ts";
 
 /** The DASH manifest of a live stream, over the segments of its HLS playlists. */
 
-const BASE = "http://vodbox.test";
-const channels = "/api/v1/live/channels";
 let messages: Message[];
 beforeAll(async () => {
   messages = await broadcastSource(18);
@@ -26,13 +25,7 @@ beforeEach(async () => {
   key = await app.key(tenant.id);
 });
 
-type Got = { status: number; headers: Headers; bytes: Buffer; text: string; url: string };
-async function get(path: string, init?: RequestInit): Promise<Got> {
-  const url = new URL(path, BASE).href;
-  const response = await app.opened.server.fetch(new Request(url, init));
-  const bytes = Buffer.from(await response.arrayBuffer());
-  return { status: response.status, headers: response.headers, bytes, text: bytes.toString(), url };
-}
+const get = (path: string, init?: RequestInit) => getFrom(app, path, init);
 /** The manifest of a channel, and where players read its updates. */
 async function manifestAt(path: string, init?: RequestInit): Promise<Got & { update: string }> {
   const got = await get(path, init);
@@ -41,17 +34,11 @@ async function manifestAt(path: string, init?: RequestInit): Promise<Got & { upd
   ]);
   return { ...got, update: parseLiveManifest(got.text, got.url).location as string };
 }
-const codeOf = ({ status, text }: Got) => [status, JSON.parse(text).code];
 const parsed = ({ text, url }: Got) => parseLiveManifest(text, url);
-const show = async (id: number) => (await app.call("GET", `${channels}/${id}`, { key })).body;
-const playback = async (id: number) => (await app.call("GET", `${channels}/${id}/playback`, { key })).body;
+const show = async (id: number) => (await app.call("GET", `${LIVE_CHANNELS}/${id}`, { key })).body;
+const playback = async (id: number) => (await app.call("GET", `${LIVE_CHANNELS}/${id}/playback`, { key })).body;
 
-async function channelOf(fields: Record<string, unknown> = {}, owner = key) {
-  const body = { channel: "stage", playback_policy: "public", ...fields };
-  const made = await app.call("POST", channels, { key: owner, body });
-  expect(made.status).toBe(201);
-  return made.body;
-}
+const channelOf = (fields?: Record<string, unknown>, owner = key) => createChannel(app, owner, fields);
 
 async function live({ seconds: to = 7.3, dvrSeconds = 0, ...fields }: Record<string, unknown> & Sizes = {}) {
   const channel = await channelOf(fields);
@@ -72,7 +59,7 @@ async function playlistOf(representation: { init: string }) {
 describe("the DASH manifest of a live channel", () => {
   test("lists the segments of the playlists, with their times of day", async () => {
     const { channel, broadcast, url } = await live();
-    expect((await show(channel.id)).dash_url).toBe(`${BASE}/live/stage/manifest.mpd`);
+    expect((await show(channel.id)).dash_url).toBe(`${LIVE_BASE}/live/stage/manifest.mpd`);
     const got = await manifestAt(url);
     expect(got.headers.get("cache-control")).toBe("public, no-cache");
     expect(new LiveManifestValidator().see(got.text, got.url)).toEqual([]);
@@ -105,7 +92,7 @@ describe("the DASH manifest of a live channel", () => {
       }
     }
     // Updates are read where the segments are, and can be cached.
-    expect(got.update).toBe(`${BASE}/live/stage/${broadcast.stream.name}/manifest.mpd`);
+    expect(got.update).toBe(`${LIVE_BASE}/live/stage/${broadcast.stream.name}/manifest.mpd`);
     const update = await get(got.update);
     expect(update.headers.get("cache-control")).toBe("public, max-age=1");
     expect(parsed(update)).toEqual({ ...parsed(got), location: null });
@@ -202,7 +189,7 @@ describe("the DASH manifest of a live channel", () => {
     const feed = new Feed(timeline);
     for (let segment = 1; segment <= 22_000; segment++) for (const track of feed.tracks) feed.whole(track, 2);
     return timeline.waitForManifest().then((manifest) => {
-      const { periods } = parseLiveManifest(manifest.text(), `${BASE}/`);
+      const { periods } = parseLiveManifest(manifest.text(), `${LIVE_BASE}/`);
       expect(periods[0]?.representations.map(({ segments }) => segments.length)).toEqual([21_600, 21_600]);
       expect(manifest.text().length).toBeLessThan(3000);
     });
@@ -217,12 +204,12 @@ describe("the DASH manifest of a live channel", () => {
       timeline.interrupted();
       timeline.resumed(away * 10_000);
       if (away % 30 === 0)
-        expect(validator.see((await timeline.waitForManifest()).text(), `${BASE}/live/`)).toEqual([]);
+        expect(validator.see((await timeline.waitForManifest()).text(), `${LIVE_BASE}/live/`)).toEqual([]);
     }
     feed.segments(1, 2);
     const text = (await timeline.waitForManifest()).text();
-    expect(validator.see(text, `${BASE}/live/`)).toEqual([]);
-    const { periods } = parseLiveManifest(text, `${BASE}/live/`);
+    expect(validator.see(text, `${LIVE_BASE}/live/`)).toEqual([]);
+    const { periods } = parseLiveManifest(text, `${LIVE_BASE}/live/`);
     expect([periods.length, periods[0]?.id, periods.at(-1)?.id]).toEqual([100, "51", "150"]);
     expect(periods.at(-1)?.startSeconds).toBe(1500);
   });
@@ -252,7 +239,7 @@ describe("access to the DASH manifest", () => {
     const { channel, broadcast, url } = await live({ playback_policy: "signed" });
     const { token } = await playback(channel.id);
     const other = await channelOf({ channel: "other", playback_policy: "signed" });
-    const theirs = (await app.call("POST", `${channels}/${other.id}/token`, { key, body: {} })).body.token;
+    const theirs = (await app.call("POST", `${LIVE_CHANNELS}/${other.id}/token`, { key, body: {} })).body.token;
     const root = "/live/stage";
     const { name } = broadcast.stream;
     expect(url).toMatch(/\/live\/stage\/manifest\.mpd\?token=/);
@@ -298,7 +285,7 @@ describe("access to the DASH manifest", () => {
     expect(codeOf(await get(`/live/idle/${name}/manifest.mpd`))).toEqual([404, "not_found"]);
     const theirs = await app.key((await app.tenant()).id);
     for (const of of ["", "/playback"])
-      expect((await app.call("GET", `${channels}/${channel.id}${of}`, { key: theirs })).status).toBe(404);
+      expect((await app.call("GET", `${LIVE_CHANNELS}/${channel.id}${of}`, { key: theirs })).status).toBe(404);
     const suspended = { admin: app.admin, body: { status: "suspended" } };
     await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, suspended);
     app.advance(1001);

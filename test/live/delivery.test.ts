@@ -5,10 +5,9 @@ import { type TestApp, testApp } from "../support/app.ts";
 import { parseLivePlaylist } from "../support/hls-live-parser.ts";
 import { LiveValidator } from "../support/hls-live-validator.ts";
 import { Broadcast, broadcastSource, until } from "../support/live-broadcast.ts";
+import { codeOf, createChannel, type Got, getFrom, LIVE_BASE, LIVE_CHANNELS } from "../support/live-delivery.ts";
 import type { Message } from "./flv-reader.ts";
 
-const BASE = "http://vodbox.test";
-const channels = "/api/v1/live/channels";
 let messages: Message[];
 beforeAll(async () => {
   messages = await broadcastSource(18);
@@ -23,22 +22,9 @@ beforeEach(async () => {
   key = await app.key(tenant.id);
 });
 
-type Got = { status: number; headers: Headers; bytes: Buffer; text: string; url: string };
-/** A request of a player. `path` may be relative to `from`. */
-async function get(path: string, { from = BASE, ...init }: RequestInit & { from?: string } = {}): Promise<Got> {
-  const url = new URL(path, from).href;
-  const response = await app.opened.server.fetch(new Request(url, init));
-  const bytes = Buffer.from(await response.arrayBuffer());
-  return { status: response.status, headers: response.headers, bytes, text: bytes.toString(), url };
-}
-const codeOf = ({ status, text }: Got) => [status, JSON.parse(text).code];
+const get = (path: string, init?: RequestInit & { from?: string }) => getFrom(app, path, init);
 
-async function channelOf(fields: Record<string, unknown> = {}, owner = key) {
-  const body = { channel: "stage", playback_policy: "public", ...fields };
-  const made = await app.call("POST", channels, { key: owner, body });
-  expect(made.status).toBe(201);
-  return made.body;
-}
+const channelOf = (fields?: Record<string, unknown>, owner = key) => createChannel(app, owner, fields);
 
 /** A channel that is live, with `seconds` of media. */
 async function live({ seconds = 7.3, dvrSeconds = 0, ...fields }: Record<string, unknown> & Sizes = {}) {
@@ -214,7 +200,7 @@ describe("a live channel", () => {
     const agents = ["one", "two", "two", "three"];
     const { url } = await videoOf(channel.hls_url);
     for (const agent of agents) await get(url, { headers: { "user-agent": agent } });
-    const viewers = async () => (await app.call("GET", `${channels}/${channel.id}`, { key })).body.viewers;
+    const viewers = async () => (await app.call("GET", `${LIVE_CHANNELS}/${channel.id}`, { key })).body.viewers;
     // The first request had no user agent.
     expect(await viewers()).toBe(4);
     app.advance(29_000);
@@ -238,10 +224,10 @@ describe("a live channel", () => {
 describe("access to a live channel", () => {
   test("that is signed needs a token for it, which its playlists pass on", async () => {
     const { channel, broadcast } = await live({ playback_policy: "signed" });
-    const playback = async (id: number) => (await app.call("GET", `${channels}/${id}/playback`, { key })).body;
+    const playback = async (id: number) => (await app.call("GET", `${LIVE_CHANNELS}/${id}/playback`, { key })).body;
     const { hls_url, token } = await playback(channel.id);
     const other = await channelOf({ channel: "other", playback_policy: "signed" });
-    const theirs = (await app.call("POST", `${channels}/${other.id}/token`, { key, body: {} })).body.token;
+    const theirs = (await app.call("POST", `${LIVE_CHANNELS}/${other.id}/token`, { key, body: {} })).body.token;
     const root = `/live/stage`;
     const inside = `${broadcast.stream.name}/180p`;
     for (const file of ["master.m3u8", `${inside}/live.m3u8`, `${inside}/init.mp4`, `${inside}/00007.m4s`]) {
@@ -257,7 +243,7 @@ describe("access to a live channel", () => {
       const master = await get(start);
       for (const uri of urisIn(master)) {
         const playlist = await get(uri, { from: master.url });
-        expect(playlist.url).toBe(`${BASE}${root}/~${token}/${uri.slice(uri.indexOf(broadcast.stream.name))}`);
+        expect(playlist.url).toBe(`${LIVE_BASE}${root}/~${token}/${uri.slice(uri.indexOf(broadcast.stream.name))}`);
         for (const file of urisIn(playlist).filter((each) => !each.endsWith("8.0.m4s")))
           expect((await get(file, { from: playlist.url })).status, file).toBe(200);
       }
@@ -279,7 +265,7 @@ describe("access to a live channel", () => {
     expect(await codes()).toEqual(urls.map(() => [403, "tenant_suspended"]));
     await suspend("active");
     for (const url of urls) expect((await get(url)).status).toBe(200);
-    await app.call("DELETE", `${channels}/${channel.id}`, { key });
+    await app.call("DELETE", `${LIVE_CHANNELS}/${channel.id}`, { key });
     expect(await codes()).toEqual(urls.map(() => [404, "not_found"]));
     // The next channel of that name has other broadcasts.
     await channelOf();

@@ -21,7 +21,7 @@ export const binaries: Binaries = {
 
 export const temporaryFolder = (name: string) => mkdtempSync(join(tmpdir(), `${name}-`));
 
-/** Runs the system's ffmpeg, below the priority of servers, players and publishers, which other tests measure. */
+/** Below the priority of servers, players and publishers, which other tests run in real time. */
 const NICE = ["-n", "10", "ffmpeg", "-nostdin", "-y"];
 
 /** Runs the system's ffmpeg and returns its stdout. */

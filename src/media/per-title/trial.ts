@@ -33,8 +33,8 @@ export type Trial = Measured & {
 const TIME_LIMIT_MS = 10 * 60_000;
 const STALL_MS = 2 * 60_000;
 /**
- * The rate without a cap shows how far a rung exceeds its own, and the encoder of H.264 is only deterministic where it does not reach one. In bit/s:
- * the most that SVT-AV1 accepts.
+ * The rate without a cap shows how far a rung exceeds its own, and the encoder of H.264 is only deterministic where it does
+ * not reach one. In bit/s: the most that SVT-AV1 accepts.
  */
 const UNCAPPED = 100_000_000;
 /** Of the compared frames: no multiple of the distance of P-frames, so that frames of all types are compared. */
