@@ -12,6 +12,7 @@ import { benchHrana } from "./hrana.ts";
 import { benchInstant } from "./instant.ts";
 import { benchLists } from "./lists.ts";
 import { benchLive } from "./live.ts";
+import { benchLiveSoak } from "./live-soak.ts";
 import { benchLiveStreams } from "./live-streams.ts";
 import { benchParallel } from "./parallel.ts";
 import { benchParallelQuality } from "./parallel-quality.ts";
@@ -42,6 +43,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   analytics: benchAnalytics,
   live: benchLive,
   "live-streams": benchLiveStreams,
+  "live-soak": benchLiveSoak,
   console: benchConsole,
   transcode: benchTranscode,
   parallel: benchParallel,
@@ -56,7 +58,17 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
 };
 
 /** Ten minutes and more: run only when named. */
-const BY_NAME = ["soak", "hostile", "replica", "parallel", "parallel-quality", "per-title", "instant", "live-streams"];
+const BY_NAME = [
+  "soak",
+  "live-soak",
+  "hostile",
+  "replica",
+  "parallel",
+  "parallel-quality",
+  "per-title",
+  "instant",
+  "live-streams",
+];
 
 const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !(name in BENCHES));

@@ -62,7 +62,7 @@ export async function writeManifests(given: {
   audios: Written[];
   names: { manifest: string; dash: string };
   storyboard: Storyboard | null;
-  /** Renditions that the master playlist lists first: players begin with the first one. */
+  /** Renditions that the master playlist lists first, in this order: players begin with the first one. */
   listedFirst?: readonly string[];
   /** Of a part of longer media: the number of its first segment, and where that begins. */
   begins?: { number: number; seconds: number } | undefined;
@@ -228,11 +228,9 @@ function iFramesOf(segments: Segment[]): PlaylistSegment[] | null {
 function master(media: SizedMedia & Pick<ManifestData, "listedFirst">, groups: readonly AudioGroup[]): string {
   const { plan, spec, videos, audios, target, listedFirst = [] } = media;
   const isGrouped = audios.length > 0 && (videos.length > 0 || audios.length > 1);
-  const isFirst = ({ name }: Rendition) => listedFirst.includes(name);
-  const ordered = (renditions: Rendition[]) => [
-    ...renditions.filter(isFirst),
-    ...renditions.filter((one) => !isFirst(one)),
-  ];
+  const names = [...listedFirst, ...videos.map(({ name }) => name), ...audios.map(({ name }) => name)];
+  const ordered = (renditions: Rendition[]) =>
+    renditions.toSorted((a, b) => names.indexOf(a.name) - names.indexOf(b.name));
   // Without HDR all of them have the same range, and nothing to choose.
   const hasHdr = videos.some(({ init }) => init.hdr);
   const rangeOf = (hdr: HdrFormat | null) => (hasHdr ? (hdr ? HDR_SIGNALS[hdr].videoRange : SDR_RANGE) : undefined);

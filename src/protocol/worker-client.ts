@@ -40,7 +40,7 @@ export const WorkerContract = v.object({
   artifacts: v.object({ ...artifacts.entries, ...optional(artifacts.entries, "local_path") }),
   /** Validated when it is used: another worker may support one that this worker does not. */
   encoding_spec: v.nullish(v.looseObject({})),
-  callbacks: v.object({ ...callbacks.entries, ...optional(callbacks.entries, "publish_url") }),
+  callbacks,
   early_playback: v.optional(v.nullable(contract.early_playback), false),
   lane: v.nullish(v.string()),
   task: v.nullish(Task),

@@ -179,7 +179,9 @@ const contract = v.object({
     complete_url: v.string(),
     fail_url: v.string(),
     release_url: v.string(),
-    publish_url: v.pipe(v.string(), v.description("For renditions that are published before the job completes")),
+    publish_url: v.optional(
+      v.pipe(v.string(), v.description("Of a task that publishes before the job is complete, with early_playback")),
+    ),
   }),
   early_playback: v.pipe(
     v.boolean(),

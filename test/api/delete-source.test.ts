@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import type { SwitchingStore } from "../../storage/objects/switching.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { checkup } from "../support/doctor.ts";
+import { publishedEarly } from "../support/early.ts";
 import { expectError } from "../support/error.ts";
 import { delivered } from "../support/films.ts";
 import { callback, next, putArtifacts, readyAsset, uploaded } from "../support/flow.ts";
@@ -73,16 +74,13 @@ test("a source that is still needed, or is not the asset's own, is kept", async 
     body: { filename: "x.mp4", bytes_expected: 1 },
   });
   expectError(await drop(draft.body.asset_id), 409, "asset_conflict");
-  const { asset } = await uploaded(app, key, { early_playback: true });
-  expectError(await drop(asset.id), 409, "asset_conflict");
-  const { body: contract } = await next(app);
-  const made = { ...(await putArtifacts(app, contract)), media: { duration_seconds: 4 } };
-  const lease = contract.lease.token;
-  await app.call("POST", contract.callbacks.publish_url, { worker: app.worker, lease, body: made });
+  const { asset: queued } = await uploaded(app, key);
+  expectError(await drop(queued.id), 409, "asset_conflict");
+  const asset = await publishedEarly(app, key, { priority: 100, isHeadLeft: true });
   // It plays, but is not completely encoded.
   expect((await get(asset.id)).playback_status).toBe("ready");
   expectError(await drop(asset.id), 409, "asset_conflict");
-  await callback(app, contract, "fail", { code: "x", message: "y", retryable: false });
+  await callback(app, asset.head, "fail", { code: "x", message: "y", retryable: false });
   expect((await get(asset.id)).playback_status).toBe("ready");
   expectError(await drop(asset.id), 409, "asset_conflict");
   expect(await isStored((await get(asset.id)).source_key)).toBe(true);

@@ -81,6 +81,36 @@ test("a requested segment of another rendition becomes a task of its own", async
   expect((await answer).status).toBe(200);
 });
 
+test.each([
+  [
+    "small renditions together",
+    [1080, 720, 480, 360],
+    [
+      [1, null, [1080, 720, 480, 360]],
+      [0, 1, [720]],
+    ],
+  ],
+  [
+    "large renditions apart",
+    [2160, 1080, 480],
+    [
+      [1, null, [2160, 480]],
+      [0, null, [1080]],
+    ],
+  ],
+] as const)("next to a copied rendition, %s", async (_, ladder, chunks) => {
+  const named = (lines: readonly number[]) => lines.map((each) => `${each}p`);
+  const renditions = ladder.map((lines) => ({ name: `${lines}p`, width: 2 * lines, height: lines }));
+  const { job: made } = await published({ ...planOf(12, renditions), segment_frames: [0, 120, 240] }, 3);
+  const order: unknown[] = [];
+  for (let { body } = await nextTask(app); body.task.kind !== "images"; { body } = await nextTask(app)) {
+    if (body.task.kind === "chunk") order.push(shown(body).slice(1));
+    await completeEarly(app, body, 3);
+  }
+  expect(order).toEqual(chunks.map(([first, count, lines]) => [first, count, named(lines)]));
+  expect(await job(made.id)).toMatchObject({ progress: 97 });
+});
+
 test("one with low renditions only has no third part", async () => {
   const low = EARLY_PLAN.early.renditions.slice(1);
   const { first } = await begun({ ...planOf(10, low), has_audio: false });

@@ -5,9 +5,9 @@ import { StorageFull } from "../../storage/objects/store.ts";
 import type { SwitchingStore } from "../../storage/objects/switching.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import type { Files } from "../support/batches.ts";
+import { completeRest, publishedEarly } from "../support/early.ts";
 import { expectError } from "../support/error.ts";
 import { colouredFilm, delivered } from "../support/films.ts";
-import { callback, next, putArtifacts, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { seen, tool } from "../support/pixels.ts";
 
@@ -294,18 +294,13 @@ describe("a generated image", () => {
   });
 
   test("is deleted when another version is published, which has its own", async () => {
-    const { asset } = await uploaded(app, key, { early_playback: true, playback_policy: "public" });
-    const { body: contract } = await next(app);
-    const paths = await putArtifacts(app, contract, { [contract.outputs.thumbnail_path]: poster });
-    const made = { ...paths, media: { duration_seconds: 4 } };
-    const lease = contract.lease.token;
-    await app.call("POST", contract.callbacks.publish_url, { worker: app.worker, lease, body: made });
-    const ask = () => app.call("GET", `/media/${asset.id}/thumbnail.webp?width=64`);
+    const { id } = await publishedEarly(app, key, { thumbnail: poster });
+    const ask = () => app.call("GET", `/media/${id}/thumbnail.webp?width=64`);
     const first = (await ask()).headers.get("etag");
-    expect((await kept(asset.id)).length).toBe(1);
-    expect((await callback(app, contract, "complete", made)).status).toBe(200);
+    expect((await kept(id)).length).toBe(1);
+    await completeRest(app, poster);
     await app.runTask("sweep-objects");
-    expect(await kept(asset.id)).toEqual([]);
+    expect(await kept(id)).toEqual([]);
     const second = (await ask()).headers.get("etag");
     expect([typeof second, second === first]).toEqual(["string", false]);
   });

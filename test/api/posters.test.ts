@@ -4,9 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SwitchingStore } from "../../storage/objects/switching.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { checkup } from "../support/doctor.ts";
+import { completeRest, publishedEarly } from "../support/early.ts";
 import { expectError } from "../support/error.ts";
 import { colouredFilm, delivered } from "../support/films.ts";
-import { callback, next, putArtifacts, readyAsset, uploaded } from "../support/flow.ts";
+import { readyAsset } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { seen, tool } from "../support/pixels.ts";
 
@@ -180,15 +181,10 @@ describe("a poster", () => {
   });
 
   test("chosen while an asset is encoded is kept by that encode and by later ones", async () => {
-    const { asset } = await uploaded(app, key, { early_playback: true, playback_policy: "public" });
+    const asset = await publishedEarly(app, key);
     expect((await put(asset.id, "image/png", await image("png", "blue", "64x64"))).status).toBe(200);
-    const { body: contract } = await next(app);
-    const paths = await putArtifacts(app, contract);
-    const made = { ...paths, media: { duration_seconds: 4 } };
-    const lease = contract.lease.token;
-    await app.call("POST", contract.callbacks.publish_url, { worker: app.worker, lease, body: made });
     expect(await shown(asset.id)).toEqual(["64,64", BLUE]);
-    expect((await callback(app, contract, "complete", made)).status).toBe(200);
+    const paths = await completeRest(app);
     expect(await shown(asset.id)).toEqual(["64,64", BLUE]);
     const { body } = await get(asset.id);
     const listed = (await objects.list(`tenants/${tenantId}/assets/${asset.id}/`)).objects;

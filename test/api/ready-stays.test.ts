@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { leased, tiny, tinyAsset } from "../support/batches.ts";
+import { publishedEarly } from "../support/early.ts";
 import { expectError } from "../support/error.ts";
 import { callback, next, putArtifacts, readyAsset, uploaded } from "../support/flow.ts";
 
@@ -57,17 +58,13 @@ async function registered(): Promise<Playing> {
 
 /** Published early, then failed for good, then queued again. */
 async function retriedAfterEarly(): Promise<Playing> {
-  const made = await uploaded(app, key, { early_playback: true });
-  const { body: contract } = await next(app);
-  const body = { ...(await putArtifacts(app, contract)), media: { duration_seconds: 4, width: 640, height: 360 } };
-  const url = contract.callbacks.publish_url;
-  const published = await app.call("POST", url, { worker: app.worker, lease: contract.lease.token, body });
-  expect(published.status).toBe(200);
-  await callback(app, contract, "fail", hopeless);
-  expect(await asset(made.asset.id)).toMatchObject({ playback_status: "ready", error: { code: "input_invalid" } });
-  expect((await order("retry", made.job.id)).status).toBe(200);
-  expect(await asset(made.asset.id)).toMatchObject({ playback_status: "ready", error: null });
-  return { id: made.asset.id, job: made.job.id };
+  const { id, job, head } = await publishedEarly(app, key, { isHeadLeft: true });
+  // Of faults of a part, those of its source end the job.
+  await callback(app, head, "fail", { code: "source_corrupt", message: "Another file.", retryable: false });
+  expect(await asset(id)).toMatchObject({ playback_status: "ready", error: { code: "source_corrupt" } });
+  expect((await order("retry", job)).status).toBe(200);
+  expect(await asset(id)).toMatchObject({ playback_status: "ready", error: null });
+  return { id, job };
 }
 
 /** Complete, and re-encoded because its thumbnail was missing from storage. */

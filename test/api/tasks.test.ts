@@ -249,7 +249,7 @@ describe("a source that is not cut", () => {
     const { asset } = await uploaded(app, key, { early_playback: true });
     const { body: plan } = await nextTask(app);
     const publish = async (contract: any) =>
-      app.call("POST", contract.callbacks.publish_url, {
+      app.call("POST", contract.callbacks.complete_url.replace(/complete$/, "publish"), {
         worker: app.worker,
         lease: contract.lease.token,
         body: (await resultOf(app, { ...contract, task: { kind: "whole" } })) as object,

@@ -16,7 +16,10 @@ export const EARLY_PLAN = {
   early: { segments: 25, renditions: LADDER },
 };
 
-export type Early = { id: number; head: any; prefix: string; paths: Record<string, unknown> };
+/** What its worker reports. */
+export const EARLY_MEDIA = { duration_seconds: 100, width: 1280, height: 720, renditions: [] };
+
+export type Early = { id: number; job: number; head: any; prefix: string; paths: Record<string, unknown> };
 
 /** The result of a chunk, with its renditions only, or of the audio; of a video of so many segments. */
 export function earlyResult(contract: any, segments = 25) {
@@ -44,22 +47,41 @@ export async function publishedEarly(
     priority,
     plan = EARLY_PLAN,
     isHeadLeft = false,
+    thumbnail,
     ...fields
-  }: UploadFields & { priority?: number; plan?: object; isHeadLeft?: boolean } = {},
+  }: UploadFields & { priority?: number; plan?: object; isHeadLeft?: boolean; thumbnail?: Uint8Array } = {},
 ): Promise<Early> {
   const made = await uploaded(app, key, { early_playback: true, playback_policy: "public", ...fields });
   if (priority !== undefined)
     await app.call("PATCH", `/api/v1/transcoding_jobs/${made.job.id}`, { admin: app.admin, body: { priority } });
   await finish(app, (await nextTask(app)).body, { ...plan });
   const head = (await nextTask(app)).body;
-  const paths = await putArtifacts(app, head);
-  const body = { ...paths, media: { duration_seconds: 100, renditions: [] } };
-  const shown = await app.call("POST", head.callbacks.publish_url, {
-    ...{ worker: app.worker, lease: head.lease.token, body },
-  });
+  const paths = await putArtifacts(app, head, thumbnail && { [head.outputs.thumbnail_path]: thumbnail });
+  const shown = await callback(app, head, "publish", { ...paths, media: EARLY_MEDIA });
   if (shown.status !== 200) throw new Error(shown.text);
   if (!isHeadLeft) await completeEarly(app, head);
-  return { id: made.asset.id as number, head, prefix: head.outputs.prefix as string, paths };
+  return {
+    id: made.asset.id as number,
+    job: made.job.id as number,
+    head,
+    prefix: head.outputs.prefix as string,
+    paths,
+  };
+}
+
+/** Completes the other tasks of the only early asset that has some; the paths that the last one, `images`, published. */
+export async function completeRest(app: TestApp, thumbnail?: Uint8Array): Promise<Record<string, unknown>> {
+  for (;;) {
+    const { body: contract } = await nextTask(app);
+    if (contract.task.kind !== "images") {
+      await completeEarly(app, contract);
+      continue;
+    }
+    const paths = await putArtifacts(app, contract, thumbnail && { [contract.outputs.thumbnail_path]: thumbnail });
+    const done = await callback(app, contract, "complete", { ...paths, media: EARLY_MEDIA });
+    if (done.body.status !== "completed") throw new Error(done.text);
+    return paths;
+  }
 }
 
 /** One of its files, as a player requests it; `token` of signed playback. */

@@ -41,7 +41,7 @@ export const next = (
 export const callback = (
   app: Pick<TestApp, "call" | "worker">,
   contract: any,
-  name: "heartbeat" | "complete" | "fail" | "release",
+  name: "heartbeat" | "complete" | "publish" | "fail" | "release",
   body: unknown = {},
 ) => app.call("POST", contract.callbacks[`${name}_url`], { worker: app.worker, lease: contract.lease.token, body });
 

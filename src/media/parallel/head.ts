@@ -75,6 +75,16 @@ export const earlyNames = (names: FileNames): FileNames => ({
 });
 
 /**
+ * What exists already is the fastest to start with. A copied rendition comes last: from the bitrate of the first variant some
+ * players (hls.js) conclude which one they can load, and would begin with a large one that does not exist yet.
+ */
+function playableFirst({ video }: StoredPlan, written: readonly WrittenRendition[]): string[] {
+  const copied = video?.passthrough?.isCopied ? video.renditions[0]?.name : undefined;
+  const names = written.map(({ name }) => name);
+  return [...names.filter((name) => name !== copied), ...names.filter((name) => name === copied)];
+}
+
+/**
  * Writes manifests that list all segments of all renditions, of which only `written` exist, and a thumbnail. All init
  * segments are in `outDir`. `files` of the result are those that it wrote, and the init segments. Throws MediaError.
  */
@@ -97,8 +107,7 @@ export async function writeEarly({
   const hls = { ...spec.hls, playlist: `early-${spec.hls.playlist}` };
   const packaged = await writeManifests({
     ...{ outDir, plan, spec: { ...spec, hls }, videos, audios, names, storyboard: null },
-    // What exists already is the fastest to start with.
-    listedFirst: written.map(({ name }) => name),
+    listedFirst: playableFirst(plan, written),
   });
   const [top] = packaged.renditions;
   return {

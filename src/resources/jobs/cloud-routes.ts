@@ -18,7 +18,6 @@ import { asConflict, fenced, fencedAttempt, fenceOf } from "./fence.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
 import { failAttempt, releaseAttempt } from "./lifecycle/attempts.ts";
-import { publish } from "./publish.ts";
 import type { StoreReceipt } from "./receipts.ts";
 import { HeartbeatAnswer, Job, JobParams, toHeartbeatAnswer, toJob } from "./schema.ts";
 import { signArtifacts } from "./sign-artifacts.ts";
@@ -94,20 +93,6 @@ export const cloudJobRoutes = [
         answer: toJob,
         work: (token, receipt) => complete(app, leaseOfJob(app, params.id, token), body, { receipt }),
       }),
-  }),
-  route({
-    ...callback,
-    path: `${base}/:id/publish`,
-    operationId: "publishCloudJob",
-    summary: "Publish the renditions that are complete; the job continues",
-    body: Completion,
-    responses: { 200: Job },
-    errors: { ...conflict, 422: ["invalid_transcoding_result"] },
-    async handle({ app, params, body, headers }) {
-      const fence = fenceOf(headers);
-      await fencedAttempt(app, params.id, fence);
-      return toJob(await asConflict(() => publish(app, leaseOfJob(app, params.id, fence.token), body)));
-    },
   }),
   route({
     ...callback,

@@ -100,7 +100,7 @@ export async function workerContract(
       complete_url: `${callbacks}/complete`,
       fail_url: `${callbacks}/fail`,
       release_url: `${callbacks}/release`,
-      publish_url: `${callbacks}/publish`,
+      ...(task?.publishes && { publish_url: `${callbacks}/publish` }),
     },
     early_playback: task?.publishes ?? false,
     ...(lane !== "main" && { lane }),

@@ -4,7 +4,6 @@ import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
 import type { Completion } from "../../protocol/worker.ts";
-import { incomplete } from "./captions.ts";
 import type { JobLease } from "./complete.ts";
 import { publishMedia } from "./lifecycle/results.ts";
 import { checkArtifacts, verifyResult } from "./verify-artifacts.ts";
@@ -19,7 +18,6 @@ export async function publish(
   result: v.InferOutput<typeof Completion>,
 ): Promise<JobRow> {
   const { job, attempt } = await lease.live(app.db);
-  if (job.clip || job.joined) incomplete("clip", "is published when its job is complete");
   const objects = storageOf(app);
   const prefix = attemptPrefix(job, attempt.id);
   const paths = await checkArtifacts(objects, prefix, result);

@@ -21,7 +21,6 @@ import { countFault, faultOf } from "./failure.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
 import { failAttempt, releaseAttempt } from "./lifecycle/attempts.ts";
-import { publish } from "./publish.ts";
 import { HeartbeatAnswer, Job, JobParams, toHeartbeatAnswer, toJob } from "./schema.ts";
 import { signArtifacts } from "./sign-artifacts.ts";
 
@@ -81,17 +80,6 @@ export const jobRoutes = [
     errors: { ...stale, 422: ["invalid_transcoding_result", "source_corrupt"] },
     handle: async ({ app, params, body, headers }) =>
       toJob(await complete(app, leaseOfJob(app, params.id, leaseTokenOf(headers)), body)),
-  }),
-  route({
-    ...callback,
-    path: `${base}/:id/publish`,
-    operationId: "publishJob",
-    summary: "Publish the renditions that are complete; the job continues",
-    body: Completion,
-    responses: { 200: Job },
-    errors: { ...stale, 422: ["invalid_transcoding_result"] },
-    handle: async ({ app, params, body, headers }) =>
-      toJob(await publish(app, leaseOfJob(app, params.id, leaseTokenOf(headers)), body)),
   }),
   route({
     ...callback,

@@ -23,22 +23,36 @@ export const copiedRendition = ({ early, segment_frames }: Pick<PlanResult, "ear
 /** Renditions of at most this short side are encoded first: they take a third of the time of 1080p with all others. */
 const LOW_LINES = 480;
 
-/** The renditions that are produced first, and the others. */
-export function splitLadder(plan: Pick<PlanResult, "early" | "segment_frames">): { low: string[]; high: string[] } {
+/**
+ * Next to a copied rendition, others of at most this short side are encoded together after the first segment: decoding the
+ * large source twice would take a third more time than encoding them.
+ */
+const LOW_LINES_OF_COPIED = 720;
+
+/** The renditions that are produced first, and the others; `together`: only of the first segment. */
+export function splitLadder(plan: Pick<PlanResult, "early" | "segment_frames">): {
+  low: string[];
+  high: string[];
+  together: boolean;
+} {
   const renditions = plan.early?.renditions ?? [];
   const copied = copiedRendition(plan);
   const isLow = ({ width, height }: { width: number; height: number }) => Math.min(width, height) <= LOW_LINES;
   const low = renditions.filter(isLow);
   const encoded = low.length > 0 ? low : renditions.slice(-1);
   const first = renditions.filter((one) => one.name === copied || encoded.includes(one));
+  const others = renditions.filter((one) => !first.includes(one));
   const names = (all: typeof renditions) => all.map(({ name }) => name);
-  return { low: names(first), high: names(renditions.filter((one) => !first.includes(one))) };
+  const isSmall = ({ width, height }: { width: number; height: number }) =>
+    Math.min(width, height) <= LOW_LINES_OF_COPIED;
+  return { low: names(first), high: names(others), together: copied !== null && others.every(isSmall) };
 }
 
 /**
  * The tasks of a source that is to play before it is encoded, in the order in which they are queued. The head has the
- * first segment of the low renditions and publishes the asset; the first audio and the next low segments follow. The rest
- * is encoded in the order of time, and the first segments of the other renditions last, unless a viewer requests them. What is
+ * first segment of the low renditions and publishes the asset; the first audio and the next low segments follow, with the
+ * other renditions if they are small. The rest is encoded in the order of time, and the first segments of the other
+ * renditions last, unless a viewer requests them. What is
  * copied takes next to no time, and is copied to its end before the rest is encoded. Of a source that has only first segments
  * there is no rest. For a plan that `whyUncut` accepts for early playback.
  */
@@ -46,7 +60,8 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
   const { early, frame_rate, segment_seconds, segment_frames } = plan;
   if (!early || !frame_rate) throw new Error("A source without renditions was cut for early playback");
   const grid = { frame_rate, segment_seconds, segment_frames };
-  const { low, high } = splitLadder(plan);
+  const { low, high, together } = splitLadder(plan);
+  const all = early.renditions.map(({ name }) => name);
   const hasRest = segmentsOf(plan) > LEAD_SEGMENTS;
   /** Where the first segments end; null: with the source. */
   const leadEnd = hasRest ? LEAD_SEGMENTS : null;
@@ -69,12 +84,14 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
   });
   const sound = plan.has_audio ? audioParts(plan, audio, { isEarly: true }) : [];
   const first = { urgency: FIRST };
+  /** Segments of which the high renditions are encoded apart. */
+  const apart = together ? 1 : leadEnd;
   const share = high.length > 0 ? 0.5 : 1;
-  const next = (share * (leadSegments - 1)) / leadSegments;
+  const next = ((together ? 1 : share) * (leadSegments - 1)) / leadSegments;
   return [
     { ...part(total, 0, 1, low, share / leadSegments), ...first, publishes: true },
     ...sound.slice(0, 1).map((draft) => ({ ...draft, ...first })),
-    { ...part(high.length > 0 || hasRest ? total + 1 : 0, 1, leadEnd, low, next), ...first },
+    { ...part(high.length > 0 || hasRest ? total + 1 : 0, 1, leadEnd, together ? all : low, next), ...first },
     ...copies.map(
       (chunk): TaskDraft => ({
         kind: "chunk",
@@ -93,7 +110,9 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
         }),
       ),
     ].toSorted((a, b) => (a.rank ?? 0) - (b.rank ?? 0)),
-    ...(high.length > 0 ? [{ ...part(0, 0, leadEnd, high, share), rank: deferredRank(early) }] : []),
+    ...(high.length > 0
+      ? [{ ...part(0, 0, apart, high, share / (together ? leadSegments : 1)), rank: deferredRank(early) }]
+      : []),
     { kind: "images", weight: IMAGES_WEIGHT },
   ];
 }
