@@ -37,8 +37,8 @@ const x264 = (seconds: number, bFrames = 0) => [
   ...["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-b:v", "300k", "-sc_threshold", "0"],
   ...["-force_key_frames", `expr:gte(t,n_forced*${seconds})`, "-g", "1000", "-bf", String(bFrames)],
 ];
-/** Both tracks jump ahead by 7 s every two minutes. */
-const JUMP = "setts=ts=TS+floor(TS*TB/120)*7/TB";
+/** Timestamps, which are milliseconds in FLV, jump ahead by 7 s every two minutes. */
+const JUMP = "setts=ts=TS+trunc(TS/120000)*7000";
 
 const KINDS: readonly Kind[] = [
   { name: "reconnects", breaks: true, video: x264(2, 2), output: ["-b_strategy", "0"] },

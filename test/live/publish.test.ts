@@ -5,10 +5,10 @@ import { complaints } from "../media/sources.ts";
 import { client } from "../support/client.ts";
 import { until } from "../support/descendants.ts";
 import { newFolder } from "../support/folder.ts";
-import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../support/live.ts";
+import { firstSegment, type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../support/live.ts";
 import { lineOf, stopCleanly } from "../support/process.ts";
 import { receiver } from "../support/receiver.ts";
-import { x264 } from "./cmaf-publisher.ts";
+import { aac, x264 } from "./cmaf-publisher.ts";
 import { selfSigned } from "./self-signed.ts";
 
 /** The embedded gateway, from the first frame to the recording, with a server as an operator starts it. */
@@ -93,6 +93,35 @@ test("a publisher that comes back continues the stream", async () => {
   expect((await publish(server, channel, 4).exit)[0]).toBe(0);
   const asset = await recordingOf(server, channel);
   expect(asset.duration_seconds).toBeGreaterThan(5.5);
+  await expectPlayable(server, channel, asset.id);
+});
+
+test("a pause of the publisher is a discontinuity, and no segment becomes longer", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  // The timestamps of both tracks continue 7 s later, in the middle of a segment.
+  const pause = "setts=ts=TS+7000*gte(TS\\,5500)";
+  const publisher = publish(server, channel, 12, {
+    video: x264(30, 0),
+    audio: [...aac, "-bsf:v", pause, "-bsf:a", pause],
+  });
+  await firstSegment(server, publisher);
+  const { body } = await server.call("GET", `/api/v1/live/channels/${channel.id}`, { key: channel.key });
+  const master = await (await fetch(body.hls_url)).text();
+  const url = new URL(/^[^#\s].*$/m.exec(master)?.[0] as string, body.hls_url);
+  let playlist = "";
+  await until("two segments follow the pause", async () => {
+    playlist = await (await fetch(url)).text();
+    return (playlist.split("#EXT-X-DISCONTINUITY\n")[1]?.match(/^#EXTINF/gm) ?? []).length === 2;
+  });
+  const target = Number(/#EXT-X-TARGETDURATION:(\d+)/.exec(playlist)?.[1]);
+  const lengths = [...playlist.matchAll(/#EXTINF:([\d.]+)/g)].map(([, seconds]) => Number(seconds));
+  expect(Math.round(Math.max(...lengths))).toBeLessThanOrEqual(target);
+  expect((await publisher.exit)[0]).toBe(0);
+  const asset = await recordingOf(server, channel);
+  // Up to a second is dropped, until a keyframe follows.
+  expect(asset.duration_seconds).toBeGreaterThan(10.8);
+  expect(asset.duration_seconds).toBeLessThan(12.2);
   await expectPlayable(server, channel, asset.id);
 });
 

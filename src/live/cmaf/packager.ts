@@ -38,6 +38,11 @@ export type Packager = {
   /** Adds a sample, whose data are then the packager's. Samples of a track without a configuration are dropped. */
   sample(sample: LiveSample): void;
   /**
+   * Whether no video was sent for seconds before this sample, by its timestamp: call `interrupt` and `resume` before it is
+   * added. Otherwise the frame before it lasts so long, in a segment that is longer than TARGETDURATION.
+   */
+  followsPause(sample: LiveSample): boolean;
+  /**
    * The connection broke. Ends the open segments; samples are dropped until `resume`. Resolves when all parts and segments
    * before are reported.
    */
@@ -122,6 +127,10 @@ class LivePackager implements Packager {
     if (kind === "video") this.#addVideo(ms, sample);
     else this.#addAudio(ms, data);
     this.#checkLimits();
+  }
+
+  followsPause({ kind, timestamp }: LiveSample): boolean {
+    return this.#state === "running" && kind === "video" && this.#timeline.isPause(timestamp);
   }
 
   interrupt(): Promise<void> {

@@ -8,6 +8,8 @@ const WRAP = 2 ** 31;
 const MAX_BACK_MS = 200;
 /** A longer step is not a pause: the clock of the publisher was set. */
 const MAX_STEP_MS = 10_000;
+/** Keyframes are expected every two seconds: one is missing, and a segment over this time would be longer than others. */
+const MAX_FRAME_MS = 3000;
 
 type Last = { raw: number; ms: number };
 
@@ -39,6 +41,12 @@ export class Timeline {
     if (kind === "video") this.#video = { raw, ms };
     else this.#audio = { raw, ms };
     return { ms, isJump };
+  }
+
+  /** Whether the frame before this one would have to be shown for so long that the publisher was away. */
+  isPause(raw: number): boolean {
+    const delta = this.#video ? difference(raw, this.#video.raw) : 0;
+    return delta > MAX_FRAME_MS && delta <= MAX_STEP_MS;
   }
 
   #jumpVideo(raw: number, expected: (lastMs: number) => number): number {

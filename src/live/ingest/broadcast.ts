@@ -84,6 +84,10 @@ export class Broadcast {
 
   sample(sample: LiveSample): void {
     if (this.#startedAtMs === 0) this.#startedAtMs = Date.now();
+    if (this.#packager.followsPause(sample)) {
+      this.interrupt();
+      this.resume();
+    }
     if (this.#isInterrupted) this.#resumed();
     this.#packager.sample(sample);
   }
