@@ -1,5 +1,6 @@
-import type { ContentLight, HdrMetadata, MasteringDisplay } from "../lib/hdr.ts";
-import { field, find } from "./mp4/boxes.ts";
+import type { Chromaticity, ContentLight, HdrMetadata, MasteringDisplay } from "../lib/hdr.ts";
+import { sampleEntryOf } from "./isobmff.ts";
+import { type Box, boxes, field, find, uint16, uint32 } from "./mp4/boxes.ts";
 import { box, shorts, words } from "./mp4/write-boxes.ts";
 
 /**
@@ -25,3 +26,23 @@ export function withHdrBoxes(init: Buffer, { mastering, light }: HdrMetadata): B
 const mdcv = ({ red, green, blue, white, maxLuminance, minLuminance }: MasteringDisplay) =>
   box("mdcv", shorts(...green, ...blue, ...red, ...white), words(maxLuminance, minLuminance));
 const clli = ({ maxContent, maxAverage }: ContentLight) => box("clli", shorts(maxContent, maxAverage));
+
+/** What these boxes of an init segment state; null where one is absent. Throws Error when a box is truncated. */
+export function readHdrBoxes(init: Buffer): HdrMetadata {
+  const entry = sampleEntryOf(init);
+  const all = entry ? [...boxes(init, entry.fieldsEnd, entry.end)] : [];
+  const read = <T>(wanted: string, parse: (box: Box) => T): T | null => {
+    const found = all.find(({ type }) => type === wanted);
+    return found ? parse(found) : null;
+  };
+  return {
+    mastering: read("mdcv", (mdcv) => {
+      const point = (at: number): Chromaticity => [uint16(init, mdcv, at), uint16(init, mdcv, at + 2)];
+      return {
+        ...{ green: point(0), blue: point(4), red: point(8), white: point(12) },
+        ...{ maxLuminance: uint32(init, mdcv, 16), minLuminance: uint32(init, mdcv, 20) },
+      };
+    }),
+    light: read("clli", (clli) => ({ maxContent: uint16(init, clli, 0), maxAverage: uint16(init, clli, 2) })),
+  };
+}

@@ -131,9 +131,8 @@ export function planAdditional(plan: EncodePlan, spec: EncodingSpec): Additional
   const { width, height } = video.track;
   return (spec.video.additional ?? []).flatMap((settings) => {
     const { codec, ladder } = settings;
-    const { minSide, hdrFormat, defaults } = videoCodecs[codec];
+    const { minSide, hdrFormat } = videoCodecs[codec];
     const hdr = settings.pixel_format === hdrFormat.pixel_format ? video.track.hdr : null;
-    const { profile, pixel_format } = hdr ? hdrFormat : defaults.settings;
     const renditions = (
       additionalTitle(width, height, spec, settings) ??
       planLadder(width, height, video.rate, { ...spec, video: { ...spec.video, ladder } })
@@ -142,17 +141,22 @@ export function planAdditional(plan: EncodePlan, spec: EncodingSpec): Additional
       .map((one) => ({ ...one, name: `${one.name}-${codec}` }));
     const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
     const own = { ...plan, audio: [], video: { ...video, renditions, passthrough } };
-    return renditions.length > 0
-      ? [{ settings: { ...settings, profile, pixel_format } as AdditionalVideo, hdr, plan: own }]
-      : [];
+    return renditions.length > 0 ? [{ settings: settingsFor(settings, hdr), hdr, plan: own }] : [];
   });
 }
 
+/** The settings of renditions that keep HDR of a format, or of SDR ones. */
+export function settingsFor(settings: AdditionalVideo, hdr: HdrFormat | null): AdditionalVideo {
+  const { hdrFormat, defaults } = videoCodecs[settings.codec];
+  const { profile, pixel_format } = hdr ? hdrFormat : defaults.settings;
+  return { ...settings, profile, pixel_format } as AdditionalVideo;
+}
+
 /**
- * The renditions that were chosen with the primary codec, with caps and qualities that differ as much from those of its
- * ladder as in the primary codec. Null without a choice. Their quality was not measured.
+ * The renditions that were chosen with the primary codec for a source of this display size, with caps and qualities that
+ * differ as much from those of its ladder as in the primary codec. Null without a choice. Their quality was not measured.
  */
-function additionalTitle(
+export function additionalTitle(
   width: number,
   height: number,
   spec: EncodingSpec,

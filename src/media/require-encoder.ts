@@ -46,7 +46,7 @@ export async function requireEncoder(ffmpeg: string, encoder: Encoder, { video }
  */
 export async function requireAdditionalEncoders(
   ffmpeg: string,
-  plans: readonly AdditionalPlan[],
+  plans: readonly Pick<AdditionalPlan, "settings" | "hdr">[],
   common: SourceRun,
 ): Promise<void> {
   if (plans.length === 0) return;

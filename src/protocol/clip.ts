@@ -2,14 +2,17 @@ import * as v from "valibot";
 import { SignedHeaders, Text } from "./fields.ts";
 
 /**
- * Jobs that cut an exact clip out of the media of another asset. A worker that announces `capabilities: {clips: 1}`
- * receives them; their contract has `clip`, and no source. The manifests among its objects are those of the whole segments
- * around the clip. The worker encodes the GOPs in which the clip begins and ends, and writes the segments
- * with them, and all manifests, under `outputs.prefix`. The other segments stay where they are.
+ * Jobs that cut an exact clip out of the media of another asset. A worker that announces `capabilities: {clips: 2}`
+ * receives them, and with `{clips: 1}` those of media in H.264 alone; their contract has `clip`, and no source. The
+ * manifests among its objects are those of the whole segments around the clip. The worker encodes the GOPs in which the clip
+ * begins and ends, and writes the segments with them, and all manifests, under `outputs.prefix`. The other segments stay
+ * where they are.
  */
 
 /** The version of this protocol, as workers announce it in `capabilities.clips`. */
-export const CLIPS_VERSION = 1;
+export const CLIPS_VERSION = 2;
+/** The version from which on workers cut renditions of all codecs; before it, those of the primary one. */
+export const ALL_CODECS_VERSION = 2;
 
 const seconds = v.pipe(v.number(), v.finite(), v.minValue(0));
 const Path = Text(900);

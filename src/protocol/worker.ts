@@ -26,7 +26,9 @@ export const Claim = v.object({
     v.looseObject({
       local_proof: v.optional(Text(200)),
       tasks: v.optional(v.pipe(v.number(), v.description("1: the worker leases tasks, parts of a job"))),
-      clips: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that cut exact clips"))),
+      clips: v.optional(
+        v.pipe(v.number(), v.description("2: the worker leases jobs that cut exact clips; 1: only those of H.264")),
+      ),
       joins: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that join assets"))),
     }),
   ),

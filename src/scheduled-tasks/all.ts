@@ -4,6 +4,7 @@ import type { App } from "../app.ts";
 import { pruneAudit } from "../http/audit.ts";
 import type { Authenticator } from "../http/auth.ts";
 import { pruneResponses } from "../http/idempotency.ts";
+import { CLIPS_VERSION } from "../protocol/clip.ts";
 import { pruneViews } from "../resources/analytics/prune.ts";
 import { viewsOf } from "../resources/analytics/views.ts";
 import { collectAllGarbage } from "../resources/assets/collect-garbage.ts";
@@ -51,7 +52,7 @@ export const allScheduledTasks = (
     name: "wake-workers",
     schedule: "* * * * * *",
     run: async () => {
-      if (await hasQueued(app, { takesTasks: true, lane: "main", takesClips: true, takesJoins: true }))
+      if (await hasQueued(app, { takesTasks: true, lane: "main", clipsVersion: CLIPS_VERSION, takesJoins: true }))
         app.signals.emit("job.queued");
     },
   },

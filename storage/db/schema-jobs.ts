@@ -12,6 +12,8 @@ export type ClipJob = {
   /** Where the clip begins in the first of the whole segments. */
   startSeconds: number;
   durationSeconds: number;
+  /** The version of the protocol of clips that the worker needs; absent: 1. */
+  version?: number;
   /** The clip takes the place of the media of the asset itself. */
   trim?: TrimJob;
 };

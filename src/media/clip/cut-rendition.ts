@@ -1,9 +1,9 @@
 import { readFirstSample, readInit, readSegmentTimes, SEGMENT_HEAD_BYTES } from "../isobmff.ts";
 import { SHORT_SECONDS } from "../package.ts";
+import { canDecode, withDecoderConfiguration } from "./decoder-configuration.ts";
 import { type Encoding, encodeFrames } from "./encode-frames.ts";
 import { type Defaults, isSync, readDefaults, readSamples, type Sample, writeSegment } from "./fragments.ts";
 import { ClipImpossible } from "./impossible.ts";
-import { covers, withParameterSets } from "./parameter-sets.ts";
 
 /** Seconds on the clock of the media; `end` is exclusive. */
 export type MediaRange = { start: number; end: number };
@@ -55,9 +55,9 @@ export async function cutRendition(rendition: Rendition, range: MediaRange, enco
   let init: Buffer | null = null;
   let own = await joined(cutter, parts, encoding, { isForeign: false });
   if (own === null) {
-    // The encoder writes other parameter sets than the rendition has: it was not encoded here.
+    // The encoder writes other parameter sets than the rendition has: it was not encoded here, or from other frames.
     own = await joined(cutter, parts, encoding, { isForeign: true });
-    init = cutter.init;
+    if (cutter.init !== rendition.init) init = cutter.init;
   }
   return { first, end, own: own ?? [], init, timescale: cutter.timescale, range: await cutter.presented(first, end) };
 }
@@ -215,9 +215,9 @@ async function keptFrames(
     if (count === 0 || count === group.length) continue;
     const { originalInit: init, defaults } = cutter;
     const encoded = await encodeFrames({ init, defaults, samples: group }, { from, count }, encoding, { isForeign });
-    if (!covers(cutter.init, encoded.init)) {
+    if (!canDecode({ init: cutter.init, samples: group }, encoded)) {
       if (!isForeign) return null;
-      cutter.init = withParameterSets(cutter.init, encoded.init);
+      cutter.init = withDecoderConfiguration(cutter.init, encoded.init);
     }
     result.push(...placed(encoded.samples, group.slice(from, from + count), shown.slice(from, from + count)));
   }

@@ -1,12 +1,16 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { INIT_NAME, MUXER_MANIFEST } from "../arguments.ts";
-import { videoCodecs } from "../codecs/registry.ts";
-import type { EncodingSpec } from "../encoding-spec.ts";
+import type { BitrateLimits } from "../codecs/codec.ts";
+import { codecOfSampleEntry, videoCodecs } from "../codecs/registry.ts";
+import type { AdditionalVideo, EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
-import { readInit } from "../isobmff.ts";
-import { chooseRate, planLadder, reducedRate } from "../ladder.ts";
+import { readHdrBoxes } from "../hdr-boxes.ts";
+import { readColors, readInit, sampleEntryOf } from "../isobmff.ts";
+import { chooseRate, planLadder, reducedRate, titleLadder } from "../ladder.ts";
+import { additionalTitle, settingsFor } from "../plan.ts";
+import { requireAdditionalEncoders } from "../require-encoder.ts";
 import { type Defaults, readDefaults, readSamples, type Sample, writeSegment } from "./fragments.ts";
 import { ClipImpossible } from "./impossible.ts";
 import { freeId, profileOf } from "./parameter-sets.ts";
@@ -24,16 +28,18 @@ const SEGMENT = "frames.m4s";
 const NEVER = { frames: "100000", seconds: "2000" };
 
 /**
- * Encodes some frames of a group as the rendition was encoded. Their times are those of the encoder. With `isForeign` they
- * get parameter sets with ids of their own and no B-frames, so that they fit between samples of any encoder. Throws
- * MediaError.
+ * Encodes some frames of a group as the rendition was encoded, with the HDR metadata of its init segment. Their times are
+ * those of the encoder. `isForeign`: what it writes does not fit otherwise. Then frames of H.264 get parameter sets with ids
+ * of their own and no B-frames, so that they fit between samples of any encoder; those of other codecs are encoded without
+ * properties that decoders add. Throws MediaError.
  */
 export async function encodeFrames(
   group: Group,
   { from, count }: Frames,
-  { spec, binaries, run: common }: Encoding,
+  encoding: Encoding,
   { isForeign }: { isForeign: boolean },
 ): Promise<EncodedFrames> {
+  const { spec, binaries, run: common } = encoding;
   const dir = await mkdtemp(join(common.cwd, "frames-"));
   try {
     const input = join(dir, "group.mp4");
@@ -41,11 +47,12 @@ export async function encodeFrames(
     const out = join(dir, "out");
     await mkdir(out);
     const rate = rateOf(group, spec);
+    const { options, filters: last } = await encoderFor(group, encoding, isForeign);
     const filters = [
       // One frame is the unit of time after `fps`, as in the encode of the whole source.
       ...[`setpts=N*${rate.den}/${rate.num}/TB`, `fps=${rate.num}/${rate.den}:start_time=0`],
       ...[`trim=start_frame=${from}:end_frame=${from + count}`, `setpts=PTS-${from}`],
-      ...["setsar=1", `format=${spec.video.pixel_format}`],
+      ...["setsar=1", ...last],
     ];
     await run(binaries.ffmpeg, {
       ...common,
@@ -54,7 +61,7 @@ export async function encodeFrames(
       args: [
         ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning", "-noautorotate"],
         ...untrustedInput(input),
-        ...["-map", "0:v:0", "-vf", filters.join(","), ...encoder(group, spec, isForeign), "-map_metadata", "-1"],
+        ...["-map", "0:v:0", "-vf", filters.join(","), ...options, "-map_metadata", "-1"],
         ...[
           "-g",
           NEVER.frames,
@@ -96,13 +103,21 @@ function rateOf({ init, samples }: Group, spec: EncodingSpec) {
   return chooseRate(rate, rate, spec);
 }
 
-function encoder(group: Group, spec: EncodingSpec, isForeign: boolean): string[] {
-  const { width, height } = readInit(group.init);
-  // The caps depend on the size and the frame rate only.
-  const [limits] = planLadder(width, height, rateOf(group, spec), spec);
-  if (!limits) throw new ClipImpossible("no rendition has its size");
+/** ffmpeg's options for the encoder, and filters for what it takes. */
+type Encoder = { options: string[]; filters: string[] };
+
+async function encoderFor(group: Group, encoding: Encoding, isForeign: boolean): Promise<Encoder> {
+  const entry = sampleEntryOf(group.init);
+  const codec = entry && codecOfSampleEntry(entry.type)?.name;
+  const { video } = encoding.spec;
+  return codec === video.codec
+    ? { options: primaryEncoder(group, encoding.spec, isForeign), filters: [`format=${video.pixel_format}`] }
+    : additionalEncoder(group, String(codec), encoding, isForeign);
+}
+
+function primaryEncoder(group: Group, spec: EncodingSpec, isForeign: boolean): string[] {
   const codec = videoCodecs[spec.video.codec];
-  const common = codec.encoderArguments.software(limits, spec.video);
+  const common = codec.encoderArguments.software(limitsOf(group, spec, null), spec.video);
   if (!isForeign) return [...common, ...codec.continuationArguments.software];
   const { profile, level, lengthBytes } = profileOf(group.init);
   if (lengthBytes !== 4) throw new ClipImpossible("its frames have lengths of another size");
@@ -111,4 +126,59 @@ function encoder(group: Group, spec: EncodingSpec, isForeign: boolean): string[]
     ...[...common, "-profile:v", profile, "-level", level, "-bf", "0"],
     ...codec.foreignArguments(freeId(group.init)),
   ];
+}
+
+async function additionalEncoder(
+  group: Group,
+  name: string,
+  { spec, binaries, run: common }: Encoding,
+  isForeign: boolean,
+): Promise<Encoder> {
+  const stated = spec.video.additional?.find(({ codec }) => codec === name);
+  if (!stated) throw new ClipImpossible(`it has ${name}, but not its encoding profile; use the mode instant`);
+  const { hdr } = readInit(group.init);
+  const settings = settingsFor(stated, hdr);
+  await requireAdditionalEncoders(binaries.ffmpeg, [{ settings, hdr }], { ...common, reads: [], writes: [] });
+  const metadata = hdr ? readHdrBoxes(group.init) : undefined;
+  // Not with a decoder's buffer that is half full, as H.264: then the last frames of a run of HEVC had 26 instead of 41 dB,
+  // although all of them took a tenth of the buffer.
+  const own = { ...settings, hdr: metadata };
+  return {
+    options: videoCodecs[settings.codec].encoderArguments.software(limitsOf(group, spec, settings), own),
+    filters: [`format=${settings.pixel_format}`, ...(isForeign ? withoutProperties(group, spec, settings) : [])],
+  };
+}
+
+/**
+ * Frames with the colors that the init segment states, and no other properties. A decoder sets a position of chroma also
+ * where the stream states none, as after sources of RGB and VP9; the encoder would then state it.
+ */
+function withoutProperties(group: Group, spec: EncodingSpec, { pixel_format }: AdditionalVideo): string[] {
+  const { width, height, colors } = readColors(group.init);
+  const { num, den } = rateOf(group, spec);
+  const ground = `color=c=black:s=${width}x${height}:r=${num}/${den},format=${pixel_format},setsar=1[ground]`;
+  // The frames of `overlay` have the properties of those below.
+  const format = pixel_format === "yuv420p" ? "yuv420" : "yuv420p10";
+  const tags = colors && [
+    ...[`colorspace=${colors.matrix}`, `color_primaries=${colors.primaries}`, `color_trc=${colors.transfer}`],
+    `range=${colors.isFullRange ? "pc" : "tv"}`,
+  ];
+  return [
+    `null[group];${ground};[ground][group]overlay=shortest=1:format=${format}`,
+    ...(tags ? [`setparams=${tags.join(":")}`] : []),
+  ];
+}
+
+/** The limits of the rendition: those that were chosen for its source, or of the ladder for its size and frame rate. */
+function limitsOf(group: Group, spec: EncodingSpec, additional: AdditionalVideo | null): BitrateLimits {
+  const { width, height } = readInit(group.init);
+  const { title } = spec.video;
+  const size = title && ([title.source_width, title.source_height, spec] as const);
+  const chosen = size && (additional ? additionalTitle(...size, additional) : titleLadder(...size));
+  const ladder = additional ? { ...spec, video: { ...spec.video, ladder: additional.ladder } } : spec;
+  const limits =
+    chosen?.find((one) => one.width === width && one.height === height) ??
+    planLadder(width, height, rateOf(group, spec), ladder)[0];
+  if (!limits) throw new ClipImpossible("no rendition has its size");
+  return limits;
 }

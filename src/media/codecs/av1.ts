@@ -36,6 +36,8 @@ export const av1 = {
     return [stated, "0", `11${depth & CHROMA_POSITION}`, ...values, colors.isFullRange ? "1" : "0"].join(".");
   },
 
+  configurationIn: sequenceHeader,
+
   softwareEncoder: SOFTWARE_ENCODER,
   encoderArguments: {
     software: (limits, { preset, hdr }) => [
@@ -67,6 +69,35 @@ export const av1 = {
   hdrFormat: { profile: "main", pixel_format: "yuv420p10le" },
   minSide: 64,
 } as const satisfies AdditionalVideoCodec;
+
+/** 6.2.2 of the AV1 specification. */
+const OBU_SEQUENCE_HEADER = 1;
+
+/**
+ * The sequence header (5.5) of a keyframe, which begins a coded video sequence (7.5). It comes with each one, and that of
+ * SVT-AV1 differs from the one in its `av1C`, which is written before the encoder has chosen its tools.
+ */
+function sequenceHeader(keyframe: Buffer): Buffer | null {
+  // 5.3.1 and 5.3.2: type, extension and has_size_field, then the size as leb128 (4.10.5). The last one may have no size.
+  for (let at = 0; at < keyframe.length; ) {
+    const header = keyframe.readUInt8(at);
+    let start = at + (header & 0x04 ? 2 : 1);
+    let size = keyframe.length - start;
+    if (header & 0x02) {
+      size = 0;
+      for (let shift = 0, more = true; more; shift += 7) {
+        const byte = keyframe[start++];
+        if (byte === undefined || shift > 28) return null;
+        size += (byte & 0x7f) * 2 ** shift;
+        more = (byte & 0x80) !== 0;
+      }
+    }
+    if (size < 0 || start + size > keyframe.length) return null;
+    if (((header >> 3) & 0x0f) === OBU_SEQUENCE_HEADER) return keyframe.subarray(start, start + size);
+    at = start + size;
+  }
+  return null;
+}
 
 /** SVT-AV1 takes chromaticities as fractions, and luminance in cd/m². */
 function metadata({ mastering, light }: Partial<HdrMetadata> = {}): string[] {

@@ -28,7 +28,14 @@ type Codec = {
 };
 
 /** A codec that can be recognized in files. Only an `EncodableVideoCodec` can also be produced. */
-export type VideoCodec = Codec & { kind: "video" };
+export type VideoCodec = Codec & {
+  kind: "video";
+  /**
+   * What each keyframe states of the configuration of the decoder by itself, and decoders obey; null when that is missing
+   * or truncated. Absent: all of it is in the box.
+   */
+  configurationIn?(keyframe: Buffer): Buffer | null;
+};
 export type AudioCodec = Codec & { kind: "audio" };
 
 type Settings<Required extends string> = { readonly [N in Required]: GenericSchema } & {

@@ -17,6 +17,7 @@ import { newExternalId } from "../../lib/tokens.ts";
 import { getAsset } from "../assets/queries.ts";
 import { insertAsset } from "../assets/stored-bytes.ts";
 import { emitAssetReady } from "../jobs/lifecycle/events.ts";
+import { profileOfMedia } from "../jobs/lifecycle/media-profile.ts";
 import { queueJob } from "../jobs/lifecycle/queue.ts";
 import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks, type RangeMs } from "../subtitles/cut-texts.ts";
 import { addSubtitle, type StoredText, storeTextUnder } from "../subtitles/store.ts";
@@ -125,8 +126,10 @@ export async function insertClip(tx: Db, app: App, caller: Caller, clip: Prepare
   );
   await markReferenced(tx, prefix);
   const asset = await insertAsset(tx, app, clipValues(app, parent, clip));
-  if (media.exact) await queueJob(tx, app, asset, { clip: clipJob(asset, prefix, media.exact) });
-  else await emitAssetReady(tx, app, asset);
+  if (media.exact) {
+    const profile = await profileOfMedia(tx, app, parent);
+    await queueJob(tx, app, asset, { clip: clipJob(asset, prefix, media.exact), profile });
+  } else await emitAssetReady(tx, app, asset);
   for (const { row, stored } of subtitles) await addSubtitle(tx, app, asset, row, { stored });
   const owner: Caller = { kind: "key", keyId: 0, tenantId: parent.tenantId, scopes: [] };
   for (const { id: _, updatedAt: __, ...track } of tracks) await upsertTrack(tx, app, owner, asset.id, track);

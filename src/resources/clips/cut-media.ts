@@ -11,9 +11,10 @@ import { reduceMpd, reducePlaylist } from "../../lib/clip/reduce.ts";
 import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
 import { resolveReference } from "../../lib/relative-reference.ts";
 import { isShared, pathOf, type SharedMedia } from "../../lib/shared-media.ts";
-import { codecNameOf } from "../../media/codecs/registry.ts";
+import { codecNameOf, videoCodecs } from "../../media/codecs/registry.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
 import { parseServed } from "../../parsing/parse-document.ts";
+import { ALL_CODECS_VERSION } from "../../protocol/clip.ts";
 
 const AT_ONCE = 8;
 /** Of all manifests of an asset: they are in memory. A day of five renditions has 11 MiB. */
@@ -28,8 +29,8 @@ export type ClipMedia = TimeRange & {
   copies: string[];
   storyboard: string | null;
   shared: SharedMedia;
-  /** Where an exact clip begins in the range, and its duration; null for whole segments. */
-  exact: { startSeconds: number; durationSeconds: number } | null;
+  /** Where an exact clip begins in the range, its duration, and the version that workers need; null for whole segments. */
+  exact: { startSeconds: number; durationSeconds: number; version?: number } | null;
 };
 export type ClipMode = "instant" | "exact";
 type Source = { app: App; objects: ObjectStore; asset: AssetRow; prefix: string; signal: AbortSignal };
@@ -100,13 +101,18 @@ const ROUNDED_SECONDS = 0.002;
 
 /** Null when the range is one of whole segments. Throws 422 for video that cannot be encoded. */
 function exactRange({ width, renditions }: AssetRow, whole: TimeRange, wanted: TimeRange): ClipMedia["exact"] {
-  const { codec } = encodingSpec.video;
   const startSeconds = Math.max(0, wanted.start - whole.start);
   const end = Math.min(wanted.end, whole.end);
   if (startSeconds < ROUNDED_SECONDS && whole.end - end < ROUNDED_SECONDS) return null;
-  if (width !== null && renditions.some(({ codecs }) => codecs !== "" && codecNameOf(codecs) !== codec))
-    impossible(`only ${codec} can be cut at a frame; use the mode instant`);
-  return { startSeconds, durationSeconds: end - whole.start - startSeconds };
+  const stated = renditions.filter(({ codecs }) => width !== null && codecs !== "");
+  const codecs = stated.map((one) => codecNameOf(one.codecs));
+  const unknown = codecs.find((name) => !Object.hasOwn(videoCodecs, name));
+  if (unknown) impossible(`video of the codec ${unknown} cannot be cut at a frame; use the mode instant`);
+  const isPlain = codecs.every((name) => name === encodingSpec.video.codec);
+  return {
+    ...{ startSeconds, durationSeconds: end - whole.start - startSeconds },
+    ...(!isPlain && { version: ALL_CODECS_VERSION }),
+  };
 }
 
 /**

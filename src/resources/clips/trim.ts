@@ -11,6 +11,7 @@ import { getAsset } from "../assets/queries.ts";
 import { passOnMedia, scheduleRelease } from "../assets/shared-media.ts";
 import { addStoredBytes, mediaBytesOf } from "../assets/stored-bytes.ts";
 import { emitAssetReady } from "../jobs/lifecycle/events.ts";
+import { profileOfMedia } from "../jobs/lifecycle/media-profile.ts";
 import { queueAgain, queueJob } from "../jobs/lifecycle/queue.ts";
 import { lastJob } from "../jobs/lifecycle/repair.ts";
 import { conflict, trimTexts } from "../subtitles/trim-texts.ts";
@@ -80,7 +81,9 @@ export async function queueTrim(tx: Db, app: App, caller: Caller, trim: Prepared
     trim: { mediaPrefix, sharedPrefix, sharedMedia, ...range },
   };
   return (
-    await (job ? queueAgain(tx, app, job, "trim", { profileOf: asset, clip }) : queueJob(tx, app, asset, { clip }))
+    await (job
+      ? queueAgain(tx, app, job, "trim", { clip })
+      : queueJob(tx, app, asset, { clip, profile: await profileOfMedia(tx, app, asset) }))
   ).job;
 }
 

@@ -19,7 +19,7 @@ type Answered = Awaited<ReturnType<typeof contractFor>>;
 
 /**
  * Claims a job, waiting as long as `body` requests and the client is connected; 204 when none arrives. `base` is the
- * URL prefix of the callbacks. With `takesTasks` it may be a task, with `takesClips` the job of an exact
+ * URL prefix of the callbacks. With `takesTasks` it may be a task, with `clipsVersion` the job of an exact
  * clip, with `takesJoins` one that joins assets.
  */
 export async function claimWithin(
@@ -30,20 +30,20 @@ export async function claimWithin(
     incoming,
     base,
     takesTasks = false,
-    takesClips = false,
+    clipsVersion = 0,
     takesJoins = false,
     answer = (contract) => contract,
   }: {
     incoming: IncomingMessage | undefined;
     base?: string;
     takesTasks?: boolean;
-    takesClips?: boolean;
+    clipsVersion?: number;
     takesJoins?: boolean;
     answer?: (contract: Answered, attemptId: number) => unknown;
   },
 ) {
   await noteWorker(app, body.worker_id, body.version);
-  const takes = { takesTasks, takesClips, takesJoins, lane: takesTasks ? body.lane : ("main" as const) };
+  const takes = { takesTasks, clipsVersion, takesJoins, lane: takesTasks ? body.lane : ("main" as const) };
   const workerId = body.worker_id ?? null;
   const deadline = Date.now() + (body.wait_seconds ?? 0) * 1000;
   const socket = incoming?.socket;

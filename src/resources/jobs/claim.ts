@@ -1,4 +1,4 @@
-import { and, eq, isNull, lte, sql } from "drizzle-orm";
+import { and, eq, lte, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
 import {
@@ -13,7 +13,17 @@ import {
 import type { App } from "../../app.ts";
 import type { Lane } from "../../protocol/worker.ts";
 import type { Lease } from "./contract.ts";
-import { nextEarlyJob, nextJob, nextLightTask, nextRequestedTask, nextUnit, type Unit } from "./fair-queue.ts";
+import {
+  isTaken,
+  nextEarlyJob,
+  nextJob,
+  nextLightTask,
+  nextRequestedTask,
+  nextUnit,
+  type TakesJobs,
+  takesAllJobs,
+  type Unit,
+} from "./fair-queue.ts";
 import { leaseToken, stale } from "./lease.ts";
 import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
 import { IS_QUEUED } from "./tasks/lifecycle.ts";
@@ -23,9 +33,9 @@ import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease; task?: TaskRow };
 /**
  * Whether a worker takes tasks, or only whole jobs; the lane, of which `light` and `urgent` are for tasks that it can run
- * next to a long one; and whether it cuts exact clips, and joins assets.
+ * next to a long one; and which jobs without a source.
  */
-export type Takes = { takesTasks: boolean; lane: Lane; takesClips: boolean; takesJoins: boolean };
+export type Takes = { takesTasks: boolean; lane: Lane } & TakesJobs;
 
 const firstJob = prepared((db) =>
   db
@@ -35,25 +45,20 @@ const firstJob = prepared((db) =>
     .limit(1)
     .prepare(),
 );
-const firstFor = (takesClips: boolean, takesJoins: boolean) =>
-  prepared((db) =>
-    db
-      .select({ id: transcodingJobs.id })
-      .from(transcodingJobs)
-      .where(
-        and(
-          eq(transcodingJobs.status, "queued"),
-          lte(transcodingJobs.availableAt, sql.placeholder("now")),
-          takesClips ? undefined : isNull(transcodingJobs.clip),
-          takesJoins ? undefined : isNull(transcodingJobs.joined),
-        ),
-      )
-      .limit(1)
-      .prepare(),
-  );
-const firstOfPlain = firstFor(false, false);
-const firstOrClip = firstFor(true, false);
-const firstOrJoin = firstFor(false, true);
+const firstTakenJob = prepared((db) =>
+  db
+    .select({ id: transcodingJobs.id })
+    .from(transcodingJobs)
+    .where(
+      and(
+        eq(transcodingJobs.status, "queued"),
+        lte(transcodingJobs.availableAt, sql.placeholder("now")),
+        isTaken(sql.placeholder("clipsVersion"), sql.placeholder("takesJoins")),
+      ),
+    )
+    .limit(1)
+    .prepare(),
+);
 const firstTask = prepared((db) =>
   db
     .select({ id: transcodingTasks.id })
@@ -81,7 +86,7 @@ const firstEarlyJob = prepared((db) =>
 /** Whether a claim of a worker can succeed; checked before entering the write queue. */
 export async function hasQueued(
   app: App,
-  { takesTasks, lane, takesClips, takesJoins }: Takes,
+  { takesTasks, lane, ...takes }: Takes,
   workerId: string | null = null,
 ): Promise<boolean> {
   const now = app.clock.now();
@@ -90,8 +95,10 @@ export async function hasQueued(
     if (await (lane === "light" ? nextLightTask : nextRequestedTask)(app.db, now, workerId)) return true;
     return app.config.parallel === "auto" && (await firstEarlyJob(app.db).get({ now })) !== undefined;
   }
-  const first = takesClips ? (takesJoins ? firstJob : firstOrClip) : takesJoins ? firstOrJoin : firstOfPlain;
-  if (await first(app.db).get({ now })) return true;
+  const first = takesAllJobs(takes)
+    ? firstJob(app.db).get({ now })
+    : firstTakenJob(app.db).get({ now, clipsVersion: takes.clipsVersion, takesJoins: takes.takesJoins ? 1 : 0 });
+  if (await first) return true;
   return takesTasks && (await firstTask(app.db).get({ now })) !== undefined;
 }
 
@@ -118,14 +125,7 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
 async function nextOf(
   tx: Db,
   now: number,
-  {
-    takesTasks,
-    lane,
-    takesClips,
-    takesJoins,
-    isParallel,
-    workerId,
-  }: Takes & { isParallel: boolean; workerId: string | null },
+  { takesTasks, lane, isParallel, workerId, ...takes }: Takes & { isParallel: boolean; workerId: string | null },
 ): Promise<Unit | undefined> {
   if (lane !== "main") {
     const next = lane === "light" ? nextLightTask : nextRequestedTask;
@@ -134,8 +134,8 @@ async function nextOf(
     const early = takesTasks && isParallel ? await nextEarlyJob(tx, now) : undefined;
     return early && { job: early };
   }
-  if (takesTasks) return nextUnit(tx, now, { takesClips, takesJoins });
-  const job = await nextJob(tx, now, { takesClips, takesJoins });
+  if (takesTasks) return nextUnit(tx, now, takes);
+  const job = await nextJob(tx, now, takes);
   return job && { job };
 }
 

@@ -1,14 +1,15 @@
-import { eq, type SQL, sql } from "drizzle-orm";
+import { eq, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "../../../storage/db/schema.ts";
+import { CLIPS_VERSION } from "../../protocol/clip.ts";
 import { ABANDONED, REQUESTED } from "./tasks/early-parts.ts";
 
 /** The highest priority that a tenant may give its own jobs; a higher one precedes all other jobs. */
 export const MAX_OWN_PRIORITY = 10;
 const OWN_MOST = sql.raw(String(MAX_OWN_PRIORITY));
 
-/** Whether the jobs of exact clips and those that join assets are included. */
-type TakesClips = { takesClips: boolean; takesJoins: boolean };
+/** The version of the protocol of exact clips up to which their jobs are included, and whether those that join assets are. */
+export type TakesJobs = { clipsVersion: number; takesJoins: boolean };
 
 /** What a claim leases: a job that no worker has begun, or a task of one that runs. */
 export type Unit = { job: JobRow; task?: never } | { task: TaskRow; job?: never };
@@ -34,7 +35,7 @@ export async function queuePositionFor(tx: Db, tenantId: number, now: number): P
  * job. A job that is taken out of order exchanges its position with the one it passes, so that priorities give a tenant
  * no additional share.
  */
-export async function nextJob(tx: Db, now: number, takes: TakesClips): Promise<JobRow | undefined> {
+export async function nextJob(tx: Db, now: number, takes: TakesJobs): Promise<JobRow | undefined> {
   const first = await firstJob(tx, now, takes);
   if (!first) return undefined;
   const chosen = await firstJobOf(tx, now, first.tenantId, takes);
@@ -47,7 +48,7 @@ export async function nextJob(tx: Db, now: number, takes: TakesClips): Promise<J
  * The same over jobs and tasks together, after urgent tasks. Among units of one tenant with the same priority, tasks of
  * jobs that have begun precede other jobs, the oldest job first.
  */
-export async function nextUnit(tx: Db, now: number, takes: TakesClips): Promise<Unit | undefined> {
+export async function nextUnit(tx: Db, now: number, takes: TakesJobs): Promise<Unit | undefined> {
   const urgent = await urgentTask(tx, now);
   if (urgent) return { task: urgent };
   const [job, task] = [await firstJob(tx, now, takes), await firstTask(tx, now)];
@@ -115,7 +116,7 @@ function precedes(a: JobRow | TaskRow, b: JobRow | TaskRow): boolean {
   return a.turn === b.turn ? a.availableAt <= b.availableAt : a.turn < b.turn;
 }
 
-async function firstOf(tx: Db, now: number, tenantId: number, takes: TakesClips): Promise<Unit | undefined> {
+async function firstOf(tx: Db, now: number, tenantId: number, takes: TakesJobs): Promise<Unit | undefined> {
   const [job, task] = [await firstJobOf(tx, now, tenantId, takes), await firstTaskOf(tx, now, tenantId)];
   if (!task) return job && { job };
   return job && job.priority > task.priority ? { job } : { task };
@@ -129,13 +130,18 @@ const setTurn = (tx: Db, unit: Unit, turn: number) =>
 const jobWith = (tx: Db, id: SQL) => tx.select().from(transcodingJobs).where(eq(transcodingJobs.id, id)).get();
 const taskWith = (tx: Db, id: SQL) => tx.select().from(transcodingTasks).where(eq(transcodingTasks.id, id)).get();
 
-const unlessClips = ({ takesClips, takesJoins }: TakesClips) =>
-  sql`${takesClips ? sql`` : sql`and clip is null`} ${takesJoins ? sql`` : sql`and joined is null`}`;
+export const takesAllJobs = ({ clipsVersion, takesJoins }: TakesJobs): boolean =>
+  clipsVersion >= CLIPS_VERSION && takesJoins;
+/** A condition on jobs, for numbers or placeholders of them; `takesJoins` is 0 or 1. */
+export const isTaken = (clipsVersion: number | Placeholder, takesJoins: number | Placeholder): SQL =>
+  sql`iif(clip is null, 0, coalesce(clip ->> '$.version', 1)) <= ${clipsVersion} and (joined is null or ${takesJoins} = 1)`;
+const ifTaken = (takes: TakesJobs) =>
+  takesAllJobs(takes) ? sql`` : sql`and ${isTaken(takes.clipsVersion, takes.takesJoins ? 1 : 0)}`;
 
-const firstJob = (tx: Db, now: number, takes: TakesClips) =>
+const firstJob = (tx: Db, now: number, takes: TakesJobs) =>
   jobWith(
     tx,
-    sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} ${unlessClips(takes)} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} ${ifTaken(takes)} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
 const firstTask = (tx: Db, now: number) =>
@@ -144,10 +150,10 @@ const firstTask = (tx: Db, now: number) =>
     sql`(select id from transcoding_tasks indexed by tasks_queued where status = 'queued' and available_at <= ${now} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
-const firstJobOf = (tx: Db, now: number, tenantId: number, takes: TakesClips) =>
+const firstJobOf = (tx: Db, now: number, tenantId: number, takes: TakesJobs) =>
   jobWith(
     tx,
-    sql`(select id from transcoding_jobs indexed by jobs_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} ${unlessClips(takes)} order by priority desc, available_at, id limit 1)`,
+    sql`(select id from transcoding_jobs indexed by jobs_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} ${ifTaken(takes)} order by priority desc, available_at, id limit 1)`,
   );
 
 const firstTaskOf = (tx: Db, now: number, tenantId: number) =>

@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { type App, forApp } from "../../app.ts";
 import type { Lane } from "../../protocol/worker.ts";
 import { hasQueued, type Takes } from "./claim.ts";
+import { takesAllJobs } from "./fair-queue.ts";
 import { workerWaker } from "./wake.ts";
 
 /** `seen`: the number of the last event that woke the request, and for which it got nothing; 0 for none. */
@@ -22,7 +23,7 @@ const waiting = forApp((app) => {
   };
   app.signals.on("job.queued", () => {
     const first = firstOf(({ lane }) => lane === "main");
-    const takesAll = ({ takesTasks, takesClips, takesJoins }: Waiting) => takesTasks && takesClips && takesJoins;
+    const takesAll = (each: Waiting) => each.takesTasks && takesAllJobs(each);
     const other = first && !takesAll(first) ? firstOf((each) => takesAll(each) && each.lane === "main") : undefined;
     events++;
     for (const each of [first, other]) each?.wake(events);

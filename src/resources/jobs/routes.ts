@@ -2,7 +2,6 @@ import * as v from "valibot";
 import { route } from "../../http/route.ts";
 import { QueryId } from "../../http/schemas.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
-import { CLIPS_VERSION } from "../../protocol/clip.ts";
 import { JOINS_VERSION } from "../../protocol/join.ts";
 import { TASKS_VERSION } from "../../protocol/task.ts";
 import {
@@ -53,7 +52,7 @@ export const jobRoutes = [
       return claimWithin(app, key, body, {
         incoming,
         takesTasks: (body.capabilities?.tasks ?? 0) >= TASKS_VERSION,
-        takesClips: (body.capabilities?.clips ?? 0) >= CLIPS_VERSION,
+        clipsVersion: Math.max(0, body.capabilities?.clips ?? 0),
         takesJoins: (body.capabilities?.joins ?? 0) >= JOINS_VERSION,
       });
     },

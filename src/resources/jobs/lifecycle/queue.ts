@@ -16,7 +16,8 @@ const QUEUED = { progress: 0, stage: "queued", errorCode: null, errorMessage: nu
 /**
  * Queues a job for `asset` in the caller's transaction. An asset that is ready stays ready; with `silently` the asset
  * is not changed until the job starts. With `clip` the job cuts an exact clip, with `joined` it joins the media of other
- * assets; of one that was published already, `video.asset.ready` is not emitted again. Throws 403 `quota_exceeded` when the tenant's minutes are used up.
+ * assets; `profile` is the one to keep, by default that of the asset. Of a job that was published already,
+ * `video.asset.ready` is not emitted again. Throws 403 `quota_exceeded` when the tenant's minutes are used up.
  */
 export async function queueJob(
   tx: Db,
@@ -26,8 +27,15 @@ export async function queueJob(
     silently = false,
     clip = null,
     joined = null,
+    profile,
     wasPublished = false,
-  }: { silently?: boolean; clip?: ClipJob | null; joined?: JoinedPart[] | null; wasPublished?: boolean } = {},
+  }: {
+    silently?: boolean;
+    clip?: ClipJob | null;
+    joined?: JoinedPart[] | null;
+    profile?: Pick<JobRow, "profile" | "encodingSpec">;
+    wasPublished?: boolean;
+  } = {},
 ): Promise<Changed> {
   const now = app.clock.now();
   await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, asset.tenantId));
@@ -39,7 +47,7 @@ export async function queueJob(
     turn: await queuePositionFor(tx, asset.tenantId, now),
     maxAttempts: app.config.max_attempts,
     availableAt: now,
-    ...(await profileOfJob(tx, app, asset)),
+    ...(profile ?? (await profileOfJob(tx, app, asset))),
     clip,
     joined,
     ...(wasPublished && { publishedAt: now }),
@@ -55,9 +63,9 @@ type Why = "retry" | "rebuild" | "reencode" | "trim";
 /**
  * Queues the job of an earlier attempt again with all attempts, in the caller's transaction. An asset that is ready
  * stays ready, and early playback continues: `video.asset.ready` is emitted once. `profileOf`: the asset whose profile
- * the job is to have from now on. Throws 403 `quota_exceeded` with it, when the tenant's minutes are used up. Only a retry
- * cuts the same clip or trims the same media; `clip` is what the job is to trim from now on. What is joined are the media
- * that the parts have now.
+ * the job is to have from now on; a trim keeps the one with which the media were encoded. Throws 403 `quota_exceeded` with
+ * it and for a trim, when the tenant's minutes are used up. Only a retry cuts the same clip or trims the same media; `clip`
+ * is what the job is to trim from now on. What is joined are the media that the parts have now.
  */
 export async function queueAgain(
   tx: Db,
@@ -72,7 +80,8 @@ export async function queueAgain(
     .from(assets)
     .where(eq(assets.id, job.assetId))
     .get();
-  if (profileOf) await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, job.tenantId));
+  if (profileOf || why === "trim")
+    await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, job.tenantId));
   const fresh = {
     ...QUEUED,
     ...(profileOf && (await profileOfJob(tx, app, profileOf))),
