@@ -187,13 +187,14 @@ function follow(
     pipeline(child.stdout, output).catch((error) =>
       end(new MediaError("encode_failed", `The output was not taken: ${error.message}`, true)),
     );
-  else child.stdout?.on("data", (chunk: Buffer) => {
-    if (progress) return progress(chunk.toString("latin1"));
-    stdoutBytes += chunk.length;
-    if (stdoutBytes > STDOUT_LIMIT_BYTES)
-      return end(new MediaError("input_invalid", "The source has too much metadata.", false));
-    stdout.push(chunk);
-  });
+  else
+    child.stdout?.on("data", (chunk: Buffer) => {
+      if (progress) return progress(chunk.toString("latin1"));
+      stdoutBytes += chunk.length;
+      if (stdoutBytes > STDOUT_LIMIT_BYTES)
+        return end(new MediaError("input_invalid", "The source has too much metadata.", false));
+      stdout.push(chunk);
+    });
   child.stderr?.on("data", (chunk: Buffer) => {
     const text = chunk.toString("utf8");
     tail = (tail + text).slice(-LOG_TAIL_BYTES);

@@ -35,7 +35,8 @@ export async function liveLoop(context: JobContext): Promise<null> {
         if (error.status === 401 || error.status === 403) throw error;
       }
       failures++;
-      if (failures % 30 === 1) log.warn({ error: String(error) }, "Live streams could not be requested.");
+      // The loop for jobs has logged that the server is unreachable.
+      if (failures % 30 === 0) log.warn({ error: String(error) }, "Live streams could not be requested.");
       await pause(backoffMs(failures), signal);
     }
   }

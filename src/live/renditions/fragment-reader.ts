@@ -1,5 +1,5 @@
-import { type Box, boxes, field, find, flagsOf, isLong, uint32 } from "../../media/mp4/boxes.ts";
 import { sampleEntryOf } from "../../media/isobmff.ts";
+import { type Box, boxes, field, find, flagsOf, isLong, uint32 } from "../../media/mp4/boxes.ts";
 import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
 
 /*
@@ -28,7 +28,12 @@ type Handlers = {
 };
 
 /** Of an encoder that writes a fragment for each frame or each half second. */
-const MAX_BYTES: Readonly<Record<string, number>> = { ftyp: 1024, moov: 256 * 1024, moof: 256 * 1024, mdat: 32 * 2 ** 20 };
+const MAX_BYTES: Readonly<Record<string, number>> = {
+  ftyp: 1024,
+  moov: 256 * 1024,
+  moof: 256 * 1024,
+  mdat: 32 * 2 ** 20,
+};
 const MAX_OTHER_BYTES = 64 * 1024;
 const MAX_TRACKS = 16;
 const MAX_SAMPLES = 4096;
@@ -113,7 +118,8 @@ export class FragmentReader {
     if (this.#pending) throw new Error("A moof box follows another one without data.");
     const moof = find(data, ["moof"]) as Box;
     this.#pending = [];
-    for (const traf of boxes(data, moof.start, moof.end)) if (traf.type === "traf") this.#traf(data, traf, this.#pending);
+    for (const traf of boxes(data, moof.start, moof.end))
+      if (traf.type === "traf") this.#traf(data, traf, this.#pending);
     if (this.#pending.length > MAX_SAMPLES) throw new Error("A fragment has too many samples.");
   }
 
@@ -163,7 +169,8 @@ export class FragmentReader {
     if (!samples) throw new Error("Data belong to no fragment.");
     this.#pending = null;
     for (const { offset, bytes, ...sample } of samples) {
-      if (bytes === 0 || offset < 0 || offset + bytes > data.length) throw new Error("A sample is outside of its data.");
+      if (bytes === 0 || offset < 0 || offset + bytes > data.length)
+        throw new Error("A sample is outside of its data.");
       // A view would keep all that arrived with it in memory.
       this.#handlers.onSample({ ...sample, data: Buffer.from(data.subarray(offset, offset + bytes)) });
     }

@@ -10,11 +10,7 @@ import type { EncodedSample } from "./fragment-reader.ts";
 import type { SourceSegments } from "./source-segments.ts";
 
 /** What a rendition reports, in order. */
-export type RenditionChange =
-  | { init: InitEvent }
-  | { part: PartEvent }
-  | { segment: SegmentEvent }
-  | { gap: GapEvent };
+export type RenditionChange = { init: InitEvent } | { part: PartEvent } | { segment: SegmentEvent } | { gap: GapEvent };
 
 export type RenditionOptions = {
   name: string;

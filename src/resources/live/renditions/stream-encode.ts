@@ -17,7 +17,7 @@ import type { WantedRenditions } from "./wanted-renditions.ts";
 /** A worker that does not use its lease within this time has lost it. */
 const UNUSED_MS = 10_000;
 const LOOK_MS = 1000;
-/** An encoder that is further behind the publisher is too slow, or hangs. */
+/** An encoder that falls behind the publisher by this much, in addition to where it began, is too slow or hangs. */
 const MAX_LAG_SECONDS = 10;
 const FIRST_WAIT_MS = 500;
 const MAX_WAIT_MS = 30_000;
@@ -30,7 +30,9 @@ type Run = {
   token: string;
   /** Number of the first segment that is sent. */
   from: number;
+  /** Where it begins, and how far behind the publisher that was. */
   startSeconds: number;
+  startLagSeconds: number;
   renditions: Rendition[];
   /** Aborts at its end. */
   ended: AbortController;
@@ -109,7 +111,8 @@ export class StreamEncode {
     const from = Math.max(this.source.lastComplete, ...renditions.map(({ next }) => next ?? 0));
     const startSeconds = this.source.find(from)?.startSeconds ?? this.source.endSeconds;
     const run: Run = {
-      ...{ id: randomName(24), token: randomName(40), from, startSeconds, renditions },
+      ...{ id: randomName(24), token: randomName(40), from, renditions },
+      ...{ startSeconds, startLagSeconds: this.source.endSeconds - startSeconds },
       ...{ ended: new AbortController(), isInputUsed: false, isOutputUsed: false, timers: [] },
     };
     this.#run = run;
@@ -211,7 +214,8 @@ export class StreamEncode {
   #look(run: Run): void {
     if (this.source.isEnded || this.#run !== run) return;
     const reached = Math.min(...run.renditions.map(({ seconds }) => seconds));
-    if (this.source.endSeconds - Math.max(run.startSeconds, reached) <= MAX_LAG_SECONDS) return;
+    const lag = this.source.endSeconds - Math.max(run.startSeconds, reached);
+    if (lag <= MAX_LAG_SECONDS + run.startLagSeconds) return;
     // One that has encoded nothing hangs, or cannot reach the server.
     if (this.#encoded.length > 0) this.#wanted = this.#wanted.slice(1);
     if (this.#wanted.length === 0) this.#giveUp("the workers are too slow");
