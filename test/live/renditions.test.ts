@@ -143,3 +143,21 @@ test("whatever a worker sends, the stream continues, and is offered again", asyn
   expect(source.segments.some(({ isGap }) => isGap)).toBe(false);
   expect(await playlistUrl(server, "240p")).toBe(null);
 });
+
+test("every process of a server serves the renditions, whichever its workers reach", async () => {
+  const server = await liveServer({ workers: 1, env: { VODBOX_PROCESSES: "3" } });
+  const channel = await newChannel(server, { encoding_profile: "default" });
+  publish(server, channel, 300, { size: SIZE });
+  // Each request has a connection of its own, which the system gives to one of the processes.
+  const text = async (url: string) => (await fetch(url, { headers: { connection: "close" } })).text();
+  const master = `${server.base}/live/stage/master.m3u8`;
+  const all = (url: string) => Promise.all(Array.from({ length: 12 }, () => text(url)));
+  await until("all list it", async () => (await all(master)).every((one) => one.includes("/240p/")));
+  const small = (await playlistUrl(server, "240p")) as string;
+  const later = async (than: number) => {
+    const lists = (await all(small)).map((one) => complete(parseLivePlaylist(one)).at(-1)?.number ?? 0);
+    return Math.min(...lists) > than ? Math.max(...lists) : null;
+  };
+  const reached = await until("all have a segment", () => later(0));
+  await until("all have later ones", () => later(reached));
+});

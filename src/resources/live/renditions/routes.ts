@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { FastResponse } from "srvx";
 import * as v from "valibot";
 import type { App } from "../../../app.ts";
@@ -5,6 +6,7 @@ import { Reply, type Route, route } from "../../../http/route.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { LiveClaim, LiveContract } from "../../../protocol/live-encode.ts";
 import { bodyOf } from "../../uploads/body.ts";
+import { forwarded } from "./leader.ts";
 import { liveEncodes } from "./live-encodes.ts";
 
 const base = "/api/v1/worker/live";
@@ -23,7 +25,10 @@ export const renditionRoutes: Route[] = [
     summary: "Lease the renditions of a running live stream",
     body: LiveClaim,
     responses: { 200: LiveContract, 204: null },
-    async handle({ app, body, incoming }) {
+    async handle(context) {
+      const { app, body, incoming } = context;
+      const elsewhere = await forwarded(context, () => JSON.stringify(body));
+      if (elsewhere) return elsewhere;
       const leased = await liveEncodes(app).next({ seconds: body.wait_seconds ?? 0, socket: incoming?.socket });
       if (!leased) return new Reply(204, undefined);
       const url = `${app.baseUrl()}${base}/${leased.id}`;
@@ -47,8 +52,11 @@ export const renditionRoutes: Route[] = [
     produces: [MEDIA_TYPE],
     responses: { 200: v.string() },
     errors: stale,
-    handle({ app, params: { id }, headers, incoming, method }) {
-      const encode = leased(app, id, headers);
+    async handle(context) {
+      const { app, params, headers, incoming, method } = context;
+      const elsewhere = await forwarded(context);
+      if (elsewhere) return elsewhere;
+      const encode = leased(app, params.id, headers);
       const common = { "content-type": MEDIA_TYPE, "cache-control": "no-store" };
       if (method === "HEAD") return new FastResponse(null, { headers: common });
       const body = encode.input() ?? lost();
@@ -71,8 +79,10 @@ export const renditionRoutes: Route[] = [
     errors: stale,
     async handle(context) {
       const { app, params, headers } = context;
-      const encode = leased(app, params.id, headers);
       const body = bodyOf(context);
+      const elsewhere = await forwarded(context, () => Readable.toWeb(body) as ReadableStream);
+      if (elsewhere) return elsewhere;
+      const encode = leased(app, params.id, headers);
       const isComplete = await (encode.output(body, () => body.destroy()) ?? lost());
       if (!isComplete) lost();
       return new Reply(204, undefined);
