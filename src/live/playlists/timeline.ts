@@ -42,7 +42,7 @@ export class LiveTimeline {
   readonly #rendered = new Map<string, LivePlaylist>();
   readonly #clock: WallClock;
   readonly #manifests = new Manifests();
-  #encoded: ReadonlySet<string> = new Set();
+  #encoded: readonly string[] = [];
   #targetSeconds: number | null = null;
   #segmentsOver = 0;
   /** 4.4.3.3: tracks must agree on the discontinuity sequence, those that begin later too. */
@@ -120,7 +120,7 @@ export class LiveTimeline {
 
   /** The names of all encoded tracks that are being encoded: viewers who begin may choose them, if they have a segment. */
   encode(tracks: readonly string[]): void {
-    this.#encoded = new Set(tracks);
+    this.#encoded = tracks;
     this.#changed();
   }
 
@@ -350,7 +350,7 @@ export class LiveTimeline {
 
   /** The tracks that viewers may choose, once they have a segment. */
   get #listed(): TrackWindow[] {
-    return [...this.#tracks.values()].filter(({ isEncoded, init }) => !isEncoded || this.#encoded.has(init.track));
+    return [...this.#published, ...this.#encoded.flatMap((name) => this.#tracks.get(name) ?? [])];
   }
 
   #changed(): void {

@@ -132,6 +132,12 @@ export class Rendition {
     if (this.#next !== null) this.#writer?.skipTo(this.#next);
   }
 
+  /** The stream has ended: parts that are listed stay, and nothing follows. */
+  finish(): void {
+    this.#writer?.endSegment();
+    this.#isOpen = false;
+  }
+
   /** Reports gaps up to segment `last`, all of which the publisher's video has. Not while a segment is open. */
   fill(last: number): void {
     if (this.#next === null) return;

@@ -68,10 +68,12 @@ export class SourceSegments {
   async changed(signal: AbortSignal): Promise<void> {
     if (this.#isEnded || signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.add(resolve);
-    signal.addEventListener("abort", () => resolve(), { once: true });
+    const wake = () => resolve();
+    this.#waiting.add(wake);
+    signal.addEventListener("abort", wake, { once: true });
     await promise;
-    this.#waiting.delete(resolve);
+    this.#waiting.delete(wake);
+    signal.removeEventListener("abort", wake);
   }
 
   #wake(): void {

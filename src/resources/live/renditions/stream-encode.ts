@@ -206,7 +206,7 @@ export class StreamEncode {
     // One that an encoder before has completed is not of this run.
     if (this.#encoded.includes(track) || change.segment.segment < run.from) return;
     this.#waitMs = FIRST_WAIT_MS;
-    this.#encoded = [...this.#encoded, track];
+    this.#encoded = run.renditions.map(({ name }) => name).filter((name) => name === track || this.#encoded.includes(name));
     this.#options.report({ encoded: this.#encoded });
   }
 
@@ -234,7 +234,10 @@ export class StreamEncode {
     this.#run = null;
     for (const timer of run.timers) clearTimeout(timer);
     run.ended.abort();
-    for (const rendition of run.renditions) rendition.abandon();
+    for (const rendition of run.renditions) {
+      if (this.source.isEnded) rendition.finish();
+      else rendition.abandon();
+    }
     const { app, stream, report, onOffer } = this.#options;
     if (this.source.isEnded) return;
     app.log.warn({ stream: stream.name, channel: stream.channel, reason }, "the renditions of a live stream ended");
