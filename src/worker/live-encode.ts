@@ -49,6 +49,7 @@ async function encodeLive(contract: LiveContract, context: JobContext): Promise<
   const { channel, lease_token: lease, renditions, input_url, output_url } = contract;
   const fields = { channel, renditions: renditions.map(({ name }) => name) };
   const ended = new AbortController();
+  let refusal: unknown = null;
   const signal = AbortSignal.any([context.signal, ended.signal]);
   log.info(fields, "Live encode started.");
   try {
@@ -61,7 +62,10 @@ async function encodeLive(contract: LiveContract, context: JobContext): Promise<
         body: Readable.toWeb(output) as NonNullable<RequestInit["body"]>,
       } as RequestInit & { lease: string })
       .finally(() => ended.abort());
-    sent.catch(() => {});
+    // A lease that the server has ended aborts the run: its answer is the reason.
+    sent.catch((error) => {
+      refusal = error;
+    });
     await run(binaries.ffmpeg, {
       args: liveArguments(renditions.map(({ max_bitrate: maxBitrate, ...one }) => ({ ...one, maxBitrate }))),
       ...{ input: Readable.fromWeb(body as ReadableStream), output, signal, memoryBytes, pidDir: scratch.pidDir },
@@ -70,7 +74,7 @@ async function encodeLive(contract: LiveContract, context: JobContext): Promise<
     await sent;
     log.info(fields, "Live encode completed.");
   } catch (error) {
-    if (!context.signal.aborted) log.warn({ ...fields, error: String(error) }, "Live encode ended.");
+    if (!context.signal.aborted) log.warn({ ...fields, error: String(refusal ?? error) }, "Live encode ended.");
   } finally {
     ended.abort();
   }
