@@ -16,6 +16,7 @@ test("a viewer who cannot receive what the publisher sends watches a rendition o
   const { page } = await visit(browser, "about:blank");
   await page.route(/\/360p\/.*\.m4s$/, (route) => route.abort());
   await page.goto(`${server.base}/watch/live/stage`);
+  await page.locator("svc-player").click();
   await untilPlayed(page, 8);
   expect((await videoIn(page))?.videoHeight).toBe(240);
 });

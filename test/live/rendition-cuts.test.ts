@@ -1,7 +1,7 @@
-import { PassThrough, Readable } from "node:stream";
-import { buffer } from "node:stream/consumers";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { PassThrough, Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { beforeAll, expect, test } from "vitest";
 import { createPackager } from "../../src/live/cmaf/packager.ts";
 import type { LiveTimeline } from "../../src/live/playlists/timeline.ts";
@@ -18,7 +18,7 @@ import { atEnd, emptyFolder } from "../support/folder.ts";
 import { parseLivePlaylist } from "../support/hls-live-parser.ts";
 import { timelineOf } from "../support/live-feed.ts";
 import { fc } from "../support/property.ts";
-import { feed as publish, messagesOf, picture, x264 } from "./cmaf-publisher.ts";
+import { messagesOf, picture, feed as publish, x264 } from "./cmaf-publisher.ts";
 
 /** How the output of an encoder becomes segments, for a stream whose publisher reconnects after four seconds. */
 

@@ -1,6 +1,7 @@
 import { FastResponse } from "srvx";
 import type { App, Peers } from "../../../app.ts";
 import type { Context } from "../../../http/route.ts";
+import { clientClosed, HttpError } from "../../../lib/errors.ts";
 
 /** Where the process that receives streams posts its address. */
 const NAME = "live-encodes";
@@ -15,7 +16,7 @@ export const leadEncodes = (peers: Peers, address: string): Promise<void> => pee
 
 /**
  * Forwards a request of a worker to the process that receives streams. Null in that process, and while there is none.
- * `body` is called only for a request that is forwarded.
+ * `body` is called only for a request that is forwarded. Throws 503 `busy` when that process does not answer.
  */
 export async function forwarded(
   { app, url, method, headers, signal }: Pick<Context, "app" | "url" | "method" | "headers" | "signal">,
@@ -27,7 +28,10 @@ export async function forwarded(
   const response = await fetch(`${leader}${url.pathname}`, {
     ...{ method, headers: Object.fromEntries(named), signal, redirect: "error" },
     ...(body && { body: body(), duplex: "half" }),
-  } as RequestInit);
+  } as RequestInit).catch(() => {
+    if (signal.aborted) throw clientClosed();
+    throw new HttpError(503, "busy", "The process that receives streams does not answer; try again.");
+  });
   const type = response.headers.get("content-type");
   const common = { "cache-control": "no-store", ...(type && { "content-type": type }) };
   return new FastResponse(response.body, { status: response.status, headers: common });

@@ -206,7 +206,9 @@ export class StreamEncode {
     // One that an encoder before has completed is not of this run.
     if (this.#encoded.includes(track) || change.segment.segment < run.from) return;
     this.#waitMs = FIRST_WAIT_MS;
-    this.#encoded = run.renditions.map(({ name }) => name).filter((name) => name === track || this.#encoded.includes(name));
+    this.#encoded = run.renditions
+      .map(({ name }) => name)
+      .filter((name) => name === track || this.#encoded.includes(name));
     this.#options.report({ encoded: this.#encoded });
   }
 
