@@ -155,6 +155,8 @@ function follow(
     // A suspended program does not receive it.
     giveUpPrecedence?.();
     child.kill("SIGTERM");
+    // What it does not take would keep the pipe, and this run, open.
+    output?.destroy();
     killTimer = setTimeout(() => child.kill("SIGKILL"), KILL_AFTER_MS);
   };
   const onAbort = () => end(new MediaError("aborted", "The run was aborted.", true));

@@ -1,10 +1,11 @@
+import { MAX_PIXELS } from "./arguments.ts";
 import { videoCodecs } from "./codecs/registry.ts";
+import { encodingSpec } from "./encoding-spec.ts";
 import { UNTRUSTED_INPUT } from "./ffmpeg.ts";
 import type { PlannedRendition } from "./ladder.ts";
 
-const MAX_PIXELS = 8192 * 8192;
-/** Slower presets need more than a core for a 720p rendition. */
-const PRESET = "veryfast";
+/** Of the built-in specification, whatever the profile: a slower preset might not keep up with the stream. */
+const { preset, profile, pixel_format } = encodingSpec.video;
 /** Of the publisher's video (src/live/cmaf), so that times are exactly the same. */
 const TIMESCALE = 120_000;
 /** In microseconds: about a frame. The receiver makes parts of them. */
@@ -37,7 +38,7 @@ function graphOf(renditions: readonly SizedRendition[]): string {
   return renditions
     .map(({ width, height }, index) => {
       const from = index === 0 ? "[0:v:0]" : `[s${index}]`;
-      const scaled = `${from}scale=${width}:${height}:flags=bicubic,setsar=1,format=yuv420p`;
+      const scaled = `${from}scale=${width}:${height}:flags=bicubic,setsar=1,format=${pixel_format}`;
       return index === last ? `${scaled}[v${index}]` : `${scaled},split=2[v${index}][s${index + 1}]`;
     })
     .join(";");
@@ -46,6 +47,6 @@ function graphOf(renditions: readonly SizedRendition[]): string {
 /** Options of an encoder, for the video stream `index` of the output. */
 function encoderOf(one: SizedRendition, index: number): string[] {
   const codec = videoCodecs.h264;
-  const args = codec.encoderArguments.software(one, { preset: PRESET, profile: "high" });
+  const args = codec.encoderArguments.software(one, { preset, profile });
   return [...args, "-bf", "0"].map((arg, at) => (at % 2 === 0 ? `${arg.replace(/:v$/, "")}:v:${index}` : arg));
 }
