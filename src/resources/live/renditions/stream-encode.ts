@@ -219,9 +219,9 @@ export class StreamEncode {
     const lag = this.source.endSeconds - Math.max(run.startSeconds, reached);
     if (lag <= MAX_LAG_SECONDS + run.startLagSeconds) return;
     // One that has encoded nothing hangs, or cannot reach the server.
-    if (this.#encoded.length > 0) this.#wanted = this.#wanted.slice(1);
-    if (this.#wanted.length === 0) this.#giveUp("the workers are too slow");
-    else this.#end(run, "the worker is too slow");
+    if (this.#encoded.length > 0 && this.#wanted.length > 1) this.#wanted = this.#wanted.slice(1);
+    else if (this.#encoded.length > 0) this.#waitMs = MAX_WAIT_MS;
+    this.#end(run, "the worker is too slow");
   }
 
   #giveUp(reason: string): void {
