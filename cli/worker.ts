@@ -77,6 +77,7 @@ export async function workerCommand(command: Command): Promise<void> {
     // A worker of this machine's server writes to the server's disk.
     ...(options.local && { minFreeBytes: config.min_free_bytes }),
     encoder: config.encoder,
+    liveEncodes: config.live_encodes,
     transcriber,
     ...(options.local && { sharedDisk: { dataDir: config.data_dir } }),
     log: log.child({ worker: process.pid }),

@@ -3,6 +3,7 @@ import type { App } from "./app.ts";
 import { ChildSupervisor, spawnSelf } from "./lib/child-supervisor.ts";
 import { UserError } from "./lib/errors.ts";
 import type { FromIngest, IngestOptions, IngestPorts, ToIngest } from "./live/ingest/messages.ts";
+import { liveEncodes } from "./resources/live/renditions/live-encodes.ts";
 import { liveFolder, liveStreams } from "./resources/live/streams/live-streams.ts";
 import { PUBLISH_APPLICATION } from "./resources/live/streams/permit.ts";
 import { LiveRelay } from "./resources/live/streams/relay.ts";
@@ -24,6 +25,7 @@ export type LiveIngest = {
  */
 export async function startLiveIngest(app: App): Promise<LiveIngest> {
   const streams = liveStreams(app);
+  const encodes = liveEncodes(app);
   const relay = app.peers && new LiveRelay(app, app.peers);
   const files = tlsFiles(app.config);
   const first = Promise.withResolvers<IngestPorts>();
@@ -54,6 +56,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
         else {
           streams.receive(message);
           relay?.report(message);
+          encodes.observe(message);
         }
       });
       send({ options: optionsOf(app, ports, files && readPair(files)) });
@@ -61,6 +64,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
     },
     onError: (_, error) => first.reject(error),
     onExit: () => {
+      encodes.clear();
       relay?.ended();
       streams.disconnected();
       return true;
@@ -68,6 +72,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
     onRestart: (_, exit, waitMs) => app.log.warn({ ...exit, again_in_ms: waitMs }, "the live ingest process exited"),
   });
   relay?.lead(send);
+  if (relay) encodes.replicateBy((report) => relay.report(report));
   supervisor.start(0);
   const endWatch = files
     ? watchPair(files, app.log, ({ cert, key }) => send({ tls: { cert: cert.toString(), key: key.toString() } }))

@@ -48,6 +48,7 @@ const settings = ({ config }: App) => ({
   ...(config.log_format && { VODBOX_LOG_FORMAT: config.log_format }),
   ...(config.ffmpeg && { VODBOX_FFMPEG: config.ffmpeg }),
   VODBOX_ENCODER: config.encoder,
+  VODBOX_LIVE_ENCODES: String(config.live_encodes),
   ...(config.ffmpeg_memory_bytes && { VODBOX_FFMPEG_MEMORY_BYTES: String(config.ffmpeg_memory_bytes) }),
   ...(config.ffprobe && { VODBOX_FFPROBE: config.ffprobe }),
   ...Object.fromEntries(

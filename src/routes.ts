@@ -23,6 +23,7 @@ import { keyRoutes } from "./resources/keys/routes.ts";
 import { liveAnalyticsRoutes } from "./resources/live/analytics-routes.ts";
 import { liveClipRoutes } from "./resources/live/clip-routes.ts";
 import { liveDeliveryRoutes } from "./resources/live/delivery/routes.ts";
+import { renditionRoutes } from "./resources/live/renditions/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
 import { simulcastRoutes } from "./resources/live/simulcast/routes.ts";
 import { liveStateRoutes } from "./resources/live/state-routes.ts";
@@ -99,6 +100,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...intentRoutes,
     ...proxyRoutes,
     ...liveRoutes(tokens),
+    ...renditionRoutes,
     ...liveStateRoutes(tokens),
     ...liveClipRoutes,
     ...simulcastRoutes,

@@ -2,6 +2,7 @@ import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
 import { removeServerUrl, writeServerUrl } from "./config/server-file.ts";
 import { crossValidate } from "./cross-validate.ts";
+import type { HttpServer } from "./http/server.ts";
 import { startListening } from "./listen.ts";
 import type { LiveIngest } from "./live-ingest.ts";
 import type { LocalWorkers } from "./local-workers.ts";
@@ -9,6 +10,7 @@ import { type Opened, type OpenOptions, openApp } from "./open.ts";
 import { loadParsers } from "./parsing/parse-document.ts";
 import { graceAfterStart } from "./resources/jobs/recover.ts";
 import { channelCache } from "./resources/live/channel-cache.ts";
+import { LEADER, leadEncodes } from "./resources/live/renditions/leader.ts";
 import { LiveRelay } from "./resources/live/streams/relay.ts";
 import { processFigures } from "./resources/operator/metrics.ts";
 import { joinServers } from "./resources/operator/servers.ts";
@@ -74,7 +76,7 @@ export async function serve(
   const scheduler = startScheduler(allScheduledTasks(app, { authenticator: server.authenticator, egress }), log);
   clusterWorker?.link(app, () => processFigures(app));
   const setupCode = !clusterWorker || clusterWorker.isFirst ? await newSetupCode(app) : null;
-  const ingest = await startIngest(app).catch(async (error) => {
+  const ingest = await startIngest(app, server).catch(async (error) => {
     await Promise.all([scheduler.stop(), listening.close(0)]);
     await opened.close();
     throw error;
@@ -111,19 +113,25 @@ export async function serve(
   };
 }
 
-/** Of several processes, the one that receives live streams. */
-const INGEST_SLOT = 0;
-
-async function startIngest(app: App): Promise<LiveIngest> {
+async function startIngest(app: App, server: HttpServer): Promise<LiveIngest> {
   const { rtmp_port, rtmps_port, srt_port } = app.config;
-  const isLeader = app.peers === null || app.peers.slot === INGEST_SLOT;
+  const isLeader = app.peers === null || app.peers.slot === LEADER;
   const isOn = rtmp_port !== undefined || rtmps_port !== undefined || srt_port !== undefined;
-  if (isOn && app.peers && !isLeader) new LiveRelay(app, app.peers).follow(INGEST_SLOT);
+  if (isOn && app.peers && !isLeader) new LiveRelay(app, app.peers).follow(LEADER);
   if (!isOn || !isLeader) return { urls: [], stop: async () => {} };
   const { startLiveIngest } = await import("./live-ingest.ts");
   const ingest = await startLiveIngest(app);
   app.log.info({ urls: ingest.urls }, "receiving live streams");
-  return ingest;
+  if (!app.peers) return ingest;
+  // The processes share the port, and the system chooses one for each connection of a worker.
+  const local = { host: "127.0.0.1", port: 0, tls_cert: undefined, tls_key: undefined };
+  const own = await startListening(local, server, { log: app.log });
+  await leadEncodes(app.peers, own.localAddress);
+  const stop = async () => {
+    await ingest.stop();
+    await own.close(0);
+  };
+  return { ...ingest, stop };
 }
 
 async function startWorkers(app: App, address: string): Promise<LocalWorkers> {

@@ -93,6 +93,11 @@ export const SETTINGS = {
     about: "memory limit of one ffmpeg process; default: three quarters of the machine, at most 8 GiB",
   },
   workers: { schema: integer(0, 64), fallback: "1", about: "local worker processes started by serve" },
+  live_encodes: {
+    schema: integer(0, 16),
+    fallback: "1",
+    about: "live streams whose renditions a worker encodes at once, next to its jobs; 0: none",
+  },
   processes: {
     schema: integer(1, 64),
     fallback: "1",

@@ -10,7 +10,7 @@ import { audioBitrate, type EncodePlan, type Gain, MAX_DURATION_SECONDS, type Pl
 import { watermarkImage, watermarkInput, watermarkOverlay } from "./watermark.ts";
 
 /** 8192 x 8192: admits 8K and VR, and refuses an image that claims a terabyte of memory. */
-const MAX_PIXELS = 8192 * 8192;
+export const MAX_PIXELS = 8192 * 8192;
 
 export const INIT_NAME = "init.mp4";
 export const SEGMENT_TEMPLATE = "$Number%05d$.m4s";

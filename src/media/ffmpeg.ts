@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { constants, setPriority } from "node:os";
 import { basename } from "node:path";
-import type { Readable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { classify, MediaError } from "./error.ts";
 import { forgetProcess, recordProcess } from "./orphan-processes.ts";
@@ -27,6 +27,8 @@ export type RunOptions = {
   signal?: AbortSignal;
   /** Input for `pipe:0`; the process may stop reading before its end. */
   input?: Readable;
+  /** Takes the output of `pipe:1`, as much as it can; the result is empty then. Its error ends the run. */
+  output?: Writable;
   /** Time limit of the run. */
   timeLimitMs: number;
   /** Longest time without progress of the output position. Needs `-progress pipe:1` in `args`. */
@@ -127,7 +129,7 @@ function lowerPriority(child: Spawned, nice: number): void {
 
 function follow(
   child: Spawned,
-  { args, signal, killSignal, input, timeLimitMs, stallMs, onPosition, onLog, cwd, precedence }: RunOptions,
+  { args, signal, killSignal, input, output, timeLimitMs, stallMs, onPosition, onLog, cwd, precedence }: RunOptions,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const stdout: Buffer[] = [];
@@ -153,6 +155,8 @@ function follow(
     // A suspended program does not receive it.
     giveUpPrecedence?.();
     child.kill("SIGTERM");
+    // What it does not take would keep the pipe, and this run, open.
+    output?.destroy();
     killTimer = setTimeout(() => child.kill("SIGKILL"), KILL_AFTER_MS);
   };
   const onAbort = () => end(new MediaError("aborted", "The run was aborted.", true));
@@ -181,13 +185,18 @@ function follow(
   signal?.addEventListener("abort", onAbort, { once: true });
   killSignal?.addEventListener("abort", onKill, { once: true });
 
-  child.stdout?.on("data", (chunk: Buffer) => {
-    if (progress) return progress(chunk.toString("latin1"));
-    stdoutBytes += chunk.length;
-    if (stdoutBytes > STDOUT_LIMIT_BYTES)
-      return end(new MediaError("input_invalid", "The source has too much metadata.", false));
-    stdout.push(chunk);
-  });
+  if (output && child.stdout)
+    pipeline(child.stdout, output).catch((error) =>
+      end(new MediaError("encode_failed", `The output was not taken: ${error.message}`, true)),
+    );
+  else
+    child.stdout?.on("data", (chunk: Buffer) => {
+      if (progress) return progress(chunk.toString("latin1"));
+      stdoutBytes += chunk.length;
+      if (stdoutBytes > STDOUT_LIMIT_BYTES)
+        return end(new MediaError("input_invalid", "The source has too much metadata.", false));
+      stdout.push(chunk);
+    });
   child.stderr?.on("data", (chunk: Buffer) => {
     const text = chunk.toString("utf8");
     tail = (tail + text).slice(-LOG_TAIL_BYTES);

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { describeConnectionError, isCertificateError } from "../lib/connection-errors.ts";
 import { withoutTrailing } from "../lib/without-trailing.ts";
+import { type LiveClaim, LiveContract } from "../protocol/live-encode.ts";
 import type { Claim, Heartbeat, Lane, SignArtifacts } from "../protocol/worker.ts";
 import {
   type Completion,
@@ -97,6 +98,25 @@ export class LeaseClient {
     const job = v.parse(WorkerContract, answer);
     this.#base = job.callbacks.heartbeat_url.split("/api/v1/", 1)[0] ?? "";
     return job;
+  }
+
+  /** The renditions of a live stream, or null. Throws as `next`. */
+  async nextLive({ waitSeconds, signal }: { waitSeconds: number; signal: AbortSignal }): Promise<LiveContract | null> {
+    const body: LiveClaim = { worker_id: this.workerId, version: this.version, wait_seconds: waitSeconds };
+    const timeoutMs = CALL_TIMEOUT_MS + waitSeconds * 1000;
+    const answer = await this.#call("/api/v1/worker/live/next", { body, signal, attempts: 1, timeoutMs });
+    if (answer === null) return null;
+    const contract = v.parse(LiveContract, answer);
+    this.#base = contract.input_url.split("/api/v1/", 1)[0] ?? "";
+    return contract;
+  }
+
+  /** A request whose body or response lasts as long as a live stream. Throws ServerUnreachable and ServerRefused. */
+  async stream(address: string, { lease, ...init }: RequestInit & { lease: string }): Promise<Response> {
+    const headers = { "x-svc-worker-token": this.token(), "x-svc-job-lease-token": lease, "content-type": "video/mp4" };
+    const response = await request(this.resolve(address), { ...init, headers, redirect: "error" });
+    if (!response.ok) check(response, await response.text());
+    return response;
   }
 
   async heartbeat(

@@ -14,6 +14,7 @@ import { TASKS_VERSION } from "../protocol/task.ts";
 import type { Claim, Lane } from "../protocol/worker.ts";
 import type { JobContext, Log } from "./context.ts";
 import { backoffMs, LeaseClient, ServerRefused, ServerUnreachable } from "./lease-client.ts";
+import { liveLoop } from "./live-encode.ts";
 import { type JobEnd, runJob } from "./run-job.ts";
 import { openScratch } from "./scratch.ts";
 import { SourceCache } from "./tasks/source-cache.ts";
@@ -28,6 +29,8 @@ export type WorkerOptions = {
   version?: string;
   /** Jobs at once; a single one already uses all cores. */
   concurrency?: number;
+  /** Live streams at once, next to jobs; none by default. */
+  liveEncodes?: number;
   /** Workers on one machine may share it: each creates its own directory in it. */
   scratchDir: string;
   binaries: Binaries;
@@ -90,6 +93,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobEnd | null
     // first task: a server that returns none has no other lanes. A viewer waits for video and audio.
     for (const lane of isOnce ? [] : (["light", "urgent", "urgent"] as const))
       loops.push(started.promise.then(() => loop(context, { ...common, isFirst: false, lane })));
+    for (let index = 0; !isOnce && index < (options.liveEncodes ?? 0); index++) loops.push(liveLoop(context));
     // One refusal stops all loops, in order: jobs are released before scratch is deleted.
     for (const one of loops) one.catch(() => fault.abort());
     const ends = await Promise.allSettled(loops);

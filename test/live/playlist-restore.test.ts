@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { LiveTimeline, type TimelineState } from "../../src/live/playlists/timeline.ts";
+import { LiveTimeline } from "../../src/live/playlists/timeline.ts";
+import type { TimelineState } from "../../src/live/playlists/timeline-types.ts";
 import { parseLivePlaylist } from "../support/hls-live-parser.ts";
 import { Feed, STARTED_AT, segmentFile, timelineOf } from "../support/live-feed.ts";
 

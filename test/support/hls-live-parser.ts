@@ -7,6 +7,8 @@ export type ParsedPart = { uri: string; durationSeconds: number; isIndependent: 
 export type ParsedSegment = {
   number: number;
   isDiscontinuous: boolean;
+  /** EXT-X-GAP: it cannot be requested. */
+  isGap: boolean;
   date: number | null;
   parts: ParsedPart[];
   /** Null for the segment at the end that is not complete. */
@@ -40,7 +42,9 @@ export function parseLivePlaylist(text: string): ParsedPlaylist {
     ...{ isIndependent: false, map: null, skipped: 0, segments: [], hasTrailingDiscontinuity: false, hint: null },
     ...{ reports: [], isEnded: false },
   };
-  const empty = (): ParsedSegment => ({ number: 0, isDiscontinuous: false, date: null, parts: [], complete: null });
+  const empty = (): ParsedSegment => ({
+    ...{ number: 0, isDiscontinuous: false, isGap: false, date: null, parts: [], complete: null },
+  });
   let segment = empty();
   let duration: number | null = null;
   const seen = new Set<string>();
@@ -72,6 +76,7 @@ export function parseLivePlaylist(text: string): ParsedPlaylist {
     else if (name === "#EXT-X-MAP") playlist.map = required("URI");
     else if (name === "#EXT-X-SKIP") playlist.skipped = numberOf(required("SKIPPED-SEGMENTS"));
     else if (name === "#EXT-X-DISCONTINUITY") segment.isDiscontinuous = true;
+    else if (name === "#EXT-X-GAP") segment.isGap = true;
     else if (name === "#EXT-X-PROGRAM-DATE-TIME") segment.date = Date.parse(value);
     else if (name === "#EXTINF") duration = numberOf(value.replace(/,.*$/, ""));
     else if (name === "#EXT-X-PART")

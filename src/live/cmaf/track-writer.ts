@@ -147,6 +147,18 @@ export class TrackWriter {
     });
   }
 
+  /** Deletes the open segment, if there is one. The next one has the number `next`, which is later than those before. */
+  skipTo(next: number): void {
+    this.#open = null;
+    this.#started = next - 1;
+    this.#enqueue(() => this.#discard());
+  }
+
+  /** Calls `report` when everything before is reported. */
+  inOrder(report: () => void): void {
+    this.#enqueue(async () => report());
+  }
+
   /** Stops storing, and deletes the segment that is not complete. Parts and segments are still reported. */
   stopStoring(): Promise<void> {
     this.#isStored = false;

@@ -7,11 +7,12 @@ import type { Health, Part, SegmentInfo, TrackInfo, TrackKind } from "../cmaf/ty
 import type { InitEvent, PartEvent } from "../playlists/events.ts";
 import type { LiveSample, TrackConfig } from "../samples.ts";
 import { finishRecording, type RecordedTracks } from "./finish-recording.ts";
+import { initEventOf } from "./init-event.ts";
 import type { FinishedRecording, FromIngest, PublishedChannel, WantedClip } from "./messages.ts";
 import { keptSeconds, SegmentList } from "./segment-list.ts";
 
 const NAME_CHARACTERS = 24;
-const PART_SECONDS = 0.5;
+export const PART_SECONDS = 0.5;
 /** With keyframes every 2 s, as advised, a segment has one of them. */
 const SEGMENT_SECONDS = 2;
 
@@ -214,17 +215,10 @@ export class Broadcast {
     return track.name;
   }
 
-  #initEvent({ kind, name, codec, width, height, channels, sampleRate }: TrackInfo): InitEvent {
+  #initEvent(track: TrackInfo): InitEvent {
     const { rate } = this.#packager;
-    return {
-      track: name,
-      ...{ kind, codec },
-      width: width ?? undefined,
-      height: height ?? undefined,
-      channels: channels ?? undefined,
-      sampleRate: sampleRate ?? undefined,
-      // Of three decimals, as EXT-X-STREAM-INF states it.
-      frameRate: kind === "video" && rate ? Math.round((rate.num / rate.den) * 1000) / 1000 : undefined,
-    };
+    // Of three decimals, as EXT-X-STREAM-INF states it.
+    const frameRate = track.kind === "video" && rate ? Math.round((rate.num / rate.den) * 1000) / 1000 : undefined;
+    return { ...initEventOf(track), frameRate };
   }
 }

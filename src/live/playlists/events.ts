@@ -14,6 +14,11 @@ export type InitEvent = {
   channels?: number | undefined;
   /** Of audio, in Hz. Streams of earlier versions do not state it. */
   sampleRate?: number | undefined;
+  /**
+   * A worker encodes it from the video of the publisher: its segments have the numbers, dates and discontinuities of that. It
+   * begins later, may have gaps, and lags behind.
+   */
+  isEncoded?: boolean | undefined;
 };
 
 /** `track` is the name of the track. */
@@ -27,6 +32,9 @@ export type SegmentEvent = MediaSegment<string> & {
   /** Name of its file in the folder of the track. */
   name: string;
 };
+
+/** A segment that an encoded track will never have. That of the publisher is complete, and has these times. */
+export type GapEvent = { track: string; segment: number; startSeconds: number };
 
 /** Longer than any segment that a player accepts, and small enough for exact sums. */
 const MAX_SECONDS = 3600;

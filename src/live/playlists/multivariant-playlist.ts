@@ -83,5 +83,6 @@ export const bitRatesOf = (track: TrackWindow, targetSeconds: number): ReturnTyp
 function lastOf(track: TrackWindow): Segment[] {
   const first = Math.max(track.firstNumber, track.lastNumber - MEASURED + 1);
   const count = track.lastNumber - first + 1;
-  return Array.from({ length: count }, (_, index) => track.segment(first + index) as Segment);
+  const last = Array.from({ length: count }, (_, index) => track.segment(first + index) as Segment);
+  return last.filter(({ bytes }) => bytes > 0);
 }

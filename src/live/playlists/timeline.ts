@@ -1,62 +1,16 @@
 import { HttpError } from "../../lib/errors.ts";
 import type { LiveMpd } from "../../lib/live-mpd.ts";
 import { contains, type Directives, requireNear } from "./directives.ts";
-import { checkEvent, type InitEvent, type PartEvent, type SegmentEvent } from "./events.ts";
+import { checkEvent, type GapEvent, type InitEvent, type PartEvent, type SegmentEvent } from "./events.ts";
 import type { LivePlaylist } from "./live-playlist.ts";
 import { Manifests } from "./manifest.ts";
 import { renderMediaPlaylist } from "./media-playlist.ts";
 import { type LiveVariant, renderMultivariantPlaylist, variantsOf } from "./multivariant-playlist.ts";
 import type { PartLocation } from "./part-list.ts";
-import { type Segment, type TrackState, TrackWindow } from "./track-window.ts";
+import type { ListedTrack, TimelineFacts, TimelineOptions, TimelineState } from "./timeline-types.ts";
+import { type Segment, TrackWindow } from "./track-window.ts";
 import { Waiters } from "./waiters.ts";
-import { type Anchor, WallClock } from "./wall-clock.ts";
-
-export type TimelineOptions = {
-  /** Time of day of the start of the media timeline, in ms since the epoch. */
-  startedAtMs: number;
-  /** How much a viewer can seek back. At least six target durations are kept. */
-  dvrSeconds: number;
-  /** With parts, blocking requests and delta updates (LL-HLS). */
-  isLowLatency: boolean;
-  /** No part is longer, those of audio included. */
-  partTargetSeconds: number;
-  /** How long the packager makes segments if keyframes allow it. TARGETDURATION is at least this. */
-  segmentTargetSeconds: number;
-  /** File name of a media playlist in the folder of its track. */
-  playlistName: string;
-  maxWaiters?: number;
-  /** Continues the playlists of another timeline. */
-  state?: TimelineState | undefined;
-};
-
-/**
- * What a timeline needs to continue the playlists of another one with the events that follow: numbers, dates and
- * discontinuities are those of the other one. It lists no segment from before.
- */
-export type TimelineState = {
-  tracks: TrackState[];
-  targetSeconds: number | null;
-  discontinuities: number;
-  anchor: Anchor;
-  isInterrupted: boolean;
-};
-
-/** What playlists list of a track. */
-export type ListedTrack = { init: InitEvent; segments: SegmentEvent[] };
-
-export type TimelineFacts = {
-  /** TARGETDURATION in seconds. Null until the first segment is complete. */
-  targetSeconds: number | null;
-  /** Keyframes are so sparse that latency suffers: warn the publisher. */
-  isTargetLong: boolean;
-  /** Keyframes are too sparse for live playback: refuse the publisher. */
-  isTargetTooLong: boolean;
-  /** Segments beyond TARGETDURATION, parts beyond PART-TARGET, parts below 85 % of it: some players stop at them. */
-  segmentsOver: number;
-  partsOver: number;
-  partsUnder: number;
-  waiters: number;
-};
+import { WallClock } from "./wall-clock.ts";
 
 const MAX_TRACKS = 16;
 const MAX_WAITERS = 10_000;
@@ -88,6 +42,7 @@ export class LiveTimeline {
   readonly #rendered = new Map<string, LivePlaylist>();
   readonly #clock: WallClock;
   readonly #manifests = new Manifests();
+  #encoded: readonly string[] = [];
   #targetSeconds: number | null = null;
   #segmentsOver = 0;
   /** 4.4.3.3: tracks must agree on the discontinuity sequence, those that begin later too. */
@@ -114,10 +69,10 @@ export class LiveTimeline {
     this.#isInterrupted = isInterrupted;
   }
 
-  /** Before the next event. */
+  /** Before the next event. Without encoded tracks: another timeline has their segments only while it gets their parts. */
   state(): TimelineState {
     return {
-      tracks: [...this.#tracks.values()].map((track) => track.state()),
+      tracks: this.#published.map((track) => track.state()),
       targetSeconds: this.#targetSeconds,
       discontinuities: this.#discontinuities,
       anchor: this.#clock.anchor,
@@ -129,7 +84,9 @@ export class LiveTimeline {
     this.#requireRunning();
     if (this.#tracks.has(event.track)) throw new RangeError(`Track ${event.track} has been added before.`);
     if (this.#tracks.size >= MAX_TRACKS) throw new RangeError(`A broadcast has at most ${MAX_TRACKS} tracks.`);
-    const track = new TrackWindow(event, this.#options);
+    const source = event.isEncoded ? this.#published.find((one) => one.init.kind === event.kind) : null;
+    if (source === undefined) throw new RangeError(`Track ${event.track} is encoded from nothing.`);
+    const track = new TrackWindow(event, this.#options, source);
     track.discontinuitySequence = this.#discontinuities;
     this.#tracks.set(event.track, track);
     this.#changed();
@@ -152,6 +109,21 @@ export class LiveTimeline {
     this.#changed();
   }
 
+  /** An encoded track does not have a segment that the publisher's has. */
+  gap({ track: name, segment }: GapEvent): void {
+    this.#requireRunning();
+    const track = this.#tracks.get(name);
+    if (!track || this.#targetSeconds === null) throw new RangeError(`Track ${name} has no segment.`);
+    track.gap(segment, this.#targetSeconds);
+    this.#changed();
+  }
+
+  /** The names of all encoded tracks that are being encoded: viewers who begin may choose them, if they have a segment. */
+  encode(tracks: readonly string[]): void {
+    this.#encoded = tracks;
+    this.#changed();
+  }
+
   /**
    * The publisher is disconnected. All playlists announce the discontinuity now. Call it when the packager has reported
    * what it had: segments that are open may still be completed, but one that begins later is after the discontinuity.
@@ -159,7 +131,7 @@ export class LiveTimeline {
   interrupted(): void {
     this.#requireRunning();
     this.#isInterrupted = true;
-    const tracks = [...this.#tracks.values()];
+    const tracks = this.#published;
     // Without media since the last one it is the same discontinuity.
     if (tracks.some(({ nextNumber, isDiscontinuityNext }) => nextNumber !== null && !isDiscontinuityNext)) {
       this.#discontinuities++;
@@ -176,7 +148,7 @@ export class LiveTimeline {
     this.#requireRunning();
     if (!this.#isInterrupted) throw new RangeError("The broadcast is not interrupted.");
     this.#isInterrupted = false;
-    const tracks = [...this.#tracks.values()];
+    const tracks = this.#published;
     const seconds = Math.max(0, ...tracks.map(({ endSeconds }) => endSeconds));
     const oldest = Math.min(...tracks.map(({ firstSeconds }) => firstSeconds));
     this.#clock.resume(this.#discontinuities, { wallMs: atMs, seconds }, oldest);
@@ -211,6 +183,11 @@ export class LiveTimeline {
 
   hasTrack(name: string): boolean {
     return this.#tracks.has(name);
+  }
+
+  /** Whether a track is encoded by a worker. */
+  isEncoded(name: string): boolean {
+    return this.#tracks.get(name)?.isEncoded === true;
   }
 
   /**
@@ -249,7 +226,7 @@ export class LiveTimeline {
 
   /** The variants of the multivariant playlist; empty until the first segment is complete. */
   variants(): LiveVariant[] {
-    return this.#targetSeconds === null ? [] : variantsOf([...this.#tracks.values()], this.#targetSeconds);
+    return this.#targetSeconds === null ? [] : variantsOf(this.#listed, this.#targetSeconds);
   }
 
   /**
@@ -268,7 +245,7 @@ export class LiveTimeline {
       targetSeconds: this.#targetSeconds,
       isInterrupted: this.#isInterrupted,
       isEnded: this.#isEnded,
-      others: [...this.#tracks.values()].filter((other) => other !== track),
+      others: this.#listed.filter((other) => other !== track),
     });
     this.#rendered.set(key, fresh);
     return fresh;
@@ -307,8 +284,8 @@ export class LiveTimeline {
    */
   async waitForMultivariantPlaylist(signal?: AbortSignal, prefix = ""): Promise<{ text: string }> {
     const { playlistName } = this.#options;
-    return this.#waitForTracks((tracks, targetSeconds) => {
-      return { text: renderMultivariantPlaylist(tracks, { playlistName, targetSeconds, prefix }) };
+    return this.#waitForTracks((_, targetSeconds) => {
+      return { text: renderMultivariantPlaylist(this.#listed, { playlistName, targetSeconds, prefix }) };
     }, signal);
   }
 
@@ -324,14 +301,14 @@ export class LiveTimeline {
     }, signal);
   }
 
-  /** Waits until every track has a complete segment, and `render` a result for those that have one. */
+  /** Waits until every track of the publisher has a complete segment, and `render` a result for those that have one. */
   #waitForTracks<T extends object>(
     render: (tracks: TrackWindow[], targetSeconds: number) => T | null,
     signal?: AbortSignal,
   ): Promise<T> {
     return this.#wait(() => {
-      const tracks = [...this.#tracks.values()].filter(({ length }) => length > 0);
-      const isComplete = tracks.length === this.#tracks.size || this.#isEnded;
+      const tracks = this.#published.filter(({ length }) => length > 0);
+      const isComplete = tracks.length === this.#published.length || this.#isEnded;
       const rendered = this.#targetSeconds !== null && isComplete ? render(tracks, this.#targetSeconds) : null;
       if (!rendered && this.#isEnded) throw notFound("playlist");
       return rendered;
@@ -364,6 +341,16 @@ export class LiveTimeline {
 
   #timeoutMs(targets: number): number {
     return targets * (this.#targetSeconds ?? Math.max(this.#options.segmentTargetSeconds, LONG_TARGET_SECONDS)) * 1000;
+  }
+
+  /** The tracks of the publisher. */
+  get #published(): TrackWindow[] {
+    return [...this.#tracks.values()].filter(({ isEncoded }) => !isEncoded);
+  }
+
+  /** The tracks that viewers may choose, once they have a segment. */
+  get #listed(): TrackWindow[] {
+    return [...this.#published, ...this.#encoded.flatMap((name) => this.#tracks.get(name) ?? [])];
   }
 
   #changed(): void {

@@ -6,6 +6,7 @@ import { EPSILON, type Part, PartList } from "./part-list.ts";
 export type Segment = {
   startSeconds: number;
   durationSeconds: number;
+  /** 0: it is missing, and listed as a gap. */
   bytes: number;
   name: string;
   isDiscontinuous: boolean;
@@ -55,12 +56,13 @@ export class TrackWindow {
   /** EXT-X-DISCONTINUITY-SEQUENCE. */
   discontinuitySequence = 0;
   open: OpenSegment | null = null;
-  /** The next segment begins after an interruption. */
-  isDiscontinuityNext = false;
   /** Of completed segments; see PartList. */
   partsOver = 0;
   partsUnder = 0;
   readonly #options: WindowOptions;
+  /** The track of the publisher that an encoded one follows. */
+  readonly #source: TrackWindow | null;
+  #isDiscontinuityNext = false;
   #segments: Segment[] = [];
   #head = 0;
   /** Segments at lower indexes have no parts any more. */
@@ -71,9 +73,23 @@ export class TrackWindow {
   #nextNumber: number | null = null;
   #restoredSeconds = 0;
 
-  constructor(init: InitEvent, options: WindowOptions) {
+  constructor(init: InitEvent, options: WindowOptions, source: TrackWindow | null = null) {
     this.init = init;
     this.#options = options;
+    this.#source = source;
+  }
+
+  /** A worker encodes it. */
+  get isEncoded(): boolean {
+    return this.#source !== null;
+  }
+  /** The next segment begins after an interruption. */
+  get isDiscontinuityNext(): boolean {
+    if (!this.#source || this.#nextNumber === null) return this.#isDiscontinuityNext;
+    return this.#source.#isDiscontinuousAt(this.#nextNumber);
+  }
+  set isDiscontinuityNext(isNext: boolean) {
+    this.#isDiscontinuityNext = isNext;
   }
 
   state(): TrackState {
@@ -155,18 +171,33 @@ export class TrackWindow {
     this.#requireNext(event.segment);
     const { isDiscontinuous, head, startSeconds, parts } = this.open ?? this.#begin(event, wallMs);
     parts.close();
-    this.open = null;
     this.partsOver += parts.over;
     this.partsUnder += parts.under;
     const { bytes, durationSeconds, name } = event;
-    if (this.#segments.length === 0) this.#numberAtZero = event.segment;
-    this.#nextNumber = event.segment + 1;
     const info = flat(["#EXTINF:", durationSeconds.toFixed(5), ",\n"]);
-    this.#segments.push({
-      ...{ startSeconds, durationSeconds, bytes, name, isDiscontinuous, head, info },
-      parts: parts.listed.length > 0 ? parts.listed : NO_PARTS,
-    });
-    this.#durationSeconds += durationSeconds;
+    const times = { startSeconds, durationSeconds, bytes, name, isDiscontinuous, head, info };
+    this.#push(event.segment, { ...times, parts: parts.listed.length > 0 ? parts.listed : NO_PARTS }, targetSeconds);
+  }
+
+  /**
+   * Lists a segment of an encoded track that is missing, instead of what there is of it (4.4.4.7). Throws a RangeError when
+   * the track of the publisher does not have it.
+   */
+  gap(number: number, targetSeconds: number): void {
+    this.#requireNext(number);
+    const of = this.#source?.segment(number);
+    if (!of) throw new RangeError(`The publisher has no segment ${number}.`);
+    if (!this.open) this.#countDiscontinuities(number);
+    const head = flat([of.head, "#EXT-X-GAP\n"]);
+    this.#push(number, { ...of, bytes: 0, head, parts: NO_PARTS }, targetSeconds);
+  }
+
+  #push(number: number, segment: Segment, targetSeconds: number): void {
+    this.open = null;
+    if (this.#segments.length === 0) this.#numberAtZero = number;
+    this.#nextNumber = number + 1;
+    this.#segments.push(segment);
+    this.#durationSeconds += segment.durationSeconds;
     this.#trim(targetSeconds);
   }
 
@@ -176,6 +207,7 @@ export class TrackWindow {
   }
 
   #begin({ segment, startSeconds }: PartEvent | SegmentEvent, wallMs: number): OpenSegment {
+    if (this.#source) return this.#beginWith(this.#source, segment, startSeconds);
     const isDiscontinuous = this.isDiscontinuityNext;
     this.isDiscontinuityNext = false;
     this.#nextNumber = segment;
@@ -183,6 +215,28 @@ export class TrackWindow {
     const head = flat(isDiscontinuous ? ["#EXT-X-DISCONTINUITY\n", ...date] : date);
     const parts = new PartList(this.#options.partTargetSeconds, startSeconds);
     return { number: segment, isDiscontinuous, head, startSeconds, parts };
+  }
+
+  #beginWith(source: TrackWindow, segment: number, startSeconds: number): OpenSegment {
+    const of = source.open?.number === segment ? source.open : source.segment(segment);
+    if (!of) throw new RangeError(`The publisher has no segment ${segment}.`);
+    this.#countDiscontinuities(segment);
+    this.#nextNumber = segment;
+    const parts = new PartList(this.#options.partTargetSeconds, startSeconds);
+    return { number: segment, isDiscontinuous: of.isDiscontinuous, head: of.head, startSeconds, parts };
+  }
+
+  /** Of an encoded track, before its first segment: those that the publisher's track had by then. */
+  #countDiscontinuities(first: number): void {
+    if (!this.#source || this.#nextNumber !== null) return;
+    this.discontinuitySequence = this.#source.discontinuitySequence;
+    for (let number = this.#source.firstNumber; number < first; number++)
+      if (this.#source.segment(number)?.isDiscontinuous) this.discontinuitySequence++;
+  }
+
+  #isDiscontinuousAt(number: number): boolean {
+    if (this.open?.number === number) return this.open.isDiscontinuous;
+    return this.segment(number)?.isDiscontinuous ?? (number === this.#nextNumber && this.#isDiscontinuityNext);
   }
 
   #trim(targetSeconds: number): void {

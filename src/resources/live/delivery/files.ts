@@ -9,6 +9,7 @@ import { contentTypeOf } from "../../../lib/media-types.ts";
 import { segmentPaths } from "../../../live/cmaf/segment-file.ts";
 import { partName } from "../../../live/playlists/names.ts";
 import type { PartLocation } from "../../../live/playlists/part-list.ts";
+import { RENDITIONS_FOLDER } from "../../../live/renditions/messages.ts";
 import { INIT_NAME, segmentFileName } from "../../../media/arguments.ts";
 import type { LiveStream } from "../registry.ts";
 import type { StoredStream } from "../shared/stored-streams.ts";
@@ -27,7 +28,7 @@ type LiveFile = {
 };
 
 export const serveInit = (request: ViewerRequest, stream: LiveStream, track: string): Promise<Response> =>
-  serve(request, { stream, track, name: INIT_NAME, paths: [join(stream.folder, track, INIT_NAME)] });
+  serve(request, { stream, track, name: INIT_NAME, paths: [join(folderOf(stream, track), INIT_NAME)] });
 
 /** A complete segment. Throws 404 unless a playlist lists it, or did until recently. */
 export async function serveSegment(
@@ -38,7 +39,7 @@ export async function serveSegment(
 ): Promise<Response> {
   if (!stream.timeline.hasSegment(track, segment)) notFound("segment");
   const name = segmentFileName(segment);
-  return serve(request, { stream, track, name, paths: [join(stream.folder, track, name)] });
+  return serve(request, { stream, track, name, paths: [join(folderOf(stream, track), name)] });
 }
 
 /**
@@ -71,7 +72,7 @@ export async function servePart(
   wanted: { segment: number; part: number },
 ): Promise<Response> {
   const part = await whileConnected(request, (signal) => stream.timeline.waitForPart(track, wanted, signal));
-  const paths = segmentPaths(join(stream.folder, track, segmentFileName(part.segment)));
+  const paths = segmentPaths(join(folderOf(stream, track), segmentFileName(part.segment)));
   return serve(request, { stream, track, name: partName(wanted.segment, wanted.part), paths, part });
 }
 
@@ -101,6 +102,10 @@ async function serve({ context, scope, onSent }: ViewerRequest, source: LiveFile
     if (!isRead) await file.close();
   }
 }
+
+/** Directory of a track. */
+const folderOf = ({ folder, timeline }: LiveStream, track: string): string =>
+  timeline.isEncoded(track) ? join(folder, RENDITIONS_FOLDER, track) : join(folder, track);
 
 async function openFirst(paths: readonly string[]) {
   for (const path of paths) {

@@ -1,12 +1,13 @@
 import type { FromIngest } from "../../../live/ingest/messages.ts";
-import type { TimelineState } from "../../../live/playlists/timeline.ts";
+import type { TimelineState } from "../../../live/playlists/timeline-types.ts";
+import type { RenditionReport } from "../../../live/renditions/messages.ts";
 import type { LiveStream } from "../registry.ts";
 
 /** What the ingest process reports of a running stream. */
 export type StreamReport = Exclude<Extract<FromIngest, { stream: string }>, { finished: unknown }>;
 type Without<Report> = Report extends unknown ? Omit<Report, "stream"> : never;
 /** One that changes a stream while it runs. */
-export type RunningReport = Without<Exclude<StreamReport, { endedAtMs: number }>>;
+export type RunningReport = Without<Exclude<StreamReport, { endedAtMs: number }> | RenditionReport>;
 
 /** What other servers receive of it, in a row of `live_reports`: parts are only on the disk of the server that has them. */
 export type StoredReport = Without<Exclude<StreamReport, { part: unknown } | { health: unknown }>>;
@@ -20,6 +21,8 @@ export function applyReport(stream: Pick<LiveStream, "timeline" | "health">, rep
   if ("part" in report) timeline.part(report.part);
   else if ("segment" in report) timeline.segment(report.segment);
   else if ("init" in report) timeline.init(report.init);
+  else if ("gap" in report) timeline.gap(report.gap);
+  else if ("encoded" in report) timeline.encode(report.encoded);
   else if ("health" in report) stream.health = report.health;
   else if ("interrupted" in report) {
     stream.health = null;

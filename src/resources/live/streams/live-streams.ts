@@ -15,6 +15,7 @@ import type {
 import { TAKEN_OVER } from "../../../live/ingest/publisher.ts";
 import { LiveTimeline } from "../../../live/playlists/timeline.ts";
 import { ViewerCount } from "../../../live/playlists/viewer-count.ts";
+import type { RenditionReport } from "../../../live/renditions/messages.ts";
 import { refusalText } from "../../../live/rtmp/statuses.ts";
 import { INIT_NAME } from "../../../media/arguments.ts";
 import { channelCache } from "../channel-cache.ts";
@@ -52,7 +53,11 @@ const CLIP_MS = 10_000;
 const WATCH_MS = 2000;
 
 /** What every process of a server that serves a stream has to know. */
-export type ReplicatedMessage = StreamReport | { opened: OpenedStream } | Extract<FromIngest, { simulcast: unknown }>;
+export type ReplicatedMessage =
+  | StreamReport
+  | RenditionReport
+  | { opened: OpenedStream }
+  | Extract<FromIngest, { simulcast: unknown }>;
 type StreamMessage = Exclude<FromIngest, { ready: unknown } | { failed: string } | { log: unknown }>;
 
 /** Of a clip of the stream. */

@@ -1,5 +1,6 @@
 import type { App, Peers } from "../../../app.ts";
 import type { FromIngest, ToIngest } from "../../../live/ingest/messages.ts";
+import type { RenditionReport } from "../../../live/renditions/messages.ts";
 import { liveRegistry } from "../registry.ts";
 import { liveStreams, type ReplicatedMessage } from "./live-streams.ts";
 import { StreamLog } from "./stream-log.ts";
@@ -74,8 +75,8 @@ export class LiveRelay {
     this.#publish({ reset: true });
   }
 
-  /** Called with each message of the ingest process. */
-  report(message: Parameters<ReturnType<typeof liveStreams>["receive"]>[0]): void {
+  /** Called with each message of the ingest process, and of the renditions of its streams. */
+  report(message: Parameters<ReturnType<typeof liveStreams>["receive"]>[0] | RenditionReport): void {
     if ("question" in message || "finished" in message) return;
     if (!("clip" in message)) this.#log.add(message);
     this.#publish({ report: message });

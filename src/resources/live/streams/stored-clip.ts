@@ -9,7 +9,7 @@ import { rateOfSegment } from "../../../live/cmaf/recover.ts";
 import { finishRecording, type RecordedTracks } from "../../../live/ingest/finish-recording.ts";
 import type { FinishedRecording, WantedClip } from "../../../live/ingest/messages.ts";
 import { SegmentList } from "../../../live/ingest/segment-list.ts";
-import type { ListedTrack } from "../../../live/playlists/timeline.ts";
+import type { ListedTrack } from "../../../live/playlists/timeline-types.ts";
 import { INIT_NAME, segmentFileName } from "../../../media/arguments.ts";
 import type { StoredStream } from "../shared/stored-streams.ts";
 import { copyObject } from "./stored-media.ts";

@@ -45,6 +45,7 @@ function pruned({ messages, dvrSeconds }: Logged): ReplicatedMessage[] {
   const oldest = startSeconds - 2 * Math.max(dvrSeconds, 72);
   return messages.filter((message) => {
     if ("part" in message) return message.part.segment > segment - SEGMENTS_WITH_PARTS;
+    if ("gap" in message) return message.gap.startSeconds >= oldest;
     return !("segment" in message) || message.segment.startSeconds >= oldest;
   });
 }

@@ -1,0 +1,50 @@
+import type { InitEvent, SegmentEvent } from "./events.ts";
+import type { TrackState } from "./track-window.ts";
+import type { Anchor } from "./wall-clock.ts";
+
+export type TimelineOptions = {
+  /** Time of day of the start of the media timeline, in ms since the epoch. */
+  startedAtMs: number;
+  /** How much a viewer can seek back. At least six target durations are kept. */
+  dvrSeconds: number;
+  /** With parts, blocking requests and delta updates (LL-HLS). */
+  isLowLatency: boolean;
+  /** No part is longer, those of audio included. */
+  partTargetSeconds: number;
+  /** How long the packager makes segments if keyframes allow it. TARGETDURATION is at least this. */
+  segmentTargetSeconds: number;
+  /** File name of a media playlist in the folder of its track. */
+  playlistName: string;
+  maxWaiters?: number;
+  /** Continues the playlists of another timeline. */
+  state?: TimelineState | undefined;
+};
+
+/**
+ * What a timeline needs to continue the playlists of another one with the events that follow: numbers, dates and
+ * discontinuities are those of the other one. It lists no segment from before.
+ */
+export type TimelineState = {
+  tracks: TrackState[];
+  targetSeconds: number | null;
+  discontinuities: number;
+  anchor: Anchor;
+  isInterrupted: boolean;
+};
+
+/** What playlists list of a track. */
+export type ListedTrack = { init: InitEvent; segments: SegmentEvent[] };
+
+export type TimelineFacts = {
+  /** TARGETDURATION in seconds. Null until the first segment is complete. */
+  targetSeconds: number | null;
+  /** Keyframes are so sparse that latency suffers: warn the publisher. */
+  isTargetLong: boolean;
+  /** Keyframes are too sparse for live playback: refuse the publisher. */
+  isTargetTooLong: boolean;
+  /** Segments beyond TARGETDURATION, parts beyond PART-TARGET, parts below 85 % of it: some players stop at them. */
+  segmentsOver: number;
+  partsOver: number;
+  partsUnder: number;
+  waiters: number;
+};

@@ -1,0 +1,53 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { INIT_NAME, segmentFileName } from "../../media/arguments.ts";
+import { find } from "../../media/mp4/boxes.ts";
+import { SEGMENT_HEAD } from "../cmaf/fragment.ts";
+import { openSegment } from "../cmaf/segment-file.ts";
+import type { SourceSegments } from "./source-segments.ts";
+
+/** One read of a file. */
+const CHUNK_BYTES = 256 * 1024;
+
+/**
+ * The video of a running stream as one fragmented MP4 file, from the start of segment `from` to the end of the stream or
+ * until `signal` aborts, as it reaches the disk. What is not read is not in memory. Times are those of the files: the edit
+ * list, which would shift them, is left out. Throws the error of a file.
+ */
+export async function* feed(
+  source: SourceSegments,
+  { folder, from, signal }: { folder: string; from: number; signal: AbortSignal },
+): AsyncGenerator<Buffer> {
+  yield withoutEdits(await readFile(join(folder, INIT_NAME)));
+  for (let number = from; !signal.aborted; number++) {
+    while (!source.find(number)) {
+      if (source.isEnded || signal.aborted) return;
+      if (number <= source.lastComplete) throw new Error("The encoder is too far behind.");
+      await source.changed(signal);
+    }
+    await using file = await openSegment(join(folder, segmentFileName(number)));
+    let at = SEGMENT_HEAD.length;
+    while (!signal.aborted) {
+      const segment = source.find(number);
+      if (!segment) throw new Error("The encoder is too far behind.");
+      for (; at < segment.bytes && !signal.aborted; ) {
+        const length = Math.min(CHUNK_BYTES, segment.bytes - at);
+        const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), 0, length, at);
+        if (bytesRead === 0) throw new Error("A segment is shorter than reported.");
+        at += bytesRead;
+        yield buffer.subarray(0, bytesRead);
+      }
+      if (segment.isComplete && at >= segment.bytes) break;
+      if (source.isEnded) return;
+      if (at >= segment.bytes) await source.changed(signal);
+    }
+  }
+}
+
+/** A copy of an init segment whose edit list is a `free` box. */
+function withoutEdits(init: Buffer): Buffer {
+  const copy = Buffer.from(init);
+  const edits = find(copy, ["moov", "trak", "edts"]);
+  if (edits) copy.write("free", edits.start - 4, "latin1");
+  return copy;
+}

@@ -1,0 +1,214 @@
+import { sampleEntryOf } from "../../media/isobmff.ts";
+import { type Box, boxes, field, find, flagsOf, isLong, uint32 } from "../../media/mp4/boxes.ts";
+import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
+
+/*
+ * Reads what an encoder sends: a fragmented MP4 file of several tracks of H.264 (ISO/IEC 14496-12, 8.8), while it arrives.
+ * The sender is not trusted: whatever is malformed or too large throws.
+ */
+
+/** A track of the file. */
+export type EncodedTrack = { id: number; timescale: number; avcC: Buffer };
+
+/** A frame. Times are in `VIDEO_TIMESCALE`. */
+export type EncodedSample = {
+  /** Of its track. */
+  id: number;
+  time: number;
+  compositionOffset: number;
+  duration: number;
+  isSync: boolean;
+  data: Buffer;
+};
+
+type Handlers = {
+  /** Called once, before the samples. */
+  onTracks: (tracks: EncodedTrack[]) => void;
+  onSample: (sample: EncodedSample) => void;
+};
+
+/** Of an encoder that writes a fragment for each frame or each half second. */
+const MAX_BYTES: Readonly<Record<string, number>> = {
+  ftyp: 1024,
+  moov: 256 * 1024,
+  moof: 256 * 1024,
+  mdat: 32 * 2 ** 20,
+};
+const MAX_OTHER_BYTES = 64 * 1024;
+const MAX_TRACKS = 16;
+const MAX_SAMPLES = 4096;
+const NON_SYNC = 0x10000;
+/** 8.8.7 */
+const TFHD = { baseDataOffset: 0x1, description: 0x2, duration: 0x8, size: 0x10, flags: 0x20 };
+/** 8.8.8 */
+const TRUN = { dataOffset: 0x1, firstFlags: 0x4, duration: 0x100, size: 0x200, flags: 0x400, compositionOffset: 0x800 };
+
+type Defaults = { duration: number; size: number; flags: number };
+type Pending = Omit<EncodedSample, "data"> & { offset: number; bytes: number };
+
+/** Takes any pieces of the file, in order. The copies of the samples are the caller's. */
+export class FragmentReader {
+  readonly #handlers: Handlers;
+  #tracks = new Map<number, EncodedTrack & { defaults: Defaults }>();
+  /** What has arrived of the next box. */
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+  /** Of the next box; null until its header has arrived. */
+  #needed: number | null = null;
+  /** Samples of the last `moof`, whose data follow; `offset` is in the next `mdat`. */
+  #pending: Pending[] | null = null;
+
+  constructor(handlers: Handlers) {
+    this.#handlers = handlers;
+  }
+
+  /** Throws Error for what is not such a file. */
+  push(chunk: Buffer): void {
+    this.#pieces.push(chunk);
+    this.#bytes += chunk.length;
+    for (;;) {
+      if (this.#needed === null) {
+        if (this.#bytes < 8) return;
+        this.#needed = sizeOf(this.#take());
+      }
+      if (this.#bytes < this.#needed) return;
+      const data = this.#take();
+      const one = data.subarray(0, this.#needed);
+      this.#pieces = this.#needed < data.length ? [data.subarray(this.#needed)] : [];
+      this.#bytes = data.length - this.#needed;
+      this.#needed = null;
+      this.#box(one);
+    }
+  }
+
+  /** All that has arrived, in one piece. */
+  #take(): Buffer {
+    const [first] = this.#pieces;
+    if (first && this.#pieces.length === 1) return first;
+    const data = Buffer.concat(this.#pieces, this.#bytes);
+    this.#pieces = [data];
+    return data;
+  }
+
+  #box(data: Buffer): void {
+    const type = data.toString("latin1", 4, 8);
+    if (type === "moov") this.#moov(data);
+    else if (type === "moof") this.#moof(data);
+    else if (type === "mdat") this.#mdat(data.subarray(8));
+  }
+
+  #moov(data: Buffer): void {
+    if (this.#tracks.size > 0) throw new Error("There is a second moov box.");
+    const moov = find(data, ["moov"]) as Box;
+    const traks = [...boxes(data, moov.start, moov.end)].filter(({ type }) => type === "trak");
+    if (traks.length === 0 || traks.length > MAX_TRACKS) throw new Error("The file has no tracks, or too many.");
+    const mvex = find(data, ["mvex"], moov);
+    const extended = mvex ? [...boxes(data, mvex.start, mvex.end)].filter(({ type }) => type === "trex") : [];
+    for (const trak of traks) {
+      const track = readTrack(data, trak);
+      const trex = extended.find((box) => uint32(data, box, 4) === track.id);
+      const at = (offset: number) => (trex ? uint32(data, trex, offset) : 0);
+      if (this.#tracks.has(track.id)) throw new Error("Two tracks have the same id.");
+      this.#tracks.set(track.id, { ...track, defaults: { duration: at(12), size: at(16), flags: at(20) } });
+    }
+    this.#handlers.onTracks([...this.#tracks.values()].map(({ defaults: _, ...track }) => track));
+  }
+
+  #moof(data: Buffer): void {
+    if (this.#pending) throw new Error("A moof box follows another one without data.");
+    const moof = find(data, ["moof"]) as Box;
+    this.#pending = [];
+    for (const traf of boxes(data, moof.start, moof.end))
+      if (traf.type === "traf") this.#traf(data, traf, this.#pending);
+    if (this.#pending.length > MAX_SAMPLES) throw new Error("A fragment has too many samples.");
+  }
+
+  #traf(data: Buffer, traf: Box, samples: Pending[]): void {
+    const children = [...boxes(data, traf.start, traf.end)];
+    const [tfhd, tfdt] = ["tfhd", "tfdt"].map((type) => children.find((box) => box.type === type));
+    if (!tfhd || !tfdt) throw new Error("A fragment of a track has no header or no time.");
+    const track = this.#tracks.get(uint32(data, tfhd, 4));
+    if (!track) throw new Error("A fragment belongs to no track.");
+    const { timescale, id } = track;
+    const defaults = readDefaults(data, tfhd, track.defaults);
+    let time = isLong(data, tfdt) ? Number(data.readBigInt64BE(field(tfdt, 4, 8))) : uint32(data, tfdt, 4);
+    const scaled = (value: number) => Math.round((value * VIDEO_TIMESCALE) / timescale);
+    for (const trun of children.filter(({ type }) => type === "trun")) {
+      const flags = flagsOf(data, trun);
+      const count = uint32(data, trun, 4);
+      if (samples.length + count > MAX_SAMPLES) throw new Error("A fragment has too many samples.");
+      if (!(flags & TRUN.dataOffset)) throw new Error("A fragment does not state where its data are.");
+      // From the start of the moof box; the mdat box follows it.
+      let offset = data.readInt32BE(field(trun, 8, 4)) - data.length - 8;
+      const firstFlags = flags & TRUN.firstFlags ? uint32(data, trun, 12) : null;
+      let at = flags & TRUN.firstFlags ? 16 : 12;
+      const next = (flag: number, otherwise: number) => {
+        if (!(flags & flag)) return otherwise;
+        at += 4;
+        return uint32(data, trun, at - 4);
+      };
+      for (let index = 0; index < count; index++) {
+        const duration = next(TRUN.duration, defaults.duration);
+        const bytes = next(TRUN.size, defaults.size);
+        const sampleFlags = next(TRUN.flags, index === 0 && firstFlags !== null ? firstFlags : defaults.flags);
+        const composition = next(TRUN.compositionOffset, 0) | 0;
+        samples.push({
+          ...{ id, time: scaled(time), duration: scaled(duration), offset, bytes },
+          compositionOffset: scaled(time + composition) - scaled(time),
+          isSync: (sampleFlags & NON_SYNC) === 0,
+        });
+        time += duration;
+        offset += bytes;
+      }
+      if (!Number.isSafeInteger(time * VIDEO_TIMESCALE)) throw new Error("A time is out of range.");
+    }
+  }
+
+  #mdat(data: Buffer): void {
+    const samples = this.#pending;
+    if (!samples) throw new Error("Data belong to no fragment.");
+    this.#pending = null;
+    for (const { offset, bytes, ...sample } of samples) {
+      if (bytes === 0 || offset < 0 || offset + bytes > data.length)
+        throw new Error("A sample is outside of its data.");
+      // A view would keep all that arrived with it in memory.
+      this.#handlers.onSample({ ...sample, data: Buffer.from(data.subarray(offset, offset + bytes)) });
+    }
+  }
+}
+
+function sizeOf(data: Buffer): number {
+  const size = data.readUInt32BE(0);
+  const type = data.toString("latin1", 4, 8);
+  if (size < 8 || size > (MAX_BYTES[type] ?? MAX_OTHER_BYTES)) throw new Error("A box is malformed or too large.");
+  return size;
+}
+
+function readTrack(data: Buffer, trak: Box): EncodedTrack {
+  const tkhd = find(data, ["tkhd"], trak);
+  const mdhd = find(data, ["mdia", "mdhd"], trak);
+  // `sampleEntryOf` reads the first track of a file.
+  const entry = sampleEntryOf(Buffer.concat([HEADER, Buffer.from(data.subarray(trak.start - 8, trak.end))]));
+  if (!tkhd || !mdhd || entry?.type !== "avc1") throw new Error("A track is not H.264.");
+  const file = Buffer.concat([HEADER, Buffer.from(data.subarray(trak.start - 8, trak.end))]);
+  const avcC = [...boxes(file, entry.fieldsEnd, entry.end)].find(({ type }) => type === "avcC");
+  const timescale = uint32(data, mdhd, isLong(data, mdhd) ? 20 : 12);
+  if (!avcC || timescale === 0) throw new Error("A track has no configuration.");
+  const id = uint32(data, tkhd, isLong(data, tkhd) ? 20 : 12);
+  return { id, timescale, avcC: Buffer.from(file.subarray(avcC.start, avcC.end)) };
+}
+
+/** The header of a `moov` box up to the end of the file. */
+const HEADER = Buffer.from([0, 0, 0, 0, 0x6d, 0x6f, 0x6f, 0x76]);
+
+function readDefaults(data: Buffer, tfhd: Box, { duration, size, flags }: Defaults): Defaults {
+  const present = flagsOf(data, tfhd);
+  if (present & TFHD.baseDataOffset) throw new Error("A fragment states positions in the file.");
+  let at = 8 + (present & TFHD.description ? 4 : 0);
+  const next = (flag: number, otherwise: number) => {
+    if (!(present & flag)) return otherwise;
+    at += 4;
+    return uint32(data, tfhd, at - 4);
+  };
+  return { duration: next(TFHD.duration, duration), size: next(TFHD.size, size), flags: next(TFHD.flags, flags) };
+}

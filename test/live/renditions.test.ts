@@ -1,0 +1,169 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { SEGMENT_HEAD } from "../../src/live/cmaf/fragment.ts";
+import { complaints, ffprobe } from "../media/sources.ts";
+import { descendantsOf, until } from "../support/descendants.ts";
+import { newFolder } from "../support/folder.ts";
+import { type ParsedPlaylist, parseLivePlaylist } from "../support/hls-live-parser.ts";
+import { LiveValidator } from "../support/hls-live-validator.ts";
+import { type LiveServer, liveServer, newChannel, publish } from "../support/live.ts";
+
+/** Renditions that a worker encodes while a stream runs. */
+
+const SIZE = "640x360";
+/** On a busy machine the encoder is too slow at first, and begins again after half a minute. */
+const LIMIT_MS = 100_000;
+
+async function get(url: string) {
+  const response = await fetch(url);
+  return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
+}
+const textOf = async (url: string) => (await get(url)).bytes.toString();
+
+/** The URL of the media playlist of a track; null while it is not listed. */
+async function playlistUrl({ base }: Pick<LiveServer, "base">, track: string): Promise<string | null> {
+  const master = `${base}/live/stage/master.m3u8`;
+  const uri = new RegExp(`^.*/${track}/live\\.m3u8$`, "m").exec(await textOf(master))?.[0];
+  return uri === undefined ? null : new URL(uri, master).href;
+}
+
+const complete = ({ segments }: ParsedPlaylist) => segments.filter((segment) => segment.complete && !segment.isGap);
+
+/** Presentation times of all frames of segments, which `ffmpeg` must decode without a complaint. */
+async function framesOf(playlist: string, names: readonly string[]): Promise<string[]> {
+  const files = await Promise.all(["init.mp4", ...names].map((name) => get(new URL(name, playlist).href)));
+  expect(files.map(({ status }) => status)).toEqual(files.map(() => 200));
+  const path = join(newFolder(), "media.mp4");
+  await writeFile(path, Buffer.concat(files.map(({ bytes }) => bytes)));
+  expect(await complaints("-i", path, "-f", "null", "-")).toBe("");
+  const frames = await ffprobe("-select_streams", "v", "-show_entries", "frame=pts", "-of", "csv=p=0", path);
+  return frames.match(/\d+/g) ?? [];
+}
+
+const workersOf = ({ child }: LiveServer) =>
+  descendantsOf(child.pid as number).filter(({ command }) => / worker --server /.test(command));
+
+test("viewers may choose a rendition with the same frames, also after its worker was killed", async () => {
+  const server = await liveServer({ workers: 1 });
+  const channel = await newChannel(server, { encoding_profile: "default" });
+  const publishing = publish(server, channel, 300, { size: SIZE });
+  const small = await until("the rendition is listed", () => playlistUrl(server, "240p"), LIMIT_MS);
+  const source = (await playlistUrl(server, "360p")) as string;
+  const { key, id } = channel;
+  const { body } = await server.call("GET", `/api/v1/live/channels/${id}/playback`, { key });
+  expect(body.renditions.map(({ name, height }: { name: string; height: number }) => [name, height])).toEqual([
+    ...[
+      ["360p", 360],
+      ["240p", 240],
+    ],
+  ]);
+
+  // With low latency: each playlist is requested when the next part is there.
+  const validator = new LiveValidator();
+  let read = parseLivePlaylist(await textOf(small));
+  for (let part = 0; part < 8; part++) {
+    const [number, index] = (read.hint as string).split(".").map(Number);
+    const text = await textOf(`${small}?_HLS_msn=${number}&_HLS_part=${index}`);
+    expect(validator.see(text)).toEqual([]);
+    read = parseLivePlaylist(text);
+  }
+  const names = await until(
+    "three segments are complete",
+    async () => {
+      const found = complete(parseLivePlaylist(await textOf(small))).map((segment) => segment.complete?.uri as string);
+      return found.length >= 3 ? found.slice(-3) : null;
+    },
+    LIMIT_MS,
+  );
+  expect(await framesOf(small, names)).toEqual(await framesOf(source, names));
+  read = parseLivePlaylist(await textOf(small));
+  const dates = (playlist: ParsedPlaylist) => new Map(playlist.segments.map(({ number, date }) => [number, date]));
+  const ofSource = dates(parseLivePlaylist(await textOf(source)));
+  for (const [number, date] of dates(read)) expect(date).toBe(ofSource.get(number));
+  const last = complete(read).at(-1);
+  const whole = await get(new URL(last?.complete?.uri as string, small).href);
+  const parts = await Promise.all((last?.parts ?? []).map(({ uri }) => get(new URL(uri, small).href)));
+  expect(parts.length).toBe(4);
+  expect(Buffer.concat(parts.map(({ bytes }) => bytes)).equals(whole.bytes.subarray(SEGMENT_HEAD.length))).toBe(true);
+
+  const killed = workersOf(server);
+  expect(killed.length).toBe(1);
+  for (const { pid } of killed) process.kill(pid, "SIGKILL");
+  await until("the rendition is not listed", async () => (await playlistUrl(server, "240p")) === null);
+  expect(await playlistUrl(server, "360p")).toBe(source);
+  const gap = await until("what it lacks is a gap", async () =>
+    parseLivePlaylist(await textOf(small)).segments.find(({ isGap }) => isGap),
+  );
+  expect((await get(new URL(gap.complete?.uri as string, small).href)).status).toBe(404);
+  await until("another worker continues", async () => (await playlistUrl(server, "240p")) === small, LIMIT_MS);
+  const after = parseLivePlaylist(await textOf(small));
+  const [first] = complete(after).filter(({ number }) => number > gap.number);
+  const name = first?.complete?.uri as string;
+  expect(await framesOf(small, [name])).toEqual(await framesOf(source, [name]));
+  expect(parseLivePlaylist(await textOf(source)).segments.some(({ isGap }) => isGap)).toBe(false);
+
+  publishing.child.kill("SIGINT");
+  await until("the playlist has ended", async () => parseLivePlaylist(await textOf(small)).isEnded);
+  const assets = async () => (await server.call("GET", "/api/v1/assets", { key })).body;
+  await until("the recording is an asset", async () => (await assets()).length === 1);
+  expect((await assets())[0].playback_status).toBe("ready");
+});
+
+test("whatever a worker sends, the stream continues, and is offered again", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server, { encoding_profile: "default" });
+  publish(server, channel, 300, { size: SIZE });
+  const base = "/api/v1/worker/live";
+  const { worker } = server;
+  const lease = async () => {
+    const claim = { worker, body: { wait_seconds: 20 } };
+    return (await until("it is offered", async () => (await server.call("POST", `${base}/next`, claim)).body)) ?? null;
+  };
+  expect((await server.call("POST", `${base}/next`, { body: {} })).status).toBe(401);
+  const send = (url: string, token: string, init: RequestInit = {}) =>
+    fetch(url, { ...init, headers: { "x-svc-worker-token": worker, "x-svc-job-lease-token": token } });
+
+  const first = await lease();
+  expect(first).toMatchObject({ channel: "stage", renditions: [{ name: "240p", width: 426, height: 240 }] });
+  expect((await server.call("POST", `${base}/next`, { worker, body: {} })).status).toBe(204);
+  expect((await send(first.input_url, "another")).status).toBe(409);
+  const input = await send(first.input_url, first.lease_token);
+  expect([input.status, input.headers.get("content-type")]).toEqual([200, "video/mp4"]);
+  const reader = (input.body as ReadableStream<Uint8Array>).getReader();
+  expect(Buffer.from((await reader.read()).value as Uint8Array).toString("latin1", 4, 8)).toBe("ftyp");
+  expect((await send(first.input_url, first.lease_token)).status).toBe(409);
+  const garbage = [
+    Buffer.from("not a file of media at all, whatever comes next"),
+    Buffer.from("000000106d6f6f660000000874726166", "hex"),
+  ];
+  let leased = first;
+  for (const body of garbage) {
+    const response = await send(leased.output_url, leased.lease_token, { method: "POST", body }).catch(() => null);
+    if (response) expect(response.status).toBe(409);
+    expect((await send(leased.output_url, leased.lease_token, { method: "POST", body })).status).toBe(409);
+    leased = await lease();
+  }
+  await reader.cancel();
+  const source = parseLivePlaylist(await textOf((await playlistUrl(server, "360p")) as string));
+  expect(source.segments.some(({ isGap }) => isGap)).toBe(false);
+  expect(await playlistUrl(server, "240p")).toBe(null);
+});
+
+test("every process of a server serves the renditions, whichever its workers reach", async () => {
+  const server = await liveServer({ workers: 1, env: { VODBOX_PROCESSES: "3" } });
+  const channel = await newChannel(server, { encoding_profile: "default" });
+  publish(server, channel, 300, { size: SIZE });
+  // Each request has a connection of its own, which the system gives to one of the processes.
+  const text = async (url: string) => (await fetch(url, { headers: { connection: "close" } })).text();
+  const master = `${server.base}/live/stage/master.m3u8`;
+  const all = (url: string) => Promise.all(Array.from({ length: 12 }, () => text(url)));
+  await until("all list it", async () => (await all(master)).every((one) => one.includes("/240p/")), LIMIT_MS);
+  const small = (await playlistUrl(server, "240p")) as string;
+  const later = async (than: number) => {
+    const lists = (await all(small)).map((one) => complete(parseLivePlaylist(one)).at(-1)?.number ?? 0);
+    return Math.min(...lists) > than ? Math.max(...lists) : null;
+  };
+  const reached = await until("all have a segment", () => later(0));
+  await until("all have later ones", () => later(reached));
+});
