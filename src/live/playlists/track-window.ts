@@ -46,8 +46,8 @@ const MAX_SEGMENTS = 21_600;
 export const MIN_WINDOW = 6;
 /** In target durations: how long a part can be requested. 6.2.2: 3 after it has left the playlist, which is after 3. */
 const PARTS_KEPT = 7;
-/** Removed segments stay in the array until so many can be removed at once. */
-const COMPACT_AT = 1024;
+/** Removed segments stay in the array until there are so many, and more than others: removing them costs a copy of the others. */
+const COMPACT_AT = 64;
 const NO_PARTS: readonly Part[] = [];
 
 /** The segments of one track that are in the playlist. Segments have consecutive numbers. */
@@ -256,7 +256,7 @@ export class TrackWindow {
       if (this.completeSeconds - segment.startSeconds <= PARTS_KEPT * targetSeconds) break;
       segment.parts = NO_PARTS;
     }
-    if (this.#head < COMPACT_AT) return;
+    if (this.#head < Math.max(COMPACT_AT, this.length)) return;
     this.#segments = this.#segments.slice(this.#head);
     this.#numberAtZero += this.#head;
     this.#withoutParts -= this.#head;
