@@ -8,6 +8,7 @@ import { newFolder } from "../support/folder.ts";
 import { type ParsedPlaylist, parseLivePlaylist } from "../support/hls-live-parser.ts";
 import { LiveValidator } from "../support/hls-live-validator.ts";
 import { type LiveServer, liveServer, newChannel, publish } from "../support/live.ts";
+import { stopCleanly } from "../support/process.ts";
 
 /** Renditions that a worker encodes while a stream runs. */
 
@@ -166,4 +167,5 @@ test("every process of a server serves the renditions, whichever its workers rea
   };
   const reached = await until("all have a segment", () => later(0));
   await until("all have later ones", () => later(reached));
+  await stopCleanly(server);
 });

@@ -188,18 +188,18 @@ function readTrack(data: Buffer, trak: Box): EncodedTrack {
   const tkhd = find(data, ["tkhd"], trak);
   const mdhd = find(data, ["mdia", "mdhd"], trak);
   // `sampleEntryOf` reads the first track of a file.
-  const entry = sampleEntryOf(Buffer.concat([HEADER, Buffer.from(data.subarray(trak.start - 8, trak.end))]));
+  const alone = Buffer.concat([TO_THE_END, data.subarray(trak.start - 8, trak.end)]);
+  const entry = sampleEntryOf(alone);
   if (!tkhd || !mdhd || entry?.type !== "avc1") throw new Error("A track is not H.264.");
-  const file = Buffer.concat([HEADER, Buffer.from(data.subarray(trak.start - 8, trak.end))]);
-  const avcC = [...boxes(file, entry.fieldsEnd, entry.end)].find(({ type }) => type === "avcC");
+  const avcC = [...boxes(alone, entry.fieldsEnd, entry.end)].find(({ type }) => type === "avcC");
   const timescale = uint32(data, mdhd, isLong(data, mdhd) ? 20 : 12);
   if (!avcC || timescale === 0) throw new Error("A track has no configuration.");
   const id = uint32(data, tkhd, isLong(data, tkhd) ? 20 : 12);
-  return { id, timescale, avcC: Buffer.from(file.subarray(avcC.start, avcC.end)) };
+  return { id, timescale, avcC: Buffer.from(alone.subarray(avcC.start, avcC.end)) };
 }
 
-/** The header of a `moov` box up to the end of the file. */
-const HEADER = Buffer.from([0, 0, 0, 0, 0x6d, 0x6f, 0x6f, 0x76]);
+/** The header of a `moov` box of size 0, which is that up to the end of the file (4.2). */
+const TO_THE_END = Buffer.concat([Buffer.alloc(4), Buffer.from("moov", "latin1")]);
 
 function readDefaults(data: Buffer, tfhd: Box, { duration, size, flags }: Defaults): Defaults {
   const present = flagsOf(data, tfhd);
