@@ -51,8 +51,8 @@ export const allScheduledTasks = (
     name: "wake-workers",
     schedule: "* * * * * *",
     run: async () => {
-      if (await hasQueued(app, { takesTasks: true, lane: "main", takesClips: true, takesJoins: true }))
-        app.signals.emit("job.queued");
+      const takes = { takesTasks: true, takesCodecs: true, takesClips: true, takesJoins: true };
+      if (await hasQueued(app, { ...takes, lane: "main" })) app.signals.emit("job.queued");
     },
   },
   { name: "fetch-sources", schedule: "* * * * * *", run: () => startFetches(app) },

@@ -102,8 +102,8 @@ function encoder(group: Group, spec: EncodingSpec, isForeign: boolean): string[]
   const [limits] = planLadder(width, height, rateOf(group, spec), spec);
   if (!limits) throw new ClipImpossible("no rendition has its size");
   const codec = videoCodecs[spec.video.codec];
-  const common = codec.encoderArguments.software(limits, spec.video);
-  if (!isForeign) return [...common, ...codec.continuationArguments.software];
+  const common = codec.encoderArguments.software(limits, { ...spec.video, isContinued: !isForeign });
+  if (!isForeign) return common;
   const { profile, level, lengthBytes } = profileOf(group.init);
   if (lengthBytes !== 4) throw new ClipImpossible("its frames have lengths of another size");
   // The last one of an option counts.

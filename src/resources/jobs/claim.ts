@@ -13,7 +13,16 @@ import {
 import type { App } from "../../app.ts";
 import type { Lane } from "../../protocol/worker.ts";
 import type { Lease } from "./contract.ts";
-import { nextEarlyJob, nextJob, nextLightTask, nextRequestedTask, nextUnit, type Unit } from "./fair-queue.ts";
+import { hasAdditional } from "./encoding-profile.ts";
+import {
+  nextEarlyJob,
+  nextJob,
+  nextLightTask,
+  nextRequestedTask,
+  nextUnit,
+  type Unit,
+  unlessCodecs,
+} from "./fair-queue.ts";
 import { leaseToken, stale } from "./lease.ts";
 import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
 import { IS_QUEUED } from "./tasks/lifecycle.ts";
@@ -22,10 +31,16 @@ import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 /** A job, or a task of one. */
 export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease; task?: TaskRow };
 /**
- * Whether a worker takes tasks, or only whole jobs; the lane, of which `light` and `urgent` are for tasks that it can run
- * next to a long one; and whether it cuts exact clips, and joins assets.
+ * Whether a worker takes tasks, or only whole jobs, and also those that encode additional codecs; the lane, of which `light`
+ * and `urgent` are for tasks that it can run next to a long one; and whether it cuts exact clips, and joins assets.
  */
-export type Takes = { takesTasks: boolean; lane: Lane; takesClips: boolean; takesJoins: boolean };
+export type Takes = {
+  takesTasks: boolean;
+  takesCodecs: boolean;
+  lane: Lane;
+  takesClips: boolean;
+  takesJoins: boolean;
+};
 
 const firstJob = prepared((db) =>
   db
@@ -54,14 +69,19 @@ const firstFor = (takesClips: boolean, takesJoins: boolean) =>
 const firstOfPlain = firstFor(false, false);
 const firstOrClip = firstFor(true, false);
 const firstOrJoin = firstFor(false, true);
-const firstTask = prepared((db) =>
-  db
-    .select({ id: transcodingTasks.id })
-    .from(transcodingTasks)
-    .where(and(IS_QUEUED, lte(transcodingTasks.availableAt, sql.placeholder("now"))))
-    .limit(1)
-    .prepare(),
-);
+const firstTaskFor = (takesCodecs: boolean) =>
+  prepared((db) =>
+    db
+      .select({ id: transcodingTasks.id })
+      .from(transcodingTasks)
+      .where(
+        sql`${IS_QUEUED} and ${lte(transcodingTasks.availableAt, sql.placeholder("now"))} ${unlessCodecs({ takesCodecs })}`,
+      )
+      .limit(1)
+      .prepare(),
+  );
+const firstTask = firstTaskFor(true);
+const firstTaskWithoutCodecs = firstTaskFor(false);
 
 const firstEarlyJob = prepared((db) =>
   db
@@ -81,18 +101,21 @@ const firstEarlyJob = prepared((db) =>
 /** Whether a claim of a worker can succeed; checked before entering the write queue. */
 export async function hasQueued(
   app: App,
-  { takesTasks, lane, takesClips, takesJoins }: Takes,
+  { takesTasks, takesCodecs, lane, takesClips, takesJoins }: Takes,
   workerId: string | null = null,
 ): Promise<boolean> {
   const now = app.clock.now();
   if (lane !== "main") {
     if (!takesTasks) return false;
-    if (await (lane === "light" ? nextLightTask : nextRequestedTask)(app.db, now, workerId)) return true;
-    return app.config.parallel === "auto" && (await firstEarlyJob(app.db).get({ now })) !== undefined;
+    if (await (lane === "light" ? nextLightTask : nextRequestedTask)(app.db, now, workerId, { takesCodecs }))
+      return true;
+    if (app.config.parallel !== "auto") return false;
+    if (takesCodecs) return (await firstEarlyJob(app.db).get({ now })) !== undefined;
+    return (await nextEarlyJob(app.db, now, { takesCodecs })) !== undefined;
   }
   const first = takesClips ? (takesJoins ? firstJob : firstOrClip) : takesJoins ? firstOrJoin : firstOfPlain;
   if (await first(app.db).get({ now })) return true;
-  return takesTasks && (await firstTask(app.db).get({ now })) !== undefined;
+  return takesTasks && (await (takesCodecs ? firstTask : firstTaskWithoutCodecs)(app.db).get({ now })) !== undefined;
 }
 
 /**
@@ -109,7 +132,8 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
     const unit = await nextOf(tx, app.clock.now(), { ...takes, isParallel, workerId: claimant.workerId });
     if (!unit) return null;
     if (unit.task) return claimTask(tx, app, unit.task, claimant);
-    return takes.takesTasks && isParallel && !unit.job.clip && !unit.job.joined
+    const isCut = isParallel && !unit.job.clip && !unit.job.joined && (takes.takesCodecs || !hasAdditional(unit.job));
+    return takes.takesTasks && isCut
       ? startWithPlan(tx, app, unit.job, claimant)
       : startAttempt(tx, app, unit.job, claimant);
   });
@@ -120,6 +144,7 @@ async function nextOf(
   now: number,
   {
     takesTasks,
+    takesCodecs,
     lane,
     takesClips,
     takesJoins,
@@ -129,12 +154,12 @@ async function nextOf(
 ): Promise<Unit | undefined> {
   if (lane !== "main") {
     const next = lane === "light" ? nextLightTask : nextRequestedTask;
-    const task = takesTasks ? await next(tx, now, workerId) : undefined;
+    const task = takesTasks ? await next(tx, now, workerId, { takesCodecs }) : undefined;
     if (task) return { task };
-    const early = takesTasks && isParallel ? await nextEarlyJob(tx, now) : undefined;
+    const early = takesTasks && isParallel ? await nextEarlyJob(tx, now, { takesCodecs }) : undefined;
     return early && { job: early };
   }
-  if (takesTasks) return nextUnit(tx, now, { takesClips, takesJoins });
+  if (takesTasks) return nextUnit(tx, now, { takesCodecs, takesClips, takesJoins });
   const job = await nextJob(tx, now, { takesClips, takesJoins });
   return job && { job };
 }

@@ -22,7 +22,8 @@ const waiting = forApp((app) => {
   };
   app.signals.on("job.queued", () => {
     const first = firstOf(({ lane }) => lane === "main");
-    const takesAll = ({ takesTasks, takesClips, takesJoins }: Waiting) => takesTasks && takesClips && takesJoins;
+    const takesAll = ({ takesTasks, takesCodecs, takesClips, takesJoins }: Waiting) =>
+      takesTasks && takesCodecs && takesClips && takesJoins;
     const other = first && !takesAll(first) ? firstOf((each) => takesAll(each) && each.lane === "main") : undefined;
     events++;
     for (const each of [first, other]) each?.wake(events);
