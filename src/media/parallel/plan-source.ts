@@ -128,7 +128,7 @@ function earlyOf(plan: StoredPlan, { spec, index }: PlanOptions): PlanResult["ea
   // Chunks cover all whole segments of the container's duration: the video would be shorter than that.
   if (!video.passthrough && segments < Math.floor(durationSeconds / spec.segment_seconds + 1e-6)) return null;
   const all = videoRenditions(plan, spec);
-  // Tasks for other codecs alone could not tell whether the last segment of the primary one is joined to the one before it.
+  // A task for other codecs alone does not know whether the last segment of the primary one is joined to the one before it.
   const leastRate = MAX_DELAY_FRAMES / SHORT_SECONDS;
   if (all.some(({ codec }) => codec) && video.rate.num / video.rate.den < leastRate) return null;
   const renditions = all.map(({ name, width, height, codec }) => ({ name, width, height, ...(codec && { codec }) }));

@@ -1,15 +1,16 @@
-import { readFileSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
 import type { EncodeResult } from "../../../src/media/finish.ts";
+import { writeInits } from "../../../src/media/parallel/head.ts";
 import { probe } from "../../../src/media/probe.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
 import { DISPLAY, LIGHT, patchesSource } from "../hdr-sources.ts";
 import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../sources.ts";
 import { packetsOf, similarity } from "./frames.ts";
-import { encodedInParts, planned } from "./parts.ts";
+import { encodedInParts, type Planned, planned } from "./parts.ts";
 
 /** Sources that are also encoded with HEVC and AV1, in chunks. */
 vi.setConfig({ testTimeout: 240_000 });
@@ -46,7 +47,27 @@ async function both(name: string, input: string, spec = specFor()): Promise<Pair
   const dirs = { whole: join(folder, `${name}-whole`), parts: join(folder, `${name}-parts`) };
   const media = await probe(input, binaries);
   const whole = await encode({ input, outDir: dirs.whole, spec, binaries, scratchDir: folder, probe: media });
-  return { whole, parts: await encodedInParts(input, dirs.parts, plan, spec), dirs };
+  const parts = await encodedInParts(input, dirs.parts, plan, spec);
+  await expectInits(input, { spec, planned: plan, whole: dirs.whole });
+  return { whole, parts, dirs };
+}
+
+/** The init segments that are published before their renditions are encoded are those of one run. */
+async function expectInits(
+  input: string,
+  { spec, planned: { plan }, whole }: { spec: ReturnType<typeof specFor>; planned: Planned; whole: string },
+): Promise<void> {
+  const outDir = `${whole}-inits`;
+  const run = { cwd: folder, reads: [input], writes: [outDir] };
+  mkdirSync(outDir);
+  const common = { input, outDir, plan, spec, binaries, run, workDir: `${outDir}-work` };
+  // What is copied is in the task that publishes.
+  const renditions = plan.video?.passthrough ? NAMES.slice(1) : NAMES;
+  await writeInits({ ...common, renditions });
+  for (const name of renditions) {
+    const [own, other] = [outDir, whole].map((dir) => readFileSync(join(dir, name, "init.mp4")));
+    expect(own?.equals(other as Buffer), name).toBe(true);
+  }
 }
 
 /** All that does not depend on the number of bytes. */
@@ -85,7 +106,7 @@ test.each([
 
 test("a copied source determines the segments of all codecs", async () => {
   const input = join(folder, "copied.mp4");
-  const source = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=18.4"];
+  const source = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=14.4"];
   const encoder = ["-c:v", "libx264", "-preset", "superfast", "-crf", "36", "-profile:v", "high"];
   const gop = ["-x264-params", "keyint=70:min-keyint=70:scenecut=0"];
   await ffmpeg(...source, ...encoder, ...gop, ...yuv, input);
