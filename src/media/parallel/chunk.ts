@@ -125,7 +125,8 @@ async function encodeRuns(
     // Its faults are found by the chunk that encodes the other renditions of these frames.
     if (copied && one.renditions.includes(copied)) await copyRange(options, one.plan);
     for (const { name } of one.renditions)
-      if (!(await hasSegments(options.workDir, name))) throw new Inexact(`chunk ${options.chunk.number} has no frames.`);
+      if (!(await hasSegments(options.workDir, name)))
+        throw new Inexact(`chunk ${options.chunk.number} has no frames.`);
     done += one.work;
   }
 }

@@ -5,12 +5,14 @@ import { encode } from "../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
 import type { EncodeResult } from "../../../src/media/finish.ts";
 import { writeInits } from "../../../src/media/parallel/head.ts";
+import { Inexact } from "../../../src/media/parallel/inexact.ts";
 import { probe } from "../../../src/media/probe.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
+import type { Chunk } from "../../../src/protocol/task.ts";
 import { DISPLAY, LIGHT, patchesSource } from "../hdr-sources.ts";
 import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../sources.ts";
 import { packetsOf, similarity } from "./frames.ts";
-import { encodedInParts, type Planned, planned } from "./parts.ts";
+import { encodedChunk, encodedInParts, type Planned, planned } from "./parts.ts";
 
 /** Sources that are also encoded with HEVC and AV1, in chunks. */
 vi.setConfig({ testTimeout: 240_000 });
@@ -94,14 +96,34 @@ async function expectEqual({ whole, parts, dirs }: Pair, names: readonly string[
   }
 }
 
+/** Rungs that were chosen for the source. */
+const chosen = () => {
+  const spec = specFor();
+  const rung = { max_bitrate: 200_000, buffer: 300_000, crf: 24, score: 90 };
+  const rungs = [
+    { ...rung, name: "180p", width: 320, height: 180 },
+    { ...rung, name: "90p", width: 160, height: 90 },
+  ];
+  return { ...spec, video: { ...spec.video, title: { source_width: 320, source_height: 180, rungs } } };
+};
+
 /** At the lowest rate the delay of B-frames decides whether the last segment is joined to the one before it. */
 test.each([
-  ["29.97 frames per second", "30000/1001", 18.4],
-  ["5 frames per second", "5", 16.4],
-])("joined parts are the segments of one run in all codecs: %s", async (name, rate, seconds) => {
+  ["29.97 frames per second", "30000/1001", 18.4, specFor()],
+  ["5 frames per second, and chosen rungs", "5", 16.4, chosen()],
+])("joined parts are the segments of one run in all codecs: %s", async (name, rate, seconds, spec) => {
   const input = join(folder, `${seconds}.mp4`);
   await ffmpeg(...moving(rate, seconds), ...sound(seconds), ...fast, ...yuv, "-g", "48", "-c:a", "aac", input);
-  await expectEqual(await both(name, input), NAMES);
+  await expectEqual(await both(name, input, spec), NAMES);
+});
+
+test("a chunk without frames is refused before an encoder that would never end is started", async () => {
+  const input = join(folder, "short.mp4");
+  await ffmpeg(...moving("25", 9), ...fast, ...yuv, "-g", "50", input);
+  const { plan, chunks } = await planned(input, 2, specFor());
+  // As if the source had stated a longer duration than it has.
+  const wrong = { ...chunks[0], number: 3, first_segment: 5, first_frame: 500, segments: 2, end_frame: 700 };
+  await expect(encodedChunk(input, plan, wrong as Chunk, specFor())).rejects.toThrow(Inexact);
 });
 
 test("a copied source determines the segments of all codecs", async () => {

@@ -120,12 +120,17 @@ export async function encodedInParts(
 }
 
 /** Encodes one chunk, without an index, in directories of its own. Throws what `encodeChunk` throws. */
-export async function encodedChunk(input: string, plan: StoredPlan, chunk: Chunk): Promise<WrittenRendition[]> {
+export async function encodedChunk(
+  input: string,
+  plan: StoredPlan,
+  chunk: Chunk,
+  spec: Spec = encodingSpec,
+): Promise<WrittenRendition[]> {
   const { cwd } = await runIn();
   const run = { cwd, reads: [input], writes: [cwd] };
   const [outDir, workDir] = [join(cwd, "out"), join(cwd, "chunk")];
   try {
-    return (await encodeChunk({ input, outDir, workDir, plan, chunk, spec: encodingSpec, binaries, run })).written;
+    return (await encodeChunk({ input, outDir, workDir, plan, chunk, spec, binaries, run })).written;
   } finally {
     await rm(cwd, { recursive: true, force: true });
   }
