@@ -11,7 +11,7 @@ import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
 import { type EncodeResult, type FileNames, fileNames, finish, type RequestedNames } from "./finish.ts";
 import { addHdrBoxes } from "./hdr-boxes.ts";
 import { withGains } from "./loudness.ts";
-import { hasSegments, prepareFolders, readWritten } from "./package.ts";
+import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
 import { withTitle } from "./per-title/analyze.ts";
 import { ADDITIONAL_WORK, type AdditionalPlan, type EncodePlan, planAdditional, planEncode } from "./plan.ts";
@@ -147,8 +147,6 @@ async function encodeOnce(plan: EncodePlan, way: Way): Promise<EncodeResult> {
   const additional = planAdditional(plan, way.options.spec);
   const to = endOfPrimary(additional);
   await pass(plan, way, { from: 0, to });
-  const [top] = plan.video?.renditions ?? [];
-  if (!top || !(await hasSegments(way.options.outDir, top.name))) return finishRun(plan, way, { additional: [] });
   await passAdditional(additional, plan, way, to);
   return finishRun(plan, way, { additional });
 }

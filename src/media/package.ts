@@ -81,12 +81,6 @@ async function joinFiles(folder: string, before: Segment, last: Segment): Promis
   return true;
 }
 
-/** Whether the encoder of a rendition received frames. Without any, that of AV1 does not end: it must not be started. */
-export async function hasSegments(outDir: string, name: string): Promise<boolean> {
-  const files: string[] = await readdir(join(outDir, name)).catch(() => []);
-  return files.some((file) => SEGMENT_PATTERN.test(file));
-}
-
 export async function readSegment(folder: string, name: string): Promise<Segment> {
   const { bytes, head } = await readHead(join(folder, name));
   const { timescale, start, duration } = readSegmentTimes(head);

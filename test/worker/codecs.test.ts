@@ -87,7 +87,7 @@ test("such a source plays early, and requested segments of all codecs are encode
     expect((await fetch(new URL(`1-1/${name}/init.mp4`, hls_url))).status).toBe(200);
   }
   const chunks = (await expectComplete()).filter(({ kind }) => kind === "chunk");
-  // H.264 comes first: the rest of the other codecs was begun when all of it had been begun.
+  // A requested segment is a task of its own.
   expect(chunks.some(({ renditions }) => renditions === JSON.stringify(["120p-av1"]))).toBe(true);
   const final = await (await fetch((await playback()).hls_url)).text();
   expect(final).not.toContain("SCORE");

@@ -7,7 +7,7 @@ import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import { addHdrBoxes } from "../hdr-boxes.ts";
 import type { PlannedRendition } from "../ladder.ts";
-import { hasSegments, prepareFolders, readWritten, type Written } from "../package.ts";
+import { prepareFolders, readWritten, type Written } from "../package.ts";
 import { Inexact } from "./inexact.ts";
 import { joinedAt, segmentFramesOf } from "./passthrough-parts.ts";
 import { Placer } from "./placer.ts";
@@ -124,9 +124,6 @@ async function encodeRuns(
     if (one.renditions.some((each) => each !== copied)) await encodeRange({ ...options, onProgress }, one, only);
     // Its faults are found by the chunk that encodes the other renditions of these frames.
     if (copied && one.renditions.includes(copied)) await copyRange(options, one.plan);
-    for (const { name } of one.renditions)
-      if (!(await hasSegments(options.workDir, name)))
-        throw new Inexact(`chunk ${options.chunk.number} has no frames.`);
     done += one.work;
   }
 }

@@ -5,14 +5,12 @@ import { encode } from "../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
 import type { EncodeResult } from "../../../src/media/finish.ts";
 import { writeInits } from "../../../src/media/parallel/head.ts";
-import { Inexact } from "../../../src/media/parallel/inexact.ts";
 import { probe } from "../../../src/media/probe.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
-import type { Chunk } from "../../../src/protocol/task.ts";
 import { DISPLAY, LIGHT, patchesSource } from "../hdr-sources.ts";
 import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../sources.ts";
 import { packetsOf, similarity } from "./frames.ts";
-import { encodedChunk, encodedInParts, type Planned, planned } from "./parts.ts";
+import { encodedInParts, type Planned, planned } from "./parts.ts";
 
 /** Sources that are also encoded with HEVC and AV1, in chunks. */
 vi.setConfig({ testTimeout: 240_000 });
@@ -115,15 +113,6 @@ test.each([
   const input = join(folder, `${seconds}.mp4`);
   await ffmpeg(...moving(rate, seconds), ...sound(seconds), ...fast, ...yuv, "-g", "48", "-c:a", "aac", input);
   await expectEqual(await both(name, input, spec), NAMES);
-});
-
-test("a chunk without frames is refused before an encoder that would never end is started", async () => {
-  const input = join(folder, "short.mp4");
-  await ffmpeg(...moving("25", 9), ...fast, ...yuv, "-g", "50", input);
-  const { plan, chunks } = await planned(input, 2, specFor());
-  // As if the source had stated a longer duration than it has.
-  const wrong = { ...chunks[0], number: 3, first_segment: 5, first_frame: 500, segments: 2, end_frame: 700 };
-  await expect(encodedChunk(input, plan, wrong as Chunk, specFor())).rejects.toThrow(Inexact);
 });
 
 test("a copied source determines the segments of all codecs", async () => {

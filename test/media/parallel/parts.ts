@@ -120,17 +120,12 @@ export async function encodedInParts(
 }
 
 /** Encodes one chunk, without an index, in directories of its own. Throws what `encodeChunk` throws. */
-export async function encodedChunk(
-  input: string,
-  plan: StoredPlan,
-  chunk: Chunk,
-  spec: Spec = encodingSpec,
-): Promise<WrittenRendition[]> {
+export async function encodedChunk(input: string, plan: StoredPlan, chunk: Chunk): Promise<WrittenRendition[]> {
   const { cwd } = await runIn();
   const run = { cwd, reads: [input], writes: [cwd] };
   const [outDir, workDir] = [join(cwd, "out"), join(cwd, "chunk")];
   try {
-    return (await encodeChunk({ input, outDir, workDir, plan, chunk, spec, binaries, run })).written;
+    return (await encodeChunk({ input, outDir, workDir, plan, chunk, spec: encodingSpec, binaries, run })).written;
   } finally {
     await rm(cwd, { recursive: true, force: true });
   }
