@@ -40,6 +40,7 @@ export type MasteringDisplay = {
 export type ContentLight = { maxContent: number; maxAverage: number };
 /** Null what the source does not state, or states beyond the limits of the bitstream. */
 export type HdrMetadata = { mastering: MasteringDisplay | null; light: ContentLight | null };
+export const NO_HDR_METADATA: HdrMetadata = { mastering: null, light: null };
 
 /** Units per 1 of chromaticities, and per cd/m². */
 export const CHROMATICITY_UNITS = 50_000;

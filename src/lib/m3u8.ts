@@ -65,6 +65,8 @@ export type Variant = {
   /** SDR, HLG or PQ (draft-pantos-hls-rfc8216bis, 4.4.6.2). */
   videoRange?: string | undefined;
   audioGroup?: string | undefined;
+  /** Players that can choose prefer a higher one; all variants have one, or none (draft-pantos-hls-rfc8216bis, 4.4.6.2). */
+  score?: number | undefined;
 };
 
 export type PictureVariant = Pick<
@@ -88,6 +90,7 @@ export function masterPlaylist(options: {
   for (const variant of options.variants) {
     const attributes = attributesOf(variant);
     if (variant.frameRate) attributes.push(`FRAME-RATE=${variant.frameRate.toFixed(3)}`);
+    if (variant.score !== undefined) attributes.push(`SCORE=${variant.score}`);
     if (variant.audioGroup) attributes.push(`AUDIO=${quoted(variant.audioGroup)}`);
     lines.push(`#EXT-X-STREAM-INF:${attributes.join(",")}`, variant.uri);
   }

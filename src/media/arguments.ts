@@ -252,12 +252,14 @@ function videoOutput(
     return ["-map", `0:${video.track.index}`, "-c:v", "copy", ...segmentWriter(join(outDir, one.name), cuts(spec))];
   const codec = videoCodecs[spec.video.codec];
   const framesPerGop = Math.ceil((video.rate.num / video.rate.den) * spec.gop_seconds);
+  const isContinued = range !== undefined && range.firstFrame > 0;
   return [
     ...["-map", `[v${index}]`],
     ...(additional
-      ? videoCodecs[additional.codec].encoderArguments.software(one, { ...additional, hdr: hdr?.metadata })
-      : codec.encoderArguments[encoder](one, spec.video)),
-    ...(range && range.firstFrame > 0 ? codec.continuationArguments[encoder] : []),
+      ? videoCodecs[additional.codec].encoderArguments.software(one, {
+          ...{ ...additional, hdr: hdr?.metadata, isContinued },
+        })
+      : codec.encoderArguments[encoder](one, { ...spec.video, isContinued })),
     // Keyframes are placed by time alone. A frame count would drift from it at 23.976, and scene-cut keyframes would
     // not match in other renditions; -g is only an upper bound.
     "-force_key_frames",

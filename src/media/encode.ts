@@ -1,7 +1,7 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { HdrMetadata } from "../lib/hdr.ts";
+import { type HdrMetadata, NO_HDR_METADATA } from "../lib/hdr.ts";
 import { encodeArguments, INIT_NAME, type KeptHdr } from "./arguments.ts";
 import { copyAudio } from "./audio-copy.ts";
 import type { Encoder } from "./encoders.ts";
@@ -9,12 +9,12 @@ import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
 import { type EncodeResult, type FileNames, fileNames, finish, type RequestedNames } from "./finish.ts";
-import { withHdrBoxes } from "./hdr-boxes.ts";
+import { addHdrBoxes } from "./hdr-boxes.ts";
 import { withGains } from "./loudness.ts";
 import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
 import { withTitle } from "./per-title/analyze.ts";
-import { type AdditionalPlan, type EncodePlan, planAdditional, planEncode } from "./plan.ts";
+import { ADDITIONAL_WORK, type AdditionalPlan, type EncodePlan, planAdditional, planEncode } from "./plan.ts";
 import type { Probe } from "./probe.ts";
 import { readHdrMetadata } from "./read-hdr-metadata.ts";
 import { requireAdditionalEncoders } from "./require-encoder.ts";
@@ -85,7 +85,8 @@ async function prepare(options: EncodeOptions, cwd: string): Promise<Prepared> {
   const additional = planAdditional(ladder, options.spec);
   await requireAdditionalEncoders(binaries.ffmpeg, additional, { ...common, reads: [], writes: [] });
   const track = additional.find(({ hdr }) => hdr)?.plan.video.track.index;
-  const metadata = track === undefined ? NO_METADATA : await readHdrMetadata({ input, track, binaries, run: common });
+  const metadata =
+    track === undefined ? NO_HDR_METADATA : await readHdrMetadata({ input, track, binaries, run: common });
   const passthrough = await findPassthrough({ ...source, plan: ladder, spec: options.spec });
   let analyzed = 0;
   const spec = await withTitle({
@@ -134,8 +135,6 @@ const isOfSource = (error: unknown) =>
     ? error.code === "input_invalid" || error.code === "encode_failed"
     : (error as NodeJS.ErrnoException).code === undefined;
 
-const NO_METADATA: HdrMetadata = { mastering: null, light: null };
-
 type Way = {
   options: EncodeOptions;
   names: FileNames;
@@ -152,8 +151,6 @@ async function encodeOnce(plan: EncodePlan, way: Way): Promise<EncodeResult> {
   return finishRun(plan, way, { additional });
 }
 
-/** What the encoders of an additional codec take, as a multiple of the time of all other renditions. */
-const ADDITIONAL_WORK = 2;
 const ENCODED = 0.99;
 const endOfPrimary = ({ length }: AdditionalPlan[]) => ENCODED / (1 + length * ADDITIONAL_WORK);
 
@@ -164,19 +161,10 @@ async function passAdditional(all: AdditionalPlan[], whole: EncodePlan, way: Way
     const share = { from: from + index * step, to: from + (index + 1) * step };
     const kept = hdr ? { format: hdr, metadata: way.metadata } : undefined;
     await pass(plan, way, { ...share, whole, settings, hdr: kept });
-    if (kept) for (const { name } of plan.video.renditions) await addHdrBoxes(join(way.options.outDir, name), kept);
+    if (!kept) continue;
+    for (const { name } of plan.video.renditions)
+      await addHdrBoxes(join(way.options.outDir, name, INIT_NAME), kept.metadata);
   }
-}
-
-/** The encoder does not pass the metadata on to the muxer. */
-async function addHdrBoxes(folder: string, { metadata }: KeptHdr): Promise<void> {
-  const path = join(folder, INIT_NAME);
-  const init = await readFile(path).catch((error: NodeJS.ErrnoException) => {
-    // Without input the encoder writes nothing.
-    if (error.code === "ENOENT") return null;
-    throw error;
-  });
-  if (init) await writeFile(path, withHdrBoxes(init, metadata));
 }
 
 /**

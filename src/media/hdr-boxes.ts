@@ -1,13 +1,26 @@
+import { readFile, writeFile } from "node:fs/promises";
 import type { Chromaticity, ContentLight, HdrMetadata, MasteringDisplay } from "../lib/hdr.ts";
 import { sampleEntryOf } from "./isobmff.ts";
 import { type Box, boxes, field, find, uint16, uint32 } from "./mp4/boxes.ts";
 import { box, shorts, words } from "./mp4/write-boxes.ts";
 
 /**
+ * Adds the metadata of a rendition that keeps HDR to its init segment, once: the encoder does not pass it on to the muxer.
+ * Without effect when there is no such file, because the encoder received no input.
+ */
+export async function addHdrBoxes(path: string, metadata: HdrMetadata): Promise<void> {
+  const init = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return null;
+    throw error;
+  });
+  if (init) await writeFile(path, withHdrBoxes(init, metadata));
+}
+
+/**
  * An init segment whose sample entry also has the boxes `clli` and `mdcv` (ISO/IEC 14496-12, 12.1.6 and 12.1.7), for
  * players that prepare the display before they decode. Throws Error for one without a sample entry of video.
  */
-export function withHdrBoxes(init: Buffer, { mastering, light }: HdrMetadata): Buffer {
+function withHdrBoxes(init: Buffer, { mastering, light }: HdrMetadata): Buffer {
   const added = Buffer.concat([...(mastering ? [mdcv(mastering)] : []), ...(light ? [clli(light)] : [])]);
   if (added.length === 0) return init;
   const path = ["moov", "trak", "mdia", "minf", "stbl", "stsd"];

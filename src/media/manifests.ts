@@ -6,6 +6,7 @@ import { type MpdRepresentation, type MpdSet, staticMpd } from "../lib/mpd.ts";
 import { STEREO_CHANNELS } from "../protocol/audio-renditions.ts";
 import { INIT_NAME } from "./arguments.ts";
 import { type AudioGroup, audioGroups, surroundOf } from "./audio-groups.ts";
+import { codecNameOf } from "./codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
@@ -64,6 +65,8 @@ export async function writeManifests(given: {
   storyboard: Storyboard | null;
   /** Renditions that the master playlist lists first, in this order: players begin with the first one. */
   listedFirst?: readonly string[];
+  /** Players are to begin with the first codec, although others need fewer bits: these are encoded last, or on request. */
+  prefersFirst?: boolean;
   /** Of a part of longer media: the number of its first segment, and where that begins. */
   begins?: { number: number; seconds: number } | undefined;
 }): Promise<Packaged> {
@@ -150,11 +153,12 @@ type ManifestData = {
   audios: Written[];
   storyboard: Storyboard | null;
   listedFirst?: readonly string[];
+  prefersFirst?: boolean;
   begins?: { number: number; seconds: number } | undefined;
 };
 
 /** `initBytes`: sizes of init segments by rendition. */
-type SizedMedia = Omit<ManifestData, "storyboard" | "listedFirst" | "begins"> & {
+type SizedMedia = Omit<ManifestData, "storyboard" | "listedFirst" | "prefersFirst" | "begins"> & {
   target: number;
   initBytes: ReadonlyMap<string, number>;
 };
@@ -225,8 +229,12 @@ function iFramesOf(segments: Segment[]): PlaylistSegment[] | null {
 }
 
 /** Lists each size once for each group, those of stereo first: players begin with the first variant. */
-function master(media: SizedMedia & Pick<ManifestData, "listedFirst">, groups: readonly AudioGroup[]): string {
+function master(
+  media: SizedMedia & Pick<ManifestData, "listedFirst" | "prefersFirst">,
+  groups: readonly AudioGroup[],
+): string {
   const { plan, spec, videos, audios, target, listedFirst = [] } = media;
+  const scores = media.prefersFirst ? scoresOf(videos) : null;
   const isGrouped = audios.length > 0 && (videos.length > 0 || audios.length > 1);
   const names = [...listedFirst, ...videos.map(({ name }) => name), ...audios.map(({ name }) => name)];
   const ordered = (renditions: Rendition[]) =>
@@ -247,6 +255,7 @@ function master(media: SizedMedia & Pick<ManifestData, "listedFirst">, groups: r
         height: one.height ?? undefined,
         frameRate: one.frame_rate ?? undefined,
         videoRange: rangeOf(one.hdr),
+        score: scores?.get(one.name),
         audioGroup: isGrouped ? group.id : undefined,
       })),
     ),
@@ -263,6 +272,14 @@ function master(media: SizedMedia & Pick<ManifestData, "listedFirst">, groups: r
   });
 }
 
+/** Higher for each rendition of the first codec than for all others, and within a codec for a larger one. */
+const scoresOf = (videos: readonly Written[]): ReadonlyMap<string, number> => {
+  const ofCodec = Map.groupBy(videos, ({ init }) => codecNameOf(init.codec));
+  if (ofCodec.size < 2) return new Map();
+  const ascending = [...ofCodec.values()].flat().toReversed();
+  return new Map(ascending.map(({ name }, index) => [name, index + 1]));
+};
+
 function mediaOf(plan: ManifestPlan, spec: EncodingSpec, { id, audios }: AudioGroup): AudioRendition[] {
   const titles = new Set<string>();
   return audios.map((one, index) => {
@@ -277,7 +294,7 @@ function mediaOf(plan: ManifestPlan, spec: EncodingSpec, { id, audios }: AudioGr
 }
 
 function mpd(
-  { plan, spec, videos, audios, storyboard, begins }: ManifestData,
+  { plan, spec, videos, audios, storyboard, begins, prefersFirst }: ManifestData,
   target: number,
   durationSeconds: number,
 ): string {
@@ -309,6 +326,7 @@ function mpd(
       const colors = hdr ? { ...BT2020_CICP, transfer: HDR_SIGNALS[hdr].cicp } : undefined;
       return { representation: { ...base(one), video: { width, height, frameRate } }, colors };
     }),
+    { prefersFirst },
   );
   return staticMpd({
     profile: spec.dash.profile,

@@ -12,12 +12,12 @@ type Video = { representation: MpdRepresentation; colors?: MpdSet["colors"] };
 
 /**
  * The sets of video renditions. Players switch within a set, and only between representations of one codec. Codecs that
- * need fewer bits are last, and preferred.
+ * need fewer bits are last, and preferred, unless `prefersFirst`.
  */
-export function videoSetsOf(videos: readonly Video[]): MpdSet[] {
+export function videoSetsOf(videos: readonly Video[], { prefersFirst = false } = {}): MpdSet[] {
   const byCodec = Map.groupBy(videos, ({ representation }) => codecNameOf(representation.codec));
   return [...byCodec.values()].map((all, index): MpdSet => {
-    const selectionPriority = byCodec.size > 1 ? index + 1 : undefined;
+    const selectionPriority = byCodec.size > 1 ? (prefersFirst ? byCodec.size - index : index + 1) : undefined;
     const representations = all.map(({ representation }) => representation);
     return { kind: "video", language: null, isMain: true, selectionPriority, colors: all[0]?.colors, representations };
   });

@@ -113,6 +113,9 @@ const planSurround = (stereo: readonly PlannedAudio[], { audio }: EncodingSpec):
 export const audioBitrate = ({ surroundOf }: Pick<PlannedAudio, "surroundOf">, { audio }: EncodingSpec): number =>
   surroundOf === null ? audio.bitrate : (audio.surround_bitrate ?? audio.bitrate);
 
+/** What the encoders of an additional codec take, as a multiple of the time of all other renditions. */
+export const ADDITIONAL_WORK = 2;
+
 /** What is encoded with another codec in a run of its own, without audio. */
 export type AdditionalPlan = {
   settings: AdditionalVideo;

@@ -3,7 +3,7 @@ import { TASK_KINDS } from "../lib/enums.ts";
 import { Title } from "./encoding-spec.ts";
 
 /**
- * Tasks: the parts of one job that workers encode independently. A worker that announces `capabilities: {tasks: 1}`
+ * Tasks: the parts of one job that workers encode independently. A worker that announces them in its `capabilities`
  * leases tasks instead of whole jobs. The plan of an attempt is determined by a `plan` task and stored; the server
  * derives the other tasks from it.
  */
@@ -17,8 +17,12 @@ import { Title } from "./encoding-spec.ts";
  */
 export type TaskKind = (typeof TASK_KINDS)[number];
 
-/** The version of this protocol, as workers announce it in `capabilities.tasks`. */
-export const TASKS_VERSION = 1;
+/**
+ * The version of this protocol, as workers announce it in `capabilities.tasks`: from `first` on they lease tasks, from
+ * `codecs` on also the chunks of sources that are encoded with more codecs than H.264.
+ */
+export const TASKS_VERSIONS = { first: 1, codecs: 2 } as const;
+export const TASKS_VERSION = TASKS_VERSIONS.codecs;
 
 const MAX_RENDITIONS = 100;
 /** 24 hours in segments of one second. */
@@ -85,7 +89,7 @@ export const UNCUTTABLE_REASONS = [
   "early_playback",
   /** It is longer than 24 hours. */
   "too_long",
-  /** It is also encoded with codecs that are not encoded in chunks. */
+  /** Of workers of earlier versions: it is also encoded with codecs that these do not encode in chunks. */
   "additional_codecs",
   /** A chunk did not have exactly the frames of its range, or is known not to: the clock begins below 0. */
   "inexact",
@@ -102,10 +106,18 @@ const Early = v.object({
     v.description("How many segments the video renditions will have"),
   ),
   renditions: v.pipe(
-    v.array(v.object({ name: Name, width: count, height: count })),
+    v.array(
+      v.object({
+        ...{ name: Name, width: count, height: count },
+        codec: v.pipe(
+          v.nullish(v.pipe(v.string(), v.maxLength(100))),
+          v.description("Of a codec other than H.264: these are encoded after all others, unless they are requested"),
+        ),
+      }),
+    ),
     v.minLength(1),
     v.maxLength(MAX_RENDITIONS),
-    v.description("The video renditions, largest first"),
+    v.description("The video renditions, those of H.264 first; those of a codec largest first"),
   ),
   audio_step: v.pipe(
     v.nullish(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(MAX_AUDIO_STEP))),

@@ -25,7 +25,9 @@ export const Claim = v.object({
   capabilities: v.optional(
     v.looseObject({
       local_proof: v.optional(Text(200)),
-      tasks: v.optional(v.pipe(v.number(), v.description("1: the worker leases tasks, parts of a job"))),
+      tasks: v.optional(
+        v.pipe(v.number(), v.description("1: the worker leases tasks, parts of a job; 2: also those of HEVC and AV1")),
+      ),
       clips: v.optional(
         v.pipe(v.number(), v.description("2: the worker leases jobs that cut exact clips; 1: only those of H.264")),
       ),

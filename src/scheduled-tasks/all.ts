@@ -52,8 +52,8 @@ export const allScheduledTasks = (
     name: "wake-workers",
     schedule: "* * * * * *",
     run: async () => {
-      if (await hasQueued(app, { takesTasks: true, lane: "main", clipsVersion: CLIPS_VERSION, takesJoins: true }))
-        app.signals.emit("job.queued");
+      const takes = { takesTasks: true, takesCodecs: true, clipsVersion: CLIPS_VERSION, takesJoins: true };
+      if (await hasQueued(app, { ...takes, lane: "main" })) app.signals.emit("job.queued");
     },
   },
   { name: "fetch-sources", schedule: "* * * * * *", run: () => startFetches(app) },

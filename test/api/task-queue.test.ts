@@ -158,7 +158,7 @@ describe("with parallel=off", () => {
         await claim(
           restarted,
           { key, workerId: null },
-          { takesTasks: true, clipsVersion: 1, takesJoins: true, lane: "main" },
+          { takesTasks: true, takesCodecs: true, clipsVersion: 1, takesJoins: true, lane: "main" },
         )
       )?.task?.kind;
     expect(await claimed("one")).toBe("audio");

@@ -38,7 +38,7 @@ export async function completeEarly(app: TestApp, contract: any, segments?: numb
 /**
  * An asset whose first segment has been published by a worker without an encoder; the tasks that follow are queued. No
  * urgent task may be queued before. `priority`: above that of all queued jobs. With `isHeadLeft` the task that published is
- * still leased.
+ * still leased. `claim`: of the worker.
  */
 export async function publishedEarly(
   app: TestApp,
@@ -48,14 +48,21 @@ export async function publishedEarly(
     plan = EARLY_PLAN,
     isHeadLeft = false,
     thumbnail,
+    claim = () => nextTask(app),
     ...fields
-  }: UploadFields & { priority?: number; plan?: object; isHeadLeft?: boolean; thumbnail?: Uint8Array } = {},
+  }: UploadFields & {
+    priority?: number;
+    plan?: object;
+    isHeadLeft?: boolean;
+    thumbnail?: Uint8Array;
+    claim?: () => ReturnType<typeof nextTask>;
+  } = {},
 ): Promise<Early> {
   const made = await uploaded(app, key, { early_playback: true, playback_policy: "public", ...fields });
   if (priority !== undefined)
     await app.call("PATCH", `/api/v1/transcoding_jobs/${made.job.id}`, { admin: app.admin, body: { priority } });
-  await finish(app, (await nextTask(app)).body, { ...plan });
-  const head = (await nextTask(app)).body;
+  await finish(app, (await claim()).body, { ...plan });
+  const head = (await claim()).body;
   const paths = await putArtifacts(app, head, thumbnail && { [head.outputs.thumbnail_path]: thumbnail });
   const shown = await callback(app, head, "publish", { ...paths, media: EARLY_MEDIA });
   if (shown.status !== 200) throw new Error(shown.text);

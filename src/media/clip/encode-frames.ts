@@ -117,8 +117,9 @@ async function encoderFor(group: Group, encoding: Encoding, isForeign: boolean):
 
 function primaryEncoder(group: Group, spec: EncodingSpec, isForeign: boolean): string[] {
   const codec = videoCodecs[spec.video.codec];
-  const common = codec.encoderArguments.software(limitsOf(group, spec, null), spec.video);
-  if (!isForeign) return [...common, ...codec.continuationArguments.software];
+  const limits = limitsOf(group, spec, null);
+  const common = codec.encoderArguments.software(limits, { ...spec.video, isContinued: !isForeign });
+  if (!isForeign) return common;
   const { profile, level, lengthBytes } = profileOf(group.init);
   if (lengthBytes !== 4) throw new ClipImpossible("its frames have lengths of another size");
   // The last one of an option counts.

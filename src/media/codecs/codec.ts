@@ -54,11 +54,9 @@ export type EncodableVideoCodec = VideoCodec & {
   maxCrf: number;
 };
 
-/** A codec that every player knows: its renditions are always produced, and can be encoded in chunks. */
+/** A codec that every player knows: its renditions are always produced. */
 export type PrimaryVideoCodec = EncodableVideoCodec & {
   encoderArguments: Readonly<Record<Encoder, EncoderArguments>>;
-  /** Additional output options where a rendition continues after a part that another run encodes. */
-  continuationArguments: Readonly<Record<Encoder, readonly string[]>>;
   /** The software encoder's, for frames between those of another encoder: the id that its parameter sets get. */
   foreignArguments(parameterSetId: number): string[];
   /** The largest frame, in pixels. */
@@ -105,8 +103,14 @@ export type EncodableAudioCodec = AudioCodec & {
 
 /** Of one rendition: bit/s, the decoder's buffer in bits, and the quality within these limits. */
 export type BitrateLimits = { crf: number; maxBitrate: number; buffer: number };
-/** What the encoders use of the encoding specification. */
-export type VideoSettings = { profile: string; preset: string; hdr?: HdrMetadata | undefined };
+/** What the encoders use of the encoding specification, and of the run. */
+export type VideoSettings = {
+  profile: string;
+  preset: string;
+  hdr?: HdrMetadata | undefined;
+  /** The rendition continues after a part that another run encodes. */
+  isContinued?: boolean;
+};
 export type AudioSettings = { bitrate: number; sample_rate: number; channels: number; coder: string };
 
 /** What decides about a copy, by ffprobe's names; `level` is in the codec's own unit. */

@@ -30,10 +30,11 @@ export const h264 = {
 
   softwareEncoder: SOFTWARE_ENCODER,
   encoderArguments: {
-    software: (limits, { preset, profile }) => [
+    software: (limits, { preset, profile, isContinued }) => [
       ...["-c:v", SOFTWARE_ENCODER, "-preset", preset, "-profile:v", profile, "-crf", String(limits.crf)],
       ...bitrateCaps(limits),
       ...["-sc_threshold", "0"],
+      ...(isContinued ? ["-x264-params", CONTINUED] : []),
     ],
     nvenc: (limits, { profile }) => [
       ...["-c:v", "h264_nvenc", "-preset", "p5", "-profile:v", profile],
@@ -54,12 +55,6 @@ export const h264 = {
         ...bitrateCaps(limits),
       ],
     ],
-  },
-  continuationArguments: {
-    software: ["-x264-params", CONTINUED],
-    nvenc: [],
-    qsv: [],
-    vaapi: [],
   },
   foreignArguments: (id) => ["-x264-params", `${CONTINUED}:sps-id=${id}`],
   settings: {

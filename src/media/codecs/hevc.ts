@@ -11,6 +11,8 @@ const WITHOUT_PARAMETER_SETS = ["-bsf:v", "filter_units=remove_types=32-34"];
 
 /** `info=0`: without the encoder's settings, which would be repeated in each init segment. */
 const PARAMETERS = "scenecut=0:open-gop=0:info=0:log-level=warning";
+/** As for H.264: each run assumes that the decoder's buffer is 0.9 full, and spends it. */
+const CONTINUED = "vbv-init=0.5";
 
 export const hevc = {
   kind: "video",
@@ -38,9 +40,10 @@ export const hevc = {
 
   softwareEncoder: SOFTWARE_ENCODER,
   encoderArguments: {
-    software: (limits, { preset, profile, hdr }) => [
+    software: (limits, { preset, profile, hdr, isContinued }) => [
       ...["-c:v", SOFTWARE_ENCODER, "-preset", preset, "-profile:v", profile, "-crf", String(limits.crf)],
-      ...[...bitrateCaps(limits), "-forced-idr", "1", "-x265-params", [PARAMETERS, ...metadata(hdr)].join(":")],
+      ...[...bitrateCaps(limits), "-forced-idr", "1"],
+      ...["-x265-params", [PARAMETERS, ...(isContinued ? [CONTINUED] : []), ...metadata(hdr)].join(":")],
       ...(metadata(hdr).length > 0 ? WITHOUT_PARAMETER_SETS : []),
       // Apple's players require the sample entry with all parameter sets in the init segment.
       ...["-tag:v", "hvc1"],

@@ -5,11 +5,14 @@ import { copyArguments, encodeArguments, INIT_NAME } from "../arguments.ts";
 import type { Encoder } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
+import { addHdrBoxes } from "../hdr-boxes.ts";
+import type { PlannedRendition } from "../ladder.ts";
 import { prepareFolders, readWritten, type Written } from "../package.ts";
 import { Inexact } from "./inexact.ts";
 import { joinedAt, segmentFramesOf } from "./passthrough-parts.ts";
 import { Placer } from "./placer.ts";
 import type { StoredPlan } from "./stored-plan.ts";
+import { type VideoRun, videoRuns } from "./video-runs.ts";
 import { toRows } from "./written-rows.ts";
 import { Yielded } from "./yielded.ts";
 
@@ -44,8 +47,9 @@ const COPY_LIMIT_MS = 3_600_000;
 const timeLimitMs = (seconds: number) => 3_600_000 + seconds * 100_000;
 
 /**
- * Encodes the frames of one chunk into the segments that a run over the whole source would write at their place. Throws
- * MediaError, Inexact when the result is not exactly the chunk, and Yielded when it was to yield before it had a segment.
+ * Encodes the frames of one chunk into the segments that a run over the whole source would write at their place; each codec
+ * in a run of its own, as there. Throws MediaError, Inexact when the result is not exactly the chunk, and Yielded when it was
+ * to yield before it had a segment.
  */
 export async function encodeChunk(options: ChunkOptions): Promise<EncodedChunk> {
   const { workDir, outDir, plan, spec, yielding } = options;
@@ -54,23 +58,20 @@ export async function encodeChunk(options: ChunkOptions): Promise<EncodedChunk> 
   if (!video) throw new Inexact("it has no video.");
   const { passthrough, rate } = video;
   const only = chunk.renditions ? new Set(chunk.renditions) : undefined;
-  const renditions = video.renditions.filter(({ name }) => only?.has(name) ?? true);
+  const runs = runsWith(only, videoRuns(plan, spec));
+  const renditions = runs.flatMap((one) => one.renditions);
   if (renditions.length === 0) throw new Inexact(`chunk ${chunk.number} has none of its renditions.`);
   const names = renditions.map(({ name }) => name);
-  const onlyVideo = { ...plan, audio: [] };
   const { durationSeconds } = plan;
   const frames = passthrough && segmentFramesOf(passthrough, rate, { spec, durationSeconds });
   const firstOf = (segment: number) =>
     frames ? (frames[segment] ?? null) : firstFrameOf(segment, spec.segment_seconds, rate);
-  await prepareFolders(workDir, { ...onlyVideo, video: { ...video, renditions } });
+  await prepareFolders(workDir, { ...plan, audio: [], video: { ...video, renditions } });
   // A joined segment has several fragments, but not more than frames.
   const sequence = frames ? chunk.first_frame : chunk.first_segment;
   const placer = new Placer({ ...options, names, rate, firstOf, sequence });
   try {
-    const [top] = passthrough?.isCopied ? video.renditions : [];
-    if (renditions.some((one) => one !== top)) await encodeRange(options, onlyVideo, only);
-    // Its faults are found by the chunk that encodes the other renditions of these frames.
-    if (top && renditions.includes(top)) await copyRange(options, onlyVideo);
+    await encodeRuns(options, runs, only);
   } catch (error) {
     if (!yielding?.aborted || options.run.signal?.aborted) throw error;
     const segments = await placer.placeComplete();
@@ -80,10 +81,15 @@ export async function encodeChunk(options: ChunkOptions): Promise<EncodedChunk> 
     await placer.stop();
   }
   const isPartial = chunk !== options.chunk;
+  for (const { hdr, renditions } of runs)
+    if (hdr) for (const { name } of renditions) await addHdrBoxes(join(workDir, name, INIT_NAME), hdr.metadata);
   const rows: WrittenRendition[] = [];
+  // All are joined where the first one is.
+  let count: number | undefined;
   for (const name of names) {
-    const read = await readWritten(workDir, name, { joinLast: chunk.segments === null && !frames });
+    const read = await readWritten(workDir, name, { joinLast: chunk.segments === null && !frames, count });
     if (!read) throw new Inexact(`chunk ${chunk.number} has no frames.`);
+    count ??= read.segments.length;
     const ticks = ticksPerFrame(read, rate);
     const starts = frames?.map((frame) => frame - chunk.first_frame);
     const all = starts ? await joinedAt(workDir, read, { ticks, starts }) : read;
@@ -94,6 +100,32 @@ export async function encodeChunk(options: ChunkOptions): Promise<EncodedChunk> 
   }
   await rm(workDir, { recursive: true, force: true });
   return { written: rows, isPartial };
+}
+
+type WantedRun = VideoRun & { renditions: readonly PlannedRendition[] };
+
+/** The runs with the renditions of a chunk; without `only` all of them. */
+const runsWith = (only: ReadonlySet<string> | undefined, runs: readonly VideoRun[]): WantedRun[] =>
+  runs
+    .map((one) => ({ ...one, renditions: one.plan.video.renditions.filter(({ name }) => only?.has(name) ?? true) }))
+    .filter(({ renditions }) => renditions.length > 0);
+
+async function encodeRuns(
+  options: ChunkOptions,
+  runs: readonly WantedRun[],
+  only: ReadonlySet<string> | undefined,
+): Promise<void> {
+  const all = runs.reduce((sum, { work }) => sum + work, 0);
+  let done = 0;
+  for (const one of runs) {
+    const { renditions, passthrough } = one.plan.video;
+    const [copied] = passthrough?.isCopied ? renditions : [];
+    const onProgress = (fraction: number) => options.onProgress?.((done + fraction * one.work) / all);
+    if (one.renditions.some((each) => each !== copied)) await encodeRange({ ...options, onProgress }, one, only);
+    // Its faults are found by the chunk that encodes the other renditions of these frames.
+    if (copied && one.renditions.includes(copied)) await copyRange(options, one.plan);
+    done += one.work;
+  }
 }
 
 /**
@@ -121,10 +153,11 @@ async function encodeRange(
     yielding,
     onProgress,
   }: ChunkOptions,
-  plan: StoredPlan,
+  { plan, settings: additional, hdr }: VideoRun,
   only: ReadonlySet<string> | undefined,
 ): Promise<void> {
-  const rate = plan.video?.rate ?? { num: 1, den: 1 };
+  const { rate } = plan.video;
+  const isHardware = !additional && encoder !== undefined && encoder !== "software";
   const end = chunk.end_frame === null ? (plan.durationSeconds ?? 0) : (chunk.end_frame * rate.den) / rate.num;
   const seconds = Math.max(1, end - (chunk.first_frame * rate.den) / rate.num);
   const range = {
@@ -142,10 +175,13 @@ async function encodeRange(
     },
     writes: [...(common.writes ?? []), workDir],
     reads: [...(common.reads ?? []), ...(watermark ? [watermark] : [])],
-    args: encodeArguments({ input, outDir: workDir, plan, whole, spec, encoder, range, only, watermark }),
+    args: encodeArguments({
+      ...{ input, outDir: workDir, plan, whole, spec, range, only, watermark, additional, hdr },
+      encoder: additional ? "software" : encoder,
+    }),
     precedence: chunk.is_urgent ? "latest" : "background",
     killSignal: yielding,
-    devices: encoder !== undefined && encoder !== "software",
+    devices: isHardware,
     timeLimitMs: timeLimitMs(seconds),
     stallMs: STALL_MS,
     onPosition: (position) => onProgress?.(Math.min(1, position / seconds)),

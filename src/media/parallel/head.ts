@@ -6,6 +6,7 @@ import type { Encoder } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import type { EncodeResult, FileNames } from "../finish.ts";
+import { addHdrBoxes } from "../hdr-boxes.ts";
 import { type InitSegment, readInit } from "../isobmff.ts";
 import { writeManifests } from "../manifests.ts";
 import { prepareFolders } from "../package.ts";
@@ -13,6 +14,7 @@ import { readFromFolder } from "../sample-video.ts";
 import { writeThumbnail } from "../thumbnail.ts";
 import { listedAudio, listedVideo } from "./predict.ts";
 import type { StoredPlan } from "./stored-plan.ts";
+import { videoRenditions, videoRuns } from "./video-runs.ts";
 import { fromRows } from "./written-rows.ts";
 
 type Common = {
@@ -25,6 +27,8 @@ type Common = {
 
 /** An init segment does not depend on what follows it; the encoders need some frames before they output the first. */
 const INIT_FRAMES = 24;
+/** Those of the other codecs take several times as long for each frame, and only the delay of their B-frames must be known. */
+const ADDITIONAL_INIT_FRAMES = 8;
 /** From the first packet of the last track to begin. */
 const READ_SECONDS = 2;
 const TIME_LIMIT_MS = 5 * 60_000;
@@ -33,7 +37,7 @@ const TIME_LIMIT_MS = 5 * 60_000;
 export const initSeconds = ({ audio }: Pick<StoredPlan, "audio">): number =>
   READ_SECONDS + Math.max(0, ...audio.map(({ track }) => track.startSeconds));
 
-/** Writes the init segments of these renditions and of all audio tracks. */
+/** Writes the init segments of these renditions, of all codecs, and of all audio tracks. */
 export async function writeInits({
   input,
   workDir,
@@ -41,26 +45,35 @@ export async function writeInits({
   ...options
 }: Common & { input: string; workDir: string; renditions: readonly string[]; encoder?: Encoder | undefined }) {
   const { outDir, plan, spec, binaries, encoder } = options;
-  const { video } = plan;
-  if (!video) throw new Error("Only a source with video plays before it is encoded");
+  if (!plan.video) throw new Error("Only a source with video plays before it is encoded");
   const only = new Set(renditions);
-  const missing = video.renditions.filter(({ name }) => only.has(name));
-  if (missing.length + plan.audio.length === 0) return;
-  // Audio alone would be encoded to its end: the range is one of video frames.
-  const wanted = missing.length > 0 ? missing : video.renditions.slice(-1);
-  await prepareFolders(workDir, { ...plan, video: { ...video, renditions: wanted } });
-  const range = { firstFrame: 0, endFrame: INIT_FRAMES, seekBackSeconds: 0 };
-  const common = { input, outDir: workDir, spec, readSeconds: initSeconds(plan) };
-  await run(binaries.ffmpeg, {
-    ...options.run,
-    writes: [...(options.run.writes ?? []), workDir],
-    args: encodeArguments({ ...common, plan, encoder, range, only: new Set(wanted.map(({ name }) => name)) }),
-    devices: encoder !== undefined && encoder !== "software",
-    timeLimitMs: TIME_LIMIT_MS,
-  });
-  for (const { name } of [...wanted, ...plan.audio]) {
-    await mkdir(join(outDir, name), { recursive: true });
-    await rename(join(workDir, name, INIT_NAME), join(outDir, name, INIT_NAME));
+  for (const { plan: own, settings: additional, hdr } of videoRuns(plan, spec)) {
+    const audio = additional ? [] : plan.audio;
+    const missing = own.video.renditions.filter(({ name }) => only.has(name));
+    if (missing.length + audio.length === 0) continue;
+    // Audio alone would be encoded to its end: the range is one of video frames.
+    const wanted = missing.length > 0 ? missing : own.video.renditions.slice(-1);
+    await prepareFolders(workDir, { ...own, audio, video: { ...own.video, renditions: wanted } });
+    const endFrame = additional ? ADDITIONAL_INIT_FRAMES : INIT_FRAMES;
+    await run(binaries.ffmpeg, {
+      ...options.run,
+      writes: [...(options.run.writes ?? []), workDir],
+      args: encodeArguments({
+        ...{ input, outDir: workDir, spec, readSeconds: initSeconds(plan), additional, hdr },
+        plan: { ...own, audio },
+        whole: plan,
+        encoder: additional ? "software" : encoder,
+        range: { firstFrame: 0, endFrame, seekBackSeconds: 0 },
+        only: new Set(wanted.map(({ name }) => name)),
+      }),
+      devices: !additional && encoder !== undefined && encoder !== "software",
+      timeLimitMs: TIME_LIMIT_MS,
+    });
+    if (hdr) for (const { name } of wanted) await addHdrBoxes(join(workDir, name, INIT_NAME), hdr.metadata);
+    for (const { name } of [...wanted, ...audio]) {
+      await mkdir(join(outDir, name), { recursive: true });
+      await rename(join(workDir, name, INIT_NAME), join(outDir, name, INIT_NAME));
+    }
   }
   await rm(workDir, { recursive: true, force: true });
 }
@@ -95,19 +108,19 @@ export async function writeEarly({
 }: Common & { written: readonly WrittenRendition[]; names: FileNames }): Promise<EncodeResult> {
   const { outDir, plan, spec, binaries } = options;
   const initOf = async (name: string): Promise<InitSegment> => readInit(await readFile(join(outDir, name, INIT_NAME)));
-  const renditions = plan.video?.renditions ?? [];
   const videos = await Promise.all(
-    renditions.map(async ({ name }) => listedVideo(plan, spec, name, await initOf(name))),
+    videoRenditions(plan, spec).map(async ({ name }) => listedVideo(plan, spec, name, await initOf(name))),
   );
   const audios = await Promise.all(plan.audio.map(async (one) => listedAudio(plan, spec, one, await initOf(one.name))));
   await writeThumbnail({
     ...{ outDir, spec, ffmpeg: binaries.ffmpeg, run: options.run, read: readFromFolder(outDir) },
-    ...{ name: names.thumbnail, videos: written.map(fromRows), audios: [] },
+    ...{ name: names.thumbnail, videos: written.map((one) => fromRows(one)), audios: [] },
   });
   const hls = { ...spec.hls, playlist: `early-${spec.hls.playlist}` };
   const packaged = await writeManifests({
     ...{ outDir, plan, spec: { ...spec, hls }, videos, audios, names, storyboard: null },
     listedFirst: playableFirst(plan, written),
+    prefersFirst: true,
   });
   const [top] = packaged.renditions;
   return {

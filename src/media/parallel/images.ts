@@ -4,6 +4,7 @@ import type { Binaries, SourceRun } from "../ffmpeg.ts";
 import { type EncodeResult, type FileNames, finish } from "../finish.ts";
 import type { SegmentReader } from "../sample-video.ts";
 import type { StoredPlan } from "./stored-plan.ts";
+import { videoRenditions } from "./video-runs.ts";
 import { fromRows } from "./written-rows.ts";
 
 export type ImagesOptions = {
@@ -24,10 +25,12 @@ export type ImagesOptions = {
  * result are those that it wrote. Throws MediaError.
  */
 export async function writeImages({ plan, written, ...options }: ImagesOptions): Promise<EncodeResult> {
-  const byName = new Map(written.map((one) => [one.name, fromRows(one)]));
+  const planned = videoRenditions(plan, options.spec);
+  const hdrOf = new Map(planned.map(({ name, hdr }) => [name, hdr]));
+  const byName = new Map(written.map((one) => [one.name, fromRows(one, hdrOf.get(one.name))]));
   const ofPlan = (renditions: readonly { name: string }[]) =>
     renditions.map(({ name }) => byName.get(name)).filter((one) => one !== undefined);
-  const videos = ofPlan(plan.video?.renditions ?? []);
+  const videos = ofPlan(planned);
   const result = await finish({ ...options, plan, videos, audios: ofPlan(plan.audio) });
   const segments = new Set(
     [...byName.values()].flatMap(({ name, segments }) => segments.map((one) => `${name}/${one.name}`)),

@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import type { HdrMetadata } from "../../lib/hdr.ts";
 import type { PlanResult, UncuttableReason } from "../../protocol/task.ts";
 import { copyAudio } from "../audio-copy.ts";
 import { PER_TITLE } from "../codecs/codec.ts";
@@ -6,15 +7,18 @@ import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
 import type { ByteRange } from "../mp4/layout.ts";
+import { SHORT_SECONDS } from "../package.ts";
 import { findPassthrough } from "../passthrough.ts";
 import { withTitle } from "../per-title/analyze.ts";
-import { type EncodePlan, planAdditional, planEncode } from "../plan.ts";
+import { type AdditionalPlan, type EncodePlan, planAdditional, planEncode } from "../plan.ts";
 import type { Probe } from "../probe.ts";
+import { readHdrMetadata } from "../read-hdr-metadata.ts";
 import { audioStep } from "./audio-grid.ts";
 import { copiedSegments } from "./passthrough-parts.ts";
 import { predictedAudio, predictedVideo } from "./predict.ts";
 import { longestKeyDistance, type SourceIndex, videoTrackOf, windowOf, windowRanges } from "./source-index.ts";
 import { type StoredPlan, toStored } from "./stored-plan.ts";
+import { videoRenditions } from "./video-runs.ts";
 
 type PlanOptions = {
   input: string;
@@ -46,8 +50,8 @@ export async function planSource(given: PlanOptions): Promise<PlanResult> {
   const { input, probe, binaries } = given;
   const spec = await chosenSpec(given);
   const { title } = spec.video;
-  const options = { ...given, spec };
   const encoded = planEncode(probe, spec);
+  const options = { ...given, spec, hdrMetadata: await keptHdrMetadata(given, planAdditional(encoded, spec)) };
   const { index, isSparse } = options;
   const source = { input, probe, plan: encoded, spec, binaries, run: options.run, isSparse, index };
   const { uncuttable, seekBackSeconds, copied } = await cutsOf(options, encoded, source);
@@ -63,6 +67,15 @@ export async function planSource(given: PlanOptions): Promise<PlanResult> {
     early: earlyOf(plan, options),
     ...(title && { title: { ...title, rungs: [...title.rungs] } }),
   };
+}
+
+/** What the source states of its HDR, if a codec keeps that; else null. */
+async function keptHdrMetadata(
+  { input, binaries, run: common }: PlanOptions,
+  additional: readonly AdditionalPlan[],
+): Promise<HdrMetadata | null> {
+  const track = additional.find(({ hdr }) => hdr)?.plan.video.track.index;
+  return track === undefined ? null : await readHdrMetadata({ input, track, binaries, run: common });
 }
 
 /** The specification with the rungs of this source, where it requires their choice. */
@@ -82,9 +95,16 @@ async function chosenSpec({ trials, ...options }: PlanOptions): Promise<Encoding
   return withTitle({ ...options, ...trials, plan, passthrough, locate });
 }
 
-const storedPlan = ({ index, probe }: PlanOptions, plan: EncodePlan, seekBackSeconds: number): StoredPlan => ({
+type Planning = PlanOptions & Pick<StoredPlan, "hdrMetadata">;
+
+const storedPlan = (
+  { index, probe, hdrMetadata }: Planning,
+  plan: EncodePlan,
+  seekBackSeconds: number,
+): StoredPlan => ({
   ...plan,
   seekBackSeconds,
+  hdrMetadata,
   frames: framesOf(plan, probe),
   ...(index && videoTrackOf(index, probe.video) && { startSeconds: probe.startSeconds }),
 });
@@ -96,6 +116,9 @@ function framesOf({ video }: EncodePlan, { startSeconds }: Probe): number | null
   return Math.round((end * video.rate.num) / video.rate.den);
 }
 
+/** By which the encoders delay their frames, at most: those of all codecs have a last segment of this length or none. */
+const MAX_DELAY_FRAMES = 4;
+
 /** What can be listed before it is encoded. */
 function earlyOf(plan: StoredPlan, { spec, index }: PlanOptions): PlanResult["early"] {
   const { video, durationSeconds } = plan;
@@ -104,7 +127,11 @@ function earlyOf(plan: StoredPlan, { spec, index }: PlanOptions): PlanResult["ea
   const segments = lengths.length;
   // Chunks cover all whole segments of the container's duration: the video would be shorter than that.
   if (!video.passthrough && segments < Math.floor(durationSeconds / spec.segment_seconds + 1e-6)) return null;
-  const renditions = video.renditions.map(({ name, width, height }) => ({ name, width, height }));
+  const all = videoRenditions(plan, spec);
+  // A task for other codecs alone does not know whether the last segment of the primary one is joined to the one before it.
+  const leastRate = MAX_DELAY_FRAMES / SHORT_SECONDS;
+  if (all.some(({ codec }) => codec) && video.rate.num / video.rate.den < leastRate) return null;
+  const renditions = all.map(({ name, width, height, codec }) => ({ name, width, height, ...(codec && { codec }) }));
   const audioSegments = plan.audio.map((one) => predictedAudio(one, plan, spec).length);
   // Parts of the audio are ranges of segments, of all tracks.
   const isAlike = audioSegments.every((count) => Math.abs(count - segments) <= 1 && count === audioSegments[0]);
@@ -123,14 +150,13 @@ type Cuts = {
 /** A seek finds the keyframe before this long before the first frame, whatever the container's rounding. */
 const SEEK_BACK_SECONDS = 0.1;
 
-async function cutsOf(options: PlanOptions, plan: EncodePlan, source: Source): Promise<Cuts> {
+async function cutsOf(options: Planning, plan: EncodePlan, source: Source): Promise<Cuts> {
   const cuts = (uncuttable: UncuttableReason | null, seekBackSeconds = SEEK_BACK_SECONDS) => ({
     uncuttable,
     seekBackSeconds,
   });
   const { video } = plan;
   if (!video) return cuts("no_video");
-  if (planAdditional(plan, options.spec).length > 0) return cuts("additional_codecs");
   if (!plan.durationSeconds) return cuts("unknown_duration");
   if (video.holdUntilSeconds > 0) return cuts("held_frame");
   // Seeks in such a file are off by that time. Delays of audio encoders are shorter.

@@ -7,6 +7,7 @@ import { audioBitrate, type PlannedAudio } from "../plan.ts";
 import { firstPacketOf } from "./audio-grid.ts";
 import { segmentFramesOf } from "./passthrough-parts.ts";
 import type { StoredPlan } from "./stored-plan.ts";
+import { videoRenditions } from "./video-runs.ts";
 import { segmentName } from "./written-rows.ts";
 
 /** Frames by which the length that a container states may be wrong. */
@@ -57,7 +58,7 @@ export function predictedAudio(
 export function listedVideo(plan: StoredPlan, spec: EncodingSpec, name: string, init: InitSegment): Written {
   const { video } = plan;
   const lengths = predictedVideo(plan, spec);
-  const rendition = video?.renditions.find((one) => one.name === name);
+  const rendition = videoRenditions(plan, spec).find((one) => one.name === name);
   if (!video || !lengths || !rendition) throw new Error(`The length of ${name} is not known`);
   const ticks = (init.timescale * video.rate.den) / video.rate.num;
   return listed(

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { HDR_FORMATS } from "../../lib/hdr.ts";
+import { HDR_FORMATS, type HdrMetadata } from "../../lib/hdr.ts";
 import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
 import { MediaError } from "../error.ts";
 import type { EncodePlan } from "../plan.ts";
@@ -47,12 +47,25 @@ const audioTrack = v.object({
   durationSeconds: v.nullable(seconds),
 });
 
+const chromaticity = v.pipe(v.tuple([count, count]), v.readonly());
+const hdrMetadata = v.object({
+  mastering: v.nullable(
+    v.object({
+      ...{ red: chromaticity, green: chromaticity, blue: chromaticity, white: chromaticity },
+      ...{ maxLuminance: count, minLuminance: count },
+    }),
+  ),
+  light: v.nullable(v.object({ maxContent: count, maxAverage: count })),
+});
+
 const StoredPlan = v.object({
   /** How long before a chunk its source is read from. */
   seekBackSeconds: v.pipe(v.number(), v.minValue(0), v.maxValue(60)),
   /** The number of frames that the video will have; null when it is not known. */
   frames: v.optional(v.nullable(count), null),
   startSeconds: v.optional(v.number()),
+  // All chunks state the same.
+  hdrMetadata: v.optional(v.nullable(hdrMetadata), null),
   video: v.nullable(
     v.object({
       track: videoTrack,
@@ -106,6 +119,8 @@ export type StoredPlan = EncodePlan & {
   frames: number | null;
   /** When the file begins, of a source with an index: chunks seek to keyframes of the index. */
   startSeconds?: number | undefined;
+  /** Of a source whose HDR is kept by a codec; else null. */
+  hdrMetadata: HdrMetadata | null;
 };
 
 type Stored = v.InferOutput<typeof StoredPlan>;

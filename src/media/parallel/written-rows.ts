@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { HdrFormat } from "../../lib/hdr.ts";
 import type { SegmentRow, WrittenRendition } from "../../protocol/task.ts";
 import { INIT_NAME, segmentFileName } from "../arguments.ts";
 import type { Segment, Written } from "../package.ts";
@@ -28,7 +29,8 @@ export async function toRows(
   return { name, init: { timescale, codec, width, height, delay, sha256 }, first, segments: segments.map(row) };
 }
 
-export function fromRows({ name, init, first, segments }: WrittenRendition): Written {
+/** `hdr`: the format that the rendition keeps, which tasks do not report; null: it is SDR, or audio. */
+export function fromRows({ name, init, first, segments }: WrittenRendition, hdr: HdrFormat | null = null): Written {
   const read = segments.map(([bytes, start, duration, offset, size], index) => ({
     name: segmentName(first + index),
     bytes,
@@ -38,6 +40,5 @@ export function fromRows({ name, init, first, segments }: WrittenRendition): Wri
     first: size > 0 ? { offset, bytes: size } : null,
   }));
   const durationSeconds = read.reduce((sum, segment) => sum + segment.durationSeconds, 0);
-  // Tasks encode only the primary codec, whose renditions are SDR.
-  return { name, init: { ...init, hdr: null }, segments: read, durationSeconds };
+  return { name, init: { ...init, hdr }, segments: read, durationSeconds };
 }

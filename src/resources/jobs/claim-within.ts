@@ -19,8 +19,8 @@ type Answered = Awaited<ReturnType<typeof contractFor>>;
 
 /**
  * Claims a job, waiting as long as `body` requests and the client is connected; 204 when none arrives. `base` is the
- * URL prefix of the callbacks. With `takesTasks` it may be a task, with `clipsVersion` the job of an exact
- * clip, with `takesJoins` one that joins assets.
+ * URL prefix of the callbacks. With `takesTasks` it may be a task, with `takesCodecs` also one that encodes
+ * additional codecs, with `clipsVersion` the job of an exact clip, with `takesJoins` one that joins assets.
  */
 export async function claimWithin(
   app: App,
@@ -30,6 +30,7 @@ export async function claimWithin(
     incoming,
     base,
     takesTasks = false,
+    takesCodecs = false,
     clipsVersion = 0,
     takesJoins = false,
     answer = (contract) => contract,
@@ -37,13 +38,14 @@ export async function claimWithin(
     incoming: IncomingMessage | undefined;
     base?: string;
     takesTasks?: boolean;
+    takesCodecs?: boolean;
     clipsVersion?: number;
     takesJoins?: boolean;
     answer?: (contract: Answered, attemptId: number) => unknown;
   },
 ) {
   await noteWorker(app, body.worker_id, body.version);
-  const takes = { takesTasks, clipsVersion, takesJoins, lane: takesTasks ? body.lane : ("main" as const) };
+  const takes = { takesTasks, takesCodecs, clipsVersion, takesJoins, lane: takesTasks ? body.lane : ("main" as const) };
   const workerId = body.worker_id ?? null;
   const deadline = Date.now() + (body.wait_seconds ?? 0) * 1000;
   const socket = incoming?.socket;

@@ -13,6 +13,7 @@ import {
 import type { App } from "../../app.ts";
 import type { Lane } from "../../protocol/worker.ts";
 import type { Lease } from "./contract.ts";
+import { hasAdditional } from "./encoding-profile.ts";
 import {
   isTaken,
   nextEarlyJob,
@@ -23,6 +24,7 @@ import {
   type TakesJobs,
   takesAllJobs,
   type Unit,
+  unlessCodecs,
 } from "./fair-queue.ts";
 import { leaseToken, stale } from "./lease.ts";
 import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
@@ -32,10 +34,10 @@ import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 /** A job, or a task of one. */
 export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease; task?: TaskRow };
 /**
- * Whether a worker takes tasks, or only whole jobs; the lane, of which `light` and `urgent` are for tasks that it can run
- * next to a long one; and which jobs without a source.
+ * Whether a worker takes tasks, or only whole jobs, and also those that encode additional codecs; the lane, of which `light`
+ * and `urgent` are for tasks that it can run next to a long one; and which jobs without a source.
  */
-export type Takes = { takesTasks: boolean; lane: Lane } & TakesJobs;
+export type Takes = { takesTasks: boolean; takesCodecs: boolean; lane: Lane } & TakesJobs;
 
 const firstJob = prepared((db) =>
   db
@@ -59,14 +61,19 @@ const firstTakenJob = prepared((db) =>
     .limit(1)
     .prepare(),
 );
-const firstTask = prepared((db) =>
-  db
-    .select({ id: transcodingTasks.id })
-    .from(transcodingTasks)
-    .where(and(IS_QUEUED, lte(transcodingTasks.availableAt, sql.placeholder("now"))))
-    .limit(1)
-    .prepare(),
-);
+const firstTaskFor = (takesCodecs: boolean) =>
+  prepared((db) =>
+    db
+      .select({ id: transcodingTasks.id })
+      .from(transcodingTasks)
+      .where(
+        sql`${IS_QUEUED} and ${lte(transcodingTasks.availableAt, sql.placeholder("now"))} ${unlessCodecs({ takesCodecs })}`,
+      )
+      .limit(1)
+      .prepare(),
+  );
+const firstTask = firstTaskFor(true);
+const firstTaskWithoutCodecs = firstTaskFor(false);
 
 const firstEarlyJob = prepared((db) =>
   db
@@ -86,20 +93,23 @@ const firstEarlyJob = prepared((db) =>
 /** Whether a claim of a worker can succeed; checked before entering the write queue. */
 export async function hasQueued(
   app: App,
-  { takesTasks, lane, ...takes }: Takes,
+  { takesTasks, takesCodecs, lane, ...takes }: Takes,
   workerId: string | null = null,
 ): Promise<boolean> {
   const now = app.clock.now();
   if (lane !== "main") {
     if (!takesTasks) return false;
-    if (await (lane === "light" ? nextLightTask : nextRequestedTask)(app.db, now, workerId)) return true;
-    return app.config.parallel === "auto" && (await firstEarlyJob(app.db).get({ now })) !== undefined;
+    if (await (lane === "light" ? nextLightTask : nextRequestedTask)(app.db, now, workerId, { takesCodecs }))
+      return true;
+    if (app.config.parallel !== "auto") return false;
+    if (takesCodecs) return (await firstEarlyJob(app.db).get({ now })) !== undefined;
+    return (await nextEarlyJob(app.db, now, { takesCodecs })) !== undefined;
   }
   const first = takesAllJobs(takes)
     ? firstJob(app.db).get({ now })
     : firstTakenJob(app.db).get({ now, clipsVersion: takes.clipsVersion, takesJoins: takes.takesJoins ? 1 : 0 });
   if (await first) return true;
-  return takesTasks && (await firstTask(app.db).get({ now })) !== undefined;
+  return takesTasks && (await (takesCodecs ? firstTask : firstTaskWithoutCodecs)(app.db).get({ now })) !== undefined;
 }
 
 /**
@@ -116,7 +126,8 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
     const unit = await nextOf(tx, app.clock.now(), { ...takes, isParallel, workerId: claimant.workerId });
     if (!unit) return null;
     if (unit.task) return claimTask(tx, app, unit.task, claimant);
-    return takes.takesTasks && isParallel && !unit.job.clip && !unit.job.joined
+    const isCut = isParallel && !unit.job.clip && !unit.job.joined && (takes.takesCodecs || !hasAdditional(unit.job));
+    return takes.takesTasks && isCut
       ? startWithPlan(tx, app, unit.job, claimant)
       : startAttempt(tx, app, unit.job, claimant);
   });
@@ -125,16 +136,23 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
 async function nextOf(
   tx: Db,
   now: number,
-  { takesTasks, lane, isParallel, workerId, ...takes }: Takes & { isParallel: boolean; workerId: string | null },
+  {
+    takesTasks,
+    takesCodecs,
+    lane,
+    isParallel,
+    workerId,
+    ...takes
+  }: Takes & { isParallel: boolean; workerId: string | null },
 ): Promise<Unit | undefined> {
   if (lane !== "main") {
     const next = lane === "light" ? nextLightTask : nextRequestedTask;
-    const task = takesTasks ? await next(tx, now, workerId) : undefined;
+    const task = takesTasks ? await next(tx, now, workerId, { takesCodecs }) : undefined;
     if (task) return { task };
-    const early = takesTasks && isParallel ? await nextEarlyJob(tx, now) : undefined;
+    const early = takesTasks && isParallel ? await nextEarlyJob(tx, now, { takesCodecs }) : undefined;
     return early && { job: early };
   }
-  if (takesTasks) return nextUnit(tx, now, takes);
+  if (takesTasks) return nextUnit(tx, now, { takesCodecs, ...takes });
   const job = await nextJob(tx, now, takes);
   return job && { job };
 }

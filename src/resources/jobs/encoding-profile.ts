@@ -46,6 +46,10 @@ export async function keepTitle(tx: Db, { id, encodingSpec: own }: JobRow, title
   await tx.update(transcodingJobs).set({ encodingSpec: chosen }).where(eq(transcodingJobs.id, id));
 }
 
+/** Whether a job is encoded with more video codecs than the primary one. */
+export const hasAdditional = ({ encodingSpec: own }: Pick<JobRow, "encodingSpec">): boolean =>
+  ((own as EncodingSpec | null)?.video.additional ?? []).length > 0;
+
 /** The specification of a job, as its contract has it. */
 export function specOfJob(app: App, { encodingSpec: own }: JobRow): EncodingSpec {
   const spec = own === null ? encodingSpec : (own as EncodingSpec);

@@ -10,6 +10,8 @@ const OWN_MOST = sql.raw(String(MAX_OWN_PRIORITY));
 
 /** The version of the protocol of exact clips up to which their jobs are included, and whether those that join assets are. */
 export type TakesJobs = { clipsVersion: number; takesJoins: boolean };
+/** Whether the chunks of sources that are encoded with additional codecs are included. */
+type TakesCodecs = { takesCodecs: boolean };
 
 /** What a claim leases: a job that no worker has begun, or a task of one that runs. */
 export type Unit = { job: JobRow; task?: never } | { task: TaskRow; job?: never };
@@ -48,10 +50,10 @@ export async function nextJob(tx: Db, now: number, takes: TakesJobs): Promise<Jo
  * The same over jobs and tasks together, after urgent tasks. Among units of one tenant with the same priority, tasks of
  * jobs that have begun precede other jobs, the oldest job first.
  */
-export async function nextUnit(tx: Db, now: number, takes: TakesJobs): Promise<Unit | undefined> {
-  const urgent = await urgentTask(tx, now);
+export async function nextUnit(tx: Db, now: number, takes: TakesJobs & TakesCodecs): Promise<Unit | undefined> {
+  const urgent = await urgentTask(tx, now, takes);
   if (urgent) return { task: urgent };
-  const [job, task] = [await firstJob(tx, now, takes), await firstTask(tx, now)];
+  const [job, task] = [await firstJob(tx, now, takes), await firstTask(tx, now, takes)];
   const first = job && task ? (precedes(task, job) ? { task } : { job }) : job ? { job } : task ? { task } : undefined;
   if (!first) return undefined;
   const chosen = await firstOf(tx, now, rowOf(first).tenantId, takes);
@@ -62,11 +64,14 @@ export async function nextUnit(tx: Db, now: number, takes: TakesJobs): Promise<U
 
 const rowOf = (unit: Unit): JobRow | TaskRow => (unit.job ? unit.job : unit.task);
 
+/** The condition of jobs that are encoded with additional codecs. */
+const HAS_ADDITIONAL = sql`coalesce(json_array_length(encoding_spec, '$.video.additional'), 0) > 0`;
+
 /** The first job that is to play early: its plan takes little time. */
-export const nextEarlyJob = (tx: Db, now: number): Promise<JobRow | undefined> =>
+export const nextEarlyJob = (tx: Db, now: number, { takesCodecs }: TakesCodecs): Promise<JobRow | undefined> =>
   jobWith(
     tx,
-    sql`(select id from transcoding_jobs indexed by jobs_early where status = 'queued' and early_playback = 1 and available_at <= ${now} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_jobs indexed by jobs_early where status = 'queued' and early_playback = 1 and available_at <= ${now} ${takesCodecs ? sql`` : sql`and not ${HAS_ADDITIONAL}`} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
 const runs = (workerId: string | null, condition: SQL) =>
@@ -88,25 +93,45 @@ const isForLight = (workerId: string | null) =>
       else not exists (select 1 from transcoding_tasks head where head.attempt_id = transcoding_tasks.attempt_id
         and head.publishes = 1 and head.status in ('queued', 'running')) end)`;
 
+/**
+ * Excludes the tasks that a worker of an older version would run without the additional codecs of their job. Few jobs run, so it
+ * reads no specification for each task.
+ */
+export const unlessCodecs = ({ takesCodecs }: TakesCodecs) =>
+  takesCodecs
+    ? sql``
+    : sql`and (kind not in ('chunk', 'images') or job_id not in (select id from transcoding_jobs
+        where status = 'running' and ${HAS_ADDITIONAL}))`;
+
 /** The first of the tasks that a worker may run next to a long one: urgent ones first, then in the order of the queue. */
-export const nextLightTask = (tx: Db, now: number, workerId: string | null): Promise<TaskRow | undefined> =>
+export const nextLightTask = (
+  tx: Db,
+  now: number,
+  workerId: string | null,
+  takes: TakesCodecs,
+): Promise<TaskRow | undefined> =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (urgency > 0 or kind in ('audio', 'images')) and ${isForLight(workerId)} and ${isNextUrgent(workerId)} and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (urgency > 0 or kind in ('audio', 'images')) and ${isForLight(workerId)} and ${isNextUrgent(workerId)} and available_at <= ${now} ${unlessCodecs(takes)} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
 /** The first of the tasks that a viewer has requested. */
-export const nextRequestedTask = (tx: Db, now: number, workerId: string | null): Promise<TaskRow | undefined> =>
+export const nextRequestedTask = (
+  tx: Db,
+  now: number,
+  workerId: string | null,
+  takes: TakesCodecs,
+): Promise<TaskRow | undefined> =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and urgency = ${REQUESTED} and ${isNextUrgent(workerId)} and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and urgency = ${REQUESTED} and ${isNextUrgent(workerId)} and available_at <= ${now} ${unlessCodecs(takes)} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
 /** The first urgent task. */
-const urgentTask = (tx: Db, now: number) =>
+const urgentTask = (tx: Db, now: number, takes: TakesCodecs) =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and available_at <= ${now} ${unlessCodecs(takes)} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
 /** In the order of the queue of all tenants. */
@@ -116,8 +141,13 @@ function precedes(a: JobRow | TaskRow, b: JobRow | TaskRow): boolean {
   return a.turn === b.turn ? a.availableAt <= b.availableAt : a.turn < b.turn;
 }
 
-async function firstOf(tx: Db, now: number, tenantId: number, takes: TakesJobs): Promise<Unit | undefined> {
-  const [job, task] = [await firstJobOf(tx, now, tenantId, takes), await firstTaskOf(tx, now, tenantId)];
+async function firstOf(
+  tx: Db,
+  now: number,
+  tenantId: number,
+  takes: TakesJobs & TakesCodecs,
+): Promise<Unit | undefined> {
+  const [job, task] = [await firstJobOf(tx, now, tenantId, takes), await firstTaskOf(tx, now, tenantId, takes)];
   if (!task) return job && { job };
   return job && job.priority > task.priority ? { job } : { task };
 }
@@ -144,10 +174,10 @@ const firstJob = (tx: Db, now: number, takes: TakesJobs) =>
     sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} ${ifTaken(takes)} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
-const firstTask = (tx: Db, now: number) =>
+const firstTask = (tx: Db, now: number, takes: TakesCodecs) =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_queued where status = 'queued' and available_at <= ${now} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_queued where status = 'queued' and available_at <= ${now} ${unlessCodecs(takes)} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
 const firstJobOf = (tx: Db, now: number, tenantId: number, takes: TakesJobs) =>
@@ -156,8 +186,8 @@ const firstJobOf = (tx: Db, now: number, tenantId: number, takes: TakesJobs) =>
     sql`(select id from transcoding_jobs indexed by jobs_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} ${ifTaken(takes)} order by priority desc, available_at, id limit 1)`,
   );
 
-const firstTaskOf = (tx: Db, now: number, tenantId: number) =>
+const firstTaskOf = (tx: Db, now: number, tenantId: number, takes: TakesCodecs) =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} order by priority desc, job_id, rank, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} ${unlessCodecs(takes)} order by priority desc, job_id, rank, id limit 1)`,
   );

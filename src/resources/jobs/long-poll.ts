@@ -23,7 +23,7 @@ const waiting = forApp((app) => {
   };
   app.signals.on("job.queued", () => {
     const first = firstOf(({ lane }) => lane === "main");
-    const takesAll = (each: Waiting) => each.takesTasks && takesAllJobs(each);
+    const takesAll = (each: Waiting) => each.takesTasks && each.takesCodecs && takesAllJobs(each);
     const other = first && !takesAll(first) ? firstOf((each) => takesAll(each) && each.lane === "main") : undefined;
     events++;
     for (const each of [first, other]) each?.wake(events);

@@ -3,7 +3,7 @@ import { route } from "../../http/route.ts";
 import { QueryId } from "../../http/schemas.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { JOINS_VERSION } from "../../protocol/join.ts";
-import { TASKS_VERSION } from "../../protocol/task.ts";
+import { TASKS_VERSIONS } from "../../protocol/task.ts";
 import {
   Claim,
   Completion,
@@ -51,7 +51,8 @@ export const jobRoutes = [
       if (key.length > 255) invalid("Idempotency-Key", "must have 1 to 255 bytes");
       return claimWithin(app, key, body, {
         incoming,
-        takesTasks: (body.capabilities?.tasks ?? 0) >= TASKS_VERSION,
+        takesTasks: (body.capabilities?.tasks ?? 0) >= TASKS_VERSIONS.first,
+        takesCodecs: (body.capabilities?.tasks ?? 0) >= TASKS_VERSIONS.codecs,
         clipsVersion: Math.max(0, body.capabilities?.clips ?? 0),
         takesJoins: (body.capabilities?.joins ?? 0) >= JOINS_VERSION,
       });

@@ -23,7 +23,10 @@ import {
   windowRanges,
 } from "../../media/parallel/source-index.ts";
 import { parsePlan, type StoredPlan } from "../../media/parallel/stored-plan.ts";
+import { videoRenditions } from "../../media/parallel/video-runs.ts";
 import { segmentName } from "../../media/parallel/written-rows.ts";
+import { planAdditional } from "../../media/plan.ts";
+import { requireAdditionalEncoders } from "../../media/require-encoder.ts";
 import { readFromFolder, type SegmentReader } from "../../media/sample-video.ts";
 import type { Chunk, Task, WrittenRendition } from "../../protocol/task.ts";
 import type { TaskResult } from "../../protocol/worker-client.ts";
@@ -70,6 +73,9 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
   const { heartbeat, work, outDir } = workspace;
   const { task } = job;
   if (!task.chunk) throw new Error("The contract of a chunk does not state its range.");
+  const spec = requestedSpec(job);
+  const listing = { ...taskRun(context, workspace), writes: [] };
+  await requireAdditionalEncoders(binaries.ffmpeg, planAdditional(plan, spec), listing);
   await using source = await openSource(job, context, workspace);
   const publisher = publisherOf({ job, context, workspace });
   // Of a source without audio no other task may read everything.
@@ -85,7 +91,6 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
   try {
     const report = (fraction: number) => heartbeat.report("encoding", DOWNLOADED + fraction * (ENCODED - DOWNLOADED));
     report(0);
-    const spec = requestedSpec(job);
     const options = {
       ...{ input: source.path, outDir, plan, spec, binaries, encoder },
       watermark: await fetchWatermark(spec, context, { work, signal: heartbeat.signal }),
@@ -113,7 +118,7 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
         ),
       async (signal) => {
         if (!task.publishes) return;
-        const others = (plan.video?.renditions ?? [])
+        const others = videoRenditions(plan, spec)
           .map(({ name }) => name)
           .filter((name) => !renditions?.includes(name));
         const run = { ...options.run, signal };

@@ -3,7 +3,7 @@ import type { Db } from "../../../../storage/db/open.ts";
 import { type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import type { PlanResult } from "../../../protocol/task.ts";
-import { copiedRendition, deferredRank, encodedOnly, FIRST, splitLadder } from "./early-parts.ts";
+import { copiedRendition, deferredRank, encodedOnly, FIRST, primaryRenditions, splitLadder } from "./early-parts.ts";
 import type { LeasedTask } from "./lease.ts";
 import { IS_QUEUED } from "./lifecycle.ts";
 import { planOf } from "./plan-of.ts";
@@ -60,17 +60,21 @@ export async function deferSlow(tx: Db, app: App, { task, lease }: LeasedTask): 
     return;
   const plan = await planOf(tx, task.attemptId);
   if (!plan?.early) return;
-  const names = plan.early.renditions.map(({ name }) => name);
+  const renditions = primaryRenditions(plan.early);
+  const names = renditions.map(({ name }) => name);
   const measured = task.renditions ?? names;
   // A part of it, after the request of a segment, is too short to measure.
   if (measured.length < splitLadder(plan).low.length) return;
-  const kept = keptAhead(plan.early, {
-    measured,
-    mediaSeconds: mediaSecondsOf(task, plan),
-    copied: copiedRendition(plan),
-    seconds: (app.clock.now() - lease.startedAt) / 1000,
-    workers: await workersOf(tx, task),
-  });
+  const kept = keptAhead(
+    { renditions },
+    {
+      measured,
+      mediaSeconds: mediaSecondsOf(task, plan),
+      copied: copiedRendition(plan),
+      seconds: (app.clock.now() - lease.startedAt) / 1000,
+      workers: await workersOf(tx, task),
+    },
+  );
   const encoded = encodedOnly(plan);
   const deferred = (encoded ?? names).filter((name) => !kept.includes(name));
   if (deferred.length > 0)

@@ -5,7 +5,7 @@ import type { App } from "../../../app.ts";
 import type { PlanResult } from "../../../protocol/task.ts";
 import { rangeOf, segmentsOf } from "./chunks.ts";
 import { covers, type SegmentRef } from "./covering.ts";
-import { copiedRendition, deferredRank, FIRST, isDeferred, REQUESTED } from "./early-parts.ts";
+import { copiedRendition, deferredRank, FIRST, levelOf, REQUESTED } from "./early-parts.ts";
 import { IS_QUEUED } from "./lifecycle.ts";
 
 const tasks = transcodingTasks;
@@ -105,7 +105,7 @@ async function encodeAhead(
     .get();
   if (!next) return;
   const wanted = within(rangeOfTask(next), { from, count: AHEAD_SEGMENTS, plan, rendition });
-  const order = { urgency: FIRST, rank: 1 + (isDeferred(next, plan.early) ? deferredRank(plan.early) : 0) };
+  const order = { urgency: FIRST, rank: 1 + levelOf(next, plan.early) };
   await cutOut(tx, app, next, { plan, wanted, order });
 }
 
@@ -195,18 +195,17 @@ export async function placesOf(tx: Db, { attemptId }: TaskRow): Promise<number> 
 }
 
 /**
- * The queued chunks of an attempt from a segment on first, then those before it; after all of them, in the same order,
- * those of deferred renditions. Copying, which takes next to no time, stays before all of them.
+ * The queued chunks of an attempt from a segment on first, then those before it; each level of ranks in this order. Copying,
+ * which takes next to no time, stays before all of them.
  */
 const orderFrom = (tx: Db, plan: Early, attemptId: number, segment: number) => {
-  const deferred = deferredRank(plan.early);
+  const level = deferredRank(plan.early);
   const copied = copiedRendition(plan);
   const isEncoded = copied === null ? undefined : sql`coalesce(${tasks.renditions}, '') <> ${JSON.stringify([copied])}`;
   return tx
     .update(tasks)
     .set({
-      rank: sql`case when ${tasks.rank} >= ${deferred} then ${deferred} else 0 end
-        + (${tasks.firstSegment} - ${segment} + ${deferred}) % ${deferred}`,
+      rank: sql`${tasks.rank} / ${level} * ${level} + (${tasks.firstSegment} - ${segment} + ${level}) % ${level}`,
     })
     .where(and(eq(tasks.attemptId, attemptId), IS_QUEUED, eq(tasks.kind, "chunk"), eq(tasks.urgency, 0), isEncoded));
 };
