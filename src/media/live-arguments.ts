@@ -46,7 +46,7 @@ function graphOf(renditions: readonly SizedRendition[]): string {
 
 /** Options of an encoder, for the video stream `index` of the output. */
 function encoderOf(one: SizedRendition, index: number): string[] {
-  const codec = videoCodecs.h264;
+  const codec = videoCodecs[encodingSpec.video.codec];
   const args = codec.encoderArguments.software(one, { preset, profile });
   return [...args, "-bf", "0"].map((arg, at) => (at % 2 === 0 ? `${arg.replace(/:v$/, "")}:v:${index}` : arg));
 }

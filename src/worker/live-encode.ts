@@ -61,10 +61,12 @@ async function encodeLive(contract: LiveContract, context: JobContext): Promise<
         ...{ method: "POST", lease, signal, duplex: "half" },
         body: Readable.toWeb(output) as NonNullable<RequestInit["body"]>,
       } as RequestInit & { lease: string })
-      .finally(() => ended.abort());
+      // The run ends by itself once its output is taken.
+      .then(() => output.readableEnded || ended.abort());
     // A lease that the server has ended aborts the run: its answer is the reason.
     sent.catch((error) => {
       refusal = error;
+      ended.abort();
     });
     await run(binaries.ffmpeg, {
       args: liveArguments(renditions.map(({ max_bitrate: maxBitrate, ...one }) => ({ ...one, maxBitrate }))),

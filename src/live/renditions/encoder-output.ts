@@ -13,9 +13,9 @@ export async function readEncoder(body: AsyncIterable<Buffer>, renditions: reado
   const reader = new FragmentReader({
     onTracks(tracks) {
       if (tracks.length !== renditions.length) throw new Error("The encoder has another number of tracks.");
-      for (const [index, { id, avcC }] of tracks.entries()) {
+      for (const [index, { id, configuration }] of tracks.entries()) {
         const rendition = renditions[index] as Rendition;
-        rendition.begin(avcC);
+        rendition.begin(configuration);
         byId.set(id, rendition);
       }
     },

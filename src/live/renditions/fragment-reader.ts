@@ -1,14 +1,21 @@
+import { videoCodecs } from "../../media/codecs/registry.ts";
+import { encodingSpec } from "../../media/encoding-spec.ts";
 import { sampleEntryOf } from "../../media/isobmff.ts";
 import { type Box, boxes, field, find, flagsOf, isLong, uint32 } from "../../media/mp4/boxes.ts";
 import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
 
 /*
- * Reads what an encoder sends: a fragmented MP4 file of several tracks of H.264 (ISO/IEC 14496-12, 8.8), while it arrives.
+ * Reads what an encoder sends: a fragmented MP4 file of several tracks of the primary codec (ISO/IEC 14496-12, 8.8), while it arrives.
  * The sender is not trusted: whatever is malformed or too large throws.
  */
 
 /** A track of the file. */
-export type EncodedTrack = { id: number; timescale: number; avcC: Buffer };
+export type EncodedTrack = {
+  id: number;
+  timescale: number;
+  /** The content of the box that configures its decoder. */
+  configuration: Buffer;
+};
 
 /** A frame. Times are in `VIDEO_TIMESCALE`. */
 export type EncodedSample = {
@@ -35,6 +42,7 @@ const MAX_BYTES: Readonly<Record<string, number>> = {
   mdat: 32 * 2 ** 20,
 };
 const MAX_OTHER_BYTES = 64 * 1024;
+const PRIMARY = videoCodecs[encodingSpec.video.codec];
 const MAX_TRACKS = 16;
 const MAX_SAMPLES = 4096;
 const NON_SYNC = 0x10000;
@@ -190,12 +198,13 @@ function readTrack(data: Buffer, trak: Box): EncodedTrack {
   // `sampleEntryOf` reads the first track of a file.
   const alone = Buffer.concat([TO_THE_END, data.subarray(trak.start - 8, trak.end)]);
   const entry = sampleEntryOf(alone);
-  if (!tkhd || !mdhd || entry?.type !== "avc1") throw new Error("A track is not H.264.");
-  const avcC = [...boxes(alone, entry.fieldsEnd, entry.end)].find(({ type }) => type === "avcC");
+  const isPrimary = entry !== null && PRIMARY.sampleEntries.some((type) => type === entry.type);
+  if (!tkhd || !mdhd || !entry || !isPrimary) throw new Error(`A track is not ${PRIMARY.name}.`);
+  const box = [...boxes(alone, entry.fieldsEnd, entry.end)].find(({ type }) => type === PRIMARY.configurationBox);
   const timescale = uint32(data, mdhd, isLong(data, mdhd) ? 20 : 12);
-  if (!avcC || timescale === 0) throw new Error("A track has no configuration.");
+  if (!box || timescale === 0) throw new Error("A track has no configuration.");
   const id = uint32(data, tkhd, isLong(data, tkhd) ? 20 : 12);
-  return { id, timescale, avcC: Buffer.from(alone.subarray(avcC.start, avcC.end)) };
+  return { id, timescale, configuration: Buffer.from(alone.subarray(box.start, box.end)) };
 }
 
 /** The header of a `moov` box of size 0, which is that up to the end of the file (4.2). */

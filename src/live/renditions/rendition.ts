@@ -1,3 +1,4 @@
+import { encodingSpec } from "../../media/encoding-spec.ts";
 import type { TimedSample } from "../cmaf/fragment.ts";
 import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
 import { TrackWriter } from "../cmaf/track-writer.ts";
@@ -83,12 +84,12 @@ export class Rendition {
     await this.#writer?.settled();
   }
 
-  /** An encoder begins. `avcC`: its configuration. Throws Error for another one than before, or another size. */
-  begin(avcC: Buffer): void {
+  /** An encoder begins. `configuration`: of its decoder. Throws Error for another one than before, or another size. */
+  begin(configuration: Buffer): void {
     const { width, height } = this.#options;
-    if (this.#described && !this.#described.config.configuration.equals(avcC))
+    if (this.#described && !this.#described.config.configuration.equals(configuration))
       throw new Error(`The encoder of ${this.name} has other parameters than the one before.`);
-    const config = { kind: "video", codec: "h264", configuration: avcC } as const;
+    const config = { kind: "video", codec: encodingSpec.video.codec, configuration } as const;
     const described = this.#described ?? describeVideo(config, { partSeconds: PART_SECONDS });
     if (described.info.width !== width || described.info.height !== height)
       throw new Error(`The encoder of ${this.name} has another size.`);
