@@ -158,6 +158,12 @@ describe("a successor", () => {
     expect(rules([FIRST, edited(SECOND, [end, more]), SECOND])).toEqual(["part-changed"]);
   });
 
+  test("may have lost the part that was announced, with all parts of its segment", () => {
+    const later = [20, 21, 22].flatMap((number) => segment(number, both(number)));
+    const before = [14, 15, 16, 17, 18, 19].flatMap((number) => segment(number));
+    expect(rules([FIRST, SECOND, text([...header(14), MAP, ...before, ...later, hint(23, 0)])])).toEqual([]);
+  });
+
   test("keeps three target durations", () => {
     const short = text([...header(16), MAP, ...segment(16), ...segment(17), ...segment(18, both(18)), hint(19, 0)]);
     expect(rules([FIRST, short])).toEqual([]);

@@ -187,6 +187,8 @@ export class LiveValidator {
       );
     if (before.hint === null || !last) return;
     const same = after.segments.find(({ number }) => number === last.number);
+    // Its parts have left the playlist since then, the one that was announced with them.
+    if (!last.complete && same?.complete && same.parts.length === 0) return;
     const continued = last.complete ? undefined : same?.parts[last.parts.length];
     const first = continued ?? next?.parts[0];
     if (first && !next?.isDiscontinuous)
