@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { describeConnectionError, isCertificateError } from "../lib/connection-errors.ts";
@@ -75,21 +74,22 @@ export class LeaseClient {
   }
 
   /**
-   * The next job, or null. `waitSeconds` lets the server hold the request until there is one. A retry after a broken
-   * connection has the same key, so that a lease granted meanwhile is not lost.
+   * The next job, or null. `waitSeconds` lets the server hold the request until there is one. `key`: of this claim; with
+   * the same one after ServerUnreachable, a lease is not lost whose answer was.
    */
   async next(options: {
+    key: string;
     capabilities: NonNullable<Claim["capabilities"]>;
     waitSeconds: number;
     lane?: Lane;
     signal?: AbortSignal;
   }): Promise<WorkerContract | null> {
-    const { capabilities, waitSeconds, lane = "main" } = options;
+    const { key, capabilities, waitSeconds, lane = "main" } = options;
     const { workerId, version } = this;
     const body: Claim = { worker_id: workerId, version, capabilities, wait_seconds: waitSeconds, lane };
     const answer = await this.#call("/api/v1/transcoding_jobs/next", {
       body,
-      idempotencyKey: randomUUID(),
+      idempotencyKey: key,
       signal: options.signal,
       attempts: 3,
       timeoutMs: CALL_TIMEOUT_MS + waitSeconds * 1000,

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -120,6 +121,7 @@ async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd |
   let failures = 0;
   // The first request does not wait for a job, so that a person sees at once whether the server accepts the worker.
   let isConnected = false;
+  let key = randomUUID();
   while (!signal.aborted) {
     const askedAt = performance.now();
     try {
@@ -130,12 +132,14 @@ async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd |
         continue;
       }
       const job = await client.next({
+        key,
         capabilities: await capabilities(sharedDisk),
         waitSeconds: isConnected ? WAIT_SECONDS : 0,
         lane,
         signal,
       });
       failures = 0;
+      key = randomUUID();
       const isFirstAnswer = !isConnected;
       if (isFirst && isFirstAnswer && !isOnce && !sharedDisk)
         // The server of a local worker has logged that it is serving.
@@ -159,6 +163,8 @@ async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd |
       if (error instanceof ServerRefused && (error.status === 401 || error.status === 403)) throw error;
       failures++;
       isConnected = false;
+      // A server that was killed may have granted a lease before it answered.
+      if (!(error instanceof ServerUnreachable)) key = randomUUID();
       // Logged once and then at intervals: a restarting server is normal.
       if (failures % 30 === 1)
         log.warn(

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -149,7 +150,7 @@ test(`eight workers and ${COUNT} jobs: each is leased once, and completed by who
   const work = async (name: number) => {
     const client = new LeaseClient({ server: server.base, token: () => server.worker, workerId: `w${name}` });
     for (;;) {
-      const job = await client.next({ capabilities: {}, waitSeconds: 0 });
+      const job = await client.next({ key: randomUUID(), capabilities: {}, waitSeconds: 0 });
       if (!job) return;
       leased.push(job.job.id);
       // Another's token is not accepted, regardless of its sender.

@@ -154,6 +154,22 @@ test("broken connections and server errors lose nothing", async () => {
   expect(server.stored.has(`${PREFIX}master.m3u8`)).toBe(true);
 });
 
+test("a claim has the same key until it is answered, so that no lease is lost with a server that is killed", async () => {
+  await using server = await ContractServer.start(source);
+  // More than a client retries by itself.
+  const LOST = 7;
+  const keys: unknown[] = [];
+  server.interfere = ({ name, body, headers }) => {
+    if (name !== "next" || body.lane !== "main") return undefined;
+    return keys.push(headers["idempotency-key"]) <= LOST ? "drop" : undefined;
+  };
+  const worker = work(server);
+  await server.until(() => keys.length === LOST + 2);
+  await worker.stop();
+  expect(new Set(keys.slice(0, LOST + 1)).size).toBe(1);
+  expect(keys.at(-1)).not.toBe(keys[0]);
+});
+
 test("once is one job, or none when none is queued", async () => {
   await using server = await ContractServer.start(source);
   server.queue = 2;
