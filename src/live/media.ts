@@ -1,5 +1,8 @@
 /** What a packager writes and a playlist lists. Times are on the media timeline of the broadcast, which its tracks share. */
 
+/** How long parts of a broadcast are, at most. */
+export const PART_SECONDS = 0.5;
+
 type Written<Track> = {
   track: Track;
   /** Number of the segment, from 1: the one before it plus 1. It is the Media Sequence Number. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type HdrMetadata, NO_HDR_METADATA } from "../lib/hdr.ts";
 import { encodeArguments, INIT_NAME, type KeptHdr } from "./arguments.ts";
 import { copyAudio } from "./audio-copy.ts";
-import type { Encoder } from "./encoders.ts";
+import { type Encoder, encoderFor, usesDevices } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
@@ -16,7 +16,7 @@ import { findPassthrough } from "./passthrough.ts";
 import { withTitle } from "./per-title/analyze.ts";
 import { ADDITIONAL_WORK, type AdditionalPlan, type EncodePlan, planAdditional, planEncode } from "./plan.ts";
 import type { Probe } from "./probe.ts";
-import { readHdrMetadata } from "./read-hdr-metadata.ts";
+import { keptHdrMetadata } from "./read-hdr-metadata.ts";
 import { requireAdditionalEncoders } from "./require-encoder.ts";
 
 export type EncodeOptions = {
@@ -84,9 +84,7 @@ async function prepare(options: EncodeOptions, cwd: string): Promise<Prepared> {
   const ladder = planEncode(probe, options.spec);
   const additional = planAdditional(ladder, options.spec);
   await requireAdditionalEncoders(binaries.ffmpeg, additional, { ...common, reads: [], writes: [] });
-  const track = additional.find(({ hdr }) => hdr)?.plan.video.track.index;
-  const metadata =
-    track === undefined ? NO_HDR_METADATA : await readHdrMetadata({ input, track, binaries, run: common });
+  const metadata = (await keptHdrMetadata(additional, source)) ?? NO_HDR_METADATA;
   const passthrough = await findPassthrough({ ...source, plan: ladder, spec: options.spec });
   let analyzed = 0;
   const spec = await withTitle({
@@ -178,7 +176,7 @@ async function pass(
 ): Promise<void> {
   const { input, outDir, spec, binaries, watermark, onProgress } = options;
   const { whole, settings: additional, hdr } = share;
-  const encoder = additional ? "software" : options.encoder;
+  const encoder = encoderFor(options.encoder, additional);
   const audio = await withGains(plan.audio, { input, spec, ffmpeg: binaries.ffmpeg, run: common });
   await mkdir(outDir, { recursive: true });
   await prepareFolders(outDir, plan);
@@ -195,7 +193,7 @@ async function pass(
       additional,
       hdr,
     }),
-    devices: encoder !== undefined && encoder !== "software",
+    devices: usesDevices(encoder),
     timeLimitMs: timeLimitMs(plan.durationSeconds),
     stallMs: STALL_MS,
     onPosition: (seconds) => {

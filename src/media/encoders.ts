@@ -1,6 +1,11 @@
 /** Where video is encoded. The specification was measured with software encoding; hardware encoders are opt-in. */
 export type Encoder = "software" | "nvenc" | "qsv" | "vaapi";
 
+/** Additional codecs are encoded by software only. */
+export const encoderFor = (encoder: Encoder | undefined, additional: object | undefined): Encoder | undefined =>
+  additional ? "software" : encoder;
+export const usesDevices = (encoder: Encoder | undefined): boolean => encoder !== undefined && encoder !== "software";
+
 type DeviceArguments = {
   /** Arguments before the inputs. */
   global: readonly string[];

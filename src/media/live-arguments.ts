@@ -44,7 +44,10 @@ function graphOf(renditions: readonly SizedRendition[]): string {
     .join(";");
 }
 
-/** Options of an encoder, for the video stream `index` of the output. */
+/**
+ * Options of an encoder, for the video stream `index` of the output: those without a stream would apply to all, and those of
+ * the codec are for all video streams (`-c:v`).
+ */
 function encoderOf(one: SizedRendition, index: number): string[] {
   const codec = videoCodecs[encodingSpec.video.codec];
   const args = codec.encoderArguments.software(one, { preset, profile });

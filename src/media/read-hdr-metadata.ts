@@ -6,9 +6,11 @@ import {
   type HdrMetadata,
   LUMINANCE_UNITS,
   type MasteringDisplay,
+  NO_HDR_METADATA,
 } from "../lib/hdr.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
+import type { AdditionalPlan } from "./plan.ts";
 
 /** The peak of PQ (ITU-R BT.2100, table 4). */
 const MAX_LUMINANCE = 10_000 * LUMINANCE_UNITS;
@@ -34,6 +36,15 @@ const Output = v.object({
 
 const NAMES = Object.keys(SIDE_DATA.entries).join(",");
 const ENTRIES = `stream=index:stream_side_data=${NAMES}:frame=pix_fmt:frame_side_data=${NAMES}`;
+
+/** Those of a source whose HDR one of these codecs keeps; else null. Throws as `readHdrMetadata`. */
+export async function keptHdrMetadata(
+  additional: readonly AdditionalPlan[],
+  source: Omit<Parameters<typeof readHdrMetadata>[0], "track">,
+): Promise<HdrMetadata | null> {
+  const track = additional.find(({ hdr }) => hdr)?.plan.video.track.index;
+  return track === undefined ? null : readHdrMetadata({ ...source, track });
+}
 
 /**
  * The static HDR metadata of a video track: those of its first frame, else of the container. Metadata that change, of
@@ -66,7 +77,7 @@ export async function readHdrMetadata({
     return { mastering: first(masteringOf), light: first(lightOf) };
   } catch (error) {
     if (error instanceof MediaError && error.code === "aborted") throw error;
-    return { mastering: null, light: null };
+    return NO_HDR_METADATA;
   }
 }
 

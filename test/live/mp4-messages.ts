@@ -1,8 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { LiveSample, LiveVideoCodec, TrackConfig } from "../../src/live/samples.ts";
-import { isSync, readDefaults, readSamples } from "../../src/media/clip/fragments.ts";
+import { readDefaults, readSamples } from "../../src/media/clip/fragments.ts";
 import { boxes, find } from "../../src/media/mp4/boxes.ts";
+import { isSync } from "../../src/media/mp4/track-fragment.ts";
 import { ffmpeg } from "../media/sources.ts";
 import { emptyFolder } from "../support/folder.ts";
 import type { Message } from "./flv-reader.ts";

@@ -8,7 +8,7 @@ const WRAP = 2 ** 31;
 const MAX_BACK_MS = 200;
 /** A longer step is not a pause: the clock of the publisher was set. */
 const MAX_STEP_MS = 10_000;
-/** Keyframes are expected every two seconds: one is missing, and a segment over this time would be longer than others. */
+/** With keyframes every two seconds, a longer frame is in the place of one, and its segment would exceed TARGETDURATION. */
 const MAX_FRAME_MS = 3000;
 
 type Last = { raw: number; ms: number };

@@ -1,18 +1,13 @@
-import type { TimedSample } from "./fragment.ts";
 import { type FrameClock, VIDEO_TIMESCALE } from "./frame-clock.ts";
+import { type Frame, PartBuffer } from "./part-buffer.ts";
 import type { TrackWriter } from "./track-writer.ts";
 
-/** A part of more is cut earlier: what is not written yet is in memory. */
-const MAX_PART_BYTES = 4 * 2 ** 20;
-const MAX_PART_SAMPLES = 1000;
 /** A keyframe this much before the target ends a segment: frames of 4 s need not last 4 s exactly. */
 const EARLY_SECONDS = 0.1;
 
 export type Limits = { partSeconds: number; targetSegmentSeconds: number; maxSegmentSeconds: number };
 /** Where the video has been cut, in seconds from the start of the recording. */
 export type Cut = { seconds: number; isSegmentEnd: boolean };
-
-type Frame = TimedSample & { time: number };
 
 /** Cuts frames into parts and segments. The duration of a frame is known when the next one arrives. */
 export class VideoTrack {
@@ -23,8 +18,7 @@ export class VideoTrack {
   /** Where the first frame of the next broadcast belongs. */
   #end = 0;
   #last: Frame | null = null;
-  #part: Frame[] = [];
-  #partBytes = 0;
+  readonly #part: PartBuffer;
   #segmentTime = 0;
   /** The composition offset of the first frame, which the edit list removes. */
   #delay: number | null = null;
@@ -36,6 +30,7 @@ export class VideoTrack {
     this.#clock = clock;
     this.#limits = limits;
     this.#onCut = onCut;
+    this.#part = new PartBuffer(limits.partSeconds, () => this.#flushPart(false));
   }
 
   get writer(): TrackWriter {
@@ -63,7 +58,7 @@ export class VideoTrack {
     const time = isFirst ? this.#end : this.#clock.next(ms);
     if (this.#last) {
       this.#last.duration = time - this.#last.time;
-      this.#append(this.#last);
+      this.#part.append(this.#last);
     }
     const { isKeyframe, data } = frame;
     const compositionOffset = this.#clock.compositionOffset(time, ms, frame.compositionOffset);
@@ -75,7 +70,7 @@ export class VideoTrack {
     if (isKeyframe && elapsed >= (this.#limits.targetSegmentSeconds - EARLY_SECONDS) * VIDEO_TIMESCALE) {
       this.#flushPart(true);
       this.#segmentTime = time;
-    } else if (!this.#fits(this.#last.duration)) this.#flushPart(false);
+    } else if (!this.#part.fits(this.#last.duration)) this.#flushPart(false);
   }
 
   /**
@@ -85,34 +80,17 @@ export class VideoTrack {
   flush(): void {
     if (!this.#last) return;
     this.#last.duration = Math.max(this.#last.duration, this.#presented - (this.#delay ?? 0) - this.#last.time);
-    this.#append(this.#last);
+    this.#part.append(this.#last);
     this.#last = null;
     this.#flushPart(true);
   }
 
-  #append(frame: Frame): void {
-    if (!this.#fits(frame.duration)) this.#flushPart(false);
-    this.#part.push(frame);
-    this.#partBytes += frame.data.length;
-    if (this.#partBytes >= MAX_PART_BYTES || this.#part.length >= MAX_PART_SAMPLES) this.#flushPart(false);
-  }
-
-  /** Whether the part does not become too long with another frame. */
-  #fits(duration: number): boolean {
-    const [first] = this.#part;
-    const last = this.#part.at(-1);
-    if (!first || !last) return true;
-    return last.time + last.duration + duration - first.time <= this.#limits.partSeconds * VIDEO_TIMESCALE;
-  }
-
   #flushPart(isSegmentEnd: boolean): void {
-    const [first] = this.#part;
-    const last = this.#part.at(-1);
+    const frames = this.#part.take();
+    const [first, last] = [frames[0], frames.at(-1)];
     if (first && last) {
       this.#end = last.time + last.duration;
-      this.#writer.addPart(this.#part, first.time);
-      this.#part = [];
-      this.#partBytes = 0;
+      this.#writer.addPart(frames, first.time);
     }
     if (isSegmentEnd) this.#writer.endSegment();
     if (first || isSegmentEnd) this.#onCut({ seconds: this.#end / VIDEO_TIMESCALE, isSegmentEnd });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { randomName } from "../../lib/tokens.ts";
 import { createPackager, type Packager } from "../cmaf/packager.ts";
 import type { Health, Part, SegmentInfo, TrackInfo, TrackKind } from "../cmaf/types.ts";
+import { PART_SECONDS } from "../media.ts";
 import type { InitEvent, PartEvent } from "../playlists/events.ts";
 import type { LiveSample, TrackConfig } from "../samples.ts";
 import { finishRecording, type RecordedTracks } from "./finish-recording.ts";
@@ -12,7 +13,6 @@ import type { FinishedRecording, FromIngest, PublishedChannel, WantedClip } from
 import { keptSeconds, SegmentList } from "./segment-list.ts";
 
 const NAME_CHARACTERS = 24;
-export const PART_SECONDS = 0.5;
 /** With keyframes every 2 s, as advised, a segment has one of them. */
 const SEGMENT_SECONDS = 2;
 

@@ -1,7 +1,8 @@
 import { videoCodecs } from "../../media/codecs/registry.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
 import { sampleEntryOf } from "../../media/isobmff.ts";
-import { type Box, boxes, field, find, flagsOf, isLong, uint32 } from "../../media/mp4/boxes.ts";
+import { type Box, boxes, find, isLong, uint32 } from "../../media/mp4/boxes.ts";
+import { isSync, readTrackFragment, type SampleDefaults } from "../../media/mp4/track-fragment.ts";
 import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
 
 /*
@@ -45,19 +46,12 @@ const MAX_OTHER_BYTES = 64 * 1024;
 const PRIMARY = videoCodecs[encodingSpec.video.codec];
 const MAX_TRACKS = 16;
 const MAX_SAMPLES = 4096;
-const NON_SYNC = 0x10000;
-/** 8.8.7 */
-const TFHD = { baseDataOffset: 0x1, description: 0x2, duration: 0x8, size: 0x10, flags: 0x20 };
-/** 8.8.8 */
-const TRUN = { dataOffset: 0x1, firstFlags: 0x4, duration: 0x100, size: 0x200, flags: 0x400, compositionOffset: 0x800 };
-
-type Defaults = { duration: number; size: number; flags: number };
 type Pending = Omit<EncodedSample, "data"> & { offset: number; bytes: number };
 
 /** Takes any pieces of the file, in order. The copies of the samples are the caller's. */
 export class FragmentReader {
   readonly #handlers: Handlers;
-  #tracks = new Map<number, EncodedTrack & { defaults: Defaults }>();
+  #tracks = new Map<number, EncodedTrack & { defaults: SampleDefaults }>();
   /** What has arrived of the next box. */
   #pieces: Buffer[] = [];
   #bytes = 0;
@@ -127,48 +121,24 @@ export class FragmentReader {
     const moof = find(data, ["moof"]) as Box;
     this.#pending = [];
     for (const traf of boxes(data, moof.start, moof.end))
-      if (traf.type === "traf") this.#traf(data, traf, this.#pending);
-    if (this.#pending.length > MAX_SAMPLES) throw new Error("A fragment has too many samples.");
+      if (traf.type === "traf") this.#traf(data, { moof, traf }, this.#pending);
   }
 
-  #traf(data: Buffer, traf: Box, samples: Pending[]): void {
-    const children = [...boxes(data, traf.start, traf.end)];
-    const [tfhd, tfdt] = ["tfhd", "tfdt"].map((type) => children.find((box) => box.type === type));
-    if (!tfhd || !tfdt) throw new Error("A fragment of a track has no header or no time.");
-    const track = this.#tracks.get(uint32(data, tfhd, 4));
+  #traf(data: Buffer, { moof, traf }: { moof: Box; traf: Box }, samples: Pending[]): void {
+    const tfhd = [...boxes(data, traf.start, traf.end)].find(({ type }) => type === "tfhd");
+    const track = tfhd && this.#tracks.get(uint32(data, tfhd, 4));
     if (!track) throw new Error("A fragment belongs to no track.");
-    const { timescale, id } = track;
-    const defaults = readDefaults(data, tfhd, track.defaults);
-    let time = isLong(data, tfdt) ? Number(data.readBigInt64BE(field(tfdt, 4, 8))) : uint32(data, tfdt, 4);
+    const { timescale, id, defaults } = track;
     const scaled = (value: number) => Math.round((value * VIDEO_TIMESCALE) / timescale);
-    for (const trun of children.filter(({ type }) => type === "trun")) {
-      const flags = flagsOf(data, trun);
-      const count = uint32(data, trun, 4);
-      if (samples.length + count > MAX_SAMPLES) throw new Error("A fragment has too many samples.");
-      if (!(flags & TRUN.dataOffset)) throw new Error("A fragment does not state where its data are.");
-      // From the start of the moof box; the mdat box follows it.
-      let offset = data.readInt32BE(field(trun, 8, 4)) - data.length - 8;
-      const firstFlags = flags & TRUN.firstFlags ? uint32(data, trun, 12) : null;
-      let at = flags & TRUN.firstFlags ? 16 : 12;
-      const next = (flag: number, otherwise: number) => {
-        if (!(flags & flag)) return otherwise;
-        at += 4;
-        return uint32(data, trun, at - 4);
-      };
-      for (let index = 0; index < count; index++) {
-        const duration = next(TRUN.duration, defaults.duration);
-        const bytes = next(TRUN.size, defaults.size);
-        const sampleFlags = next(TRUN.flags, index === 0 && firstFlags !== null ? firstFlags : defaults.flags);
-        const composition = next(TRUN.compositionOffset, 0) | 0;
-        samples.push({
-          ...{ id, time: scaled(time), duration: scaled(duration), offset, bytes },
-          compositionOffset: scaled(time + composition) - scaled(time),
-          isSync: (sampleFlags & NON_SYNC) === 0,
-        });
-        time += duration;
-        offset += bytes;
-      }
-      if (!Number.isSafeInteger(time * VIDEO_TIMESCALE)) throw new Error("A time is out of range.");
+    const most = MAX_SAMPLES - samples.length;
+    for (const { dts, cts, duration, at, size, ...flags } of readTrackFragment(data, { moof, traf, defaults, most })) {
+      if (!Number.isSafeInteger((dts + duration) * VIDEO_TIMESCALE)) throw new Error("A time is out of range.");
+      samples.push({
+        ...{ id, time: scaled(dts), duration: scaled(duration), bytes: size, isSync: isSync(flags) },
+        compositionOffset: scaled(cts) - scaled(dts),
+        // The mdat box follows the moof box, which is all of `data`.
+        offset: at - data.length - 8,
+      });
     }
   }
 
@@ -209,15 +179,3 @@ function readTrack(data: Buffer, trak: Box): EncodedTrack {
 
 /** The header of a `moov` box of size 0, which is that up to the end of the file (4.2). */
 const TO_THE_END = Buffer.concat([Buffer.alloc(4), Buffer.from("moov", "latin1")]);
-
-function readDefaults(data: Buffer, tfhd: Box, { duration, size, flags }: Defaults): Defaults {
-  const present = flagsOf(data, tfhd);
-  if (present & TFHD.baseDataOffset) throw new Error("A fragment states positions in the file.");
-  let at = 8 + (present & TFHD.description ? 4 : 0);
-  const next = (flag: number, otherwise: number) => {
-    if (!(present & flag)) return otherwise;
-    at += 4;
-    return uint32(data, tfhd, at - 4);
-  };
-  return { duration: next(TFHD.duration, duration), size: next(TFHD.size, size), flags: next(TFHD.flags, flags) };
-}

@@ -1,11 +1,11 @@
 import { encodingSpec } from "../../media/encoding-spec.ts";
-import type { TimedSample } from "../cmaf/fragment.ts";
 import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
+import { type Frame, PartBuffer } from "../cmaf/part-buffer.ts";
 import { TrackWriter } from "../cmaf/track-writer.ts";
 import { type DescribedVideo, describeVideo } from "../cmaf/tracks.ts";
-import { PART_SECONDS } from "../ingest/broadcast.ts";
 import { initEventOf } from "../ingest/init-event.ts";
 import { SegmentList } from "../ingest/segment-list.ts";
+import { PART_SECONDS } from "../media.ts";
 import type { GapEvent, InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
 import type { EncodedSample } from "./fragment-reader.ts";
 import type { SourceSegments } from "./source-segments.ts";
@@ -37,9 +37,6 @@ const TOLERANCE_SECONDS = 0.15;
 /** The encoder has ignored the keyframe of a segment. */
 const MISSING_SECONDS = 1;
 const MAX_FRAME_SECONDS = 12;
-const MAX_PART_BYTES = 4 * 2 ** 20;
-
-type Frame = TimedSample & { time: number };
 
 /**
  * A rendition of a running stream: cuts what an encoder sends where the video of the publisher is cut, so that segments of the
@@ -57,8 +54,7 @@ export class Rendition {
   /** A segment is open. */
   #isOpen = false;
   #last: Frame | null = null;
-  #part: Frame[] = [];
-  #partBytes = 0;
+  readonly #part = new PartBuffer(PART_SECONDS, () => this.#flushPart());
 
   constructor(options: RenditionOptions) {
     this.#options = options;
@@ -117,18 +113,17 @@ export class Rendition {
       const lasted = isSkip ? this.#last.duration : time - this.#last.time;
       if (!(lasted > 0 && lasted <= MAX_FRAME_SECONDS * VIDEO_TIMESCALE))
         throw new Error(`${this.name} has frames whose times do not ascend.`);
-      this.#append({ ...this.#last, duration: lasted });
+      this.#part.append({ ...this.#last, duration: lasted });
     }
     this.#last = { time, data, isSync, compositionOffset, duration: Math.max(1, duration) };
     if (isBoundary) this.#beginSegment(from.number);
-    else if (!this.#fits(this.#last.duration)) this.#flushPart();
+    else if (!this.#part.fits(this.#last.duration)) this.#flushPart();
   }
 
   /** The encoder has ended. What is open is dropped; `next` says which segment comes next. */
   abandon(): void {
     this.#last = null;
-    this.#part = [];
-    this.#partBytes = 0;
+    this.#part.take();
     this.#isOpen = false;
     if (this.#next !== null) this.#writer?.skipTo(this.#next);
   }
@@ -186,25 +181,9 @@ export class Rendition {
     this.#isOpen = true;
   }
 
-  #append(frame: Frame): void {
-    if (!this.#fits(frame.duration)) this.#flushPart();
-    this.#part.push(frame);
-    this.#partBytes += frame.data.length;
-    if (this.#partBytes >= MAX_PART_BYTES) this.#flushPart();
-  }
-
-  /** Whether the part does not become too long with another frame. */
-  #fits(duration: number): boolean {
-    const [first] = this.#part;
-    const last = this.#part.at(-1);
-    if (!first || !last) return true;
-    return last.time + last.duration + duration - first.time <= PART_SECONDS * VIDEO_TIMESCALE;
-  }
-
   #flushPart(): void {
-    const [first] = this.#part;
-    if (first) this.#writer?.addPart(this.#part, first.time);
-    this.#part = [];
-    this.#partBytes = 0;
+    const frames = this.#part.take();
+    const [first] = frames;
+    if (first) this.#writer?.addPart(frames, first.time);
   }
 }

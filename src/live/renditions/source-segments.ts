@@ -55,10 +55,6 @@ export class SourceSegments {
     return this.#segments.findLast(({ startSeconds }) => startSeconds <= seconds) ?? null;
   }
 
-  get complete(): readonly SourceSegment[] {
-    return this.#segments.filter(({ isComplete }) => isComplete);
-  }
-
   /** Number of the last complete segment; 0 without one. */
   get lastComplete(): number {
     return this.#segments.findLast(({ isComplete }) => isComplete)?.number ?? 0;

@@ -1,8 +1,9 @@
 import { readFirstSample, readInit, readSegmentTimes, SEGMENT_HEAD_BYTES } from "../isobmff.ts";
+import { isSync } from "../mp4/track-fragment.ts";
 import { SHORT_SECONDS } from "../package.ts";
 import { canDecode, withDecoderConfiguration } from "./decoder-configuration.ts";
 import { type Encoding, encodeFrames } from "./encode-frames.ts";
-import { type Defaults, isSync, readDefaults, readSamples, type Sample, writeSegment } from "./fragments.ts";
+import { type Defaults, readDefaults, readSamples, type Sample, writeSegment } from "./fragments.ts";
 import { ClipImpossible } from "./impossible.ts";
 
 /** Seconds on the clock of the media; `end` is exclusive. */

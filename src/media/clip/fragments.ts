@@ -1,20 +1,17 @@
 /** Takes segments of fragmented MP4 (ISO/IEC 14496-12, 8.8) apart into samples, and writes segments of samples. */
 
-import { type Box, boxes, field, find, flagsOf, isLong, uint32 } from "../mp4/boxes.ts";
+import { boxes, find, uint32 } from "../mp4/boxes.ts";
+import { readTrackFragment, type SampleDefaults } from "../mp4/track-fragment.ts";
 import { box, long, segmentIndex, words } from "../mp4/write-boxes.ts";
 
 /** A frame, or a packet of audio. Times are in the timescale of its track, on the clock of the media. */
 export type Sample = { data: Buffer; dts: number; cts: number; duration: number; flags: number };
 
-/** 8.8.3.1: sample_is_non_sync_sample. */
-const NON_SYNC = 0x10000;
-export const isSync = ({ flags }: Pick<Sample, "flags">): boolean => (flags & NON_SYNC) === 0;
-
 /** A segment of a minute at 60 frames per second has 3,600; the data bound it too. */
 const MAX_SAMPLES = 100_000;
 
 /** What its init segment says for samples that do not say it themselves (8.8.3). */
-export type Defaults = { trackId: number; duration: number; size: number; flags: number };
+export type Defaults = SampleDefaults & { trackId: number };
 
 /** Throws Error when the init segment has not exactly one track with defaults. */
 export function readDefaults(init: Buffer): Defaults {
@@ -34,67 +31,13 @@ export function readSamples(segment: Buffer, defaults: Defaults): Sample[] {
     const trafs = [...boxes(segment, moof.start, moof.end)].filter(({ type }) => type === "traf");
     const [traf] = trafs;
     if (!traf || trafs.length > 1) throw new Error("A fragment does not have exactly one track.");
-    readTrack(segment, { moof, traf, defaults }, samples);
-  }
-  return samples;
-}
-
-function readTrack(
-  segment: Buffer,
-  { moof, traf, defaults }: { moof: Box; traf: Box; defaults: Defaults },
-  samples: Sample[],
-): void {
-  const parts = [...boxes(segment, traf.start, traf.end)];
-  if (parts.some(({ type }) => type === "senc")) throw new Error("The media are encrypted.");
-  const [tfhd, tfdt] = ["tfhd", "tfdt"].map((type) => parts.find((part) => part.type === type));
-  if (!tfhd || !tfdt) throw new Error("A fragment has no time.");
-  const own = headerOf(segment, tfhd, defaults);
-  let dts = isLong(segment, tfdt) ? Number(segment.readBigUInt64BE(field(tfdt, 4, 8))) : uint32(segment, tfdt, 4);
-  let at = moof.start - 8;
-  for (const trun of parts.filter(({ type }) => type === "trun")) {
-    const flags = flagsOf(segment, trun);
-    const count = uint32(segment, trun, 4);
-    if (samples.length + count > MAX_SAMPLES) throw new Error("A segment has too many samples.");
-    let offset = 8;
-    const next = () => {
-      offset += 4;
-      return uint32(segment, trun, offset - 4);
-    };
-    if (flags & 0x1) at = moof.start - 8 + (next() | 0);
-    const firstFlags = flags & 0x4 ? next() : null;
-    const isSigned = segment[field(trun, 0, 1)] === 1;
-    for (let index = 0; index < count; index++) {
-      const duration = flags & 0x100 ? next() : own.duration;
-      const size = flags & 0x200 ? next() : own.size;
-      const given = flags & 0x400 ? next() : own.flags;
-      const shift = flags & 0x800 ? next() : 0;
+    const most = MAX_SAMPLES - samples.length;
+    for (const { at, size, ...sample } of readTrackFragment(segment, { moof, traf, defaults, most })) {
       if (at < 0 || at + size > segment.length) throw new Error("A fragment refers to data outside of its segment.");
-      samples.push({
-        data: segment.subarray(at, at + size),
-        ...{ dts, cts: dts + (isSigned ? shift | 0 : shift), duration },
-        flags: index === 0 && firstFlags !== null ? firstFlags : given,
-      });
-      at += size;
-      dts += duration;
+      samples.push({ ...sample, data: segment.subarray(at, at + size) });
     }
   }
-}
-
-/** 8.8.7: the defaults of a fragment. */
-function headerOf(segment: Buffer, tfhd: Box, defaults: Defaults): Omit<Defaults, "trackId"> {
-  const flags = flagsOf(segment, tfhd);
-  if (flags & 0x1) throw new Error("A fragment refers to data by their position in a file.");
-  let offset = flags & 0x2 ? 12 : 8;
-  const next = (flag: number, otherwise: number) => {
-    if (!(flags & flag)) return otherwise;
-    offset += 4;
-    return uint32(segment, tfhd, offset - 4);
-  };
-  return {
-    duration: next(0x8, defaults.duration),
-    size: next(0x10, defaults.size),
-    flags: next(0x20, defaults.flags),
-  };
+  return samples;
 }
 
 export type SegmentOptions = {

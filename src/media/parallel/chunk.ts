@@ -2,7 +2,7 @@ import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "../../protocol/task.ts";
 import { copyArguments, encodeArguments, INIT_NAME } from "../arguments.ts";
-import type { Encoder } from "../encoders.ts";
+import { type Encoder, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import { addHdrBoxes } from "../hdr-boxes.ts";
@@ -147,7 +147,7 @@ async function encodeRange(
     spec,
     binaries,
     run: common,
-    encoder,
+    encoder: chosen,
     watermark,
     seekSeconds,
     yielding,
@@ -157,7 +157,7 @@ async function encodeRange(
   only: ReadonlySet<string> | undefined,
 ): Promise<void> {
   const { rate } = plan.video;
-  const isHardware = !additional && encoder !== undefined && encoder !== "software";
+  const encoder = encoderFor(chosen, additional);
   const end = chunk.end_frame === null ? (plan.durationSeconds ?? 0) : (chunk.end_frame * rate.den) / rate.num;
   const seconds = Math.max(1, end - (chunk.first_frame * rate.den) / rate.num);
   const range = {
@@ -176,12 +176,11 @@ async function encodeRange(
     writes: [...(common.writes ?? []), workDir],
     reads: [...(common.reads ?? []), ...(watermark ? [watermark] : [])],
     args: encodeArguments({
-      ...{ input, outDir: workDir, plan, whole, spec, range, only, watermark, additional, hdr },
-      encoder: additional ? "software" : encoder,
+      ...{ input, outDir: workDir, plan, whole, spec, encoder, range, only, watermark, additional, hdr },
     }),
     precedence: chunk.is_urgent ? "latest" : "background",
     killSignal: yielding,
-    devices: isHardware,
+    devices: usesDevices(encoder),
     timeLimitMs: timeLimitMs(seconds),
     stallMs: STALL_MS,
     onPosition: (position) => onProgress?.(Math.min(1, position / seconds)),

@@ -2,7 +2,7 @@ import { mkdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { WrittenRendition } from "../../protocol/task.ts";
 import { encodeArguments, INIT_NAME } from "../arguments.ts";
-import type { Encoder } from "../encoders.ts";
+import { type Encoder, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import type { EncodeResult, FileNames } from "../finish.ts";
@@ -44,7 +44,7 @@ export async function writeInits({
   renditions,
   ...options
 }: Common & { input: string; workDir: string; renditions: readonly string[]; encoder?: Encoder | undefined }) {
-  const { outDir, plan, spec, binaries, encoder } = options;
+  const { outDir, plan, spec, binaries } = options;
   if (!plan.video) throw new Error("Only a source with video plays before it is encoded");
   const only = new Set(renditions);
   for (const { plan: own, settings: additional, hdr } of videoRuns(plan, spec)) {
@@ -54,6 +54,7 @@ export async function writeInits({
     // Audio alone would be encoded to its end: the range is one of video frames.
     const wanted = missing.length > 0 ? missing : own.video.renditions.slice(-1);
     await prepareFolders(workDir, { ...own, audio, video: { ...own.video, renditions: wanted } });
+    const encoder = encoderFor(options.encoder, additional);
     const endFrame = additional ? ADDITIONAL_INIT_FRAMES : INIT_FRAMES;
     await run(binaries.ffmpeg, {
       ...options.run,
@@ -62,11 +63,11 @@ export async function writeInits({
         ...{ input, outDir: workDir, spec, readSeconds: initSeconds(plan), additional, hdr },
         plan: { ...own, audio },
         whole: plan,
-        encoder: additional ? "software" : encoder,
+        encoder,
         range: { firstFrame: 0, endFrame, seekBackSeconds: 0 },
         only: new Set(wanted.map(({ name }) => name)),
       }),
-      devices: !additional && encoder !== undefined && encoder !== "software",
+      devices: usesDevices(encoder),
       timeLimitMs: TIME_LIMIT_MS,
     });
     if (hdr) for (const { name } of wanted) await addHdrBoxes(join(workDir, name, INIT_NAME), hdr.metadata);

@@ -1,5 +1,4 @@
 import { availableParallelism } from "node:os";
-import type { HdrMetadata } from "../../lib/hdr.ts";
 import type { PlanResult, UncuttableReason } from "../../protocol/task.ts";
 import { copyAudio } from "../audio-copy.ts";
 import { PER_TITLE } from "../codecs/codec.ts";
@@ -10,9 +9,9 @@ import type { ByteRange } from "../mp4/layout.ts";
 import { SHORT_SECONDS } from "../package.ts";
 import { findPassthrough } from "../passthrough.ts";
 import { withTitle } from "../per-title/analyze.ts";
-import { type AdditionalPlan, type EncodePlan, planAdditional, planEncode } from "../plan.ts";
+import { type EncodePlan, planAdditional, planEncode } from "../plan.ts";
 import type { Probe } from "../probe.ts";
-import { readHdrMetadata } from "../read-hdr-metadata.ts";
+import { keptHdrMetadata } from "../read-hdr-metadata.ts";
 import { audioStep } from "./audio-grid.ts";
 import { copiedSegments } from "./passthrough-parts.ts";
 import { predictedAudio, predictedVideo } from "./predict.ts";
@@ -51,7 +50,7 @@ export async function planSource(given: PlanOptions): Promise<PlanResult> {
   const spec = await chosenSpec(given);
   const { title } = spec.video;
   const encoded = planEncode(probe, spec);
-  const options = { ...given, spec, hdrMetadata: await keptHdrMetadata(given, planAdditional(encoded, spec)) };
+  const options = { ...given, spec, hdrMetadata: await keptHdrMetadata(planAdditional(encoded, spec), given) };
   const { index, isSparse } = options;
   const source = { input, probe, plan: encoded, spec, binaries, run: options.run, isSparse, index };
   const { uncuttable, seekBackSeconds, copied } = await cutsOf(options, encoded, source);
@@ -67,15 +66,6 @@ export async function planSource(given: PlanOptions): Promise<PlanResult> {
     early: earlyOf(plan, options),
     ...(title && { title: { ...title, rungs: [...title.rungs] } }),
   };
-}
-
-/** What the source states of its HDR, if a codec keeps that; else null. */
-async function keptHdrMetadata(
-  { input, binaries, run: common }: PlanOptions,
-  additional: readonly AdditionalPlan[],
-): Promise<HdrMetadata | null> {
-  const track = additional.find(({ hdr }) => hdr)?.plan.video.track.index;
-  return track === undefined ? null : await readHdrMetadata({ input, track, binaries, run: common });
 }
 
 /** The specification with the rungs of this source, where it requires their choice. */

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { encodeArguments, type FrameRange, filterGraph, INIT_NAME, seek } from "../arguments.ts";
-import type { Encoder } from "../encoders.ts";
+import { type Encoder, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
 import type { PlannedRendition } from "../ladder.ts";
@@ -98,7 +98,7 @@ async function encodeTrials(
     writes: [],
     reads: [...(common.reads ?? []), ...(watermark ? [watermark] : [])],
     args: encodeArguments({ input, outDir: workDir, plan: trial, whole: plan, spec, encoder, range, watermark }),
-    devices: encoder !== undefined && encoder !== "software",
+    devices: usesDevices(encoder),
     timeLimitMs: TIME_LIMIT_MS,
     stallMs: STALL_MS,
   });

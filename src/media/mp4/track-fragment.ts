@@ -1,0 +1,72 @@
+import { type Box, boxes, field, flagsOf, isLong, uint32 } from "./boxes.ts";
+
+/** What samples have that do not state it themselves (ISO/IEC 14496-12, 8.8.3 and 8.8.7). */
+export type SampleDefaults = { duration: number; size: number; flags: number };
+
+/** A sample of a fragment, in the timescale of its track. `at`: where its data are in the file. */
+export type FragmentSample = { dts: number; cts: number; duration: number; flags: number; at: number; size: number };
+
+/** 8.8.3.1: sample_is_non_sync_sample. */
+const NON_SYNC = 0x10000;
+export const isSync = ({ flags }: { flags: number }): boolean => (flags & NON_SYNC) === 0;
+
+/**
+ * The samples of one track of a fragment (8.8.6 to 8.8.12), in the order of decoding, whose data may not be there. Throws
+ * Error when it is malformed, encrypted, refers to data by their position in a file, or has more than `most` samples.
+ */
+export function readTrackFragment(
+  data: Buffer,
+  { moof, traf, defaults, most }: { moof: Box; traf: Box; defaults: SampleDefaults; most: number },
+): FragmentSample[] {
+  const parts = [...boxes(data, traf.start, traf.end)];
+  if (parts.some(({ type }) => type === "senc")) throw new Error("The media are encrypted.");
+  const [tfhd, tfdt] = ["tfhd", "tfdt"].map((type) => parts.find((part) => part.type === type));
+  if (!tfhd || !tfdt) throw new Error("A fragment has no time.");
+  const own = headerOf(data, tfhd, defaults);
+  let dts = isLong(data, tfdt) ? Number(data.readBigUInt64BE(field(tfdt, 4, 8))) : uint32(data, tfdt, 4);
+  let at = moof.start - 8;
+  const samples: FragmentSample[] = [];
+  for (const trun of parts.filter(({ type }) => type === "trun")) {
+    const flags = flagsOf(data, trun);
+    const count = uint32(data, trun, 4);
+    if (samples.length + count > most) throw new Error("A fragment has too many samples.");
+    let offset = 8;
+    const next = () => {
+      offset += 4;
+      return uint32(data, trun, offset - 4);
+    };
+    if (flags & 0x1) at = moof.start - 8 + (next() | 0);
+    const firstFlags = flags & 0x4 ? next() : null;
+    const isSigned = data[field(trun, 0, 1)] === 1;
+    for (let index = 0; index < count; index++) {
+      const duration = flags & 0x100 ? next() : own.duration;
+      const size = flags & 0x200 ? next() : own.size;
+      const given = flags & 0x400 ? next() : own.flags;
+      const shift = flags & 0x800 ? next() : 0;
+      samples.push({
+        ...{ dts, cts: dts + (isSigned ? shift | 0 : shift), duration, at, size },
+        flags: index === 0 && firstFlags !== null ? firstFlags : given,
+      });
+      at += size;
+      dts += duration;
+    }
+  }
+  return samples;
+}
+
+/** 8.8.7: the defaults of a fragment. */
+function headerOf(data: Buffer, tfhd: Box, defaults: SampleDefaults): SampleDefaults {
+  const flags = flagsOf(data, tfhd);
+  if (flags & 0x1) throw new Error("A fragment refers to data by their position in a file.");
+  let offset = flags & 0x2 ? 12 : 8;
+  const next = (flag: number, otherwise: number) => {
+    if (!(flags & flag)) return otherwise;
+    offset += 4;
+    return uint32(data, tfhd, offset - 4);
+  };
+  return {
+    duration: next(0x8, defaults.duration),
+    size: next(0x10, defaults.size),
+    flags: next(0x20, defaults.flags),
+  };
+}
