@@ -86,7 +86,7 @@ export const SETTINGS = {
   encoder: {
     schema: oneOf("software", "nvenc", "qsv", "vaapi"),
     fallback: "software",
-    about: "encoder of workers; hardware encoders need an ffmpeg that supports them",
+    about: "encoder of workers, where it supports the codec; hardware encoders need an ffmpeg that supports them",
   },
   ffmpeg_memory_bytes: {
     schema: integer(128 * 2 ** 20, Number.MAX_SAFE_INTEGER),

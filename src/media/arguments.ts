@@ -52,7 +52,7 @@ type ArgumentOptions = {
   isChecked?: boolean | undefined;
   /** What is produced from the source in all, where `plan` is a part of it. */
   whole?: EncodePlan | undefined;
-  /** The video of `plan` is encoded with this codec instead of the primary one, in software. */
+  /** The video of `plan` is encoded with this codec instead of the primary one. */
   additional?: AdditionalVideo | undefined;
   /** Set when that codec keeps the HDR of the source. */
   hdr?: KeptHdr | undefined;
@@ -256,7 +256,7 @@ function videoOutput(
   return [
     ...["-map", `[v${index}]`],
     ...(additional
-      ? videoCodecs[additional.codec].encoderArguments.software(one, {
+      ? videoCodecs[additional.codec].encoderArguments[encoder](one, {
           ...{ ...additional, hdr: hdr?.metadata, isContinued },
         })
       : codec.encoderArguments[encoder](one, { ...spec.video, isContinued })),

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type HdrMetadata, NO_HDR_METADATA } from "../lib/hdr.ts";
 import { encodeArguments, INIT_NAME, type KeptHdr } from "./arguments.ts";
 import { copyAudio } from "./audio-copy.ts";
-import { type Encoder, encoderFor, usesDevices } from "./encoders.ts";
+import { type Encoders, encoderFor, usesDevices } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
@@ -38,7 +38,7 @@ export type EncodeOptions = {
   /** Memory limit of one ffmpeg process. */
   memoryBytes?: number | undefined;
   /** Software by default. */
-  encoder?: Encoder | undefined;
+  encoders?: Encoders | undefined;
   /** Absolute path of the image of the specification's watermark. */
   watermark?: string | undefined;
   /** File names in `outDir` that differ from those of the specification. */
@@ -77,18 +77,19 @@ type Prepared = { plan: EncodePlan; copying: EncodePlan | null; way: Way };
 
 /** Reads the source, chooses the rungs if the specification says so, and plans the encode. `cwd`: of ffmpeg. */
 async function prepare(options: EncodeOptions, cwd: string): Promise<Prepared> {
-  const { input, probe, binaries, encoder, watermark } = options;
+  const { input, probe, binaries, encoders, watermark } = options;
   const common = sourceRunOf(options, cwd);
   const report = upwards(options.onProgress);
   const source = { input, probe, binaries, run: common };
   const ladder = planEncode(probe, options.spec);
   const additional = planAdditional(ladder, options.spec);
-  await requireAdditionalEncoders(binaries.ffmpeg, additional, { ...common, reads: [], writes: [] });
+  await requireAdditionalEncoders(binaries.ffmpeg, { additional, encoders }, { ...common, reads: [], writes: [] });
   const metadata = (await keptHdrMetadata(additional, source)) ?? NO_HDR_METADATA;
   const passthrough = await findPassthrough({ ...source, plan: ladder, spec: options.spec });
   let analyzed = 0;
   const spec = await withTitle({
-    ...{ ...source, plan: ladder, spec: options.spec, passthrough, encoder, watermark, workDir: join(cwd, "trials") },
+    ...{ ...source, plan: ladder, spec: options.spec, passthrough, watermark, workDir: join(cwd, "trials") },
+    encoder: encoderFor(encoders, options.spec.video.codec),
     // Samples take time too.
     onProgress: (fraction) => {
       analyzed = fraction * ANALYSIS_SHARE;
@@ -176,7 +177,7 @@ async function pass(
 ): Promise<void> {
   const { input, outDir, spec, binaries, watermark, onProgress } = options;
   const { whole, settings: additional, hdr } = share;
-  const encoder = encoderFor(options.encoder, additional);
+  const encoder = encoderFor(options.encoders, (additional ?? spec.video).codec, hdr);
   const audio = await withGains(plan.audio, { input, spec, ffmpeg: binaries.ffmpeg, run: common });
   await mkdir(outDir, { recursive: true });
   await prepareFolders(outDir, plan);

@@ -1,10 +1,13 @@
 /** Where video is encoded. The specification was measured with software encoding; hardware encoders are opt-in. */
 export type Encoder = "software" | "nvenc" | "qsv" | "vaapi";
 
-/** Additional codecs are encoded by software only. */
-export const encoderFor = (encoder: Encoder | undefined, additional: object | undefined): Encoder | undefined =>
-  additional ? "software" : encoder;
-export const usesDevices = (encoder: Encoder | undefined): boolean => encoder !== undefined && encoder !== "software";
+/** What encodes each codec on this machine; those that are absent are encoded in software. */
+export type Encoders = Readonly<Partial<Record<string, Encoder>>>;
+
+/** HDR is kept in software only: ffmpeg passes its metadata to few of the hardware encoders. */
+export const encoderFor = (encoders: Encoders | undefined, codec: string, hdr?: unknown): Encoder =>
+  (hdr ? undefined : encoders?.[codec]) ?? "software";
+export const usesDevices = (encoder: Encoder): boolean => encoder !== "software";
 
 type DeviceArguments = {
   /** Arguments before the inputs. */

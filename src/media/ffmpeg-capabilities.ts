@@ -87,10 +87,14 @@ export async function detectFfmpegCapabilities(binaries: Binaries, { encoder, sp
     }
     if (lacking.length > 0)
       throw new Error(`ffmpeg ${version} lacks ${lacking.join("; ")}; use the bundled one or another build`);
-    await requireEncoder(binaries.ffmpeg, encoder, spec);
+    const { lacking: inSoftware } = await requireEncoder(binaries.ffmpeg, encoder, spec);
     await encodeAndRead(ffmpeg, cwd, spec);
     await refusesPlaylists(binaries, cwd);
-    const notes = [...(await lackingCodecs(binaries.ffmpeg, cwd)), ...(await openings(binaries.ffmpeg))];
+    const notes = [
+      ...inSoftware.map((one) => `encodes in software: ${one}`),
+      ...(await lackingCodecs(binaries.ffmpeg, cwd)),
+      ...(await openings(binaries.ffmpeg)),
+    ];
     return `ffmpeg ${version} has everything needed, encodes and decodes${notes.length > 0 ? `, but ${notes.join("; ")}` : ""}`;
   } catch (error) {
     if (!(error instanceof MediaError)) throw error;

@@ -1,4 +1,4 @@
-import type { Encoder } from "../media/encoders.ts";
+import type { Encoders } from "../media/encoders.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
 import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
 import type { LeaseClient } from "./lease-client.ts";
@@ -17,7 +17,7 @@ export type JobContext = {
   minFreeBytes: number;
   /** Memory limit of one ffmpeg process. */
   memoryBytes?: number | undefined;
-  encoder?: Encoder | undefined;
+  encoders?: Encoders | undefined;
   transcriber?: Transcriber | null | undefined;
   log: Log;
   /** Aborts when the worker is to stop: the job is released. */

@@ -71,14 +71,16 @@ const FULL_MS = 30_000;
 export async function startWorker(options: WorkerOptions): Promise<JobEnd | null> {
   const { server, token, workerId, binaries, memoryBytes, transcriber, log, onProgress, isOnce = false } = options;
   const { encoder = "software", minFreeBytes = MIN_FREE_BYTES } = options;
-  await requireEncoder(binaries.ffmpeg, encoder, encodingSpec);
+  const { encoders, lacking } = await requireEncoder(binaries.ffmpeg, encoder, encodingSpec);
+  if (lacking.length > 0)
+    log.warn({ encoder, lacking }, "Codecs are encoded in software that the hardware does not encode.");
   const missing = await missingIsolation(binaries.ffmpeg);
   if (missing.length > 0) log.warn({ missing }, "ffmpeg cannot be fully sandboxed on this system.");
   const scratch = await openScratch(options.scratchDir);
   const fault = new AbortController();
   const signal = AbortSignal.any([options.signal, fault.signal]);
   const client = new LeaseClient({ server, token, workerId, version: options.version });
-  const settings = { memoryBytes, minFreeBytes, encoder, transcriber };
+  const settings = { memoryBytes, minFreeBytes, encoders, transcriber };
   const sources = new SourceCache(() => scratch.jobFolder("source"));
   const context: JobContext = { client, binaries, ...settings, scratch, sources, log, signal, onProgress };
   try {

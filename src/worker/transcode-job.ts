@@ -68,7 +68,7 @@ async function encodeChecked(
   { heartbeat, work, outDir }: Workspace,
   input: string,
 ): Promise<{ result: EncodeResult; captions: Captions; sourceSum: string }> {
-  const { binaries, scratch, memoryBytes, encoder } = context;
+  const { binaries, scratch, memoryBytes, encoders } = context;
   const { source } = job;
   const spoiled = new AbortController();
   const sum = sumOf(input, source.sha256, heartbeat.signal);
@@ -91,7 +91,7 @@ async function encodeChecked(
       async (ended) => {
         const encoded = await encode({
           ...{ ...common, signal: ended, input, outDir, probe: media, spec, binaries },
-          ...{ scratchDir: work, names: requestedNames(job), encoder, watermark },
+          ...{ scratchDir: work, names: requestedNames(job), encoders, watermark },
           onLog: (line) => heartbeat.logLine(line),
           onProgress: (fraction) => heartbeat.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
         });

@@ -139,7 +139,11 @@ async function additionalEncoder(
   if (!stated) throw new ClipImpossible(`it has ${name}, but not its encoding profile; use the mode instant`);
   const { hdr } = readInit(group.init);
   const settings = settingsFor(stated, hdr);
-  await requireAdditionalEncoders(binaries.ffmpeg, [{ settings, hdr }], { ...common, reads: [], writes: [] });
+  await requireAdditionalEncoders(
+    binaries.ffmpeg,
+    { additional: [{ settings, hdr }] },
+    { ...common, reads: [], writes: [] },
+  );
   const metadata = hdr ? readHdrBoxes(group.init) : undefined;
   // Not with a decoder's buffer that is half full, as H.264: then the last frames of a run of HEVC had 26 instead of 41 dB,
   // although all of them took a tenth of the buffer.

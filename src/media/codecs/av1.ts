@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { CHROMATICITY_UNITS, type CicpColors, type HdrMetadata, hdrOfCicp, LUMINANCE_UNITS } from "../../lib/hdr.ts";
-import { type AdditionalVideoCodec, bitrateCaps, requireBytes } from "./codec.ts";
+import { type AdditionalVideoCodec, bitrateCaps, requireBytes, vaapiQuality } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libsvtav1";
 const PRESETS = ["4", "5", "6", "7", "8", "9", "10", "11", "12"];
@@ -45,6 +45,16 @@ export const av1 = {
       // A closed GOP: without it forced keyframes are such that frames before them follow.
       ...["-flags", "+cgop", "-svtav1-params", ["enable-force-key-frames=1", ...metadata(hdr)].join(":")],
     ],
+    nvenc: (limits, { profile }) => [
+      ...["-c:v", "av1_nvenc", "-preset", "p5", "-profile:v", profile],
+      ...["-rc", "vbr", "-cq", String(limits.crf), "-b:v", "0"],
+      ...[...bitrateCaps(limits), "-forced-idr", "1", "-no-scenecut", "1"],
+    ],
+    qsv: (limits, { profile }) => [
+      ...["-c:v", "av1_qsv", "-preset", "medium", "-profile:v", profile, "-global_quality", String(limits.crf)],
+      ...[...bitrateCaps(limits), "-forced_idr", "1"],
+    ],
+    vaapi: (limits, { profile }) => ["-c:v", "av1_vaapi", "-profile:v", profile, ...vaapiQuality(limits)],
   },
   settings: {
     codec: v.literal("av1"),

@@ -48,7 +48,7 @@ export type EncodableVideoCodec = VideoCodec & {
   /** ffmpeg's encoder that needs no hardware. */
   softwareEncoder: string;
   /** ffmpeg's output options. Every forced keyframe must be one where a decoder can start; there may be no others. */
-  encoderArguments: { readonly software: EncoderArguments };
+  encoderArguments: Readonly<Record<Encoder, EncoderArguments>>;
   /** The values of the encoding specification that the encoders support, as valibot entries. */
   settings: Settings<"codec" | "profile" | "pixel_format" | "rate_control" | "preset">;
   maxCrf: number;
@@ -56,7 +56,6 @@ export type EncodableVideoCodec = VideoCodec & {
 
 /** A codec that every player knows: its renditions are always produced. */
 export type PrimaryVideoCodec = EncodableVideoCodec & {
-  encoderArguments: Readonly<Record<Encoder, EncoderArguments>>;
   /** The software encoder's, for frames between those of another encoder: the id that its parameter sets get. */
   foreignArguments(parameterSetId: number): string[];
   /** The largest frame, in pixels. */
@@ -126,6 +125,12 @@ export function requireBytes(configuration: Buffer, bytes: number, box: string):
 export const bitrateCaps = ({ maxBitrate, buffer }: BitrateLimits): string[] => [
   ...["-maxrate", String(maxBitrate)],
   ...["-bufsize", String(buffer)],
+];
+
+/** The options of VAAPI's encoders for a quality within the caps: the average is the share of them that most content needs. */
+export const vaapiQuality = (limits: BitrateLimits): string[] => [
+  ...["-rc_mode", "QVBR", "-global_quality", String(limits.crf)],
+  ...["-b:v", String(Math.round(limits.maxBitrate * 0.7)), ...bitrateCaps(limits)],
 ];
 
 /** The presets that the encoders of H.264 and HEVC share. */

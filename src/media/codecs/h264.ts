@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { bitrateCaps, PER_TITLE, type PrimaryVideoCodec, requireBytes, X26X_PRESETS } from "./codec.ts";
+import { bitrateCaps, PER_TITLE, type PrimaryVideoCodec, requireBytes, vaapiQuality, X26X_PRESETS } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libx264";
 /** Level 4.2 as level_idc: any current device decodes it at 1080p60. */
@@ -45,16 +45,7 @@ export const h264 = {
       ...["-c:v", "h264_qsv", "-preset", "medium", "-profile:v", profile],
       ...["-global_quality", String(limits.crf), ...bitrateCaps(limits), "-forced_idr", "1", "-adaptive_i", "0"],
     ],
-    vaapi: (limits, { profile }) => [
-      ...["-c:v", "h264_vaapi", "-profile:v", profile, "-rc_mode", "QVBR"],
-      ...[
-        "-global_quality",
-        String(limits.crf),
-        "-b:v",
-        String(Math.round(limits.maxBitrate * 0.7)),
-        ...bitrateCaps(limits),
-      ],
-    ],
+    vaapi: (limits, { profile }) => ["-c:v", "h264_vaapi", "-profile:v", profile, ...vaapiQuality(limits)],
   },
   foreignArguments: (id) => ["-x264-params", `${CONTINUED}:sps-id=${id}`],
   settings: {

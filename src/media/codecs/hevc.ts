@@ -1,13 +1,16 @@
 import * as v from "valibot";
 import type { HdrMetadata } from "../../lib/hdr.ts";
-import { type AdditionalVideoCodec, bitrateCaps, requireBytes, X26X_PRESETS } from "./codec.ts";
+import { type AdditionalVideoCodec, bitrateCaps, requireBytes, vaapiQuality, X26X_PRESETS } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libx265";
 /**
- * VPS, SPS and PPS, which x265 repeats with HDR metadata. In a track of `hvc1` they are only in the sample entry (ISO/IEC
+ * VPS, SPS and PPS, which x265 repeats with HDR metadata, and some hardware encoders always. In a track of `hvc1` they are only in the sample entry (ISO/IEC
  * 14496-15, 8.3.3).
  */
 const WITHOUT_PARAMETER_SETS = ["-bsf:v", "filter_units=remove_types=32-34"];
+
+/** Apple's players require the sample entry with all parameter sets in the init segment. */
+const TAG = ["-tag:v", "hvc1"];
 
 /** `info=0`: without the encoder's settings, which would be repeated in each init segment. */
 const PARAMETERS = "scenecut=0:open-gop=0:info=0:log-level=warning";
@@ -45,8 +48,19 @@ export const hevc = {
       ...[...bitrateCaps(limits), "-forced-idr", "1"],
       ...["-x265-params", [PARAMETERS, ...(isContinued ? [CONTINUED] : []), ...metadata(hdr)].join(":")],
       ...(metadata(hdr).length > 0 ? WITHOUT_PARAMETER_SETS : []),
-      // Apple's players require the sample entry with all parameter sets in the init segment.
-      ...["-tag:v", "hvc1"],
+      ...TAG,
+    ],
+    nvenc: (limits, { profile }) => [
+      ...["-c:v", "hevc_nvenc", "-preset", "p5", "-profile:v", profile],
+      ...["-rc", "vbr", "-cq", String(limits.crf), "-b:v", "0"],
+      ...[...bitrateCaps(limits), "-forced-idr", "1", "-no-scenecut", "1", ...WITHOUT_PARAMETER_SETS, ...TAG],
+    ],
+    qsv: (limits, { profile }) => [
+      ...["-c:v", "hevc_qsv", "-preset", "medium", "-profile:v", profile, "-global_quality", String(limits.crf)],
+      ...[...bitrateCaps(limits), "-forced_idr", "1", ...WITHOUT_PARAMETER_SETS, ...TAG],
+    ],
+    vaapi: (limits, { profile }) => [
+      ...["-c:v", "hevc_vaapi", "-profile:v", profile, ...vaapiQuality(limits), ...WITHOUT_PARAMETER_SETS, ...TAG],
     ],
   },
   settings: {

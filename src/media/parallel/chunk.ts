@@ -2,7 +2,7 @@ import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "../../protocol/task.ts";
 import { copyArguments, encodeArguments, INIT_NAME } from "../arguments.ts";
-import { type Encoder, encoderFor, usesDevices } from "../encoders.ts";
+import { type Encoders, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import { addHdrBoxes } from "../hdr-boxes.ts";
@@ -27,7 +27,7 @@ export type ChunkOptions = {
   spec: EncodingSpec;
   binaries: Binaries;
   run: SourceRun;
-  encoder?: Encoder | undefined;
+  encoders?: Encoders | undefined;
   /** Absolute path of the image of the specification's watermark. */
   watermark?: string | undefined;
   /** Receives the names of segments, relative to `outDir`, as soon as they are there. */
@@ -147,7 +147,7 @@ async function encodeRange(
     spec,
     binaries,
     run: common,
-    encoder: chosen,
+    encoders,
     watermark,
     seekSeconds,
     yielding,
@@ -157,7 +157,7 @@ async function encodeRange(
   only: ReadonlySet<string> | undefined,
 ): Promise<void> {
   const { rate } = plan.video;
-  const encoder = encoderFor(chosen, additional);
+  const encoder = encoderFor(encoders, (additional ?? spec.video).codec, hdr);
   const end = chunk.end_frame === null ? (plan.durationSeconds ?? 0) : (chunk.end_frame * rate.den) / rate.num;
   const seconds = Math.max(1, end - (chunk.first_frame * rate.den) / rate.num);
   const range = {

@@ -2,7 +2,7 @@ import { mkdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { WrittenRendition } from "../../protocol/task.ts";
 import { encodeArguments, INIT_NAME } from "../arguments.ts";
-import { type Encoder, encoderFor, usesDevices } from "../encoders.ts";
+import { type Encoders, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import type { EncodeResult, FileNames } from "../finish.ts";
@@ -43,7 +43,7 @@ export async function writeInits({
   workDir,
   renditions,
   ...options
-}: Common & { input: string; workDir: string; renditions: readonly string[]; encoder?: Encoder | undefined }) {
+}: Common & { input: string; workDir: string; renditions: readonly string[]; encoders?: Encoders | undefined }) {
   const { outDir, plan, spec, binaries } = options;
   if (!plan.video) throw new Error("Only a source with video plays before it is encoded");
   const only = new Set(renditions);
@@ -54,7 +54,7 @@ export async function writeInits({
     // Audio alone would be encoded to its end: the range is one of video frames.
     const wanted = missing.length > 0 ? missing : own.video.renditions.slice(-1);
     await prepareFolders(workDir, { ...own, audio, video: { ...own.video, renditions: wanted } });
-    const encoder = encoderFor(options.encoder, additional);
+    const encoder = encoderFor(options.encoders, (additional ?? spec.video).codec, hdr);
     const endFrame = additional ? ADDITIONAL_INIT_FRAMES : INIT_FRAMES;
     await run(binaries.ffmpeg, {
       ...options.run,

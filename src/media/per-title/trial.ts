@@ -84,7 +84,7 @@ export async function tryRange(
 async function encodeTrials(
   range: FrameRange,
   given: readonly PlannedRendition[],
-  { input, plan, spec, ffmpeg, run: common, encoder, watermark, workDir }: TrialOptions,
+  { input, plan, spec, ffmpeg, run: common, encoder = "software", watermark, workDir }: TrialOptions,
 ): Promise<Written[] | null> {
   const renditions = given.map((one) => ({
     ...one,

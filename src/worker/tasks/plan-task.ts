@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { encoderFor } from "../../media/encoders.ts";
 import { planSource } from "../../media/parallel/plan-source.ts";
 import { probe } from "../../media/probe.ts";
 import type { TaskResult } from "../../protocol/worker-client.ts";
@@ -11,7 +12,7 @@ import { type TaskContract, taskRun } from "./task-run.ts";
 
 /** Runs a `plan` task: decides what is produced from the source. Throws MediaError and the errors of transfers. */
 export async function planTask(job: TaskContract, context: JobContext, workspace: Workspace): Promise<TaskResult> {
-  const { binaries, encoder } = context;
+  const { binaries, encoders } = context;
   const { heartbeat, work } = workspace;
   await using source = await openSource(job, context, workspace);
   heartbeat.report("probing", DOWNLOADED);
@@ -26,6 +27,7 @@ export async function planTask(job: TaskContract, context: JobContext, workspace
     const spec = requestedSpec(job);
     const watermark = await fetchWatermark(spec, context, { work, signal: heartbeat.signal });
     const onProgress = (fraction: number) => heartbeat.report("probing", DOWNLOADED + fraction * (100 - DOWNLOADED));
+    const encoder = encoderFor(encoders, spec.video.codec);
     const trials = { encoder, watermark, workDir: join(work, "trials"), need: source.need, onProgress };
     return { plan: await planSource({ input, probe: media, spec, binaries, run, index, isSparse, trials }) };
   } catch (error) {

@@ -69,13 +69,13 @@ export async function runTask(job: TaskContract, context: JobContext, workspace:
 }
 
 async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Promise<TaskResult> {
-  const { binaries, encoder } = context;
+  const { binaries, encoders } = context;
   const { heartbeat, work, outDir } = workspace;
   const { task } = job;
   if (!task.chunk) throw new Error("The contract of a chunk does not state its range.");
   const spec = requestedSpec(job);
   const listing = { ...taskRun(context, workspace), writes: [] };
-  await requireAdditionalEncoders(binaries.ffmpeg, planAdditional(plan, spec), listing);
+  await requireAdditionalEncoders(binaries.ffmpeg, { additional: planAdditional(plan, spec), encoders }, listing);
   await using source = await openSource(job, context, workspace);
   const publisher = publisherOf({ job, context, workspace });
   // Of a source without audio no other task may read everything.
@@ -92,7 +92,7 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
     const report = (fraction: number) => heartbeat.report("encoding", DOWNLOADED + fraction * (ENCODED - DOWNLOADED));
     report(0);
     const options = {
-      ...{ input: source.path, outDir, plan, spec, binaries, encoder },
+      ...{ input: source.path, outDir, plan, spec, binaries, encoders },
       watermark: await fetchWatermark(spec, context, { work, signal: heartbeat.signal }),
       run: taskRun(context, workspace, source.path),
     };
