@@ -19,13 +19,22 @@ export class MediaError extends Error {
   readonly logTail: string;
   /** ffmpeg's exit code when it failed by itself, for an unrecognized reason. */
   readonly exitCode: number | null;
-  constructor(code: MediaErrorCode, message: string, retryable: boolean, logTail = "", exitCode: number | null = null) {
+  /** The signal that ended ffmpeg, if one did and the reason is not known. */
+  readonly signal: string | null;
+  constructor(
+    code: MediaErrorCode,
+    message: string,
+    retryable: boolean,
+    logTail = "",
+    exit: { code: number | null; signal: string | null } = { code: null, signal: null },
+  ) {
     super(message);
     this.name = "MediaError";
     this.code = code;
     this.retryable = retryable;
     this.logTail = logTail;
-    this.exitCode = exitCode;
+    this.exitCode = exit.code;
+    this.signal = exit.signal;
   }
 }
 
@@ -53,11 +62,11 @@ export function classify(exit: { code: number | null; signal: string | null }, l
     return new MediaError("timeout", "The source exceeds the CPU time limit.", false, logTail);
   }
   if (exit.signal) {
-    return new MediaError("encode_failed", `ffmpeg was terminated by ${exit.signal}.`, true, logTail);
+    return new MediaError("encode_failed", `ffmpeg was terminated by ${exit.signal}.`, true, logTail, exit);
   }
   // 69: more than two thirds of the frames could not be decoded (-max_error_rate).
   if (exit.code === 69 || INPUT_FAULTS.some((fault) => logTail.includes(fault)) || DECODER_MISSING.test(logTail)) {
     return new MediaError("input_invalid", "The source is damaged or its format is not supported.", false, logTail);
   }
-  return new MediaError("encode_failed", `ffmpeg exited with code ${exit.code}.`, true, logTail, exit.code);
+  return new MediaError("encode_failed", `ffmpeg exited with code ${exit.code}.`, true, logTail, exit);
 }

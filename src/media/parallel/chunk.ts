@@ -1,9 +1,10 @@
-import { mkdir, rename, rm } from "node:fs/promises";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "../../protocol/task.ts";
-import { copyArguments, encodeArguments, INIT_NAME } from "../arguments.ts";
+import { copyArguments, encodeArguments, INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
 import { type Encoders, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
+import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import { addHdrBoxes } from "../hdr-boxes.ts";
 import type { PlannedRendition } from "../ladder.ts";
@@ -88,12 +89,12 @@ export async function encodeChunk(options: ChunkOptions): Promise<EncodedChunk> 
   let count: number | undefined;
   for (const name of names) {
     const read = await readWritten(workDir, name, { joinLast: chunk.segments === null && !frames, count });
-    if (!read) throw new Inexact(`chunk ${chunk.number} has no frames.`);
+    if (!read) throw noFrames(chunk);
     count ??= read.segments.length;
     const ticks = ticksPerFrame(read, rate);
     const starts = frames?.map((frame) => frame - chunk.first_frame);
     const all = starts ? await joinedAt(workDir, read, { ticks, starts }) : read;
-    if (!all) throw new Inexact(`chunk ${chunk.number} has no frames.`);
+    if (!all) throw noFrames(chunk);
     const written = isPartial ? { ...all, segments: all.segments.slice(0, chunk.segments ?? undefined) } : all;
     checkFrames(written, { chunk, ticks, firstOf });
     rows.push(await place(written, { workDir, outDir, chunk, ticks, placer }));
@@ -121,11 +122,24 @@ async function encodeRuns(
     const { renditions, passthrough } = one.plan.video;
     const [copied] = passthrough?.isCopied ? renditions : [];
     const onProgress = (fraction: number) => options.onProgress?.((done + fraction * one.work) / all);
-    if (one.renditions.some((each) => each !== copied)) await encodeRange({ ...options, onProgress }, one, only);
+    if (one.renditions.some((each) => each !== copied))
+      await encodeRange({ ...options, onProgress }, one, only).catch((error) => {
+        // ffmpeg's muxer divides by the duration of what it has written.
+        throw error instanceof MediaError && error.signal === "SIGFPE" ? noFrames(options.chunk) : error;
+      });
     // Its faults are found by the chunk that encodes the other renditions of these frames.
     if (copied && one.renditions.includes(copied)) await copyRange(options, one.plan);
+    // Behind the real end of a source there are no frames. Not every encoder ends then: SVT-AV1 waits for one.
+    if (!(await hasSegments(options.workDir, one.renditions))) throw noFrames(options.chunk);
     done += one.work;
   }
+}
+
+const noFrames = ({ number }: Chunk) => new Inexact(`chunk ${number} has no frames.`);
+
+async function hasSegments(workDir: string, renditions: readonly PlannedRendition[]): Promise<boolean> {
+  const found = await Promise.all(renditions.map(({ name }) => readdir(join(workDir, name))));
+  return found.every((files) => files.some((file) => SEGMENT_PATTERN.test(file)));
 }
 
 /**

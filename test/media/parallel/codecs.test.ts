@@ -4,9 +4,11 @@ import { afterAll, describe, expect, test, vi } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
 import type { EncodeResult } from "../../../src/media/finish.ts";
+import { encodeChunk } from "../../../src/media/parallel/chunk.ts";
 import { writeInits } from "../../../src/media/parallel/head.ts";
 import { probe } from "../../../src/media/probe.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
+import type { Chunk } from "../../../src/protocol/task.ts";
 import { DISPLAY, LIGHT, patchesSource } from "../hdr-sources.ts";
 import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../sources.ts";
 import { packetsOf, similarity } from "./frames.ts";
@@ -124,6 +126,22 @@ test("a copied source determines the segments of all codecs", async () => {
   const pair = await both("copied", input);
   await expectEqual(pair, NAMES);
   expect(Math.min(...(await similarity(pair.dirs.parts, pair.dirs.whole, "180p")))).toBe(100);
+});
+
+test("a chunk behind the real end of a source is inexact, and no encoder waits for its frames", {
+  timeout: 30_000,
+}, async () => {
+  const input = join(folder, "overstated.mp4");
+  await ffmpeg(...moving("25", 17), ...fast, ...yuv, input);
+  const spec = specFor({ codecs: ["h264", "av1"] });
+  const { plan, chunks } = await planned(input, 2, spec);
+  const last = chunks.at(-1) as Chunk;
+  const chunk = { ...last, first_segment: 10, first_frame: 1000 };
+  const [outDir, workDir] = [join(folder, "overstated"), join(folder, "overstated-work")];
+  mkdirSync(outDir);
+  const run = { cwd: folder, reads: [input], writes: [outDir] };
+  const common = { input, outDir, workDir, plan, spec, binaries, run };
+  await expect(encodeChunk({ ...common, chunk })).rejects.toThrow(`chunk ${last.number} has no frames.`);
 });
 
 describe("a source in HDR10", () => {
