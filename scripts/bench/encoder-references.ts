@@ -9,7 +9,7 @@ const run = promisify(execFile);
 /** bit/s that no encode reaches: a curve without caps shows the encoder alone. SVT-AV1 accepts no more. */
 export const UNCAPPED = 100_000_000;
 
-/** A program that encodes a file at a size of its own choice. `seconds`: of the processor, with decoding. */
+/** A program that encodes the video of `input` into an MP4 file, at its size. */
 type Reference = { crfs: readonly number[]; encode(input: string, file: string, crf: number): Promise<void> };
 
 /**
@@ -43,17 +43,16 @@ export const REFERENCES: Record<string, Reference> = {
   },
 };
 
-/** Encodes with a reference; `kbits` counts the packets only, not the container. */
+/** Encodes with a reference. `kbits` counts the packets, without the container; `seconds` are of the processor, with decoding. */
 export async function encodeReference(name: string, { input, dir, crf }: { input: string; dir: string; crf: number }) {
   const file = join(dir, "reference.mp4");
   const before = childSeconds();
   await (REFERENCES[name] as Reference).encode(input, file, crf);
   const seconds = childSeconds() - before;
-  const read = ["-v", "error", "-select_streams", "v", "-show_entries", "packet=size,duration_time", "-of", "json"];
+  const read = ["-v", "error", "-select_streams", "v", "-show_entries", "packet=size:stream=duration", "-of", "json"];
   const { stdout } = await run(binaries.ffprobe, [...read, file], { maxBuffer: 2 ** 26 });
-  const { packets } = JSON.parse(stdout) as { packets: { size: string; duration_time: string }[] };
-  const sum = (of: (one: (typeof packets)[number]) => string) =>
-    packets.reduce((total, one) => total + Number(of(one)), 0);
-  const kbits = (sum(({ size }) => size) * 8) / sum(({ duration_time }) => duration_time) / 1000;
+  const { packets, streams } = JSON.parse(stdout) as { packets: { size: string }[]; streams: { duration: string }[] };
+  const bytes = packets.reduce((sum, { size }) => sum + Number(size), 0);
+  const kbits = (bytes * 8) / Number(streams[0]?.duration) / 1000;
   return { file, kbits: Math.round(kbits * 10) / 10, seconds };
 }

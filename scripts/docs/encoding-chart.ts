@@ -14,7 +14,7 @@ const INK = "#6b7280";
 /** An SVG of the bits at equal VMAF (vertical) and the processor time (horizontal, logarithmic), each of x264 `veryfast`. */
 export function encodingChart(): string {
   const means = encodingMeans();
-  const times = [0.5, 1, 2, 4, 8, 16].filter((one, index, all) =>
+  const times = [0.5, 1, 2, 4, 8, 16].filter((_, index, all) =>
     means.some(({ time }) => time >= (all[index - 1] ?? 0)),
   );
   const shares = [0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.6].filter(

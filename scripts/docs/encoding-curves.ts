@@ -9,7 +9,7 @@ const measured: Curves = JSON.parse(readFileSync(join(paths.root, "docs/encoding
 
 const REFERENCE = "x264 veryfast";
 /** Of those that the product or another program uses by default. */
-const DEFAULTS = ["x264 veryfast", "x264 fast", "x265 fast", "SVT-AV1 8"];
+const DEFAULTS = ["x264 veryfast", "x264 medium", "x265 fast", "SVT-AV1 8"];
 
 /** An encoder and preset against x264 `veryfast`: bits at equal VMAF and processor time, as geometric means over the clips. */
 type Mean = { name: string; bits: number; time: number; clips: number; isDefault: boolean };
