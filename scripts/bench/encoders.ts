@@ -84,7 +84,7 @@ function resultsOf(curves: Curves, ours: string, theirs: string): Result[] {
   const bits = mean(pairs.map((one) => one.bits).filter((one) => !Number.isNaN(one)));
   const time = mean(pairs.map((one) => one.time));
   return [
-    compare(`${ours}: bits at equal VMAF`, { ours: [bits], theirs: [1] }, about(1.5)),
+    compare(`${ours}: bits at equal VMAF`, { ours: [bits], theirs: [1] }, about(1)),
     compare(`${ours}: processor time`, { ours: [time], theirs: [1] }, about(20)),
   ];
 }

@@ -1,7 +1,7 @@
 import { encodingMeans } from "./encoding-curves.ts";
 
 /** In pixels. */
-const SIZE = { width: 760, height: 420, left: 60, right: 150, top: 20, bottom: 50 };
+const SIZE = { width: 760, height: 420, left: 60, right: 150, top: 30, bottom: 50 };
 /** By the beginning of the name; legible on a light and on a dark page. */
 const COLORS: readonly [name: string, color: string][] = [
   ["x264", "#3b82f6"],
@@ -17,14 +17,15 @@ export function encodingChart(): string {
   const times = [0.5, 1, 2, 4, 8, 16].filter((_, index, all) =>
     means.some(({ time }) => time >= (all[index - 1] ?? 0)),
   );
-  const shares = [0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.6].filter(
-    (one) => one - 0.2 < Math.max(...means.map(({ bits }) => bits)),
+  const all = means.map(({ bits }) => bits);
+  const shares = [0, 0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.6].filter(
+    (one) => one + 0.2 > Math.min(...all) && one - 0.2 < Math.max(...all),
   );
   const [first, last] = [times[0] ?? 1, times.at(-1) ?? 1];
-  const most = shares.at(-1) ?? 1;
+  const [least, most] = [shares[0] ?? 0, shares.at(-1) ?? 1];
   const inner = { width: SIZE.width - SIZE.left - SIZE.right, height: SIZE.height - SIZE.top - SIZE.bottom };
   const x = (time: number) => round(SIZE.left + (Math.log(time / first) / Math.log(last / first)) * inner.width);
-  const y = (bits: number) => round(SIZE.top + (1 - bits / most) * inner.height);
+  const y = (bits: number) => round(SIZE.top + ((most - bits) / (most - least)) * inner.height);
   const right = SIZE.left + inner.width;
   const bottom = SIZE.top + inner.height;
   const text = (left: number, top: number, content: string, more = "") =>
@@ -41,7 +42,7 @@ export function encodingChart(): string {
       text(SIZE.left - 8, y(one) + 4, `${Math.round(one * 100)} %`, 'text-anchor="end"'),
     ]),
     text(SIZE.left + inner.width / 2, SIZE.height - 10, "Processor time, x264 veryfast = 1", 'text-anchor="middle"'),
-    text(SIZE.left, 13, "Bits at equal VMAF, x264 veryfast = 100 %"),
+    text(SIZE.left, 16, "Bits at equal VMAF, x264 veryfast = 100 %"),
   ];
   const curves = COLORS.flatMap(([name, color]) => {
     const own = means.filter((one) => one.name.startsWith(`${name} `));
@@ -49,9 +50,15 @@ export function encodingChart(): string {
     const end = own.at(-1);
     return [
       `<polyline points="${points.join(" ")}" fill="none" stroke="${color}" stroke-width="2"/>`,
-      ...own.flatMap((one) => [
+      // Alternately above and below, because points are close to each other.
+      ...own.flatMap((one, index) => [
         `<circle cx="${x(one.time)}" cy="${y(one.bits)}" r="${one.isDefault ? 6 : 3.5}" fill="${color}"/>`,
-        text(x(one.time) + 7, y(one.bits) - 7, one.name.slice(name.length + 1), 'font-size="11"'),
+        text(
+          x(one.time) + (index % 2 ? -8 : 4),
+          y(one.bits) + (index % 2 ? 19 : -9),
+          one.name.slice(name.length + 1),
+          'font-size="11"',
+        ),
       ]),
       ...(end
         ? [`<text x="${right + 12}" y="${y(end.bits) + 4}" fill="${color}" font-weight="bold">${name}</text>`]
