@@ -10,7 +10,7 @@ import { type EncodePlan, planAdditional, planEncode } from "../../src/media/pla
 import { type Probe, probe } from "../../src/media/probe.ts";
 import { binaries } from "../../test/media/sources.ts";
 import { paths } from "../build/paths.ts";
-import { bitsAtEqualVmaf, type RatePoint } from "./bd-rate.ts";
+import { CHOSEN, type Curve, type Curves, ENCODERS, meanRatios, REFERENCE } from "./encoder-curves.ts";
 import { encodeReference, REFERENCES, UNCAPPED } from "./encoder-references.ts";
 import { childSeconds, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
@@ -20,26 +20,13 @@ const run = promisify(execFile);
 /** Of each clip: two GOPs. */
 const SECONDS = Number(process.env.VODBOX_BENCH_SECONDS ?? 4);
 
-type CodecName = "h264" | "hevc" | "av1";
+type CodecName = keyof typeof ENCODERS;
 /** From fast to slow, with CRFs whose ranges of VMAF overlap those of the other codecs. */
-const CURVES: Record<CodecName, { encoder: string; presets: readonly string[]; crfs: readonly number[] }> = {
-  h264: {
-    encoder: "x264",
-    presets: ["superfast", "veryfast", "faster", "fast", "medium", "slow"],
-    crfs: [20, 24, 28, 32],
-  },
-  hevc: { encoder: "x265", presets: ["superfast", "veryfast", "fast", "medium"], crfs: [22, 26, 30, 34] },
-  av1: { encoder: "SVT-AV1", presets: ["12", "10", "8", "6"], crfs: [32, 40, 48, 56] },
+const CURVES: Record<CodecName, { presets: readonly string[]; crfs: readonly number[] }> = {
+  h264: { presets: ["superfast", "veryfast", "faster", "fast", "medium", "slow"], crfs: [20, 24, 28, 32] },
+  hevc: { presets: ["superfast", "veryfast", "fast", "medium"], crfs: [22, 26, 30, 34] },
+  av1: { presets: ["12", "10", "8", "6"], crfs: [32, 40, 48, 56] },
 };
-const REFERENCE = "x264 veryfast";
-
-/** Of the product, compared with the references. */
-const CHOSEN = ["x264 veryfast", "x264 medium", "x265 fast", "SVT-AV1 8"];
-
-/** `seconds`: of the processor, for the encodes of all points; decoding is subtracted. */
-export type Curve = { points: RatePoint[]; seconds: number };
-/** By clip, and then by encoder and preset, or reference. */
-export type Curves = Record<string, Record<string, Curve>>;
 
 const RESULTS = join(paths.root, "bench-results");
 /** The curves of the last run. A run continues it: what is in the file is not measured again. */
@@ -66,23 +53,17 @@ export async function benchEncoders(): Promise<Result[]> {
       work.remove();
     }
   }
-  const subjects = Object.values(CURVES).flatMap(({ encoder, presets }) => presets.map((one) => `${encoder} ${one}`));
+  const own = Object.keys(CURVES) as CodecName[];
+  const names = own.flatMap((codec) => CURVES[codec].presets.map((preset) => `${ENCODERS[codec]} ${preset}`));
   return [
-    ...subjects.filter((one) => one !== REFERENCE).flatMap((one) => resultsOf(curves, one, REFERENCE)),
+    ...names.filter((one) => one !== REFERENCE).flatMap((one) => resultsOf(curves, one, REFERENCE)),
     ...Object.keys(REFERENCES).flatMap((other) => CHOSEN.flatMap((one) => resultsOf(curves, one, other))),
   ];
 }
 
-/** Geometric means over the clips that have both curves, and a range of VMAF in common. */
 function resultsOf(curves: Curves, ours: string, theirs: string): Result[] {
-  const pairs = Object.values(curves).flatMap((one) => {
-    const [a, b] = [one[ours], one[theirs]];
-    return a && b ? [{ bits: bitsAtEqualVmaf(a.points, b.points), time: a.seconds / b.seconds }] : [];
-  });
+  const { bits, time } = meanRatios(curves, ours, theirs);
   const about = (atMost: number) => ({ reference: theirs, unit: "", bar: { atMost } });
-  const mean = (values: number[]) => Math.exp(values.reduce((sum, one) => sum + Math.log(one), 0) / values.length);
-  const bits = mean(pairs.map((one) => one.bits).filter((one) => !Number.isNaN(one)));
-  const time = mean(pairs.map((one) => one.time));
   return [
     compare(`${ours}: bits at equal VMAF`, { ours: [bits], theirs: [1] }, about(1)),
     compare(`${ours}: processor time`, { ours: [time], theirs: [1] }, about(20)),
@@ -114,12 +95,11 @@ async function* curvesOf(
 
 async function subjectsOf(input: string): Promise<Subject[]> {
   const media = await probe(input, binaries);
-  const own = (Object.entries(CURVES) as [CodecName, (typeof CURVES)[CodecName]][]).flatMap(
-    ([codec, { encoder, presets, crfs }]) =>
-      presets.map((preset) => ({
-        ...{ name: `${encoder} ${preset}`, crfs },
-        encode: (dir: string, crf: number) => encodeOwn(input, { dir, ...planned(media, codec, { preset, crf }) }),
-      })),
+  const own = (Object.keys(CURVES) as CodecName[]).flatMap((codec) =>
+    CURVES[codec].presets.map((preset) => ({
+      ...{ name: `${ENCODERS[codec]} ${preset}`, crfs: CURVES[codec].crfs },
+      encode: (dir: string, crf: number) => encodeOwn(input, { dir, ...planned(media, codec, { preset, crf }) }),
+    })),
   );
   const others = Object.entries(REFERENCES).map(([name, { crfs }]) => ({
     ...{ name, crfs },

@@ -1,13 +1,10 @@
+import { ENCODERS } from "../bench/encoder-curves.ts";
 import { encodingMeans } from "./encoding-curves.ts";
 
 /** In pixels. */
 const SIZE = { width: 760, height: 420, left: 60, right: 150, top: 30, bottom: 50 };
-/** By the beginning of the name; legible on a light and on a dark page. */
-const COLORS: readonly [name: string, color: string][] = [
-  ["x264", "#3b82f6"],
-  ["x265", "#16a34a"],
-  ["SVT-AV1", "#d97706"],
-];
+/** Legible on a light and on a dark page. */
+const COLORS = { h264: "#3b82f6", hevc: "#16a34a", av1: "#d97706" };
 const OTHER = "#dc2626";
 const INK = "#6b7280";
 
@@ -44,7 +41,8 @@ export function encodingChart(): string {
     text(SIZE.left + inner.width / 2, SIZE.height - 10, "Processor time, x264 veryfast = 1", 'text-anchor="middle"'),
     text(SIZE.left, 16, "Bits at equal VMAF, x264 veryfast = 100 %"),
   ];
-  const curves = COLORS.flatMap(([name, color]) => {
+  const curves = (Object.keys(COLORS) as (keyof typeof COLORS)[]).flatMap((codec) => {
+    const [name, color] = [ENCODERS[codec], COLORS[codec]];
     const own = means.filter((one) => one.name.startsWith(`${name} `));
     const points = own.map(({ time, bits }) => `${x(time)},${y(bits)}`);
     const end = own.at(-1);
@@ -52,7 +50,7 @@ export function encodingChart(): string {
       `<polyline points="${points.join(" ")}" fill="none" stroke="${color}" stroke-width="2"/>`,
       // Alternately above and below, because points are close to each other.
       ...own.flatMap((one, index) => [
-        `<circle cx="${x(one.time)}" cy="${y(one.bits)}" r="${one.isDefault ? 6 : 3.5}" fill="${color}"/>`,
+        `<circle cx="${x(one.time)}" cy="${y(one.bits)}" r="${one.isChosen ? 6 : 3.5}" fill="${color}"/>`,
         text(
           x(one.time) + (index % 2 ? -8 : 4),
           y(one.bits) + (index % 2 ? 19 : -9),
@@ -66,7 +64,7 @@ export function encodingChart(): string {
     ];
   });
   const others = means
-    .filter(({ name }) => !COLORS.some(([known]) => name.startsWith(`${known} `)))
+    .filter(({ name }) => !Object.values(ENCODERS).some((known) => name.startsWith(`${known} `)))
     .flatMap((one) => [
       `<path d="M${x(one.time) - 5} ${y(one.bits) - 5}l10 10m0-10l-10 10" stroke="${OTHER}" stroke-width="2"/>`,
       `<text x="${x(one.time) + 9}" y="${y(one.bits) + 4}" fill="${OTHER}" font-size="11">${one.name}</text>`,
