@@ -7,9 +7,11 @@ import { benchBeacons } from "./beacons.ts";
 import { benchPut, benchSegments } from "./bytes.ts";
 import { benchConsole } from "./console.ts";
 import { benchDeliveries } from "./deliveries.ts";
+import { benchEncoders } from "./encoders.ts";
 import { benchHostile } from "./hostile.ts";
 import { benchHrana } from "./hrana.ts";
 import { benchInstant } from "./instant.ts";
+import { benchLibrary } from "./library.ts";
 import { benchLists } from "./lists.ts";
 import { benchLive } from "./live.ts";
 import { benchLiveSoak } from "./live-soak.ts";
@@ -49,6 +51,8 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   parallel: benchParallel,
   "parallel-quality": benchParallelQuality,
   "per-title": benchPerTitle,
+  encoders: benchEncoders,
+  library: benchLibrary,
   instant: benchInstant,
   workers: benchWorkers,
   soak: benchSoak,
@@ -66,6 +70,8 @@ const BY_NAME = [
   "parallel",
   "parallel-quality",
   "per-title",
+  "encoders",
+  "library",
   "instant",
   "live-streams",
 ];

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
 import { encode } from "../../src/media/encode.ts";
@@ -11,11 +11,9 @@ import { probe } from "../../src/media/probe.ts";
 import { binaries } from "../../test/media/sources.ts";
 import { childSeconds, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
+import { benchClips, joinedSegments, vmafOf } from "./vmaf.ts";
 
 const run = promisify(execFile);
-/** A directory of clips, and an ffmpeg with libvmaf and its model `vmaf_v0.6.1`. Both stay outside of the project. */
-const CLIPS = process.env.VODBOX_BENCH_CLIPS ?? "";
-const JUDGE = process.env.VODBOX_BENCH_VMAF ?? "ffmpeg";
 /** Clips are repeated up to this length, so that the analysis has its usual share. */
 const SECONDS = Number(process.env.VODBOX_BENCH_SECONDS ?? 36);
 /** VMAF is that of the first seconds. */
@@ -30,14 +28,13 @@ const timed = async <T>(work: () => Promise<T>) => {
 
 /** Bits, VMAF and processor time of `per_title` against the ladder of `default`, for each clip. */
 export async function benchPerTitle(): Promise<Result[]> {
-  if (!CLIPS) throw new Error("Set VODBOX_BENCH_CLIPS to a directory of clips, and VODBOX_BENCH_VMAF to an ffmpeg.");
   const results: Result[] = [];
   const savings: number[] = [];
-  for (const clip of readdirSync(CLIPS).sort()) {
+  for (const { name: clip, path } of benchClips()) {
     const work = workFolder();
     try {
-      const input = join(work.path, `source${extname(clip)}`);
-      const repeat = ["-nostdin", "-v", "error", "-stream_loop", "-1", "-i", join(CLIPS, clip), "-t", String(SECONDS)];
+      const input = join(work.path, `source${extname(path)}`);
+      const repeat = ["-nostdin", "-v", "error", "-stream_loop", "-1", "-i", path, "-t", String(SECONDS)];
       await run("ffmpeg", [...repeat, "-c", "copy", input]);
       const { definition } = BUILT_IN_PROFILES.default;
       const fixed = await encoded(input, join(work.path, "fixed"), specOf(definition, null));
@@ -74,7 +71,7 @@ export async function benchPerTitle(): Promise<Result[]> {
             ...{ reference: "its encode", unit: "s", bar: { atMost: 0.1 } },
           },
         ),
-        compare(`${clip}: processor time`, { ours: [title.seconds], theirs: [fixed.seconds] }, about("s", 2)),
+        compare(`${clip}: processor time`, { ours: [title.seconds], theirs: [fixed.seconds] }, about("s", 2.5)),
       );
     } finally {
       work.remove();
@@ -101,25 +98,9 @@ async function encoded(input: string, outDir: string, spec: EncodingSpec) {
   for (const { name, width, bytes, score } of result.renditions) {
     if (width === null) continue;
     const kbits = Math.round(((bytes ?? 0) * 8) / result.durationSeconds / 1000);
-    rungs.push({ name, kbits, vmaf: await vmafOf(input, join(outDir, name)), score });
+    rungs.push({ name, kbits, vmaf: await vmafOf(joinedSegments(join(outDir, name)), input, JUDGED_SECONDS), score });
   }
   return { rungs, seconds };
-}
-
-/** Of a rendition, scaled to the size of the source. */
-async function vmafOf(input: string, dir: string): Promise<number> {
-  const segments = readdirSync(dir).filter((name) => name.endsWith(".m4s"));
-  const path = join(dir, "judged.mp4");
-  writeFileSync(path, Buffer.concat(["init.mp4", ...segments.sort()].map((name) => readFileSync(join(dir, name)))));
-  const { width, height } = (await probe(input, binaries)).video ?? { width: 0, height: 0 };
-  const frames = "settb=1/1000,setpts=N";
-  const graph = `[0:v]${frames},scale=${width}:${height}:flags=bicubic[d];[1:v]${frames}[r];[d][r]libvmaf=n_threads=2:n_subsample=3`;
-  const read = (file: string) => ["-t", String(JUDGED_SECONDS), "-i", file];
-  const args = ["-nostdin", "-hide_banner", ...read(path), ...read(input), "-filter_complex", graph, "-f", "null", "-"];
-  const { stderr } = await run(JUDGE, args, { maxBuffer: 2 ** 26 });
-  const [, score] = /VMAF score: ([\d.]+)/.exec(stderr) ?? [];
-  if (score === undefined) throw new Error(`${JUDGE} reports no VMAF.`);
-  return Math.round(Number(score) * 10) / 10;
 }
 
 /** Who plays video has at least as much, for video. */

@@ -2,17 +2,27 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { paths } from "../build/paths.ts";
 import { assetTextsTable } from "./asset-texts-table.ts";
+import { encodingChart } from "./encoding-chart.ts";
+import { encodingClipsTable, encodingMeansTable, encodingReferencesTable } from "./encoding-curves.ts";
 import { eventsTable } from "./events-table.ts";
 import { limitsTable } from "./limits-table.ts";
 import { settingsTable } from "./settings-table.ts";
 
-/** Tables in the documents that are generated from the code, between two marks. */
+const measurements = join(paths.root, "docs/encoding-measurements.md");
+
+/** Tables in the documents that are generated from the code or from measurements, between two marks. */
 export const SECTIONS = [
   { path: join(paths.root, "docs/operations.md"), name: "settings", table: settingsTable },
   { path: join(paths.root, "docs/api.md"), name: "limits", table: limitsTable },
   { path: join(paths.root, "docs/api.md"), name: "asset texts", table: assetTextsTable },
   { path: join(paths.root, "docs/webhooks.md"), name: "events", table: eventsTable },
+  { path: measurements, name: "encoders", table: encodingMeansTable },
+  { path: measurements, name: "encoders by clip", table: encodingClipsTable },
+  { path: measurements, name: "other programs", table: encodingReferencesTable },
 ] as const;
+
+/** Images that are generated from measurements. */
+export const IMAGES = [{ path: join(paths.root, "docs/images/encoding-curves.svg"), content: encodingChart }] as const;
 
 /** The expected content of a document. Throws Error when its marks are missing. */
 export function currentDocument(path: string): string {

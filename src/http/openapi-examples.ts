@@ -50,7 +50,7 @@ const SAMPLES: Record<string, unknown> = {
   source_height: 1080,
   frame_rate: 30,
   rungs: [
-    { name: "1080p", width: 1920, height: 1080, max_bitrate: 6_000_000, buffer: 9_000_000, crf: 25.5, score: 94.2 },
+    { name: "1080p", width: 1920, height: 1080, max_bitrate: 6_000_000, buffer: 9_000_000, crf: 26, score: 94.2 },
     { name: "720p", width: 1280, height: 720, max_bitrate: 1_500_000, buffer: 2_250_000, crf: 28.3, score: 81.6 },
   ],
   source_key: "tenants/7/sources/9hQ2.mp4",

@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 const upload = () => uploaded(app, key, { encoding_profile: "titles" });
 const rung = (name: string, max_bitrate: number, score: number) => ({
-  ...{ name, width: 1280, height: 720, max_bitrate, buffer: max_bitrate * 1.5, crf: 25.5, score },
+  ...{ name, width: 1280, height: 720, max_bitrate, buffer: max_bitrate * 1.5, crf: 26, score },
 });
 const TITLE = {
   ...{ source_width: 1280, source_height: 720 },
@@ -26,7 +26,7 @@ const videoOf = (contract: any) => contract.encoding_spec.video;
 test("the rungs that a plan chooses are in the contracts of all tasks that follow, and of the next attempt", async () => {
   const { job } = await upload();
   const { body: plan } = await nextTask(app);
-  expect(videoOf(plan)).toMatchObject({ rate_control: "per_title", preset: "fast" });
+  expect(videoOf(plan)).toMatchObject({ rate_control: "per_title", preset: "medium" });
   expect(videoOf(plan)).not.toHaveProperty("title");
   await finish(app, plan, { title: TITLE });
   const { body: first } = await nextTask(app);

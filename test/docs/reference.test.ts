@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { expect, test } from "vitest";
-import { currentDocument, SECTIONS } from "../../scripts/docs/sections.ts";
+import { currentDocument, IMAGES, SECTIONS } from "../../scripts/docs/sections.ts";
 import { SETTINGS } from "../../src/config/settings.ts";
 import { EVENT_TYPES, EVENTS } from "../../src/events/catalog.ts";
 import { readDocument } from "./document.ts";
@@ -10,6 +10,10 @@ import { readDocument } from "./document.ts";
 test.each(SECTIONS)("the table of $name is current", ({ path }) => {
   // To update it: `npm run docs`.
   expect(readFileSync(path, "utf8")).toBe(currentDocument(path));
+});
+
+test.each(IMAGES)("the image $path is current", ({ path, content }) => {
+  expect(readFileSync(path, "utf8")).toBe(content());
 });
 
 test.each(EVENT_TYPES)("the sample of %s matches its schema", (type) => {

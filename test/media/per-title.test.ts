@@ -245,8 +245,8 @@ describe("the rungs of a title", () => {
 const TITLE = {
   ...{ source_width: 640, source_height: 360 },
   rungs: [
-    { name: "360p", width: 640, height: 360, max_bitrate: 900_000, buffer: 1_350_000, crf: 25.5, score: 95 },
-    { name: "360p-2", width: 640, height: 360, max_bitrate: 450_000, buffer: 675_000, crf: 31.5, score: 85 },
+    { name: "360p", width: 640, height: 360, max_bitrate: 900_000, buffer: 1_350_000, crf: 26, score: 95 },
+    { name: "360p-2", width: 640, height: 360, max_bitrate: 450_000, buffer: 675_000, crf: 32, score: 85 },
   ],
 };
 
