@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "../../../../storage/db/open.ts";
-import type { AssetRow } from "../../../../storage/db/schema.ts";
+import type { AssetRow, LiveStreamRow } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { registerPending } from "../../../http/object-gc.ts";
 import { storageOf } from "../../../http/storage.ts";
@@ -91,7 +91,7 @@ export class StoredRecording {
         title: `${title}, ${iso(stream.startedAt).slice(0, 16).replace("T", " ")} UTC`,
       });
       await finishStream(tx, this.#app, found, asset.id);
-      await queueWork(tx, this.#app, asset);
+      await queueWork(tx, this.#app, asset, stream);
       return asset;
     });
   }
@@ -105,14 +105,20 @@ async function storeSource(app: App, tenantId: number, file: string): Promise<st
 }
 
 /**
- * Queues the encode that the channel wants, or else a job for the storyboard: one that joins the media of several assets, of
- * which there is one, and encodes nothing. The asset plays meanwhile, and stays as it is if the job fails.
+ * Queues the encode that the channel wants, or else a job for the storyboard and the captions: one that joins the media of
+ * several assets, of which there is one, and encodes nothing. The asset plays meanwhile, and stays as it is if the job fails.
  */
-async function queueWork(tx: Db, app: App, asset: AssetRow): Promise<void> {
+async function queueWork(
+  tx: Db,
+  app: App,
+  asset: AssetRow,
+  { captions }: Pick<LiveStreamRow, "captions">,
+): Promise<void> {
   const options = { silently: true, wasPublished: true };
+  const isJoined = asset.width !== null || captions.length > 0;
   try {
     if (asset.sourceKey !== "") await queueJob(tx, app, asset, options);
-    else if (asset.width !== null) await queueJob(tx, app, asset, { ...options, joined: [joinedPart(asset)] });
+    else if (isJoined) await queueJob(tx, app, asset, { ...options, joined: [joinedPart(asset)] });
   } catch (error) {
     // The plan's minutes are used up; the recording does not depend on them.
     if (!(error instanceof HttpError)) throw error;

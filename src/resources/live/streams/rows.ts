@@ -49,7 +49,11 @@ export const insertStream = (
 ): Promise<number | "revoked" | "taken"> =>
   app.write(async (tx) => {
     const isChannel = and(eq(liveChannels.id, channel.channelId), isNull(liveChannels.revokedAt));
-    const row = await tx.select({ channel: liveChannels.channel }).from(liveChannels).where(isChannel).get();
+    const row = await tx
+      .select({ channel: liveChannels.channel, captions: liveChannels.captions })
+      .from(liveChannels)
+      .where(isChannel)
+      .get();
     if (!row) return "revoked";
     const now = app.clock.now();
     const before = await runningOf(tx, channel.channelId);
@@ -64,6 +68,7 @@ export const insertStream = (
         channelId: channel.channelId,
         name,
         recorded: channel.record,
+        captions: row.captions,
         startedAt: startedAtMs,
         ...{ server: serverIdOf(app), prefix },
         createdAt: now,
