@@ -12,7 +12,7 @@ import {
 
 export type LivePeriod = {
   /** The same in each manifest that has the period. */
-  id: number;
+  id: string;
   /** Since the start of the stream, in time of day. */
   startSeconds: number;
   sets: readonly MpdSet[];

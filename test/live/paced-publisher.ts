@@ -17,8 +17,8 @@ export async function publishVideo(
   { codec, messages, seconds }: { codec: LiveVideoCodec; messages: readonly Message[]; seconds: number },
 ): Promise<RtmpClient> {
   const client = await RtmpClient.publish(Number(new URL(rtmp).port), { name: `${channel}?key=${stream_key}` });
-  const samples = messages.flatMap((message) => ("sample" in message ? [message.sample] : []));
-  for (const message of messages) if ("config" in message) client.media(VIDEO, 0, configPayload(message.config));
+  const samples = messages.flatMap((message) => (message.sample ? [message.sample] : []));
+  for (const message of messages) if (message.config) client.media(VIDEO, 0, configPayload(message.config));
   const startedAt = performance.now();
   let next = 0;
   const timer = setInterval(() => {

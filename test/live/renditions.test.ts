@@ -4,6 +4,7 @@ import { descendantsOf, until } from "../support/descendants.ts";
 import { type ParsedPlaylist, parseLivePlaylist } from "../support/hls-live-parser.ts";
 import { LiveValidator } from "../support/hls-live-validator.ts";
 import { type LiveServer, liveServer, newChannel, publish } from "../support/live.ts";
+import { LiveManifestValidator, type ParsedManifest, parseLiveManifest } from "../support/live-manifest.ts";
 import { stopCleanly } from "../support/process.ts";
 import { complete, framesOf, get, playlistUrl, RENDITION_LIMIT_MS, textOf } from "./live-client.ts";
 
@@ -20,6 +21,7 @@ test("viewers may choose a rendition with the same frames, also after its worker
   const publishing = publish(server, channel, 300, { size: SIZE });
   const small = await until("the rendition is listed", () => playlistUrl(server, "240p"), RENDITION_LIMIT_MS);
   const source = (await playlistUrl(server, "360p")) as string;
+  const manifests = watchManifest(server);
   const { key, id } = channel;
   const { body } = await server.call("GET", `/api/v1/live/channels/${id}/playback`, { key });
   expect(body.renditions.map(({ name, height }: { name: string; height: number }) => [name, height])).toEqual([
@@ -77,12 +79,45 @@ test("viewers may choose a rendition with the same frames, also after its worker
   expect(await framesOf(small, [name])).toEqual(await framesOf(source, [name]));
   expect(parseLivePlaylist(await textOf(source)).segments.some(({ isGap }) => isGap)).toBe(false);
 
+  await until("the manifest lists it again", () => manifests.has("240p"), RENDITION_LIMIT_MS);
   publishing.child.kill("SIGINT");
   await until("the playlist has ended", async () => parseLivePlaylist(await textOf(small)).isEnded);
+  const manifest = await manifests.end();
+  const listed = manifest.periods.map(({ representations }) => representations.map((one) => one.id).join(" "));
+  // The last second is only in the publisher's video.
+  expect(listed.slice(-5)).toEqual(["360p audio", "360p 240p audio", "360p audio", "360p 240p audio", "360p audio"]);
   const assets = async () => (await server.call("GET", "/api/v1/assets", { key })).body;
   await until("the recording is an asset", async () => (await assets()).length === 1);
   expect((await assets())[0].playback_status).toBe("ready");
 });
+
+/** Reads the DASH manifest twice a second, as players do; each must follow from the one before it. */
+function watchManifest({ base }: Pick<LiveServer, "base">) {
+  const validator = new LiveManifestValidator();
+  const faults: string[] = [];
+  let manifest: ParsedManifest | null = null;
+  const loop = (async () => {
+    const first = `${base}/live/stage/manifest.mpd`;
+    const url = parseLiveManifest(await textOf(first), first).location as string;
+    while (manifest?.attributes.type !== "static") {
+      const text = await textOf(url);
+      faults.push(...validator.see(text, url));
+      manifest = parseLiveManifest(text, url);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+    return manifest;
+  })();
+  return {
+    /** Whether players that begin now have the track. */
+    has: (track: string) => manifest?.periods.at(-1)?.representations.some(({ id }) => id === track) ?? false,
+    /** The last one, of the stream that has ended. */
+    async end(): Promise<ParsedManifest> {
+      const last = await loop;
+      expect(faults).toEqual([]);
+      return last;
+    },
+  };
+}
 
 test("whatever a worker sends, the stream continues, and is offered again", async () => {
   const server = await liveServer();

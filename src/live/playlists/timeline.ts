@@ -7,6 +7,7 @@ import { Manifests } from "./manifest.ts";
 import { renderMediaPlaylist } from "./media-playlist.ts";
 import { type LiveVariant, renderMultivariantPlaylist, variantsOf } from "./multivariant-playlist.ts";
 import type { PartLocation } from "./part-list.ts";
+import { RenditionPeriods, type RenditionsFrom } from "./rendition-periods.ts";
 import type { ListedTrack, TimelineFacts, TimelineOptions, TimelineState } from "./timeline-types.ts";
 import { type Segment, TrackWindow } from "./track-window.ts";
 import { Waiters } from "./waiters.ts";
@@ -43,6 +44,7 @@ export class LiveTimeline {
   readonly #clock: WallClock;
   readonly #manifests = new Manifests();
   #encoded: readonly string[] = [];
+  readonly #periods = new RenditionPeriods();
   #targetSeconds: number | null = null;
   #segmentsOver = 0;
   /** 4.4.3.3: tracks must agree on the discontinuity sequence, those that begin later too. */
@@ -104,6 +106,7 @@ export class LiveTimeline {
     const longest = Math.max(durationSeconds, this.#options.segmentTargetSeconds);
     const target = this.#targetSeconds ?? Math.max(1, Math.ceil(longest - TARGET_MARGIN_SECONDS));
     track.complete(event, this.#clock.wallMs(startSeconds), target);
+    this.#periods.completed(track);
     this.#targetSeconds = target;
     if (Math.round(durationSeconds) > target) this.#segmentsOver++;
     this.#changed();
@@ -115,12 +118,21 @@ export class LiveTimeline {
     const track = this.#tracks.get(name);
     if (!track || this.#targetSeconds === null) throw new RangeError(`Track ${name} has no segment.`);
     track.gap(segment, this.#targetSeconds);
+    this.#periods.completed(track);
     this.#changed();
   }
 
   /** The names of all encoded tracks that are being encoded: viewers who begin may choose them, if they have a segment. */
   encode(tracks: readonly string[]): void {
     this.#encoded = tracks;
+    this.#changed();
+  }
+
+  /** The DASH manifest lists encoded tracks, while `encode` is for those who begin with HLS. */
+  list(renditions: RenditionsFrom): void {
+    this.#requireRunning();
+    this.#periods.trim(Math.min(...this.#published.map(({ firstSeconds }) => firstSeconds)));
+    this.#periods.add(renditions);
     this.#changed();
   }
 
@@ -159,6 +171,7 @@ export class LiveTimeline {
   ended(): void {
     this.#requireRunning();
     this.#isEnded = true;
+    this.#periods.end(this.#tracks);
     this.#changed();
   }
 
@@ -296,8 +309,10 @@ export class LiveTimeline {
   async waitForManifest(signal?: AbortSignal): Promise<LiveMpd> {
     const { startedAtMs, dvrSeconds } = this.#options;
     return this.#waitForTracks((tracks, targetSeconds) => {
-      const times = { startedAtMs, dvrSeconds, targetSeconds, periods: this.#clock.periods };
-      return this.#manifests.of(tracks, { ...times, isEnded: this.#isEnded });
+      const encoded = [...this.#tracks.values()].filter(({ isEncoded, length }) => isEncoded && length > 0);
+      const times = { startedAtMs, dvrSeconds, targetSeconds, periods: this.#periods.divide(this.#clock.periods) };
+      const state = { isEnded: this.#isEnded, revision: this.#periods.revision };
+      return this.#manifests.of([...tracks, ...encoded], { ...times, ...state });
     }, signal);
   }
 

@@ -23,6 +23,7 @@ export function applyReport(stream: Pick<LiveStream, "timeline" | "health">, rep
   else if ("init" in report) timeline.init(report.init);
   else if ("gap" in report) timeline.gap(report.gap);
   else if ("encoded" in report) timeline.encode(report.encoded);
+  else if ("renditions" in report) timeline.list(report.renditions);
   else if ("health" in report) stream.health = report.health;
   else if ("interrupted" in report) {
     stream.health = null;
