@@ -28,6 +28,11 @@ export class RenditionPeriods {
     return this.#revision;
   }
 
+  /** What applies to the segments that follow. */
+  get last(): RenditionsFrom | null {
+    return this.#changes.at(-1) ?? null;
+  }
+
   /** A segment is complete, or a gap. */
   completed({ isEncoded, completeSeconds }: TrackWindow): void {
     if (!isEncoded && completeSeconds > this.#completeSeconds) {
@@ -36,17 +41,14 @@ export class RenditionPeriods {
     } else if (!isEncoded || this.#changes.length > 0) this.#revision++;
   }
 
-  /** Replaces what was to begin at that segment or later. */
-  add(change: RenditionsFrom): void {
-    const before = this.#changes.filter(({ segment }) => segment < change.segment);
+  /** Replaces what was to begin at that segment or later. Nothing before `oldestSeconds` is listed any more. */
+  add(change: RenditionsFrom, oldestSeconds: number): void {
+    const before = this.#changes.filter(({ segment }, index) => {
+      const end = this.#changes[index + 1]?.startSeconds ?? Number.POSITIVE_INFINITY;
+      return segment < change.segment && end > oldestSeconds;
+    });
     this.#changes = [...before, change].slice(-MAX_PERIODS - 1);
     this.#revision++;
-  }
-
-  /** Nothing before `seconds` is listed any more. */
-  trim(seconds: number): void {
-    const isOver = (index: number) => (this.#changes[index + 1]?.startSeconds ?? Number.POSITIVE_INFINITY) <= seconds;
-    while (isOver(0)) this.#changes.shift();
   }
 
   /** The stream has ended: what an encoded track does not have by now it will not have, so it ends earlier. */
@@ -60,7 +62,7 @@ export class RenditionPeriods {
     });
     const segment = Math.max(last.segment, Math.min(...reached) + 1);
     const startSeconds = source.segment(segment)?.startSeconds;
-    if (startSeconds !== undefined) this.add({ segment, startSeconds, tracks: [] });
+    if (startSeconds !== undefined) this.add({ segment, startSeconds, tracks: [] }, source.firstSeconds);
   }
 
   /** The periods between interruptions, divided where the encoded tracks change. */

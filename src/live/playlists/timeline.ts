@@ -61,8 +61,10 @@ export class LiveTimeline {
     if (options.state) this.#restore(options.state);
   }
 
-  #restore({ tracks, targetSeconds, discontinuities, anchor, isInterrupted }: TimelineState): void {
+  #restore({ tracks, targetSeconds, discontinuities, anchor, isInterrupted, ...state }: TimelineState): void {
     for (const { init } of tracks) this.init(init);
+    this.#encoded = state.encoded ?? [];
+    if (state.renditions) this.#periods.add(state.renditions, 0);
     for (const track of tracks) this.#tracks.get(track.init.track)?.restore(track, discontinuities);
     this.#targetSeconds = targetSeconds;
     this.#discontinuities = discontinuities;
@@ -71,14 +73,13 @@ export class LiveTimeline {
     this.#isInterrupted = isInterrupted;
   }
 
-  /** Before the next event. Without encoded tracks: another timeline has their segments only while it gets their parts. */
+  /** Before the next event. */
   state(): TimelineState {
     return {
-      tracks: this.#published.map((track) => track.state()),
-      targetSeconds: this.#targetSeconds,
-      discontinuities: this.#discontinuities,
-      anchor: this.#clock.anchor,
-      isInterrupted: this.#isInterrupted,
+      tracks: [...this.#tracks.values()].map((track) => track.state()),
+      ...{ encoded: this.#encoded, renditions: this.#periods.last },
+      ...{ targetSeconds: this.#targetSeconds, discontinuities: this.#discontinuities },
+      ...{ anchor: this.#clock.anchor, isInterrupted: this.#isInterrupted },
     };
   }
 
@@ -131,8 +132,7 @@ export class LiveTimeline {
   /** The DASH manifest lists encoded tracks, while `encode` is for those who begin with HLS. */
   list(renditions: RenditionsFrom): void {
     this.#requireRunning();
-    this.#periods.trim(Math.min(...this.#published.map(({ firstSeconds }) => firstSeconds)));
-    this.#periods.add(renditions);
+    this.#periods.add(renditions, Math.min(...this.#published.map(({ firstSeconds }) => firstSeconds)));
     this.#changed();
   }
 
@@ -296,10 +296,9 @@ export class LiveTimeline {
    * `waitForPlaylist` does.
    */
   async waitForMultivariantPlaylist(signal?: AbortSignal, prefix = ""): Promise<{ text: string }> {
-    const { playlistName } = this.#options;
-    return this.#waitForTracks((_, targetSeconds) => {
-      return { text: renderMultivariantPlaylist(this.#listed, { playlistName, targetSeconds, prefix }) };
-    }, signal);
+    const options = { playlistName: this.#options.playlistName, prefix };
+    const render = (targetSeconds: number) => renderMultivariantPlaylist(this.#listed, { ...options, targetSeconds });
+    return this.#waitForTracks((_, targetSeconds) => ({ text: render(targetSeconds) }), signal);
   }
 
   /**
@@ -310,9 +309,10 @@ export class LiveTimeline {
     const { startedAtMs, dvrSeconds } = this.#options;
     return this.#waitForTracks((tracks, targetSeconds) => {
       const encoded = [...this.#tracks.values()].filter(({ isEncoded, length }) => isEncoded && length > 0);
-      const times = { startedAtMs, dvrSeconds, targetSeconds, periods: this.#periods.divide(this.#clock.periods) };
-      const state = { isEnded: this.#isEnded, revision: this.#periods.revision };
-      return this.#manifests.of([...tracks, ...encoded], { ...times, ...state });
+      return this.#manifests.of([...tracks, ...encoded], {
+        ...{ startedAtMs, dvrSeconds, targetSeconds, periods: this.#periods.divide(this.#clock.periods) },
+        ...{ isEnded: this.#isEnded, revision: this.#periods.revision },
+      });
     }, signal);
   }
 

@@ -14,7 +14,6 @@ import { Rendition, type RenditionChange } from "../../../live/renditions/rendit
 import { SourceSegments } from "../../../live/renditions/source-segments.ts";
 import type { PlannedRendition } from "../../../media/ladder.ts";
 import type { LiveStream } from "../registry.ts";
-import { sharesStreams } from "../shared/server.ts";
 import type { WantedRenditions } from "./wanted-renditions.ts";
 
 /** A worker that does not use its lease within this time has lost it. */
@@ -75,15 +74,12 @@ export class StreamEncode {
   #waitMs = FIRST_WAIT_MS;
   #notBeforeMs = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** What the DASH manifest lists; null where it lists the publisher's video only. */
-  readonly #manifest: ManifestRenditions | null;
+  /** What the DASH manifest lists. */
+  readonly #manifest: ManifestRenditions;
 
   constructor(options: StreamEncodeOptions) {
     this.#options = options;
-    // The other servers do not know the renditions, and a player may read each manifest from another one.
-    this.#manifest = sharesStreams(options.app)
-      ? null
-      : new ManifestRenditions(this.source, (renditions) => options.report({ renditions }));
+    this.#manifest = new ManifestRenditions(this.source, (renditions) => options.report({ renditions }));
     this.#wanted = options.wanted.renditions;
     this.#folder = join(options.stream.folder, RENDITIONS_FOLDER);
     this.#admit = diskReserve(options.stream.folder, options.app.config.min_free_bytes);
@@ -107,11 +103,11 @@ export class StreamEncode {
   /** What is reported of the video of the publisher. */
   sourcePart(part: PartEvent): void {
     this.source.part(part);
-    this.#manifest?.update();
+    this.#manifest.update();
   }
   sourceSegment(segment: SegmentEvent): void {
     this.source.segment(segment);
-    this.#manifest?.update();
+    this.#manifest.update();
     this.#fill();
     if (this.isOffered) this.#options.onOffer();
   }
@@ -208,8 +204,8 @@ export class StreamEncode {
     if (this.source.isEnded) return;
     try {
       this.#options.report(change);
-      if ("segment" in change) this.#manifest?.segment(change.segment.track, change.segment.segment);
-      else if ("gap" in change) this.#manifest?.gap(change.gap.track, change.gap.segment);
+      if ("segment" in change) this.#manifest.segment(change.segment.track, change.segment.segment);
+      else if ("gap" in change) this.#manifest.gap(change.gap.track, change.gap.segment);
     } catch (error) {
       return this.#giveUp(`a rendition was reported incorrectly: ${error}`);
     }
@@ -268,7 +264,7 @@ export class StreamEncode {
   /** Other renditions are encoded than before. */
   #listed(): void {
     this.#options.report({ encoded: this.#encoded });
-    this.#manifest?.encoded(this.#encoded);
+    this.#manifest.encoded(this.#encoded);
   }
 
   /** Gaps of what no worker encodes. */

@@ -9,10 +9,11 @@ import { iso } from "../../../lib/clock.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { newDeliveredPrefix, newSourceKey } from "../../../lib/object-keys.ts";
 import type { FinishedRecording } from "../../../live/ingest/messages.ts";
+import { RENDITIONS_FOLDER } from "../../../live/renditions/messages.ts";
 import type { Rendition } from "../../../media/manifests.ts";
 import { joinedPart } from "../../jobs/joined-part.ts";
 import { queueJob } from "../../jobs/lifecycle/queue.ts";
-import { serverIdOf } from "../shared/server.ts";
+import { renditionsPrefix, serverIdOf } from "../shared/server.ts";
 import { insertRecorded, storeFile, storeFiles } from "./recorded-asset.ts";
 import { finishStream, streamWithChannel } from "./rows.ts";
 
@@ -34,7 +35,9 @@ export class StoredRecording {
   readonly isAdopted: boolean;
   readonly #registered: Promise<unknown>;
   readonly #stored: Set<string>;
-  #last: Promise<unknown> = Promise.resolve();
+  #last = Promise.resolve();
+  #renditionsRegistered: Promise<unknown> | null = null;
+  #lastRendition = Promise.resolve();
 
   /** `begun`: what another server has stored of it. */
   constructor(app: App, tenantId: number, begun?: { prefix: string; stored: Iterable<string> }) {
@@ -52,16 +55,34 @@ export class StoredRecording {
    * Resolves when the file is stored, or has failed.
    */
   add(folder: string, path: string): Promise<void> {
-    const store = async () => {
+    this.#last = this.#storeAfter(this.#last, async () => {
       await this.#registered;
       await storeFile(this.#app, { folder, path, prefix: this.prefix });
       this.#stored.add(path);
-    };
-    const done = this.#last
+    });
+    return this.#last;
+  }
+
+  /**
+   * Stores a file of a rendition in the same way, for the other servers. The recording does not have it: it is deleted after
+   * the stream.
+   */
+  addRendition(folder: string, path: string): Promise<void> {
+    const prefix = renditionsPrefix(this.prefix);
+    this.#renditionsRegistered ??= registerPending(this.#app, [prefix], PENDING_MS);
+    const registered = this.#renditionsRegistered;
+    registered.catch(() => {});
+    this.#lastRendition = this.#storeAfter(this.#lastRendition, async () => {
+      await registered;
+      await storeFile(this.#app, { folder: join(folder, RENDITIONS_FOLDER), path, prefix });
+    });
+    return this.#lastRendition;
+  }
+
+  #storeAfter(last: Promise<void>, store: () => Promise<void>): Promise<void> {
+    return last
       .then(() => store().catch(() => sleep(RETRY_MS, undefined, { ref: false }).then(store)))
       .catch((error) => this.#app.log.warn({ err: error }, "a live segment could not be stored yet"));
-    this.#last = done;
-    return done;
   }
 
   /**
