@@ -223,13 +223,16 @@ test("every server delivers the renditions that a worker encodes, until the stre
     for (const { number, date } of listed.segments.slice(-2)) expect(date).toBe(here.get(number));
     expect(await watch(`${server.base}${small}`, 3)).toBe("");
   }
+  // Clips are of the publisher's video.
+  const clips = `/api/v1/live/channels/${channel.id}/clips`;
+  const clip = await b.call("POST", clips, { key: channel.key, body: { last_seconds: 4 } });
+  expect(clip.status).toBe(201);
   publishing.child.kill("SIGINT");
-  await until("the recording is an asset", async () => (await assetsAt(a, channel)).length === 1);
+  await until("the recording is an asset", async () => (await assetsAt(a, channel)).length === 2);
   // The renditions are deleted when no viewer reads them any more, and those of the recording stay.
   const garbage = await rows("SELECT object_key, due_at FROM unwanted_objects WHERE object_key LIKE '%/renditions/'");
   expect(garbage.map(({ due_at }) => Math.round((due_at - Date.now()) / 60_000))).toEqual([10]);
-  const [asset] = await assetsAt(a, channel);
-  await expectPlayable(b, channel, asset?.id as number);
+  for (const { id } of await assetsAt(a, channel)) await expectPlayable(b, channel, id);
 });
 
 test("a signed channel needs its token on every server, and a stream without a recording is delivered too", async () => {

@@ -26,7 +26,8 @@ export type ManifestOptions = {
   startedAtMs: number;
   dvrSeconds: number;
   targetSeconds: number;
-  periods: readonly ManifestPeriod[];
+  /** Called when the manifest is rendered. */
+  periods: () => readonly ManifestPeriod[];
   /** How often they have changed since the end of all segments did. */
   revision: number;
   isEnded: boolean;
@@ -71,15 +72,16 @@ function render(
   bandwidths: ReadonlyMap<string, number>,
 ): LiveMpd | null {
   const { startedAtMs, dvrSeconds, targetSeconds, isEnded } = options;
-  const runs = new Map(tracks.map((track) => [track, runsOf(track, options.periods)]));
+  const all = options.periods();
+  const runs = new Map(tracks.map((track) => [track, runsOf(track, all)]));
   const listedIn = (period: ManifestPeriod) =>
     tracks
       .filter(({ isEncoded, init }) => !isEncoded || period.renditions.includes(init.track))
       .map((track) => ({ track, run: runs.get(track)?.get(period) }));
   // A player creates the buffers of a period when it begins: one that lacks a track would stay without it.
-  const common = options.periods.filter((period) => listedIn(period).every(({ run }) => run));
+  const common = all.filter((period) => listedIn(period).every(({ run }) => run));
   const last = common.at(-1);
-  const current = options.periods.at(-1);
+  const current = all.at(-1);
   if (!last || !current) return null;
   const periods = common.map((period): LivePeriod => {
     const startSeconds = (period.wallMs - startedAtMs) / 1000;

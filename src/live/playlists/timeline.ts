@@ -213,9 +213,9 @@ export class LiveTimeline {
     return number >= track.firstAvailable && number <= track.lastNumber + ahead;
   }
 
-  /** The complete segments that playlists list, and the init segments of their tracks. */
+  /** The complete segments that playlists list of the tracks of the publisher, and their init segments. */
   *listed(): Generator<ListedTrack> {
-    for (const track of this.#tracks.values()) {
+    for (const track of this.#published) {
       const { init, firstNumber, length } = track;
       const segments = Array.from({ length }, (_, index): SegmentEvent => {
         const segment = firstNumber + index;
@@ -310,7 +310,7 @@ export class LiveTimeline {
     return this.#waitForTracks((tracks, targetSeconds) => {
       const encoded = [...this.#tracks.values()].filter(({ isEncoded, length }) => isEncoded && length > 0);
       return this.#manifests.of([...tracks, ...encoded], {
-        ...{ startedAtMs, dvrSeconds, targetSeconds, periods: this.#periods.divide(this.#clock.periods) },
+        ...{ startedAtMs, dvrSeconds, targetSeconds, periods: () => this.#periods.divide(this.#clock.periods) },
         ...{ isEnded: this.#isEnded, revision: this.#periods.revision },
       });
     }, signal);
