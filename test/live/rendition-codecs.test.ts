@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { until } from "../support/descendants.ts";
 import { liveServer, newChannel } from "../support/live.ts";
+import { LiveManifestValidator, parseLiveManifest } from "../support/live-manifest.ts";
 import { picture } from "./cmaf-publisher.ts";
 import { completeSegments, framesOf, playlistUrl, RENDITION_LIMIT_MS, textOf } from "./live-client.ts";
 import { messagesOfMp4 } from "./mp4-messages.ts";
@@ -41,4 +42,23 @@ test.each([
   const frames = await framesOf(small, names);
   expect(frames.length).toBeGreaterThan(80);
   expect(frames).toEqual(await framesOf(source, names));
+
+  // In DASH each codec has a set of its own.
+  const url = `${server.base}/live/stage/manifest.mpd`;
+  const manifest = await until(
+    "the manifest lists it",
+    async () => {
+      const text = await textOf(url);
+      return text.includes('id="240p"') ? text : null;
+    },
+    RENDITION_LIMIT_MS,
+  );
+  expect(new LiveManifestValidator().see(manifest, url)).toEqual([]);
+  const sets = parseLiveManifest(manifest, url)
+    .periods.at(-1)
+    ?.representations.map(({ id, fixed }) => [id, fixed]);
+  expect(sets).toMatchObject([
+    ["360p", { "set id": "0", "set selectionPriority": "2" }],
+    ["240p", { "set id": "1", "set selectionPriority": "1", codecs: expect.stringMatching(/^avc1\./) }],
+  ]);
 });
