@@ -31,9 +31,9 @@ export type TimelineState = {
   discontinuities: number;
   anchor: Anchor;
   isInterrupted: boolean;
-  /** As `encode` and `list` of the timeline had it. Undefined in states of earlier versions, without encoded tracks. */
-  encoded?: readonly string[];
-  renditions?: RenditionsFrom | null;
+  /** As `encode` and `list` of the timeline had it. */
+  encoded: readonly string[];
+  renditions: RenditionsFrom | null;
 };
 
 /** What playlists list of a track. */

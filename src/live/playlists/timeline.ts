@@ -63,7 +63,7 @@ export class LiveTimeline {
 
   #restore({ tracks, targetSeconds, discontinuities, anchor, isInterrupted, ...state }: TimelineState): void {
     for (const { init } of tracks) this.init(init);
-    this.#encoded = state.encoded ?? [];
+    this.#encoded = state.encoded;
     if (state.renditions) this.#periods.add(state.renditions, 0);
     for (const track of tracks) this.#tracks.get(track.init.track)?.restore(track, discontinuities);
     this.#targetSeconds = targetSeconds;

@@ -61,9 +61,6 @@ export async function checkCaptions(
   const errors = byLanguage("caption_errors", result.caption_errors);
   for (const language of wanted.languages) {
     if (paths.has(language)) continue;
-    // Workers of earlier versions join media without captions, and the recording needs its images.
-    if (!errors.has(language) && job.joined)
-      errors.set(language, "The worker's version creates no captions of recordings.");
     if (!errors.has(language))
       incomplete(`subtitle_paths.${language}`, "is required, unless caption_errors reports why it failed");
     if (wanted.required)
