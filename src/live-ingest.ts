@@ -4,7 +4,8 @@ import { ChildSupervisor, spawnSelf } from "./lib/child-supervisor.ts";
 import { UserError } from "./lib/errors.ts";
 import type { FromIngest, IngestOptions, IngestPorts, ToIngest } from "./live/ingest/messages.ts";
 import { liveEncodes } from "./resources/live/renditions/live-encodes.ts";
-import { liveFolder, liveStreams } from "./resources/live/streams/live-streams.ts";
+import { liveFolder } from "./resources/live/streams/folders.ts";
+import { liveStreams } from "./resources/live/streams/live-streams.ts";
 import { PUBLISH_APPLICATION } from "./resources/live/streams/permit.ts";
 import { LiveRelay } from "./resources/live/streams/relay.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
@@ -72,7 +73,10 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
     onRestart: (_, exit, waitMs) => app.log.warn({ ...exit, again_in_ms: waitMs }, "the live ingest process exited"),
   });
   relay?.lead(send);
-  if (relay) encodes.replicateBy((report) => relay.report(report));
+  encodes.replicateBy((report) => {
+    relay?.report(report);
+    streams.shareRendition(report);
+  });
   supervisor.start(0);
   const endWatch = files
     ? watchPair(files, app.log, ({ cert, key }) => send({ tls: { cert: cert.toString(), key: key.toString() } }))

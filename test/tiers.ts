@@ -15,7 +15,7 @@ const FULL = [
   "test/remote/**/*.test.ts",
   "test/replica/**/*.test.ts",
   "test/worker/{captions,codecs,killed,live-recording,per-title,recognition,source-ranges,worker,yield}.test.ts",
-  "test/live/{processes,publish,renditions,simulcast,srt-ffmpeg,srt-fuzz,srt-publish,usage}.test.ts",
+  "test/live/{processes,publish,rendition-codecs,renditions,simulcast,srt-ffmpeg,srt-fuzz,srt-publish,usage}.test.ts",
   "test/webhooks/{failing-endpoints,fairness,stopped}.test.ts",
   // Need an S3 server, Redis, other services, proxies or systemd.
   "test/cache/**/*.test.ts",

@@ -237,7 +237,8 @@ const withBroadcasts = (command: Command): Command =>
     .option("--dvr-seconds <N>", "how far viewers can seek back, up to 43200; 3600 for new channels")
     .option("--low-latency <on|off>", "low-latency HLS; on for new channels")
     .option("--takeover <on|off>", "a second publisher replaces the first one; off for new channels")
-    .option("--encoding-profile <NAME>", 'encoding profile of additional renditions; "" for none');
+    .option("--encoding-profile <NAME>", 'encoding profile of additional renditions; "" for none')
+    .option("--captions <LIST>", 'languages to transcribe recordings in, such as en,pt-BR; "" for none');
 
 function addLive(admin: Command): void {
   const live = admin.command("live").description("manage live channels");

@@ -17,6 +17,7 @@ type Fields = {
   lowLatency?: string;
   takeover?: string;
   encodingProfile?: string;
+  captions?: string;
 };
 type New = Fields & { tenant: string; channel: string };
 const path = "/api/v1/live/channels";
@@ -33,8 +34,8 @@ const COLUMNS: Column<Channel>[] = [
   ["REVOKED", (channel) => relative(channel.revoked_at)],
 ];
 
-/** An empty publisher means any user, an empty profile none. */
-const fields = ({ name, playbackPolicy, publisher, encodingProfile, ...rest }: Fields) => ({
+/** An empty publisher means any user, an empty profile none, and empty captions none. */
+const fields = ({ name, playbackPolicy, publisher, encodingProfile, captions, ...rest }: Fields) => ({
   name,
   playback_policy: playbackPolicy,
   publisher: publisher === "" ? null : publisher,
@@ -43,6 +44,13 @@ const fields = ({ name, playbackPolicy, publisher, encodingProfile, ...rest }: F
   low_latency: isOn("--low-latency", rest.lowLatency),
   takeover: isOn("--takeover", rest.takeover),
   encoding_profile: encodingProfile === "" ? null : encodingProfile,
+  captions:
+    captions === undefined
+      ? undefined
+      : captions
+          .split(",")
+          .map((tag) => tag.trim())
+          .filter(Boolean),
 });
 
 function secondsOf(flag: string, text: string | undefined): number | undefined {

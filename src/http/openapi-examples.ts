@@ -19,6 +19,7 @@ const SAMPLES: Record<string, unknown> = {
   description: "Shown at the product launch",
   label: "English",
   language: "en",
+  captions: ["en", "pt-BR"],
   target_language: "es",
   kind: "chapter",
   email_address: "ann@example.com",

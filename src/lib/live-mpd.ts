@@ -12,7 +12,7 @@ import {
 
 export type LivePeriod = {
   /** The same in each manifest that has the period. */
-  id: number;
+  id: string;
   /** Since the start of the stream, in time of day. */
   startSeconds: number;
   sets: readonly MpdSet[];
@@ -38,11 +38,14 @@ export type LiveMpdOptions = MpdTemplates & {
   timeName: string;
 };
 
+type Elsewhere = { base: string; location: string };
+
 /** A rendered manifest. */
 export class LiveMpd {
   readonly #head: string;
   readonly #rest: string;
   #text: string | undefined;
+  #elsewhere: (Elsewhere & { text: string }) | undefined;
 
   constructor(options: LiveMpdOptions) {
     this.#head = headOf(options);
@@ -58,11 +61,14 @@ export class LiveMpd {
   /**
    * As it is read from elsewhere. `base` is the absolute path of the directory of the renditions, and `location` the URL of
    * the manifest there, where players read the updates (5.3.1.2). Relative references would depend on the player: some
-   * resolve BaseURL against Location.
+   * resolve BaseURL against Location. The same object for all viewers of a public stream.
    */
-  textAt({ base, location }: { base: string; location: string }): string {
-    const elements = [`  <BaseURL>${attribute(base)}</BaseURL>`, `  <Location>${attribute(location)}</Location>`];
-    return `${this.#head}${elements.join("\n")}\n${this.#rest}`;
+  at({ base, location }: Elsewhere): { text: string } {
+    if (this.#elsewhere?.base !== base || this.#elsewhere.location !== location) {
+      const elements = [`  <BaseURL>${attribute(base)}</BaseURL>`, `  <Location>${attribute(location)}</Location>`];
+      this.#elsewhere = { base, location, text: `${this.#head}${elements.join("\n")}\n${this.#rest}` };
+    }
+    return this.#elsewhere;
   }
 }
 

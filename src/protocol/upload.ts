@@ -33,6 +33,11 @@ export const CompleteMultipart = v.object({
 });
 export type CompleteMultipart = v.InferInput<typeof CompleteMultipart>;
 
+export const Warnings = v.pipe(
+  v.array(v.object({ code: v.string(), message: v.string() })),
+  v.description("In the response of a request that sets them: options that this server cannot fulfill"),
+);
+
 export const Upload = v.pipe(
   v.object({
     id: v.number(),
@@ -48,12 +53,7 @@ export const Upload = v.pipe(
     source_height: v.nullable(v.number()),
     captions: v.array(v.string()),
     captions_required: v.boolean(),
-    warnings: v.optional(
-      v.pipe(
-        v.array(v.object({ code: v.string(), message: v.string() })),
-        v.description("In the response of initiate: requested options that this server cannot fulfill"),
-      ),
-    ),
+    warnings: v.optional(Warnings),
     expires_at: Time,
     completed_at: NullableTime,
     created_at: Time,

@@ -6,9 +6,12 @@ import { fileNames, finish } from "../media/finish.ts";
 import { JoinImpossible } from "../media/join/faults.ts";
 import { joinParts } from "../media/join/join-parts.ts";
 import { type Part, readPart } from "../media/join/read-part.ts";
-import { readFromFolder, type SegmentReader } from "../media/sample-video.ts";
+import type { Written } from "../media/package.ts";
+import { type Probe, probe } from "../media/probe.ts";
+import { readFromFolder, type SegmentReader, writeSampleVideo } from "../media/sample-video.ts";
 import type { Join } from "../protocol/join.ts";
 import type { Completion, SignedArtifact, WorkerContract } from "../protocol/worker-client.ts";
+import { addCaptions, type Captions, createCaptions } from "./captions.ts";
 import type { JobContext } from "./context.ts";
 import { ServerRefused } from "./lease-client.ts";
 import { Publisher } from "./publisher.ts";
@@ -75,12 +78,38 @@ export async function joinMedia(job: JoinContract, context: JobContext, workspac
         onLog: (line) => heartbeat.logLine(line),
       },
     });
+    const captions = await captionJoined(job, context, workspace, { audios, read });
+    await addCaptions(captions, outDir);
     heartbeat.report("publishing", PUBLISHING);
-    await publisher.finish(result.files.filter((file) => !file.endsWith(".m4s")));
-    return { ...toCompletion(result, job.outputs.prefix, null), subtitle_paths: {}, caption_errors: {} };
+    await publisher.finish([...captions.files, ...result.files.filter((file) => !file.endsWith(".m4s"))]);
+    return { ...toCompletion(result, job.outputs.prefix, null), ...captions.told };
   } finally {
     await publisher.stop();
   }
+}
+
+/** Captions of what is joined; they are requested of recordings, which have at most one rendition of audio. */
+async function captionJoined(
+  job: JoinContract,
+  context: JobContext,
+  { heartbeat, work }: Workspace,
+  { audios, read }: { audios: readonly Written[]; read: SegmentReader },
+): Promise<Captions> {
+  const { signal } = heartbeat;
+  const input = join(work, "audio.mp4");
+  const [audio] = audios;
+  const isRequested = Object.keys(job.outputs.subtitle_paths ?? {}).length > 0;
+  let media: Pick<Probe, "audio"> = { audio: [] };
+  if (isRequested && audio) {
+    await writeSampleVideo({ ...audio, read }, input);
+    const run = { cwd: work, signal, pidDir: context.scratch.pidDir, memoryBytes: context.memoryBytes };
+    media = await probe(input, context.binaries, run);
+  }
+  if (isRequested) heartbeat.report("captioning", JOINED);
+  const onProgress = (fraction: number) => heartbeat.report("captioning", JOINED + fraction * (PUBLISHING - JOINED));
+  const captions = await createCaptions(job, context, { input, probe: media, work, signal, onProgress });
+  await rm(input, { force: true });
+  return captions;
 }
 
 async function openPart(

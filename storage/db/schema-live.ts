@@ -20,6 +20,8 @@ export const liveChannels = sqliteTable("live_channels", {
   takeover: integer("takeover", { mode: "boolean" }).notNull().default(false),
   /** Null: what the publisher sends is the only rendition. */
   encodingProfile: text("encoding_profile"),
+  /** Languages to transcribe recordings in. */
+  captions: text("captions", { mode: "json" }).$type<string[]>().notNull().default([]),
   /** Maintained by triggers. */
   revision: integer("revision").notNull().default(0),
   revokedAt: integer("revoked_at"),
@@ -50,6 +52,8 @@ export const liveStreams = sqliteTable("live_streams", {
   interruptedAt: integer("interrupted_at"),
   /** Of the objects of its segments; null when they are not stored. */
   prefix: text("prefix"),
+  /** Of the channel when the stream began. */
+  captions: text("captions", { mode: "json" }).$type<string[]>().notNull().default([]),
   ...times,
 });
 

@@ -22,8 +22,13 @@ const create = (body: Record<string, unknown>) => app.call("POST", path, { key, 
 const read = async (id: number) => (await app.call("GET", `${path}/${id}`, { key })).body;
 
 describe("the fields of a channel for broadcasts", () => {
-  const DEFAULTS = { record: true, dvr_seconds: 3600, low_latency: true, takeover: false, encoding_profile: null };
-  const OTHERS = { record: false, dvr_seconds: 0, low_latency: false, takeover: true, encoding_profile: "fast" };
+  const DEFAULTS = {
+    ...{ record: true, dvr_seconds: 3600, low_latency: true, takeover: false, encoding_profile: null, captions: [] },
+  };
+  const OTHERS = {
+    ...{ record: false, dvr_seconds: 0, low_latency: false, takeover: true, encoding_profile: "fast" },
+    captions: ["en", "pt-BR"],
+  };
 
   test("have defaults, are set and changed, one by one", async () => {
     const { body: plain } = await create({ channel: "plain" });
@@ -36,7 +41,8 @@ describe("the fields of a channel for broadcasts", () => {
       const changed = await app.call("PATCH", `${path}/${plain.id}`, { key, body: { [field]: value } });
       expected = { ...expected, [field]: value };
       expect([changed.status, changed.body], field).toEqual([200, expect.objectContaining(expected)]);
-      expect(await read(plain.id), field).toEqual(changed.body);
+      const { warnings: _, ...record } = changed.body;
+      expect(await read(plain.id), field).toEqual(record);
     }
     const cleared = await app.call("PATCH", `${path}/${plain.id}`, { key, body: { encoding_profile: null } });
     expect(cleared.body.encoding_profile).toBe(null);
@@ -55,6 +61,9 @@ describe("the fields of a channel for broadcasts", () => {
       [{ low_latency: "yes" }, "validation_failed"],
       [{ takeover: null }, "validation_failed"],
       [{ encoding_profile: "No Name" }, "validation_failed"],
+      [{ captions: "en" }, "validation_failed"],
+      [{ captions: ["english"] }, "validation_failed"],
+      [{ captions: Array(21).fill("en") }, "validation_failed"],
       [{ encoding_profile: "nothing" }, "encoding_profile_unknown"],
     ];
     for (const [body, code] of rows) {
@@ -64,6 +73,17 @@ describe("the fields of a channel for broadcasts", () => {
     }
     expect(await read(made.id)).toEqual(before);
     expect((await app.call("GET", path, { key })).body).toEqual([before]);
+  });
+
+  test("have captions as uploads have them: canonical, once, and with a warning when no service is configured", async () => {
+    const { body } = await create({ channel: "stage", captions: ["EN", "pt-br", "en"] });
+    expect(body.captions).toEqual(["en", "pt-BR"]);
+    expect(body.warnings).toMatchObject([{ code: "captions_not_configured" }]);
+    const change = async (captions: string[]) =>
+      (await app.call("PATCH", `${path}/${body.id}`, { key, body: { captions } })).body;
+    expect((await change(["de"])).warnings).toEqual(body.warnings);
+    const none = await change([]);
+    expect([none.captions, none.warnings]).toEqual([[], undefined]);
   });
 
   test("name a profile of the tenant or of the operator, and of no other tenant", async () => {

@@ -102,7 +102,12 @@ test("a live channel is created, gets a new stream key, and is revoked", async (
   await button(page, "Create").click();
   await page.getByRole("alert").getByText("channel: must have 2 to 63 characters", { exact: false }).waitFor();
   await page.getByLabel("Channel", { exact: true }).fill("main-stage");
+  await page.getByLabel("Automatic captions of recordings").fill("en, pt-BR");
+  const created = page.waitForResponse(
+    (response) => response.request().method() === "POST" && response.status() === 201,
+  );
   await button(page, "Create").click();
+  expect((await (await created).json()).captions).toEqual(["en", "pt-BR"]);
   const first = await page.locator(".notice code").textContent();
   expect(first).toMatch(/^live_/);
   const row = page.getByRole("row", { name: /live\/main-stage/ });

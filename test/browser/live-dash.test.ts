@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { until } from "../support/descendants.ts";
+import { descendantsOf, until } from "../support/descendants.ts";
 import { removeFolder } from "../support/folder.ts";
 import { type LiveServer, liveServer, newChannel, publish } from "../support/live.ts";
 import { startBrowser, untilPlayed, visit } from "./browser.ts";
@@ -10,6 +10,8 @@ import { customersPage } from "./element.ts";
 /** Players of DASH on pages of other sites, with ffmpeg as publisher. */
 
 vi.setConfig({ testTimeout: 200_000, hookTimeout: 120_000 });
+
+const LIMIT = { timeout: 60_000, polling: 100 };
 
 let server: LiveServer;
 let browser: Awaited<ReturnType<typeof startBrowser>>;
@@ -25,7 +27,10 @@ afterAll(async () => {
 
 const library = (path: string) => readFileSync(join(import.meta.dirname, "../../node_modules", path), "utf8");
 
-/** Each defines `latency`, in seconds, and calls `ended` at the end. */
+/**
+ * Each defines `latency`, in seconds, `heights`, of the renditions that can be chosen where it plays, and `choose`, of one by its
+ * height, and calls `ended` at the end.
+ */
 const PLAYERS = [
   {
     script: "dashjs/dist/modern/umd/dash.all.min.js",
@@ -34,7 +39,12 @@ const PLAYERS = [
       // It may pause after the last frame, and then the video fires no event.
       player.on("playbackEnded", ended);
       player.initialize(video, url, true);
-      window.latency = () => player.getCurrentLiveLatency();`,
+      window.latency = () => player.getCurrentLiveLatency();
+      window.heights = () => player.getRepresentationsByType("video").map(({ height }) => height);
+      window.choose = (height) => {
+        player.updateSettings({ streaming: { abr: { autoSwitchBitrate: { video: false } } } });
+        player.setRepresentationForTypeById("video", height + "p");
+      };`,
   },
   {
     script: "shaka-player/dist/shaka-player.compiled.js",
@@ -42,7 +52,12 @@ const PLAYERS = [
       player.addEventListener("error", ({ detail }) => errors.push(detail.code + " " + detail.data));
       video.addEventListener("ended", ended);
       player.attach(video).then(() => player.load(url)).then(() => video.play(), ({ code }) => errors.push("" + code));
-      window.latency = () => (Date.now() - player.getPlayheadTimeAsDate()) / 1000;`,
+      window.latency = () => (Date.now() - player.getPlayheadTimeAsDate()) / 1000;
+      window.heights = () => player.getVariantTracks().map(({ height }) => height);
+      window.choose = (height) => {
+        player.configure({ abr: { enabled: false } });
+        player.selectVariantTrack(player.getVariantTracks().find((track) => track.height === height));
+      };`,
   },
 ];
 
@@ -86,5 +101,38 @@ test("dash.js and Shaka play a signed stream near the live edge, through a recon
     expect(await page.evaluate("document.querySelector('video').currentTime")).toBeGreaterThan(15);
     const others = requests.filter(({ origin }) => origin !== new URL(page.url()).origin);
     expect(new Set(others.map(({ origin }) => origin))).toEqual(new Set([server.base]));
+  }
+});
+
+test("they change to a rendition while it is encoded, and continue with the publisher's video without it", async () => {
+  const own = await liveServer({ workers: 1 });
+  const channel = await newChannel(own, { encoding_profile: "default", record: false });
+  const publishing = publish(own, channel, 300, { size: "640x360" });
+  const manifest = `${own.base}/live/stage/manifest.mpd`;
+  const text = async () => (await fetch(manifest)).text();
+  await until("the channel is live", async () => (await text()).includes("<Period"), 30_000);
+  const all = await Promise.all(PLAYERS.map((player) => open(manifest, player)));
+  await Promise.all(all.map(({ page }) => untilPlayed(page, 2)));
+  const listed = async () => [...(await text()).matchAll(/<Representation id="(\w+)"/g)].map(([, id]) => id);
+  await until("the rendition is listed", async () => (await listed()).includes("240p"), 100_000);
+  const heights = async (height: number) =>
+    Promise.all(
+      all.map(({ page }) =>
+        page.waitForFunction(`document.querySelector("video").videoHeight === ${height}`, undefined, LIMIT),
+      ),
+    );
+  for (const { page } of all) {
+    await page.waitForFunction("heights().includes(240)", undefined, LIMIT);
+    await page.evaluate("choose(240)");
+  }
+  await heights(240);
+  const worker = descendantsOf(own.child.pid as number).find(({ command }) => / worker --server /.test(command));
+  process.kill(worker?.pid as number, "SIGKILL");
+  await heights(360);
+  publishing.child.kill("SIGINT");
+  await Promise.all(all.map(({ page }) => page.waitForFunction("isEnded", undefined, LIMIT)));
+  for (const { page, faults } of all) {
+    expect(await page.evaluate("errors")).toEqual([]);
+    expect(faults).toEqual([]);
   }
 });

@@ -49,8 +49,11 @@ test("a channel's fields for broadcasts are set, changed and shown", async () =>
   await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
   const fields = ["--record", "off", "--dvr-seconds", "7200", "--low-latency", "off", "--takeover", "on"];
   const create = live("create", "--tenant", "a", "--channel", "stage", "--publisher", "ann", ...fields);
-  const made = await json([...create, "--encoding-profile", "fast"]);
-  const set = { record: false, dvr_seconds: 7200, low_latency: false, takeover: true, encoding_profile: "fast" };
+  const made = await json([...create, "--encoding-profile", "fast", "--captions", "en, pt-BR"]);
+  const set = {
+    ...{ record: false, dvr_seconds: 7200, low_latency: false, takeover: true, encoding_profile: "fast" },
+    captions: ["en", "pt-BR"],
+  };
   expect(made).toMatchObject(set);
   expect(await json(live("show", "stage"))).toMatchObject({ id: made.id, status: "idle", ...set });
 
@@ -63,8 +66,8 @@ test("a channel's fields for broadcasts are set, changed and shown", async () =>
     /^publisher +ann$/m,
   ])
     expect(updated.stdout).toMatch(line);
-  const cleared = await json(live("update", "1", "--publisher", "", "--encoding-profile", "", "--takeover", "off"));
-  expect(cleared).toMatchObject({ publisher: null, encoding_profile: null, takeover: false, low_latency: false });
+  const cleared = await json(live("update", "1", "--publisher", "", "--encoding-profile", "", "--captions", ""));
+  expect(cleared).toMatchObject({ publisher: null, encoding_profile: null, captions: [], low_latency: false });
   expect(await refused(live("update", "stage", "--record", "yes"), 2)).toContain("--record must be on or off.");
   expect(await refused(live("update", "stage", "--dvr-seconds", "1h"), 2)).toContain("--dvr-seconds must be a whole");
 });

@@ -2,6 +2,7 @@ import { globSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { DEFAULT_PRICES } from "../../src/config/prices.ts";
+import { RENDITION_LIMIT_MS } from "../live/live-client.ts";
 import { smallDisk } from "../storage/small-disk.ts";
 import { descendantsOf, until } from "../support/descendants.ts";
 import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../support/live.ts";
@@ -83,6 +84,36 @@ test("a full disk ends the recording with what there is, and the stream continue
   await until("another stream has begun", () => streamsIn(server).length === 2);
   const before = segmentsIn(server).length;
   await untilSegments(server, before + 2);
+  expect(publishing.child.exitCode).toBeNull();
+  rmSync(filler);
+  const [asset] = await untilAssets(server, channel, 1);
+  expect(asset?.duration_seconds).toBeGreaterThan(3.9);
+});
+
+test("a full disk ends the renditions of a stream too, and the publisher's video continues", async (context) => {
+  const disk = smallDisk(context, 96);
+  const server = await liveServer({
+    dataDir: join(disk.path, "data"),
+    env: { VODBOX_MIN_FREE_BYTES: String(24 * 2 ** 20) },
+    workers: 1,
+  });
+  const channel = await newChannel(server, { encoding_profile: "default" });
+  const publishing = publish(server, channel, 300, { size: "640x360" });
+  const master = async () => (await server.call("GET", "/live/stage/master.m3u8")).text;
+  await until("a rendition is listed", async () => (await master()).includes("/240p/"), RENDITION_LIMIT_MS);
+  const filler = join(disk.path, "filler");
+  writeFileSync(filler, Buffer.alloc(70 * 2 ** 20));
+  await until("another stream has begun", () => streamsIn(server).length === 2);
+  await until(
+    "its renditions have ended",
+    () => /has no renditions any more/.test(server.stderr()),
+    RENDITION_LIMIT_MS,
+  );
+  const before = segmentsIn(server).length;
+  await untilSegments(server, before + 3);
+  const text = await master();
+  expect(text).toContain("/360p/");
+  expect(text).not.toContain("/240p/");
   expect(publishing.child.exitCode).toBeNull();
   rmSync(filler);
   const [asset] = await untilAssets(server, channel, 1);

@@ -97,7 +97,7 @@ test("a gap replaces an open segment, and is only where the publisher's track ha
   expect([rendition?.track, rendition?.averageBandwidth]).toEqual(["360p", source?.averageBandwidth]);
 });
 
-test("a rendition is listed while it is encoded, and other servers do not list it", async () => {
+test("a rendition is listed while it is encoded", async () => {
   const timeline = broadcast();
   begin(timeline);
   segments(timeline, "720p", 1, 2);
@@ -111,6 +111,39 @@ test("a rendition is listed while it is encoded, and other servers do not list i
   timeline.encode([]);
   expect(await names()).toEqual(["720p"]);
   expect(read(timeline, "360p").segments.map(({ number }) => number)).toEqual([2]);
-  expect(timeline.state().tracks.map(({ init }) => init.track)).toEqual(["720p"]);
   expect((await timeline.waitForManifest()).text()).not.toContain("360p");
+});
+
+test("another server continues with a rendition that is behind, from the first segment that it lists of the publisher", async () => {
+  const timeline = broadcast();
+  begin(timeline);
+  segments(timeline, "720p", 1, 3);
+  segments(timeline, "360p", 2);
+  timeline.encode(["360p"]);
+  timeline.list({ segment: 2, startSeconds: 1, tracks: ["360p"] });
+  reconnect(timeline);
+  segments(timeline, "720p", 4);
+  const other = timelineOf({ segmentTargetSeconds: 1, isLowLatency: false, state: timeline.state() });
+  const both = [timeline, other];
+  segments(timeline, "360p", 3, 4);
+  for (const segment of [3, 4]) {
+    const times = { durationSeconds: 1, startSeconds: segment - 1 };
+    other.segment({ track: "360p", segment, bytes: 2 * BYTES, name: `0000${segment}.m4s`, ...times });
+  }
+  for (const each of both)
+    for (const track of ["720p", "360p"]) {
+      const times = { durationSeconds: 1, startSeconds: 4 };
+      each.segment({ track, segment: 5, bytes: 2 * BYTES, name: "00005.m4s", ...times });
+    }
+  const [here, there] = both.map((each) => read(each, "360p"));
+  expect(there?.segments.map(({ number, date }) => [number, date])).toEqual([[5, here?.segments.at(-1)?.date]]);
+  expect(there?.discontinuitySequence).toBe(1);
+  expect((await other.waitForMultivariantPlaylist()).text).toContain("360p/");
+  const ids = async (each: LiveTimeline) => [
+    ...(await each.waitForManifest()).text().matchAll(/<Period id="([^"]+)"/g),
+  ];
+  const [all, last] = await Promise.all(both.map(ids));
+  expect(all?.map(([, id]) => id)).toEqual(["0", "0-2", "1"]);
+  expect(last?.map(([, id]) => id)).toEqual(["1"]);
+  expect((await other.waitForManifest()).text()).toContain('<Representation id="360p"');
 });

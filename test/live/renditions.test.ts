@@ -1,46 +1,16 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import { SEGMENT_HEAD } from "../../src/live/cmaf/fragment.ts";
-import { complaints, ffprobe } from "../media/sources.ts";
 import { descendantsOf, until } from "../support/descendants.ts";
-import { newFolder } from "../support/folder.ts";
 import { type ParsedPlaylist, parseLivePlaylist } from "../support/hls-live-parser.ts";
 import { LiveValidator } from "../support/hls-live-validator.ts";
 import { type LiveServer, liveServer, newChannel, publish } from "../support/live.ts";
+import { LiveManifestValidator, type ParsedManifest, parseLiveManifest } from "../support/live-manifest.ts";
 import { stopCleanly } from "../support/process.ts";
+import { complete, framesOf, get, playlistUrl, RENDITION_LIMIT_MS, textOf } from "./live-client.ts";
 
 /** Renditions that a worker encodes while a stream runs. */
 
 const SIZE = "640x360";
-/** On a busy machine the encoder is too slow at first, and begins again after half a minute. */
-const LIMIT_MS = 100_000;
-
-async function get(url: string) {
-  const response = await fetch(url);
-  return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
-}
-const textOf = async (url: string) => (await get(url)).bytes.toString();
-
-/** The URL of the media playlist of a track; null while it is not listed. */
-async function playlistUrl({ base }: Pick<LiveServer, "base">, track: string): Promise<string | null> {
-  const master = `${base}/live/stage/master.m3u8`;
-  const uri = new RegExp(`^.*/${track}/live\\.m3u8$`, "m").exec(await textOf(master))?.[0];
-  return uri === undefined ? null : new URL(uri, master).href;
-}
-
-const complete = ({ segments }: ParsedPlaylist) => segments.filter((segment) => segment.complete && !segment.isGap);
-
-/** Presentation times of all frames of segments, which `ffmpeg` must decode without a complaint. */
-async function framesOf(playlist: string, names: readonly string[]): Promise<string[]> {
-  const files = await Promise.all(["init.mp4", ...names].map((name) => get(new URL(name, playlist).href)));
-  expect(files.map(({ status }) => status)).toEqual(files.map(() => 200));
-  const path = join(newFolder(), "media.mp4");
-  await writeFile(path, Buffer.concat(files.map(({ bytes }) => bytes)));
-  expect(await complaints("-i", path, "-f", "null", "-")).toBe("");
-  const frames = await ffprobe("-select_streams", "v", "-show_entries", "frame=pts", "-of", "csv=p=0", path);
-  return frames.match(/\d+/g) ?? [];
-}
 
 const workersOf = ({ child }: LiveServer) =>
   descendantsOf(child.pid as number).filter(({ command }) => / worker --server /.test(command));
@@ -49,8 +19,9 @@ test("viewers may choose a rendition with the same frames, also after its worker
   const server = await liveServer({ workers: 1 });
   const channel = await newChannel(server, { encoding_profile: "default" });
   const publishing = publish(server, channel, 300, { size: SIZE });
-  const small = await until("the rendition is listed", () => playlistUrl(server, "240p"), LIMIT_MS);
+  const small = await until("the rendition is listed", () => playlistUrl(server, "240p"), RENDITION_LIMIT_MS);
   const source = (await playlistUrl(server, "360p")) as string;
+  const manifests = watchManifest(server);
   const { key, id } = channel;
   const { body } = await server.call("GET", `/api/v1/live/channels/${id}/playback`, { key });
   expect(body.renditions.map(({ name, height }: { name: string; height: number }) => [name, height])).toEqual([
@@ -75,7 +46,7 @@ test("viewers may choose a rendition with the same frames, also after its worker
       const found = complete(parseLivePlaylist(await textOf(small))).map((segment) => segment.complete?.uri as string);
       return found.length >= 3 ? found.slice(-3) : null;
     },
-    LIMIT_MS,
+    RENDITION_LIMIT_MS,
   );
   expect(await framesOf(small, names)).toEqual(await framesOf(source, names));
   read = parseLivePlaylist(await textOf(small));
@@ -97,19 +68,56 @@ test("viewers may choose a rendition with the same frames, also after its worker
     parseLivePlaylist(await textOf(small)).segments.find(({ isGap }) => isGap),
   );
   expect((await get(new URL(gap.complete?.uri as string, small).href)).status).toBe(404);
-  await until("another worker continues", async () => (await playlistUrl(server, "240p")) === small, LIMIT_MS);
+  await until(
+    "another worker continues",
+    async () => (await playlistUrl(server, "240p")) === small,
+    RENDITION_LIMIT_MS,
+  );
   const after = parseLivePlaylist(await textOf(small));
   const [first] = complete(after).filter(({ number }) => number > gap.number);
   const name = first?.complete?.uri as string;
   expect(await framesOf(small, [name])).toEqual(await framesOf(source, [name]));
   expect(parseLivePlaylist(await textOf(source)).segments.some(({ isGap }) => isGap)).toBe(false);
 
+  await until("the manifest lists it again", () => manifests.has("240p"), RENDITION_LIMIT_MS);
   publishing.child.kill("SIGINT");
   await until("the playlist has ended", async () => parseLivePlaylist(await textOf(small)).isEnded);
+  const manifest = await manifests.end();
+  const listed = manifest.periods.map(({ representations }) => representations.map((one) => one.id).join(" "));
+  // The last second is only in the publisher's video.
+  expect(listed.slice(-5)).toEqual(["360p audio", "360p 240p audio", "360p audio", "360p 240p audio", "360p audio"]);
   const assets = async () => (await server.call("GET", "/api/v1/assets", { key })).body;
   await until("the recording is an asset", async () => (await assets()).length === 1);
   expect((await assets())[0].playback_status).toBe("ready");
 });
+
+/** Reads the DASH manifest twice a second, as players do; each must follow from the one before it. */
+function watchManifest({ base }: Pick<LiveServer, "base">) {
+  const validator = new LiveManifestValidator();
+  const faults: string[] = [];
+  let manifest: ParsedManifest | null = null;
+  const loop = (async () => {
+    const first = `${base}/live/stage/manifest.mpd`;
+    const url = parseLiveManifest(await textOf(first), first).location as string;
+    while (manifest?.attributes.type !== "static") {
+      const text = await textOf(url);
+      faults.push(...validator.see(text, url));
+      manifest = parseLiveManifest(text, url);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+    return manifest;
+  })();
+  return {
+    /** Whether players that begin now have the track. */
+    has: (track: string) => manifest?.periods.at(-1)?.representations.some(({ id }) => id === track) ?? false,
+    /** The last one, of the stream that has ended. */
+    async end(): Promise<ParsedManifest> {
+      const last = await loop;
+      expect(faults).toEqual([]);
+      return last;
+    },
+  };
+}
 
 test("whatever a worker sends, the stream continues, and is offered again", async () => {
   const server = await liveServer();
@@ -159,7 +167,11 @@ test("every process of a server serves the renditions, whichever its workers rea
   const text = async (url: string) => (await fetch(url, { headers: { connection: "close" } })).text();
   const master = `${server.base}/live/stage/master.m3u8`;
   const all = (url: string) => Promise.all(Array.from({ length: 12 }, () => text(url)));
-  await until("all list it", async () => (await all(master)).every((one) => one.includes("/240p/")), LIMIT_MS);
+  await until(
+    "all list it",
+    async () => (await all(master)).every((one) => one.includes("/240p/")),
+    RENDITION_LIMIT_MS,
+  );
   const small = (await playlistUrl(server, "240p")) as string;
   const later = async (than: number) => {
     const lists = (await all(small)).map((one) => complete(parseLivePlaylist(one)).at(-1)?.number ?? 0);

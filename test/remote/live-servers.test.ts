@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "@libsql/client";
 import { beforeAll, expect, test, vi } from "vitest";
+import { RENDITION_LIMIT_MS } from "../live/live-client.ts";
 import { complaints } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -30,7 +31,7 @@ async function platform() {
     ...s3Settings(s3, bucket),
     VODBOX_S3_DELIVERY: "proxy",
   };
-  const start = (dataDir = emptyFolder()) => liveServer({ dataDir, env });
+  const start = ({ dataDir = emptyFolder(), workers = 0 } = {}) => liveServer({ dataDir, env, workers });
   const [a, b] = [await start(), await start()];
   const client = createClient({ url: database.url });
   const rows = async (sql: string) => (await client.execute(sql)).rows as unknown as Record<string, any>[];
@@ -190,6 +191,50 @@ test("a server delivers a stream that another one receives, with the same segmen
   }
 });
 
+test("every server delivers the renditions that a worker encodes, until the stream has ended", async () => {
+  const { b, start, rows } = await platform();
+  const a = await start({ workers: 1 });
+  const channel = await newChannel(a, { encoding_profile: "default" });
+  const publishing = publish(a, channel, 300, { size: "640x360" });
+  const smallAt = async (server: LiveServer) => (await playlistsAt(server)).find((path) => path.includes("/240p/"));
+  const small = await until("the rendition is delivered", () => smallAt(b), RENDITION_LIMIT_MS);
+  const manifestAt = async (server: LiveServer) => {
+    const path = "/live/stage/manifest.mpd";
+    return parseLiveManifest((await server.call("GET", path)).text, `${server.base}${path}`);
+  };
+  const inManifest = async (server: LiveServer) => {
+    const { periods } = await manifestAt(server);
+    const found = periods.at(-1)?.representations.find(({ id }) => id === "240p");
+    return found && found.segments.length >= 3 ? { period: periods.at(-1), found } : null;
+  };
+  await until("it is in the manifest", () => inManifest(b), RENDITION_LIMIT_MS);
+  // A server that begins later continues with the state in the database.
+  const c = await start();
+  for (const server of [b, c]) {
+    const { period, found } = await until("it is listed", () => inManifest(server), RENDITION_LIMIT_MS);
+    const { periods } = await manifestAt(a);
+    expect(period?.startSeconds).toBe(periods.find(({ id }) => id === period?.id)?.startSeconds);
+    for (const { url } of [{ url: found.init }, ...found.segments]) {
+      const bytes = async (base: string) => (await fetch(new URL(new URL(url).pathname, base))).arrayBuffer();
+      expect(Buffer.from(await bytes(server.base)).equals(Buffer.from(await bytes(a.base)))).toBe(true);
+    }
+    const listed = await untilListed(server, small, 3);
+    const here = new Map((await listAt(a, small)).segments.map(({ number, date }) => [number, date]));
+    for (const { number, date } of listed.segments.slice(-2)) expect(date).toBe(here.get(number));
+    expect(await watch(`${server.base}${small}`, 3)).toBe("");
+  }
+  // Clips are of the publisher's video.
+  const clips = `/api/v1/live/channels/${channel.id}/clips`;
+  const clip = await b.call("POST", clips, { key: channel.key, body: { last_seconds: 4 } });
+  expect(clip.status).toBe(201);
+  publishing.child.kill("SIGINT");
+  await until("the recording is an asset", async () => (await assetsAt(a, channel)).length === 2);
+  // The renditions are deleted when no viewer reads them any more, and those of the recording stay.
+  const garbage = await rows("SELECT object_key, due_at FROM unwanted_objects WHERE object_key LIKE '%/renditions/'");
+  expect(garbage.map(({ due_at }) => Math.round((due_at - Date.now()) / 60_000))).toEqual([10]);
+  for (const { id } of await assetsAt(a, channel)) await expectPlayable(b, channel, id);
+});
+
 test("a signed channel needs its token on every server, and a stream without a recording is delivered too", async () => {
   const { a, b, rows } = await platform();
   const channel = await newChannel(a, { playback_policy: "signed", record: false });
@@ -302,7 +347,7 @@ test("a server that is killed and never returns: the channel is idle, and anothe
   const events = await rows("SELECT type FROM events WHERE type LIKE 'live.%' ORDER BY id");
   expect(events.map(({ type }) => type)).toEqual(["live.stream.started", "live.stream.ended", "live.recording.ready"]);
 
-  const back = await start(a.dataDir);
+  const back = await start({ dataDir: a.dataDir });
   await until("it deletes its files", () => foldersOf(back).length === 0);
   expect(await assetsAt(back, channel)).toHaveLength(1);
   expect((await publish(back, channel, 3).exit)[0]).toBe(0);
@@ -316,7 +361,7 @@ test("a server that returns in time completes its recording itself, and one that
   await a.ended;
   await age(60);
   await untilIdle(b, channel);
-  const back = await start(a.dataDir);
+  const back = await start({ dataDir: a.dataDir });
   await until("the recording is an asset", async () => (await assetsAt(b, channel)).length === 1);
   await until("it deletes its files", () => foldersOf(back).length === 0);
 

@@ -125,6 +125,11 @@ function* rules({ attributes, periods, clock }: ParsedManifest, text: string): G
       }
       if (segments.length === 0) yield `${name} is empty`;
     }
+    // Players change between renditions anywhere in a period. Only the last one may grow.
+    const isLast = index === periods.length - 1;
+    const ends = representations.filter(({ kind }) => kind === "video").map(endOf);
+    if (!(isLast && isDynamic) && Math.max(...ends) - Math.min(...ends) > 0.2)
+      yield `${period.id} has shorter renditions`;
   }
 }
 
@@ -157,10 +162,19 @@ function* changes(
           yield `segment ${segment.number} of ${one.id} has changed`;
       }
       const [from, to] = [earlier?.segments.at(-1)?.number ?? 0, one.segments.at(-1)?.number ?? 0];
-      if (to < from) yield `${one.id} has lost its last segment`;
+      // A period that ends early continues in the next one (DASH-IF Interoperability Points 4.3, 4.3.3.3).
+      const next = after.parsed.periods[after.parsed.periods.indexOf(period) + 1];
+      const continued = next?.representations.find(({ id }) => id === one.id)?.segments;
+      const isContinued = continued?.[0]?.number === to + 1 && (continued.at(-1)?.number ?? 0) >= from;
+      if (to < from && !isContinued) yield `${one.id} has lost its last segment`;
     }
   }
 }
+
+const endOf = ({ segments }: ListedRepresentation) => {
+  const last = segments.at(-1);
+  return last ? last.startSeconds + last.durationSeconds : 0;
+};
 
 const named = (element: XmlElement, name: string) => element.children.filter((child) => child.name === name);
 

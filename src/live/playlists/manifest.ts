@@ -6,8 +6,9 @@ import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
 import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
 import { bitRatesOf } from "./multivariant-playlist.ts";
 import { LIVE_TIME } from "./names.ts";
+import type { ManifestPeriod } from "./rendition-periods.ts";
 import { MIN_WINDOW, type Segment, type TrackWindow } from "./track-window.ts";
-import { type Period, timeIn } from "./wall-clock.ts";
+import { timeIn } from "./wall-clock.ts";
 
 /** In target durations. */
 const UPDATE = 0.5;
@@ -25,12 +26,16 @@ export type ManifestOptions = {
   startedAtMs: number;
   dvrSeconds: number;
   targetSeconds: number;
-  periods: readonly Period[];
+  /** Called when the manifest is rendered. */
+  periods: () => readonly ManifestPeriod[];
+  /** How often they have changed since the end of all segments did. */
+  revision: number;
   isEnded: boolean;
 };
 
 /** The segments of a track in a period. */
 type Run = { number: number; segments: Segment[] };
+type Listed = { track: TrackWindow; run: Run };
 
 /** The manifests of a stream. Each is rendered once, whatever the number of requests. */
 export class Manifests {
@@ -57,9 +62,9 @@ export class Manifests {
 
 /**
  * The DASH manifest over the segments that the playlists list, of tracks that have one: a period for each uninterrupted
- * piece. Segments of the publisher have any length, and that of the next one is not known, so all complete segments are
- * listed, and no manifest lists one in progress. Linear in the number of segments. Null when there is no period that all
- * tracks have.
+ * piece with the same renditions. Segments of the publisher have any length, and that of the next one is not known, so all
+ * complete segments are listed, and no manifest lists one in progress. Linear in the number of segments. Null when there is no
+ * period that all of its tracks have.
  */
 function render(
   tracks: readonly TrackWindow[],
@@ -67,25 +72,29 @@ function render(
   bandwidths: ReadonlyMap<string, number>,
 ): LiveMpd | null {
   const { startedAtMs, dvrSeconds, targetSeconds, isEnded } = options;
-  const runs = tracks.map((track) => runsOf(track, options.periods));
+  const all = options.periods();
+  const runs = new Map(tracks.map((track) => [track, runsOf(track, all)]));
+  const listedIn = (period: ManifestPeriod) =>
+    tracks
+      .filter(({ isEncoded, init }) => !isEncoded || period.renditions.includes(init.track))
+      .map((track) => ({ track, run: runs.get(track)?.get(period) }));
   // A player creates the buffers of a period when it begins: one that lacks a track would stay without it.
-  const common = options.periods.filter((period) => runs.every((of) => of.has(period)));
+  const common = all.filter((period) => listedIn(period).every(({ run }) => run));
   const last = common.at(-1);
-  const current = options.periods.at(-1);
+  const current = all.at(-1);
   if (!last || !current) return null;
   const periods = common.map((period): LivePeriod => {
-    const listed = tracks.map((track, index) => ({ track, run: runs[index]?.get(period) as Run }));
     const startSeconds = (period.wallMs - startedAtMs) / 1000;
-    return { id: period.number, startSeconds, sets: setsOf(listed, period, bandwidths) };
+    return { id: period.id, startSeconds, sets: setsOf(listedIn(period) as Listed[], period, bandwidths) };
   });
-  const end = Math.max(...runs.map((of) => endOf(of.get(last)?.segments.at(-1) as Segment)));
-  const complete = Math.max(...tracks.map(({ completeSeconds }) => completeSeconds));
+  const end = Math.max(...(listedIn(last) as Listed[]).map(({ run }) => endOf(run.segments.at(-1) as Segment)));
+  const complete = Math.max(...tracks.filter(({ isEncoded }) => !isEncoded).map((track) => track.completeSeconds));
   return new LiveMpd({
     ...MPD_TEMPLATES,
     ...{ startedAtMs, periods, timeName: LIVE_TIME },
     endSeconds: isEnded ? (timeIn(last, end) - startedAtMs) / 1000 : null,
     // All servers state the same. The end of the stream changes the manifest too.
-    publishedAtMs: timeIn(current, complete) + (isEnded ? 1 : 0),
+    publishedAtMs: timeIn(current, complete) + options.revision + (isEnded ? 1 : 0),
     maxSegmentSeconds: targetSeconds + ROUNDING_SECONDS,
     minBufferSeconds: targetSeconds,
     updateSeconds: UPDATE * targetSeconds,
@@ -97,8 +106,8 @@ function render(
 const endOf = ({ startSeconds, durationSeconds }: Segment) => startSeconds + durationSeconds;
 
 /** The segments of each period. Audio begins up to half a packet before its period, so the middle of a segment decides. */
-function runsOf(track: TrackWindow, periods: readonly Period[]): Map<Period, Run> {
-  const runs = new Map<Period, Run>();
+function runsOf(track: TrackWindow, periods: readonly ManifestPeriod[]): Map<ManifestPeriod, Run> {
+  const runs = new Map<ManifestPeriod, Run>();
   let index = -1;
   for (let number = track.firstNumber; number <= track.lastNumber; number++) {
     const segment = track.segment(number) as Segment;
@@ -106,6 +115,8 @@ function runsOf(track: TrackWindow, periods: readonly Period[]): Map<Period, Run
     while (middle >= (periods[index + 1]?.seconds ?? Number.POSITIVE_INFINITY)) index++;
     const period = periods[index];
     if (!period) continue;
+    // What an encoded track lacks is not in a period that lists it.
+    if (segment.bytes === 0) continue;
     const run = runs.get(period);
     if (run) run.segments.push(segment);
     else runs.set(period, { number, segments: [segment] });
@@ -113,13 +124,9 @@ function runsOf(track: TrackWindow, periods: readonly Period[]): Map<Period, Run
   return runs;
 }
 
-function setsOf(
-  listed: readonly { track: TrackWindow; run: Run }[],
-  period: Period,
-  bandwidths: ReadonlyMap<string, number>,
-): MpdSet[] {
+function setsOf(listed: readonly Listed[], period: ManifestPeriod, bandwidths: ReadonlyMap<string, number>): MpdSet[] {
   const of = (kind: "video" | "audio") => listed.filter(({ track }) => track.init.kind === kind);
-  const base = ({ track, run }: { track: TrackWindow; run: Run }): MpdRepresentation => {
+  const base = ({ track, run }: Listed): MpdRepresentation => {
     const { track: id, codec, kind, sampleRate } = track.init;
     const timescale = kind === "video" ? VIDEO_TIMESCALE : (sampleRate ?? ANY_TIMESCALE);
     const bandwidth = bandwidths.get(id) ?? 0;
@@ -141,7 +148,9 @@ function setsOf(
     const representation = { ...base(one), audio: { sampleRate, channels } };
     return { kind: "audio", language: null, isMain: index === 0, representations: [representation] };
   });
-  return [...videoSetsOf(videos), ...audios];
+  // Sets that continue in the next period have the same id, their index: renditions of another codec come last.
+  const [main, ...others] = videoSetsOf(videos, { prefersFirst: true });
+  return [...(main ? [main] : []), ...audios, ...others];
 }
 
 /** A frame rate of three decimals as DASH has it (5.3.7.2): `30`, `30000/1001`. */

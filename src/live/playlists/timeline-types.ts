@@ -1,4 +1,5 @@
 import type { InitEvent, SegmentEvent } from "./events.ts";
+import type { RenditionsFrom } from "./rendition-periods.ts";
 import type { TrackState } from "./track-window.ts";
 import type { Anchor } from "./wall-clock.ts";
 
@@ -30,6 +31,9 @@ export type TimelineState = {
   discontinuities: number;
   anchor: Anchor;
   isInterrupted: boolean;
+  /** As `encode` and `list` of the timeline had it. */
+  encoded: readonly string[];
+  renditions: RenditionsFrom | null;
 };
 
 /** What playlists list of a track. */

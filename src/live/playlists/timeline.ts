@@ -7,6 +7,7 @@ import { Manifests } from "./manifest.ts";
 import { renderMediaPlaylist } from "./media-playlist.ts";
 import { type LiveVariant, renderMultivariantPlaylist, variantsOf } from "./multivariant-playlist.ts";
 import type { PartLocation } from "./part-list.ts";
+import { RenditionPeriods, type RenditionsFrom } from "./rendition-periods.ts";
 import type { ListedTrack, TimelineFacts, TimelineOptions, TimelineState } from "./timeline-types.ts";
 import { type Segment, TrackWindow } from "./track-window.ts";
 import { Waiters } from "./waiters.ts";
@@ -43,6 +44,7 @@ export class LiveTimeline {
   readonly #clock: WallClock;
   readonly #manifests = new Manifests();
   #encoded: readonly string[] = [];
+  readonly #periods = new RenditionPeriods();
   #targetSeconds: number | null = null;
   #segmentsOver = 0;
   /** 4.4.3.3: tracks must agree on the discontinuity sequence, those that begin later too. */
@@ -59,8 +61,10 @@ export class LiveTimeline {
     if (options.state) this.#restore(options.state);
   }
 
-  #restore({ tracks, targetSeconds, discontinuities, anchor, isInterrupted }: TimelineState): void {
+  #restore({ tracks, targetSeconds, discontinuities, anchor, isInterrupted, ...state }: TimelineState): void {
     for (const { init } of tracks) this.init(init);
+    this.#encoded = state.encoded;
+    if (state.renditions) this.#periods.add(state.renditions, 0);
     for (const track of tracks) this.#tracks.get(track.init.track)?.restore(track, discontinuities);
     this.#targetSeconds = targetSeconds;
     this.#discontinuities = discontinuities;
@@ -69,14 +73,13 @@ export class LiveTimeline {
     this.#isInterrupted = isInterrupted;
   }
 
-  /** Before the next event. Without encoded tracks: another timeline has their segments only while it gets their parts. */
+  /** Before the next event. */
   state(): TimelineState {
     return {
-      tracks: this.#published.map((track) => track.state()),
-      targetSeconds: this.#targetSeconds,
-      discontinuities: this.#discontinuities,
-      anchor: this.#clock.anchor,
-      isInterrupted: this.#isInterrupted,
+      tracks: [...this.#tracks.values()].map((track) => track.state()),
+      ...{ encoded: this.#encoded, renditions: this.#periods.last },
+      ...{ targetSeconds: this.#targetSeconds, discontinuities: this.#discontinuities },
+      ...{ anchor: this.#clock.anchor, isInterrupted: this.#isInterrupted },
     };
   }
 
@@ -104,6 +107,7 @@ export class LiveTimeline {
     const longest = Math.max(durationSeconds, this.#options.segmentTargetSeconds);
     const target = this.#targetSeconds ?? Math.max(1, Math.ceil(longest - TARGET_MARGIN_SECONDS));
     track.complete(event, this.#clock.wallMs(startSeconds), target);
+    this.#periods.completed(track);
     this.#targetSeconds = target;
     if (Math.round(durationSeconds) > target) this.#segmentsOver++;
     this.#changed();
@@ -115,12 +119,20 @@ export class LiveTimeline {
     const track = this.#tracks.get(name);
     if (!track || this.#targetSeconds === null) throw new RangeError(`Track ${name} has no segment.`);
     track.gap(segment, this.#targetSeconds);
+    this.#periods.completed(track);
     this.#changed();
   }
 
   /** The names of all encoded tracks that are being encoded: viewers who begin may choose them, if they have a segment. */
   encode(tracks: readonly string[]): void {
     this.#encoded = tracks;
+    this.#changed();
+  }
+
+  /** The DASH manifest lists encoded tracks, while `encode` is for those who begin with HLS. */
+  list(renditions: RenditionsFrom): void {
+    this.#requireRunning();
+    this.#periods.add(renditions, Math.min(...this.#published.map(({ firstSeconds }) => firstSeconds)));
     this.#changed();
   }
 
@@ -159,6 +171,7 @@ export class LiveTimeline {
   ended(): void {
     this.#requireRunning();
     this.#isEnded = true;
+    this.#periods.end(this.#tracks);
     this.#changed();
   }
 
@@ -200,9 +213,9 @@ export class LiveTimeline {
     return number >= track.firstAvailable && number <= track.lastNumber + ahead;
   }
 
-  /** The complete segments that playlists list, and the init segments of their tracks. */
+  /** The complete segments that playlists list of the tracks of the publisher, and their init segments. */
   *listed(): Generator<ListedTrack> {
-    for (const track of this.#tracks.values()) {
+    for (const track of this.#published) {
       const { init, firstNumber, length } = track;
       const segments = Array.from({ length }, (_, index): SegmentEvent => {
         const segment = firstNumber + index;
@@ -283,10 +296,9 @@ export class LiveTimeline {
    * `waitForPlaylist` does.
    */
   async waitForMultivariantPlaylist(signal?: AbortSignal, prefix = ""): Promise<{ text: string }> {
-    const { playlistName } = this.#options;
-    return this.#waitForTracks((_, targetSeconds) => {
-      return { text: renderMultivariantPlaylist(this.#listed, { playlistName, targetSeconds, prefix }) };
-    }, signal);
+    const options = { playlistName: this.#options.playlistName, prefix };
+    const render = (targetSeconds: number) => renderMultivariantPlaylist(this.#listed, { ...options, targetSeconds });
+    return this.#waitForTracks((_, targetSeconds) => ({ text: render(targetSeconds) }), signal);
   }
 
   /**
@@ -296,8 +308,11 @@ export class LiveTimeline {
   async waitForManifest(signal?: AbortSignal): Promise<LiveMpd> {
     const { startedAtMs, dvrSeconds } = this.#options;
     return this.#waitForTracks((tracks, targetSeconds) => {
-      const times = { startedAtMs, dvrSeconds, targetSeconds, periods: this.#clock.periods };
-      return this.#manifests.of(tracks, { ...times, isEnded: this.#isEnded });
+      const encoded = [...this.#tracks.values()].filter(({ isEncoded, length }) => isEncoded && length > 0);
+      return this.#manifests.of([...tracks, ...encoded], {
+        ...{ startedAtMs, dvrSeconds, targetSeconds, periods: () => this.#periods.divide(this.#clock.periods) },
+        ...{ isEnded: this.#isEnded, revision: this.#periods.revision },
+      });
     }, signal);
   }
 

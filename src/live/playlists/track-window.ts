@@ -72,6 +72,7 @@ export class TrackWindow {
   #durationSeconds = 0;
   #nextNumber: number | null = null;
   #restoredSeconds = 0;
+  #isRestored = false;
 
   constructor(init: InitEvent, options: WindowOptions, source: TrackWindow | null = null) {
     this.init = init;
@@ -99,6 +100,7 @@ export class TrackWindow {
 
   /** Of an empty window. `discontinuities`: those of the broadcast, of which one may not be in this playlist yet. */
   restore({ nextNumber, isDiscontinuityNext, endSeconds }: TrackState, discontinuities: number): void {
+    this.#isRestored = true;
     this.#nextNumber = nextNumber;
     this.#restoredSeconds = endSeconds;
     this.isDiscontinuityNext = isDiscontinuityNext;
@@ -169,6 +171,7 @@ export class TrackWindow {
 
   complete(event: SegmentEvent, wallMs: number, targetSeconds: number): void {
     this.#requireNext(event.segment);
+    if (this.#isBeforeRestored(event.segment)) return;
     const { isDiscontinuous, head, startSeconds, parts } = this.open ?? this.#begin(event, wallMs);
     parts.close();
     this.partsOver += parts.over;
@@ -185,11 +188,21 @@ export class TrackWindow {
    */
   gap(number: number, targetSeconds: number): void {
     this.#requireNext(number);
+    if (this.#isBeforeRestored(number)) return;
     const of = this.#source?.segment(number);
     if (!of) throw new RangeError(`The publisher has no segment ${number}.`);
     if (!this.open) this.#countDiscontinuities(number);
     const head = flat([of.head, "#EXT-X-GAP\n"]);
     this.#push(number, { ...of, bytes: 0, head, parts: NO_PARTS }, targetSeconds);
+  }
+
+  /** An encoded track is behind the publisher's, which does not list that segment since it was restored: it is left out. */
+  #isBeforeRestored(segment: number): boolean {
+    const source = this.#source;
+    if (source === null || !source.#isRestored || this.length > 0 || source.segment(segment)) return false;
+    this.#nextNumber = segment + 1;
+    this.discontinuitySequence = source.discontinuitySequence;
+    return true;
   }
 
   #push(number: number, segment: Segment, targetSeconds: number): void {

@@ -1,4 +1,5 @@
 import type { GapEvent, InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
+import type { RenditionsFrom } from "../playlists/rendition-periods.ts";
 
 /** The directory of the renditions in that of their stream: `renditions/<track>/00001.m4s`. A recording does not contain them. */
 export const RENDITIONS_FOLDER = "renditions";
@@ -10,4 +11,6 @@ export type RenditionReport =
   | { stream: string; segment: SegmentEvent }
   | { stream: string; gap: GapEvent }
   /** The names of all that are being encoded. */
-  | { stream: string; encoded: string[] };
+  | { stream: string; encoded: string[] }
+  /** Those that the DASH manifest lists. */
+  | { stream: string; renditions: RenditionsFrom };

@@ -10,7 +10,7 @@ import { type Claimed, claim } from "./claim.ts";
 import { workerContract } from "./contract.ts";
 import { passOn, waitForJob, wakeNext } from "./long-poll.ts";
 import { correctSize } from "./registered-source.ts";
-import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
+import { NO_CAPTIONS, sourceUpload, wantedCaptions } from "./source-upload.ts";
 import { taskOfContract } from "./tasks/start.ts";
 import { noteWorker } from "./workers.ts";
 
@@ -82,7 +82,7 @@ async function contractFor(app: App, { job, asset, lease, task }: Claimed, body:
     asset,
     contentType: upload?.contentType ?? "application/octet-stream",
     sourceBytes: stored?.bytes ?? asset.sourceBytes,
-    captions: upload && createsCaptions(task) ? upload.captions : NO_CAPTIONS,
+    captions: !job.clip && createsCaptions(task) ? await wantedCaptions(app.db, asset.id, upload) : NO_CAPTIONS,
     lease,
     sharesDisk,
     task: task ? await taskOfContract(app.db, task) : null,

@@ -19,7 +19,7 @@ import { failAttempt } from "./lifecycle/attempts.ts";
 import { completeJob } from "./lifecycle/results.ts";
 import { type StoreReceipt, storeNoReceipt } from "./receipts.ts";
 import { queueSum } from "./source-sums.ts";
-import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
+import { wantedCaptions } from "./source-upload.ts";
 import { checkArtifacts, verifyResult } from "./verify-artifacts.ts";
 
 type Result = v.InferOutput<typeof Completion>;
@@ -65,7 +65,7 @@ export async function complete(
     return untilUnchanged(() => completeWithClip(app, lease, result, options));
   }
   const paths = await checkArtifacts(objects, prefix, result);
-  const wanted = (await sourceUpload(app.db, job.assetId))?.captions ?? NO_CAPTIONS;
+  const wanted = await wantedCaptions(app.db, job.assetId);
   const captions = await readCaptions(app, objects, { job, wanted, result });
   // Caption objects move to the prefix of subtitles and are counted there.
   const verified = await verifyResult(

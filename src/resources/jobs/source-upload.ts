@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { assets, uploads } from "../../../storage/db/schema.ts";
-import { canonicalLanguage } from "../../lib/language.ts";
+import { assets, liveStreams, uploads } from "../../../storage/db/schema.ts";
+import { canonicalCaptions } from "../subtitles/caption-request.ts";
 
 /** Languages to transcribe the audio into, canonical and unique, and whether the job fails without one of them. */
 export type WantedCaptions = { languages: string[]; required: boolean };
@@ -18,10 +18,22 @@ export async function sourceUpload(db: Db, assetId: number): Promise<SourceUploa
     .where(eq(uploads.assetId, assetId))
     .get();
   if (!upload) return null;
-  // Rows from before tags were validated may contain some that are not languages.
-  const languages = upload.captions.map(canonicalLanguage).filter((language) => language !== null);
-  return {
-    contentType: upload.contentType,
-    captions: { languages: [...new Set(languages)], required: upload.required },
-  };
+  const languages = canonicalCaptions(upload.captions);
+  return { contentType: upload.contentType, captions: { languages, required: upload.required } };
+}
+
+/**
+ * The captions that a job of an asset creates: those of its upload, or of the live channel that it is a recording of. A
+ * recording plays already, so none of its captions is required.
+ */
+export async function wantedCaptions(
+  db: Db,
+  assetId: number,
+  upload?: Pick<SourceUpload, "captions"> | null,
+): Promise<WantedCaptions> {
+  const known = upload === undefined ? await sourceUpload(db, assetId) : upload;
+  if (known) return known.captions;
+  const isRecording = eq(liveStreams.assetId, assetId);
+  const stream = await db.select({ captions: liveStreams.captions }).from(liveStreams).where(isRecording).get();
+  return stream ? { languages: stream.captions, required: false } : NO_CAPTIONS;
 }

@@ -12,7 +12,8 @@ import { Asset, toAsset } from "../assets/schema.ts";
 import { type Channel, requireChannel, requireNotRevoked } from "./queries.ts";
 import { liveRegistry } from "./registry.ts";
 import { storedStreams } from "./shared/stored-streams.ts";
-import { liveStreams, newClipFolder } from "./streams/live-streams.ts";
+import { newClipFolder } from "./streams/folders.ts";
+import { liveStreams } from "./streams/live-streams.ts";
 import { copyFiles, insertRecorded, storeFiles } from "./streams/recorded-asset.ts";
 import { clipStored } from "./streams/stored-clip.ts";
 

@@ -76,6 +76,7 @@ export type ChannelChange = Partial<
     | "lowLatency"
     | "takeover"
     | "encodingProfile"
+    | "captions"
   >
 >;
 

@@ -7,6 +7,7 @@ import { newStreamKey, sha256 } from "../../lib/tokens.ts";
 import { requireProfile } from "../encoding-profiles/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { ExpiresIn } from "../playback/token-lifetime.ts";
+import { canonicalCaptions, captionWarnings } from "../subtitles/caption-request.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { authorize } from "./authorize.ts";
 import { channelCache } from "./channel-cache.ts";
@@ -82,6 +83,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     },
     async handle({ app, caller, body, commit }) {
       const streamKey = newStreamKey();
+      const warnings = await captionWarnings(app, body.captions);
       const created = await commit(async (tx) => {
         const now = app.clock.now();
         const tenant = await requireTenant(tx, caller, body.tenant_id);
@@ -101,12 +103,13 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
             lowLatency: body.low_latency,
             takeover: body.takeover,
             encodingProfile: body.encoding_profile,
+            captions: canonicalCaptions(body.captions),
             createdAt: now,
             updatedAt: now,
           })
           .returning()
           .get();
-        return { ...toLiveChannel(app, { ...row, startedAt: null }), stream_key: streamKey };
+        return { ...toLiveChannel(app, { ...row, startedAt: null }), stream_key: streamKey, ...warnings };
       });
       await channelCache(app).changed();
       return created;
@@ -144,8 +147,9 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
         ...(body.low_latency !== undefined && { lowLatency: body.low_latency }),
         ...(body.takeover !== undefined && { takeover: body.takeover }),
         ...(body.encoding_profile !== undefined && { encodingProfile: body.encoding_profile }),
+        ...(body.captions !== undefined && { captions: canonicalCaptions(body.captions) }),
       });
-      return toLiveChannel(app, row);
+      return { ...toLiveChannel(app, row), ...(await captionWarnings(app, body.captions)) };
     },
   }),
   route({

@@ -1,6 +1,8 @@
 import * as v from "valibot";
 import { Id, Name, NullableTime, Paging, PlaybackPolicy, QueryId, Text, Time, whole } from "../../http/schemas.ts";
 import { ProfileName } from "../../protocol/encoding-profile.ts";
+import { Warnings } from "../../protocol/upload.ts";
+import { CaptionLanguages } from "../subtitles/caption-request.ts";
 
 /** The gateway's path: the prefix separates channels from its other paths. */
 export const pathOf = (channel: string) => `live/${channel}`;
@@ -38,6 +40,10 @@ const broadcastEntries = {
     v.nullable(ProfileName),
     v.description("Encoding profile of additional renditions; null: only what the publisher sends"),
   ),
+  captions: v.pipe(
+    CaptionLanguages,
+    v.description("Languages to transcribe recordings in, as subtitles with source `auto`"),
+  ),
 };
 
 export const ChannelWrite = v.object({
@@ -51,6 +57,7 @@ export const ChannelWrite = v.object({
   low_latency: v.optional(broadcastEntries.low_latency, true),
   takeover: v.optional(broadcastEntries.takeover, false),
   encoding_profile: v.optional(broadcastEntries.encoding_profile, null),
+  captions: v.optional(broadcastEntries.captions, []),
 });
 export const ChannelPatch = v.object({
   name: v.optional(Name(200)),
@@ -103,6 +110,7 @@ export const LiveChannel = v.pipe(
     revoked_at: NullableTime,
     created_at: Time,
     updated_at: Time,
+    warnings: v.optional(Warnings),
   }),
   v.title("LiveChannel"),
 );

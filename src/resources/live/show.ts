@@ -24,6 +24,7 @@ export function toLiveChannel(app: App, row: Channel): v.InferInput<typeof LiveC
     low_latency: row.lowLatency,
     takeover: row.takeover,
     encoding_profile: row.encodingProfile,
+    captions: row.captions,
     status: row.startedAt === null ? "idle" : "live",
     started_at: iso(row.startedAt),
     viewers: stream ? viewersOf(stream, app.clock.now()) : storedStreams(app).viewersOf(row.id),

@@ -4,15 +4,14 @@ import { type AssetRow, type UploadRow, uploads } from "../../../storage/db/sche
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { invalid } from "../../lib/errors.ts";
-import { canonicalLanguage } from "../../lib/language.ts";
 import { newSourceKey } from "../../lib/object-keys.ts";
 import { newExternalId } from "../../lib/tokens.ts";
-import { configuredTranscriber } from "../../outbound/transcribe/configured.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { insertAsset } from "../assets/stored-bytes.ts";
 import { toColumns } from "../assets/texts.ts";
 import { profileFor } from "../jobs/encoding-profile.ts";
 import { requirePriority } from "../jobs/schema.ts";
+import { canonicalCaptions } from "../subtitles/caption-request.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { requireMinutes, requireStorage } from "../tenants/quota.ts";
 import type { Initiate } from "./schema.ts";
@@ -65,7 +64,7 @@ export async function initiate(
       objectKey,
       sourceWidth: body.source_width ?? null,
       sourceHeight: body.source_height ?? null,
-      captions: [...new Set(body.captions.map((tag) => canonicalLanguage(tag) ?? tag))],
+      captions: canonicalCaptions(body.captions),
       captionsRequired: body.captions_required,
       ...how,
       expiresAt: now + app.config.upload_ttl_seconds * 1000,
@@ -75,14 +74,6 @@ export async function initiate(
     .returning()
     .get();
   return { upload, asset };
-}
-
-/** The `warnings` of the response to `body`, to be spread into it; `{}` when there are none. */
-export async function warningsOf({ config }: App, { captions }: Pick<v.InferOutput<typeof Initiate>, "captions">) {
-  if (captions.length === 0 || (await configuredTranscriber(config)).transcriber !== null) return {};
-  const message =
-    "Captions are requested, but this server has no transcriber (VODBOX_TRANSCRIBE); only a worker with its own transcriber can create them.";
-  return { warnings: [{ code: "captions_not_configured", message }] };
 }
 
 function titleOf(filename: string): string {

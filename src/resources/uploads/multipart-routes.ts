@@ -3,9 +3,10 @@ import { storageOf } from "../../http/storage.ts";
 import { iso } from "../../lib/clock.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
 import { CompleteMultipart, InitiatedMultipart, SignedPart, SignPart } from "../../protocol/upload.ts";
+import { captionWarnings } from "../subtitles/caption-request.ts";
 import { abortUpload } from "./abort.ts";
 import { completeMultipart } from "./complete-multipart.ts";
-import { initiate, warningsOf } from "./initiate.ts";
+import { initiate } from "./initiate.ts";
 import { multipartIdOf, partCountOf, partSizeFor, requireMultipart, requirePending } from "./multipart.ts";
 import { getUpload } from "./queries.ts";
 import { CompletedUpload, Initiate, toCompletedUpload, toUpload, UploadParams } from "./schema.ts";
@@ -40,7 +41,7 @@ export const multipartRoutes = [
     async handle({ app, caller, body, commit }) {
       storageOf(app);
       const how = { mode: "multipart", partSize: partSizeFor(body.bytes_expected) } as const;
-      const warnings = await warningsOf(app, body);
+      const warnings = await captionWarnings(app, body.captions);
       const created = await commit(async (tx) => {
         const { upload, asset } = await initiate(tx, app, caller, body, how);
         const shown = { early_playback: asset.earlyPlayback, ...warnings };

@@ -9,8 +9,9 @@ import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { httpClientOf } from "../../outbound/app-http-client.ts";
 import { BlockedDestination } from "../../outbound/http-client.ts";
 import { Complete, InitiatedUpload, Upload } from "../../protocol/upload.ts";
+import { captionWarnings } from "../subtitles/caption-request.ts";
 import { completeUpload } from "./complete.ts";
-import { initiate, warningsOf } from "./initiate.ts";
+import { initiate } from "./initiate.ts";
 import { listUploads, UploadQuery } from "./list.ts";
 import { multipartIdOf, partsOf } from "./multipart.ts";
 import { getUpload } from "./queries.ts";
@@ -53,7 +54,7 @@ export const uploadRoutes = [
     },
     async handle({ app, caller, body, commit }) {
       storageOf(app);
-      const warnings = await warningsOf(app, body);
+      const warnings = await captionWarnings(app, body.captions);
       return commit(async (tx) => {
         const { upload, asset } = await initiate(tx, app, caller, body);
         const shown = { early_playback: asset.earlyPlayback, ...warnings };
@@ -80,7 +81,7 @@ export const uploadRoutes = [
       storageOf(app);
       const { url, ...fields } = body;
       const filename = fields.filename ?? nameIn(await checked(app, url));
-      const warnings = await warningsOf(app, body);
+      const warnings = await captionWarnings(app, body.captions);
       return commit(async (tx) => {
         // The size is not known yet.
         const { upload, asset } = await initiate(tx, app, caller, { ...fields, filename, bytes_expected: 0 });

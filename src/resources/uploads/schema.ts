@@ -3,11 +3,11 @@ import type { AssetRow, JobRow, UploadRow } from "../../../storage/db/schema.ts"
 import type { Part, SignedRequest } from "../../../storage/objects/store.ts";
 import { ByteCount, Id, Name, PathId, Sha256, Text } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
-import { canonicalLanguage } from "../../lib/language.ts";
 import { MediaType } from "../../protocol/fields.ts";
 import { Upload } from "../../protocol/upload.ts";
 import { Asset, creationEntries, toAsset } from "../assets/schema.ts";
 import { Job, Priority, toJob } from "../jobs/schema.ts";
+import { CaptionLanguages } from "../subtitles/caption-request.ts";
 import { partCountOf } from "./multipart.ts";
 
 export const UploadParams = v.object({ id: PathId });
@@ -16,10 +16,6 @@ const Pixels = v.pipe(
   v.integer("must be an integer"),
   v.minValue(1, "must be at least 1"),
   v.maxValue(65_535),
-);
-const Language = v.pipe(
-  v.string(),
-  v.check((tag) => canonicalLanguage(tag) !== null, "must be a BCP 47 language tag such as en or pt-BR"),
 );
 
 export const Initiate = v.object({
@@ -43,14 +39,7 @@ export const Initiate = v.object({
       "Playable within seconds, before it is encoded completely; default: the tenant's field, then the server's setting",
     ),
   ),
-  captions: v.optional(
-    v.pipe(
-      v.array(Language, "must be an array of languages"),
-      v.maxLength(20, "must have at most 20 languages"),
-      v.description("Languages to transcribe the audio in, as subtitles with source `auto`"),
-    ),
-    [],
-  ),
+  captions: v.optional(CaptionLanguages, []),
   captions_required: v.optional(
     v.pipe(v.boolean("must be true or false"), v.description("Whether the job fails if one of them cannot be created")),
     false,

@@ -10,7 +10,7 @@ import type { PlanResult } from "../../../protocol/task.ts";
 import type { TaskCompletion } from "../../../protocol/worker.ts";
 import { checkCaptions } from "../captions.ts";
 import { complete, type JobLease } from "../complete.ts";
-import { NO_CAPTIONS, sourceUpload } from "../source-upload.ts";
+import { wantedCaptions } from "../source-upload.ts";
 import { checkSubtitlePaths } from "../verify-artifacts.ts";
 import { deferSlow } from "./defer.ts";
 import { failTask, INEXACT } from "./fail.ts";
@@ -96,7 +96,7 @@ async function checkedPart(app: App, { job, task }: LeasedTask, result: Completi
   if (task.kind !== "audio" || task.number > 0) return part;
   const objects = storageOf(app);
   await checkSubtitlePaths(objects, attemptPrefix(job, task.attemptId), part);
-  const wanted = (await sourceUpload(app.db, job.assetId))?.captions ?? NO_CAPTIONS;
+  const wanted = await wantedCaptions(app.db, job.assetId);
   await checkCaptions(app, objects, { job, wanted, result: part });
   return part;
 }

@@ -6,7 +6,7 @@ import type { PlanResult } from "../../../protocol/task.ts";
 import { incomplete } from "../captions.ts";
 import { keepTitle } from "../encoding-profile.ts";
 import { queuePositionFor } from "../fair-queue.ts";
-import { sourceUpload } from "../source-upload.ts";
+import { wantedCaptions } from "../source-upload.ts";
 import { partsOf, WHOLE_TASK, whyUncut } from "./chunks.ts";
 import { earlyPartsOf } from "./early-parts.ts";
 import { INEXACT } from "./fail.ts";
@@ -77,7 +77,9 @@ export async function captionsWithoutAudio(
   db: Db,
   job: JobRow,
 ): Promise<{ required: boolean; errors: Record<string, string> }> {
-  const wanted = (await sourceUpload(db, job.assetId))?.captions;
-  const errors = Object.fromEntries((wanted?.languages ?? []).map((language) => [language, NO_AUDIO]));
-  return { required: wanted?.required === true && wanted.languages.length > 0, errors };
+  const { languages, required } = await wantedCaptions(db, job.assetId);
+  return {
+    required: required && languages.length > 0,
+    errors: Object.fromEntries(languages.map((tag) => [tag, NO_AUDIO])),
+  };
 }

@@ -12,6 +12,7 @@ import type { PartLocation } from "../../../live/playlists/part-list.ts";
 import { RENDITIONS_FOLDER } from "../../../live/renditions/messages.ts";
 import { INIT_NAME, segmentFileName } from "../../../media/arguments.ts";
 import type { LiveStream } from "../registry.ts";
+import { renditionsPrefix } from "../shared/server.ts";
 import type { StoredStream } from "../shared/stored-streams.ts";
 import { type ViewerRequest, whileConnected } from "./viewer-request.ts";
 
@@ -56,7 +57,8 @@ export async function serveStored(
   segment: number | null,
 ): Promise<Response> {
   if (segment !== null && !timeline.hasSegment(track, segment, AHEAD)) notFound("segment");
-  const key = `${prefix}${track}/${segment === null ? INIT_NAME : segmentFileName(segment)}`;
+  const folder = timeline.isEncoded(track) ? renditionsPrefix(prefix) : prefix;
+  const key = `${folder}${track}/${segment === null ? INIT_NAME : segmentFileName(segment)}`;
   const cache = segmentCacheOf(context.app);
   return serveObject({
     ...{ objects: storageOf(context.app), key, onSent, method: context.method, headers: context.headers },

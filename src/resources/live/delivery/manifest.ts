@@ -36,8 +36,10 @@ export async function serveManifestOfChannel(
 ): Promise<Response> {
   const manifest = await manifestOf(request, stream);
   const base = `${folder}${stream.name}/`;
+  const rendered = manifest.at({ base, location: base + LIVE_MANIFEST });
   return encodedText(request.context, {
-    text: async () => manifest.textAt({ base, location: base + LIVE_MANIFEST }),
+    text: async () => rendered.text,
+    sameFor: rendered,
     // The next broadcast has other URLs.
     headers: headersOf(`${request.scope}, no-cache`),
     onSent: request.onSent,

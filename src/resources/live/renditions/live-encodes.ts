@@ -23,7 +23,7 @@ export class LiveEncodes {
     this.#app = app;
   }
 
-  /** Passes all reports on to other processes of the server. */
+  /** Passes all reports on to other processes of the server, and to other servers. */
   replicateBy(replicate: (report: RenditionReport) => void): void {
     this.#replicate = replicate;
   }

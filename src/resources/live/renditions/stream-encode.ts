@@ -5,8 +5,10 @@ import { randomName, sameSecret } from "../../../lib/tokens.ts";
 import { diskReserve } from "../../../live/ingest/disk-reserve.ts";
 import { keptSeconds } from "../../../live/ingest/segment-list.ts";
 import type { PartEvent, SegmentEvent } from "../../../live/playlists/events.ts";
+import type { RenditionsFrom } from "../../../live/playlists/rendition-periods.ts";
 import { readEncoder } from "../../../live/renditions/encoder-output.ts";
 import { feed } from "../../../live/renditions/feed.ts";
+import { ManifestRenditions } from "../../../live/renditions/manifest-renditions.ts";
 import { RENDITIONS_FOLDER } from "../../../live/renditions/messages.ts";
 import { Rendition, type RenditionChange } from "../../../live/renditions/rendition.ts";
 import { SourceSegments } from "../../../live/renditions/source-segments.ts";
@@ -41,7 +43,7 @@ type Run = {
   timers: NodeJS.Timeout[];
 };
 
-export type EncodeChange = RenditionChange | { encoded: string[] };
+export type EncodeChange = RenditionChange | { encoded: string[] } | { renditions: RenditionsFrom };
 
 export type StreamEncodeOptions = {
   app: App;
@@ -72,9 +74,12 @@ export class StreamEncode {
   #waitMs = FIRST_WAIT_MS;
   #notBeforeMs = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** What the DASH manifest lists. */
+  readonly #manifest: ManifestRenditions;
 
   constructor(options: StreamEncodeOptions) {
     this.#options = options;
+    this.#manifest = new ManifestRenditions(this.source, (renditions) => options.report({ renditions }));
     this.#wanted = options.wanted.renditions;
     this.#folder = join(options.stream.folder, RENDITIONS_FOLDER);
     this.#admit = diskReserve(options.stream.folder, options.app.config.min_free_bytes);
@@ -98,9 +103,11 @@ export class StreamEncode {
   /** What is reported of the video of the publisher. */
   sourcePart(part: PartEvent): void {
     this.source.part(part);
+    this.#manifest.update();
   }
   sourceSegment(segment: SegmentEvent): void {
     this.source.segment(segment);
+    this.#manifest.update();
     this.#fill();
     if (this.isOffered) this.#options.onOffer();
   }
@@ -197,6 +204,8 @@ export class StreamEncode {
     if (this.source.isEnded) return;
     try {
       this.#options.report(change);
+      if ("segment" in change) this.#manifest.segment(change.segment.track, change.segment.segment);
+      else if ("gap" in change) this.#manifest.gap(change.gap.track, change.gap.segment);
     } catch (error) {
       return this.#giveUp(`a rendition was reported incorrectly: ${error}`);
     }
@@ -209,7 +218,7 @@ export class StreamEncode {
     this.#encoded = run.renditions
       .map(({ name }) => name)
       .filter((name) => name === track || this.#encoded.includes(name));
-    this.#options.report({ encoded: this.#encoded });
+    this.#listed();
   }
 
   /** The encoder must not be further behind. */
@@ -240,15 +249,22 @@ export class StreamEncode {
       if (this.source.isEnded) rendition.finish();
       else rendition.abandon();
     }
-    const { app, stream, report, onOffer } = this.#options;
+    const { app, stream, onOffer } = this.#options;
     if (this.source.isEnded) return;
     app.log.warn({ stream: stream.name, channel: stream.channel, reason }, "the renditions of a live stream ended");
-    if (this.#encoded.length > 0) report({ encoded: [] });
+    const hadEncoded = this.#encoded.length > 0;
     this.#encoded = [];
+    if (hadEncoded) this.#listed();
     this.#fill();
     this.#notBeforeMs = performance.now() + this.#waitMs;
     this.#timer = setTimeout(onOffer, this.#waitMs).unref();
     this.#waitMs = Math.min(MAX_WAIT_MS, this.#waitMs * 2);
+  }
+
+  /** Other renditions are encoded than before. */
+  #listed(): void {
+    this.#options.report({ encoded: this.#encoded });
+    this.#manifest.encoded(this.#encoded);
   }
 
   /** Gaps of what no worker encodes. */

@@ -1,10 +1,14 @@
 import { type App, forApp } from "../../../app.ts";
 import { databaseFileOf } from "../../../config/database-file.ts";
 import { randomName } from "../../../lib/tokens.ts";
+import { RENDITIONS_FOLDER } from "../../../live/renditions/messages.ts";
 
 /** Whether other servers may receive streams, and deliver those of this one: they share a remote database, and objects. */
 export const sharesStreams = ({ config, objects }: Pick<App, "config" | "objects">): boolean =>
   databaseFileOf(config) === null && objects !== null;
+
+/** Of the renditions of a stream whose objects have `prefix`. */
+export const renditionsPrefix = (prefix: string): string => `${prefix}${RENDITIONS_FOLDER}/`;
 
 const own = forApp(() => ({ id: randomName(16) }));
 

@@ -4,7 +4,6 @@ import { isNull } from "drizzle-orm";
 import { type LiveStreamRow, liveStreams as rows } from "../../../../storage/db/schema.ts";
 import { type App, forApp } from "../../../app.ts";
 import { HttpError } from "../../../lib/errors.ts";
-import { randomName } from "../../../lib/tokens.ts";
 import type {
   FinishedRecording,
   FromIngest,
@@ -22,10 +21,11 @@ import { channelCache } from "../channel-cache.ts";
 import { liveMeter } from "../minutes/live-meter.ts";
 import { LIVE_PLAYLIST, type LiveStream, liveRegistry } from "../registry.ts";
 import { type ReportWriter, reportWriter } from "../shared/report-writer.ts";
-import { applyReport, type StreamReport } from "../shared/reports.ts";
+import { applyReport, fileOf, type StreamReport } from "../shared/reports.ts";
 import { HEARTBEAT_MS, LINGER_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
 import { simulcastReports } from "../simulcast/reports.ts";
 import { TargetSync } from "../simulcast/sync.ts";
+import { liveFolder, newClipFolder } from "./folders.ts";
 import { isEncoded, lastWrite } from "./killed-stream.ts";
 import { permitPublish } from "./permit.ts";
 import { StoredRecording } from "./recording.ts";
@@ -42,8 +42,6 @@ import {
 import { readStoredMedia } from "./stored-media.ts";
 import { StreamWork } from "./stream-work.ts";
 
-/** Of streams below the data directory. */
-const FOLDER = "live";
 const RECORDING = ".recording";
 /** What another server has stored of a stream. */
 const STORED = ".stored";
@@ -59,11 +57,6 @@ export type ReplicatedMessage =
   | { opened: OpenedStream }
   | Extract<FromIngest, { simulcast: unknown }>;
 type StreamMessage = Exclude<FromIngest, { ready: unknown } | { failed: string } | { log: unknown }>;
-
-/** Of a clip of the stream. */
-export const newClipFolder = (app: App, stream: string) => join(liveFolder(app), `${stream}.clip-${randomName(8)}`);
-
-export const liveFolder = ({ config }: Pick<App, "config">) => join(config.data_dir, FOLDER);
 
 /**
  * The streams that the ingest process of this server reports: their playlists in memory, their rows and recordings. One
@@ -280,16 +273,20 @@ export class LiveStreams {
     const state = this.#reports.stateBefore(stream);
     applyReport(stream, message);
     const { stream: name, ...report } = message;
-    const path =
-      "segment" in report
-        ? `${report.segment.track}/${report.segment.name}`
-        : "init" in report
-          ? `${report.init.track}/${INIT_NAME}`
-          : null;
+    const path = fileOf(report);
     const stored = path === null ? undefined : this.#recordings.get(name)?.add(stream.folder, path);
     this.#reports.add(name, report, { state, stored });
     if ("interrupted" in report) this.#interrupted(name, this.#app.clock.now());
     if ("resumedAtMs" in report) this.#interrupted(name, null);
+  }
+
+  /** Passes a report of renditions on to other servers, after the playlists have changed. */
+  shareRendition({ stream: name, ...report }: RenditionReport): void {
+    const stream = liveRegistry(this.#app).byName(name);
+    if (!stream || "part" in report || !sharesStreams(this.#app)) return;
+    const path = fileOf(report);
+    const stored = path === null ? undefined : this.#recordings.get(name)?.addRendition(stream.folder, path);
+    this.#reports.add(name, report, { state: null, ...(stored && { stored }) });
   }
 
   #interrupted(name: string, at: number | null): void {

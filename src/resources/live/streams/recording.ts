@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "../../../../storage/db/open.ts";
-import type { AssetRow } from "../../../../storage/db/schema.ts";
+import type { AssetRow, LiveStreamRow } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { registerPending } from "../../../http/object-gc.ts";
 import { storageOf } from "../../../http/storage.ts";
@@ -9,10 +9,11 @@ import { iso } from "../../../lib/clock.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { newDeliveredPrefix, newSourceKey } from "../../../lib/object-keys.ts";
 import type { FinishedRecording } from "../../../live/ingest/messages.ts";
+import { RENDITIONS_FOLDER } from "../../../live/renditions/messages.ts";
 import type { Rendition } from "../../../media/manifests.ts";
 import { joinedPart } from "../../jobs/joined-part.ts";
 import { queueJob } from "../../jobs/lifecycle/queue.ts";
-import { serverIdOf } from "../shared/server.ts";
+import { renditionsPrefix, serverIdOf } from "../shared/server.ts";
 import { insertRecorded, storeFile, storeFiles } from "./recorded-asset.ts";
 import { finishStream, streamWithChannel } from "./rows.ts";
 
@@ -34,7 +35,9 @@ export class StoredRecording {
   readonly isAdopted: boolean;
   readonly #registered: Promise<unknown>;
   readonly #stored: Set<string>;
-  #last: Promise<unknown> = Promise.resolve();
+  #last = Promise.resolve();
+  #renditionsRegistered: Promise<unknown> | null = null;
+  #lastRendition = Promise.resolve();
 
   /** `begun`: what another server has stored of it. */
   constructor(app: App, tenantId: number, begun?: { prefix: string; stored: Iterable<string> }) {
@@ -52,16 +55,34 @@ export class StoredRecording {
    * Resolves when the file is stored, or has failed.
    */
   add(folder: string, path: string): Promise<void> {
-    const store = async () => {
+    this.#last = this.#storeAfter(this.#last, async () => {
       await this.#registered;
       await storeFile(this.#app, { folder, path, prefix: this.prefix });
       this.#stored.add(path);
-    };
-    const done = this.#last
+    });
+    return this.#last;
+  }
+
+  /**
+   * Stores a file of a rendition in the same way, for the other servers. The recording does not have it: it is deleted after
+   * the stream.
+   */
+  addRendition(folder: string, path: string): Promise<void> {
+    const prefix = renditionsPrefix(this.prefix);
+    this.#renditionsRegistered ??= registerPending(this.#app, [prefix], PENDING_MS);
+    const registered = this.#renditionsRegistered;
+    registered.catch(() => {});
+    this.#lastRendition = this.#storeAfter(this.#lastRendition, async () => {
+      await registered;
+      await storeFile(this.#app, { folder: join(folder, RENDITIONS_FOLDER), path, prefix });
+    });
+    return this.#lastRendition;
+  }
+
+  #storeAfter(last: Promise<void>, store: () => Promise<void>): Promise<void> {
+    return last
       .then(() => store().catch(() => sleep(RETRY_MS, undefined, { ref: false }).then(store)))
       .catch((error) => this.#app.log.warn({ err: error }, "a live segment could not be stored yet"));
-    this.#last = done;
-    return done;
   }
 
   /**
@@ -91,7 +112,7 @@ export class StoredRecording {
         title: `${title}, ${iso(stream.startedAt).slice(0, 16).replace("T", " ")} UTC`,
       });
       await finishStream(tx, this.#app, found, asset.id);
-      await queueWork(tx, this.#app, asset);
+      await queueWork(tx, this.#app, asset, stream);
       return asset;
     });
   }
@@ -105,14 +126,20 @@ async function storeSource(app: App, tenantId: number, file: string): Promise<st
 }
 
 /**
- * Queues the encode that the channel wants, or else a job for the storyboard: one that joins the media of several assets, of
- * which there is one, and encodes nothing. The asset plays meanwhile, and stays as it is if the job fails.
+ * Queues the encode that the channel wants, or else a job for the storyboard and the captions: one that joins the media of
+ * several assets, of which there is one, and encodes nothing. The asset plays meanwhile, and stays as it is if the job fails.
  */
-async function queueWork(tx: Db, app: App, asset: AssetRow): Promise<void> {
+async function queueWork(
+  tx: Db,
+  app: App,
+  asset: AssetRow,
+  { captions }: Pick<LiveStreamRow, "captions">,
+): Promise<void> {
   const options = { silently: true, wasPublished: true };
+  const isJoined = asset.width !== null || captions.length > 0;
   try {
     if (asset.sourceKey !== "") await queueJob(tx, app, asset, options);
-    else if (asset.width !== null) await queueJob(tx, app, asset, { ...options, joined: [joinedPart(asset)] });
+    else if (isJoined) await queueJob(tx, app, asset, { ...options, joined: [joinedPart(asset)] });
   } catch (error) {
     // The plan's minutes are used up; the recording does not depend on them.
     if (!(error instanceof HttpError)) throw error;

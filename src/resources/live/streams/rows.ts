@@ -6,7 +6,7 @@ import { emit } from "../../../events/emit.ts";
 import { hastenDeletion } from "../../../http/object-gc.ts";
 import { iso } from "../../../lib/clock.ts";
 import type { OpenedStream } from "../../../live/ingest/messages.ts";
-import { LINGER_MS, PUBLISHER_TIMEOUT_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
+import { LINGER_MS, PUBLISHER_TIMEOUT_MS, renditionsPrefix, serverIdOf, sharesStreams } from "../shared/server.ts";
 
 /** The rows of streams, with their events. Each change may be repeated. */
 
@@ -49,7 +49,11 @@ export const insertStream = (
 ): Promise<number | "revoked" | "taken"> =>
   app.write(async (tx) => {
     const isChannel = and(eq(liveChannels.id, channel.channelId), isNull(liveChannels.revokedAt));
-    const row = await tx.select({ channel: liveChannels.channel }).from(liveChannels).where(isChannel).get();
+    const row = await tx
+      .select({ channel: liveChannels.channel, captions: liveChannels.captions })
+      .from(liveChannels)
+      .where(isChannel)
+      .get();
     if (!row) return "revoked";
     const now = app.clock.now();
     const before = await runningOf(tx, channel.channelId);
@@ -64,6 +68,7 @@ export const insertStream = (
         channelId: channel.channelId,
         name,
         recorded: channel.record,
+        captions: row.captions,
         startedAt: startedAtMs,
         ...{ server: serverIdOf(app), prefix },
         createdAt: now,
@@ -152,7 +157,9 @@ export async function finishStream(
     .set({ finishedAt: now, endedAt, assetId, updatedAt: now })
     .where(eq(liveStreams.id, stream.id));
   // Those of an asset are not registered as garbage any more.
-  if (stream.prefix !== null) await hastenDeletion(tx, app, stream.prefix, LINGER_MS);
+  if (stream.prefix !== null)
+    for (const prefix of [stream.prefix, renditionsPrefix(stream.prefix)])
+      await hastenDeletion(tx, app, prefix, LINGER_MS);
   if (assetId === null) return;
   const data = { ...dataOf(stream, channel), ended_at: iso(endedAt), asset_id: String(assetId) };
   await emit(tx, app, "live.recording.ready", { tenantId: stream.tenantId, data });

@@ -46,6 +46,8 @@ async function storedTracks(objects: Pick<ObjectStore, "list">, prefix: string):
   for await (const info of listAll(objects, prefix)) {
     const path = info.key.slice(prefix.length);
     const [track, name] = [dirname(path), path.slice(path.lastIndexOf("/") + 1)];
+    // Renditions have their own directory.
+    if (track.includes("/")) continue;
     if (name !== INIT_NAME && !SEGMENT_PATTERN.test(name)) continue;
     const files = byTrack.get(track) ?? new Map<string, ObjectInfo>();
     byTrack.set(track, files.set(name, info));

@@ -43,7 +43,13 @@ function pruned({ messages, dvrSeconds }: Logged): ReplicatedMessage[] {
   if (!last) return messages;
   const { segment, startSeconds } = last.segment;
   const oldest = startSeconds - 2 * Math.max(dvrSeconds, 72);
+  const encoded = messages.findLast((message) => "encoded" in message);
+  const renditions = messages.findLast(
+    (message) => "renditions" in message && message.renditions.startSeconds < oldest,
+  );
   return messages.filter((message) => {
+    if ("encoded" in message) return message === encoded;
+    if ("renditions" in message) return message.renditions.startSeconds >= oldest || message === renditions;
     if ("part" in message) return message.part.segment > segment - SEGMENTS_WITH_PARTS;
     if ("gap" in message) return message.gap.startSeconds >= oldest;
     return !("segment" in message) || message.segment.startSeconds >= oldest;

@@ -21,6 +21,12 @@ const REFRESH_MS = 5000;
 
 type Question = { channel: LiveChannel; action: "rotate" | "delete" };
 
+const languages = (list: string) =>
+  list
+    .split(",")
+    .map((tag) => tag.trim())
+    .filter(Boolean);
+
 /** Channels for live streams, and what is published to them. */
 export default function Live() {
   const t = useTexts(texts);
@@ -35,9 +41,15 @@ export default function Live() {
     const timer = setInterval(() => document.visibilityState === "visible" && reload(), REFRESH_MS);
     return () => clearInterval(timer);
   }, [reload]);
-  const create = async ({ channel = "", name, publisher, tenant_id }: Record<string, string>) => {
+  const create = async ({ channel = "", name, publisher, captions = "", tenant_id }: Record<string, string>) => {
     const tenant = session.tenant_id ?? Number(tenant_id);
-    const body = { channel, ...(name && { name }), publisher: publisher || null, tenant_id: tenant };
+    const body = {
+      channel,
+      ...(name && { name }),
+      publisher: publisher || null,
+      captions: languages(captions),
+      tenant_id: tenant,
+    };
     setKey((await vodbox.createChannel({ body })).stream_key ?? null);
     setNew(false);
     reload();
@@ -104,6 +116,7 @@ export default function Live() {
             <Field label={t("channel")} name="channel" required hint={t("channelHint")} />
             <Field label={t("name")} name="name" />
             <Field label={t("publisher")} name="publisher" hint={t("publisherHint")} />
+            <Field label={t("captions")} name="captions" hint={t("captionsHint")} />
             {session.tenant_id === null && <TenantSelect />}
           </Form>
         </Dialog>

@@ -1,0 +1,30 @@
+import * as v from "valibot";
+import type { App } from "../../app.ts";
+import { canonicalLanguage } from "../../lib/language.ts";
+import { configuredTranscriber } from "../../outbound/transcribe/configured.ts";
+
+/** Requests for captions of the speech: of an upload, or of the recordings of a channel. */
+
+const Language = v.pipe(
+  v.string(),
+  v.check((tag) => canonicalLanguage(tag) !== null, "must be a BCP 47 language tag such as en or pt-BR"),
+);
+
+export const CaptionLanguages = v.pipe(
+  v.array(Language, "must be an array of languages"),
+  v.maxLength(20, "must have at most 20 languages"),
+  v.description("Languages to transcribe the audio in, as subtitles with source `auto`"),
+);
+
+/** Canonical and unique. Tags that are not languages, of rows from before they were validated, are left out. */
+export const canonicalCaptions = (tags: readonly string[]): string[] => [
+  ...new Set(tags.map(canonicalLanguage).filter((language) => language !== null)),
+];
+
+/** The `warnings` of the response to a request for captions, to be spread into it; `{}` when there are none. */
+export async function captionWarnings({ config }: App, captions: readonly string[] | undefined) {
+  if (!captions?.length || (await configuredTranscriber(config)).transcriber !== null) return {};
+  const message =
+    "Captions are requested, but this server has no transcriber (VODBOX_TRANSCRIBE); only a worker with its own transcriber can create them.";
+  return { warnings: [{ code: "captions_not_configured", message }] };
+}
