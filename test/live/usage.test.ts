@@ -136,14 +136,18 @@ test("viewers at once and the bitrate are known by minute", async () => {
   const isCounted = ({ peak_viewers, concurrency: all }: Record<string, any>) =>
     peak_viewers === 3 && all.some((minute: Minute) => minute.peak_viewers === 3);
   await until("they are counted", async () => isCounted(await read()), 15_000);
-  await until("the bitrate is known", async () => (await shown()).health?.bitrate > 0, 15_000);
+  const isMeasured = ({ concurrency: all }: Record<string, any>) => all.some(({ bitrate }: Minute) => bitrate !== null);
+  await until("the bitrate is known", async () => isMeasured(await read()), 15_000);
   const { concurrent_viewers, peak_viewers_at, concurrency, live_seconds } = await read();
   expect(concurrent_viewers).toBe(3);
   const minutes = (concurrency as Minute[]).filter(({ live_seconds: seconds }) => seconds > 0);
   expect(minutes.reduce((sum, minute) => sum + minute.live_seconds, 0)).toBeCloseTo(live_seconds, 3);
   expect(minutes.map(({ peak_viewers }) => peak_viewers)).toContain(3);
   expect(minutes.find(({ peak_viewers }) => peak_viewers === 3)?.start).toBe(peak_viewers_at);
-  for (const { bitrate } of minutes) expect(bitrate).toBeGreaterThan(10_000);
+  // The stream may have begun just before the end of a minute, which then has no measurement.
+  const measured = minutes.filter(({ bitrate, live_seconds: seconds }) => bitrate !== null || seconds > 10);
+  expect(measured).not.toEqual([]);
+  for (const { bitrate } of measured) expect(bitrate).toBeGreaterThan(10_000);
   // Before the stream there are minutes too, without values.
   expect(concurrency[0]).toMatchObject({ peak_viewers: null, bitrate: null, live_seconds: 0 });
   expect((concurrency as Minute[]).length).toBeGreaterThanOrEqual(2);
