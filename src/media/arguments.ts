@@ -56,6 +56,8 @@ type ArgumentOptions = {
   additional?: AdditionalVideo | undefined;
   /** Set when that codec keeps the HDR of the source. */
   hdr?: KeptHdr | undefined;
+  /** Of a copy in that codec: configurations in frames are removed. */
+  isWithoutRepeats?: boolean | undefined;
 };
 
 /** The format of renditions that keep HDR, and what they state of it. */
@@ -244,12 +246,12 @@ function hold(chain: string, { width, height, rate, endSeconds, pixel_format, ov
 function videoOutput(
   one: PlannedRendition,
   { video }: EncodePlan,
-  { spec, outDir, encoder = "software", range, only, additional, hdr }: ArgumentOptions,
+  { spec, outDir, encoder = "software", range, only, additional, hdr, isWithoutRepeats }: ArgumentOptions,
 ): string[] {
   if (!video || only?.has(one.name) === false) return [];
   const index = encodedOf(video).indexOf(one);
   if (index < 0)
-    return ["-map", `0:${video.track.index}`, "-c:v", "copy", ...segmentWriter(join(outDir, one.name), cuts(spec))];
+    return [...copied(video, additional, isWithoutRepeats), ...segmentWriter(join(outDir, one.name), cuts(spec))];
   const codec = videoCodecs[spec.video.codec];
   const framesPerGop = Math.ceil((video.rate.num / video.rate.den) * spec.gop_seconds);
   const isContinued = range !== undefined && range.firstFrame > 0;
@@ -268,6 +270,18 @@ function videoOutput(
       : keyframes(spec, video.rate, range),
     ...["-g", String(framesPerGop * 4)],
     ...segmentWriter(join(outDir, one.name), range ? rangeCuts(spec, video) : cuts(spec)),
+  ];
+}
+
+function copied(
+  { track }: NonNullable<EncodePlan["video"]>,
+  additional?: AdditionalVideo,
+  isWithoutRepeats = false,
+): string[] {
+  const copy = additional && videoCodecs[additional.codec].copy;
+  return [
+    ...["-map", `0:${track.index}`, "-c:v", "copy"],
+    ...(copy ? [...copy.arguments, ...(isWithoutRepeats ? copy.withoutRepeats : [])] : []),
   ];
 }
 

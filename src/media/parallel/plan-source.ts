@@ -9,7 +9,7 @@ import type { ByteRange } from "../mp4/layout.ts";
 import { SHORT_SECONDS } from "../package.ts";
 import { findPassthrough } from "../passthrough.ts";
 import { withTitle } from "../per-title/analyze.ts";
-import { type EncodePlan, planAdditional, planEncode } from "../plan.ts";
+import { type EncodePlan, planAdditional, planEncode, withPassthrough } from "../plan.ts";
 import type { Probe } from "../probe.ts";
 import { keptHdrMetadata } from "../read-hdr-metadata.ts";
 import { audioStep } from "./audio-grid.ts";
@@ -154,8 +154,12 @@ async function cutsOf(options: Planning, plan: EncodePlan, source: Source): Prom
   const passthrough = await findPassthrough(source);
   if (passthrough) {
     const audio = await copyAudio(source);
-    const copying = storedPlan(options, { ...plan, video: { ...video, passthrough }, audio }, SEEK_BACK_SECONDS);
-    const frames = copiedSegments(copying, options.index ?? null, options.spec);
+    const copying = storedPlan(
+      options,
+      { ...withPassthrough(plan, passthrough, options.spec), audio },
+      SEEK_BACK_SECONDS,
+    );
+    const frames = passthrough.isCopied ? copiedSegments(copying, options.index ?? null, options.spec) : null;
     return frames ? { ...cuts(null), copied: { plan: copying, frames } } : cuts("passthrough");
   }
   const indexed = options.index && videoTrackOf(options.index, options.probe.video);
