@@ -8,7 +8,7 @@ import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import type { EncodeResult, FileNames } from "../finish.ts";
 import { addHdrBoxes } from "../hdr-boxes.ts";
 import { type InitSegment, readInit } from "../isobmff.ts";
-import { writeManifests } from "../manifests.ts";
+import { largestOf, writeManifests } from "../manifests.ts";
 import { prepareFolders } from "../package.ts";
 import { readFromFolder } from "../sample-video.ts";
 import { writeThumbnail } from "../thumbnail.ts";
@@ -123,7 +123,7 @@ export async function writeEarly({
     listedFirst: playableFirst(plan, written),
     prefersFirst: true,
   });
-  const [top] = packaged.renditions;
+  const top = largestOf(packaged.renditions);
   return {
     ...{ ...names, storyboard: null, mp4: null },
     width: top?.width ?? null,
