@@ -35,8 +35,8 @@ type Manifest = v.InferInput<typeof VrManifest>;
 export type VrSource = { width: number; height: number; url: string };
 
 /**
- * The renditions of each video codec by the name that VR players have for it, those of the primary one first, largest first. A
- * codec with a single rendition that `hlsUrl` plays anyway has none. External media are not listed by rendition.
+ * The renditions of each video codec by the name that VR players have for it, those of the primary one first, largest first.
+ * None where `hlsUrl` has only one anyway, and for external media.
  */
 export function vrSources(asset: AssetRow, hlsUrl: string): { name: string; sources: VrSource[] }[] {
   const listed = asset.manifestUrl === null ? asset.renditions : [];
@@ -46,9 +46,9 @@ export function vrSources(asset: AssetRow, hlsUrl: string): { name: string; sour
     if (!known || !width || !height || !variantReference(asset, one)) return [];
     return [{ vrName: known.vrName, source: { width, height, url: renditionUrl(hlsUrl, name) } }];
   });
+  if (sized.length < 2) return [];
   const byCodec = [...Map.groupBy(sized, ({ vrName }) => vrName)];
-  const isOnly = sized.length === 1;
-  return isOnly ? [] : byCodec.map(([name, all]) => ({ name, sources: all.map(({ source }) => source) }));
+  return byCodec.map(([name, all]) => ({ name, sources: all.map(({ source }) => source) }));
 }
 
 /** URLs need no further credentials. Many such players do not support playlists, so a single file precedes them. */
