@@ -326,10 +326,10 @@ type CopyOptions = {
   outDir: string;
   plan: EncodePlan;
   chunk: { first_frame: number; end_frame: number | null };
-};
+} & Pick<ArgumentOptions, "additional" | "isWithoutRepeats">;
 
 /** Arguments of the run that copies the packets of a range of frames, cut at each keyframe. */
-export function copyArguments({ input, outDir, plan: { video }, chunk }: CopyOptions): string[] {
+export function copyArguments({ input, outDir, plan: { video }, chunk, ...copy }: CopyOptions): string[] {
   const [top] = video?.renditions ?? [];
   if (!video || !top) return [];
   const { first_frame: from, end_frame: end } = chunk;
@@ -339,7 +339,7 @@ export function copyArguments({ input, outDir, plan: { video }, chunk }: CopyOpt
     ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
     ...(from > 0 ? ["-noaccurate_seek", "-ss", seconds.toFixed(6)] : []),
     ...untrustedInput(input),
-    ...["-map", `0:${video.track.index}`, "-c:v", "copy"],
+    ...copied(video, copy.additional, copy.isWithoutRepeats),
     // No frame before a keyframe is stored after it.
     ...(end === null ? [] : ["-frames:v", String(end - from)]),
     ...segmentWriter(join(outDir, top.name), EACH_KEYFRAME),

@@ -156,6 +156,10 @@ export function planAdditional(plan: EncodePlan, spec: EncodingSpec): Additional
   });
 }
 
+/** What is encoded of the additional codecs: without renditions that are copied. */
+export const encodedAdditional = (plan: EncodePlan, spec: EncodingSpec): AdditionalPlan[] =>
+  planAdditional(plan, spec).flatMap((one) => withoutCopy(one) ?? []);
+
 /** What is encoded of a plan in which the top rendition may be a copy; null: nothing. */
 export function withoutCopy(one: AdditionalPlan): AdditionalPlan | null {
   const { video } = one.plan;

@@ -19,9 +19,10 @@ export type TaskKind = (typeof TASK_KINDS)[number];
 
 /**
  * The version of this protocol, as workers announce it in `capabilities.tasks`: from `first` on they lease tasks, from
- * `codecs` on also the chunks of sources that are encoded with more codecs than H.264.
+ * `codecs` on also the chunks of sources that have renditions in more codecs than H.264. Workers of version 2 would encode what
+ * is copied of these.
  */
-export const TASKS_VERSIONS = { first: 1, codecs: 2 } as const;
+export const TASKS_VERSIONS = { first: 1, codecs: 3 } as const;
 export const TASKS_VERSION = TASKS_VERSIONS.codecs;
 
 const MAX_RENDITIONS = 100;

@@ -1,13 +1,14 @@
 import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "../../protocol/task.ts";
-import { copyArguments, encodeArguments, INIT_NAME } from "../arguments.ts";
+import { encodeArguments, INIT_NAME } from "../arguments.ts";
 import { type Encoder, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import { addHdrBoxes } from "../hdr-boxes.ts";
 import type { PlannedRendition } from "../ladder.ts";
 import { prepareFolders, readWritten, type Written } from "../package.ts";
+import { copyRange } from "./copy-range.ts";
 import { Inexact } from "./inexact.ts";
 import { joinedAt, segmentFramesOf } from "./passthrough-parts.ts";
 import { Placer } from "./placer.ts";
@@ -43,7 +44,6 @@ export type ChunkOptions = {
 export type EncodedChunk = { written: WrittenRendition[]; isPartial: boolean };
 
 const STALL_MS = 5 * 60_000;
-const COPY_LIMIT_MS = 3_600_000;
 const timeLimitMs = (seconds: number) => 3_600_000 + seconds * 100_000;
 
 /**
@@ -123,7 +123,7 @@ async function encodeRuns(
     const onProgress = (fraction: number) => options.onProgress?.((done + fraction * one.work) / all);
     if (one.renditions.some((each) => each !== copied)) await encodeRange({ ...options, onProgress }, one, only);
     // Its faults are found by the chunk that encodes the other renditions of these frames.
-    if (copied && one.renditions.includes(copied)) await copyRange(options, one.plan);
+    if (copied && one.renditions.includes(copied)) await copyRange(options, one);
     done += one.work;
   }
 }
@@ -186,17 +186,6 @@ async function encodeRange(
     onPosition: (position) => onProgress?.(Math.min(1, position / seconds)),
   });
   if (fault !== null) throw new Inexact(`its decoder reports faults: ${fault}`);
-}
-
-/** Copies the packets of a chunk, which begins with a keyframe: those from it to the next chunk's first one. */
-async function copyRange({ input, workDir, chunk, binaries, run: common }: ChunkOptions, plan: StoredPlan) {
-  await run(binaries.ffmpeg, {
-    ...common,
-    writes: [...(common.writes ?? []), workDir],
-    args: copyArguments({ input, outDir: workDir, plan, chunk }),
-    timeLimitMs: COPY_LIMIT_MS,
-    stallMs: STALL_MS,
-  });
 }
 
 /** Throws Inexact when a frame does not last a whole number of the timescale's units. */

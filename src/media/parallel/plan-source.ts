@@ -117,6 +117,8 @@ function earlyOf(plan: StoredPlan, { spec, index }: PlanOptions): PlanResult["ea
   const segments = lengths.length;
   // Chunks cover all whole segments of the container's duration: the video would be shorter than that.
   if (!video.passthrough && segments < Math.floor(durationSeconds / spec.segment_seconds + 1e-6)) return null;
+  // The server would have what is copied of another codec encoded with it, after everything else.
+  if (video.passthrough && !video.passthrough.isCopied) return null;
   const all = videoRenditions(plan, spec);
   // A task for other codecs alone does not know whether the last segment of the primary one is joined to the one before it.
   const leastRate = MAX_DELAY_FRAMES / SHORT_SECONDS;
@@ -159,7 +161,7 @@ async function cutsOf(options: Planning, plan: EncodePlan, source: Source): Prom
       { ...withPassthrough(plan, passthrough, options.spec), audio },
       SEEK_BACK_SECONDS,
     );
-    const frames = passthrough.isCopied ? copiedSegments(copying, options.index ?? null, options.spec) : null;
+    const frames = copiedSegments(copying, options.index ?? null, options.spec);
     return frames ? { ...cuts(null), copied: { plan: copying, frames } } : cuts("passthrough");
   }
   const indexed = options.index && videoTrackOf(options.index, options.probe.video);

@@ -5,11 +5,12 @@ import { encode } from "../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
 import type { EncodeResult } from "../../../src/media/finish.ts";
 import { writeInits } from "../../../src/media/parallel/head.ts";
+import { videoRuns } from "../../../src/media/parallel/video-runs.ts";
 import { probe } from "../../../src/media/probe.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
 import { DISPLAY, LIGHT, patchesSource } from "../hdr-sources.ts";
 import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../sources.ts";
-import { packetsOf, similarity } from "./frames.ts";
+import { hashesIn, packetsOf, similarity } from "./frames.ts";
 import { encodedInParts, type Planned, planned } from "./parts.ts";
 
 /** Sources that are also encoded with HEVC and AV1, in chunks. */
@@ -61,8 +62,13 @@ async function expectInits(
   const run = { cwd: folder, reads: [input], writes: [outDir] };
   mkdirSync(outDir);
   const common = { input, outDir, plan, spec, binaries, run, workDir: `${outDir}-work` };
-  // What is copied is in the task that publishes.
-  const renditions = plan.video?.passthrough ? NAMES.slice(1) : NAMES;
+  // What is copied is in the task that publishes, or such a source is not published before it is complete.
+  const copied = videoRuns(plan, spec).flatMap(({ plan: { video } }) =>
+    video.passthrough?.isCopied ? (video.renditions[0]?.name ?? []) : [],
+  );
+  const codecs = ["h264", ...(spec.video.additional ?? []).map(({ codec }) => codec)];
+  const isOf = (name: string) => codecs.includes(name.split("-")[1] ?? "h264");
+  const renditions = NAMES.filter((name) => isOf(name) && !copied.includes(name));
   await writeInits({ ...common, renditions });
   for (const name of renditions) {
     const [own, other] = [outDir, whole].map((dir) => readFileSync(join(dir, name, "init.mp4")));
@@ -124,6 +130,34 @@ test("a copied source determines the segments of all codecs", async () => {
   const pair = await both("copied", input);
   await expectEqual(pair, NAMES);
   expect(Math.min(...(await similarity(pair.dirs.parts, pair.dirs.whole, "180p")))).toBe(100);
+});
+
+/** Without B-frames, as phones and cameras record. */
+const x265 = (params = "") =>
+  `-c:v libx265 -preset ultrafast -crf 36 -tag:v hvc1 -x265-params keyint=70:min-keyint=70:scenecut=0:open-gop=0:log-level=error${params}`;
+
+test.each([
+  ["hevc", x265(), yuv],
+  ["av1", "-c:v libsvtav1 -preset 12 -crf 50 -g 70 -flags +cgop", yuv],
+])("a copied source in %s is cut at its keyframes", async (codec, encoder, format) => {
+  const input = join(folder, `copied-${codec}.mp4`);
+  const source = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=14.4"];
+  await ffmpeg(...source, ...encoder.split(" "), ...format, input);
+  const pair = await both(`copied-${codec}`, input);
+  await expectEqual(pair, NAMES);
+  expect(await hashesIn(join(pair.dirs.parts, `180p-${codec}`, "playlist.m3u8"))).toBe(await hashesIn(input));
+});
+
+test("a copied source in HDR10 whose frames repeat the parameter sets is the same in all chunks", async () => {
+  const input = join(folder, "copied-hdr.mp4");
+  const source = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=14.4", "-pix_fmt", "yuv420p10le"];
+  const colors = "-color_primaries bt2020 -color_trc smpte2084 -colorspace bt2020nc -color_range tv";
+  const metadata = `:master-display=${DISPLAY}:max-cll=${LIGHT}`;
+  await ffmpeg(...source, ...colors.split(" "), ...x265(metadata).split(" "), input);
+  const pair = await both("copied-hdr", input, specFor({ codecs: ["h264", "hevc"], hdr: "keep" }));
+  const names = NAMES.filter((name) => !name.endsWith("av1"));
+  await expectEqual(pair, names);
+  expect(await hashesIn(join(pair.dirs.parts, "180p-hevc", "playlist.m3u8"))).toBe(await hashesIn(input));
 });
 
 describe("a source in HDR10", () => {
