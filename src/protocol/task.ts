@@ -114,6 +114,10 @@ const Early = v.object({
           v.nullish(v.pipe(v.string(), v.maxLength(100))),
           v.description("Of a codec other than H.264: these are encoded after all others, unless they are requested"),
         ),
+        is_copied: v.pipe(
+          v.nullish(v.boolean()),
+          v.description("Whether it is copied from the source. Absent: with `segment_frames` the first one is"),
+        ),
       }),
     ),
     v.minLength(1),

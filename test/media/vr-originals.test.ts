@@ -21,7 +21,7 @@ const x264 = words(`-c:v libx264 -preset ultrafast -crf 30 -pix_fmt yuv420p -x26
 const x265 = words(
   `-c:v libx265 -preset ultrafast -crf 32 -pix_fmt yuv420p -tag:v hvc1 -x265-params ${GOP}:open-gop=0:log-level=error`,
 );
-/** Five frames per second of a picture that is cheap to encode. */
+/** Five frames per second of an image that is cheap to encode. */
 const wide = (size: string, seconds: number) => [
   ...["-f", "lavfi", "-i", `testsrc=s=512x256:r=5:d=${seconds},scale=${size}:flags=neighbor`],
   ...sound(seconds),

@@ -10,7 +10,7 @@ type Options = {
   input: string;
   /** Has a directory with the name of the rendition. */
   workDir: string;
-  chunk: Chunk;
+  chunk: Pick<Chunk, "first_frame" | "end_frame">;
   binaries: Binaries;
   run: SourceRun;
 };

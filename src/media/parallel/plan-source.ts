@@ -17,7 +17,7 @@ import { copiedSegments } from "./passthrough-parts.ts";
 import { predictedAudio, predictedVideo } from "./predict.ts";
 import { longestKeyDistance, type SourceIndex, videoTrackOf, windowOf, windowRanges } from "./source-index.ts";
 import { type StoredPlan, toStored } from "./stored-plan.ts";
-import { videoRenditions } from "./video-runs.ts";
+import { copiedIn, videoRenditions } from "./video-runs.ts";
 
 type PlanOptions = {
   input: string;
@@ -117,13 +117,15 @@ function earlyOf(plan: StoredPlan, { spec, index }: PlanOptions): PlanResult["ea
   const segments = lengths.length;
   // Chunks cover all whole segments of the container's duration: the video would be shorter than that.
   if (!video.passthrough && segments < Math.floor(durationSeconds / spec.segment_seconds + 1e-6)) return null;
-  // The server would have what is copied of another codec encoded with it, after everything else.
-  if (video.passthrough && !video.passthrough.isCopied) return null;
   const all = videoRenditions(plan, spec);
   // A task for other codecs alone does not know whether the last segment of the primary one is joined to the one before it.
   const leastRate = MAX_DELAY_FRAMES / SHORT_SECONDS;
   if (all.some(({ codec }) => codec) && video.rate.num / video.rate.den < leastRate) return null;
-  const renditions = all.map(({ name, width, height, codec }) => ({ name, width, height, ...(codec && { codec }) }));
+  const copied = copiedIn(plan, spec);
+  const renditions = all.map(({ name, width, height, codec }) => ({
+    ...{ name, width, height, ...(codec && { codec }) },
+    ...(copied !== null && { is_copied: name === copied }),
+  }));
   const audioSegments = plan.audio.map((one) => predictedAudio(one, plan, spec).length);
   // Parts of the audio are ranges of segments, of all tracks.
   const isAlike = audioSegments.every((count) => Math.abs(count - segments) <= 1 && count === audioSegments[0]);
