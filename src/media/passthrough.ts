@@ -116,7 +116,8 @@ function isCandidate(probe: Probe, { video }: EncodePlan, spec: EncodingSpec, co
     probe.format.split(",").includes("mp4") &&
     isCopyable({ ...track, hdr }, isOriginal) &&
     (hdr ? isKeptHdrColor(track.color, hdr) : !track.isHdr && (track.color === null || isCopyableColor(track.color))) &&
-    track.isProgressive &&
+    // Files in HEVC and AV1 rarely state it: AV1 has only frames, and HEVC is examined when it is copied.
+    (settings ? !track.isInterlaced : track.isProgressive) &&
     track.isSquare &&
     track.rotation === 0 &&
     // ffmpeg moves the earliest stream to 0: it must be the video.

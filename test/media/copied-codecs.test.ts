@@ -57,9 +57,7 @@ async function made(name: string, args: string[], spec = specs.hevc, damage = (w
   writeFileSync(input, damage(readFileSync(input)));
   const dir = `${input}.out`;
   const found = await probe(input, binaries);
-  const log: string[] = [];
-  const onLog = (line: string) => log.push(line);
-  const result = await encode({ input, outDir: dir, spec, binaries, scratchDir: folder, probe: found, onLog });
+  const result = await encode({ input, outDir: dir, spec, binaries, scratchDir: folder, probe: found });
   const names = result.renditions.map((one) => one.name);
   const playlist = (rendition: string) => join(dir, rendition, "playlist.m3u8");
   const lengths = (rendition: string) =>
@@ -143,6 +141,7 @@ describe.concurrent("a source that does not fit is encoded", () => {
     ["10 bit without HDR", "n.mp4", [...clip(), ...x265(X265, "yuv420p10le")]],
     ["HDR that is not kept", "o.mp4", [...clip(5), ...PQ, ...x265(X265, "yuv420p10le")]],
     ["a size between two rungs of another shape", "p.mp4", [...clip(5, "500x300"), ...x265()]],
+    ["fields", "w.mp4", [...clip(), ...x265(`${X265}:interlace=tff`)]],
     ["damaged frames", "r.mp4", [...clip(), ...x265()], scratched],
     ["a keyframe that is none", "s.mp4", [...clip(), ...x265()], withoutIdr],
   ])("%s", async (_, name, args, damage) => {
@@ -157,4 +156,23 @@ describe.concurrent("a source that does not fit is encoded", () => {
     expect(result.names).toEqual(["240p", "120p"]);
     expect(result.lengths("240p")).toEqual([4, 1]);
   });
+});
+
+/** Two encodes one after another, each with its parameter sets in its keyframes. */
+async function joined(name: string, references: readonly [number, number]) {
+  const encodes = references.map((count) =>
+    ffmpeg(...flashing("426x240", "25", 4), ...x265(`${X265}:ref=${count}:bframes=0`), "-f", "hevc", "-"),
+  );
+  const raw = join(folder, `${name}.hevc`);
+  writeFileSync(raw, Buffer.concat(await Promise.all(encodes)));
+  const { input, playlist } = await made(`${name}.mp4`, ["-r", "25", "-f", "hevc", "-i", raw, "-c", "copy"]);
+  return { source: await framesOf(input), own: await framesOf(playlist("240p-hevc")) };
+}
+
+test("parameter sets in frames are removed, but a source in which they change is encoded", async () => {
+  const [alike, changing] = [await joined("u", [1, 1]), await joined("v", [1, 3])];
+  expect(alike.own).toHaveLength(200);
+  expect(alike.own).toEqual(alike.source);
+  expect(changing.own).toHaveLength(200);
+  expect(changing.own).not.toEqual(changing.source);
 });

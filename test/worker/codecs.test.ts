@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function encodedBy(early_playback: boolean, source = clip) {
+async function encodedBy(early_playback: boolean, { source = clip, encoding_profile = "modern", names = NAMES } = {}) {
   const server = await startServer(emptyFolder(), {
     args: ["--workers", "0"],
     env: { VODBOX_CHUNK_SECONDS: "8", VODBOX_RATE_LIMIT_UPLOADS: "100000/60" },
@@ -34,7 +34,7 @@ async function encodedBy(early_playback: boolean, source = clip) {
   expect(created.status, created.text).toBe(201);
   const workers = [startWorker(server, emptyFolder()), startWorker(server, emptyFolder())];
   await untilWaiting(server, workers.length);
-  const fields = { encoding_profile: "modern", playback_policy: "public", early_playback };
+  const fields = { encoding_profile, playback_policy: "public", early_playback };
   const made = await uploadClip(server, source, "t", fields);
   const asset = async () => (await server.call("GET", `/api/v1/assets/${made.asset.id}`, { key: made.key })).body;
   const playback = async () => (await server.call("GET", `/api/v1/playback/${made.asset.id}`, { key: made.key })).body;
@@ -46,7 +46,7 @@ async function encodedBy(early_playback: boolean, source = clip) {
     const tasks = tasksOf(server.dataDir);
     expect(tasks.every(({ status, failures }) => status === "completed" && failures === 0)).toBe(true);
     const { renditions } = await asset();
-    expect(renditions.map(({ name }: { name: string }) => name)).toEqual([...NAMES, "audio"]);
+    expect(renditions.map(({ name }: { name: string }) => name)).toEqual([...names, "audio"]);
     const { hls_url } = await playback();
     expect(await complaints("-i", hls_url, "-map", "0", "-f", "null", "-")).toBe("");
     const counted = ["-count_packets", "-select_streams", "v", "-show_entries", "stream=nb_read_packets"];
@@ -109,10 +109,11 @@ describe("a source in HEVC that is fit", () => {
   });
 
   test.each([
-    ["is copied in chunks", false],
-    ["plays early, and its copy is there on request", true],
-  ])("%s", async (_, isEarly) => {
-    const { asset, playback, expectComplete, end } = await encodedBy(isEarly, copied);
+    ["is copied in chunks", false, {}],
+    ["plays early, and its copy is there on request", true, {}],
+    ["is an original for VR", true, { encoding_profile: "vr", names: ["180p", "180p-hevc"] }],
+  ])("%s", async (_, isEarly, fields) => {
+    const { asset, playback, expectComplete, end } = await encodedBy(isEarly, { source: copied, ...fields });
     if (isEarly) {
       await until("the asset is ready", async () => (await asset()).playback_status === "ready");
       const { hls_url } = await playback();
