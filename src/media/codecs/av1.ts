@@ -83,9 +83,8 @@ const OBU_SEQUENCE_HEADER = 1;
 const OBU_FRAME_HEADER = 3;
 const OBU_FRAME = 6;
 
-/** The OBUs of a temporal unit, without their headers; null when one is truncated. */
-function obusOf(unit: Buffer): { type: number; content: Buffer }[] | null {
-  const obus: { type: number; content: Buffer }[] = [];
+/** The OBUs of a temporal unit, without their headers, up to one that is truncated. */
+function* obusOf(unit: Buffer): Generator<{ type: number; content: Buffer }> {
   // 5.3.1 and 5.3.2: type, extension and has_size_field, then the size as leb128 (4.10.5). The last one may have no size.
   for (let at = 0; at < unit.length; ) {
     const header = unit.readUInt8(at);
@@ -95,16 +94,15 @@ function obusOf(unit: Buffer): { type: number; content: Buffer }[] | null {
       size = 0;
       for (let shift = 0, more = true; more; shift += 7) {
         const byte = unit[start++];
-        if (byte === undefined || shift > 28) return null;
+        if (byte === undefined || shift > 28) return;
         size += (byte & 0x7f) * 2 ** shift;
         more = (byte & 0x80) !== 0;
       }
     }
-    if (size < 0 || start + size > unit.length) return null;
-    obus.push({ type: (header >> 3) & 0x0f, content: unit.subarray(start, start + size) });
+    if (size < 0 || start + size > unit.length) return;
+    yield { type: (header >> 3) & 0x0f, content: unit.subarray(start, start + size) };
     at = start + size;
   }
-  return obus;
 }
 
 /**
@@ -112,13 +110,21 @@ function obusOf(unit: Buffer): { type: number; content: Buffer }[] | null {
  * SVT-AV1 differs from the one in its `av1C`, which is written before the encoder has chosen its tools.
  */
 function sequenceHeader(keyframe: Buffer): Buffer | null {
-  return obusOf(keyframe)?.find(({ type }) => type === OBU_SEQUENCE_HEADER)?.content ?? null;
+  for (const { type, content } of obusOf(keyframe)) if (type === OBU_SEQUENCE_HEADER) return content;
+  return null;
 }
 
 /** 5.9.2: show_existing_frame, frame_type and show_frame, which are first in a frame header. */
 const FRAME_BITS = 0xf0;
 /** A new keyframe (type 0) that is shown. */
 const SHOWN_KEYFRAME = 0x10;
+
+/** The first byte of the first frame header; 0 without one. */
+function firstFrameByte(unit: Buffer): number {
+  for (const { type, content } of obusOf(unit))
+    if (type === OBU_FRAME || type === OBU_FRAME_HEADER) return content[0] ?? 0;
+  return 0;
+}
 
 /**
  * All keyframes of a copy must have the same sequence header: a decoder that starts at one of them gets only that. A keyframe
@@ -129,11 +135,8 @@ function inspectCopy(): CopyInspector {
   return {
     faultOf(unit, isSync) {
       if (!isSync) return null;
-      const obus = obusOf(unit);
-      if (!obus) return "an OBU is truncated";
-      const frame = obus.find(({ type }) => type === OBU_FRAME || type === OBU_FRAME_HEADER)?.content[0];
-      const sequence = obus.find(({ type }) => type === OBU_SEQUENCE_HEADER)?.content;
-      if (!sequence || frame === undefined || (frame & FRAME_BITS) !== SHOWN_KEYFRAME)
+      const sequence = sequenceHeader(unit);
+      if (!sequence || (firstFrameByte(unit) & FRAME_BITS) !== SHOWN_KEYFRAME)
         return "a frame that is marked as a keyframe is none";
       first ??= sequence;
       return first.equals(sequence) ? null : "its sequence header changes";

@@ -112,6 +112,9 @@ const LAST_IRAP = 21;
 const FIRST_NON_VCL = 32;
 const PARAMETER_SETS = [32, 33, 34];
 
+/** The record has lengths of 16 bits. */
+const MAX_SET_BYTES = 0xffff;
+
 const typeOf = (header: number) => (header >> 1) & 0x3f;
 
 /**
@@ -138,7 +141,8 @@ function inspectCopy(hvcC: Buffer): CopyInspector {
         if (isSync && type < FIRST_NON_VCL && (type < FIRST_IRAP || type > LAST_IRAP))
           return "a frame that is marked as a keyframe is none";
         if (PARAMETER_SETS.includes(type)) {
-          if (!sets.has(frame.toString("latin1", start, end))) return "its parameter sets change";
+          if (end - start > MAX_SET_BYTES || !sets.has(frame.toString("latin1", start, end)))
+            return "its parameter sets change";
           isRepeating = true;
         }
         at = end;

@@ -64,7 +64,7 @@ async function expectInits(
   // What is copied of H.264 is in the task that publishes.
   const isCopied = (name: string) => plan.video?.passthrough?.isCopied === true && name === NAMES[0];
   const codecs = ["h264", ...(spec.video.additional ?? []).map(({ codec }) => codec)];
-  const isOf = (name: string) => codecs.includes(name.split("-")[1] ?? "h264");
+  const isOf = (name: string) => codecs.includes(name.split("-")[1] ?? "h264") && !spec.video.original;
   const renditions = NAMES.filter((name) => isOf(name) && !isCopied(name));
   await writeInits({ ...common, renditions });
   for (const name of renditions) {
@@ -143,6 +143,22 @@ test.each([
   const pair = await both(`copied-${codec}`, input);
   await expectEqual(pair, NAMES);
   expect(await hashesIn(join(pair.dirs.parts, `180p-${codec}`, "playlist.m3u8"))).toBe(await hashesIn(input));
+});
+
+test("an original above the ladder is one more rendition, also in chunks", async () => {
+  const input = join(folder, "original.mp4");
+  const source = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=14.4"];
+  const gop = ["-x264-params", "keyint=70:min-keyint=70:scenecut=0"];
+  await ffmpeg(...source, "-c:v", "libx264", "-preset", "superfast", "-crf", "36", ...gop, ...yuv, input);
+  const { original } = BUILT_IN_PROFILES.vr;
+  const { definition } = BUILT_IN_PROFILES.default;
+  const ladder = [
+    { height: 90, max_bitrate: 100_000 },
+    { height: 60, max_bitrate: 50_000 },
+  ];
+  const pair = await both("original", input, specOf({ ...definition, ladder }, null, { original }));
+  await expectEqual(pair, ["180p", "90p", "60p"]);
+  expect(await hashesIn(join(pair.dirs.parts, "180p", "playlist.m3u8"))).toBe(await hashesIn(input));
 });
 
 test("a copied source in HDR10 whose frames repeat the parameter sets is the same in all chunks", async () => {
