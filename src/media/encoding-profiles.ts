@@ -2,7 +2,14 @@ import { SURROUND_CHANNELS } from "../protocol/audio-renditions.ts";
 import { EBU_R128_LUFS, type ProfileDefinition } from "../protocol/encoding-profile.ts";
 import { PER_TITLE } from "./codecs/codec.ts";
 import { additionalVideoCodecs } from "./codecs/registry.ts";
-import { type AdditionalVideo, type EncodingSpec, encodingSpec, type Rung, rung } from "./encoding-spec.ts";
+import {
+  type AdditionalVideo,
+  type EncodingSpec,
+  encodingSpec,
+  type Rung,
+  rung,
+  VR_ORIGINAL,
+} from "./encoding-spec.ts";
 
 /** What only built-in profiles determine. */
 type Effort = { preset: string; crf: number };
@@ -46,8 +53,7 @@ export const BUILT_IN_PROFILES = {
       ],
       static_mp4: true,
     }),
-    // What headsets decode and networks at home carry. Encoding HEVC of this size would take hours, so it is only copied.
-    original: { codecs: ["h264", "hevc"], max_side: 8192, max_pixels: 8192 * 4096, max_bitrate: 100_000_000 },
+    original: VR_ORIGINAL,
   },
 } as const satisfies Record<string, BuiltIn>;
 export type BuiltInName = keyof typeof BUILT_IN_PROFILES;
