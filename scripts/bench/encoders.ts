@@ -135,7 +135,7 @@ type Planned = { plan: EncodePlan; spec: EncodingSpec; settings: AdditionalVideo
 function planned(media: Probe, codec: CodecName, effort: { preset: string; crf: number }): Planned {
   const { definition } = BUILT_IN_PROFILES.default;
   const codecs = codec === "h264" ? definition.codecs : [...definition.codecs, codec];
-  const spec = specOf({ ...definition, codecs }, null, effort);
+  const spec = specOf({ ...definition, codecs }, null, { effort });
   const only = (plan: EncodePlan): EncodePlan => {
     const [top] = plan.video?.renditions ?? [];
     const renditions = top ? [{ ...top, crf: effort.crf, maxBitrate: UNCAPPED, buffer: UNCAPPED }] : [];

@@ -31,6 +31,23 @@ export function withoutVariants(playlist: string, isLeftOut: (line: string) => b
   return lines.join("\n");
 }
 
+/** A master playlist with only the variants whose media playlist is `uri`, and without I-frame variants. Linear in time. */
+export function masterOfVariant(playlist: string, uri: string): string {
+  const lines: string[] = [];
+  let variant: string | null = null;
+  for (const line of linesOf(playlist)) {
+    if (line.startsWith("#EXT-X-I-FRAME-STREAM-INF:")) continue;
+    const isUri = line !== "" && !line.startsWith("#");
+    if (line.startsWith("#EXT-X-STREAM-INF:")) variant = line;
+    else if (!isUri) lines.push(line);
+    else {
+      if (variant !== null && line.trim() === uri) lines.push(variant, line);
+      variant = null;
+    }
+  }
+  return lines.join("\n");
+}
+
 type Range = { from: number; to: number };
 type Set = Range & { codecs: string | undefined; representations: number; hidden: Range[] };
 

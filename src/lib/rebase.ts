@@ -1,5 +1,5 @@
 import { masterInStereo, mpdInStereo } from "./channel-filter.ts";
-import { masterWithout, mpdWithout } from "./codec-filter.ts";
+import { masterOfVariant, masterWithout, mpdWithout } from "./codec-filter.ts";
 import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
 import { mapReferences } from "./m3u8.ts";
 import { withSubtitles } from "./m3u8-subtitles.ts";
@@ -24,14 +24,17 @@ export type Below = {
   root: string;
   /** Sample entries of codecs that are left out. */
   hidden: readonly string[];
+  /** The reference of the only variant of a master playlist that is kept; null: all are. */
+  variant: string | null;
   /** Audio of more channels is left out, where there is other audio. */
   isStereo: boolean;
 };
 
 const isAbsolute = (uri: string) => /^([a-z][a-z0-9+.-]*:|\/)/i.test(uri);
 
-export function rebaseMaster(playlist: string, { carried, folder, tracks, hidden, isStereo }: Below): string {
-  const ofCodecs = hidden.length > 0 ? masterWithout(playlist, hidden) : playlist;
+export function rebaseMaster(playlist: string, { carried, folder, tracks, hidden, variant, isStereo }: Below): string {
+  const chosen = variant === null ? playlist : masterOfVariant(playlist, variant);
+  const ofCodecs = hidden.length > 0 ? masterWithout(chosen, hidden) : chosen;
   return withSubtitles(
     mapReferences(isStereo ? masterInStereo(ofCodecs) : ofCodecs, (uri) =>
       isAbsolute(uri) ? uri : carried + folder + uri,

@@ -56,6 +56,8 @@ type ArgumentOptions = {
   additional?: AdditionalVideo | undefined;
   /** Set when that codec keeps the HDR of the source. */
   hdr?: KeptHdr | undefined;
+  /** Of a copy in that codec: configurations in frames are removed. */
+  isWithoutRepeats?: boolean | undefined;
 };
 
 /** The format of renditions that keep HDR, and what they state of it. */
@@ -244,12 +246,12 @@ function hold(chain: string, { width, height, rate, endSeconds, pixel_format, ov
 function videoOutput(
   one: PlannedRendition,
   { video }: EncodePlan,
-  { spec, outDir, encoder = "software", range, only, additional, hdr }: ArgumentOptions,
+  { spec, outDir, encoder = "software", range, only, additional, hdr, isWithoutRepeats }: ArgumentOptions,
 ): string[] {
   if (!video || only?.has(one.name) === false) return [];
   const index = encodedOf(video).indexOf(one);
   if (index < 0)
-    return ["-map", `0:${video.track.index}`, "-c:v", "copy", ...segmentWriter(join(outDir, one.name), cuts(spec))];
+    return [...copied(video, additional, isWithoutRepeats), ...segmentWriter(join(outDir, one.name), cuts(spec))];
   const codec = videoCodecs[spec.video.codec];
   const framesPerGop = Math.ceil((video.rate.num / video.rate.den) * spec.gop_seconds);
   const isContinued = range !== undefined && range.firstFrame > 0;
@@ -268,6 +270,18 @@ function videoOutput(
       : keyframes(spec, video.rate, range),
     ...["-g", String(framesPerGop * 4)],
     ...segmentWriter(join(outDir, one.name), range ? rangeCuts(spec, video) : cuts(spec)),
+  ];
+}
+
+function copied(
+  { track }: NonNullable<EncodePlan["video"]>,
+  additional?: AdditionalVideo,
+  isWithoutRepeats = false,
+): string[] {
+  const copy = additional && videoCodecs[additional.codec].copy;
+  return [
+    ...["-map", `0:${track.index}`, "-c:v", "copy"],
+    ...(copy ? [...copy.arguments, ...(isWithoutRepeats ? copy.withoutRepeats : [])] : []),
   ];
 }
 
@@ -312,10 +326,10 @@ type CopyOptions = {
   outDir: string;
   plan: EncodePlan;
   chunk: { first_frame: number; end_frame: number | null };
-};
+} & Pick<ArgumentOptions, "additional" | "isWithoutRepeats">;
 
 /** Arguments of the run that copies the packets of a range of frames, cut at each keyframe. */
-export function copyArguments({ input, outDir, plan: { video }, chunk }: CopyOptions): string[] {
+export function copyArguments({ input, outDir, plan: { video }, chunk, ...copy }: CopyOptions): string[] {
   const [top] = video?.renditions ?? [];
   if (!video || !top) return [];
   const { first_frame: from, end_frame: end } = chunk;
@@ -325,7 +339,7 @@ export function copyArguments({ input, outDir, plan: { video }, chunk }: CopyOpt
     ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
     ...(from > 0 ? ["-noaccurate_seek", "-ss", seconds.toFixed(6)] : []),
     ...untrustedInput(input),
-    ...["-map", `0:${video.track.index}`, "-c:v", "copy"],
+    ...copied(video, copy.additional, copy.isWithoutRepeats),
     // No frame before a keyframe is stored after it.
     ...(end === null ? [] : ["-frames:v", String(end - from)]),
     ...segmentWriter(join(outDir, top.name), EACH_KEYFRAME),

@@ -116,6 +116,13 @@ export const isCopyableColor = ({ matrix, primaries, transfer, range }: ColorTag
   isAbsentOr(transfer, SDR_TRANSFERS) &&
   range !== "pc";
 
+/** Whether HDR video has exactly the signal that `hdrFilters` produces, and states all of it. */
+export const isKeptHdrColor = (color: ColorTags | null, format: HdrFormat): boolean =>
+  color?.matrix === BT2020.matrix &&
+  color.primaries === BT2020.primaries &&
+  color.transfer === HDR_SIGNALS[format].transfer &&
+  color.range === "tv";
+
 const isAbsentOr = (value: string, known: readonly string[]) => ["", "unknown", ...known].includes(value);
 
 /** ISO/IEC 23091-2, 8.1 and 8.3: the values that are converted, with zimg's names. */

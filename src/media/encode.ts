@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { type HdrMetadata, NO_HDR_METADATA } from "../lib/hdr.ts";
 import { encodeArguments, INIT_NAME, type KeptHdr } from "./arguments.ts";
 import { copyAudio } from "./audio-copy.ts";
+import { inspectCopied } from "./copied-video.ts";
 import { type Encoders, encoderFor, usesDevices } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
@@ -14,7 +15,15 @@ import { withGains } from "./loudness.ts";
 import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
 import { withTitle } from "./per-title/analyze.ts";
-import { ADDITIONAL_WORK, type AdditionalPlan, type EncodePlan, planAdditional, planEncode } from "./plan.ts";
+import {
+  ADDITIONAL_WORK,
+  type AdditionalPlan,
+  type EncodePlan,
+  planAdditional,
+  planEncode,
+  withoutCopy,
+  withPassthrough,
+} from "./plan.ts";
 import type { Probe } from "./probe.ts";
 import { keptHdrMetadata } from "./read-hdr-metadata.ts";
 import { requireAdditionalEncoders } from "./require-encoder.ts";
@@ -102,7 +111,7 @@ async function prepare(options: EncodeOptions, cwd: string): Promise<Prepared> {
   const plan = spec === options.spec ? ladder : planEncode(probe, spec);
   if (!passthrough || !plan.video) return { plan, copying: null, way };
   const audio = await copyAudio({ ...source, plan, spec });
-  return { plan, copying: { ...plan, video: { ...plan.video, passthrough }, audio }, way };
+  return { plan, copying: { ...withPassthrough(plan, passthrough, spec), audio }, way };
 }
 
 const sourceRunOf = (options: EncodeOptions, cwd: string): SourceRun => ({
@@ -144,14 +153,37 @@ type Way = {
 
 async function encodeOnce(plan: EncodePlan, way: Way): Promise<EncodeResult> {
   const additional = planAdditional(plan, way.options.spec);
-  const to = endOfPrimary(additional);
+  // First, because it shows whether the rest of the work is of use.
+  for (const one of additional) await passCopy(one, plan, way);
+  const encoded = additional.flatMap((one) => withoutCopy(one) ?? []);
+  const to = endOfPrimary(encoded);
   await pass(plan, way, { from: 0, to });
-  await passAdditional(additional, plan, way, to);
+  await passAdditional(encoded, plan, way, to);
+  for (const { hdr, plan } of additional) {
+    if (!hdr) continue;
+    for (const { name } of plan.video.renditions)
+      await addHdrBoxes(join(way.options.outDir, name, INIT_NAME), way.metadata);
+  }
   return finishRun(plan, way, { additional });
 }
 
 const ENCODED = 0.99;
 const endOfPrimary = ({ length }: AdditionalPlan[]) => ENCODED / (1 + length * ADDITIONAL_WORK);
+
+/** Copies the source's video, where it is a rendition of an additional codec. Throws as `inspectCopied`. */
+async function passCopy({ settings, hdr, plan }: AdditionalPlan, whole: EncodePlan, way: Way): Promise<void> {
+  const { video } = plan;
+  const [top] = video.renditions;
+  if (!video.passthrough?.isCopied || !top) return;
+  const copy = { ...plan, video: { ...video, renditions: [top] } };
+  const folder = join(way.options.outDir, top.name);
+  const share = { from: 0, to: 0, whole, settings };
+  await pass(copy, way, share);
+  const { isRepeating } = await inspectCopied({ folder, codec: settings.codec, hdr });
+  if (!isRepeating) return;
+  await rm(folder, { recursive: true, force: true });
+  await pass(copy, way, { ...share, isWithoutRepeats: true });
+}
 
 /** A run per codec: their encoders take several times the memory of the primary one. */
 async function passAdditional(all: AdditionalPlan[], whole: EncodePlan, way: Way, from: number): Promise<void> {
@@ -160,9 +192,6 @@ async function passAdditional(all: AdditionalPlan[], whole: EncodePlan, way: Way
     const share = { from: from + index * step, to: from + (index + 1) * step };
     const kept = hdr ? { format: hdr, metadata: way.metadata } : undefined;
     await pass(plan, way, { ...share, whole, settings, hdr: kept });
-    if (!kept) continue;
-    for (const { name } of plan.video.renditions)
-      await addHdrBoxes(join(way.options.outDir, name, INIT_NAME), kept.metadata);
   }
 }
 
@@ -173,10 +202,17 @@ async function passAdditional(all: AdditionalPlan[], whole: EncodePlan, way: Way
 async function pass(
   plan: EncodePlan,
   { options, common }: Way,
-  share: { from: number; to: number; whole?: EncodePlan; settings?: AdditionalVideo; hdr?: KeptHdr | undefined },
+  share: {
+    from: number;
+    to: number;
+    whole?: EncodePlan;
+    settings?: AdditionalVideo;
+    hdr?: KeptHdr | undefined;
+    isWithoutRepeats?: boolean;
+  },
 ): Promise<void> {
   const { input, outDir, spec, binaries, watermark, onProgress } = options;
-  const { whole, settings: additional, hdr } = share;
+  const { whole, settings: additional, hdr, isWithoutRepeats } = share;
   const encoder = encoderFor(options.encoders, (additional ?? spec.video).codec, hdr);
   const audio = await withGains(plan.audio, { input, spec, ffmpeg: binaries.ffmpeg, run: common });
   await mkdir(outDir, { recursive: true });
@@ -193,6 +229,7 @@ async function pass(
       watermark,
       additional,
       hdr,
+      isWithoutRepeats,
     }),
     devices: usesDevices(encoder),
     timeLimitMs: timeLimitMs(plan.durationSeconds),

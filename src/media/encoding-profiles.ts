@@ -2,11 +2,18 @@ import { SURROUND_CHANNELS } from "../protocol/audio-renditions.ts";
 import { EBU_R128_LUFS, type ProfileDefinition } from "../protocol/encoding-profile.ts";
 import { PER_TITLE } from "./codecs/codec.ts";
 import { additionalVideoCodecs } from "./codecs/registry.ts";
-import { type AdditionalVideo, type EncodingSpec, encodingSpec, type Rung, rung } from "./encoding-spec.ts";
+import {
+  type AdditionalVideo,
+  type EncodingSpec,
+  encodingSpec,
+  type Rung,
+  rung,
+  VR_ORIGINAL,
+} from "./encoding-spec.ts";
 
 /** What only built-in profiles determine. */
 type Effort = { preset: string; crf: number };
-type BuiltIn = { definition: ProfileDefinition; effort?: Effort };
+type BuiltIn = { definition: ProfileDefinition; effort?: Effort; original?: EncodingSpec["video"]["original"] };
 
 const definition = (fields: Partial<ProfileDefinition>): ProfileDefinition => ({
   description: null,
@@ -36,7 +43,8 @@ export const BUILT_IN_PROFILES = {
   audio: { definition: definition({ description: "Audio only", ladder: [] }) },
   vr: {
     definition: definition({
-      description: "Higher bitrates for large projections, and an MP4 file, which VR players need",
+      description:
+        "Higher bitrates for large projections, the original where it can be copied, and an MP4 file, which VR players need",
       ladder: [
         { height: 2160, max_bitrate: 40_000_000 },
         { height: 1440, max_bitrate: 20_000_000 },
@@ -45,6 +53,7 @@ export const BUILT_IN_PROFILES = {
       ],
       static_mp4: true,
     }),
+    original: VR_ORIGINAL,
   },
 } as const satisfies Record<string, BuiltIn>;
 export type BuiltInName = keyof typeof BUILT_IN_PROFILES;
@@ -124,9 +133,13 @@ const lufsOf = ({ audio: { loudness } }: ProfileDefinition): number | null => {
  * The specification that workers obey, of a definition without a fault. `watermark` is the image of a profile with a
  * watermark; its URL is set when the specification is sent.
  */
-export function specOf(profile: ProfileDefinition, watermark: string | null, builtIn?: Effort): EncodingSpec {
+export function specOf(
+  profile: ProfileDefinition,
+  watermark: string | null,
+  builtIn?: Pick<BuiltIn, "effort" | "original">,
+): EncodingSpec {
   const { video, audio } = encodingSpec;
-  const effort = profile.per_title ? PER_TITLE_EFFORT : builtIn;
+  const effort = profile.per_title ? PER_TITLE_EFFORT : builtIn?.effort;
   const isAudioOnly = profile.ladder?.length === 0;
   const own = profile.ladder?.map(({ height, max_bitrate }) => rung(height, max_bitrate));
   const rungs: readonly Rung[] = isAudioOnly || !own ? video.ladder : own;
@@ -143,6 +156,7 @@ export function specOf(profile: ProfileDefinition, watermark: string | null, bui
       ladder,
       enabled: !isAudioOnly,
       ...(profile.codecs.length > 1 && { additional: additionalOf(profile, ladder) }),
+      ...(builtIn?.original && { original: builtIn.original }),
       watermark:
         profile.watermark && watermark ? { ...profile.watermark, image: { url: "", sha256: watermark } } : null,
     },

@@ -2,6 +2,7 @@ import { ISOFF_LIVE_PROFILE } from "../lib/mpd.ts";
 import type { AdditionalVideo, EncodingSpec, Rung } from "../protocol/encoding-spec.ts";
 import { aac } from "./codecs/aac.ts";
 import { h264 } from "./codecs/h264.ts";
+import { hevc } from "./codecs/hevc.ts";
 
 export type { AdditionalVideo, EncodingSpec, Rung };
 
@@ -92,3 +93,11 @@ export const encodingSpec: EncodingSpec = {
   captions: { format: "webvtt" },
   rules: { never_upscale: true, passthrough_when_compatible: true },
 };
+
+/** What headsets decode and networks at home carry. Encoding HEVC of this size would take hours, so it is only copied. */
+export const VR_ORIGINAL = {
+  codecs: [h264.name, hevc.name],
+  max_side: 8192,
+  max_pixels: 8192 * 4096,
+  max_bitrate: 100_000_000,
+} satisfies EncodingSpec["video"]["original"];

@@ -4,7 +4,7 @@ import { codecNameOf } from "./codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import type { Binaries, SourceRun } from "./ffmpeg.ts";
-import { type ManifestPlan, type Rendition, writeManifests } from "./manifests.ts";
+import { largestOf, type ManifestPlan, type Rendition, writeManifests } from "./manifests.ts";
 import type { Written } from "./package.ts";
 import { readFromFolder, type SegmentReader } from "./sample-video.ts";
 import { writeStaticMp4 } from "./static-mp4.ts";
@@ -76,7 +76,7 @@ export async function finish(options: FinishOptions): Promise<EncodeResult> {
   await writeThumbnail({ ...shared, name: names.thumbnail, audios });
   const mp4Bytes = names.mp4 ? await writeStaticMp4({ ...shared, name: names.mp4, audios }) : null;
   const packaged = await writeManifests({ outDir, plan, spec, videos, audios, names, storyboard });
-  const [top] = packaged.renditions;
+  const top = largestOf(packaged.renditions);
   return {
     ...names,
     width: top?.width ?? null,

@@ -26,6 +26,15 @@ export function sampleEntryOf(data: Buffer): (Box & { fieldsEnd: number }) | nul
   return codec ? { ...entry, fieldsEnd: entry.start + SAMPLE_ENTRY_BYTES[codec.kind] } : null;
 }
 
+/** The content of the box that configures the decoder; null without one, and for a codec that is not in the registry. */
+export function configurationOf(data: Buffer): Buffer | null {
+  const entry = sampleEntryOf(data);
+  const codec = entry && codecOfSampleEntry(entry.type);
+  if (!entry || !codec) return null;
+  const found = boxes(data, entry.fieldsEnd, entry.end).find(({ type }) => type === codec.configurationBox);
+  return found ? data.subarray(found.start, found.end) : null;
+}
+
 /** Codec (RFC 6381), size and timescale from an init segment. Throws Error when its codec is not in the registry. */
 export function readInit(data: Buffer): InitSegment {
   const media = ["moov", "trak", "mdia"];

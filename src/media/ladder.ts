@@ -74,11 +74,32 @@ export function titleLadder(width: number, height: number, { video }: EncodingSp
   return title.rungs.map(({ max_bitrate, ...rung }) => ({ ...rung, maxBitrate: max_bitrate }));
 }
 
+/**
+ * A rendition of the size of the source, of which no side is odd; null where the specification has none. Above the ladder, its
+ * cap is that of the largest rung by the area, too.
+ */
+export function originalRendition(
+  width: number,
+  height: number,
+  rate: Rate,
+  spec: EncodingSpec,
+): PlannedRendition | null {
+  const { original, ladder } = spec.video;
+  const pixels = width * height;
+  if (!original || width % 2 !== 0 || height % 2 !== 0) return null;
+  if (Math.max(width, height) > original.max_side || pixels > original.max_pixels) return null;
+  const side = Math.min(width, height);
+  const name = ladder.find((rung) => rung.height === side)?.name ?? `${side}p`;
+  const { maxBitrate, buffer, crf } = bitrates(side, pixels, rate, spec, Number.POSITIVE_INFINITY);
+  const cap = Math.min(maxBitrate, original.max_bitrate);
+  return { name, width, height, maxBitrate: cap, buffer: Math.round((buffer * cap) / maxBitrate), crf };
+}
+
 /** Caps of sizes between two rungs are proportional to their area; above the standard frame rate the factor applies. */
-function bitrates(side: number, pixels: number, rate: Rate, spec: EncodingSpec) {
+function bitrates(side: number, pixels: number, rate: Rate, spec: EncodingSpec, mostShare = 1.5) {
   const { ladder, high_frame_rate_factor, standard_frame_rate } = spec.video;
   const above = ladder.findLast((rung) => rung.height >= side) ?? (ladder[0] as Rung);
-  const share = Math.min(1.5, pixels / (above.width * above.height));
+  const share = Math.min(mostShare, pixels / (above.width * above.height));
   const isFast = rate.num / rate.den > standard_frame_rate * 1.01;
   const factor = share * (isFast ? high_frame_rate_factor : 1);
   const maxBitrate = Math.max(100_000, Math.round((above.max_bitrate * factor) / 1000) * 1000);

@@ -36,6 +36,13 @@ export type Rendition = {
   playlist_path: string;
 };
 
+/** The largest one, which may be an original of another codec than the first. */
+export const largestOf = (renditions: readonly Rendition[]): Rendition | undefined =>
+  renditions.reduce<Rendition | undefined>(
+    (most, one) => (most && (one.width ?? 0) <= (most.width ?? 0) ? most : one),
+    undefined,
+  );
+
 /** What manifests state of a plan. */
 export type ManifestPlan = {
   video: { rate: Rate; renditions?: readonly Pick<PlannedRendition, "name" | "score">[] } | null;
@@ -70,7 +77,12 @@ export async function writeManifests(given: {
   /** Of a part of longer media: the number of its first segment, and where that begins. */
   begins?: { number: number; seconds: number } | undefined;
 }): Promise<Packaged> {
-  const options = { ...given, audios: given.audios.map((one) => untilEndOf(one, given.videos[0])) };
+  const options = {
+    ...given,
+    audios: given.audios.map((one) => untilEndOf(one, given.videos[0])),
+    listedFirst: given.listedFirst ?? ladderFirst(given),
+    prefersFirst: given.prefersFirst || hasLoneCodec(given.videos),
+  };
   const { outDir, plan, spec, videos, audios, names } = options;
   const all = [...videos, ...audios];
   const [first] = videos;
@@ -135,6 +147,28 @@ function untilEndOf(audio: Written, video: Written | undefined): Written {
     return isWithin;
   });
   return segments.length === audio.segments.length ? audio : { ...audio, segments, durationSeconds };
+}
+
+/** Players begin with the first variant: not with an original that is larger than the ladder, which few of them can load. */
+function ladderFirst({ videos, spec: { video } }: Pick<ManifestData, "videos" | "spec">): string[] {
+  const primary = videosOfFirstCodec(videos);
+  const isAbove = ({ init: { width, height } }: Written) =>
+    Math.min(width, height) > (video.ladder[0]?.height ?? 0) || width * height > video.max_pixels;
+  return primary.some(isAbove)
+    ? [...primary.filter((one) => !isAbove(one)), ...primary.filter(isAbove)].map(({ name }) => name)
+    : [];
+}
+
+const videosOfFirstCodec = (videos: readonly Written[]): Written[] =>
+  videos.filter(({ init }) => codecNameOf(init.codec) === codecNameOf(videos[0]?.init.codec ?? ""));
+
+/**
+ * Whether a codec has a single rendition where the first one has several, such as an original that was copied. Players do not
+ * switch between codecs: those that prefer it could not adapt to the bandwidth.
+ */
+function hasLoneCodec(videos: readonly Written[]): boolean {
+  const [first, ...others] = Map.groupBy(videos, ({ init }) => codecNameOf(init.codec)).values();
+  return (first?.length ?? 0) > 1 && others.some(({ length }) => length === 1);
 }
 
 const isAligned = (a: Segment[], b: Segment[]) =>

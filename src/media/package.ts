@@ -43,9 +43,7 @@ export async function readWritten(
   const folder = join(outDir, name);
   await rm(join(folder, MUXER_MANIFEST), { force: true });
   const files: string[] = await readdir(folder).catch(() => []);
-  const names = files
-    .filter((file) => SEGMENT_PATTERN.test(file))
-    .sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10));
+  const names = segmentsIn(files);
   if (names.length === 0 || !files.includes(INIT_NAME)) {
     await rm(folder, { recursive: true, force: true });
     return null;
@@ -61,6 +59,12 @@ export async function readWritten(
   const durationSeconds = segments.reduce((sum, segment) => sum + segment.durationSeconds, 0);
   return { name, init, segments, durationSeconds };
 }
+
+/** The segments of a rendition, in order. Throws the errors of the file system. */
+export const segmentNames = async (folder: string): Promise<string[]> => segmentsIn(await readdir(folder));
+
+const segmentsIn = (files: readonly string[]): string[] =>
+  files.filter((file) => SEGMENT_PATTERN.test(file)).sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10));
 
 /**
  * A shorter last segment is merged into the previous one. hls.js computes a segment's time without the edit list, later

@@ -1,13 +1,13 @@
 import { stat } from "node:fs/promises";
 import { videoCodecs } from "./codecs/registry.ts";
-import { isCopyableColor } from "./color.ts";
+import { isCopyableColor, isKeptHdrColor } from "./color.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Rate } from "./ladder.ts";
 import type { TrackIndex } from "./mp4/index.ts";
 import { type SourceIndex, videoTrackOf } from "./parallel/source-index.ts";
-import type { EncodePlan, Passthrough } from "./plan.ts";
+import { type Copy, copyOf, type EncodePlan, type Passthrough } from "./plan.ts";
 import type { Probe, VideoTrack } from "./probe.ts";
 
 export type PassthroughOptions = {
@@ -47,17 +47,19 @@ const ALL_SOUND = 4_000_000;
 export async function findPassthrough(options: PassthroughOptions): Promise<Passthrough | null> {
   const { input, probe, plan, spec } = options;
   const { video } = plan;
-  if (!video || !isCandidate(probe, plan, spec)) return null;
+  const copy = video && copyOf(video, spec);
+  if (!video || !copy || !isCandidate(probe, plan, spec, copy)) return null;
   const { track } = video;
-  const [top] = video.renditions;
+  const { maxBitrate } = copy.rendition;
   const bytes = (await stat(input)).size;
   // A camera original is tens of gigabytes: it is not read in full only to find that its bitrate is too high.
-  if (!top || bytes * 8 > (top.maxBitrate + ALL_SOUND) * (probe.durationSeconds ?? 0)) return null;
+  if (bytes * 8 > (maxBitrate + ALL_SOUND) * (probe.durationSeconds ?? 0)) return null;
   const indexed = options.index && videoTrackOf(options.index, track);
   // Frames before the start of the edit are discarded.
   const shown = indexed?.pts.every((seconds) => seconds > -EDIT_SECONDS) ? indexed : null;
   const packets = (shown && packetsOfIndex(shown)) ?? (await packetsOf(options, track.index));
-  return packets && passthroughOf(packets, { track, rate: video.rate, maxBitrate: top.maxBitrate, spec });
+  const found = packets && passthroughOf(packets, { track, rate: video.rate, maxBitrate, spec });
+  return found && { keyTimes: found, isCopied: copy.settings === null };
 }
 
 /**
@@ -101,22 +103,23 @@ export function packetsOfIndex({ pts, sizes, isKey, isUniform }: TrackIndex): Pa
   return Array.from(pts, (seconds, at) => ({ seconds, bytes: sizes[at] as number, isKey: isKey[at] === 1 }));
 }
 
-/** Other containers store timestamps too coarsely, and without scaling a copy would not be faster. */
-function isCandidate(probe: Probe, { video }: EncodePlan, spec: EncodingSpec): boolean {
-  const [top, ...others] = video?.renditions ?? [];
-  if (!video || !top || others.length === 0 || video.holdUntilSeconds > 0 || spec.video.watermark) return false;
-  const { track } = video;
+/** Other containers store timestamps too coarsely. */
+function isCandidate(probe: Probe, { video }: EncodePlan, spec: EncodingSpec, copy: Copy): boolean {
+  if (!video || video.holdUntilSeconds > 0 || spec.video.watermark) return false;
+  const { track, renditions } = video;
+  const { rendition, settings, hdr, isOriginal } = copy;
+  const { isCopyable } = videoCodecs[settings?.codec ?? spec.video.codec];
+  // Without another rendition of the primary codec nothing is decoded, which finds faults and is most of the time.
+  const hasOthers = settings !== null || renditions.some((one) => one !== rendition);
   return (
+    hasOthers &&
     probe.format.split(",").includes("mp4") &&
-    track.codec === spec.video.codec &&
-    videoCodecs[spec.video.codec].isCopyable(track) &&
-    !track.isHdr &&
-    (track.color === null || isCopyableColor(track.color)) &&
-    track.isProgressive &&
+    isCopyable({ ...track, hdr }, isOriginal) &&
+    (hdr ? isKeptHdrColor(track.color, hdr) : !track.isHdr && (track.color === null || isCopyableColor(track.color))) &&
+    // Files in HEVC and AV1 rarely state it: AV1 has only frames, and HEVC is examined when it is copied.
+    (settings ? !track.isInterlaced : track.isProgressive) &&
     track.isSquare &&
     track.rotation === 0 &&
-    track.width === top.width &&
-    track.height === top.height &&
     // ffmpeg moves the earliest stream to 0: it must be the video.
     Math.abs(track.startSeconds - probe.startSeconds) < GRID_SECONDS
   );
@@ -152,7 +155,7 @@ type CopyRequirements = {
 export function passthroughOf(
   packets: readonly Packet[],
   { track, rate, maxBitrate, spec }: CopyRequirements,
-): Passthrough | null {
+): number[] | null {
   const frameSeconds = rate.den / rate.num;
   const origin = packets[0]?.seconds ?? 0;
   const positions = packets.map(({ seconds }) => Math.round((seconds - origin) / frameSeconds));
@@ -180,8 +183,7 @@ export function passthroughOf(
   }
   const bits = packets.reduce((sum, { bytes }) => sum + bytes * 8, 0);
   if (bits / durationSeconds > maxBitrate) return null;
-  const keyTimes = thinned(keys, cuts, spec.gop_seconds / frameSeconds).map((key) => key * frameSeconds);
-  return { keyTimes, isCopied: true };
+  return thinned(keys, cuts, spec.gop_seconds / frameSeconds).map((key) => key * frameSeconds);
 }
 
 /** Not as an argument list: a million arguments overflow the stack. */

@@ -1,9 +1,9 @@
 import type { HdrFormat } from "../lib/hdr.ts";
 import { STEREO_CHANNELS, SURROUND_CHANNELS, stereoName, surroundName } from "../protocol/audio-renditions.ts";
-import { videoCodecs } from "./codecs/registry.ts";
+import { additionalVideoCodecs, videoCodecs } from "./codecs/registry.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
-import { chooseRate, type PlannedRendition, planLadder, type Rate, titleLadder } from "./ladder.ts";
+import { chooseRate, originalRendition, type PlannedRendition, planLadder, type Rate, titleLadder } from "./ladder.ts";
 import type { AudioTrack, Probe, VideoTrack } from "./probe.ts";
 
 export type PlannedAudio = {
@@ -25,11 +25,11 @@ export type PlannedAudio = {
 /** `isLimited`: peaks would be clipped. */
 export type Gain = { db: number; isLimited: boolean };
 
-/** The source's video as the top rendition: the keyframes that the other renditions must have, in seconds. */
+/** The source's video as the top rendition of its codec. */
 export type Passthrough = {
-  /** Times at which all renditions have keyframes. */
+  /** Times in seconds at which all renditions have keyframes, which are those of the source. */
   keyTimes: number[];
-  /** The first rendition is the source's video; otherwise all are encoded, cut at the same frames as that one. */
+  /** The first rendition of this codec is the source's video; otherwise that of another codec is, and all are encoded. */
   isCopied: boolean;
 };
 
@@ -40,7 +40,7 @@ export type EncodePlan = {
     renditions: PlannedRendition[];
     /** When the audio outlasts the video, the last frame is held until this time; else 0. */
     holdUntilSeconds: number;
-    /** Set when the first rendition is the source's video, copied. */
+    /** Set when the source's video is copied. */
     passthrough: Passthrough | null;
   } | null;
   audio: PlannedAudio[];
@@ -132,20 +132,107 @@ export function planAdditional(plan: EncodePlan, spec: EncodingSpec): Additional
   const { video } = plan;
   if (!video) return [];
   const { width, height } = video.track;
-  return (spec.video.additional ?? []).flatMap((settings) => {
+  const copied = video.passthrough && !video.passthrough.isCopied ? copyOf(video, spec) : null;
+  const all = spec.video.additional ?? [];
+  const isListed = !copied?.settings || all.some(({ codec }) => codec === copied.settings?.codec);
+  return [...all, ...(isListed ? [] : [copied.settings])].flatMap((settings) => {
+    if (!settings) return [];
     const { codec, ladder } = settings;
-    const { minSide, hdrFormat } = videoCodecs[codec];
-    const hdr = settings.pixel_format === hdrFormat.pixel_format ? video.track.hdr : null;
-    const renditions = (
-      additionalTitle(width, height, spec, settings) ??
-      planLadder(width, height, video.rate, { ...spec, video: { ...spec.video, ladder } })
+    const { minSide } = videoCodecs[codec];
+    const hdr = keptHdr(video.track, settings);
+    const top = codec === copied?.settings?.codec ? copied.rendition : null;
+    const encoded = (
+      ladder.length === 0
+        ? []
+        : (additionalTitle(width, height, spec, settings) ??
+          planLadder(width, height, video.rate, { ...spec, video: { ...spec.video, ladder } }))
     )
-      .filter((one) => Math.min(one.width, one.height) >= minSide)
+      .filter((one) => Math.min(one.width, one.height) >= minSide && (!top || one.width < top.width))
       .map((one) => ({ ...one, name: `${one.name}-${codec}` }));
-    const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
+    const renditions = top ? [{ ...top, name: `${top.name}-${codec}` }, ...encoded] : encoded;
+    const passthrough = video.passthrough && { ...video.passthrough, isCopied: top !== null };
     const own = { ...plan, audio: [], video: { ...video, renditions, passthrough } };
     return renditions.length > 0 ? [{ settings: settingsFor(settings, hdr), hdr, plan: own }] : [];
   });
+}
+
+/** What is encoded of the additional codecs: without renditions that are copied. */
+export const encodedAdditional = (plan: EncodePlan, spec: EncodingSpec): AdditionalPlan[] =>
+  planAdditional(plan, spec).flatMap((one) => withoutCopy(one) ?? []);
+
+/** What is encoded of a plan in which the top rendition may be a copy; null: nothing. */
+export function withoutCopy(one: AdditionalPlan): AdditionalPlan | null {
+  const { video } = one.plan;
+  if (!video.passthrough?.isCopied) return one;
+  const [, ...renditions] = video.renditions;
+  const passthrough = { ...video.passthrough, isCopied: false };
+  return renditions.length > 0 ? { ...one, plan: { ...one.plan, video: { ...video, renditions, passthrough } } } : null;
+}
+
+const keptHdr = ({ hdr }: VideoTrack, { codec, pixel_format }: AdditionalVideo): HdrFormat | null =>
+  pixel_format === videoCodecs[codec].hdrFormat.pixel_format ? hdr : null;
+
+/** The source's video as a rendition. */
+export type Copy = {
+  /** With the name of its size, without the codec. */
+  rendition: PlannedRendition;
+  /** Of an additional codec; null: it is of the primary one. Without a ladder where nothing else is encoded with it. */
+  settings: AdditionalVideo | null;
+  /** The format that the rendition keeps, as those that are encoded with the codec; null: it is SDR. */
+  hdr: HdrFormat | null;
+  /** It is for players that choose it because they can play it. */
+  isOriginal: boolean;
+};
+
+/**
+ * The rendition that the video of a source would be if it is copied; null when the specification has none of its codec and
+ * size. Whether its packets are fit is not decided here.
+ */
+export function copyOf(
+  { track, rate, renditions }: Pick<NonNullable<EncodePlan["video"]>, "track" | "rate" | "renditions">,
+  spec: EncodingSpec,
+): Copy | null {
+  const { width, height, codec } = track;
+  const { original } = spec.video;
+  const isOriginal = original?.codecs.some((name) => name === codec) ?? false;
+  const isPrimary = codec === spec.video.codec;
+  const own = isPrimary ? null : additionalSettings(codec, spec);
+  if (!isPrimary && !own) return null;
+  const ladder = own?.ladder ?? [];
+  const [top] = isPrimary
+    ? renditions
+    : ladder.length > 0
+      ? planLadder(width, height, rate, { ...spec, video: { ...spec.video, ladder } })
+      : [];
+  const rendition =
+    top?.width === width && top.height === height
+      ? top
+      : isOriginal
+        ? originalRendition(width, height, rate, spec)
+        : null;
+  return rendition && { rendition, settings: own, hdr: own && keptHdr(track, own), isOriginal };
+}
+
+/** Those of a codec that is encoded, or of one that is only copied. */
+function additionalSettings(name: string, { video }: EncodingSpec): AdditionalVideo | null {
+  const stated = video.additional?.find(({ codec }) => codec === name);
+  if (stated) return stated;
+  const codec = additionalVideoCodecs.find((one) => one.name === name);
+  const isCopied = video.original?.codecs.some((one) => one === name);
+  return codec && isCopied ? ({ ...codec.defaults.settings, ladder: [] } as AdditionalVideo) : null;
+}
+
+/** A plan with the source's video as a rendition. Above the ladder of the primary codec it is one more. */
+export function withPassthrough<Plan extends EncodePlan>(
+  plan: Plan,
+  passthrough: Passthrough,
+  spec: EncodingSpec,
+): Plan {
+  const { video } = plan;
+  if (!video) return plan;
+  const copy = passthrough.isCopied ? copyOf(video, spec)?.rendition : undefined;
+  const renditions = copy && !video.renditions.includes(copy) ? [copy, ...video.renditions] : video.renditions;
+  return { ...plan, video: { ...video, renditions, passthrough } };
 }
 
 /** The settings of renditions that keep HDR of a format, or of SDR ones. */

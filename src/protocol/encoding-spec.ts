@@ -9,6 +9,7 @@ const between = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.
 const seconds = v.pipe(v.number(), v.minValue(0.5), v.maxValue(60));
 const bits = between(1000, 1_000_000_000);
 const side = between(16, 16_384);
+const videoCodecNames = [...primaryVideoCodecs, ...additionalVideoCodecs].map(({ name }) => name);
 const fileName = v.pipe(v.string(), v.regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/));
 
 /** One rung of the ladder. Sizes are those of a 16:9 video; other aspect ratios keep `height` as their short side. */
@@ -91,6 +92,17 @@ export const Title = v.object({
 });
 export type Title = v.InferOutput<typeof Title>;
 
+/**
+ * Sources whose video is copied in its own size, next to the ladder: those of these codecs, which may be larger than the
+ * ladder. Their caps are those of the ladder by the area, up to `max_bitrate` (bit/s).
+ */
+const original = v.object({
+  codecs: v.pipe(v.array(v.picklist(videoCodecNames)), v.minLength(1), v.maxLength(videoCodecNames.length)),
+  max_side: side,
+  max_pixels: between(256, 8192 * 8192),
+  max_bitrate: bits,
+});
+
 const videoOf = ({ settings, maxCrf }: (typeof primaryVideoCodecs)[number]) =>
   v.object({
     ...settings,
@@ -111,6 +123,8 @@ const videoOf = ({ settings, maxCrf }: (typeof primaryVideoCodecs)[number]) =>
         v.check((all) => new Set(all.map(({ codec }) => codec)).size === all.length),
       ),
     ),
+    // Workers of versions without it encode the ladder only.
+    original: v.optional(original),
   });
 
 // The order determines the specification's identifier.

@@ -19,9 +19,10 @@ export type TaskKind = (typeof TASK_KINDS)[number];
 
 /**
  * The version of this protocol, as workers announce it in `capabilities.tasks`: from `first` on they lease tasks, from
- * `codecs` on also the chunks of sources that are encoded with more codecs than H.264.
+ * `codecs` on also the chunks of sources that have renditions in more codecs than H.264. Workers of version 2 would encode what
+ * is copied of these.
  */
-export const TASKS_VERSIONS = { first: 1, codecs: 2 } as const;
+export const TASKS_VERSIONS = { first: 1, codecs: 3 } as const;
 export const TASKS_VERSION = TASKS_VERSIONS.codecs;
 
 const MAX_RENDITIONS = 100;
@@ -112,6 +113,10 @@ const Early = v.object({
         codec: v.pipe(
           v.nullish(v.pipe(v.string(), v.maxLength(100))),
           v.description("Of a codec other than H.264: these are encoded after all others, unless they are requested"),
+        ),
+        is_copied: v.pipe(
+          v.nullish(v.boolean()),
+          v.description("Whether it is copied from the source. Absent: with `segment_frames` the first one is"),
         ),
       }),
     ),

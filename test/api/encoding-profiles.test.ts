@@ -203,6 +203,17 @@ describe("a profile that is used", () => {
     expect((await app.call("GET", "/api/v1/encoding_spec", { key })).body.video).not.toHaveProperty("additional");
   });
 
+  test("states the originals that are copied, which only the profile for VR has", async () => {
+    const videoOf = async (name: string) =>
+      (await app.call("GET", `/api/v1/encoding_spec?profile=${name}`, { key })).body.video;
+    const { original, ladder } = await videoOf("vr");
+    expect(original).toEqual({
+      ...{ codecs: ["h264", "hevc"], max_side: 8192, max_pixels: 8192 * 4096, max_bitrate: 100_000_000 },
+    });
+    expect(ladder[0]).toMatchObject({ name: "2160p", max_bitrate: 40_000_000 });
+    expect(await videoOf("quality")).not.toHaveProperty("original");
+  });
+
   test("states HDR such that a worker that does not keep it refuses the job", async () => {
     const codecs = ["h264", "hevc", "av1"];
     await create({ name: "bright", codecs, hdr: "keep" });

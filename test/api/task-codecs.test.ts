@@ -17,18 +17,30 @@ beforeEach(async () => {
   expect(created.status, created.text).toBe(201);
 });
 
-/** A claim of a worker of an earlier version, which would encode only H.264 in a chunk, and of one of this version. */
+/**
+ * A claim of a worker of an earlier version, which would encode only H.264 in a chunk (1), or encode what is to be copied (2), and of
+ * one of this version.
+ */
 const claim =
   (tasks: number) =>
   (more: Record<string, unknown> = {}) =>
     nextTask(app, undefined, { worker_id: `w${tasks}`, capabilities: { tasks }, ...more });
-const [earlier, current] = [claim(1), claim(2)];
+const current = claim(3);
 
-describe("a worker of an earlier version", () => {
-  test("gets the job as a whole", async () => {
-    const { job } = await uploaded(app, key, fields);
+describe.each([1, 2])("a worker of the earlier version %i", (version) => {
+  const earlier = claim(version);
+
+  test.each(["modern", "vr"])("gets the job as a whole: %s", async (encoding_profile) => {
+    const { job } = await uploaded(app, key, { encoding_profile });
     const { body } = await earlier();
     expect([body.job.id, body.task]).toEqual([job.id, undefined]);
+  });
+
+  test("gets no chunk of a job whose original may be copied", async () => {
+    await uploaded(app, key, { encoding_profile: "vr" });
+    await finish(app, (await current()).body, { has_audio: false });
+    expect((await earlier()).status).toBe(204);
+    expect((await current()).body.task.kind).toBe("chunk");
   });
 
   test("gets the audio of a job that has begun, but no chunk, and no manifests to write", async () => {
@@ -146,6 +158,22 @@ describe("early playback", () => {
     expect(counts.size).toBe(9 * 25 - 2);
   });
 
+  test("encodes all of H.264 before the other codecs where the copy is one of those", async () => {
+    const copied = renditions.map((one) => ({ ...one, is_copied: one.name === "720p-hevc" }));
+    const frames = Array.from({ length: 25 }, (_, segment) => segment * 120);
+    const own = { ...plan, segment_frames: frames, early: { segments: 25, renditions: copied } };
+    await publishedEarly(app, key, { ...fields, plan: own, claim: current });
+    await completeEarly(app, (await current()).body);
+    const { body: lead } = await current();
+    // With a copy in H.264, the copy would be among these.
+    expect(lead.task.chunk).toMatchObject({ first_segment: 1, renditions: ["480p", "360p"] });
+    app.advance(3000);
+    const { order, counts } = await rest(lead);
+    expect(order.slice(0, 5)).toEqual([...[3, 8, 14, 19].map((first) => [first, names(primary)]), [0, "720p"]]);
+    expect(order.slice(5).every(([, all]) => all.includes("-"))).toBe(true);
+    expect([...counts.values()].every((count) => count === 1)).toBe(true);
+  });
+
   test("on a slow machine all renditions of H.264 precede the other codecs too", async () => {
     const { lead } = await begun();
     app.advance(5000);
@@ -161,11 +189,11 @@ describe("early playback", () => {
     const path = "480p-av1/00011.m4s";
     const answer = requestEarly(app, early, path);
     await expect
-      .poll(async () => (await current({ lane: "urgent", worker_id: "w3" })).body?.task?.chunk, { interval: 20 })
+      .poll(async () => (await current({ lane: "urgent", worker_id: "urgent" })).body?.task?.chunk, { interval: 20 })
       .toMatchObject({ first_segment: 10, segments: 1, renditions: ["480p-av1"], is_urgent: true });
     await storeEarly(app, early.prefix, path);
     expect((await answer).status).toBe(200);
-    const { body: ahead } = await current({ lane: "light", worker_id: "w4" });
+    const { body: ahead } = await current({ lane: "light", worker_id: "light" });
     expect(ahead.task.chunk).toMatchObject({ first_segment: 11, segments: 2, renditions: ["480p-av1"] });
     await completeEarly(app, lead);
     const { body: following } = await current();

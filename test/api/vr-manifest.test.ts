@@ -3,7 +3,7 @@ import { tracks } from "../../storage/db/schema.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import type { CallOptions } from "../support/client.ts";
 import { expectError } from "../support/error.ts";
-import { readyAsset, uploaded } from "../support/flow.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "../support/flow.ts";
 import { subtitled } from "../support/subtitles.ts";
 
 let app: TestApp;
@@ -127,6 +127,75 @@ describe("the manifest for VR players", () => {
     expectError(await manifestOf(999), 404, "not_found");
     const theirs = await uploaded(app, await app.key((await app.tenant()).id));
     expectError(await manifestOf(theirs.asset.id), 404, "not_found");
+  });
+});
+
+describe("an asset of several renditions", () => {
+  const SIZES = { "2160p": [4320, 2160], "1080p": [2160, 1080], "4096p-hevc": [8192, 4096] } as const;
+  const codecsOf = (name: string) => `${name.endsWith("hevc") ? "hvc1.1.6.L180.90" : "avc1.640033"},mp4a.40.2`;
+
+  async function several(fields: Record<string, unknown> = {}) {
+    const { asset } = await uploaded(app, key, { encoding_profile: "vr", ...fields });
+    const { body: contract } = await next(app);
+    const variants = Object.keys(SIZES).map(
+      (name) => `#EXT-X-STREAM-INF:BANDWIDTH=1000,CODECS="${codecsOf(name)}",AUDIO="audio"\n${name}/playlist.m3u8\n`,
+    );
+    const master = [
+      '#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="a",DEFAULT=YES,URI="audio/playlist.m3u8"\n',
+      ...variants,
+      '#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=10,URI="2160p/iframes.m3u8"\n',
+    ].join("");
+    const paths = await putArtifacts(app, contract, { [contract.outputs.manifest_path]: master });
+    const renditions = Object.entries(SIZES).map(([name, [width, height]]) => ({
+      ...{ name, width, height, bandwidth: 1000, codecs: codecsOf(name) },
+      playlist_path: `${contract.outputs.prefix}${name}/playlist.m3u8`,
+    }));
+    const media = { duration_seconds: 4, width: 8192, height: 4096, frame_rate: 30, renditions };
+    expect((await callback(app, contract, "complete", { ...paths, media })).status).toBe(200);
+    return asset;
+  }
+  const listed = ({ encodings }: any) =>
+    encodings.map((one: any) => [one.name, one.videoSources.map((source: any) => source.resolution)]);
+
+  test("has every resolution of each codec, the original among them", async () => {
+    const { body } = await manifestOf((await several()).id);
+    // The MP4 file of 1080 lines precedes the others.
+    expect(listed(body)).toEqual([
+      ["h264", [1080, 2160]],
+      ["h265", [4096]],
+    ]);
+    const [, hevc] = body.encodings;
+    expect(hevc["video-sources"]).toEqual(hevc.videoSources);
+    const { text } = await app.call("GET", hevc.videoSources[0].url);
+    expect(text.match(/^[^#].*$/gm)).toEqual([expect.stringMatching(/\/4096p-hevc\/playlist\.m3u8$/)]);
+    expect(text).toContain("#EXT-X-MEDIA:TYPE=AUDIO");
+    expect(text).not.toContain("I-FRAME");
+  });
+
+  test("has them for HereSphere too", async () => {
+    const { id } = await several({ playback_policy: "public" });
+    const { body } = await app.call("GET", `/api/v1/assets/${id}/vr_manifest.json?format=heresphere`, { key });
+    const names = body.media.map(({ name, sources }: any) => [name, sources.map((one: any) => one.resolution)]);
+    expect(names).toEqual([
+      ["h264", [1080]],
+      ["HLS", [4096]],
+      ["HLS h264", [2160, 1080]],
+      ["HLS h265", [4096]],
+    ]);
+    const { sources } = body.media[3];
+    expect(sources[0]).toMatchObject({ width: 8192, height: 4096, size: 0 });
+    expect((await app.call("GET", sources[0].url)).text).toContain("4096p-hevc/playlist.m3u8");
+  });
+
+  test("has a playlist of one rendition, with an entity tag of its own", async () => {
+    const { external_id } = await several({ playback_policy: "public" });
+    const master = `/media/${external_id}/master.m3u8`;
+    const [all, one] = [await app.call("GET", master), await app.call("GET", `${master}?rendition=1080p`)];
+    expect(all.text.match(/^[^#].*$/gm)).toHaveLength(3);
+    expect(one.text.match(/^[^#].*$/gm)).toEqual([expect.stringMatching(/\/1080p\/playlist\.m3u8$/)]);
+    expect(one.headers.get("etag")).not.toBe(all.headers.get("etag"));
+    for (const name of ["720p", "", "__proto__"])
+      expectError(await app.call("GET", `${master}?rendition=${name}`), 422, "validation_failed");
   });
 });
 

@@ -219,6 +219,19 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
   });
 });
 
+test("an exact clip of a copied source in HEVC fails within a GOP, and works with whole ones", async () => {
+  const gop = `keyint=${2 * FPS}:min-keyint=${2 * FPS}:scenecut=0:open-gop=0:log-level=error`;
+  const hevc = ["-c:v", "libx265", "-preset", "ultrafast", "-crf", "40", "-pix_fmt", "yuv420p", "-x265-params", gop];
+  const parent = await encoded("modern", [...picture("320x180", String(FPS), 7), ...hevc]);
+  const clip = await exactClip(parent, 1, 3);
+  await expect(workOnce(app)).rejects.toThrow(/failed/);
+  const { error } = await shown(clip);
+  expect(error.code).toBe("clip_not_possible");
+  expect(error.message).toMatch(/hevc has another decoder configuration .* its video was copied; .* mode instant/);
+  const whole = await cut(parent, 2, 6);
+  expect((await frameHashes(playlistOf(await files(whole), "180p-hevc"))).length).toBe(4 * FPS);
+});
+
 describe("an exact clip of HDR10", () => {
   const entries =
     "frame=pix_fmt,color_transfer,color_primaries:frame_side_data=max_luminance,red_x,max_content,max_average";

@@ -179,6 +179,7 @@ const below = {
   folder: "1-1/",
   root: "/media/1/~token/",
   hidden: ["hvc1", "hev1", "av01"],
+  variant: null,
   isStereo: true,
   tracks: Array.from({ length: 20 }, (_, id) => ({
     ...{

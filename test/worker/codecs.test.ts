@@ -1,6 +1,6 @@
-import { rmSync } from "node:fs";
+import { appendFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { isTaskOf, requested, startWorker, tasksOf, untilWaiting, uploadClip } from "../crash/encoding.ts";
 import { complaints, ffmpeg, ffprobe, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function encodedBy(early_playback: boolean) {
+async function encodedBy(early_playback: boolean, { source = clip, encoding_profile = "modern", names = NAMES } = {}) {
   const server = await startServer(emptyFolder(), {
     args: ["--workers", "0"],
     env: { VODBOX_CHUNK_SECONDS: "8", VODBOX_RATE_LIMIT_UPLOADS: "100000/60" },
@@ -34,8 +34,8 @@ async function encodedBy(early_playback: boolean) {
   expect(created.status, created.text).toBe(201);
   const workers = [startWorker(server, emptyFolder()), startWorker(server, emptyFolder())];
   await untilWaiting(server, workers.length);
-  const fields = { encoding_profile: "modern", playback_policy: "public", early_playback };
-  const made = await uploadClip(server, clip, "t", fields);
+  const fields = { encoding_profile, playback_policy: "public", early_playback };
+  const made = await uploadClip(server, source, "t", fields);
   const asset = async () => (await server.call("GET", `/api/v1/assets/${made.asset.id}`, { key: made.key })).body;
   const playback = async () => (await server.call("GET", `/api/v1/playback/${made.asset.id}`, { key: made.key })).body;
   /** When all is encoded: the asset has all renditions, complete and without a fault, and no frame more or less. */
@@ -46,7 +46,7 @@ async function encodedBy(early_playback: boolean) {
     const tasks = tasksOf(server.dataDir);
     expect(tasks.every(({ status, failures }) => status === "completed" && failures === 0)).toBe(true);
     const { renditions } = await asset();
-    expect(renditions.map(({ name }: { name: string }) => name)).toEqual([...NAMES, "audio"]);
+    expect(renditions.map(({ name }: { name: string }) => name)).toEqual([...names, "audio"]);
     const { hls_url } = await playback();
     expect(await complaints("-i", hls_url, "-map", "0", "-f", "null", "-")).toBe("");
     const counted = ["-count_packets", "-select_streams", "v", "-show_entries", "stream=nb_read_packets"];
@@ -93,5 +93,45 @@ test("such a source plays early, and requested segments of all codecs are encode
   expect(final).not.toContain("SCORE");
   await end();
 });
+
+describe("a source in HEVC that is fit", () => {
+  const copied = join(folder, "copied.mp4");
+  beforeAll(async () => {
+    const parameters = "keyint=56:min-keyint=56:scenecut=0:open-gop=0:log-level=error";
+    const encoder = ["-c:v", "libx265", "-preset", "superfast", "-crf", "36", "-x265-params", parameters];
+    const source = ["-f", "lavfi", "-i", `testsrc2=s=320x180:r=${RATE}:d=${SECONDS}`];
+    await ffmpeg(...source, "-f", "lavfi", "-i", `sine=d=${SECONDS}`, ...encoder, "-pix_fmt", "yuv420p", copied);
+    // Of a small file over the network no index is read, and without one copies are not cut: a box without content.
+    const free = Buffer.alloc(9 * 2 ** 20);
+    free.writeUInt32BE(free.length);
+    free.write("free", 4);
+    appendFileSync(copied, free);
+  });
+
+  test.each([
+    ["is copied in chunks", false, {}],
+    ["plays early, and its copy is there on request", true, {}],
+    ["is an original for VR", true, { encoding_profile: "vr", names: ["180p", "180p-hevc"] }],
+  ])("%s", async (_, isEarly, fields) => {
+    const { asset, playback, expectComplete, end } = await encodedBy(isEarly, { source: copied, ...fields });
+    if (isEarly) {
+      await until("the asset is ready", async () => (await asset()).playback_status === "ready");
+      const { hls_url } = await playback();
+      expect(await requested(new URL("1-1/180p-hevc/00004.m4s", hls_url).href)).toBeGreaterThan(500);
+    }
+    const chunks = (await expectComplete()).filter(({ kind }) => kind === "chunk");
+    expect(chunks.length).toBeGreaterThan(1);
+    const own = new URL("1-1/180p-hevc/playlist.m3u8", (await playback()).hls_url).href;
+    expect(await dataOf(own)).toEqual(await dataOf(copied));
+    await end();
+  });
+});
+
+/** Checksums of the packets of the video. */
+const dataOf = async (path: string) =>
+  (await ffmpeg("-i", path, "-map", "0:v:0", "-c", "copy", "-f", "framemd5", "-"))
+    .toString()
+    .split("\n")
+    .flatMap((line) => (/^\d+, .*?, *(\w{32})/.exec(line) ?? []).slice(1));
 
 const rung = (height: number) => ({ height, max_bitrate: height * 2000 });

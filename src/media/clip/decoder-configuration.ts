@@ -1,7 +1,6 @@
 import type { VideoCodec } from "../codecs/codec.ts";
 import { codecOfSampleEntry } from "../codecs/registry.ts";
-import { sampleEntryOf } from "../isobmff.ts";
-import { boxes } from "../mp4/boxes.ts";
+import { configurationOf, sampleEntryOf } from "../isobmff.ts";
 import type { Sample } from "./fragments.ts";
 import { ClipImpossible } from "./impossible.ts";
 import { covers, withParameterSets } from "./parameter-sets.ts";
@@ -16,7 +15,7 @@ type Coded = { init: Buffer; samples: readonly Pick<Sample, "data">[] };
  * 14496-15, 8.3.3), and AV1 has one sequence header at a time.
  */
 export function canDecode(rendition: Coded, encoded: Coded): boolean {
-  const [own, other] = [configurationOf(rendition.init), configurationOf(encoded.init)];
+  const [own, other] = [decoderOf(rendition.init), decoderOf(encoded.init)];
   if (!own || !other || own.sampleEntry !== other.sampleEntry) return false;
   if (mergesConfigurations(own.codec)) return covers(rendition.init, encoded.init);
   if (!own.content.equals(other.content)) return false;
@@ -31,11 +30,11 @@ export function canDecode(rendition: Coded, encoded: Coded): boolean {
  * whose configurations cannot be merged.
  */
 export function withDecoderConfiguration(init: Buffer, encoded: Buffer): Buffer {
-  const codec = configurationOf(init)?.codec;
+  const codec = decoderOf(init)?.codec;
   if (codec && mergesConfigurations(codec)) return withParameterSets(init, encoded);
   throw new ClipImpossible(
     `its ${codec?.name} has another decoder configuration than the encoder writes now, because the encoder or the profile ` +
-      "has changed; encode the asset again, or use the mode instant",
+      "has changed, or its video was copied; encode the asset again, or use the mode instant",
   );
 }
 
@@ -43,10 +42,10 @@ export function withDecoderConfiguration(init: Buffer, encoded: Buffer): Buffer 
 const mergesConfigurations = (codec: VideoCodec): boolean => "foreignArguments" in codec;
 
 /** The sample entry and the content of the box that configures the decoder; null for a codec that is not in the registry. */
-function configurationOf(init: Buffer): { codec: VideoCodec; sampleEntry: string; content: Buffer } | null {
+function decoderOf(init: Buffer): { codec: VideoCodec; sampleEntry: string; content: Buffer } | null {
   const entry = sampleEntryOf(init);
   const codec = entry && codecOfSampleEntry(entry.type);
   if (!entry || codec?.kind !== "video") return null;
-  const box = [...boxes(init, entry.fieldsEnd, entry.end)].find(({ type }) => type === codec.configurationBox);
-  return box ? { codec, sampleEntry: entry.type, content: init.subarray(box.start, box.end) } : null;
+  const content = configurationOf(init);
+  return content && { codec, sampleEntry: entry.type, content };
 }

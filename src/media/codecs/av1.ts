@@ -1,9 +1,12 @@
 import * as v from "valibot";
 import { CHROMATICITY_UNITS, type CicpColors, type HdrMetadata, hdrOfCicp, LUMINANCE_UNITS } from "../../lib/hdr.ts";
-import { type AdditionalVideoCodec, bitrateCaps, requireBytes, vaapiQuality } from "./codec.ts";
+import { type AdditionalVideoCodec, bitrateCaps, type CopyInspector, requireBytes, vaapiQuality } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libsvtav1";
 const PRESETS = ["4", "5", "6", "7", "8", "9", "10", "11", "12"];
+
+/** seq_level_idx (AV1 specification, A.3) of level 5.3, which has 2160p120. */
+const MAX_COPIED_LEVEL = 15;
 
 /** The marker bit and version 1 (AV1 Codec ISO Media File Format Binding, 2.3.3). */
 const MARKER_AND_VERSION = 0x81;
@@ -78,35 +81,78 @@ export const av1 = {
   // Its profile Main has both bit depths.
   hdrFormat: { profile: "main", pixel_format: "yuv420p10le" },
   minSide: 64,
+  vrName: "av1",
+
+  isCopyable: ({ profile, level, pixelFormat, hdr }) =>
+    profile === "Main" && pixelFormat === (hdr ? "yuv420p10le" : "yuv420p") && level >= 0 && level <= MAX_COPIED_LEVEL,
+  copy: { arguments: [], withoutRepeats: [], inspect: inspectCopy },
 } as const satisfies AdditionalVideoCodec;
 
 /** 6.2.2 of the AV1 specification. */
 const OBU_SEQUENCE_HEADER = 1;
+const OBU_FRAME_HEADER = 3;
+const OBU_FRAME = 6;
+
+/** The OBUs of a temporal unit, without their headers, up to one that is truncated. */
+function* obusOf(unit: Buffer): Generator<{ type: number; content: Buffer }> {
+  // 5.3.1 and 5.3.2: type, extension and has_size_field, then the size as leb128 (4.10.5). The last one may have no size.
+  for (let at = 0; at < unit.length; ) {
+    const header = unit.readUInt8(at);
+    let start = at + (header & 0x04 ? 2 : 1);
+    let size = unit.length - start;
+    if (header & 0x02) {
+      size = 0;
+      for (let shift = 0, more = true; more; shift += 7) {
+        const byte = unit[start++];
+        if (byte === undefined || shift > 28) return;
+        size += (byte & 0x7f) * 2 ** shift;
+        more = (byte & 0x80) !== 0;
+      }
+    }
+    if (size < 0 || start + size > unit.length) return;
+    yield { type: (header >> 3) & 0x0f, content: unit.subarray(start, start + size) };
+    at = start + size;
+  }
+}
 
 /**
  * The sequence header (5.5) of a keyframe, which begins a coded video sequence (7.5). It comes with each one, and that of
  * SVT-AV1 differs from the one in its `av1C`, which is written before the encoder has chosen its tools.
  */
 function sequenceHeader(keyframe: Buffer): Buffer | null {
-  // 5.3.1 and 5.3.2: type, extension and has_size_field, then the size as leb128 (4.10.5). The last one may have no size.
-  for (let at = 0; at < keyframe.length; ) {
-    const header = keyframe.readUInt8(at);
-    let start = at + (header & 0x04 ? 2 : 1);
-    let size = keyframe.length - start;
-    if (header & 0x02) {
-      size = 0;
-      for (let shift = 0, more = true; more; shift += 7) {
-        const byte = keyframe[start++];
-        if (byte === undefined || shift > 28) return null;
-        size += (byte & 0x7f) * 2 ** shift;
-        more = (byte & 0x80) !== 0;
-      }
-    }
-    if (size < 0 || start + size > keyframe.length) return null;
-    if (((header >> 3) & 0x0f) === OBU_SEQUENCE_HEADER) return keyframe.subarray(start, start + size);
-    at = start + size;
-  }
+  for (const { type, content } of obusOf(keyframe)) if (type === OBU_SEQUENCE_HEADER) return content;
   return null;
+}
+
+/** 5.9.2: show_existing_frame, frame_type and show_frame, which are first in a frame header. */
+const FRAME_BITS = 0xf0;
+/** A new keyframe (type 0) that is shown. */
+const SHOWN_KEYFRAME = 0x10;
+
+/** The first byte of the first frame header; 0 without one. */
+function firstFrameByte(unit: Buffer): number {
+  for (const { type, content } of obusOf(unit))
+    if (type === OBU_FRAME || type === OBU_FRAME_HEADER) return content[0] ?? 0;
+  return 0;
+}
+
+/**
+ * All keyframes of a copy must have the same sequence header: a decoder that starts at one of them gets only that. A keyframe
+ * that is shown later is no place to start at (AV1 Codec ISO Media File Format Binding, 2.4).
+ */
+function inspectCopy(): CopyInspector {
+  let first: Buffer | null = null;
+  return {
+    faultOf(unit, isSync) {
+      if (!isSync) return null;
+      const sequence = sequenceHeader(unit);
+      if (!sequence || (firstFrameByte(unit) & FRAME_BITS) !== SHOWN_KEYFRAME)
+        return "a frame that is marked as a keyframe is none";
+      first ??= sequence;
+      return first.equals(sequence) ? null : "its sequence header changes";
+    },
+    isRepeating: () => false,
+  };
 }
 
 /** SVT-AV1 takes chromaticities as fractions, and luminance in cd/m². */

@@ -1,5 +1,5 @@
 import type { GenericSchema } from "valibot";
-import type { CicpColors, HdrMetadata } from "../../lib/hdr.ts";
+import type { CicpColors, HdrFormat, HdrMetadata } from "../../lib/hdr.ts";
 import type { Encoder } from "../encoders.ts";
 
 /**
@@ -30,6 +30,8 @@ type Codec = {
 /** A codec that can be recognized in files. Only an `EncodableVideoCodec` can also be produced. */
 export type VideoCodec = Codec & {
   kind: "video";
+  /** In the video descriptions for VR players. */
+  vrName: string;
   /**
    * What each keyframe states of the configuration of the decoder by itself, and decoders obey; null when that is missing
    * or truncated. Absent: all of it is in the box.
@@ -61,10 +63,11 @@ export type PrimaryVideoCodec = EncodableVideoCodec & {
   /** The largest frame, in pixels. */
   maxPixels: number;
   /** Whether any device that plays the renditions also plays a track of this codec in a source unchanged. */
-  isCopyable(track: SourceVideo): boolean;
-  /** In the video descriptions for VR players. */
-  vrName: string;
+  isCopyable: IsCopyable;
 };
+
+/** `isOriginal`: it is for players that choose it because they can play it, such as those of VR headsets. */
+type IsCopyable = (track: SourceVideo, isOriginal: boolean) => boolean;
 
 /** Of additional renditions. */
 type Format = { readonly profile: string; readonly pixel_format: string };
@@ -81,6 +84,27 @@ export type AdditionalVideoCodec = EncodableVideoCodec & {
   hdrFormat: Format;
   /** The smallest width and height, in pixels. */
   minSide: number;
+  /** Whether players of the codec play a track of it in a source unchanged. */
+  isCopyable: IsCopyable;
+  /** How such a track is copied. */
+  copy: VideoCopy;
+};
+
+export type VideoCopy = {
+  /** ffmpeg's output options. */
+  readonly arguments: readonly string[];
+  /** What removes configurations from the frames that repeat those of the sample entry, where these are not allowed. */
+  readonly withoutRepeats: readonly string[];
+  /** Examines what was copied, with the content of its configuration box. Throws Error when that is truncated. */
+  inspect(configuration: Buffer): CopyInspector;
+};
+
+/** `faultOf` returns why a frame cannot be part of a rendition, as a clause; null when it can. Frames come in order. */
+export type CopyInspector = {
+  /** `isSync`: the file states that a decoder can start there. */
+  faultOf(frame: Buffer, isSync: boolean): string | null;
+  /** Whether a frame repeated a configuration of the sample entry. */
+  isRepeating(): boolean;
 };
 
 export type EncodableAudioCodec = AudioCodec & {
@@ -112,8 +136,8 @@ export type VideoSettings = {
 };
 export type AudioSettings = { bitrate: number; sample_rate: number; channels: number; coder: string };
 
-/** What decides about a copy, by ffprobe's names; `level` is in the codec's own unit. */
-export type SourceVideo = { profile: string; level: number; pixelFormat: string };
+/** What decides about a copy, by ffprobe's names; `level` is in the codec's own unit, `hdr` the format that is kept. */
+export type SourceVideo = { profile: string; level: number; pixelFormat: string; hdr: HdrFormat | null };
 export type SourceAudio = { profile: string; channels: number; sampleRate: number };
 
 /** Throws Error when the content of a configuration box is shorter. */

@@ -2,8 +2,9 @@ import * as v from "valibot";
 import { bitrateCaps, PER_TITLE, type PrimaryVideoCodec, requireBytes, vaapiQuality, X26X_PRESETS } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libx264";
-/** Level 4.2 as level_idc: any current device decodes it at 1080p60. */
+/** Levels 4.2 and 6.2 as level_idc: any current device decodes 1080p60; the level of originals is that of 8192x4096. */
 const MAX_COPIED_LEVEL = 42;
+const MAX_ORIGINAL_LEVEL = 62;
 const COPIED_PROFILES = ["Constrained Baseline", "Baseline", "Main", "High"];
 
 /**
@@ -59,7 +60,11 @@ export const h264 = {
   /** Levels 5.1 and 5.2 allow this many (A.3.1: MaxFS 36,864 macroblocks). */
   maxPixels: 36_864 * 256,
 
-  isCopyable: ({ profile, level, pixelFormat }) =>
-    COPIED_PROFILES.includes(profile) && level > 0 && level <= MAX_COPIED_LEVEL && pixelFormat === "yuv420p",
+  isCopyable: ({ profile, level, pixelFormat, hdr }, isOriginal) =>
+    COPIED_PROFILES.includes(profile) &&
+    level > 0 &&
+    level <= (isOriginal ? MAX_ORIGINAL_LEVEL : MAX_COPIED_LEVEL) &&
+    pixelFormat === "yuv420p" &&
+    !hdr,
   vrName: "h264",
 } as const satisfies PrimaryVideoCodec;

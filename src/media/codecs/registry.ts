@@ -9,7 +9,7 @@ export const videoCodecs = { h264, hevc, av1 } as const satisfies Record<string,
 export const audioCodecs = { aac } as const satisfies Record<string, AudioCodec>;
 
 /** The codecs of the renditions that every video has, and those of additional ones, in the order of manifests. */
-export const primaryVideoCodecs = Object.values(videoCodecs).filter((codec) => "isCopyable" in codec);
+export const primaryVideoCodecs = Object.values(videoCodecs).filter((codec) => "foreignArguments" in codec);
 export const additionalVideoCodecs = Object.values(videoCodecs).filter((codec) => "defaults" in codec);
 export const encodableAudioCodecs = Object.values(audioCodecs).filter((codec) => "settings" in codec);
 

@@ -1,7 +1,7 @@
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "../../protocol/task.ts";
-import { copyArguments, encodeArguments, INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
+import { encodeArguments, INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
 import { type Encoders, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
@@ -9,6 +9,7 @@ import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import { addHdrBoxes } from "../hdr-boxes.ts";
 import type { PlannedRendition } from "../ladder.ts";
 import { prepareFolders, readWritten, type Written } from "../package.ts";
+import { copyRange } from "./copy-range.ts";
 import { Inexact } from "./inexact.ts";
 import { joinedAt, segmentFramesOf } from "./passthrough-parts.ts";
 import { Placer } from "./placer.ts";
@@ -44,7 +45,6 @@ export type ChunkOptions = {
 export type EncodedChunk = { written: WrittenRendition[]; isPartial: boolean };
 
 const STALL_MS = 5 * 60_000;
-const COPY_LIMIT_MS = 3_600_000;
 const timeLimitMs = (seconds: number) => 3_600_000 + seconds * 100_000;
 
 /**
@@ -128,7 +128,7 @@ async function encodeRuns(
         throw error instanceof MediaError && error.signal === "SIGFPE" ? noFrames(options.chunk) : error;
       });
     // Its faults are found by the chunk that encodes the other renditions of these frames.
-    if (copied && one.renditions.includes(copied)) await copyRange(options, one.plan);
+    if (copied && one.renditions.includes(copied)) await copyRange(options, one);
     // Behind the real end of a source there are no frames. Not every encoder ends then: SVT-AV1 waits for one.
     if (!(await hasSegments(options.workDir, one.renditions))) throw noFrames(options.chunk);
     done += one.work;
@@ -200,17 +200,6 @@ async function encodeRange(
     onPosition: (position) => onProgress?.(Math.min(1, position / seconds)),
   });
   if (fault !== null) throw new Inexact(`its decoder reports faults: ${fault}`);
-}
-
-/** Copies the packets of a chunk, which begins with a keyframe: those from it to the next chunk's first one. */
-async function copyRange({ input, workDir, chunk, binaries, run: common }: ChunkOptions, plan: StoredPlan) {
-  await run(binaries.ffmpeg, {
-    ...common,
-    writes: [...(common.writes ?? []), workDir],
-    args: copyArguments({ input, outDir: workDir, plan, chunk }),
-    timeLimitMs: COPY_LIMIT_MS,
-    stallMs: STALL_MS,
-  });
 }
 
 /** Throws Inexact when a frame does not last a whole number of the timescale's units. */

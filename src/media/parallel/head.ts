@@ -8,13 +8,14 @@ import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import type { EncodeResult, FileNames } from "../finish.ts";
 import { addHdrBoxes } from "../hdr-boxes.ts";
 import { type InitSegment, readInit } from "../isobmff.ts";
-import { writeManifests } from "../manifests.ts";
+import { largestOf, writeManifests } from "../manifests.ts";
 import { prepareFolders } from "../package.ts";
 import { readFromFolder } from "../sample-video.ts";
 import { writeThumbnail } from "../thumbnail.ts";
+import { copyRange } from "./copy-range.ts";
 import { listedAudio, listedVideo } from "./predict.ts";
 import type { StoredPlan } from "./stored-plan.ts";
-import { videoRenditions, videoRuns } from "./video-runs.ts";
+import { copiedIn, type VideoRun, videoRenditions, videoRuns } from "./video-runs.ts";
 import { fromRows } from "./written-rows.ts";
 
 type Common = {
@@ -37,6 +38,15 @@ const TIME_LIMIT_MS = 5 * 60_000;
 export const initSeconds = ({ audio }: Pick<StoredPlan, "audio">): number =>
   READ_SECONDS + Math.max(0, ...audio.map(({ track }) => track.startSeconds));
 
+type Init = { workDir: string; outDir: string; name: string; hdr?: VideoRun["hdr"] };
+
+async function keepInit({ workDir, outDir, name, hdr }: Init): Promise<void> {
+  const path = join(workDir, name, INIT_NAME);
+  if (hdr) await addHdrBoxes(path, hdr.metadata);
+  await mkdir(join(outDir, name), { recursive: true });
+  await rename(path, join(outDir, name, INIT_NAME));
+}
+
 /** Writes the init segments of these renditions, of all codecs, and of all audio tracks. */
 export async function writeInits({
   input,
@@ -47,9 +57,22 @@ export async function writeInits({
   const { outDir, plan, spec, binaries } = options;
   if (!plan.video) throw new Error("Only a source with video plays before it is encoded");
   const only = new Set(renditions);
-  for (const { plan: own, settings: additional, hdr } of videoRuns(plan, spec)) {
+  const copied = copiedIn(plan, spec);
+  for (const one of videoRuns(plan, spec)) {
+    const { plan: own, settings: additional, hdr } = one;
     const audio = additional ? [] : plan.audio;
-    const missing = own.video.renditions.filter(({ name }) => only.has(name));
+    const all = own.video.renditions.filter(({ name }) => only.has(name));
+    // One of the primary codec is in the task that publishes.
+    const copy = all.find(({ name }) => name === copied);
+    const missing = all.filter((each) => each !== copy);
+    if (copy) {
+      await prepareFolders(workDir, { ...own, video: { ...own.video, renditions: [copy] } });
+      await copyRange(
+        { input, workDir, binaries, run: options.run, chunk: { first_frame: 0, end_frame: INIT_FRAMES } },
+        one,
+      );
+      await keepInit({ workDir, outDir, name: copy.name, hdr });
+    }
     if (missing.length + audio.length === 0) continue;
     // Audio alone would be encoded to its end: the range is one of video frames.
     const wanted = missing.length > 0 ? missing : own.video.renditions.slice(-1);
@@ -70,11 +93,8 @@ export async function writeInits({
       devices: usesDevices(encoder),
       timeLimitMs: TIME_LIMIT_MS,
     });
-    if (hdr) for (const { name } of wanted) await addHdrBoxes(join(workDir, name, INIT_NAME), hdr.metadata);
-    for (const { name } of [...wanted, ...audio]) {
-      await mkdir(join(outDir, name), { recursive: true });
-      await rename(join(workDir, name, INIT_NAME), join(outDir, name, INIT_NAME));
-    }
+    for (const { name } of wanted) await keepInit({ workDir, outDir, name, hdr });
+    for (const { name } of audio) await keepInit({ workDir, outDir, name });
   }
   await rm(workDir, { recursive: true, force: true });
 }
@@ -123,7 +143,7 @@ export async function writeEarly({
     listedFirst: playableFirst(plan, written),
     prefersFirst: true,
   });
-  const [top] = packaged.renditions;
+  const top = largestOf(packaged.renditions);
   return {
     ...{ ...names, storyboard: null, mp4: null },
     width: top?.width ?? null,

@@ -9,7 +9,7 @@ import type { ByteRange } from "../mp4/layout.ts";
 import { SHORT_SECONDS } from "../package.ts";
 import { findPassthrough } from "../passthrough.ts";
 import { withTitle } from "../per-title/analyze.ts";
-import { type EncodePlan, planAdditional, planEncode } from "../plan.ts";
+import { type EncodePlan, planAdditional, planEncode, withPassthrough } from "../plan.ts";
 import type { Probe } from "../probe.ts";
 import { keptHdrMetadata } from "../read-hdr-metadata.ts";
 import { audioStep } from "./audio-grid.ts";
@@ -17,7 +17,7 @@ import { copiedSegments } from "./passthrough-parts.ts";
 import { predictedAudio, predictedVideo } from "./predict.ts";
 import { longestKeyDistance, type SourceIndex, videoTrackOf, windowOf, windowRanges } from "./source-index.ts";
 import { type StoredPlan, toStored } from "./stored-plan.ts";
-import { videoRenditions } from "./video-runs.ts";
+import { copiedIn, videoRenditions } from "./video-runs.ts";
 
 type PlanOptions = {
   input: string;
@@ -121,7 +121,11 @@ function earlyOf(plan: StoredPlan, { spec, index }: PlanOptions): PlanResult["ea
   // A task for other codecs alone does not know whether the last segment of the primary one is joined to the one before it.
   const leastRate = MAX_DELAY_FRAMES / SHORT_SECONDS;
   if (all.some(({ codec }) => codec) && video.rate.num / video.rate.den < leastRate) return null;
-  const renditions = all.map(({ name, width, height, codec }) => ({ name, width, height, ...(codec && { codec }) }));
+  const copied = copiedIn(plan, spec);
+  const renditions = all.map(({ name, width, height, codec }) => ({
+    ...{ name, width, height, ...(codec && { codec }) },
+    ...(copied !== null && { is_copied: name === copied }),
+  }));
   const audioSegments = plan.audio.map((one) => predictedAudio(one, plan, spec).length);
   // Parts of the audio are ranges of segments, of all tracks.
   const isAlike = audioSegments.every((count) => Math.abs(count - segments) <= 1 && count === audioSegments[0]);
@@ -154,7 +158,11 @@ async function cutsOf(options: Planning, plan: EncodePlan, source: Source): Prom
   const passthrough = await findPassthrough(source);
   if (passthrough) {
     const audio = await copyAudio(source);
-    const copying = storedPlan(options, { ...plan, video: { ...video, passthrough }, audio }, SEEK_BACK_SECONDS);
+    const copying = storedPlan(
+      options,
+      { ...withPassthrough(plan, passthrough, options.spec), audio },
+      SEEK_BACK_SECONDS,
+    );
     const frames = copiedSegments(copying, options.index ?? null, options.spec);
     return frames ? { ...cuts(null), copied: { plan: copying, frames } } : cuts("passthrough");
   }

@@ -43,3 +43,8 @@ export const videoRenditions = (plan: StoredPlan, spec: EncodingSpec): VideoRend
   videoRuns(plan, spec).flatMap(({ plan: { video }, settings, hdr }) =>
     video.renditions.map((one) => ({ ...one, codec: settings?.codec ?? null, hdr: hdr?.format ?? null })),
   );
+
+/** The name of the rendition that is copied from the source; null without one. */
+export const copiedIn = (plan: StoredPlan, spec: EncodingSpec): string | null =>
+  videoRuns(plan, spec).find(({ plan: { video } }) => video.passthrough?.isCopied)?.plan.video.renditions[0]?.name ??
+  null;

@@ -82,7 +82,9 @@ async function analyzeTitle({
     const most = Math.max(...trials.map((one) => one[0]?.[index]?.bits ?? 0));
     return { rung, points: [own, lower], peak: most / own.bits };
   });
-  const rungs = chooseRungs(candidates, { isTopCopied: passthrough?.isCopied === true });
+  const rungs = chooseRungs(candidates, {
+    isTopCopied: passthrough?.isCopied === true && renditions[0]?.width === track.width,
+  });
   return {
     source_width: track.width,
     source_height: track.height,

@@ -63,7 +63,7 @@ export async function requireProfile(db: Db, owner: number, name: string): Promi
 
 /** The encoding specification of a profile. */
 export const specOfProfile = ({ row, name, definition, watermark }: Profile): EncodingSpec =>
-  specOf(definition, watermark, row === null ? builtInOf(name)?.effort : undefined);
+  specOf(definition, watermark, row === null ? builtInOf(name) : undefined);
 
 /** Built-in profiles have negative ids in the order of a list. */
 const listId = (profile: Profile) => profile.row?.id ?? BUILT_IN.indexOf(profile) - BUILT_IN.length;

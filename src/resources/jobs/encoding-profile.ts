@@ -46,9 +46,11 @@ export async function keepTitle(tx: Db, { id, encodingSpec: own }: JobRow, title
   await tx.update(transcodingJobs).set({ encodingSpec: chosen }).where(eq(transcodingJobs.id, id));
 }
 
-/** Whether a job is encoded with more video codecs than the primary one. */
-export const hasAdditional = ({ encodingSpec: own }: Pick<JobRow, "encodingSpec">): boolean =>
-  ((own as EncodingSpec | null)?.video.additional ?? []).length > 0;
+/** Whether a job may have renditions in more video codecs than the primary one: encoded, or copied from its source. */
+export function hasAdditional({ encodingSpec: own }: Pick<JobRow, "encodingSpec">): boolean {
+  const { additional = [], original } = (own as EncodingSpec | null)?.video ?? {};
+  return additional.length > 0 || (original?.codecs ?? []).length > 1;
+}
 
 /** The specification of a job, as its contract has it. */
 export function specOfJob(app: App, { encodingSpec: own }: JobRow): EncodingSpec {

@@ -64,8 +64,9 @@ export async function nextUnit(tx: Db, now: number, takes: TakesJobs & TakesCode
 
 const rowOf = (unit: Unit): JobRow | TaskRow => (unit.job ? unit.job : unit.task);
 
-/** The condition of jobs that are encoded with additional codecs. */
-const HAS_ADDITIONAL = sql`coalesce(json_array_length(encoding_spec, '$.video.additional'), 0) > 0`;
+/** The condition of jobs that may have renditions in additional codecs, as `hasAdditional`. */
+const HAS_ADDITIONAL = sql`(coalesce(json_array_length(encoding_spec, '$.video.additional'), 0) > 0
+  or coalesce(json_array_length(encoding_spec, '$.video.original.codecs'), 0) > 1)`;
 
 /** The first job that is to play early: its plan takes little time. */
 export const nextEarlyJob = (tx: Db, now: number, { takesCodecs }: TakesCodecs): Promise<JobRow | undefined> =>

@@ -6,7 +6,7 @@ import { videoCodecs } from "../../media/codecs/registry.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
 import { chaptersOf, endedChapters } from "../tracks/chapters.ts";
 import { layoutOf } from "./vr-layout.ts";
-import { fileSize } from "./vr-manifest.ts";
+import { fileSize, vrSources } from "./vr-manifest.ts";
 
 /** Without this header the player treats the response as a page. */
 export const HERESPHERE_VERSION = { "HereSphere-JSON-Version": "1" };
@@ -97,6 +97,10 @@ export async function hereSphereManifest(
     media: [
       ...(mp4Url === null ? [] : [media(vrName, mp4Url, { ...fileSize(asset), bytes: await fileBytes(app, asset) })]),
       media("HLS", hlsUrl, { width: asset.width, height: asset.height, bytes: 0 }),
+      ...vrSources(asset, hlsUrl).map(({ name, sources }) => ({
+        name: `HLS ${name}`,
+        sources: sources.map(({ width, height, url }) => ({ resolution: height, height, width, size: 0, url })),
+      })),
     ],
     ...{ writeFavorite: false, writeRating: false, writeTags: false, writeHSP: false },
   };

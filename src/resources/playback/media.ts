@@ -23,6 +23,7 @@ import type { Egress } from "./egress.ts";
 import { createImageHandler } from "./images/image-handler.ts";
 import { parseImageRequest } from "./images/image-request.ts";
 import { deliveryOf, isText, redirects, withPresignedUrls } from "./presigned-delivery.ts";
+import { variantReference } from "./rendition-url.ts";
 import { manifest, plainText, playlistOf, subtitleText } from "./serve-manifest.ts";
 import { type PlaybackTokens, requireToken, splitToken } from "./token.ts";
 import { waitForSegment } from "./wait-for-segment.ts";
@@ -83,9 +84,15 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
         const root = `${basePath(app.baseUrl())}/media/${publicId(asset)}/${signed ? `~${token}/` : ""}`;
         const hidden = hiddenEntries(context.url.searchParams.get("codecs"));
         const isStereo = isStereoOnly(context.url.searchParams.get("channels"));
-        const below = { carried, folder, tracks: tracks.map(trackOf), root, hidden, isStereo };
+        const chosen = context.url.searchParams.get("rendition");
+        const variant = what === "master" && chosen !== null ? variantOf(asset, chosen) : null;
+        const below = { carried, folder, tracks: tracks.map(trackOf), root, hidden, variant, isStereo };
         const rewrite = (bytes: Buffer) => parseServed(app, "rebase", { what, bytes, below }, parsing);
-        const leftOut = [...hidden, ...(isStereo ? ["channels"] : [])];
+        const leftOut = [
+          ...hidden,
+          ...(isStereo ? ["channels"] : []),
+          ...(variant === null ? [] : [`only ${variant}`]),
+        ];
         return manifest(context, top.key, rewrite, { ...common, scope, tracks, leftOut });
       }
       // As large as all segments together, so it is delivered like them.
@@ -127,6 +134,15 @@ function hiddenEntries(list: string | null): string[] {
   if (!wanted.every((name) => known.includes(name)))
     throw new HttpError(422, "validation_failed", `codecs must be a list of ${known.join(", ")}.`);
   return Object.values(videoCodecs).flatMap(({ name, sampleEntries }) => (wanted.includes(name) ? [] : sampleEntries));
+}
+
+/** The reference of a rendition in the master playlist. Throws 422 `validation_failed` for a name that the asset does not have. */
+function variantOf(asset: AssetRow, name: string): string {
+  const found = asset.renditions.find((one) => one.name === name);
+  const reference = found && variantReference(asset, found);
+  if (!reference)
+    throw new HttpError(422, "validation_failed", "rendition must be the name of a rendition of the asset.");
+  return reference;
 }
 
 /** Whether audio of more than two channels is to be left out. Throws 422 `validation_failed` for another number. */

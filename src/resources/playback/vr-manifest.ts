@@ -1,9 +1,10 @@
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import type { AssetRow } from "../../../storage/db/schema.ts";
-import { videoCodecs } from "../../media/codecs/registry.ts";
+import { codecNameOf, videoCodecs } from "../../media/codecs/registry.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
 import { chaptersOf } from "../tracks/chapters.ts";
+import { renditionUrl, variantReference } from "./rendition-url.ts";
 import { layoutOf } from "./vr-layout.ts";
 
 const Source = v.object({ resolution: v.nullable(v.number()), url: v.string() });
@@ -30,15 +31,43 @@ export const VrManifest = v.pipe(
 );
 type Manifest = v.InferInput<typeof VrManifest>;
 
+/** One size of a video. */
+export type VrSource = { width: number; height: number; url: string };
+
+/**
+ * The renditions of each video codec by the name that VR players have for it, those of the primary one first, largest first.
+ * None where `hlsUrl` has only one anyway, and for external media.
+ */
+export function vrSources(asset: AssetRow, hlsUrl: string): { name: string; sources: VrSource[] }[] {
+  const listed = asset.manifestUrl === null ? asset.renditions : [];
+  const sized = listed.flatMap((one) => {
+    const { name, width, height, codecs } = one;
+    const known = Object.values(videoCodecs).find((codec) => codec.name === codecNameOf(codecs));
+    if (!known || !width || !height || !variantReference(asset, one)) return [];
+    return [{ vrName: known.vrName, source: { width, height, url: renditionUrl(hlsUrl, name) } }];
+  });
+  if (sized.length < 2) return [];
+  const byCodec = [...Map.groupBy(sized, ({ vrName }) => vrName)];
+  return byCodec.map(([name, all]) => ({ name, sources: all.map(({ source }) => source) }));
+}
+
 /** URLs need no further credentials. Many such players do not support playlists, so a single file precedes them. */
 export async function vrManifest(
   db: Db,
   asset: AssetRow,
   { hlsUrl, mp4Url, thumbnailUrl }: { hlsUrl: string; mp4Url: string | null; thumbnailUrl: string | null },
 ): Promise<Manifest> {
-  const sources = [
-    mp4Url ? { resolution: fileSize(asset).height, url: mp4Url } : { resolution: asset.height, url: hlsUrl },
-  ];
+  const primary = videoCodecs[encodingSpec.video.codec].vrName;
+  const main = mp4Url ? { resolution: fileSize(asset).height, url: mp4Url } : { resolution: asset.height, url: hlsUrl };
+  const all = vrSources(asset, hlsUrl).map(({ name, sources }) => ({
+    name,
+    sources: sources.map(({ height, url }) => ({ resolution: height, url })),
+  }));
+  // The file has the bytes of a rendition.
+  const others = all
+    .filter(({ name }) => name === primary)
+    .flatMap(({ sources }) => sources.filter(({ resolution }) => !mp4Url || resolution !== main.resolution));
+  const encodings = [{ name: primary, sources: [main, ...others] }, ...all.filter(({ name }) => name !== primary)];
   const { screenType, stereoMode } = layoutOf(asset.tags);
   const timeStamps = await chaptersIn(db, asset);
   return {
@@ -51,9 +80,7 @@ export async function vrManifest(
     screenType,
     stereoMode,
     thumbnailUrl,
-    encodings: [
-      { name: videoCodecs[encodingSpec.video.codec].vrName, "video-sources": sources, videoSources: sources },
-    ],
+    encodings: encodings.map(({ name, sources }) => ({ name, "video-sources": sources, videoSources: sources })),
     ...(timeStamps.length > 0 && { timeStamps }),
   };
 }

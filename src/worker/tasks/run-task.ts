@@ -25,7 +25,7 @@ import {
 import { parsePlan, type StoredPlan } from "../../media/parallel/stored-plan.ts";
 import { videoRenditions } from "../../media/parallel/video-runs.ts";
 import { segmentName } from "../../media/parallel/written-rows.ts";
-import { planAdditional } from "../../media/plan.ts";
+import { encodedAdditional } from "../../media/plan.ts";
 import { requireAdditionalEncoders } from "../../media/require-encoder.ts";
 import { readFromFolder, type SegmentReader } from "../../media/sample-video.ts";
 import type { Chunk, Task, WrittenRendition } from "../../protocol/task.ts";
@@ -75,7 +75,7 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
   if (!task.chunk) throw new Error("The contract of a chunk does not state its range.");
   const spec = requestedSpec(job);
   const listing = { ...taskRun(context, workspace), writes: [] };
-  await requireAdditionalEncoders(binaries.ffmpeg, { additional: planAdditional(plan, spec), encoders }, listing);
+  await requireAdditionalEncoders(binaries.ffmpeg, { additional: encodedAdditional(plan, spec), encoders }, listing);
   await using source = await openSource(job, context, workspace);
   const publisher = publisherOf({ job, context, workspace });
   // Of a source without audio no other task may read everything.

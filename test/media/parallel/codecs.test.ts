@@ -11,7 +11,7 @@ import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.t
 import type { Chunk } from "../../../src/protocol/task.ts";
 import { DISPLAY, LIGHT, patchesSource } from "../hdr-sources.ts";
 import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../sources.ts";
-import { packetsOf, similarity } from "./frames.ts";
+import { hashesIn, packetsOf, similarity } from "./frames.ts";
 import { encodedInParts, type Planned, planned } from "./parts.ts";
 
 /** Sources that are also encoded with HEVC and AV1, in chunks. */
@@ -63,8 +63,11 @@ async function expectInits(
   const run = { cwd: folder, reads: [input], writes: [outDir] };
   mkdirSync(outDir);
   const common = { input, outDir, plan, spec, binaries, run, workDir: `${outDir}-work` };
-  // What is copied is in the task that publishes.
-  const renditions = plan.video?.passthrough ? NAMES.slice(1) : NAMES;
+  // What is copied of H.264 is in the task that publishes.
+  const isCopied = (name: string) => plan.video?.passthrough?.isCopied === true && name === NAMES[0];
+  const codecs = ["h264", ...(spec.video.additional ?? []).map(({ codec }) => codec)];
+  const isOf = (name: string) => codecs.includes(name.split("-")[1] ?? "h264") && !spec.video.original;
+  const renditions = NAMES.filter((name) => isOf(name) && !isCopied(name));
   await writeInits({ ...common, renditions });
   for (const name of renditions) {
     const [own, other] = [outDir, whole].map((dir) => readFileSync(join(dir, name, "init.mp4")));
@@ -142,6 +145,50 @@ test("a chunk behind the real end of a source is inexact, and no encoder waits f
   const run = { cwd: folder, reads: [input], writes: [outDir] };
   const common = { input, outDir, workDir, plan, spec, binaries, run };
   await expect(encodeChunk({ ...common, chunk })).rejects.toThrow(`chunk ${last.number} has no frames.`);
+});
+
+/** Without B-frames, as phones and cameras record. */
+const x265 = (params = "") =>
+  `-c:v libx265 -preset ultrafast -crf 36 -tag:v hvc1 -x265-params keyint=70:min-keyint=70:scenecut=0:open-gop=0:log-level=error${params}`;
+
+test.each([
+  ["hevc", x265(), yuv],
+  ["av1", "-c:v libsvtav1 -preset 12 -crf 50 -g 70 -flags +cgop", yuv],
+])("a copied source in %s is cut at its keyframes", async (codec, encoder, format) => {
+  const input = join(folder, `copied-${codec}.mp4`);
+  const source = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=14.4"];
+  await ffmpeg(...source, ...encoder.split(" "), ...format, input);
+  const pair = await both(`copied-${codec}`, input);
+  await expectEqual(pair, NAMES);
+  expect(await hashesIn(join(pair.dirs.parts, `180p-${codec}`, "playlist.m3u8"))).toBe(await hashesIn(input));
+});
+
+test("an original above the ladder is one more rendition, also in chunks", async () => {
+  const input = join(folder, "original.mp4");
+  const source = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=14.4"];
+  const gop = ["-x264-params", "keyint=70:min-keyint=70:scenecut=0"];
+  await ffmpeg(...source, "-c:v", "libx264", "-preset", "superfast", "-crf", "36", ...gop, ...yuv, input);
+  const { original } = BUILT_IN_PROFILES.vr;
+  const { definition } = BUILT_IN_PROFILES.default;
+  const ladder = [
+    { height: 90, max_bitrate: 100_000 },
+    { height: 60, max_bitrate: 50_000 },
+  ];
+  const pair = await both("original", input, specOf({ ...definition, ladder }, null, { original }));
+  await expectEqual(pair, ["180p", "90p", "60p"]);
+  expect(await hashesIn(join(pair.dirs.parts, "180p", "playlist.m3u8"))).toBe(await hashesIn(input));
+});
+
+test("a copied source in HDR10 whose frames repeat the parameter sets is the same in all chunks", async () => {
+  const input = join(folder, "copied-hdr.mp4");
+  const source = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=14.4", "-pix_fmt", "yuv420p10le"];
+  const colors = "-color_primaries bt2020 -color_trc smpte2084 -colorspace bt2020nc -color_range tv";
+  const metadata = `:master-display=${DISPLAY}:max-cll=${LIGHT}`;
+  await ffmpeg(...source, ...colors.split(" "), ...x265(metadata).split(" "), input);
+  const pair = await both("copied-hdr", input, specFor({ codecs: ["h264", "hevc"], hdr: "keep" }));
+  const names = NAMES.filter((name) => !name.endsWith("av1"));
+  await expectEqual(pair, names);
+  expect(await hashesIn(join(pair.dirs.parts, "180p-hevc", "playlist.m3u8"))).toBe(await hashesIn(input));
 });
 
 describe("a source in HDR10", () => {

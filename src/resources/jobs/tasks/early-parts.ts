@@ -37,9 +37,14 @@ const additionalNames = ({ renditions }: Pick<Early, "renditions">): string[][] 
   return [...byCodec.values()].map((all) => all.map(({ name }) => name));
 };
 
-/** The rendition that is copied from the source, which takes next to no time; null without one. */
-export const copiedRendition = ({ early, segment_frames }: Pick<PlanResult, "early" | "segment_frames">) =>
-  (segment_frames && early?.renditions[0]?.name) ?? null;
+/** The rendition of the primary codec that is copied from the source, which takes next to no time; null without one. */
+export function copiedRendition({
+  early,
+  segment_frames,
+}: Pick<PlanResult, "early" | "segment_frames">): string | null {
+  const [first] = early?.renditions ?? [];
+  return segment_frames && first && first.is_copied !== false ? first.name : null;
+}
 
 /** Renditions of at most this short side are encoded first: they take a third of the time of 1080p with all others. */
 const LOW_LINES = 480;
