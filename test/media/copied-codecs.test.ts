@@ -1,12 +1,11 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { encode } from "../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../src/media/encoding-profiles.ts";
 import { readHdrBoxes } from "../../src/media/hdr-boxes.ts";
-import { probe } from "../../src/media/probe.ts";
+import { encodedSource } from "./encoded-source.ts";
 import { flashing, words } from "./matrix-sources.ts";
-import { binaries, complaints, ffmpeg, ffprobe, sound, temporaryFolder } from "./sources.ts";
+import { complaints, ffmpeg, ffprobe, sound, temporaryFolder } from "./sources.ts";
 
 /** Sources in HEVC and AV1 whose video is copied as the top rendition of its codec. */
 vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
@@ -51,13 +50,9 @@ const framesOf = async (path: string) =>
     .split("\n")
     .flatMap((line) => (/^\d+, .*?, *(\w{32})/.exec(line) ?? []).slice(1));
 
-async function made(name: string, args: string[], spec = specs.hevc, damage = (whole: Buffer) => whole) {
+async function made(name: string, args: string[], spec = specs.hevc, damage?: (whole: Buffer) => Buffer) {
   const input = join(folder, name);
-  await ffmpeg(...args, input);
-  writeFileSync(input, damage(readFileSync(input)));
-  const dir = `${input}.out`;
-  const found = await probe(input, binaries);
-  const result = await encode({ input, outDir: dir, spec, binaries, scratchDir: folder, probe: found });
+  const { result, dir } = await encodedSource({ input, args, spec, scratchDir: folder, damage });
   const names = result.renditions.map((one) => one.name);
   const playlist = (rendition: string) => join(dir, rendition, "playlist.m3u8");
   const lengths = (rendition: string) =>

@@ -1,12 +1,11 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import HLS from "hls-parser";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { encode } from "../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../src/media/encoding-spec.ts";
-import { probe } from "../../src/media/probe.ts";
+import { encodedSource } from "./encoded-source.ts";
 import { beeping, flashing, words } from "./matrix-sources.ts";
-import { binaries, complaints, ffmpeg, ffprobe, temporaryFolder } from "./sources.ts";
+import { complaints, ffmpeg, ffprobe, temporaryFolder } from "./sources.ts";
 
 vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
 
@@ -38,13 +37,9 @@ const sumOf = async (path: string) =>
     )
   ).toString();
 
-async function made(name: string, args: string[], damage = (whole: Buffer) => whole) {
+async function made(name: string, args: string[], damage?: (whole: Buffer) => Buffer) {
   const input = join(folder, name);
-  await ffmpeg(...args, input);
-  writeFileSync(input, damage(readFileSync(input)));
-  const dir = `${input}.out`;
-  const found = await probe(input, binaries);
-  const result = await encode({ input, outDir: dir, spec, binaries, scratchDir: folder, probe: found });
+  const { result, dir } = await encodedSource({ input, args, spec, scratchDir: folder, damage });
   const top = result.renditions[0]?.playlist_path as string;
   const isCopy = (await sumOf(input)) === (await sumOf(join(dir, top)));
   return { ...result, dir, isCopy, cuts: result.renditions.map(({ playlist_path }) => cutsOf(dir, playlist_path)) };
