@@ -11,8 +11,8 @@ import {
 
 const SOFTWARE_ENCODER = "libx265";
 /**
- * VPS, SPS and PPS, which x265 repeats with HDR metadata, and some hardware encoders always. In a track of `hvc1` they are only in the sample entry (ISO/IEC
- * 14496-15, 8.3.3).
+ * VPS, SPS and PPS, which x265 repeats with HDR metadata, and some hardware encoders always. In a track of `hvc1` they are
+ * only in the sample entry (ISO/IEC 14496-15, 8.3.3).
  */
 const WITHOUT_PARAMETER_SETS = ["-bsf:v", "filter_units=remove_types=32-34"];
 
