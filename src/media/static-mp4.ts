@@ -41,7 +41,16 @@ export async function writeStaticMp4(options: StaticMp4Options): Promise<number 
       ...["-nostdin", "-hide_banner", "-y", "-loglevel", "error"],
       ...parts.flatMap((part) => untrustedInput(join(cwd, `${part.name}.mp4`))),
       ...parts.flatMap((_, index) => ["-map", String(index)]),
-      ...["-c", "copy", "-map_metadata", "-1", ...(spec.static_mp4.fast_start ? ["-movflags", "+faststart"] : [])],
+      // The muxer copies `st3d` and `sv3d`, which are not of ISO.
+      ...[
+        "-c",
+        "copy",
+        "-map_metadata",
+        "-1",
+        "-strict",
+        "unofficial",
+        ...(spec.static_mp4.fast_start ? ["-movflags", "+faststart"] : []),
+      ],
       ...["-f", "mp4", `file:${join(outDir, name)}`],
     ],
     timeLimitMs: 3_600_000,
