@@ -1,5 +1,5 @@
 /**
- * What a source states of a picture for VR players, in the terms of Google's Spherical Video V2
+ * what a source states of its video for VR players, in the terms of Google's Spherical Video V2
  * (github.com/google/spatial-media, docs/spherical-video-v2-rfc.md).
  */
 
@@ -13,7 +13,7 @@ export const BOUND_UNITS = 2 ** 32;
 export type Bounds = { top: number; bottom: number; left: number; right: number };
 export const NO_BOUNDS: Bounds = { top: 0, bottom: 0, left: 0, right: 0 };
 
-/** `padding`: around each face, as a share of the width of the picture, which scaling keeps. */
+/** `padding`: around each face, as a share of the width of the image, which scaling keeps. */
 type Shape = { type: "equirectangular"; bounds: Bounds } | { type: "cubemap"; padding: number };
 /** The angles are the initial orientation, in degrees. */
 export type Projection = Shape & { yaw: number; pitch: number; roll: number };

@@ -29,7 +29,7 @@ export type VideoTrack = {
   hdr: HdrFormat | null;
   /** What the file states of its colors; null in plans of earlier versions. */
   color: ColorTags | null;
-  /** What the container states for VR players; null for a flat, monoscopic picture, and in plans of earlier versions. */
+  /** What the container states for VR players; null for a flat, monoscopic video, and in plans of earlier versions. */
   spherical: SphericalMetadata | null;
   isInterlaced: boolean;
   /** The file states it explicitly. */

@@ -9,7 +9,7 @@ const ANGLE_UNITS = 2 ** 16;
 const CUBEMAP_LAYOUT = 0;
 const SOURCE = Buffer.from("vodbox\0", "latin1");
 
-/** The boxes `st3d` and `sv3d` of the sample entry of a picture of `width` pixels, as far as there are metadata for them. */
+/** The boxes `st3d` and `sv3d` of the sample entry of video of `width` pixels, as far as there are metadata for them. */
 export const sphericalBoxes = ({ stereo, projection }: SphericalMetadata, width: number): Buffer[] => [
   ...(stereo ? [fullBox("st3d", 0, 0, Buffer.from([STEREO_VALUES[stereo]]))] : []),
   ...(projection ? [sv3d(projection, width)] : []),

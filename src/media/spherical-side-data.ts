@@ -20,7 +20,7 @@ type Size = { width: number; height: number };
 
 /**
  * From Spherical Video V1 and V2 in MP4, and the elements Projection and StereoMode of Matroska. ffprobe rounds angles to
- * degrees and bounds to pixels, and does not know meshes (`mshp`). Null for a picture that is flat and monoscopic. `width`
+ * degrees and bounds to pixels, and does not know meshes (`mshp`). Null for video that is flat and monoscopic. `width`
  * and `height`: as coded.
  */
 export function sphericalOf(all: readonly SideData[], size: Size): SphericalMetadata | null {

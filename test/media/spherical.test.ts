@@ -20,13 +20,18 @@ const folder = temporaryFolder("spherical");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const FPS = 10;
-const SECONDS = 10;
 /** It is copied as the largest rendition. */
 const plain = join(folder, "plain.mp4");
+const short = join(folder, "short.mp4");
 beforeAll(async () => {
-  const video = ["-f", "lavfi", "-i", `testsrc2=s=640x320:r=${FPS}:d=${SECONDS}`];
   const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", String(2 * FPS)];
-  await ffmpeg(...video, ...sound(SECONDS), ...encoder, "-c:a", "aac", plain);
+  for (const [path, seconds] of [
+    [plain, 9],
+    [short, 1],
+  ] as const) {
+    const video = ["-f", "lavfi", "-i", `testsrc2=s=640x320:r=${FPS}:d=${seconds}`];
+    await ffmpeg(...video, ...sound(seconds), ...encoder, "-c:a", "aac", path);
+  }
 });
 
 let count = 0;
@@ -35,7 +40,7 @@ function written(name: string, data: Buffer): string {
   writeFileSync(path, data);
   return path;
 }
-const source = (box: Buffer) => written("source.mp4", withBox(readFileSync(plain), box));
+const source = (box: Buffer, of = short) => written("source.mp4", withBox(readFileSync(of), box));
 const read = async (path: string) => (await probe(path, binaries)).video?.spherical;
 
 const quarter = 2 ** 30;
@@ -64,17 +69,17 @@ describe("what is read of MP4", () => {
       sphere({ stereo: 0, shape: cbmp(16) }),
       { stereo: "mono", projection: { type: "cubemap", ...ahead, padding: 16 / 640 } },
     ],
-    ["a flat picture in 3D", st3d(2), { stereo: "left_right", projection: null }],
-    ["a flat picture", st3d(0), null],
+    ["a flat video in 3D", st3d(2), { stereo: "left_right", projection: null }],
+    ["a flat video", st3d(0), null],
     ["views that have no value", sphere({ stereo: 3 }), { stereo: null, projection: full }],
     ["a mesh", sphere({ stereo: 2, shape: st3d(1) }), { stereo: "left_right", projection: null }],
     ["a cubemap of an unknown layout", sphere({ shape: cbmp(0, 9) }), null],
-    ["a padding larger than the picture", sphere({ shape: cbmp(2 ** 31) }), null],
+    ["a padding larger than the image", sphere({ shape: cbmp(2 ** 31) }), null],
     ["an orientation out of range", sphere({ pose: [720, 200, -181] }), { stereo: null, projection: full }],
   ])("%s", async (_, box, expected) => expect((await read(source(box))) ?? null).toEqual(expected));
 
   test("V1", async () => {
-    const path = written("v1.mp4", withV1(readFileSync(plain), "left-right"));
+    const path = written("v1.mp4", withV1(readFileSync(short), "left-right"));
     expect(await read(path)).toEqual({ stereo: "left_right", projection: full });
   });
 
@@ -91,13 +96,13 @@ describe("what is read of MP4", () => {
 
 test("Projection and StereoMode of Matroska are read", async () => {
   const stereo = join(folder, "stereo.mkv");
-  await ffmpeg("-i", plain, "-c", "copy", "-metadata:s:v", "stereo_mode=top_bottom", stereo);
+  await ffmpeg("-i", short, "-c", "copy", "-metadata:s:v", "stereo_mode=top_bottom", stereo);
   expect(await read(stereo)).toEqual({ stereo: "top_bottom", projection: null });
   const both = join(folder, "both.mkv");
   await ffmpeg("-i", source(sphere({ stereo: 2, shape: HALF })), "-c", "copy", "-strict", "unofficial", both);
   expect(await read(both)).toEqual({ stereo: "left_right", projection: half });
   const swapped = join(folder, "swapped.mkv");
-  await ffmpeg("-i", plain, "-c", "copy", "-metadata:s:v", "stereo_mode=right_left", swapped);
+  await ffmpeg("-i", short, "-c", "copy", "-metadata:s:v", "stereo_mode=right_left", swapped);
   expect(await read(swapped)).toBeNull();
 });
 
@@ -127,7 +132,7 @@ describe("a source of 180 degrees, left and right", () => {
   let input: string;
   let whole: Awaited<ReturnType<typeof encoded>>;
   beforeAll(async () => {
-    input = source(sphere({ stereo: 2, pose: [10, -5, 0], shape: HALF }));
+    input = source(sphere({ stereo: 2, pose: [10, -5, 0], shape: HALF }), plain);
     whole = await encoded(input, "whole");
   }, 120_000);
 
@@ -185,7 +190,7 @@ test("the padding of a cubemap is scaled", async () => {
 });
 
 test("a source without metadata has none", async () => {
-  const { outDir } = await encoded(plain, "without");
+  const { outDir } = await encoded(short, "without");
   for (const file of readdirSync(outDir, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".mp4")))
     for (const type of ["st3d", "sv3d"]) expect(times(readFileSync(join(outDir, file)), type), file).toBe(0);
 });
