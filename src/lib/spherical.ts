@@ -16,10 +16,10 @@ export const NO_BOUNDS: Bounds = { top: 0, bottom: 0, left: 0, right: 0 };
 /** `padding`: around each face, as a share of the width of the image, which scaling keeps. */
 type Shape = { type: "equirectangular"; bounds: Bounds } | { type: "cubemap"; padding: number };
 /** The angles are the initial orientation, in degrees. */
-export type Projection = Shape & { yaw: number; pitch: number; roll: number };
+export type SphericalProjection = Shape & { yaw: number; pitch: number; roll: number };
 
 /** At least one of both. `stereo`: null when it is not stated. */
-export type SphericalMetadata = { stereo: StereoMode | null; projection: Projection | null };
+export type SphericalMetadata = { stereo: StereoMode | null; projection: SphericalProjection | null };
 
 /** The values of the tags with which an asset describes it. */
 export const VR_PROJECTIONS = ["360", "180", "cubemap"] as const;

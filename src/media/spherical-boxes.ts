@@ -1,4 +1,4 @@
-import type { Projection, SphericalMetadata, StereoMode } from "../lib/spherical.ts";
+import type { SphericalMetadata, SphericalProjection, StereoMode } from "../lib/spherical.ts";
 import { box, fullBox, words } from "./mp4/write-boxes.ts";
 
 /** The values of Spherical Video V2. */
@@ -15,7 +15,7 @@ export const sphericalBoxes = ({ stereo, projection }: SphericalMetadata, width:
   ...(projection ? [sv3d(projection, width)] : []),
 ];
 
-const sv3d = (projection: Projection, width: number) =>
+const sv3d = (projection: SphericalProjection, width: number) =>
   box(
     "sv3d",
     fullBox("svhd", 0, 0, SOURCE),
@@ -31,7 +31,7 @@ const sv3d = (projection: Projection, width: number) =>
     ),
   );
 
-function shapeOf(projection: Projection, width: number): Buffer {
+function shapeOf(projection: SphericalProjection, width: number): Buffer {
   if (projection.type === "cubemap")
     return fullBox("cbmp", 0, 0, words(CUBEMAP_LAYOUT, Math.round(projection.padding * width)));
   const { top, bottom, left, right } = projection.bounds;

@@ -1,5 +1,11 @@
 import * as v from "valibot";
-import { BOUND_UNITS, type Bounds, NO_BOUNDS, type Projection, type SphericalMetadata } from "../lib/spherical.ts";
+import {
+  BOUND_UNITS,
+  type Bounds,
+  NO_BOUNDS,
+  type SphericalMetadata,
+  type SphericalProjection,
+} from "../lib/spherical.ts";
 
 /** Side data of other types may have fields of the same names. */
 const number = v.fallback(v.optional(v.number(), 0), 0);
@@ -39,10 +45,10 @@ function stereoOf(data: SideData | undefined): SphericalMetadata["stereo"] {
   return data.type === "side by side" ? "left_right" : null;
 }
 
-function projectionOf(data: SideData, { width, height }: Size): Projection | null {
+function projectionOf(data: SideData, { width, height }: Size): SphericalProjection | null {
   const orientation = { yaw: angle(data.yaw, 180), pitch: angle(data.pitch, 90), roll: angle(data.roll, 180) };
   if (data.projection === "cubemap") {
-    // A face is at least a sixth of the width or the height.
+    // More would leave nothing of a face.
     const isValid = data.padding >= 0 && data.padding < Math.max(width, height) / 2;
     return isValid ? { type: "cubemap", ...orientation, padding: data.padding / width } : null;
   }
@@ -50,7 +56,7 @@ function projectionOf(data: SideData, { width, height }: Size): Projection | nul
   return bounds && { type: "equirectangular", ...orientation, bounds };
 }
 
-/** Undefined values are those of the middle. */
+/** 0, which is straight ahead, for a value beyond the range of the boxes. */
 const angle = (degrees: number, most: number) => (Math.abs(degrees) <= most ? Math.trunc(degrees) : 0);
 
 function boundsOf(data: SideData, { width, height }: Size): Bounds | null {

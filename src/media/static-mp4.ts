@@ -41,16 +41,9 @@ export async function writeStaticMp4(options: StaticMp4Options): Promise<number 
       ...["-nostdin", "-hide_banner", "-y", "-loglevel", "error"],
       ...parts.flatMap((part) => untrustedInput(join(cwd, `${part.name}.mp4`))),
       ...parts.flatMap((_, index) => ["-map", String(index)]),
-      // The muxer copies `st3d` and `sv3d`, which are not of ISO.
-      ...[
-        "-c",
-        "copy",
-        "-map_metadata",
-        "-1",
-        "-strict",
-        "unofficial",
-        ...(spec.static_mp4.fast_start ? ["-movflags", "+faststart"] : []),
-      ],
+      ...["-c", "copy", "-map_metadata", "-1", ...(spec.static_mp4.fast_start ? ["-movflags", "+faststart"] : [])],
+      // Otherwise the muxer leaves out `st3d` and `sv3d`, because they are not of ISO.
+      ...["-strict", "unofficial"],
       ...["-f", "mp4", `file:${join(outDir, name)}`],
     ],
     timeLimitMs: 3_600_000,

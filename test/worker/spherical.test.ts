@@ -45,6 +45,18 @@ test("a source of 180 degrees has the tags, and its clips and joins the metadata
   const { body: job } = await app.call("GET", `/api/v1/transcoding_jobs/${made.job.id}`, { key });
   expect(job).toMatchObject({ uncuttable: null, attempt: 1 });
   expect((await shown(kept.asset.id)).tags).toEqual({ vr_projection: "fisheye", vr_stereo: "sbs" });
+
+  const early = await uploaded(app, key, { bytes, early_playback: true });
+  const statusOf = async () => (await shown(early.asset.id)).encoding_status;
+  while ((await statusOf()) === "queued") expect(await workOnce(app)).toBe("completed");
+  expect(await statusOf()).toBe("partial");
+  const { tags } = await shown(early.asset.id);
+  expect(tags).toEqual({ vr_projection: "180", vr_stereo: "sbs" });
+  await app.call("PATCH", `/api/v1/assets/${early.asset.id}/tags`, { key, body: { vr_stereo: null } });
+  await work();
+  expect(await shown(early.asset.id)).toMatchObject({ encoding_status: "complete", tags: { vr_projection: "180" } });
+  expect((await shown(early.asset.id)).tags).not.toHaveProperty("vr_stereo");
+
   const { mp4_url } = await playback(made.asset.id);
   expect(await stated(await downloaded(app, mp4_url))).toEqual(METADATA);
 

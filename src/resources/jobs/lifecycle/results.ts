@@ -98,7 +98,8 @@ async function apply(
     await passOnMedia(tx, app, before);
   }
   const { vr_projection, vr_stereo } = media;
-  const isVr = vr_projection != null || vr_stereo != null;
+  // Not once more when what plays already is complete: meanwhile a client may have removed them.
+  const isVr = before.encoding !== "partial" && (vr_projection != null || vr_stereo != null);
   const texts = await subtitleBytesOf(tx, job.assetId);
   await setStoredBytes(
     tx,
