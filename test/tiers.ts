@@ -7,7 +7,7 @@ const FULL = [
   "test/browser/**/*.test.ts",
   "test/clients/{browser,react}.test.ts",
   "test/players.test.ts",
-  "test/media/{additional-codecs,copied-codecs,corpus,exact-clips,exact-clips-codecs,hdr,matrix,passthrough,per-title,vr-originals}.test.ts",
+  "test/media/{additional-codecs,copied-codecs,corpus,exact-clips,exact-clips-codecs,hdr,matrix,passthrough,per-title,spherical,vr-originals}.test.ts",
   "test/media/parallel/*.test.ts",
   // Processes that are killed, disks that fill up, servers that cannot be reached.
   "test/clients/{s3,upload}.test.ts",

@@ -10,7 +10,7 @@ import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
 import { type EncodeResult, type FileNames, fileNames, finish, type RequestedNames } from "./finish.ts";
-import { addHdrBoxes } from "./hdr-boxes.ts";
+import { addInitBoxes } from "./init-boxes.ts";
 import { withGains } from "./loudness.ts";
 import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
@@ -159,11 +159,12 @@ async function encodeOnce(plan: EncodePlan, way: Way): Promise<EncodeResult> {
   const to = endOfPrimary(encoded);
   await pass(plan, way, { from: 0, to });
   await passAdditional(encoded, plan, way, to);
-  for (const { hdr, plan } of additional) {
-    if (!hdr) continue;
-    for (const { name } of plan.video.renditions)
-      await addHdrBoxes(join(way.options.outDir, name, INIT_NAME), way.metadata);
-  }
+  const runs = [{ video: plan.video, hdr: null }, ...additional.map(({ plan: { video }, hdr }) => ({ video, hdr }))];
+  for (const { video, hdr } of runs)
+    for (const { name } of video?.renditions ?? []) {
+      const metadata = { hdr: hdr && way.metadata, spherical: video?.track.spherical ?? null };
+      await addInitBoxes(join(way.options.outDir, name, INIT_NAME), metadata);
+    }
   return finishRun(plan, way, { additional });
 }
 

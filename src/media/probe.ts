@@ -1,9 +1,11 @@
 import * as v from "valibot";
 import { type HdrFormat, hdrOfTransfer } from "../lib/hdr.ts";
+import type { SphericalMetadata } from "../lib/spherical.ts";
 import type { ColorTags } from "./color.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import type { Rate } from "./ladder.ts";
+import { SPHERICAL_ENTRIES, sphericalOf } from "./spherical-side-data.ts";
 
 export type VideoTrack = {
   index: number;
@@ -27,6 +29,8 @@ export type VideoTrack = {
   hdr: HdrFormat | null;
   /** What the file states of its colors; null in plans of earlier versions. */
   color: ColorTags | null;
+  /** What the container states for VR players; null for a flat, monoscopic video, and in plans of earlier versions. */
+  spherical: SphericalMetadata | null;
   isInterlaced: boolean;
   /** The file states it explicitly. */
   isProgressive: boolean;
@@ -90,6 +94,7 @@ const FfprobeStream = v.object({
         rotation: v.optional(v.number()),
         dv_profile: v.optional(v.number()),
         dv_bl_signal_compatibility_id: v.optional(v.number()),
+        ...SPHERICAL_ENTRIES,
       }),
     ),
     [],
@@ -106,7 +111,7 @@ const ENTRIES = [
   `stream=index,codec_type,codec_name,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_range,color_space,color_primaries,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate"}`,
   "stream_disposition=attached_pic,default",
   "stream_tags=language,rotate",
-  "stream_side_data=rotation,dv_profile,dv_bl_signal_compatibility_id",
+  `stream_side_data=rotation,dv_profile,dv_bl_signal_compatibility_id,${Object.keys(SPHERICAL_ENTRIES).join(",")}`,
 ].join(":");
 
 /**
@@ -204,6 +209,7 @@ function toVideo(stream: Stream): VideoTrack {
       transfer: stream.color_transfer,
       range: stream.color_range,
     },
+    spherical: sphericalOf(stream.side_data_list, stream),
     isInterlaced: ["tt", "bb", "tb", "bt"].includes(stream.field_order),
     isProgressive: stream.field_order === "progressive",
     isSquare: ratio.num === ratio.den || ratio.num === 0,

@@ -42,6 +42,8 @@ export async function writeStaticMp4(options: StaticMp4Options): Promise<number 
       ...parts.flatMap((part) => untrustedInput(join(cwd, `${part.name}.mp4`))),
       ...parts.flatMap((_, index) => ["-map", String(index)]),
       ...["-c", "copy", "-map_metadata", "-1", ...(spec.static_mp4.fast_start ? ["-movflags", "+faststart"] : [])],
+      // Otherwise the muxer leaves out `st3d` and `sv3d`, because they are not of ISO.
+      ...["-strict", "unofficial"],
       ...["-f", "mp4", `file:${join(outDir, name)}`],
     ],
     timeLimitMs: 3_600_000,

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { HDR_FORMATS } from "../lib/hdr.ts";
+import { VR_PROJECTIONS, VR_STEREO } from "../lib/spherical.ts";
 import { Clip, ClipResult } from "./clip.ts";
 import { Sha256, SignedHeaders, Text, Time } from "./fields.ts";
 import { Join } from "./join.ts";
@@ -68,6 +69,12 @@ const Rendition = v.object({
   playlist_path: Key,
 });
 
+const ofSource = <const Values extends readonly string[]>(values: Values) =>
+  v.pipe(
+    v.nullish(v.picklist(values)),
+    v.description("As the source states it; becomes the tag of this name, unless the asset has one"),
+  );
+
 const MAX_CAPTIONS = 100;
 /**
  * All paths are full object keys. Missing fields are reported as `invalid_transcoding_result` by the handler, so none
@@ -101,6 +108,8 @@ export const Completion = v.object({
       width: v.nullish(amount),
       height: v.nullish(amount),
       frame_rate: v.nullish(amount),
+      vr_projection: ofSource(VR_PROJECTIONS),
+      vr_stereo: ofSource(VR_STEREO),
       source_sha256: v.nullish(
         v.pipe(
           Sha256,

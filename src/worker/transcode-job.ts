@@ -1,5 +1,6 @@
 import { access, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { type SphericalMetadata, vrTagsOf } from "../lib/spherical.ts";
 import { type EncodeOptions, encode } from "../media/encode.ts";
 import type { EncodeResult } from "../media/finish.ts";
 import type { Rendition } from "../media/manifests.ts";
@@ -32,13 +33,13 @@ export async function transcode(job: WorkerContract, context: JobContext, worksp
   await mkdir(outDir, { recursive: true });
   const publisher = new Publisher({ client, job, dir: outDir, signal: heartbeat.signal });
   try {
-    const { result, captions, sourceSum } = await encodeChecked(job, context, workspace, input);
+    const { result, captions, ...source } = await encodeChecked(job, context, workspace, input);
     if (!job.source.local_path) await rm(input, { force: true });
     heartbeat.report("publishing", ENCODED);
     await addCaptions(captions, outDir);
     await publisher.finish([...captions.files, ...result.files]);
     heartbeat.report("publishing", 100);
-    return { ...toCompletion(result, job.outputs.prefix, sourceSum), ...captions.told };
+    return { ...toCompletion(result, job.outputs.prefix, source), ...captions.told };
   } finally {
     await publisher.stop();
   }
@@ -67,7 +68,7 @@ async function encodeChecked(
   context: JobContext,
   { heartbeat, work, outDir }: Workspace,
   input: string,
-): Promise<{ result: EncodeResult; captions: Captions; sourceSum: string }> {
+): Promise<{ result: EncodeResult; captions: Captions } & SourceFacts> {
   const { binaries, scratch, memoryBytes, encoders } = context;
   const { source } = job;
   const spoiled = new AbortController();
@@ -107,7 +108,7 @@ async function encodeChecked(
         return createCaptions(job, context, { input, probe: media, work, signal: ended, onProgress });
       },
     );
-    return { result, captions, sourceSum: await sum };
+    return { result, captions, sum: await sum, spherical: media.video?.spherical ?? null };
   } catch (error) {
     // ffmpeg usually fails first on a damaged source, without naming the cause.
     if (source.sha256 && !heartbeat.signal.aborted) await sum;
@@ -131,8 +132,10 @@ export function requestedNames({ outputs }: WorkerContract): NonNullable<EncodeO
 }
 
 type Media = Omit<Completion, "subtitle_paths" | "caption_errors">;
+/** What was read of the source. `sum`: its SHA-256. */
+export type SourceFacts = { sum?: string; spherical: SphericalMetadata | null };
 
-export function toCompletion(result: EncodeResult, prefix: string, sourceSum: string | null): Media {
+export function toCompletion(result: EncodeResult, prefix: string, source: SourceFacts): Media {
   const below = (one: Rendition) => ({ ...one, score: one.score ?? null, playlist_path: prefix + one.playlist_path });
   return {
     manifest_path: prefix + result.manifest,
@@ -146,7 +149,8 @@ export function toCompletion(result: EncodeResult, prefix: string, sourceSum: st
       height: result.height,
       frame_rate: result.frameRate,
       bytes: result.bytes,
-      ...(sourceSum && { source_sha256: sourceSum }),
+      ...(source.spherical && vrTagsOf(source.spherical)),
+      ...(source.sum && { source_sha256: source.sum }),
       renditions: result.renditions.map(below),
       audio_renditions: result.audioRenditions.map(below),
     },

@@ -321,3 +321,40 @@ describe("duplicates", () => {
     expectError(await ask(`sha256=${sum}&tenant_id=99`), 404, "not_found");
   });
 });
+
+describe("what a worker reads of the source", () => {
+  async function encodedWith(tags: Record<string, unknown>, read: Record<string, unknown>) {
+    const { asset } = await uploaded(app, key, { tags });
+    const { body: contract } = await next(app);
+    const paths = await putArtifacts(app, contract);
+    const media = { duration_seconds: 4, width: 640, height: 320, frame_rate: 30, renditions: [], ...read };
+    const done = await callback(app, contract, "complete", { ...paths, media });
+    const { body } = await app.call("GET", `/api/v1/assets/${asset.id}`, { key });
+    return { done, asset: body };
+  }
+
+  test("becomes tags, and so part of the manifests", async () => {
+    const { asset } = await encodedWith({ genre: "dive" }, { vr_projection: "180", vr_stereo: "sbs" });
+    expect(asset.tags).toEqual({ genre: "dive", vr_projection: "180", vr_stereo: "sbs" });
+    expect((await manifestOf(asset.id)).body).toMatchObject({ screenType: "dome", stereoMode: "sbs", is3d: true });
+    const { body } = await app.call("GET", `/api/v1/assets/${asset.id}/vr_manifest.json?format=heresphere`, { key });
+    expect(body).toMatchObject({ projection: "equirectangular", stereo: "sbs", fov: 180 });
+  });
+
+  test.for([
+    [{ vr_projection: "flat" }, { vr_projection: "360", vr_stereo: "tb" }, { vr_projection: "flat", vr_stereo: "tb" }],
+    [{ vr_stereo: "mono" }, { vr_projection: "360", vr_stereo: "tb" }, { vr_projection: "360", vr_stereo: "mono" }],
+    [{}, { vr_projection: null, vr_stereo: "mono" }, { vr_stereo: "mono" }],
+    [{}, {}, {}],
+  ])("%j with %j has the tags %j", async ([tags, read, expected]) => {
+    expect((await encodedWith(tags ?? {}, read ?? {})).asset.tags).toEqual(expected);
+  });
+
+  test("is left out of a map that is full, and refused when it is unknown", async () => {
+    const full = Object.fromEntries(Array.from({ length: 99 }, (_, index) => [`t${index}`, index]));
+    const { asset } = await encodedWith(full, { vr_projection: "360", vr_stereo: "tb" });
+    expect(asset.tags).toEqual(full);
+    const { done } = await encodedWith({}, { vr_projection: "torus" });
+    expectError(done, 422, "validation_failed");
+  });
+});

@@ -6,7 +6,7 @@ import { type Encoders, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
-import { addHdrBoxes } from "../hdr-boxes.ts";
+import { addInitBoxes } from "../init-boxes.ts";
 import type { PlannedRendition } from "../ladder.ts";
 import { prepareFolders, readWritten, type Written } from "../package.ts";
 import { copyRange } from "./copy-range.ts";
@@ -14,7 +14,7 @@ import { Inexact } from "./inexact.ts";
 import { joinedAt, segmentFramesOf } from "./passthrough-parts.ts";
 import { Placer } from "./placer.ts";
 import type { StoredPlan } from "./stored-plan.ts";
-import { type VideoRun, videoRuns } from "./video-runs.ts";
+import { statedBy, type VideoRun, videoRuns } from "./video-runs.ts";
 import { toRows } from "./written-rows.ts";
 import { Yielded } from "./yielded.ts";
 
@@ -82,8 +82,8 @@ export async function encodeChunk(options: ChunkOptions): Promise<EncodedChunk> 
     await placer.stop();
   }
   const isPartial = chunk !== options.chunk;
-  for (const { hdr, renditions } of runs)
-    if (hdr) for (const { name } of renditions) await addHdrBoxes(join(workDir, name, INIT_NAME), hdr.metadata);
+  for (const one of runs)
+    for (const { name } of one.renditions) await addInitBoxes(join(workDir, name, INIT_NAME), statedBy(one));
   const rows: WrittenRendition[] = [];
   // All are joined where the first one is.
   let count: number | undefined;

@@ -6,7 +6,7 @@ import { type Encoders, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import type { EncodeResult, FileNames } from "../finish.ts";
-import { addHdrBoxes } from "../hdr-boxes.ts";
+import { addInitBoxes, type StatedMetadata } from "../init-boxes.ts";
 import { type InitSegment, readInit } from "../isobmff.ts";
 import { largestOf, writeManifests } from "../manifests.ts";
 import { prepareFolders } from "../package.ts";
@@ -15,7 +15,7 @@ import { writeThumbnail } from "../thumbnail.ts";
 import { copyRange } from "./copy-range.ts";
 import { listedAudio, listedVideo } from "./predict.ts";
 import type { StoredPlan } from "./stored-plan.ts";
-import { copiedIn, type VideoRun, videoRenditions, videoRuns } from "./video-runs.ts";
+import { copiedIn, statedBy, videoRenditions, videoRuns } from "./video-runs.ts";
 import { fromRows } from "./written-rows.ts";
 
 type Common = {
@@ -38,11 +38,11 @@ const TIME_LIMIT_MS = 5 * 60_000;
 export const initSeconds = ({ audio }: Pick<StoredPlan, "audio">): number =>
   READ_SECONDS + Math.max(0, ...audio.map(({ track }) => track.startSeconds));
 
-type Init = { workDir: string; outDir: string; name: string; hdr?: VideoRun["hdr"] };
+type Init = { workDir: string; outDir: string; name: string; stated?: StatedMetadata };
 
-async function keepInit({ workDir, outDir, name, hdr }: Init): Promise<void> {
+async function keepInit({ workDir, outDir, name, stated }: Init): Promise<void> {
   const path = join(workDir, name, INIT_NAME);
-  if (hdr) await addHdrBoxes(path, hdr.metadata);
+  if (stated) await addInitBoxes(path, stated);
   await mkdir(join(outDir, name), { recursive: true });
   await rename(path, join(outDir, name, INIT_NAME));
 }
@@ -60,6 +60,7 @@ export async function writeInits({
   const copied = copiedIn(plan, spec);
   for (const one of videoRuns(plan, spec)) {
     const { plan: own, settings: additional, hdr } = one;
+    const stated = statedBy(one);
     const audio = additional ? [] : plan.audio;
     const all = own.video.renditions.filter(({ name }) => only.has(name));
     // One of the primary codec is in the task that publishes.
@@ -71,7 +72,7 @@ export async function writeInits({
         { input, workDir, binaries, run: options.run, chunk: { first_frame: 0, end_frame: INIT_FRAMES } },
         one,
       );
-      await keepInit({ workDir, outDir, name: copy.name, hdr });
+      await keepInit({ workDir, outDir, name: copy.name, stated });
     }
     if (missing.length + audio.length === 0) continue;
     // Audio alone would be encoded to its end: the range is one of video frames.
@@ -93,7 +94,7 @@ export async function writeInits({
       devices: usesDevices(encoder),
       timeLimitMs: TIME_LIMIT_MS,
     });
-    for (const { name } of wanted) await keepInit({ workDir, outDir, name, hdr });
+    for (const { name } of wanted) await keepInit({ workDir, outDir, name, stated });
     for (const { name } of audio) await keepInit({ workDir, outDir, name });
   }
   await rm(workDir, { recursive: true, force: true });

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { HDR_FORMATS, type HdrMetadata } from "../../lib/hdr.ts";
+import { BOUND_UNITS, STEREO_MODES } from "../../lib/spherical.ts";
 import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
 import { MediaError } from "../error.ts";
 import type { EncodePlan } from "../plan.ts";
@@ -11,6 +12,24 @@ const positive = v.pipe(v.number(), v.integer(), v.minValue(1));
 const seconds = v.pipe(v.number(), v.minValue(0));
 const rate = v.object({ num: count, den: positive });
 const text = v.pipe(v.string(), v.maxLength(100));
+
+const degrees = v.pipe(v.number(), v.minValue(-360), v.maxValue(360));
+const orientation = { yaw: degrees, pitch: degrees, roll: degrees };
+const bound = v.pipe(count, v.maxValue(BOUND_UNITS - 1));
+const bounds = v.object({ top: bound, bottom: bound, left: bound, right: bound });
+const spherical = v.object({
+  stereo: v.nullable(v.picklist(STEREO_MODES)),
+  projection: v.nullable(
+    v.variant("type", [
+      v.object({ type: v.literal("equirectangular"), ...orientation, bounds }),
+      v.object({
+        type: v.literal("cubemap"),
+        ...orientation,
+        padding: v.pipe(v.number(), v.minValue(0), v.maxValue(1)),
+      }),
+    ]),
+  ),
+});
 
 const videoTrack = v.object({
   index: count,
@@ -28,6 +47,8 @@ const videoTrack = v.object({
   // Absent in plans of earlier versions.
   hdr: v.optional(v.nullable(v.picklist(HDR_FORMATS)), null),
   color: v.optional(v.nullable(v.object({ matrix: text, primaries: text, transfer: text, range: text })), null),
+  // All tasks state the same.
+  spherical: v.optional(v.nullable(spherical), null),
   isInterlaced: v.boolean(),
   isProgressive: v.boolean(),
   isSquare: v.boolean(),

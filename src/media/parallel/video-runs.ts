@@ -1,6 +1,7 @@
 import { type HdrFormat, NO_HDR_METADATA } from "../../lib/hdr.ts";
 import type { KeptHdr } from "../arguments.ts";
 import type { AdditionalVideo, EncodingSpec } from "../encoding-spec.ts";
+import type { StatedMetadata } from "../init-boxes.ts";
 import type { PlannedRendition } from "../ladder.ts";
 import { ADDITIONAL_WORK, planAdditional } from "../plan.ts";
 import type { StoredPlan } from "./stored-plan.ts";
@@ -34,6 +35,12 @@ export function videoRuns(plan: StoredPlan, spec: EncodingSpec): VideoRun[] {
   );
   return [{ plan: { ...plan, video, audio: [] }, work: 1 }, ...others];
 }
+
+/** What the init segments of all renditions of a run state. */
+export const statedBy = ({ plan: { video }, hdr }: VideoRun): StatedMetadata => ({
+  hdr: hdr?.metadata ?? null,
+  spherical: video.track.spherical,
+});
 
 /** A rendition of a plan. `codec`: of an additional one, else null. `hdr`: the format that it keeps; null: it is SDR. */
 export type VideoRendition = PlannedRendition & { codec: string | null; hdr: HdrFormat | null };

@@ -113,6 +113,12 @@ export function mergedTags(tags: Record<string, TagValue>, change: Record<string
   return merged.size > MAX_TAGS ? null : Object.fromEntries(merged);
 }
 
+/** The tags with those of `found` that they do not have; unchanged where they would be over 100. Null states nothing. */
+export function supplementedTags(tags: Record<string, TagValue>, found: Record<string, TagValue | null | undefined>) {
+  const missing = Object.entries(found).filter(([key, value]) => value != null && !Object.hasOwn(tags, key));
+  return mergedTags(tags, Object.fromEntries(missing) as Record<string, TagValue>) ?? tags;
+}
+
 /** Merges tags of an asset that was read in the same transaction. Throws 422 for over 100 keys. */
 export const putTags = (tx: Db, app: App, asset: AssetRow, change: Record<string, TagValue | null>) =>
   putChange(tx, app, asset, {

@@ -36,7 +36,7 @@ import { LeaseLost } from "../lease-client.ts";
 import { Publisher } from "../publisher.ts";
 import { fetchWatermark, requestedSpec } from "../requested-spec.ts";
 import { runConcurrently } from "../run-concurrently.ts";
-import { requestedNames, toCompletion, transcode, type Workspace } from "../transcode-job.ts";
+import { requestedNames, type SourceFacts, toCompletion, transcode, type Workspace } from "../transcode-job.ts";
 import { sumOf } from "../transfer.ts";
 import { planTask } from "./plan-task.ts";
 import { DOWNLOADED, openSource, type TaskSource } from "./source.ts";
@@ -144,7 +144,11 @@ async function publishFirst(
     const names = earlyNames(fileNames(options.spec, requestedNames(job)));
     const result = await writeEarly({ ...options, written, names });
     await publisher.also(result.files);
-    const completion = { ...toCompletion(result, job.outputs.prefix, null), subtitle_paths: {}, caption_errors: {} };
+    const completion = {
+      ...toCompletion(result, job.outputs.prefix, factsOf(options.plan)),
+      subtitle_paths: {},
+      caption_errors: {},
+    };
     await context.client.publish(job, completion, signal);
   } catch (error) {
     if (error instanceof LeaseLost || signal.aborted) throw error;
@@ -318,11 +322,14 @@ async function images({ job, context, workspace }: Running, plan: StoredPlan): P
     });
     heartbeat.report("publishing", ENCODED);
     await publisher.finish(result.files);
-    return { ...toCompletion(result, job.outputs.prefix, null), subtitle_paths: {}, caption_errors: {} };
+    return { ...toCompletion(result, job.outputs.prefix, factsOf(plan)), subtitle_paths: {}, caption_errors: {} };
   } finally {
     await publisher.stop();
   }
 }
+
+/** What the plan has of the source. */
+const factsOf = ({ video }: StoredPlan): SourceFacts => ({ spherical: video?.track.spherical ?? null });
 
 /** On a shared disk the segments are files; otherwise each is downloaded when it is needed. */
 async function segmentReader(

@@ -7,6 +7,7 @@ import { scheduleDeletion } from "../../../http/object-gc.ts";
 import { assetPrefix, imagesPrefix, isDeliveredPrefix } from "../../../lib/object-keys.ts";
 import type { SharedMedia } from "../../../lib/shared-media.ts";
 import type { Completion } from "../../../protocol/worker.ts";
+import { supplementedTags } from "../../assets/change.ts";
 import { replaceMedia } from "../../assets/replaced-media.ts";
 import { passOnMedia, releaseMedia, trimMedia } from "../../assets/shared-media.ts";
 import { heldSourceBytes, setStoredBytes, subtitleBytesOf } from "../../assets/stored-bytes.ts";
@@ -96,6 +97,9 @@ async function apply(
     await replaceMedia(tx, app, before);
     await passOnMedia(tx, app, before);
   }
+  const { vr_projection, vr_stereo } = media;
+  // Not once more when what plays already is complete: meanwhile a client may have removed them.
+  const isVr = before.encoding !== "partial" && (vr_projection != null || vr_stereo != null);
   const texts = await subtitleBytesOf(tx, job.assetId);
   await setStoredBytes(
     tx,
@@ -116,6 +120,7 @@ async function apply(
         ...(media.width != null && { width: Math.round(media.width) }),
         ...(media.height != null && { height: Math.round(media.height) }),
         ...(media.frame_rate != null && { frameRate: media.frame_rate }),
+        ...(isVr && { tags: supplementedTags(before.tags, { vr_projection, vr_stereo }) }),
         renditions: media.renditions,
         audioRenditions: media.audio_renditions ?? [],
         errorCode: null,
