@@ -1,4 +1,4 @@
-import { globSync, rmSync, writeFileSync } from "node:fs";
+import { globSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { DEFAULT_PRICES } from "../../src/config/prices.ts";
@@ -8,6 +8,9 @@ import { descendantsOf, until } from "../support/descendants.ts";
 import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../support/live.ts";
 
 /** What happens to a live stream when a process, the disk, the plan or the channel ends. */
+
+/** Bytes that the server keeps free on its disk. */
+const RESERVE = 24 * 2 ** 20;
 
 type Asset = { id: number; duration_seconds: number; playback_status: string; height: number };
 const assetsOf = async ({ call }: LiveServer, { key }: TestChannel): Promise<Asset[]> =>
@@ -74,18 +77,17 @@ test("a full disk ends the recording with what there is, and the stream continue
   const disk = smallDisk(context, 96);
   const server = await liveServer({
     dataDir: join(disk.path, "data"),
-    env: { VODBOX_MIN_FREE_BYTES: String(24 * 2 ** 20) },
+    env: { VODBOX_MIN_FREE_BYTES: String(RESERVE) },
   });
   const channel = await newChannel(server);
   const publishing = publish(server, channel, 60);
   await untilSegments(server, 2);
-  const filler = join(disk.path, "filler");
-  writeFileSync(filler, Buffer.alloc(70 * 2 ** 20));
+  disk.leave(RESERVE / 2);
   await until("another stream has begun", () => streamsIn(server).length === 2);
   const before = segmentsIn(server).length;
   await untilSegments(server, before + 2);
   expect(publishing.child.exitCode).toBeNull();
-  rmSync(filler);
+  rmSync(join(disk.path, "filler"));
   const [asset] = await untilAssets(server, channel, 1);
   expect(asset?.duration_seconds).toBeGreaterThan(3.9);
 });
@@ -94,15 +96,15 @@ test("a full disk ends the renditions of a stream too, and the publisher's video
   const disk = smallDisk(context, 96);
   const server = await liveServer({
     dataDir: join(disk.path, "data"),
-    env: { VODBOX_MIN_FREE_BYTES: String(24 * 2 ** 20) },
+    env: { VODBOX_MIN_FREE_BYTES: String(RESERVE) },
     workers: 1,
   });
   const channel = await newChannel(server, { encoding_profile: "default" });
   const publishing = publish(server, channel, 300, { size: "640x360" });
   const master = async () => (await server.call("GET", "/live/stage/master.m3u8")).text;
   await until("a rendition is listed", async () => (await master()).includes("/240p/"), RENDITION_LIMIT_MS);
-  const filler = join(disk.path, "filler");
-  writeFileSync(filler, Buffer.alloc(70 * 2 ** 20));
+  await untilSegments(server, 2);
+  disk.leave(RESERVE / 2);
   await until("another stream has begun", () => streamsIn(server).length === 2);
   await until(
     "its renditions have ended",
@@ -115,7 +117,7 @@ test("a full disk ends the renditions of a stream too, and the publisher's video
   expect(text).toContain("/360p/");
   expect(text).not.toContain("/240p/");
   expect(publishing.child.exitCode).toBeNull();
-  rmSync(filler);
+  rmSync(join(disk.path, "filler"));
   const [asset] = await untilAssets(server, channel, 1);
   expect(asset?.duration_seconds).toBeGreaterThan(3.9);
 });

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, openSync, statfsSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished, type TestContext } from "vitest";
 import { folder } from "./database.ts";
@@ -17,6 +17,11 @@ export function smallDisk(context: TestContext, megabytes: number) {
   onTestFinished(() => void execFileSync("umount", ["-l", path]));
   return {
     path,
+    /** Writes until only so many bytes are free. */
+    leave(bytes: number): void {
+      const { bavail, bsize } = statfsSync(path);
+      writeFileSync(join(path, "filler"), Buffer.alloc(Math.max(0, bavail * bsize - bytes)));
+    },
     /** Writes until the file system is full. */
     fill(): void {
       const fd = openSync(join(path, "filler"), "w");
