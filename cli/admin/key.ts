@@ -1,3 +1,4 @@
+import { listOf } from "../list-option.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -19,10 +20,7 @@ const COLUMNS: Column<Key>[] = [
 ];
 
 export async function issue({ admin, json, options }: CommandContext<Options>): Promise<void> {
-  const scopes = options.scopes
-    .split(",")
-    .map((scope) => scope.trim())
-    .filter(Boolean);
+  const scopes = listOf(options.scopes);
   const expiresAt =
     options.expiresIn === undefined
       ? null

@@ -1,5 +1,6 @@
 import { UserError } from "../../src/lib/errors.ts";
 import type { Admin } from "../connect.ts";
+import { listOf } from "../list-option.ts";
 import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";
 import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -44,13 +45,7 @@ const fields = ({ name, playbackPolicy, publisher, encodingProfile, captions, ..
   low_latency: isOn("--low-latency", rest.lowLatency),
   takeover: isOn("--takeover", rest.takeover),
   encoding_profile: encodingProfile === "" ? null : encodingProfile,
-  captions:
-    captions === undefined
-      ? undefined
-      : captions
-          .split(",")
-          .map((tag) => tag.trim())
-          .filter(Boolean),
+  captions: captions === undefined ? undefined : listOf(captions),
 });
 
 function secondsOf(flag: string, text: string | undefined): number | undefined {

@@ -1,4 +1,5 @@
 import { UserError } from "../../src/lib/errors.ts";
+import { listOf } from "../list-option.ts";
 import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";
 import { type Progress, showProgress } from "../progress.ts";
 import { relative } from "../units.ts";
@@ -50,12 +51,11 @@ const DELIVERIES: Column<Delivery>[] = [
 type Create = { tenant: string; url: string; events?: string; description?: string };
 
 export async function create({ admin, json, options }: CommandContext<Create>): Promise<void> {
-  const eventTypes = (options.events ?? "").split(",").map((name) => name.trim());
   const endpoint = await admin.call<Endpoint>("POST", path, {
     tenant_id: await tenantId(admin, options.tenant),
     url: options.url,
     description: options.description,
-    event_types: eventTypes.filter(Boolean),
+    event_types: listOf(options.events ?? ""),
   });
   if (json) return printJson(endpoint);
   printRecord(endpoint, false);

@@ -89,7 +89,7 @@ async function* curvesOf(
       curve.seconds += Math.max(0, seconds - decoding);
       console.error(`${clip} ${name} ${crf}: ${kbits} kbit/s, VMAF ${vmaf}, ${(seconds - decoding).toFixed(2)} s`);
     }
-    yield [name, curve];
+    yield [name, { ...curve, seconds: Math.round(curve.seconds * 100) / 100 }];
   }
 }
 

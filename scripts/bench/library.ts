@@ -77,7 +77,7 @@ const totalOf = (renditions: readonly Rendition[]) => renditions.reduce((sum, { 
 
 function topOf(renditions: readonly Rendition[], codec: string): Rendition {
   const [top] = renditions.filter((one) => one.codec === codec).toSorted((a, b) => b.kbits - a.kbits);
-  if (!top) throw new Error(`There is no rendition of ${codec}.`);
+  if (!top) throw new Error(`The encode has no rendition in ${codec}.`);
   return top;
 }
 

@@ -8,7 +8,7 @@ import { eventsTable } from "./events-table.ts";
 import { limitsTable } from "./limits-table.ts";
 import { settingsTable } from "./settings-table.ts";
 
-const measurements = join(paths.root, "docs/encoding-measurements.md");
+const encoding = join(paths.root, "docs/encoding.md");
 
 /** Tables in the documents that are generated from the code or from measurements, between two marks. */
 export const SECTIONS = [
@@ -16,9 +16,9 @@ export const SECTIONS = [
   { path: join(paths.root, "docs/api.md"), name: "limits", table: limitsTable },
   { path: join(paths.root, "docs/api.md"), name: "asset texts", table: assetTextsTable },
   { path: join(paths.root, "docs/webhooks.md"), name: "events", table: eventsTable },
-  { path: measurements, name: "encoders", table: encodingMeansTable },
-  { path: measurements, name: "encoders by clip", table: encodingClipsTable },
-  { path: measurements, name: "other programs", table: encodingReferencesTable },
+  { path: encoding, name: "encoders", table: encodingMeansTable },
+  { path: encoding, name: "encoders by clip", table: encodingClipsTable },
+  { path: encoding, name: "other programs", table: encodingReferencesTable },
 ] as const;
 
 /** Images that are generated from measurements. */

@@ -1,5 +1,5 @@
 /**
- * what a source states of its video for VR players, in the terms of Google's Spherical Video V2
+ * What a source states of its video for VR players, in the terms of Google's Spherical Video V2
  * (github.com/google/spatial-media, docs/spherical-video-v2-rfc.md).
  */
 

@@ -49,13 +49,13 @@ test("a channel's fields for broadcasts are set, changed and shown", async () =>
   await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
   const fields = ["--record", "off", "--dvr-seconds", "7200", "--low-latency", "off", "--takeover", "on"];
   const create = live("create", "--tenant", "a", "--channel", "stage", "--publisher", "ann", ...fields);
-  const made = await json([...create, "--encoding-profile", "fast", "--captions", "en, pt-BR"]);
+  const created = await json([...create, "--encoding-profile", "fast", "--captions", "en, pt-BR"]);
   const set = {
     ...{ record: false, dvr_seconds: 7200, low_latency: false, takeover: true, encoding_profile: "fast" },
     captions: ["en", "pt-BR"],
   };
-  expect(made).toMatchObject(set);
-  expect(await json(live("show", "stage"))).toMatchObject({ id: made.id, status: "idle", ...set });
+  expect(created).toMatchObject(set);
+  expect(await json(live("show", "stage"))).toMatchObject({ id: created.id, status: "idle", ...set });
 
   const updated = await succeeded(live("update", "stage", "--name", "Stage", "--record", "on", "--dvr-seconds", "0"));
   for (const line of [

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { SEGMENT_HEAD } from "../../src/live/cmaf/fragment.ts";
 import { descendantsOf, until } from "../support/descendants.ts";
@@ -91,7 +92,10 @@ test("viewers may choose a rendition with the same frames, also after its worker
   expect((await assets())[0].playback_status).toBe("ready");
 });
 
-/** Reads the DASH manifest twice a second, as players do; each must follow from the one before it. */
+/** How often the DASH manifest is read: like a player, which gets no signal when it changes. */
+const READ_MS = 500;
+
+/** Reads the DASH manifest as players do; each must follow from the one before it. */
 function watchManifest({ base }: Pick<LiveServer, "base">) {
   const validator = new LiveManifestValidator();
   const faults: string[] = [];
@@ -103,7 +107,7 @@ function watchManifest({ base }: Pick<LiveServer, "base">) {
       const text = await textOf(url);
       faults.push(...validator.see(text, url));
       manifest = parseLiveManifest(text, url);
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      await setTimeout(READ_MS);
     }
     return manifest;
   })();

@@ -50,7 +50,7 @@ const framesOf = async (path: string) =>
     .split("\n")
     .flatMap((line) => (/^\d+, .*?, *(\w{32})/.exec(line) ?? []).slice(1));
 
-async function made(name: string, args: string[], spec = specs.hevc, damage?: (whole: Buffer) => Buffer) {
+async function encodedFile(name: string, args: string[], spec = specs.hevc, damage?: (whole: Buffer) => Buffer) {
   const input = join(folder, name);
   const { result, dir } = await encodedSource({ input, args, spec, scratchDir: folder, damage });
   const names = result.renditions.map((one) => one.name);
@@ -76,7 +76,7 @@ const HEVC_NAMES = ["240p", "120p", "240p-hevc", "120p-hevc"];
 
 describe.concurrent("a source that fits is the top rendition of its codec", () => {
   test("in HEVC, of which an encoder wrote the sample entry hev1", async () => {
-    const copied = await made("a.mp4", [...clip(), ...x265()]);
+    const copied = await encodedFile("a.mp4", [...clip(), ...x265()]);
     expect(copied.names).toEqual(HEVC_NAMES);
     expect(copied.lengths("240p-hevc")).toEqual([4, 4, 1]);
     expect(await packetsOf(copied.playlist("240p-hevc"))).toEqual(await packetsOf(copied.input));
@@ -88,7 +88,7 @@ describe.concurrent("a source that fits is the top rendition of its codec", () =
   });
 
   test("in AV1", async () => {
-    const copied = await made("b.mp4", [...clip(), ...svt()], specs.av1);
+    const copied = await encodedFile("b.mp4", [...clip(), ...svt()], specs.av1);
     expect(copied.names).toEqual(["240p", "120p", "240p-av1", "120p-av1"]);
     expect(copied.lengths("240p-av1")).toEqual([4, 4, 1]);
     expect(await packetsOf(copied.playlist("240p-av1"))).toEqual(await packetsOf(copied.input));
@@ -97,7 +97,7 @@ describe.concurrent("a source that fits is the top rendition of its codec", () =
 
   test("in HDR, with its metadata, and without the parameter sets that its frames repeat", async () => {
     const x265Params = `${X265}:${MASTERING}`;
-    const copied = await made("c.mp4", [...clip(), ...PQ, ...x265(x265Params, "yuv420p10le")], specs.hdr);
+    const copied = await encodedFile("c.mp4", [...clip(), ...PQ, ...x265(x265Params, "yuv420p10le")], specs.hdr);
     expect(copied.names).toEqual(HEVC_NAMES);
     const without = ["-bsf:v", "hevc_mp4toannexb,filter_units=remove_types=32-34"];
     const [own, source] = [copied.playlist("240p-hevc"), copied.input];
@@ -140,14 +140,14 @@ describe.concurrent("a source that does not fit is encoded", () => {
     ["damaged frames", "r.mp4", [...clip(), ...x265()], scratched],
     ["a keyframe that is none", "s.mp4", [...clip(), ...x265()], withoutIdr],
   ])("%s", async (_, name, args, damage) => {
-    const result = await made(name, args, specs.hevc, damage);
+    const result = await encodedFile(name, args, specs.hevc, damage);
     expect(result.names).toEqual(HEVC_NAMES);
     const own = await packetsOf(result.playlist("240p-hevc"));
     expect(own).not.toEqual(await packetsOf(result.input));
   });
 
   test("of a codec that the profile does not have", async () => {
-    const result = await made("q.mp4", [...clip(5), ...x265()], specs.h264);
+    const result = await encodedFile("q.mp4", [...clip(5), ...x265()], specs.h264);
     expect(result.names).toEqual(["240p", "120p"]);
     expect(result.lengths("240p")).toEqual([4, 1]);
   });
@@ -160,7 +160,7 @@ async function joined(name: string, references: readonly [number, number]) {
   );
   const raw = join(folder, `${name}.hevc`);
   writeFileSync(raw, Buffer.concat(await Promise.all(encodes)));
-  const { input, playlist } = await made(`${name}.mp4`, ["-r", "25", "-f", "hevc", "-i", raw, "-c", "copy"]);
+  const { input, playlist } = await encodedFile(`${name}.mp4`, ["-r", "25", "-f", "hevc", "-i", raw, "-c", "copy"]);
   return { source: await framesOf(input), own: await framesOf(playlist("240p-hevc")) };
 }
 

@@ -33,7 +33,7 @@ const packetsOf = async (path: string) =>
     .split("\n")
     .flatMap((line) => (/^\d+, .*?, *(\w{32})/.exec(line) ?? []).slice(1));
 
-async function made(name: string, args: string[]) {
+async function encodedFile(name: string, args: string[]) {
   const input = join(folder, name);
   await ffmpeg(...args, input);
   const dir = `${input}.out`;
@@ -60,7 +60,10 @@ async function made(name: string, args: string[]) {
 }
 
 test("HEVC of 8192x4096 is copied, next to the ladder in H.264", async () => {
-  const { sizes, listed, priorities, master, ...copied } = await made("a.mp4", [...wide("8192x4096", 3), ...x265]);
+  const { sizes, listed, priorities, master, ...copied } = await encodedFile("a.mp4", [
+    ...wide("8192x4096", 3),
+    ...x265,
+  ]);
   expect(sizes).toEqual({
     ...{ "2160p": "4320x2160", "1440p": "2880x1440", "1080p": "2160x1080", "720p": "1440x720" },
     "4096p-hevc": "8192x4096",
@@ -78,7 +81,7 @@ test("HEVC of 8192x4096 is copied, next to the ladder in H.264", async () => {
 });
 
 test("H.264 above the ladder is one more rendition, which players do not begin with", async () => {
-  const { sizes, listed, ...copied } = await made("b.mp4", [...wide("5760x2880", 5), ...x264]);
+  const { sizes, listed, ...copied } = await encodedFile("b.mp4", [...wide("5760x2880", 5), ...x264]);
   expect(sizes).toEqual({
     ...{ "2880p": "5760x2880", "2160p": "4320x2160", "1440p": "2880x1440" },
     ...{ "1080p": "2160x1080", "720p": "1440x720" },
@@ -95,12 +98,12 @@ test("H.264 above the ladder is one more rendition, which players do not begin w
 });
 
 test("HEVC within the ladder is copied in its size", async () => {
-  const { sizes } = await made("c.mp4", [...wide("1440x720", 5), ...x265]);
+  const { sizes } = await encodedFile("c.mp4", [...wide("1440x720", 5), ...x265]);
   expect(sizes).toEqual({ "720p": "1440x720", "720p-hevc": "1440x720" });
 });
 
 test("a source that is not fit has the ladder only", async () => {
   const open = x265.map((one) => one.replace("open-gop=0", "open-gop=1:bframes=3:b-adapt=0"));
-  const { sizes } = await made("d.mp4", [...wide("1440x720", 5), ...open]);
+  const { sizes } = await encodedFile("d.mp4", [...wide("1440x720", 5), ...open]);
   expect(sizes).toEqual({ "720p": "1440x720" });
 });

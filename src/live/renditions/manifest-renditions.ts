@@ -2,7 +2,7 @@ import type { RenditionsFrom } from "../playlists/rendition-periods.ts";
 import type { SourceSegments } from "./source-segments.ts";
 
 /** In segments: a rendition that is further behind the publisher's video is not listed, so that players need not wait for it. */
-const PATIENCE = 2;
+const MAX_LAG = 2;
 
 /**
  * Decides from which segment on the DASH manifest lists which renditions of a running stream. All of them begin with a segment
@@ -55,10 +55,10 @@ export class ManifestRenditions {
       return;
     }
     const hasBegun = (track: string) => this.#lastOf(track) >= this.#from;
-    if (lastComplete >= this.#from + PATIENCE && !this.#tracks.every(hasBegun))
+    if (lastComplete >= this.#from + MAX_LAG && !this.#tracks.every(hasBegun))
       this.#list(this.#from, this.#tracks.filter(hasBegun));
     const isListed = (track: string) => this.#tracks.includes(track);
-    const isNear = (track: string) => this.#lastOf(track) > lastComplete - PATIENCE;
+    const isNear = (track: string) => this.#lastOf(track) > lastComplete - MAX_LAG;
     const listed = this.#encoded.filter((track) => isListed(track) || isNear(track));
     if (!listed.every(isListed)) this.#list(lastComplete + 1, listed);
   }
