@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { PartList } from "../../src/live/playlists/part-list.ts";
 import { complaints } from "../media/sources.ts";
 import { emptyFolder } from "../support/folder.ts";
 import {
@@ -180,6 +181,29 @@ test("frames after a reconnect are presented after those before it, when the con
   expect(new Set(times).size).toBe(times.length);
   const isAfter = times.slice(-150).every((time) => time > Math.max(...times.slice(0, -150)));
   expect(isAfter).toBe(true);
+});
+
+test("parts keep to PART-TARGET wherever the connection breaks", async () => {
+  const messages = await stream();
+  const frames = messages.flatMap(({ sample }, index) => (sample?.kind === "video" ? [index] : []));
+  // Every position in a part, and in a group of frames: parts have 15 frames, groups 4.
+  for (const index of frames.slice(70, 70 + 60)) {
+    const { packager, ...packaged } = collect();
+    feed(packager, messages.slice(0, index + 1));
+    await packager.interrupt();
+    const { inits, parts } = packaged;
+    const target = Math.max(...inits.map(({ maxPartSeconds }) => maxPartSeconds));
+    expect(inits.length).toBe(2);
+    for (const { kind } of inits)
+      for (const [segment, events] of Map.groupBy(
+        parts.filter(({ track }) => track === kind),
+        ({ segment: number }) => number,
+      )) {
+        const list = new PartList(target, 0);
+        for (const event of events) list.add(event);
+        expect({ index, kind, segment, ...list }).toMatchObject({ isClosed: true, over: 0, under: 0 });
+      }
+  }
 });
 
 test("a changed configuration is reported and refused", async () => {

@@ -135,7 +135,7 @@ class LivePackager implements Packager {
 
   interrupt(): Promise<void> {
     if (this.#state === "waiting" || this.#state === "running") {
-      this.#flush();
+      this.#flush({ isBroken: true });
       this.#state = "interrupted";
     }
     return this.#recorder.settled();
@@ -158,11 +158,11 @@ class LivePackager implements Packager {
     });
   }
 
-  #flush(): void {
+  #flush({ isBroken = false } = {}): void {
     // A stream of audio that was shorter than the wait for video.
     const [first] = this.#early;
     if (this.#state === "waiting" && first && !this.#describedVideo) this.#begin(first.ms, 0);
-    this.#video?.flush();
+    this.#video?.flush({ isBroken });
     this.#audio?.flush();
   }
 

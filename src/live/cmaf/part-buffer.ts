@@ -9,10 +9,10 @@ const MAX_PART_SAMPLES = 1000;
 export type Frame = TimedSample & { time: number };
 
 /** The frames of the part that is being collected. `flush` takes them when another one would make it too long or too large. */
-export class PartBuffer {
+export class PartBuffer<F extends Frame = Frame> {
   readonly #units: number;
   readonly #flush: () => void;
-  #frames: Frame[] = [];
+  #frames: F[] = [];
   #bytes = 0;
 
   constructor(partSeconds: number, flush: () => void) {
@@ -28,7 +28,7 @@ export class PartBuffer {
     return last.time + last.duration + duration - first.time <= this.#units;
   }
 
-  append(frame: Frame): void {
+  append(frame: F): void {
     if (!this.fits(frame.duration)) this.#flush();
     this.#frames.push(frame);
     this.#bytes += frame.data.length;
@@ -36,7 +36,7 @@ export class PartBuffer {
   }
 
   /** The frames so far; the next part begins. */
-  take(): Frame[] {
+  take(): F[] {
     const frames = this.#frames;
     this.#frames = [];
     this.#bytes = 0;

@@ -9,6 +9,9 @@ export type Limits = { partSeconds: number; targetSegmentSeconds: number; maxSeg
 /** Where the video has been cut, in seconds from the start of the recording. */
 export type Cut = { seconds: number; isSegmentEnd: boolean };
 
+/** `presentedUntil`: the latest time at which the presentation of this frame, or of one before it, ends. */
+type VideoFrame = Frame & { presentedUntil: number };
+
 /** Cuts frames into parts and segments. The duration of a frame is known when the next one arrives. */
 export class VideoTrack {
   readonly #writer: TrackWriter;
@@ -17,12 +20,12 @@ export class VideoTrack {
   readonly #onCut: (cut: Cut) => void;
   /** Where the first frame of the next broadcast belongs. */
   #end = 0;
-  #last: Frame | null = null;
-  readonly #part: PartBuffer;
+  #last: VideoFrame | null = null;
+  readonly #part: PartBuffer<VideoFrame>;
   #segmentTime = 0;
   /** The composition offset of the first frame, which the edit list removes. */
   #delay: number | null = null;
-  /** Latest presentation time at which a frame ends. */
+  /** `presentedUntil` of the frame that was added last. */
   #presented = 0;
 
   constructor(writer: TrackWriter, clock: FrameClock, limits: Limits, onCut: (cut: Cut) => void) {
@@ -63,9 +66,10 @@ export class VideoTrack {
     const { isKeyframe, data } = frame;
     const compositionOffset = this.#clock.compositionOffset(time, ms, frame.compositionOffset);
     const duration = this.#clock.frameDuration;
-    this.#last = { time, data, isSync: isKeyframe, compositionOffset, duration };
+    const presentedUntil = Math.max(this.#presented, time + compositionOffset + duration);
+    this.#last = { time, data, isSync: isKeyframe, compositionOffset, duration, presentedUntil };
     this.#delay ??= compositionOffset;
-    this.#presented = Math.max(this.#presented, time + compositionOffset + duration);
+    this.#presented = presentedUntil;
     const elapsed = time - this.#segmentTime;
     if (isKeyframe && elapsed >= (this.#limits.targetSegmentSeconds - EARLY_SECONDS) * VIDEO_TIMESCALE) {
       this.#flushPart(true);
@@ -74,15 +78,33 @@ export class VideoTrack {
   }
 
   /**
-   * Ends the open segment with the last frame that arrived. It lasts until all frames have been presented: a broken connection
-   * may have lost B-frames that are presented before it, and the next broadcast must not begin before its time.
+   * Ends the open segment with the last frame that arrived, which lasts until all have been presented: a broken connection may
+   * have lost B-frames that are presented before it, and the next broadcast must not begin before its time. `isBroken`: frames
+   * that are presented after lost ones are left out when the last part became too long otherwise. Divided, its first half
+   * could be shorter than LL-HLS allows.
    */
-  flush(): void {
-    if (!this.#last) return;
-    this.#last.duration = Math.max(this.#last.duration, this.#presented - (this.#delay ?? 0) - this.#last.time);
-    this.#part.append(this.#last);
+  flush({ isBroken = false } = {}): void {
+    const last = this.#last;
+    if (!last) return;
     this.#last = null;
+    const frames = [...this.#part.take(), last];
+    const count = isBroken ? this.#undivided(frames) : frames.length;
+    const kept = frames.slice(0, count);
+    const end = kept.at(-1) as VideoFrame;
+    end.duration = this.#untilPresented(end);
+    this.#presented = end.presentedUntil;
+    for (const frame of kept) this.#part.append(frame);
     this.#flushPart(true);
+  }
+
+  #untilPresented({ time, duration, presentedUntil }: VideoFrame): number {
+    return Math.max(duration, presentedUntil - (this.#delay ?? 0) - time);
+  }
+
+  /** How many of these frames are one part; all of them if that cannot be. */
+  #undivided(frames: readonly VideoFrame[]): number {
+    const end = (frames[0] as VideoFrame).time + this.#limits.partSeconds * VIDEO_TIMESCALE;
+    return frames.findLastIndex((frame) => frame.time + this.#untilPresented(frame) <= end) + 1 || frames.length;
   }
 
   #flushPart(isSegmentEnd: boolean): void {
