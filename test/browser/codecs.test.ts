@@ -1,7 +1,11 @@
 import { spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { Players, renditionsIn } from "../media/matrix-players.ts";
+import { flashing, words } from "../media/matrix-sources.ts";
+import { ffmpeg, sound } from "../media/sources.ts";
 import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -94,6 +98,33 @@ test("players that know only H.264 request nothing else", async () => {
   const names = renditionsIn(urls);
   expect(names.length).toBeGreaterThan(1);
   expect(names.filter((name) => !isPrimary(name))).toEqual([]);
+});
+
+test("hls.js, dash.js and Shaka play AV1 that was copied from the source", async () => {
+  const source = join(emptyFolder(), "source.mp4");
+  const video = words(`-c:v libsvtav1 -preset 12 -crf 45 -g 50 -pix_fmt yuv420p -flags +cgop`);
+  await ffmpeg(...flashing("640x360", "25", SECONDS), ...sound(SECONDS), ...video, "-c:a", "aac", source);
+  const fields = { bytes: await readFile(source), playback_policy: "public", encoding_profile: "modern" };
+  const { asset: copied } = await uploaded(platform, platform.key, fields);
+  await untilReady(platform, copied.id);
+  const packets = async (path: string) => {
+    const md5 = await ffmpeg("-i", path, "-map", "0:v:0", "-c", "copy", "-f", "framemd5", "-");
+    return md5.toString().match(/(?<=^\d.*, *)\w{32}$/gm);
+  };
+  const address = `${platform.base}/media/${copied.external_id}`;
+  const { text: master } = await platform.call("GET", `/media/${copied.external_id}/master.m3u8`);
+  const own = await packets(`${address}/${/^.*\/360p-av1\/.*$/m.exec(master)?.[0]}`);
+  expect(own?.length).toBe(SECONDS * 25);
+  expect(own).toEqual(await packets(source));
+  const urls: string[] = [];
+  for (const one of await players.playAt(address, { onRequest: (url) => urls.push(url) })) {
+    expect(one, JSON.stringify(one)).toMatchObject({ error: null });
+    expect(Math.abs(one.left), one.player).toBeLessThan(0.3);
+    expect(one.frames, one.player).toBeGreaterThan(SECONDS * 12);
+  }
+  const names = renditionsIn(urls);
+  expect(names).toContain("360p-av1");
+  expect(names.filter((name) => name !== "audio" && !name.endsWith("-av1"))).toEqual([]);
 });
 
 test("the watch page offers each size once, and keeps to the codec that plays", async () => {

@@ -22,6 +22,7 @@ const specs = {
   hevc: specOf({ ...profile, codecs: ["h264", "hevc"] }, null),
   av1: specOf({ ...profile, codecs: ["h264", "av1"] }, null),
   hdr: specOf({ ...profile, codecs: ["h264", "hevc"], hdr: "keep" }, null),
+  av1Hdr: specOf({ ...profile, codecs: ["h264", "av1"], hdr: "keep" }, null),
   h264: specOf(profile, null),
 };
 
@@ -30,8 +31,10 @@ const x265 = (params = X265, format = "yuv420p") => [
   ...words(`-c:v libx265 -preset ultrafast -crf 28 -pix_fmt ${format} -x265-params`),
   params,
 ];
-const svt = (gop = 50) => words(`-c:v libsvtav1 -preset 12 -crf 45 -g ${gop} -pix_fmt yuv420p -flags +cgop`);
+const svt = (gop = 50, format = "yuv420p") =>
+  words(`-c:v libsvtav1 -preset 12 -crf 45 -g ${gop} -pix_fmt ${format} -flags +cgop`);
 const PQ = words("-color_primaries bt2020 -color_trc smpte2084 -colorspace bt2020nc -color_range tv");
+const HLG = words("-color_primaries bt2020 -color_trc arib-std-b67 -colorspace bt2020nc -color_range tv");
 const MASTERING =
   "master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(10000000,50):max-cll=1000,400";
 const clip = (seconds = 9, size = "426x240") => [...flashing(size, "25", seconds), ...sound(seconds)];
@@ -108,6 +111,14 @@ describe.concurrent("a source that fits is the top rendition of its codec", () =
     expect(copied.renditions[2]?.codecs).toMatch(/^hvc1\.2\.4\.L\d+\.90,/);
     expect(readHdrBoxes(copied.init("240p-hevc"))).toEqual(readHdrBoxes(copied.init("120p-hevc")));
     expect(readHdrBoxes(copied.init("240p-hevc")).light).toEqual({ maxContent: 1000, maxAverage: 400 });
+  });
+
+  test("in AV1 and HLG", async () => {
+    const copied = await encodedFile("hlg.mp4", [...clip(), ...HLG, ...svt(50, "yuv420p10le")], specs.av1Hdr);
+    expect(copied.names).toEqual(["240p", "120p", "240p-av1", "120p-av1"]);
+    expect(await packetsOf(copied.playlist("240p-av1"))).toEqual(await packetsOf(copied.input));
+    expect(copied.renditions.map(({ hdr }) => hdr)).toEqual([null, null, "hlg", "hlg"]);
+    expect(copied.renditions[2]?.codecs).toMatch(/^av01\.0\.\d\dM\.10\.0\.110\.09\.18\.09\.0,/);
   });
 });
 
