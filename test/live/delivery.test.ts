@@ -197,11 +197,14 @@ describe("a live channel", () => {
 
   test("counts viewers, and what they received", async () => {
     const { channel } = await live();
+    const viewers = async () => (await app.call("GET", `${LIVE_CHANNELS}/${channel.id}`, { key })).body.viewers;
+    expect(await viewers()).toBe(0);
+    await get(channel.hls_url);
+    expect(await viewers()).toBe(1);
     const agents = ["one", "two", "two", "three"];
     const { url } = await videoOf(channel.hls_url);
     for (const agent of agents) await get(url, { headers: { "user-agent": agent } });
-    const viewers = async () => (await app.call("GET", `${LIVE_CHANNELS}/${channel.id}`, { key })).body.viewers;
-    // The first request had no user agent.
+    // The first requests had no user agent.
     expect(await viewers()).toBe(4);
     app.advance(29_000);
     await get(url, { headers: { "user-agent": "two" } });

@@ -3,11 +3,10 @@ import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { next, readyAsset, uploaded } from "../support/flow.ts";
-import { emptyFolder } from "../support/folder.ts";
-import { lineOf, type RunningServer, startServer } from "../support/process.ts";
-import { isInstalled, newWhere, opened, PROXIES, type Proxying } from "../support/proxy.ts";
+import { type RunningServer, tenantKey } from "../support/process.ts";
+import { opened, PROXY_NAMES, type Proxying, type ProxyName, skipWithoutProxy, startBehind } from "../support/proxy.ts";
 
 const MIB = 2 ** 20;
 /** `BIG=1` uploads 5 GB instead, and prints the duration and everyone's peak memory. */
@@ -30,23 +29,11 @@ function bytesArrived(folder: string): number {
 const bytesBelow = (folder: string) =>
   filesBelow(folder).reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0);
 
-/** vodbox, behind a proxy with the documented configuration; all URLs are the proxy's. */
-async function behind(name: keyof typeof PROXIES): Promise<{ server: RunningServer; proxy: Proxying; key: string }> {
-  const where = await newWhere();
-  const server = await startServer(emptyFolder(), {
-    env: {
-      VODBOX_BASE_URL: `http://127.0.0.1:${where.port}${where.path}`,
-      VODBOX_TRUSTED_PROXIES: "127.0.0.1/32",
-      VODBOX_RATE_LIMIT_BEACON: `${BEACONS}/3600`,
-      VODBOX_MIN_FREE_BYTES: "0",
-    },
-  });
-  const [, vodbox = ""] = await lineOf(server, /^listening on http:\/\/(\S+)$/m);
-  const proxy = await PROXIES[name]({ ...where, vodbox });
-  const { admin, call } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "A", slug: "a" } });
-  const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write", "playback:read"] };
-  return { server, proxy, key: (await call("POST", "/api/v1/api_keys", { admin, body })).body.token };
+/** A server behind a proxy, with a tenant and its API key. */
+async function behind(name: ProxyName): Promise<{ server: RunningServer; proxy: Proxying; key: string }> {
+  const env = { VODBOX_RATE_LIMIT_BEACON: `${BEACONS}/3600`, VODBOX_MIN_FREE_BYTES: "0" };
+  const started = await startBehind(name, env);
+  return { ...started, key: await tenantKey(started.server) };
 }
 
 type Behind = Awaited<ReturnType<typeof behind>>;
@@ -132,7 +119,7 @@ async function waitingWorkersAreAnswered({ server, key }: Behind): Promise<void>
 }
 
 /** tus returns the upload's URL in Location. */
-async function locationsAreTheProxys({ server, key }: Behind): Promise<void> {
+async function uploadLocationIsPublic({ server, key }: Behind): Promise<void> {
   const made = await server.call("POST", "/api/v1/uploads/tus", {
     key,
     headers: {
@@ -147,7 +134,7 @@ async function locationsAreTheProxys({ server, key }: Behind): Promise<void> {
   ]);
 }
 
-async function clientsAreToldApart({ server }: Behind): Promise<void> {
+async function clientsAreDistinguished({ server }: Behind): Promise<void> {
   const body = JSON.stringify({ asset_id: "vid_nothing", session_id: "s", event: "play" });
   const beacon = async (localAddress: string, more: Record<string, string> = {}) => {
     const headers = { "content-type": "application/json", ...more };
@@ -170,22 +157,22 @@ async function clientsAreToldApart({ server }: Behind): Promise<void> {
   expect(await beacon("127.0.0.3")).toBe(202);
 }
 
-describe.each(["nginx", "caddy"] as const)("behind %s with the documented configuration", (name) => {
-  test("uploads are streamed, media play, workers wait, clients are distinguished", {
+test.for(PROXY_NAMES)(
+  "behind %s uploads are streamed, media play, workers wait, clients are distinguished",
+  {
     timeout: 900_000,
-  }, async (context) => {
-    // scripts/test.sh installs nginx.
-    if (name === "caddy" && !isInstalled(name))
-      return context.skip("Caddy is not installed (apt install caddy): docs/proxy/Caddyfile is not tried");
+  },
+  async (name, context) => {
+    skipWithoutProxy(name, context);
     const all = await behind(name);
     await uploadsPassUnbuffered(all);
     await next(all.server);
     await waitingWorkersAreAnswered(all);
     await mediaPlay(all);
-    await locationsAreTheProxys(all);
-    await clientsAreToldApart(all);
+    await uploadLocationIsPublic(all);
+    await clientsAreDistinguished(all);
     expect(existsSync(all.proxy.temp) && bytesBelow(all.proxy.temp)).toBeLessThan(MIB);
     all.proxy.child.kill("SIGTERM");
     await all.proxy.ended;
-  });
-});
+  },
+);

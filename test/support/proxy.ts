@@ -4,8 +4,9 @@ import { type ClientRequest, type IncomingMessage, type RequestOptions, request 
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { TestContext } from "vitest";
 import { emptyFolder } from "./folder.ts";
-import { type Started, watched } from "./process.ts";
+import { lineOf, type RunningServer, type Started, startServer, watched } from "./process.ts";
 
 const shipped = (name: string) => readFileSync(join(import.meta.dirname, "../../docs/proxy", name), "utf8");
 
@@ -17,8 +18,8 @@ function adapted(text: string, replacements: readonly [from: string, to: string]
   }, text);
 }
 
-export type Where = { port: number; vodbox: string; folder: string; path: string };
-export type Proxying = Started & { /** Where it would buffer bodies, if it buffered any. */ temp: string };
+type Where = { port: number; vodbox: string; folder: string; path: string };
+export type Proxying = Started & { /** Directory in which the proxy would buffer bodies. */ temp: string };
 
 /** nginx with `docs/proxy/nginx.conf` below `path`. */
 async function startNginx({ port, vodbox, folder, path }: Where): Promise<Proxying> {
@@ -65,11 +66,32 @@ async function startCaddy({ port, vodbox, folder, path }: Where): Promise<Proxyi
   return { ...caddy, temp: folder };
 }
 
-export const PROXIES = { nginx: startNginx, caddy: startCaddy };
-export const isInstalled = (name: string) => !spawnSync(name, ["version"]).error;
-export const newWhere = async (): Promise<Omit<Where, "vodbox">> => ({
-  ...{ port: await freePort(), folder: emptyFolder(), path: "/video" },
-});
+const PROXIES = { nginx: startNginx, caddy: startCaddy };
+export type ProxyName = keyof typeof PROXIES;
+export const PROXY_NAMES = Object.keys(PROXIES) as ProxyName[];
+
+/** scripts/test.sh installs nginx. */
+export function skipWithoutProxy(name: ProxyName, { skip }: Pick<TestContext, "skip">): void {
+  if (name === "caddy" && spawnSync(name, ["version"]).error)
+    skip("Caddy is not installed (apt install caddy): docs/proxy/Caddyfile is not tested.");
+}
+
+/** A server behind a proxy with the documented configuration, below a path. `base` of the server is the proxy's URL. */
+export async function startBehind(
+  name: ProxyName,
+  env: Record<string, string> = {},
+): Promise<{ server: RunningServer; proxy: Proxying }> {
+  const where = { port: await freePort(), folder: emptyFolder(), path: "/video" };
+  const server = await startServer(emptyFolder(), {
+    env: {
+      VODBOX_BASE_URL: `http://127.0.0.1:${where.port}${where.path}`,
+      VODBOX_TRUSTED_PROXIES: "127.0.0.1/32",
+      ...env,
+    },
+  });
+  const [, vodbox = ""] = await lineOf(server, /^listening on http:\/\/(\S+)$/m);
+  return { server, proxy: await PROXIES[name]({ ...where, vodbox }) };
+}
 
 /** Below the range of ephemeral ports: no outgoing connection takes it in the meantime. */
 async function freePort(): Promise<number> {

@@ -6,15 +6,13 @@ import { LIVE_MANIFEST } from "../../../live/playlists/names.ts";
 import type { LiveStream } from "../registry.ts";
 import { countViewer, freshSeconds, type ViewerRequest, whileConnected } from "./viewer-request.ts";
 
-/** A request for a manifest: it counts as one of a viewer. */
-export type ManifestRequest = ViewerRequest & { token: string };
 type Manifested = Pick<LiveStream, "name" | "timeline" | "viewers">;
 
 /**
- * The DASH manifest of a broadcast, in the folder of its tracks. Throws what the timeline throws, 499 when the client
+ * The DASH manifest of a broadcast, in the folder of its tracks. The request counts as one of a viewer. Throws what the timeline throws, 499 when the client
  * disconnects.
  */
-export async function serveManifest(request: ManifestRequest, stream: Manifested): Promise<Response> {
+export async function serveManifest(request: ViewerRequest, stream: Manifested): Promise<Response> {
   const manifest = await manifestOf(request, stream);
   return encodedText(request.context, {
     text: async () => manifest.text(),
@@ -30,7 +28,7 @@ export async function serveManifest(request: ManifestRequest, stream: Manifested
  * because ffmpeg 5.1 resolves references against the URL that it requested.
  */
 export async function serveManifestOfChannel(
-  request: ManifestRequest,
+  request: ViewerRequest,
   stream: Manifested,
   folder: string,
 ): Promise<Response> {
@@ -46,8 +44,8 @@ export async function serveManifestOfChannel(
   });
 }
 
-function manifestOf(request: ManifestRequest, stream: Manifested): Promise<LiveMpd> {
-  countViewer(request, stream, request.token);
+function manifestOf(request: ViewerRequest, stream: Manifested): Promise<LiveMpd> {
+  countViewer(request, stream);
   return whileConnected(request, (signal) => stream.timeline.waitForManifest(signal));
 }
 

@@ -10,13 +10,18 @@ import { countViewer, freshSeconds, type ViewerRequest, whileConnected } from ".
  */
 const BLOCKING_FRESH = 6;
 
-/** `prefix`: from the URL of the request to the folder of the broadcast. Throws what the timeline throws. */
+/**
+ * `prefix`: from the URL of the request to the folder of the broadcast. The request counts as one of a viewer. Throws what the
+ * timeline throws.
+ */
 export async function serveMultivariantPlaylist(
   request: ViewerRequest,
-  { timeline }: Pick<LiveStream, "timeline">,
+  stream: Pick<LiveStream, "timeline" | "viewers">,
   prefix: string,
 ): Promise<Response> {
   const { context, scope, onSent } = request;
+  const { timeline } = stream;
+  countViewer(request, stream);
   const { text } = await whileConnected(request, (signal) => timeline.waitForMultivariantPlaylist(signal, prefix));
   // The next broadcast has other URLs.
   return encodedText(context, { text: async () => text, headers: headersOf(`${scope}, no-cache`), onSent });
@@ -29,12 +34,12 @@ export async function serveMultivariantPlaylist(
 export async function serveMediaPlaylist(
   request: ViewerRequest,
   stream: Pick<LiveStream, "timeline" | "viewers">,
-  { track, token }: { track: string; token: string },
+  track: string,
 ): Promise<Response> {
   const { context, scope, onSent } = request;
   const { timeline } = stream;
   const directives = readDirectives(context.url.searchParams);
-  countViewer(request, stream, token);
+  countViewer(request, stream);
   const playlist = await whileConnected(request, (signal) => timeline.waitForPlaylist(track, directives, signal));
   const isAnswer = timeline.hasAnswer(track, directives);
   const seconds = isAnswer ? freshSeconds(stream, BLOCKING_FRESH) : freshSeconds(stream);

@@ -49,6 +49,7 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
   const request: ViewerRequest = {
     context,
     scope: isSigned ? "private" : "public",
+    token: token ?? "",
     onSent: (bytes) => egress.add(tenantId, bytes),
   };
   if (file === LIVE_MASTER || file === LIVE_MANIFEST) {
@@ -57,7 +58,7 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
     if (!stream) throw new HttpError(404, "channel_idle", "The channel is not live; try again later.");
     const signed = isSigned ? `~${token}/` : "";
     const folder = `${basePath(app.baseUrl())}/${pathOf(channel)}/${signed}`;
-    if (file === LIVE_MANIFEST) return serveManifestOfChannel({ ...request, token: token ?? "" }, stream, folder);
+    if (file === LIVE_MANIFEST) return serveManifestOfChannel(request, stream, folder);
     // A player loses the query at the relative URIs of the playlist.
     const carried = url.searchParams.has("token") ? signed : "";
     return serveMultivariantPlaylist(request, stream, `${carried}${stream.name}/`);
@@ -65,18 +66,18 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
   const [name = "", track = "", leaf = "", ...rest] = file.split("/");
   const stream = liveRegistry(app).byName(name) ?? (await storedStreams(app).byName(id, name));
   if (stream?.channelId !== id) return notFound("file");
-  if (file === `${name}/${LIVE_MANIFEST}`) return serveManifest({ ...request, token: token ?? "" }, stream);
+  if (file === `${name}/${LIVE_MANIFEST}`) return serveManifest(request, stream);
   if (file === `${name}/${LIVE_TIME}`) return serveTime(request);
   if (!stream.timeline.hasTrack(track) || rest.length > 0) return notFound("file");
-  return serveFile(request, stream, { track, leaf, token: token ?? "" });
+  return serveFile(request, stream, { track, leaf });
 }
 
 function serveFile(
   request: ViewerRequest,
   stream: LiveStream | StoredStream,
-  { track, leaf, token }: { track: string; leaf: string; token: string },
+  { track, leaf }: { track: string; leaf: string },
 ): Promise<Response> {
-  if (leaf === stream.timeline.playlistName) return serveMediaPlaylist(request, stream, { track, token });
+  if (leaf === stream.timeline.playlistName) return serveMediaPlaylist(request, stream, track);
   if ("prefix" in stream) {
     const segment = leaf === INIT_NAME ? null : (readSegmentName(leaf) ?? notFound("file"));
     return serveStored(request, stream, track, segment);

@@ -7,6 +7,8 @@ export type ViewerRequest = {
   context: Context;
   /** Of caches: what is signed is for one viewer. */
   scope: "public" | "private";
+  /** Empty without a token. */
+  token: string;
   /** Counts what was sent. Negative for bytes that were counted, but not delivered. */
   onSent(bytes: number): void;
 };
@@ -22,7 +24,7 @@ export const freshSeconds = ({ timeline }: Pick<LiveStream, "timeline">, targets
   Math.max(1, Math.floor(targets * (timeline.facts().targetSeconds ?? 0)));
 
 /** The request for a playlist or manifest counts as one of a viewer, who is identified by address, user agent and token. */
-export function countViewer({ context }: ViewerRequest, { viewers }: Pick<LiveStream, "viewers">, token: string): void {
+export function countViewer({ context, token }: ViewerRequest, { viewers }: Pick<LiveStream, "viewers">): void {
   const { app, address, headers } = context;
   viewers.see([address, headers.get("user-agent"), token].join("\n"), app.clock.now());
 }
