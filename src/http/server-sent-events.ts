@@ -3,8 +3,10 @@ import { PassThrough } from "node:stream";
 import { FastResponse } from "srvx";
 import type { Context } from "./route.ts";
 
-/** Bytes that wait for a client. A slower one is disconnected, and resumes. */
+/** Bytes that wait for a client. */
 const MAX_WAITING = 256 * 1024;
+/** From here on a client is behind. */
+const BEHIND = MAX_WAITING / 2;
 /** How long browsers wait before they connect again. */
 const RETRY_MS = 2000;
 /** For a client that must come later because there are too many streams. */
@@ -16,6 +18,8 @@ export type SentEvents = {
   comment(): void;
   isEnded(): boolean;
   end(): void;
+  /** Whether so much waits for the client that more may disconnect it. Wait until it has `drained`. */
+  isBehind(): boolean;
   /** Resolves when the client has received most of what was sent, or the stream has ended. */
   drained(): Promise<void>;
   /** Ends the stream if its credential is not valid any more. */
@@ -33,11 +37,11 @@ export function serverSentEvents(context: Context, begin: (events: SentEvents) =
   if (method === "HEAD") return new FastResponse(null, { headers: common });
   const body = new PassThrough();
   const end = () => void body.end();
+  const waiting = () => body.writableLength + body.readableLength;
   const send = (text: string) => {
     if (!body.writable) return;
     body.write(text);
-    if (body.writableLength + body.readableLength > MAX_WAITING)
-      body.destroy(new Error("The client reads too slowly."));
+    if (waiting() > MAX_WAITING) body.destroy(new Error("The client reads too slowly."));
   };
   send(`retry: ${RETRY_MS}\n\n`);
   const stopped = begin({
@@ -45,6 +49,7 @@ export function serverSentEvents(context: Context, begin: (events: SentEvents) =
     end,
     comment: () => send(":\n\n"),
     isEnded: () => !body.writable,
+    isBehind: () => waiting() > BEHIND,
     drained: async () => {
       if (body.writableNeedDrain) await Promise.race([once(body, "drain"), once(body, "close")]).catch(() => {});
     },

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import pino from "pino";
 import { beforeAll, expect, test } from "vitest";
 import { insertEvent } from "../../src/events/emit.ts";
@@ -11,6 +13,7 @@ import { signIn } from "../support/sessions.ts";
 
 const path = "/api/v1/events/stream";
 const MINUTE_MS = 60_000;
+const LONG = "n".repeat(8000);
 let app: TestApp;
 let base: string;
 beforeAll(async () => {
@@ -32,11 +35,11 @@ const open = (headers: Record<string, string>, query = "") => openStream(`${base
 async function tenantWithKey() {
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
-  const emit = (count: number) =>
+  const emit = (count: number, name = "n") =>
     app.opened.app.write(async (tx) => {
       const ids: number[] = [];
       for (let number = 0; number < count; number++) {
-        const data = { asset_id: "1", track_id: number, kind: "scene", name: "n" };
+        const data = { asset_id: "1", track_id: number, kind: "scene", name };
         ids.push(await insertEvent(tx, app.opened.app, { tenantId: tenant.id, type: "video.track.ready", data }));
       }
       return ids;
@@ -132,6 +135,19 @@ test("a client resumes behind its last event, for five minutes, however many the
   }
 });
 
+test("a burst of events does not end the stream of a client that reads", async () => {
+  const { key, emit } = await tenantWithKey();
+  const stream = await open({ "x-api-key": key });
+  const ids = [...(await emit(5000)), ...(await emit(200, LONG))];
+  await stream.count(ids.length);
+  expect(idsOf(stream.messages)).toEqual(ids);
+  stream.close();
+  const resumed = await open({ "x-api-key": key, "last-event-id": String(ids[4000]) });
+  await resumed.count(1199);
+  expect(idsOf(resumed.messages)).toEqual(ids.slice(4001));
+  resumed.close();
+});
+
 test("a stream ends with its credential", async () => {
   const { tenant, key } = await tenantWithKey();
   const session = await signIn(app, { api_key: key });
@@ -153,6 +169,27 @@ test("a stream needs a key that may read assets or webhooks", async () => {
   expectError(await app.call("GET", path, { key }), 403, "forbidden_scope");
   const head = await app.call("HEAD", path, { key: await app.key(tenant.id, ["webhooks:read"]) });
   expect([head.status, head.text]).toEqual([200, ""]);
+});
+
+test("streams of clients that resume, but do not read, count too", async () => {
+  const { key, emit } = await tenantWithKey();
+  const [first] = await emit(1);
+  // More than the system buffers of a connection.
+  await emit(100, LONG);
+  const { hostname, port } = new URL(base);
+  const head = `GET ${path} HTTP/1.1\r\nhost: ${hostname}\r\nx-api-key: ${key}\r\nlast-event-id: ${first}\r\n\r\n`;
+  const sockets = await Promise.all(
+    Array.from({ length: 500 }, async () => {
+      const socket = connect(Number(port), hostname).on("error", () => {});
+      socket.write(head);
+      await once(socket, "readable");
+      return socket;
+    }),
+  );
+  expectError(await app.call("GET", path, { key }), 429, "rate_limited");
+  for (const socket of sockets) socket.destroy();
+  const again = () => open({ "x-api-key": key }).catch(() => null);
+  (await until("a free stream", again)).close();
 });
 
 test("a tenant has at most 500 streams, and others their own", async () => {

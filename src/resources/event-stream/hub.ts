@@ -14,6 +14,8 @@ const RECHECK_MS = 1000;
 /** Changes of progress beyond these are sent at a later tick. */
 const MAX_RUNNING = 2000;
 const PAGE = 500;
+/** Of a client that resumes, which may be slow: these are in memory until it has received them. */
+const RESUME_PAGE = 50;
 
 export const PROGRESS = "job.progress";
 
@@ -36,10 +38,12 @@ function messageOf(
   return { id, type, tenantId, text: sentEvent({ ...(id !== null && { id }), event: type, data: body }) };
 }
 
-/** Stored events in the order of their ids: `after` < id ≤ `until`, at most `PAGE`. */
+type Range = { after: number; until: number; tenantId: number | null; since: number; limit: number };
+
+/** Stored events in the order of their ids: `after` < id ≤ `until`, at most `limit`. `last`: all up to there were read. */
 async function readEvents(
   app: App,
-  { after, until, tenantId, since }: { after: number; until: number; tenantId: number | null; since: number },
+  { after, until, tenantId, since, limit }: Range,
 ): Promise<{ messages: Message[]; last: number }> {
   const rows = await app.db
     .select()
@@ -53,9 +57,9 @@ async function readEvents(
       ),
     )
     .orderBy(asc(events.id))
-    .limit(PAGE)
+    .limit(limit)
     .all();
-  const last = rows.length < PAGE ? until : (rows.at(-1) as (typeof rows)[number]).id;
+  const last = rows.length < limit ? until : (rows.at(-1) as (typeof rows)[number]).id;
   return { messages: rows.map((row) => messageOf(row.type, row)), last };
 }
 
@@ -65,8 +69,11 @@ async function readEvents(
  */
 export class Hub {
   readonly #app: App;
-  /** With the id of the last event that each was sent, or of the last one before it began. */
-  readonly #subscribers = new Map<Subscriber, number>();
+  /**
+   * With the id of the last event that each was sent, or of the last one before it began; null while it resumes, and reads
+   * from the database itself.
+   */
+  readonly #subscribers = new Map<Subscriber, number | null>();
   /** All events up to this id were sent. */
   #sent = 0;
   #version: number | string | null = null;
@@ -106,24 +113,32 @@ export class Hub {
    */
   subscribe(subscriber: Subscriber, resume: { after: number; since: number } | null): () => void {
     if (resume === null) this.#add(subscriber, this.#sent);
-    else
-      this.#resume(subscriber, resume).catch((error) => {
-        this.#app.log.warn({ err: error }, "a stream of events could not be resumed");
-        subscriber.end();
-      });
+    else this.#resume(subscriber, resume);
     return () => {
       this.#subscribers.delete(subscriber);
     };
   }
 
-  async #resume(subscriber: Subscriber, { since, ...from }: { after: number; since: number }): Promise<void> {
+  #resume(subscriber: Subscriber, from: { after: number; since: number }): void {
+    this.#subscribers.set(subscriber, null);
+    this.#catchUp(subscriber, from).catch((error) => {
+      this.#app.log.warn({ err: error }, "a stream of events could not be resumed");
+      subscriber.end();
+    });
+  }
+
+  async #catchUp(subscriber: Subscriber, { since, ...from }: { after: number; since: number }): Promise<void> {
     const { tenantId } = subscriber;
     const newest = await this.#newest();
     // An id of the future is of another database.
     let after = Math.min(from.after, newest);
     while (after < this.#sent && !subscriber.isEnded()) {
-      const { messages, last } = await readEvents(this.#app, { since, after, until: this.#sent, tenantId });
-      for (const message of messages) subscriber.send(message);
+      const range = { since, after, until: this.#sent, tenantId, limit: RESUME_PAGE };
+      const { messages, last } = await readEvents(this.#app, range);
+      for (const message of messages) {
+        subscriber.send(message);
+        if (subscriber.isBehind()) await subscriber.drained();
+      }
       after = last;
       await subscriber.drained();
       await yieldToRequests();
@@ -179,7 +194,9 @@ export class Hub {
   async #sendEvents(): Promise<void> {
     const until = await this.#newest();
     while (this.#sent < until) {
-      const { messages, last } = await readEvents(this.#app, { after: this.#sent, until, tenantId: null, since: 0 });
+      const { messages, last } = await readEvents(this.#app, {
+        ...{ after: this.#sent, until, tenantId: null, since: 0, limit: PAGE },
+      });
       this.#sent = last;
       for (const message of messages) this.#broadcast(message);
       await yieldToRequests();
@@ -212,7 +229,11 @@ export class Hub {
 
   #broadcast(message: Message): void {
     for (const [one, after] of this.#subscribers) {
-      if (one.tenantId !== null && one.tenantId !== message.tenantId) continue;
+      if (after === null || (one.tenantId !== null && one.tenantId !== message.tenantId)) continue;
+      if (one.isBehind()) {
+        this.#resume(one, { after, since: 0 });
+        continue;
+      }
       if (message.id !== null) {
         // A client that resumed may be ahead of this hub, which reads a little later than another server's.
         if (message.id <= after) continue;
