@@ -73,8 +73,8 @@ export function publishSrt(
   options: PublishOptions = {},
 ): Publishing {
   // By default a caller waits 3 s for its connection, which a busy machine exceeds.
-  const patience = "linger=5&connect_timeout=30000";
-  const target = `${srt}?streamid=publish:live/${channel}:key=${stream_key}&${patience}${options.url ?? ""}`;
+  const timeouts = "linger=5&connect_timeout=30000";
+  const target = `${srt}?streamid=publish:live/${channel}:key=${stream_key}&${timeouts}${options.url ?? ""}`;
   return publishTo(["-f", "mpegts", target], seconds, options);
 }
 
