@@ -129,9 +129,10 @@ export class Hub {
 
   async #catchUp(subscriber: Subscriber, { since, ...from }: { after: number; since: number }): Promise<void> {
     const { tenantId } = subscriber;
-    const newest = await this.#newest();
-    // An id of the future is of another database.
-    let after = Math.min(from.after, newest);
+    const sent = this.#sent;
+    let { after } = from;
+    // An id of the future is of another database. Events that are committed from now on are sent in any case.
+    if (after > sent && after > (await this.#newest())) after = sent;
     while (after < this.#sent && !subscriber.isEnded()) {
       const range = { since, after, until: this.#sent, tenantId, limit: RESUME_PAGE };
       const { messages, last } = await readEvents(this.#app, range);
