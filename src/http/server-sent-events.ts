@@ -3,9 +3,9 @@ import { PassThrough } from "node:stream";
 import { FastResponse } from "srvx";
 import type { Context } from "./route.ts";
 
-/** Bytes that wait for a client. */
+/** Bytes that wait for a client. With more it is disconnected. */
 const MAX_WAITING = 256 * 1024;
-/** From here on a client is behind. */
+/** With more, wait until it has `drained`: single messages still fit. */
 const BEHIND = MAX_WAITING / 2;
 /** How long browsers wait before they connect again. */
 const RETRY_MS = 2000;
@@ -18,7 +18,7 @@ export type SentEvents = {
   comment(): void;
   isEnded(): boolean;
   end(): void;
-  /** Whether so much waits for the client that more may disconnect it. Wait until it has `drained`. */
+  /** Whether so much waits for the client that many more messages would disconnect it. */
   isBehind(): boolean;
   /** Resolves when the client has received most of what was sent, or the stream has ended. */
   drained(): Promise<void>;
@@ -51,7 +51,12 @@ export function serverSentEvents(context: Context, begin: (events: SentEvents) =
     isEnded: () => !body.writable,
     isBehind: () => waiting() > BEHIND,
     drained: async () => {
-      if (body.writableNeedDrain) await Promise.race([once(body, "drain"), once(body, "close")]).catch(() => {});
+      if (!body.writableNeedDrain) return;
+      // Removes the other listener, of which there would be one more for each call.
+      const done = new AbortController();
+      const options = { signal: done.signal };
+      await Promise.race([once(body, "drain", options), once(body, "close", options)]).catch(() => {});
+      done.abort();
     },
     recheck: () => context.recheck().catch(end),
   });

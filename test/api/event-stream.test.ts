@@ -137,6 +137,8 @@ test("a client resumes behind its last event, for five minutes, however many the
 
 test("a burst of events does not end the stream of a client that reads", async () => {
   const { key, emit } = await tenantWithKey();
+  const warnings: Error[] = [];
+  process.on("warning", (warning) => warnings.push(warning));
   const stream = await open({ "x-api-key": key });
   const ids = [...(await emit(5000)), ...(await emit(200, LONG))];
   await stream.count(ids.length);
@@ -146,6 +148,7 @@ test("a burst of events does not end the stream of a client that reads", async (
   await resumed.count(1199);
   expect(idsOf(resumed.messages)).toEqual(ids.slice(4001));
   resumed.close();
+  expect(warnings.map(({ name }) => name)).not.toContain("MaxListenersExceededWarning");
 });
 
 test("a stream ends with its credential", async () => {

@@ -5,7 +5,7 @@ import { BUILT_IN_PROFILES, specOf } from "../../src/media/encoding-profiles.ts"
 import { readHdrBoxes } from "../../src/media/hdr-boxes.ts";
 import { encodedSource } from "./encoded-source.ts";
 import { flashing, words } from "./matrix-sources.ts";
-import { complaints, ffmpeg, ffprobe, sound, temporaryFolder } from "./sources.ts";
+import { complaints, ffmpeg, ffprobe, packetsOf, sound, temporaryFolder } from "./sources.ts";
 
 /** Sources in HEVC and AV1 whose video is copied as the top rendition of its codec. */
 vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
@@ -33,18 +33,12 @@ const x265 = (params = X265, format = "yuv420p") => [
 ];
 const svt = (gop = 50, format = "yuv420p") =>
   words(`-c:v libsvtav1 -preset 12 -crf 45 -g ${gop} -pix_fmt ${format} -flags +cgop`);
-const PQ = words("-color_primaries bt2020 -color_trc smpte2084 -colorspace bt2020nc -color_range tv");
-const HLG = words("-color_primaries bt2020 -color_trc arib-std-b67 -colorspace bt2020nc -color_range tv");
+const hdr = (transfer: string) =>
+  words(`-color_primaries bt2020 -color_trc ${transfer} -colorspace bt2020nc -color_range tv`);
+const [PQ, HLG] = [hdr("smpte2084"), hdr("arib-std-b67")];
 const MASTERING =
   "master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(10000000,50):max-cll=1000,400";
 const clip = (seconds = 9, size = "426x240") => [...flashing(size, "25", seconds), ...sound(seconds)];
-
-/** A checksum of each packet of the video. */
-const packetsOf = async (path: string, ...more: string[]) =>
-  (await ffmpeg("-i", path, "-map", "0:v:0", "-c", "copy", ...more, "-f", "framemd5", "-"))
-    .toString()
-    .split("\n")
-    .flatMap((line) => (/^\d+, .*?, *(\w{32})/.exec(line) ?? []).slice(1));
 
 /** Checksums of the decoded frames. */
 const framesOf = async (path: string) =>

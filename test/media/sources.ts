@@ -39,6 +39,13 @@ export async function complaints(...args: string[]): Promise<string> {
   return stderr;
 }
 
+/** A checksum of each packet of the video. `more`: options of the output. */
+export const packetsOf = async (input: string, ...more: string[]): Promise<string[]> =>
+  (await ffmpeg("-i", input, "-map", "0:v:0", "-c", "copy", ...more, "-f", "framemd5", "-"))
+    .toString()
+    .split("\n")
+    .flatMap((line) => (/^\d+, .*?, *(\w{32})/.exec(line) ?? []).slice(1));
+
 export async function ffprobe(...args: string[]): Promise<string> {
   return (await exec("ffprobe", ["-v", "error", ...args], { maxBuffer: 1 << 28 })).stdout;
 }

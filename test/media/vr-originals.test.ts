@@ -5,7 +5,7 @@ import { encode } from "../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../src/media/encoding-profiles.ts";
 import { probe } from "../../src/media/probe.ts";
 import { words } from "./matrix-sources.ts";
-import { binaries, complaints, ffmpeg, sound, temporaryFolder } from "./sources.ts";
+import { binaries, complaints, ffmpeg, packetsOf, sound, temporaryFolder } from "./sources.ts";
 
 /** Sources for VR that are larger than the ladder: the profile `vr` copies them in their own size. */
 vi.setConfig({ testTimeout: 300_000 });
@@ -26,12 +26,6 @@ const wide = (size: string, seconds: number) => [
   ...["-f", "lavfi", "-i", `testsrc=s=512x256:r=5:d=${seconds},scale=${size}:flags=neighbor`],
   ...sound(seconds),
 ];
-
-const packetsOf = async (path: string) =>
-  (await ffmpeg("-i", path, "-map", "0:v:0", "-c", "copy", "-f", "framemd5", "-"))
-    .toString()
-    .split("\n")
-    .flatMap((line) => (/^\d+, .*?, *(\w{32})/.exec(line) ?? []).slice(1));
 
 async function encodedFile(name: string, args: string[]) {
   const input = join(folder, name);

@@ -195,9 +195,8 @@ export class Hub {
   async #sendEvents(): Promise<void> {
     const until = await this.#newest();
     while (this.#sent < until) {
-      const { messages, last } = await readEvents(this.#app, {
-        ...{ after: this.#sent, until, tenantId: null, since: 0, limit: PAGE },
-      });
+      const range = { after: this.#sent, until, tenantId: null, since: 0, limit: PAGE };
+      const { messages, last } = await readEvents(this.#app, range);
       this.#sent = last;
       for (const message of messages) this.#broadcast(message);
       await yieldToRequests();
@@ -232,6 +231,7 @@ export class Hub {
     for (const [one, after] of this.#subscribers) {
       if (after === null || (one.tenantId !== null && one.tenantId !== message.tenantId)) continue;
       if (one.isBehind()) {
+        // It would be disconnected, also when it reads, because events of a burst are sent faster than the network takes them.
         this.#resume(one, { after, since: 0 });
         continue;
       }

@@ -9,8 +9,8 @@ import { countViewer, freshSeconds, type ViewerRequest, whileConnected } from ".
 type Manifested = Pick<LiveStream, "name" | "timeline" | "viewers">;
 
 /**
- * The DASH manifest of a broadcast, in the folder of its tracks. The request counts as one of a viewer. Throws what the timeline throws, 499 when the client
- * disconnects.
+ * The DASH manifest of a broadcast, in the folder of its tracks. The request counts as one of a viewer. Throws what the
+ * timeline throws, 499 when the client disconnects.
  */
 export async function serveManifest(request: ViewerRequest, stream: Manifested): Promise<Response> {
   const manifest = await manifestOf(request, stream);
