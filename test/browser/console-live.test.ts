@@ -17,7 +17,7 @@ test("a channel shows that it is live, what the encoder sends, and what to chang
   const row = page.getByRole("row", { name: /live\/stage/ });
   await row.getByText("Active", { exact: true }).waitFor();
   const publishing = publish(server, channel, 60, { video: x264(150, 0) });
-  await row.getByText("Live · 0 viewers").waitFor();
+  await row.getByText("Live · 0 watching").waitFor();
   await row.getByText(/ Mbit\/s, .* fps, keyframes every 5 s/).waitFor();
   await row.getByText("Set the keyframe interval of the encoder to 2 s", { exact: false }).waitFor();
   expect(await link(page, "Watch").getAttribute("href")).toBe("/watch/live/stage");

@@ -90,7 +90,7 @@ function Facts({ channel, analytics }: { channel: Result<"getChannel">; analytic
       <dt>{t("lastHour")}</dt>
       <dd>
         {duration(analytics.live_seconds)} {t("received")}, {t("atMost")} {count(analytics.peak_viewers, language)}{" "}
-        {t("viewers")}
+        {t("watching")}
       </dd>
     </dl>
   );

@@ -10,7 +10,7 @@ export function ChannelStatus({ channel: { status, viewers, revoked_at } }: { ch
   const { language } = useLanguage();
   if (revoked_at !== null) return <Badge state="errored" text={t("revoked")} />;
   if (status === "idle") return <Badge state="ready" text={t("active")} />;
-  return <Badge state="running" text={`${t("onAir")} · ${count(viewers, language)} ${t("viewers")}`} />;
+  return <Badge state="running" text={`${t("onAir")} · ${count(viewers, language)} ${t("watching")}`} />;
 }
 
 /** What the encoder sends, and what to change about it. */
