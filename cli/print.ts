@@ -84,6 +84,6 @@ function field(key: string, value: unknown): unknown {
   if (key.endsWith("_bytes") && typeof value === "number") return amount(value);
   if (key.endsWith("_at") && relative(value) !== null) return `${value} (${relative(value)})`;
   if (key.endsWith("status") && typeof value === "string") return state(value);
-  if (Array.isArray(value)) return value.join(", ");
+  if (Array.isArray(value)) return value.length > 0 ? value.join(", ") : null;
   return value !== null && typeof value === "object" ? JSON.stringify(value) : value;
 }

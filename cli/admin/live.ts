@@ -8,7 +8,14 @@ import { isOn } from "./switch.ts";
 import { tenantId } from "./tenant.ts";
 import { durationMs } from "./time.ts";
 
-type Channel = Record<string, unknown> & { id: number; channel: string; status: string; stream_key?: string };
+type Health = { bitrate: number; frame_rate: number | null; keyframe_seconds: number | null; advice: string[] };
+type Channel = Record<string, unknown> & {
+  id: number;
+  channel: string;
+  status: string;
+  health: Health | null;
+  stream_key?: string;
+};
 type Fields = {
   name?: string;
   playbackPolicy?: string;
@@ -62,12 +69,12 @@ export async function create({ admin, json, options }: CommandContext<New>): Pro
 
 export async function show({ admin, json, args }: CommandContext): Promise<void> {
   const id = await channelId(admin, args[0] ?? "");
-  printRecord(await admin.call<Channel>("GET", `${path}/${id}`), json);
+  printChannel(await admin.call<Channel>("GET", `${path}/${id}`), json);
 }
 
 export async function update({ admin, json, args, options }: CommandContext<Fields>): Promise<void> {
   const id = await channelId(admin, args[0] ?? "");
-  printRecord(await admin.call<Channel>("PATCH", `${path}/${id}`, fields(options)), json);
+  printChannel(await admin.call<Channel>("PATCH", `${path}/${id}`, fields(options)), json);
 }
 
 export async function list({ admin, json, options }: CommandContext): Promise<void> {
@@ -94,8 +101,23 @@ export async function token({ admin, json, args, options }: CommandContext<{ exp
   printRecord(await admin.call<Record<string, unknown>>("POST", `${path}/${id}/token`, body), json);
 }
 
+function printChannel(channel: Channel, json: boolean): void {
+  const { health } = channel;
+  printRecord(json || health === null ? channel : { ...channel, health: signalOf(health) }, json);
+}
+
+/** What the encoder sends, such as `2.8 Mbit/s, 30 fps, a keyframe every 2 s`, and what to change about it. */
+function signalOf({ bitrate, frame_rate, keyframe_seconds, advice }: Health): string {
+  const measured = [
+    `${(bitrate / 1e6).toFixed(1)} Mbit/s`,
+    frame_rate !== null && `${Number(frame_rate.toFixed(1))} fps`,
+    keyframe_seconds !== null && `a keyframe every ${Number(keyframe_seconds.toFixed(1))} s`,
+  ];
+  return [`${measured.filter(Boolean).join(", ")}.`, ...advice].join(" ");
+}
+
 function printKey(channel: Channel, json: boolean): void {
-  printRecord(channel, json);
+  printChannel(channel, json);
   if (!json) line("\nSave the stream key now; it is not shown again.");
 }
 

@@ -1,6 +1,7 @@
 import { globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { succeeded } from "../commands/outcome.ts";
 import { complaints } from "../media/sources.ts";
 import { client } from "../support/client.ts";
 import { until } from "../support/descendants.ts";
@@ -206,6 +207,12 @@ test("the health of a stream says what it measures, and what to change", async (
   expect(live.health.frame_rate).toBeCloseTo(30, 0);
   expect(live.health.bitrate).toBeGreaterThan(100_000);
   expect(live.health.advice.join()).toContain("Set the keyframe interval of the encoder to 2 s");
+  const env = { VODBOX_ADMIN_TOKEN: server.admin };
+  const shown = await succeeded(["admin", "live", "show", "stage", "--data", server.dataDir], { env });
+  expect(shown.stdout).toMatch(
+    /^health +\d\.\d Mbit\/s, (29|30)(\.\d)? fps, a keyframe every 5 s\. .*Set the keyframe interval of the encoder to 2 s/m,
+  );
+  expect(shown.stdout).toMatch(/^captions +–$/m);
 });
 
 test("a publisher uses TLS with the certificate of the server", async () => {
