@@ -128,7 +128,7 @@ test("viewers at once and the bitrate are known by minute", async () => {
   await until("it is live", async () => (await shown()).status === "live", 30_000);
   const request = async (file: string, agent: string) =>
     (await fetch(`${base}/live/stage/${file}`, { headers: { "user-agent": agent } })).text();
-  // Whoever requests both playlists is one viewer, and either is enough to be one.
+  // A client that requests both playlists is one viewer, and either is enough to be one.
   const master = await request("master.m3u8", "one");
   const playlist = master.split("\n").find((line) => line !== "" && !line.startsWith("#")) as string;
   await request(playlist, "one");
