@@ -161,7 +161,8 @@ export class Gateway {
   }
 
   #restart(publisher: Publisher, ended: Broadcast): Broadcast {
-    const { isRecordingStopped, channel } = ended;
+    const { isRecordingStopped, remainingBytes: maxRecordedBytes } = ended;
+    const channel = { ...ended.channel, maxRecordedBytes };
     this.#complete(ended);
     const next = isRecordingStopped
       ? this.#broadcastOf({ ...channel, record: false, dvrSeconds: 0 }, { isLastResort: true })
