@@ -62,6 +62,19 @@ test("a publisher takes over where the channel allows it, and continues the stre
   expect(asset?.duration_seconds).toBeGreaterThan(5.5);
 });
 
+test("a publisher with a rotated stream key replaces the one with the old key", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  const first = publish(server, channel, 60);
+  await untilSegments(server, 1);
+  const rotated = await server.call("POST", `/api/v1/live/channels/${channel.id}/stream_key`, { key: channel.key });
+  expect(first.child.exitCode).toBeNull();
+  const { stream_key } = rotated.body;
+  expect((await publish(server, { ...channel, stream_key }, 4).exit)[0]).toBe(0);
+  expect((await first.exit)[0]).not.toBe(0);
+  expect(first.stderr()).toContain("Another publisher has taken over the channel.");
+});
+
 test("a revoked channel ends its stream", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
