@@ -208,6 +208,31 @@ test("the health of a stream says what it measures, and what to change", async (
   expect(live.health.advice.join()).toContain("Set the keyframe interval of the encoder to 2 s");
 });
 
+test("the health of a stream counts the frames that the encoder has dropped", async () => {
+  const server = await liveServer();
+  const whole = await newChannel(server);
+  const { key } = whole;
+  const dropping = (await server.call("POST", "/api/v1/live/channels", { key, body: { channel: "dropping" } })).body;
+  const health = async ({ id }: { id: number }) =>
+    (await server.call("GET", `/api/v1/live/channels/${id}`, { key })).body.health;
+  publish(server, whole, 60);
+  // Of each 60 frames three are missing, in a row.
+  const drop = ["-vf", "select='lt(mod(n,60),57)'", "-fps_mode", "passthrough"];
+  publish(server, dropping, 60, { video: [...drop, ...x264(30, 0)] });
+  const measured = await until(
+    "ten seconds are measured",
+    async () => {
+      const found = await health(dropping);
+      return found?.dropped_frames > 12 ? found : null;
+    },
+    30_000,
+  );
+  expect(measured.dropped_frames % 3).toBe(0);
+  expect(measured.dropped_frames).toBeLessThanOrEqual(18);
+  expect(measured.advice.join()).toContain(`${measured.dropped_frames} frames of the last 10 s are missing`);
+  expect((await health(whole)).dropped_frames).toBe(0);
+});
+
 test("a publisher uses TLS with the certificate of the server", async () => {
   const folder = newFolder();
   const pair = await selfSigned();
