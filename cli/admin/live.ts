@@ -8,7 +8,21 @@ import { isOn } from "./switch.ts";
 import { tenantId } from "./tenant.ts";
 import { durationMs } from "./time.ts";
 
-type Channel = Record<string, unknown> & { id: number; channel: string; status: string; stream_key?: string };
+type Health = {
+  bitrate: number;
+  frame_rate: number | null;
+  dropped_frames?: number | null;
+  keyframe_seconds: number | null;
+  speed: number | null;
+  advice: string[];
+};
+type Channel = Record<string, unknown> & {
+  id: number;
+  channel: string;
+  status: string;
+  health: Health | null;
+  stream_key?: string;
+};
 type Fields = {
   name?: string;
   playbackPolicy?: string;
@@ -62,12 +76,12 @@ export async function create({ admin, json, options }: CommandContext<New>): Pro
 
 export async function show({ admin, json, args }: CommandContext): Promise<void> {
   const id = await channelId(admin, args[0] ?? "");
-  printRecord(await admin.call<Channel>("GET", `${path}/${id}`), json);
+  printChannel(await admin.call<Channel>("GET", `${path}/${id}`), json);
 }
 
 export async function update({ admin, json, args, options }: CommandContext<Fields>): Promise<void> {
   const id = await channelId(admin, args[0] ?? "");
-  printRecord(await admin.call<Channel>("PATCH", `${path}/${id}`, fields(options)), json);
+  printChannel(await admin.call<Channel>("PATCH", `${path}/${id}`, fields(options)), json);
 }
 
 export async function list({ admin, json, options }: CommandContext): Promise<void> {
@@ -94,8 +108,26 @@ export async function token({ admin, json, args, options }: CommandContext<{ exp
   printRecord(await admin.call<Record<string, unknown>>("POST", `${path}/${id}/token`, body), json);
 }
 
+/** Advice follows the fields, because it is sentences. */
+function printChannel(channel: Channel, json: boolean): void {
+  if (json) return printJson(channel);
+  printRecord({ ...channel, health: channel.health && healthText(channel.health) }, json);
+  for (const text of channel.health?.advice ?? []) line(`\n${text}`);
+}
+
+function healthText({ bitrate, frame_rate, dropped_frames, keyframe_seconds, speed }: Health): string {
+  const parts = [
+    `${(bitrate / 1e6).toFixed(2)} Mbit/s`,
+    frame_rate !== null && `${frame_rate} frames/s`,
+    dropped_frames && `${dropped_frames} frames missing`,
+    keyframe_seconds !== null && `keyframes every ${keyframe_seconds} s`,
+    speed !== null && `${Math.round(speed * 100)} % of real time`,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
 function printKey(channel: Channel, json: boolean): void {
-  printRecord(channel, json);
+  printChannel(channel, json);
   if (!json) line("\nSave the stream key now; it is not shown again.");
 }
 

@@ -1,6 +1,7 @@
 import { globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { succeeded } from "../commands/outcome.ts";
 import { complaints } from "../media/sources.ts";
 import { client } from "../support/client.ts";
 import { until } from "../support/descendants.ts";
@@ -231,6 +232,11 @@ test("the health of a stream counts the frames that the encoder has dropped", as
   expect(measured.dropped_frames).toBeLessThanOrEqual(18);
   expect(measured.advice.join()).toContain(`${measured.dropped_frames} frames of the last 10 s are missing`);
   expect((await health(whole)).dropped_frames).toBe(0);
+  const shown = await succeeded(["admin", "live", "show", "dropping", "--data", server.dataDir], {
+    env: { VODBOX_ADMIN_TOKEN: server.admin },
+  });
+  expect(shown.stdout).toMatch(/^health +\d\.\d\d Mbit\/s, [\d.]+ frames\/s, \d+ frames missing, /m);
+  expect(shown.stdout).toMatch(/^\d+ frames of the last 10 s are missing\. /m);
 });
 
 test("a publisher uses TLS with the certificate of the server", async () => {
