@@ -8,7 +8,14 @@ import { isOn } from "./switch.ts";
 import { tenantId } from "./tenant.ts";
 import { durationMs } from "./time.ts";
 
-type Health = { bitrate: number; frame_rate: number | null; keyframe_seconds: number | null; advice: string[] };
+type Health = {
+  bitrate: number;
+  frame_rate: number | null;
+  dropped_frames?: number | null;
+  keyframe_seconds: number | null;
+  speed: number | null;
+  advice: string[];
+};
 type Channel = Record<string, unknown> & {
   id: number;
   channel: string;
@@ -101,19 +108,22 @@ export async function token({ admin, json, args, options }: CommandContext<{ exp
   printRecord(await admin.call<Record<string, unknown>>("POST", `${path}/${id}/token`, body), json);
 }
 
+/** Advice follows the fields, because it is sentences. */
 function printChannel(channel: Channel, json: boolean): void {
-  const { health } = channel;
-  printRecord(json || health === null ? channel : { ...channel, health: signalOf(health) }, json);
+  if (json) return printJson(channel);
+  printRecord({ ...channel, health: channel.health && healthText(channel.health) }, json);
+  for (const text of channel.health?.advice ?? []) line(`\n${text}`);
 }
 
-/** What the encoder sends, such as `2.8 Mbit/s, 30 fps, a keyframe every 2 s`, and what to change about it. */
-function signalOf({ bitrate, frame_rate, keyframe_seconds, advice }: Health): string {
-  const measured = [
-    `${(bitrate / 1e6).toFixed(1)} Mbit/s`,
-    frame_rate !== null && `${Number(frame_rate.toFixed(1))} fps`,
-    keyframe_seconds !== null && `a keyframe every ${Number(keyframe_seconds.toFixed(1))} s`,
+function healthText({ bitrate, frame_rate, dropped_frames, keyframe_seconds, speed }: Health): string {
+  const parts = [
+    `${(bitrate / 1e6).toFixed(2)} Mbit/s`,
+    frame_rate !== null && `${frame_rate} frames/s`,
+    dropped_frames && `${dropped_frames} frames missing`,
+    keyframe_seconds !== null && `keyframes every ${keyframe_seconds} s`,
+    speed !== null && `${Math.round(speed * 100)} % of real time`,
   ];
-  return [`${measured.filter(Boolean).join(", ")}.`, ...advice].join(" ");
+  return parts.filter(Boolean).join(", ");
 }
 
 function printKey(channel: Channel, json: boolean): void {

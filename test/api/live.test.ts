@@ -10,7 +10,7 @@ import { gatewayOf, PAYLOADS } from "../support/gateway.ts";
 const path = "/api/v1/live/channels";
 let app: TestApp;
 let gateway: ReturnType<typeof gatewayOf>;
-let tenant: { id: number };
+let tenant: { id: number; slug: string };
 let key: string;
 beforeEach(async () => {
   app = await testApp();
@@ -287,6 +287,43 @@ describe("the gateway", () => {
     expect((await app.call("DELETE", one, { key })).status).toBe(204);
     expect([await publish({ password: rotated.body.stream_key }), await read()]).toEqual([403, 403]);
     expect(await app.newEvents()).toEqual([]);
+  });
+
+  test("refuses the channels of a deleted tenant", async () => {
+    const made = await create({ channel: "stage", playback_policy: "public" });
+    const publish = () => gateway.may({ action: "publish", path: "live/stage", password: made.stream_key });
+    const read = () => gateway.may({ action: "read", path: "live/stage" });
+    expect([await publish(), await read()]).toEqual([204, 204]);
+    await app.call("DELETE", `/api/v1/admin/tenants/${tenant.id}?confirm=${tenant.slug}`, { admin: app.admin });
+    await app.runTask("delete-tenants");
+    app.advance(1001);
+    expect([await publish(), await read()]).toEqual([403, 403]);
+  });
+
+  test("applies changes after the tenant with the newest channel has been deleted", async () => {
+    const made = await create({ channel: "stage", playback_policy: "public" });
+    const newest = await app.tenant();
+    const body = { channel: "newest" };
+    const created = await app.call("POST", path, { key: await app.key(newest.id), body });
+    const publish = (name: string, password: string) =>
+      gateway.may({ action: "publish", path: `live/${name}`, password });
+    expect([await publish("newest", created.body.stream_key), await publish("stage", made.stream_key)]).toEqual([
+      204, 204,
+    ]);
+    const remove = async ({ id, slug }: { id: number; slug: string }) => {
+      await app.call("DELETE", `/api/v1/admin/tenants/${id}?confirm=${slug}`, { admin: app.admin });
+      await app.runTask("delete-tenants");
+      app.advance(1001);
+    };
+    await remove(newest);
+    const rotated = await app.call("POST", `${path}/${made.id}/stream_key`, { key });
+    expect([await publish("stage", made.stream_key), await publish("stage", rotated.body.stream_key)]).toEqual([
+      403, 204,
+    ]);
+    // Without any channel, numbers begin again.
+    await remove(tenant);
+    const only = await app.call("POST", path, { key: await app.key((await app.tenant()).id), body });
+    expect(await publish("newest", only.body.stream_key)).toBe(204);
   });
 
   test("waits for no write: it gets a response while the write queue is blocked", async () => {

@@ -62,6 +62,19 @@ test("a publisher takes over where the channel allows it, and continues the stre
   expect(asset?.duration_seconds).toBeGreaterThan(5.5);
 });
 
+test("a publisher with a rotated stream key replaces the one with the old key", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  const first = publish(server, channel, 60);
+  await untilSegments(server, 1);
+  const rotated = await server.call("POST", `/api/v1/live/channels/${channel.id}/stream_key`, { key: channel.key });
+  expect(first.child.exitCode).toBeNull();
+  const { stream_key } = rotated.body;
+  expect((await publish(server, { ...channel, stream_key }, 4).exit)[0]).toBe(0);
+  expect((await first.exit)[0]).not.toBe(0);
+  expect(first.stderr()).toContain("Another publisher has taken over the channel.");
+});
+
 test("a revoked channel ends its stream", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
@@ -122,16 +135,34 @@ test("a full disk ends the renditions of a stream too, and the publisher's video
   expect(asset?.duration_seconds).toBeGreaterThan(3.9);
 });
 
-test("the end of the tenant's storage ends the recording, and the stream continues", async () => {
+const withQuota = (storage_bytes: number) => {
   const small = Object.entries(DEFAULT_PRICES.plans).map(([name, plan]) => [
     name,
-    { ...plan, quotas: { ...plan.quotas, storage_bytes: 500_000 } },
+    { ...plan, quotas: { ...plan.quotas, storage_bytes } },
   ]);
-  const prices = { ...DEFAULT_PRICES, plans: Object.fromEntries(small) };
-  const server = await liveServer({ env: { VODBOX_PRICES: JSON.stringify(prices) } });
+  return { VODBOX_PRICES: JSON.stringify({ ...DEFAULT_PRICES, plans: Object.fromEntries(small) }) };
+};
+
+test("the end of the tenant's storage ends the recording, and the stream continues", async () => {
+  const server = await liveServer({ env: withQuota(500_000) });
   const channel = await newChannel(server);
   publish(server, channel, 60);
   await until("another stream has begun", () => streamsIn(server).length === 2);
   const [asset] = await untilAssets(server, channel, 1);
   expect(asset?.duration_seconds).toBeGreaterThan(1);
+});
+
+test("all recordings of a publisher that changes its codec parameters share the tenant's storage", async () => {
+  const quota = 1_200_000;
+  const server = await liveServer({ env: withQuota(quota) });
+  const channel = await newChannel(server);
+  const first = publish(server, channel, 60);
+  await untilSegments(server, 2);
+  first.child.kill("SIGKILL");
+  await first.exit;
+  publish(server, channel, 60, { size: "300x180" });
+  await until("a stream without a recording has begun", () => streamsIn(server).length === 3);
+  await untilAssets(server, channel, 2);
+  const [tenant] = (await server.call("GET", "/api/v1/tenants", { admin: server.admin })).body;
+  expect(tenant.storage_bytes).toBeLessThan(quota * 1.1);
 });

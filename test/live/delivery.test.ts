@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 
 let app: TestApp;
-let tenant: { id: number };
+let tenant: { id: number; slug: string };
 let key: string;
 beforeEach(async () => {
   app = await testApp();
@@ -273,6 +273,16 @@ describe("access to a live channel", () => {
     // The next channel of that name has other broadcasts.
     await channelOf();
     expect(await codes()).toEqual([[404, "channel_idle"], ...urls.slice(1).map(() => [404, "not_found"])]);
+  });
+
+  test("ends with the deletion of its tenant, before anything has noticed that it is suspended", async () => {
+    const { channel } = await live();
+    const playlist = await videoOf(channel.hls_url);
+    await app.call("DELETE", `/api/v1/admin/tenants/${tenant.id}?confirm=${tenant.slug}`, { admin: app.admin });
+    await app.runTask("delete-tenants");
+    app.advance(1001);
+    for (const url of [channel.hls_url, playlist.url, new URL("00007.m4s", playlist.url).href])
+      expect(codeOf(await get(url))).toEqual([404, "not_found"]);
   });
 
   test("reaches no other file, broadcast or channel", async () => {

@@ -209,10 +209,39 @@ test("the health of a stream says what it measures, and what to change", async (
   expect(live.health.advice.join()).toContain("Set the keyframe interval of the encoder to 2 s");
   const env = { VODBOX_ADMIN_TOKEN: server.admin };
   const shown = await succeeded(["admin", "live", "show", "stage", "--data", server.dataDir], { env });
-  expect(shown.stdout).toMatch(
-    /^health +\d\.\d Mbit\/s, (29|30)(\.\d)? fps, a keyframe every 5 s\. .*Set the keyframe interval of the encoder to 2 s/m,
-  );
+  expect(shown.stdout).toMatch(/^health +\d\.\d\d Mbit\/s, (29|30)(\.\d+)? frames\/s, keyframes every 5 s/m);
+  expect(shown.stdout).toMatch(/^Keyframes are 5\.0 s apart.* Set the keyframe interval of the encoder to 2 s/m);
   expect(shown.stdout).toMatch(/^captions +–$/m);
+});
+
+test("the health of a stream counts the frames that the encoder has dropped", async () => {
+  const server = await liveServer();
+  const whole = await newChannel(server);
+  const { key } = whole;
+  const dropping = (await server.call("POST", "/api/v1/live/channels", { key, body: { channel: "dropping" } })).body;
+  const health = async ({ id }: { id: number }) =>
+    (await server.call("GET", `/api/v1/live/channels/${id}`, { key })).body.health;
+  publish(server, whole, 60);
+  // Of each 60 frames three are missing, in a row.
+  const drop = ["-vf", "select='lt(mod(n,60),57)'", "-fps_mode", "passthrough"];
+  publish(server, dropping, 60, { video: [...drop, ...x264(30, 0)] });
+  const measured = await until(
+    "ten seconds are measured",
+    async () => {
+      const found = await health(dropping);
+      return found?.dropped_frames > 12 ? found : null;
+    },
+    30_000,
+  );
+  expect(measured.dropped_frames % 3).toBe(0);
+  expect(measured.dropped_frames).toBeLessThanOrEqual(18);
+  expect(measured.advice.join()).toContain(`${measured.dropped_frames} frames of the last 10 s are missing`);
+  expect((await health(whole)).dropped_frames).toBe(0);
+  const shown = await succeeded(["admin", "live", "show", "dropping", "--data", server.dataDir], {
+    env: { VODBOX_ADMIN_TOKEN: server.admin },
+  });
+  expect(shown.stdout).toMatch(/^health +\d\.\d\d Mbit\/s, [\d.]+ frames\/s, \d+ frames missing, /m);
+  expect(shown.stdout).toMatch(/^\d+ frames of the last 10 s are missing\. /m);
 });
 
 test("a publisher uses TLS with the certificate of the server", async () => {

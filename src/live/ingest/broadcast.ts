@@ -77,6 +77,12 @@ export class Broadcast {
     });
   }
 
+  /** For a stream that follows this one: what it has recorded so far is stored later, and counts already. */
+  get remainingBytes(): number | null {
+    const { maxRecordedBytes } = this.channel;
+    return maxRecordedBytes === null ? null : Math.max(0, maxRecordedBytes - this.#recordedBytes);
+  }
+
   /** Throws ConfigurationInvalid. */
   config(config: TrackConfig): void {
     this.#configured.add(config.kind);

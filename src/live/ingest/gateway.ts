@@ -100,15 +100,16 @@ export class Gateway {
   /** Null when another publisher is active. */
   #publisherFor(channel: PublishedChannel, targets: readonly SimulcastTarget[]): Publisher | null {
     const onAir = this.#onAir.get(channel.channelId);
-    if (!onAir) return this.#publish(this.#broadcastOf(channel), this.#simulcastOf(channel, targets));
+    const { keyId } = channel;
+    if (!onAir) return this.#publish(this.#broadcastOf(channel), this.#simulcastOf(channel, targets), keyId);
     const { publisher, broadcast, simulcast } = onAir;
-    if (publisher && !channel.takeover && !publisher.isSilent) return null;
+    if (publisher && !channel.takeover && !publisher.isReplaceable(keyId)) return null;
     publisher?.replace();
     if (publisher) broadcast.interrupt();
     if (onAir.timer) clearTimeout(onAir.timer);
     broadcast.resume();
     simulcast.resume();
-    return this.#publish(broadcast, simulcast);
+    return this.#publish(broadcast, simulcast, keyId);
   }
 
   #simulcastOf(channel: PublishedChannel, targets: readonly SimulcastTarget[]): Simulcast {
@@ -122,9 +123,9 @@ export class Gateway {
     return simulcast;
   }
 
-  #publish(broadcast: Broadcast, simulcast: Simulcast): Publisher {
+  #publish(broadcast: Broadcast, simulcast: Simulcast, keyId: string): Publisher {
     const publisher = new Publisher({
-      ...{ broadcast, simulcast },
+      ...{ broadcast, simulcast, keyId },
       restart: (restarted, ended) => this.#restart(restarted, ended),
       onEnd: (ended, end) => this.#ended(ended, end),
     });
@@ -161,7 +162,8 @@ export class Gateway {
   }
 
   #restart(publisher: Publisher, ended: Broadcast): Broadcast {
-    const { isRecordingStopped, channel } = ended;
+    const { isRecordingStopped, remainingBytes: maxRecordedBytes } = ended;
+    const channel = { ...ended.channel, maxRecordedBytes };
     this.#complete(ended);
     const next = isRecordingStopped
       ? this.#broadcastOf({ ...channel, record: false, dvrSeconds: 0 }, { isLastResort: true })

@@ -43,6 +43,8 @@ export type PublishedChannel = {
   isLowLatency: boolean;
   /** A second publisher replaces the first one. */
   takeover: boolean;
+  /** Changes with the stream key. */
+  keyId: string;
   /** Streams of the tenant that this process may receive at once; null without a limit. */
   maxStreams: number | null;
   /** Bits per second that a publisher may send; null: the limit of the server. */

@@ -13,6 +13,8 @@ const SILENT_MS = 3000;
 export const TAKEN_OVER = "Another publisher has taken over the channel.";
 
 export type PublisherOptions = {
+  /** Of the stream key that it has used. */
+  keyId: string;
   broadcast: Broadcast;
   simulcast: Simulcast;
   /** A new stream of the same channel, in place of `broadcast`. */
@@ -45,7 +47,15 @@ export class Publisher implements PublishSink {
     return this.#options.simulcast;
   }
 
-  get isSilent(): boolean {
+  /**
+   * Whether another publisher may replace it without being allowed to take over: it is silent, or was started with a stream
+   * key that has been rotated.
+   */
+  isReplaceable(keyId: string): boolean {
+    return this.#isSilent || this.#options.keyId !== keyId;
+  }
+
+  get #isSilent(): boolean {
     return performance.now() - this.#sampledAt > SILENT_MS;
   }
 

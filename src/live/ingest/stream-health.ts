@@ -6,6 +6,8 @@ export type StreamHealth = {
   bitrate: number;
   /** Frames per second. */
   frameRate: number | null;
+  /** Frames that are missing between those that arrived. Null while there are too few, and without a constant frame rate. */
+  droppedFrames: number | null;
   /** The longest interval between the last keyframes. */
   keyframeSeconds: number | null;
   /** Seconds of media in a second of time: below 1 the connection is too slow, or the encoder. */
@@ -23,7 +25,20 @@ const SLOW = 0.97;
 /** Timestamps that go further are jumps, which the packager reports. */
 const MAX_STEP_SECONDS = 2;
 
-type Step = { atMs: number; bytes: number; frames: number; mediaMs: number };
+/** Fewer intervals between frames say nothing about the frame rate. */
+const MIN_INTERVALS = 25;
+/** Of each step. More frames than this per second are not counted, because a publisher could send any number. */
+const MAX_INTERVALS = 500;
+/** Intervals that are about as long as the median, of those of a constant frame rate. */
+const REGULAR_SHARE = 0.8;
+const REGULAR = { ratio: 0.25, roundingMs: 1 };
+/** Advice begins at this share of all frames. */
+const MANY_DROPPED = 0.01;
+
+/** `intervals`: between frames of video, in ms. */
+type Step = { atMs: number; bytes: number; frames: number; mediaMs: number; intervals: number[] };
+
+const newStep = (atMs: number): Step => ({ atMs, bytes: 0, frames: 0, mediaMs: 0, intervals: [] });
 
 /** Measures the stream of one connection. Each sample takes constant time. */
 export class HealthMeter {
@@ -34,13 +49,13 @@ export class HealthMeter {
   #hasVideo = false;
 
   constructor(nowMs: number) {
-    this.#steps = [{ atMs: nowMs, bytes: 0, frames: 0, mediaMs: 0 }];
+    this.#steps = [newStep(nowMs)];
   }
 
   add({ kind, timestamp, isKeyframe, data }: LiveSample, nowMs: number): void {
     let step = this.#steps.at(-1) as Step;
     if (nowMs - step.atMs >= STEP_MS) {
-      step = { atMs: nowMs, bytes: 0, frames: 0, mediaMs: 0 };
+      step = newStep(nowMs);
       this.#steps.push(step);
       if (this.#steps.length > MAX_STEPS) this.#steps.shift();
     }
@@ -56,6 +71,8 @@ export class HealthMeter {
     this.#lastTimestamp = timestamp;
     const isJump = passedMs < 0 || passedMs > MAX_STEP_SECONDS * 1000;
     if (!isJump) step.mediaMs += passedMs;
+    const isInterval = !isJump && kind === "video" && passedMs > 0;
+    if (isInterval && step.intervals.length < MAX_INTERVALS) step.intervals.push(passedMs);
     if (isJump) this.#keyframeAt = null;
     if (kind === "video" && isKeyframe) this.#keyframe(timestamp);
   }
@@ -68,13 +85,16 @@ export class HealthMeter {
     const isMeasured = seconds >= MAX_STEPS / 2;
     const keyframeSeconds = this.#intervals.length > 0 ? Math.max(...this.#intervals) : null;
     const mediaSeconds = sum("mediaMs") / 1000;
+    const frames = sum("frames");
+    const droppedFrames = droppedBetween(steps.flatMap(({ intervals }) => intervals));
     const speed = isMeasured ? round(mediaSeconds / seconds) : null;
     return {
       bitrate: Math.round((sum("bytes") * 8) / seconds),
-      frameRate: this.#hasVideo && mediaSeconds > 0 ? round(sum("frames") / mediaSeconds) : null,
+      frameRate: this.#hasVideo && mediaSeconds > 0 ? round(frames / mediaSeconds) : null,
+      droppedFrames,
       keyframeSeconds: keyframeSeconds === null ? null : round(keyframeSeconds),
       speed,
-      advice: adviceFor({ keyframeSeconds, speed }),
+      advice: adviceFor({ keyframeSeconds, speed, frames, droppedFrames }),
     };
   }
 
@@ -87,7 +107,24 @@ export class HealthMeter {
   }
 }
 
-function adviceFor({ keyframeSeconds, speed }: Pick<StreamHealth, "keyframeSeconds" | "speed">): string[] {
+/**
+ * Encoders that are too slow, or whose connection is, leave frames out, and the timestamps of the others stay. So a gap in a
+ * constant frame rate is as many frames as fit into it.
+ */
+function droppedBetween(intervals: readonly number[]): number | null {
+  if (intervals.length < MIN_INTERVALS) return null;
+  const median = intervals.toSorted((a, b) => a - b)[Math.floor(intervals.length / 2)] as number;
+  const tolerance = Math.max(REGULAR.roundingMs, median * REGULAR.ratio);
+  const regular = intervals.filter((interval) => Math.abs(interval - median) <= tolerance);
+  if (regular.length < intervals.length * REGULAR_SHARE) return null;
+  // Timestamps are whole milliseconds: the mean is the exact interval.
+  const mean = regular.reduce((total, interval) => total + interval, 0) / regular.length;
+  return intervals.reduce((total, interval) => total + Math.max(0, Math.round(interval / mean) - 1), 0);
+}
+
+type Measured = Pick<StreamHealth, "keyframeSeconds" | "speed" | "droppedFrames"> & { frames: number };
+
+function adviceFor({ keyframeSeconds, speed, frames, droppedFrames }: Measured): string[] {
   const advice: string[] = [];
   if (keyframeSeconds !== null && keyframeSeconds > LONG_KEYFRAME_SECONDS)
     advice.push(
@@ -96,6 +133,10 @@ function adviceFor({ keyframeSeconds, speed }: Pick<StreamHealth, "keyframeSecon
   if (speed !== null && speed < SLOW)
     advice.push(
       `The stream arrives at ${Math.round(speed * 100)} % of real time. Lower the bitrate, or use a faster preset or connection.`,
+    );
+  if (droppedFrames !== null && droppedFrames > MANY_DROPPED * frames)
+    advice.push(
+      `${droppedFrames} frames of the last ${WINDOW_MS / 1000} s are missing. Lower the bitrate, or use a faster preset or connection.`,
     );
   return advice;
 }

@@ -1,17 +1,21 @@
-import { and, asc, eq, gt, or, sql } from "drizzle-orm";
+import { and, asc, eq, gt, gte, or, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type LiveChannelRow, liveChannels, tenants } from "../../../storage/db/schema.ts";
 import { forApp } from "../../app.ts";
 import { pacer } from "../../lib/pace.ts";
+import { isTenant } from "../tenants/active.ts";
 
 /** The data for authorizing requests of the gateway. */
 export type CachedChannel = Pick<LiveChannelRow, "id" | "tenantId" | "playbackPolicy" | "streamKeyHash" | "publisher">;
 
+type Newest = { revision: number; id: number };
+
+const NONE: Newest = { revision: -1, id: 0 };
 const PAGE = 500;
 /** Longest time until a change by another process is visible. */
 const STALE_MS = 1000;
 
-const newerThan = (db: Db) =>
+const fromRevision = (db: Db) =>
   db
     .select({
       id: liveChannels.id,
@@ -29,7 +33,7 @@ const newerThan = (db: Db) =>
     .where(
       or(
         gt(liveChannels.revision, sql.placeholder("revision")),
-        and(eq(liveChannels.revision, sql.placeholder("revision")), gt(liveChannels.id, sql.placeholder("id"))),
+        and(eq(liveChannels.revision, sql.placeholder("revision")), gte(liveChannels.id, sql.placeholder("id"))),
       ),
     )
     .orderBy(asc(liveChannels.revision), asc(liveChannels.id))
@@ -38,30 +42,46 @@ const newerThan = (db: Db) =>
 
 /**
  * All channels that are neither revoked nor of a suspended tenant, by name. Never older than a commit of this process,
- * without waiting for one: after each, rows with a newer revision are read next to the write queue; mostly there are
- * none. Where others write to the database too, that is done once a second.
+ * without waiting for one: after each, rows with a newer revision are read next to the write queue, from the newest known
+ * row on, which mostly is the only one. Where others write to the database too, that is done once a second.
  */
 export const channelCache = forApp((app) => {
-  const statement = newerThan(app.db);
-  const known = new Map<string, CachedChannel>();
-  let seen = { revision: -1, id: 0 };
+  const statement = fromRevision(app.db);
+  let known = new Map<string, CachedChannel>();
+  let newest: Newest | null = null;
   let commitsSeen = -1;
   let readAt = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | null = null;
 
+  /** Reads the rows from `first` on into `channels`. Returns the newest; null when `first` does not exist any more. */
+  async function readFrom(first: Newest | null, channels: Map<string, CachedChannel>): Promise<Newest | null> {
+    const pace = pacer();
+    let [from, last] = [first ?? NONE, first];
+    let isFirstThere = first === null;
+    for (let isMore = true; isMore; await pace()) {
+      const rows = await statement.all(from);
+      for (const { channel, status, revokedAt, revision, ...row } of rows) {
+        if (revokedAt === null && status === "active") channels.set(channel, row);
+        // Its name may belong to another channel by now.
+        else if (channels.get(channel)?.id === row.id) channels.delete(channel);
+        if (row.id === first?.id) isFirstThere = true;
+        last = { revision, id: row.id };
+        from = { revision, id: row.id + 1 };
+      }
+      isMore = rows.length === PAGE;
+    }
+    return isFirstThere ? last : null;
+  }
+
   async function read(): Promise<void> {
     const commits = app.commits();
     const now = app.clock.now();
-    const pace = pacer();
-    for (let isMore = true; isMore; await pace()) {
-      const rows = await statement.all(seen);
-      for (const { channel, status, revokedAt, revision, ...row } of rows) {
-        if (revokedAt === null && status === "active") known.set(channel, row);
-        // Its name may belong to another channel by now.
-        else if (known.get(channel)?.id === row.id) known.delete(channel);
-        seen = { revision, id: row.id };
-      }
-      isMore = rows.length === PAGE;
+    newest = newest && (await readFrom(newest, known));
+    if (newest === null) {
+      // The newest row was deleted, with its tenant: later changes may have received a revision that is not newer.
+      const all = new Map<string, CachedChannel>();
+      newest = await readFrom(null, all);
+      known = all;
     }
     commitsSeen = commits ?? 0;
     readAt = now;
@@ -91,16 +111,24 @@ export const channelCache = forApp((app) => {
     await refresh();
   }
 
+  /** A deleted tenant leaves no row with a newer revision, and its suspension may not have been read before. */
+  async function keptOf(channel: string): Promise<CachedChannel | undefined> {
+    const found = known.get(channel);
+    if (!found || (await isTenant(app, found.tenantId))) return found;
+    if (known.get(channel) === found) known.delete(channel);
+    return undefined;
+  }
+
   return {
     refresh,
     async find(channel: string): Promise<CachedChannel | undefined> {
       await refresh();
-      return known.get(channel);
+      return keptOf(channel);
     },
     /** The same, not even a second old. */
     async findNow(channel: string): Promise<CachedChannel | undefined> {
       await refreshNow();
-      return known.get(channel);
+      return keptOf(channel);
     },
     /**
      * Called after a committed change of this process, to apply it immediately. If reading fails, the next request

@@ -95,6 +95,12 @@ export const LiveChannel = v.pipe(
         v.object({
           bitrate: v.pipe(v.number(), v.description("bit/s of audio and video")),
           frame_rate: v.nullable(v.number()),
+          dropped_frames: v.pipe(
+            v.nullable(v.number()),
+            v.description(
+              "Frames that are missing, by the timestamps of the others; null without a constant frame rate",
+            ),
+          ),
           keyframe_seconds: v.pipe(v.nullable(v.number()), v.description("Longest interval of the last keyframes")),
           speed: v.pipe(v.nullable(v.number()), v.description("Seconds of media that arrive in a second")),
           advice: v.pipe(v.array(v.string()), v.description("What is wrong with the stream, and what to do")),

@@ -43,6 +43,13 @@ function streamOf(app: App, { id, channel, startedAt }: Channel): LiveStream | u
   return stream?.channelId === id ? stream : undefined;
 }
 
-const toHealth = ({ bitrate, frameRate, keyframeSeconds, speed, advice }: StreamHealth) => ({
-  ...{ bitrate, frame_rate: frameRate, keyframe_seconds: keyframeSeconds, speed, advice },
+const toHealth = ({ bitrate, frameRate, droppedFrames, keyframeSeconds, speed, advice }: StreamHealth) => ({
+  ...{
+    bitrate,
+    frame_rate: frameRate,
+    dropped_frames: droppedFrames,
+    keyframe_seconds: keyframeSeconds,
+    speed,
+    advice,
+  },
 });

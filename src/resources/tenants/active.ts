@@ -24,6 +24,9 @@ export async function isActiveTenant(app: App, id: number): Promise<boolean> {
   return tenant === undefined || tenant.status === "active";
 }
 
+/** Whether the tenant exists, or is still being deleted: as current as `isActiveTenant`. */
+export const isTenant = async (app: App, id: number): Promise<boolean> => (await statusOf(app)(id)) !== undefined;
+
 /** Throws 403 `tenant_suspended`. For requests without an API key: viewers and signed URLs. API keys are 401 instead. */
 export async function requireActiveTenant(app: App, id: number): Promise<void> {
   if (await isActiveTenant(app, id)) return;

@@ -20,6 +20,9 @@ import { isPublishedElsewhere } from "./rows.ts";
 /** The application of publish URLs: `rtmp://host/live`. */
 export const PUBLISH_APPLICATION = pathOf("").slice(0, -1);
 
+/** Of the hash: enough to distinguish the keys of a channel. */
+const KEY_ID_LENGTH = 16;
+
 /** Whether a publisher of the embedded gateway may publish: the rules of the callback for external ones. */
 export async function permitPublish(
   app: App,
@@ -28,7 +31,7 @@ export async function permitPublish(
   const channel = application === PUBLISH_APPLICATION ? channelOf(pathOf(name)) : null;
   if (channel === null) return { accepted: false, reason: "refused" };
   try {
-    const { id } = await authorizePublish(app, channel, { query, ip: address }, address);
+    const { id, streamKeyHash } = await authorizePublish(app, channel, { query, ip: address }, address);
     const found = await app.db
       .select()
       .from(liveChannels)
@@ -50,6 +53,7 @@ export async function permitPublish(
         dvrSeconds: row.dvrSeconds,
         isLowLatency: row.lowLatency,
         takeover: row.takeover,
+        keyId: streamKeyHash.slice(0, KEY_ID_LENGTH),
         isEncoded: isStored && row.encodingProfile !== null,
         maxStreams: await allowedHere(app, row, tenant),
         maxBitrate: liveQuotasOf(app, tenant).bitrate,

@@ -17,10 +17,11 @@ export function ChannelStatus({ channel: { status, viewers, revoked_at } }: { ch
 export function Signal({ health }: { health: NonNullable<LiveChannel["health"]> }) {
   const t = useTexts(texts);
   const { language } = useLanguage();
-  const { frame_rate, keyframe_seconds, advice } = health;
+  const { frame_rate, dropped_frames, keyframe_seconds, advice } = health;
   const parts = [
     bitrate(health.bitrate, language),
     frame_rate !== null && `${count(frame_rate, language)} ${t("framesPerSecond")}`,
+    dropped_frames !== null && dropped_frames > 0 && `${count(dropped_frames, language)} ${t("framesMissing")}`,
     keyframe_seconds !== null && `${t("keyframes")} ${count(keyframe_seconds, language)} s`,
   ];
   return (
