@@ -33,7 +33,7 @@ export function validate<S extends Schema>(
   let specific: string | undefined;
   for (const issue of parsed.issues) {
     const field = v.getDotPath(issue) ?? where;
-    const message = issue.input === undefined ? "is required" : issue.message;
+    const message = issue.input === undefined ? "is required" : messageOf(issue);
     details[field] = [...new Set([...(details[field] ?? []), message])];
     const own = errorCodeOf(schema as Node, issue);
     specific ??= own;
@@ -42,6 +42,15 @@ export function validate<S extends Schema>(
   const [field = where, messages = []] = Object.entries(details)[0] ?? [];
   const code = missing ? "parameter_missing" : (specific ?? "validation_failed");
   throw new HttpError(422, code, `${field}: ${messages[0] ?? "is invalid"}`, { details });
+}
+
+/** Of a check without a message of its own: that of the library contains the whole input. */
+function messageOf({ kind, message, expected, received }: v.BaseIssue<unknown>): string {
+  if (!message.endsWith(`eceived ${received}`)) return message;
+  if (expected === null) return "is invalid";
+  if (kind === "schema") return `must be of the type ${expected}`;
+  const limit = expected.replace(/^>=/, "at least ").replace(/^<=/, "at most ");
+  return `must ${/^Invalid (length|size|entries)/.test(message) ? "have a length of" : "be"} ${limit}`;
 }
 
 /**

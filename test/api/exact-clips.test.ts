@@ -165,6 +165,16 @@ describe("an exact clip", () => {
     expect(Math.min(...(await similarity(inner, file, 10, 230)))).toBeGreaterThan(30);
   });
 
+  test("of one or two frames can be clipped again, in both modes", async () => {
+    const outer = await cut(parent.id, 9.12, 9.2);
+    const [whole, exact] = [await clipOf(app, key, outer.id, 0, 0.08), await cut(outer.id, 0.04, 0.08)];
+    for (const [{ id }, frames] of [[whole, 2] as const, [exact, 1] as const]) {
+      const file = await downloaded(app, (await playback(id)).hls_url);
+      expect(await frameHashes(file)).toHaveLength(frames);
+      expect((await ffprobe(file, "-show_entries", "stream=codec_type")).trim()).toContain("audio");
+    }
+  });
+
   test("of which the job fails is errored, and its job can be retried", async () => {
     const clip = await exactClip(parent.id, 1, 3);
     const { body: contract } = await next(app, undefined, { capabilities: { clips: 1 } });

@@ -12,6 +12,7 @@ import {
   requestEarly,
   storeEarly,
 } from "../support/early.ts";
+import { expectError } from "../support/error.ts";
 import { callback } from "../support/flow.ts";
 import { finish, nextTask } from "../support/tasks.ts";
 
@@ -159,6 +160,58 @@ test("a requested segment of the video makes the audio of its time urgent too", 
     ["chunk", 217, 1],
   ]);
   await storeEarly(app, made.prefix, video);
+  expect((await answer).status).toBe(200);
+});
+
+test("four requested segments of a tenant's audio are encoded at once, and what follows the last one", async () => {
+  const made = await published();
+  const before = (await job()).tasks.total;
+  for (const [index, number] of [280, 244, 200, 164].entries()) {
+    const stop = new AbortController();
+    const answer = requestEarly(app, made, nameOf(number), { signal: stop.signal });
+    await until("the part is divided", async () => (await job()).tasks.total === before + 2 * (index + 1));
+    // It is encoded although its request is dropped, and counts until then.
+    stop.abort();
+    expectError(await answer, 499, "client_closed_request");
+  }
+  const refused = await requestEarly(app, made, nameOf(120));
+  expectError(refused, 503, "segment_not_ready");
+  expect(refused.headers.get("retry-after")).toBe("2");
+  const video = "360p/00081.m4s";
+  const answer = requestEarly(app, made, video);
+  await until("its chunk is divided", async () => (await job()).tasks.total > before + 8);
+  await storeEarly(app, made.prefix, video);
+  expect((await answer).status).toBe(200);
+  const urgent: unknown[] = [];
+  for (let contract = await light(); contract?.task.chunk.is_urgent; contract = await light()) {
+    urgent.push([contract.task.kind, ...rangeOf(contract)]);
+    await complete(contract);
+  }
+  expect(urgent.toSorted()).toEqual([
+    ["audio", 164, 4],
+    ["audio", 168, 8],
+    ["audio", 200, 4],
+    ["audio", 244, 4],
+    ["audio", 280, 4],
+    ["chunk", 80, 1],
+    ["chunk", 81, 2],
+  ]);
+  const next = requestEarly(app, made, nameOf(120));
+  expect(rangeOf(await untilUrgent(120))).toEqual([120, 4]);
+  await storeEarly(app, made.prefix, nameOf(120));
+  expect((await next).status).toBe(200);
+});
+
+test("a track that is not listed is not found, and its audio is not encoded earlier", async () => {
+  const made = await published();
+  const before = (await job()).tasks.total;
+  for (const name of ["audio-3", "audio-99", "surround", "audio-1", "audio-01"])
+    expectError(await requestEarly(app, made, `${name}/00218.m4s`), 404, "not_found");
+  expect((await job()).tasks.total).toBe(before);
+  const second = "audio-2/00218.m4s";
+  const answer = requestEarly(app, made, second);
+  expect(rangeOf(await untilUrgent(216))).toEqual([216, 4]);
+  await storeEarly(app, made.prefix, second);
   expect((await answer).status).toBe(200);
 });
 

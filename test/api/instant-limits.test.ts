@@ -4,6 +4,7 @@ import type { Answer } from "../support/client.ts";
 import { until } from "../support/descendants.ts";
 import { completeEarly, type Early, publishedEarly, requestEarly, storeEarly } from "../support/early.ts";
 import { expectError } from "../support/error.ts";
+import { uploaded } from "../support/flow.ts";
 import { nextTask } from "../support/tasks.ts";
 
 /** What on-request encoding may cost: who requests, how much at once, and only once. */
@@ -185,6 +186,29 @@ test("sixteen segments of all tenants are encoded on request at once", { timeout
   expectError(await media(fifth, `480p/${nameOf(5)}`), 503, "segment_not_ready");
   expect((await Promise.all(open.map(({ answer }) => answer))).every(({ status }) => status === 200)).toBe(true);
   expect(await requestedTasks()).toHaveLength(16);
+});
+
+test("viewers who request segments all the time delay another tenant by four tasks", async () => {
+  const made = await viewed();
+  const { id } = await app.tenant();
+  await uploaded(app, await app.key(id));
+  const claimed: number[] = [];
+  // -1 is the plan of the other tenant.
+  for (const number of [3, 5, 7, 9, 11, 13, 15, 17, 19, 21]) {
+    const { answer, path } = await pending(made, `360p/${nameOf(number)}`);
+    const { body } = await nextTask(app);
+    claimed.push(body.task.kind === "plan" ? -1 : body.task.chunk.first_segment);
+    if (body.task.kind === "plan") {
+      // The requested segment is the next one.
+      const { body: next } = await nextTask(app);
+      expect(next.task.chunk).toMatchObject({ first_segment: number, is_urgent: true });
+      await completeEarly(app, next);
+    } else await completeEarly(app, body);
+    await storeEarly(app, made.prefix, path);
+    expect((await answer).status).toBe(200);
+  }
+  expect(claimed.filter((number) => number === -1)).toHaveLength(1);
+  expect(claimed.indexOf(-1)).toBeLessThan(5);
 });
 
 /** The first answers of so many requests of one segment, all of which wait. */

@@ -301,3 +301,17 @@ test("the first fault is a sentence, all of them are in details", async () => {
     playback_policy: ["must be public or signed"],
   });
 });
+
+test("no message contains what was sent", async () => {
+  const long = "x".repeat(10_000);
+  const claim = { ...cases.next.good, capabilities: { tasks: long, clips: null, joins: -1 }, wait_seconds: -1 };
+  const answer = await send(cases.next, { body: claim });
+  expectError(answer, 422, "validation_failed");
+  expect(answer.body.details).toEqual({
+    "capabilities.tasks": ["must be of the type number"],
+    "capabilities.clips": ["must be of the type number"],
+    wait_seconds: ["must be at least 0"],
+  });
+  const signed = await send(cases.sign, { body: { paths: [] } });
+  expect(signed.body.details).toEqual({ paths: ["must have a length of at least 1"] });
+});

@@ -146,6 +146,11 @@ describe("playlists", () => {
     expect(cut(audio(5.5))).toEqual(["00001.m4s", "00002.m4s", "00003.m4s"]);
   });
 
+  test.each([0.04, 0.08, 0.15])("of audio have a segment for a range of %d s", (end) => {
+    const cut = cutAlong(playlist([end + 0.011]), { kind: "audio", path: "a/playlist.m3u8" }, { start: 0, end });
+    expect(uris(cut.text)).toEqual(["00001.m4s"]);
+  });
+
   test.each([
     ["of other boundaries", playlist([3, 3, 3, 3])],
     ["that end before the range", playlist([4, 1])],

@@ -46,20 +46,59 @@ export async function nextJob(tx: Db, now: number, takes: TakesJobs): Promise<Jo
   return chosen;
 }
 
+/** Viewers of one tenant may request segments without end, as may strangers where its videos are public. */
+const URGENT_IN_A_ROW = 4;
+
 /**
  * The same over jobs and tasks together, after urgent tasks. Among units of one tenant with the same priority, tasks of
- * jobs that have begun precede other jobs, the oldest job first.
+ * jobs that have begun precede other jobs, the oldest job first. After some urgent tasks another tenant is next.
  */
 export async function nextUnit(tx: Db, now: number, takes: TakesJobs & TakesCodecs): Promise<Unit | undefined> {
   const urgent = await urgentTask(tx, now, takes);
-  if (urgent) return { task: urgent };
-  const [job, task] = [await firstJob(tx, now, takes), await firstTask(tx, now, takes)];
+  if (!urgent) return firstUnit(tx, now, takes);
+  const { tenantId } = urgent;
+  const other =
+    (await hasOthers(tx, now, tenantId)) && (await wereUrgent(tx)) && (await firstUnit(tx, now, takes, tenantId));
+  return other || { task: urgent };
+}
+
+async function firstUnit(
+  tx: Db,
+  now: number,
+  takes: TakesJobs & TakesCodecs,
+  notOf?: number,
+): Promise<Unit | undefined> {
+  const [job, task] = [await firstJob(tx, now, takes, notOf), await firstTask(tx, now, takes, notOf)];
   const first = job && task ? (precedes(task, job) ? { task } : { job }) : job ? { job } : task ? { task } : undefined;
   if (!first) return undefined;
   const chosen = await firstOf(tx, now, rowOf(first).tenantId, takes);
   if (!chosen || (chosen.job?.id === first.job?.id && chosen.task?.id === first.task?.id)) return first;
   await setTurn(tx, first, rowOf(chosen).turn);
   return chosen;
+}
+
+/** Whether other tenants have jobs or tasks in the queue: it does not read those of this one, which may be many. */
+async function hasOthers(tx: Db, now: number, tenantId: number): Promise<boolean> {
+  const isOther = (table: SQL, index: SQL, range: SQL) =>
+    sql`exists (select 1 from ${table} indexed by ${index} where status = 'queued' and tenant_id ${range} ${tenantId} and available_at <= ${now})`;
+  const [jobs, tasks] = [sql`transcoding_jobs`, sql`transcoding_tasks`];
+  const [ofJobs, ofTasks] = [sql`jobs_queued_of_tenant`, sql`tasks_queued_of_tenant`];
+  const any = [sql`<`, sql`>`].flatMap((range) => [isOther(jobs, ofJobs, range), isOther(tasks, ofTasks, range)]);
+  return (await tx.get<{ others: number }>(sql`select ${sql.join(any, sql` or `)} as others`)).others === 1;
+}
+
+/** Whether what was leased last, by all workers, were urgent tasks only. */
+async function wereUrgent(tx: Db): Promise<boolean> {
+  const { urgent, since } = await tx.get<{ urgent: number; since: number | null }>(sql`
+    select count(*) as urgent, min(last.started_at) as since
+    from (select task_id, started_at from task_leases order by id desc limit ${URGENT_IN_A_ROW}) last
+    join transcoding_tasks task on task.id = last.task_id where task.urgency > 0`);
+  if (urgent < URGENT_IN_A_ROW) return false;
+  // Jobs that are leased as a whole have no tasks.
+  const job = await tx.get<{ at: number } | undefined>(
+    sql`select started_at as at from transcoding_attempts order by id desc limit 1`,
+  );
+  return (job?.at ?? 0) < (since ?? 0);
 }
 
 const rowOf = (unit: Unit): JobRow | TaskRow => (unit.job ? unit.job : unit.task);
@@ -169,16 +208,18 @@ export const isTaken = (clipsVersion: number | Placeholder, takesJoins: number |
 const ifTaken = (takes: TakesJobs) =>
   takesAllJobs(takes) ? sql`` : sql`and ${isTaken(takes.clipsVersion, takes.takesJoins ? 1 : 0)}`;
 
-const firstJob = (tx: Db, now: number, takes: TakesJobs) =>
+const exceptOf = (tenantId: number | undefined) => (tenantId === undefined ? sql`` : sql`and tenant_id <> ${tenantId}`);
+
+const firstJob = (tx: Db, now: number, takes: TakesJobs, notOf?: number) =>
   jobWith(
     tx,
-    sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} ${ifTaken(takes)} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} ${ifTaken(takes)} ${exceptOf(notOf)} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
-const firstTask = (tx: Db, now: number, takes: TakesCodecs) =>
+const firstTask = (tx: Db, now: number, takes: TakesCodecs, notOf?: number) =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_queued where status = 'queued' and available_at <= ${now} ${unlessCodecs(takes)} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_queued where status = 'queued' and available_at <= ${now} ${unlessCodecs(takes)} ${exceptOf(notOf)} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
 const firstJobOf = (tx: Db, now: number, tenantId: number, takes: TakesJobs) =>

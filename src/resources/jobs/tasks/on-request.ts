@@ -15,7 +15,7 @@ import { planOf } from "./plan-of.ts";
 import { isAhead, requestAudio, requestTask } from "./split.ts";
 import { shouldYield } from "./yield.ts";
 
-/** Segments that viewers have requested and that are not encoded yet. */
+/** Tasks of segments that viewers have requested and that are not encoded yet. */
 const MAX_REQUESTED = 16;
 const MAX_REQUESTED_OF_TENANT = 4;
 /** Audio may last a little longer than the video. */
@@ -47,19 +47,18 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
       // From now on a viewer waits for it.
       if (isAhead(task)) await tx.update(tasks).set({ urgency: REQUESTED, rank: 0 }).where(eq(tasks.id, task.id));
       // A request that is over a limit waits for the chunk.
-      if (shouldYield(task, ref.number, now) && !(await isLimited(tx, asset.tenantId)))
+      if (shouldYield(task, ref.number, now) && !(await isLimited(tx, asset.tenantId, task.kind)))
         await tx.update(tasks).set({ yieldTo: ref }).where(eq(tasks.id, task.id));
       return "coming";
     }
-    // Not limited: at most two minutes of it, which take seconds and have to be encoded anyway.
+    // One that was requested before is counted already.
+    if (!isAbandoned(task) && (await isLimited(tx, asset.tenantId, task.kind))) return "later";
     if (task.kind === "audio") await requestAudio(tx, app, task, { plan, number: ref.number });
     else {
-      // One that was requested before is counted already.
-      if (!isAbandoned(task) && (await isLimited(tx, asset.tenantId))) return "later";
       await requestTask(tx, app, task, { plan, ref });
       // Some players request the audio of a position when they have its video.
       const audio = await openTask(tx, task, coversAudio(ref.number));
-      if (audio?.status === "queued" && !isSplit(audio))
+      if (audio?.status === "queued" && !isSplit(audio) && !(await isLimited(tx, asset.tenantId, "audio")))
         await requestAudio(tx, app, audio, { plan, number: ref.number });
     }
     afterCommit(tx, workerWaker(app));
@@ -103,9 +102,15 @@ async function find(db: Db, asset: AssetRow, ref: SegmentRef): Promise<Found | A
   if (!plan?.early) return "none";
   const isVideo = plan.early.renditions.some(({ name }) => name === ref.rendition);
   if (ref.number >= plan.early.segments + (isVideo ? 0 : AUDIO_MORE)) return "none";
-  if (!isVideo && !isAudioName(ref.rendition)) return "none";
+  if (!isVideo && !isListedAudio(asset, ref.rendition)) return "none";
   const task = await openTask(db, { attemptId: job.attemptId }, isVideo ? covers(ref) : coversAudio(ref.number));
   return task ? { task, plan } : "none";
+}
+
+/** A worker of another kind may report no renditions of audio. */
+function isListedAudio({ renditions, audioRenditions }: AssetRow, name: string): boolean {
+  const listed = [...renditions, ...audioRenditions].filter((one) => isAudioName(one.name));
+  return listed.length > 0 ? listed.some((one) => one.name === name) : isAudioName(name);
 }
 
 const openTask = (db: Db, { attemptId }: Pick<TaskRow, "attemptId">, condition: SQL | undefined) =>
@@ -118,14 +123,15 @@ const openTask = (db: Db, { attemptId }: Pick<TaskRow, "attemptId">, condition: 
 
 const isRequested = or(eq(tasks.urgency, REQUESTED), eq(tasks.rank, ABANDONED), isNotNull(tasks.yieldTo));
 
-async function isLimited(tx: Db, tenantId: number): Promise<boolean> {
+/** Video and audio count apart: a player needs both of a position. */
+async function isLimited(tx: Db, tenantId: number, kind: TaskRow["kind"]): Promise<boolean> {
   let total = 0;
   let own = 0;
   for (const isOpen of [and(IS_QUEUED, sql`${tasks.urgency} > 0`), IS_RUNNING]) {
     const groups = await tx
       .select({ tenantId: tasks.tenantId, tasks: count() })
       .from(tasks)
-      .where(and(isOpen, isRequested, eq(tasks.kind, "chunk")))
+      .where(and(isOpen, isRequested, eq(tasks.kind, kind)))
       .groupBy(tasks.tenantId)
       .all();
     for (const group of groups) {

@@ -41,7 +41,7 @@ export async function requestTask(
   await tx
     .update(tasks)
     .set({ urgency: 0 })
-    .where(and(eq(tasks.attemptId, task.attemptId), IS_QUEUED, IS_AHEAD));
+    .where(and(eq(tasks.attemptId, task.attemptId), IS_QUEUED, isUrgentAhead("chunk")));
   if (wanted.to !== null) await encodeAhead(tx, app, { plan, attemptId: task.attemptId, ref, from: wanted.to });
   await orderFrom(tx, plan, task.attemptId, ref.number);
 }
@@ -74,6 +74,11 @@ export async function requestAudio(
   const length = Math.max(1, last - from);
   const place = await placesOf(tx, task);
   const { id: _, ...common } = task;
+  // A viewer who requests another part has left the one before it.
+  await tx
+    .update(tasks)
+    .set({ urgency: 0, rank: sql`${tasks.firstSegment}` })
+    .where(and(eq(tasks.attemptId, task.attemptId), IS_QUEUED, isUrgentAhead("audio")));
   for (const [index, part] of parts.entries()) {
     const columns = {
       ...{ ...part.order, firstSegment: part.from, segments: part.to === null ? null : part.to - part.from },
@@ -88,7 +93,7 @@ const isEarly = (plan: PlanResult): plan is Early => Boolean(plan.early);
 
 /** Their rank, which the first tasks of an attempt do not have, keeps the place of their chunk. */
 export const isAhead = ({ urgency, rank }: TaskRow) => urgency === FIRST && rank > 0;
-const IS_AHEAD = and(eq(tasks.kind, "chunk"), eq(tasks.urgency, FIRST), gt(tasks.rank, 0));
+const isUrgentAhead = (kind: TaskRow["kind"]) => and(eq(tasks.kind, kind), eq(tasks.urgency, FIRST), gt(tasks.rank, 0));
 
 /** One such task of each attempt is urgent, so that a viewer who seeks does not put a whole video ahead of the queue. */
 async function encodeAhead(
