@@ -142,6 +142,18 @@ describe("encoding profiles", () => {
   });
 });
 
+test.each([
+  [{ audio: { bitrates: 1 } }, "audio.bitrates: is unknown; the fields are bitrate, channels, loudness"],
+  [{ watermark: { image: "/a.png" } }, "watermark.image: is unknown; the fields are position, opacity, width_percent"],
+  [{ ladder: [null] }, "ladder.0: must be an object"],
+  [{ audio: null }, "audio: must be an object"],
+  [{ audio: { loudness: { lufs: -20 } } }, "audio.loudness: must be keep, ebu_r128 or {target_lufs}"],
+])("the error of %j says what is wrong", async (fields, message) => {
+  const refused = await create({ name: "wrong", ...fields });
+  expectError(refused, 422, "validation_failed");
+  expect(refused.body.error).toBe(message);
+});
+
 describe("a profile that is used", () => {
   test("reaches the worker, as it was when the job was queued", async () => {
     await create({
