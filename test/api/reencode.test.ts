@@ -134,3 +134,18 @@ test("is refused where it is impossible", async () => {
   expectError(await reencode(asset.id), 409, "asset_conflict");
   expect((await app.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key })).body.status).toBe("completed");
 });
+
+test("an asset whose own profile cannot be used any more needs another one", async () => {
+  const profiles = "/api/v1/encoding_profiles";
+  await app.call("POST", profiles, { key, body: { name: "own" } });
+  const { asset } = await uploaded(app, key, { encoding_profile: "own" });
+  await completed("old");
+  await app.call("PATCH", `${profiles}/own`, { key, body: { watermark: {} } });
+  expectError(await reencode(asset.id), 422, "watermark_missing");
+  expect((await app.call("DELETE", `${profiles}/own`, { key })).status).toBe(204);
+  const refused = await reencode(asset.id);
+  expectError(refused, 422, "encoding_profile_unknown");
+  expect(refused.body.error).toContain("own");
+  expect(await assetOf(asset.id)).toMatchObject({ encoding_profile: "own", playback_status: "ready" });
+  expect((await reencode(asset.id, { encoding_profile: "fast" })).status).toBe(202);
+});

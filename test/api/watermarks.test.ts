@@ -75,6 +75,19 @@ describe("a watermark", () => {
     expect(Buffer.from(await asClient.arrayBuffer())).toEqual(image);
   });
 
+  test("that is missing is reported also where the profile is not named: as the tenant's default", async () => {
+    const tenant = await app.tenant();
+    const own = await app.key(tenant.id);
+    const call = (method: string, url: string, body: unknown) => app.call(method, url, { key: own, body });
+    await call("POST", path, { name: "later" });
+    const chosen = { admin: app.admin, body: { default_encoding_profile: "later" } };
+    expect((await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, chosen)).status).toBe(200);
+    const initiate = () => call("POST", "/api/v1/uploads/initiate", { filename: "a.mp4", bytes_expected: 1 });
+    expect((await initiate()).status).toBe(201);
+    await call("PATCH", `${path}/later`, { watermark: {} });
+    expectError(await initiate(), 422, "watermark_missing");
+  });
+
   test("must be a PNG image of a usable size", async () => {
     expectError(await setImage("marked", Buffer.from("GIF89a")), 422, "invalid_image");
     expectError(await setImage("marked", png(5000, 10)), 422, "invalid_image");

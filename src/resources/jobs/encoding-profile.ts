@@ -16,8 +16,7 @@ import { requireTenant } from "../tenants/queries.ts";
  * cannot be used.
  */
 export async function profileFor(tx: Db, tenant: TenantRow, named: string | null | undefined): Promise<string> {
-  if (named) return (await requireProfile(tx, tenant.id, named)).name;
-  return tenant.defaultEncodingProfile ?? DEFAULT_PROFILE;
+  return (await requireProfile(tx, tenant.id, named ?? tenant.defaultEncodingProfile ?? DEFAULT_PROFILE)).name;
 }
 
 /**
