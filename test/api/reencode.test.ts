@@ -108,6 +108,30 @@ test("an asset shows the renditions of its published media: video first, then au
   ]);
 });
 
+test("an asset that is encoded again as audio only has no size any more", async () => {
+  const { asset } = await uploaded(app, key, { source_width: 640, source_height: 360 });
+  const publish = async (media: Record<string, unknown>) => {
+    const contract = (await next(app)).body;
+    await putArtifacts(app, contract);
+    const playlist_path = `${contract.outputs.prefix}low/playlist.m3u8`;
+    const codecs = media.width === null ? "mp4a.40.2" : "avc1.64001e";
+    const rendition = { name: "low", bandwidth: 100_000, codecs, playlist_path };
+    const renditions = [{ ...rendition, ...media }];
+    const body = { ...contract.outputs, subtitle_paths: {}, media: { duration_seconds: 4, ...media, renditions } };
+    const answer = await callback(app, contract, "complete", body);
+    expect(answer.status, answer.text).toBe(200);
+  };
+  const video = { width: 640, height: 360, frame_rate: 25 };
+  await publish(video);
+  expect(await assetOf(asset.id)).toMatchObject(video);
+  await reencode(asset.id, { encoding_profile: "audio" });
+  await publish({ width: null, height: null, frame_rate: null });
+  expect(await assetOf(asset.id)).toMatchObject({ width: null, height: null, frame_rate: null });
+  await reencode(asset.id, { encoding_profile: "default" });
+  await publish(video);
+  expect(await assetOf(asset.id)).toMatchObject(video);
+});
+
 test("a failed one leaves the asset ready with its old renditions, and can be repeated", async () => {
   const { asset } = await uploaded(app, key);
   await completed("old");
