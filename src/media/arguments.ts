@@ -218,7 +218,8 @@ export const normalizedAudio = (
 
 /** -1.5 dB: true peaks are up to half a decibel above the samples. */
 const PEAK_LIMIT = 0.841;
-const amplify = ({ db, isLimited }: Gain): string[] => [
+/** Filters that apply a gain. */
+export const amplify = ({ db, isLimited }: Gain): string[] => [
   `volume=${db.toFixed(2)}dB`,
   ...(isLimited ? [`alimiter=limit=${PEAK_LIMIT}:level=disabled`] : []),
 ];
@@ -314,12 +315,16 @@ export function audioOutput(
     const copy = ["-map", `0:${one.track.index}`, "-c:a", "copy", "-copypriorss", "1"];
     return [...copy, ...segmentWriter(join(outDir, one.name), cuts(spec)), ...(isChecked ? decodeOutput(one) : [])];
   }
-  const settings = { ...spec.audio, channels: one.channels, bitrate: audioBitrate(one, spec) };
-  return [
-    ...["-map", `[a${index}]`, ...audioCodecs[spec.audio.codec].encoderArguments(settings)],
-    ...segmentWriter(join(outDir, one.name), cuts(spec)),
-  ];
+  return [...["-map", `[a${index}]`, ...audioEncoder(one, spec)], ...segmentWriter(join(outDir, one.name), cuts(spec))];
 }
+
+/** The encoder of a rendition. */
+export const audioEncoder = (one: PlannedAudio, { audio }: EncodingSpec): string[] =>
+  audioCodecs[audio.codec].encoderArguments({
+    ...audio,
+    channels: one.channels,
+    bitrate: audioBitrate(one, { audio }),
+  });
 
 type CopyOptions = {
   input: string;

@@ -95,6 +95,9 @@ export function originalRendition(
   return { name, width, height, maxBitrate: cap, buffer: Math.round((buffer * cap) / maxBitrate), crf };
 }
 
+/** bit/s, of sizes far below their rung. A rung with a lower cap keeps that. */
+const LEAST_BITRATE = 100_000;
+
 /** Caps of sizes between two rungs are proportional to their area; above the standard frame rate the factor applies. */
 function bitrates(side: number, pixels: number, rate: Rate, spec: EncodingSpec, mostShare = 1.5) {
   const { ladder, high_frame_rate_factor, standard_frame_rate } = spec.video;
@@ -102,7 +105,8 @@ function bitrates(side: number, pixels: number, rate: Rate, spec: EncodingSpec, 
   const share = Math.min(mostShare, pixels / (above.width * above.height));
   const isFast = rate.num / rate.den > standard_frame_rate * 1.01;
   const factor = share * (isFast ? high_frame_rate_factor : 1);
-  const maxBitrate = Math.max(100_000, Math.round((above.max_bitrate * factor) / 1000) * 1000);
+  const least = Math.min(LEAST_BITRATE, above.max_bitrate);
+  const maxBitrate = Math.max(least, Math.round((above.max_bitrate * factor) / 1000) * 1000);
   return { maxBitrate, buffer: Math.round((maxBitrate * above.buffer) / above.max_bitrate), crf: above.crf };
 }
 

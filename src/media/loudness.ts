@@ -1,4 +1,5 @@
-import { normalizedAudio } from "./arguments.ts";
+import { PassThrough } from "node:stream";
+import { amplify, audioEncoder, normalizedAudio } from "./arguments.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Gain, PlannedAudio } from "./plan.ts";
@@ -13,51 +14,115 @@ const PEAK_DB = -1.5;
 const TIME_LIMIT_MS = 12 * 3_600_000;
 const STALL_MS = 5 * 60_000;
 
+/** A limiter takes loudness away, and an encoder what it does not encode: so much is given more than the measured gain. */
+const MOST_CORRECTION_DB = 12;
+/** ffmpeg states one decimal. */
+const TOLERANCE_LU = 0.2;
+const MAX_CORRECTIONS = 4;
+/** The least that a decibel of gain is assumed to add before a limiter, in LU. */
+const LEAST_SLOPE = 0.25;
+
 /**
- * The tracks with the gain that brings each to the loudness of the specification: the first of two passes (EBU R 128,
- * measured by ITU-R BS.1770-4). Stereo and 5.1 of the same track are measured each as it is encoded, because a downmix is
- * not as loud as the channels that it is made of. Without such a value they are returned unchanged. Throws MediaError.
+ * The tracks with the gain that brings each to the loudness of the specification (EBU R 128, measured by ITU-R BS.1770-4): it
+ * is computed from the loudness of the track, and corrected by that of the encoded result. Stereo and 5.1 of the same track are
+ * measured each as it is encoded, because a downmix is not as loud as the channels that it is made of. Without such a value
+ * they are returned unchanged. Throws MediaError.
  */
 export async function withGains(tracks: readonly PlannedAudio[], options: LoudnessOptions): Promise<PlannedAudio[]> {
   const target = options.spec.audio.loudness_lufs;
   const measured: PlannedAudio[] = [];
   for (const track of tracks)
     measured.push(
-      target === null || track.isCopied ? track : { ...track, gain: gainOf(await measure(track, options), target) },
+      target === null || track.isCopied ? track : { ...track, gain: await gainFor(track, target, options) },
     );
   return measured;
 }
 
 type Loudness = { lufs: number; peakDb: number };
 
-function gainOf(measured: Loudness | null, target: number): Gain | null {
-  if (!measured || measured.lufs < SILENCE_LUFS) return null;
-  const db = Math.min(MAX_GAIN_DB, target - measured.lufs);
-  return { db, isLimited: measured.peakDb + db > PEAK_DB };
+async function gainFor(track: PlannedAudio, target: number, options: LoudnessOptions): Promise<Gain | null> {
+  const source = await measureSource(track, options);
+  if (!source || source.lufs < SILENCE_LUFS) return null;
+  const gainOf = (db: number): Gain => ({ db, isLimited: source.peakDb + db > PEAK_DB });
+  const first = Math.min(MAX_GAIN_DB, target - source.lufs);
+  const most = Math.min(MAX_GAIN_DB, first + MOST_CORRECTION_DB);
+  let db = first;
+  let before: { db: number; lufs: number } | null = null;
+  for (let count = 0; count < MAX_CORRECTIONS; count++) {
+    const result = await measureEncoded(track, gainOf(db), options);
+    if (!result) break;
+    const missing = target - result.lufs;
+    if (Math.abs(missing) <= TOLERANCE_LU || (missing > 0 && db >= most)) break;
+    const slope: number = before ? (result.lufs - before.lufs) / (db - before.db) : 1;
+    before = { db, lufs: result.lufs };
+    db = Math.min(most, db + missing / Math.min(1, Math.max(LEAST_SLOPE, slope)));
+  }
+  return gainOf(db);
 }
 
-/** Null when ffmpeg reports none, as for a track without a packet. */
-async function measure(one: PlannedAudio, { input, spec, ffmpeg, run: common }: LoudnessOptions) {
-  const lines: string[] = [];
-  const filters = [...normalizedAudio(one, spec), "ebur128=peak=true:framelog=verbose"];
+const METER = "ebur128=peak=true:framelog=verbose";
+const LIMITS = { timeLimitMs: TIME_LIMIT_MS, stallMs: STALL_MS };
+const measuring = (filter: string) => ["-af", filter, "-f", "null", "-"];
+const OPTIONS = ["-nostdin", "-hide_banner", "-loglevel", "info"];
+const PROGRESS = ["-progress", "pipe:1", "-nostats"];
+
+/** As the encoder gets it. Null when ffmpeg reports none, as for a track without a packet. */
+async function measureSource(one: PlannedAudio, { input, spec, ffmpeg, run: common }: LoudnessOptions) {
+  const { lines, onLog } = lastLines();
   await run(ffmpeg, {
     ...common,
     // The output directory may not exist yet, and the sandbox cannot grant access to a missing directory.
     writes: [],
     args: [
-      ...["-nostdin", "-hide_banner", "-loglevel", "info", "-progress", "pipe:1", "-nostats", "-vn", "-sn", "-dn"],
-      ...untrustedInput(input),
-      ...["-map", `0:${one.track.index}`, "-af", filters.join(","), "-f", "null", "-"],
+      ...[...OPTIONS, ...PROGRESS, "-vn", "-sn", "-dn", ...untrustedInput(input), "-map", `0:${one.track.index}`],
+      ...measuring([...normalizedAudio(one, spec), METER].join(",")),
     ],
-    timeLimitMs: TIME_LIMIT_MS,
-    stallMs: STALL_MS,
-    // The summary is the end of the log.
-    onLog: (line) => {
-      lines.push(line);
-      if (lines.length > SUMMARY_LINES) lines.shift();
-    },
+    ...LIMITS,
+    onLog,
   });
   return parseSummary(lines);
+}
+
+/** As players decode it, without storing it: one run encodes, another one measures. */
+async function measureEncoded(one: PlannedAudio, gain: Gain, { input, spec, ffmpeg, run: common }: LoudnessOptions) {
+  const { lines, onLog } = lastLines();
+  const encoded = new PassThrough();
+  const shared = { ...common, writes: [] };
+  const encoding = run(ffmpeg, {
+    ...shared,
+    args: [
+      ...["-nostdin", "-hide_banner", "-loglevel", "error", "-nostats", "-vn", "-sn", "-dn"],
+      ...[...untrustedInput(input), "-map", `0:${one.track.index}`],
+      ...["-af", [...normalizedAudio(one, spec), ...amplify(gain)].join(",")],
+      ...[...audioEncoder(one, spec), "-map_metadata", "-1", "-map_chapters", "-1", "-f", CONTAINER, "pipe:1"],
+    ],
+    timeLimitMs: TIME_LIMIT_MS,
+    output: encoded,
+  }).finally(() => encoded.end());
+  const meter = run(ffmpeg, {
+    ...{ ...shared, reads: [] },
+    args: [...OPTIONS, ...PROGRESS, "-f", CONTAINER, "-i", "pipe:0", ...measuring(METER)],
+    ...LIMITS,
+    input: encoded,
+    onLog,
+  });
+  // Both have ended when an error of one is thrown.
+  const failed = (await Promise.allSettled([encoding, meter])).find(({ status }) => status === "rejected");
+  if (failed?.status === "rejected") throw failed.reason;
+  return parseSummary(lines);
+}
+
+/** It can be read while it is written. */
+const CONTAINER = "matroska";
+
+/** The summary is the end of the log. */
+function lastLines() {
+  const lines: string[] = [];
+  const onLog = (line: string) => {
+    lines.push(line);
+    if (lines.length > SUMMARY_LINES) lines.shift();
+  };
+  return { lines, onLog };
 }
 
 const SUMMARY_LINES = 40;

@@ -110,8 +110,10 @@ const planSurround = (stereo: readonly PlannedAudio[], { audio }: EncodingSpec):
   );
 
 /** bit/s of a rendition that is encoded. */
-export const audioBitrate = ({ surroundOf }: Pick<PlannedAudio, "surroundOf">, { audio }: EncodingSpec): number =>
-  surroundOf === null ? audio.bitrate : (audio.surround_bitrate ?? audio.bitrate);
+export const audioBitrate = (
+  { surroundOf }: Pick<PlannedAudio, "surroundOf">,
+  { audio }: Pick<EncodingSpec, "audio">,
+): number => (surroundOf === null ? audio.bitrate : (audio.surround_bitrate ?? audio.bitrate));
 
 /** What the encoders of an additional codec take, as a multiple of the time of all other renditions. */
 export const ADDITIONAL_WORK = 2;

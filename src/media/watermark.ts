@@ -14,17 +14,19 @@ export const watermarkInput = (path: string): string[] => [
 const GRAPHICS_WHITE = 203;
 
 /**
- * Filters for the image, in the colors of the video. Its width is one of the largest rendition; the others are scaled from
- * that one, with the image on it.
+ * Filters for the image, in the colors of the video. Its width is one of the largest rendition, or less where it would be
+ * higher than the video; the others are scaled from that one, with the image on it.
  */
 export function watermarkImage(
   { opacity, width_percent }: Watermark,
-  { width }: PlannedRendition,
+  { width, height }: PlannedRendition,
   { matrix, hdr }: { matrix: string; hdr: HdrFormat | null },
 ): string {
   const side = Math.max(2, Math.round((width * width_percent) / 200) * 2);
   const visible = `format=rgba,colorchannelmixer=aa=${opacity}`;
-  const size = `scale=${side}:-2:flags=bicubic`;
+  // An image of 1 x 4096 pixels would otherwise become one of gigabytes, and of 4096 x 1 one without a row.
+  const fitted = (of: "iw" | "ih") => `max(2\\,round(${of}*min(${side}/iw\\,${height}/ih)/2)*2)`;
+  const size = `scale=w=${fitted("iw")}:h=${fitted("ih")}:flags=bicubic`;
   if (!hdr) return `${visible},${size}:out_color_matrix=${matrix}:out_range=tv,format=yuva420p`;
   const srgb = "setparams=colorspace=gbr:color_primaries=bt709:color_trc=iec61966-2-1:range=pc";
   const to = `zscale=m=2020_ncl:p=2020:t=${HDR_SIGNALS[hdr].transfer}:r=limited:npl=${GRAPHICS_WHITE}`;
@@ -41,7 +43,10 @@ export function watermarkOverlay(
   overlay: readonly string[],
 ): string {
   const margin = Math.round((Math.min(width, height) * WATERMARK_MARGIN) / 2) * 2;
-  const x = position === "center" ? "(W-w)/2" : position.endsWith("left") ? `${margin}` : `W-w-${margin}`;
-  const y = position === "center" ? "(H-h)/2" : position.startsWith("top") ? `${margin}` : `H-h-${margin}`;
+  // Of a mark that leaves no space for it, the margin is smaller: nothing is cut off.
+  const at = (space: string, isStart: boolean) =>
+    isStart ? `min(${margin}\\,${space})` : `${space}-min(${margin}\\,${space})`;
+  const x = position === "center" ? "(W-w)/2" : at("(W-w)", position.endsWith("left"));
+  const y = position === "center" ? "(H-h)/2" : at("(H-h)", position.startsWith("top"));
   return `overlay=${[`x=${x}`, `y=${y}`, ...overlay].join(":")}`;
 }

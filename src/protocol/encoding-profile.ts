@@ -14,6 +14,11 @@ const between = (min: number, max: number, what = "") =>
     v.minValue(min, `must be at least ${min}${what}`),
     v.maxValue(max, `must be at most ${max}${what}`),
   );
+/** Misspelled fields of a value are refused, because the default would replace them. */
+const fields = <const T extends v.ObjectEntries>(entries: T) =>
+  v.strictObject(entries, ({ expected }) =>
+    expected === "never" ? `is unknown; the fields are ${Object.keys(entries).join(", ")}` : "must be an object",
+  );
 const choice = <const T extends readonly [string, ...string[]]>(values: T) =>
   v.picklist(values, `must be one of ${values.join(", ")}`);
 
@@ -33,7 +38,7 @@ export const WATERMARK_POSITIONS = ["top-left", "top-right", "bottom-left", "bot
 /** EBU R 128, clause a: the target of programme loudness. */
 export const EBU_R128_LUFS = -23;
 
-const ProfileRung = v.strictObject({
+const ProfileRung = fields({
   height: v.pipe(
     between(96, 4320),
     v.check((height) => height % 2 === 0, "must be even"),
@@ -48,7 +53,7 @@ const ProfileRung = v.strictObject({
 const Loudness = v.union(
   [
     v.picklist(["keep", "ebu_r128"]),
-    v.strictObject({
+    fields({
       target_lufs: v.pipe(
         v.number("must be a number"),
         v.minValue(-30, "must be at least -30"),
@@ -60,7 +65,7 @@ const Loudness = v.union(
   "must be keep, ebu_r128 or {target_lufs}",
 );
 
-const ProfileAudio = v.strictObject({
+const ProfileAudio = fields({
   bitrate: v.pipe(v.optional(between(32_000, 512_000), 128_000), v.description("bit/s of stereo")),
   channels: v.pipe(
     v.optional(v.picklist([STEREO_CHANNELS, SURROUND_CHANNELS], "must be 2 or 6"), STEREO_CHANNELS),
@@ -72,7 +77,7 @@ const ProfileAudio = v.strictObject({
   ),
 });
 
-export const ProfileWatermark = v.strictObject({
+export const ProfileWatermark = fields({
   position: v.optional(choice(WATERMARK_POSITIONS), "bottom-right"),
   opacity: v.pipe(
     v.optional(

@@ -9,6 +9,8 @@ const between = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.
 const seconds = v.pipe(v.number(), v.minValue(0.5), v.maxValue(60));
 const bits = between(1000, 1_000_000_000);
 const side = between(16, 16_384);
+/** Of a source as it is shown: less than any rendition, or more, because of pixels that are not square. */
+const sourceSide = between(1, 10_000_000);
 const videoCodecNames = [...primaryVideoCodecs, ...additionalVideoCodecs].map(({ name }) => name);
 const fileName = v.pipe(v.string(), v.regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/));
 
@@ -69,8 +71,8 @@ const additional = v.variant(
  * display size.
  */
 export const Title = v.object({
-  source_width: side,
-  source_height: side,
+  source_width: sourceSide,
+  source_height: sourceSide,
   rungs: v.pipe(
     v.array(
       v.object({

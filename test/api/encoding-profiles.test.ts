@@ -1,5 +1,3 @@
-import { createHash } from "node:crypto";
-import { deflateSync } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
@@ -24,24 +22,6 @@ beforeAll(async () => {
 const path = "/api/v1/encoding_profiles";
 const create = (body: Record<string, unknown>, credential: Record<string, unknown> = { key }) =>
   app.call("POST", path, { ...credential, body });
-const chunk = (type: string, data: Buffer) => {
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(data.length);
-  return Buffer.concat([length, Buffer.from(type), data, Buffer.alloc(4)]);
-};
-/** A PNG image without checksums, which the server does not verify. */
-function png(width: number, height: number): Buffer {
-  const head = Buffer.alloc(13);
-  head.writeUInt32BE(width, 0);
-  head.writeUInt32BE(height, 4);
-  head.set([8, 6], 8);
-  return Buffer.concat([
-    Buffer.from("89504e470d0a1a0a", "hex"),
-    ...[chunk("IHDR", head), chunk("IDAT", deflateSync(Buffer.alloc(8))), chunk("IEND", Buffer.alloc(0))],
-  ]);
-}
-const setImage = (name: string, image: Uint8Array, headers: Record<string, string> = { "content-type": "image/png" }) =>
-  app.call("PUT", `${path}/${name}/watermark`, { key, raw: image, headers });
 /** The contract of the next job, which other tests do not claim. */
 const contractOf = async (jobId: number) => {
   for (;;) {
@@ -161,6 +141,38 @@ describe("encoding profiles", () => {
     ).toBe(true);
   });
 });
+
+test.each([
+  [{ audio: { bitrates: 1 } }, "audio.bitrates: is unknown; the fields are bitrate, channels, loudness"],
+  [{ watermark: { image: "/a.png" } }, "watermark.image: is unknown; the fields are position, opacity, width_percent"],
+  [{ ladder: [null] }, "ladder.0: must be an object"],
+  [{ audio: null }, "audio: must be an object"],
+  [{ audio: { loudness: { lufs: -20 } } }, "audio.loudness: must be keep, ebu_r128 or {target_lufs}"],
+])("the error of %j says what is wrong", async (fields, message) => {
+  const refused = await create({ name: "wrong", ...fields });
+  expectError(refused, 422, "validation_failed");
+  expect(refused.body.error).toBe(message);
+});
+
+test("the name and the owner of a profile cannot be changed", async () => {
+  const { body } = await create({ name: "moving", max_height: 720 });
+  const patch = (change: unknown) => app.call("PATCH", `${path}/moving`, { key, body: change });
+  expect((await patch({ ...body, max_height: 480 })).body).toMatchObject({ name: "moving", max_height: 480 });
+  for (const [field, value] of Object.entries({ name: "moved", tenant_id: foreignId })) {
+    const refused = await patch({ [field]: value, max_height: 360 });
+    expectError(refused, 422, "validation_failed");
+    expect(Object.keys(refused.body.details)).toEqual([field]);
+  }
+  expect((await patch({})).body).toMatchObject({ name: "moving", tenant_id: tenantId, max_height: 480 });
+});
+
+test.each(["%00", "%F0%9F%8E%AC", "../default", "", "a".repeat(100)])(
+  "there is no specification of %s",
+  async (name) => {
+    const answer = await app.call("GET", `/api/v1/encoding_spec?profile=${name}`, { key });
+    expectError(answer, 422, "encoding_profile_unknown");
+  },
+);
 
 describe("a profile that is used", () => {
   test("reaches the worker, as it was when the job was queued", async () => {
@@ -318,68 +330,5 @@ describe("a profile that is used", () => {
       "encoding_profile_unknown",
     );
     expect((await initiate(null)).status).toBe(201);
-  });
-});
-
-describe("a watermark", () => {
-  test("needs an image before the profile is used, which workers can read", async () => {
-    await create({ name: "marked", watermark: { position: "top-left", opacity: 0.5, width_percent: 20 } });
-    const initiate = () =>
-      app.call("POST", "/api/v1/uploads/initiate", {
-        key,
-        body: { filename: "a.mp4", bytes_expected: 1, encoding_profile: "marked" },
-      });
-    expectError(await initiate(), 422, "watermark_missing");
-    const image = png(64, 32);
-    const sha256 = createHash("sha256").update(image).digest("hex");
-    const set = await setImage("marked", image);
-    expect(set.body).toMatchObject({
-      version: 2,
-      watermark: { position: "top-left", opacity: 0.5, width_percent: 20, image_sha256: sha256 },
-    });
-    expect((await initiate()).status).toBe(201);
-    const { job } = await uploaded(app, key, { encoding_profile: "marked" });
-    const { watermark } = (await contractOf(job.id)).encoding_spec.video;
-    expect(watermark).toMatchObject({ position: "top-left", opacity: 0.5, width_percent: 20, image: { sha256 } });
-    const read = await app.opened.server.fetch(
-      new Request(watermark.image.url, { headers: { "x-svc-worker-token": app.worker } }),
-    );
-    expect(Buffer.from(await read.arrayBuffer())).toEqual(image);
-    expect((await app.opened.server.fetch(new Request(watermark.image.url))).status).toBe(401);
-    // A client that encodes itself reads it with its key.
-    const own = (await app.call("GET", "/api/v1/encoding_spec?profile=marked", { key })).body.video.watermark;
-    const asClient = await app.opened.server.fetch(new Request(own.image.url, { headers: { "x-api-key": key } }));
-    expect(asClient.headers.get("content-type")).toBe("image/png");
-    expect(Buffer.from(await asClient.arrayBuffer())).toEqual(image);
-  });
-
-  test("must be a PNG image of a usable size", async () => {
-    expectError(await setImage("marked", Buffer.from("GIF89a")), 422, "invalid_image");
-    expectError(await setImage("marked", png(5000, 10)), 422, "invalid_image");
-    expectError(await setImage("marked", png(0, 10)), 422, "invalid_image");
-    expectError(await setImage("marked", Buffer.alloc(2 ** 20 + 1)), 413, "payload_too_large");
-    expectError(await setImage("marked", png(8, 8), { "content-type": "image/jpeg" }), 415, "unsupported_media_type");
-    expectError(await setImage("tiny", png(8, 8)), 422, "validation_failed");
-    expectError(await setImage("nowhere", png(8, 8)), 404, "not_found");
-  });
-
-  test("is kept for jobs, and deleted when nothing uses it", async () => {
-    const image = png(16, 16);
-    const sha256 = createHash("sha256").update(image).digest("hex");
-    await setImage("marked", image);
-    await app.call("DELETE", `${path}/marked`, { key });
-    const read = async () =>
-      (
-        await app.opened.server.fetch(
-          new Request(`http://vodbox.test/api/v1/watermarks/${sha256}`, {
-            headers: { "x-svc-worker-token": app.worker },
-          }),
-        )
-      ).status;
-    await app.runTask("prune-watermarks");
-    expect(await read()).toBe(200);
-    app.advance(31 * 24 * 3_600_000);
-    await app.runTask("prune-watermarks");
-    expect(await read()).toBe(404);
   });
 });

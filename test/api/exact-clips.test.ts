@@ -175,6 +175,37 @@ describe("an exact clip", () => {
     }
   });
 
+  test("has the profile of its parent's media, whatever becomes of a new encode of it", async () => {
+    const film = await filmAsset(app, key, files);
+    const profileOf = async (assetId: number) =>
+      (await app.call("GET", "/api/v1/transcoding_jobs", { key })).body.find(
+        ({ asset_id }: { asset_id: number }) => asset_id === assetId,
+      ).profile;
+    const clipped = async () => {
+      const { id } = await exactClip(film.id, 1, 3);
+      expect(await workOnce(app)).toBe("completed");
+      return profileOf(id);
+    };
+    const before = await profileOf(film.id);
+    const encode = { key, body: { encoding_profile: "quality" } };
+    expect((await app.call("POST", `/api/v1/assets/${film.id}/reencode`, encode)).body.profile).toBe("quality");
+    const { id } = await exactClip(film.id, 1, 3);
+    expect(await profileOf(id)).toBe(before);
+    const contract = (await next(app)).body;
+    const fault = { code: "encode_failed", message: "It failed.", retryable: false };
+    expect((await callback(app, contract, "fail", fault)).status).toBe(200);
+    expect(await workOnce(app)).toBe("completed");
+    expect(await clipped()).toBe(before);
+    expect((await app.call("POST", `/api/v1/assets/${film.id}/reencode`, encode)).status).toBe(202);
+    const again = (await next(app)).body;
+    expect(await clipped()).toBe(before);
+    expect((await callback(app, again, "fail", fault)).status).toBe(200);
+    const trim = { key, body: { start_seconds: 1, end_seconds: 3, mode: "exact" } };
+    expect((await app.call("POST", `/api/v1/assets/${film.id}/trim`, trim)).status).toBe(202);
+    expect(await profileOf(film.id)).toBe(before);
+    expect(await workOnce(app)).toBe("completed");
+  });
+
   test("of which the job fails is errored, and its job can be retried", async () => {
     const clip = await exactClip(parent.id, 1, 3);
     const { body: contract } = await next(app, undefined, { capabilities: { clips: 1 } });

@@ -64,6 +64,16 @@ test.each([
   expectError(await callback(app, plan, "complete", { plan: planned({ title }) }), 422, "validation_failed");
 });
 
+test.each([
+  [16, 8],
+  [32_768, 16],
+])("a choice for a source of %i x %i pixels, whose sides no rendition has, is kept", async (width, height) => {
+  await upload();
+  const title = { ...TITLE, source_width: width, source_height: height };
+  await finish(app, (await nextTask(app)).body, { title });
+  expect(videoOf((await nextTask(app)).body).title).toEqual(title);
+});
+
 test("renditions have the score that the worker reports, and others have none", async () => {
   const { asset } = await upload();
   const { body: contract } = await next(app);

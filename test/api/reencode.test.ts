@@ -108,6 +108,30 @@ test("an asset shows the renditions of its published media: video first, then au
   ]);
 });
 
+test("an asset that is encoded again as audio only has no size any more", async () => {
+  const { asset } = await uploaded(app, key, { source_width: 640, source_height: 360 });
+  const publish = async (media: Record<string, unknown>) => {
+    const contract = (await next(app)).body;
+    await putArtifacts(app, contract);
+    const playlist_path = `${contract.outputs.prefix}low/playlist.m3u8`;
+    const codecs = media.width === null ? "mp4a.40.2" : "avc1.64001e";
+    const rendition = { name: "low", bandwidth: 100_000, codecs, playlist_path };
+    const renditions = [{ ...rendition, ...media }];
+    const body = { ...contract.outputs, subtitle_paths: {}, media: { duration_seconds: 4, ...media, renditions } };
+    const answer = await callback(app, contract, "complete", body);
+    expect(answer.status, answer.text).toBe(200);
+  };
+  const video = { width: 640, height: 360, frame_rate: 25 };
+  await publish(video);
+  expect(await assetOf(asset.id)).toMatchObject(video);
+  await reencode(asset.id, { encoding_profile: "audio" });
+  await publish({ width: null, height: null, frame_rate: null });
+  expect(await assetOf(asset.id)).toMatchObject({ width: null, height: null, frame_rate: null });
+  await reencode(asset.id, { encoding_profile: "default" });
+  await publish(video);
+  expect(await assetOf(asset.id)).toMatchObject(video);
+});
+
 test("a failed one leaves the asset ready with its old renditions, and can be repeated", async () => {
   const { asset } = await uploaded(app, key);
   await completed("old");
@@ -133,4 +157,19 @@ test("is refused where it is impossible", async () => {
   await app.call("DELETE", `/api/v1/assets/${asset.id}/source`, { key });
   expectError(await reencode(asset.id), 409, "asset_conflict");
   expect((await app.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key })).body.status).toBe("completed");
+});
+
+test("an asset whose own profile cannot be used any more needs another one", async () => {
+  const profiles = "/api/v1/encoding_profiles";
+  await app.call("POST", profiles, { key, body: { name: "own" } });
+  const { asset } = await uploaded(app, key, { encoding_profile: "own" });
+  await completed("old");
+  await app.call("PATCH", `${profiles}/own`, { key, body: { watermark: {} } });
+  expectError(await reencode(asset.id), 422, "watermark_missing");
+  expect((await app.call("DELETE", `${profiles}/own`, { key })).status).toBe(204);
+  const refused = await reencode(asset.id);
+  expectError(refused, 422, "encoding_profile_unknown");
+  expect(refused.body.error).toContain("own");
+  expect(await assetOf(asset.id)).toMatchObject({ encoding_profile: "own", playback_status: "ready" });
+  expect((await reencode(asset.id, { encoding_profile: "fast" })).status).toBe(202);
 });

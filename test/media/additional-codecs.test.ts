@@ -63,6 +63,14 @@ test("each codec has a rendition of each size, those of H.264 first", () => {
   expect(all).toMatchObject({ width: 426, height: 240 });
 });
 
+test("the highest bitrate that a profile can have is one that all encoders accept", async () => {
+  const high = [{ height: 120, max_bitrate: 200_000_000 }];
+  const codecs = ["h264", "hevc", "av1"] as const;
+  const highest = specOf({ ...BUILT_IN_PROFILES.default.definition, codecs: [...codecs], ladder: high }, null);
+  const { renditions } = await made([...moving("214x120", "60", 1), ...fast], { spec: highest });
+  expect(renditions.map(({ name }) => name)).toEqual(["120p", "120p-hevc", "120p-av1"]);
+});
+
 test.each(NAMES)("%s decodes completely, with the frames and keyframes of all others", async (name) => {
   expect(await complaints("-i", playlist(all, name), "-f", "null", "-")).toBe("");
   const frames = await shown(playlist(all, name), "stream=nb_read_frames", "-count_frames");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { encodingSpec as spec } from "../../src/media/encoding-spec.ts";
+import { rung, encodingSpec as spec } from "../../src/media/encoding-spec.ts";
 import { chooseRate, planLadder } from "../../src/media/ladder.ts";
 
 const at30 = { num: 30, den: 1 };
@@ -44,6 +44,15 @@ test("no size exceeds the source or the level, all are even, and each rung is wo
       }
     }
   }
+});
+
+test("a rung's cap is kept, however low it is", () => {
+  const ladder = [rung(240, 60_000), rung(120, 50_000)];
+  const planned = planLadder(426, 240, at30, { ...spec, video: { ...spec.video, ladder } });
+  expect(planned).toMatchObject([
+    { maxBitrate: 60_000, buffer: 90_000 },
+    { maxBitrate: 50_000, buffer: 75_000 },
+  ]);
 });
 
 test("high frame rates get more bits", () => {

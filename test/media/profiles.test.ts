@@ -38,11 +38,14 @@ const spec = (fields: Partial<ProfileDefinition>): EncodingSpec =>
 
 let count = 0;
 type Encoded = EncodeResult & { dir: string };
-async function encoded(fields: Partial<ProfileDefinition>, input = video): Promise<Encoded> {
+async function encoded(
+  fields: Partial<ProfileDefinition>,
+  { input = video, image = watermark } = {},
+): Promise<Encoded> {
   const dir = join(folder, `out-${++count}`);
   const media = await probe(input, binaries);
   const common = { input, outDir: dir, probe: media, binaries, scratchDir: folder };
-  return { ...(await encode({ ...common, spec: spec(fields), watermark })), dir };
+  return { ...(await encode({ ...common, spec: spec(fields), watermark: image })), dir };
 }
 
 /** Integrated loudness of a rendition, in LUFS, and its true peak in dB, as the system's ffmpeg measures them. */
@@ -95,7 +98,10 @@ describe("an encoding profile", () => {
     expect(await complaints("-i", join(result.dir, "master.m3u8"), "-f", "null", "-")).toBe("");
     const silent = join(folder, "silent.mp4");
     await ffmpeg(...GRAY, ...fast, silent);
-    await expect(encoded({ ladder: [] }, silent)).rejects.toMatchObject({ code: "input_invalid", retryable: false });
+    await expect(encoded({ ladder: [] }, { input: silent })).rejects.toMatchObject({
+      code: "input_invalid",
+      retryable: false,
+    });
   });
 
   test("determines the bitrate of audio, which is not copied then", async () => {
@@ -108,20 +114,23 @@ describe("an encoding profile", () => {
     expect(await ffprobe("-show_entries", "stream=codec_name,channels", "-of", "csv=p=0", playlist)).toContain("aac,2");
   });
 
+  const PEAKS = "0.05*(random(0)*2-1)+0.9*exp(-mod(t\\,0.5)*60)*sin(2*PI*200*t)";
   test.each([
-    ["quiet audio", "0.02", -23, 0.5],
-    ["loud audio", "0.9", -23, 0.5],
-    ["quiet audio to a loud target, whose peaks are limited", "0.02", -12, 1],
-  ])("normalizes %s", async (_, level, target, tolerance) => {
-    const input = join(folder, `noise-${level}.mp4`);
-    await ffmpeg(...GRAY, ...NOISE(level), ...fast, input);
-    const kept = await loudnessOf(await encoded({}, input));
+    ["quiet audio", NOISE("0.02"), -23],
+    ["loud audio", NOISE("0.9"), -23],
+    ["quiet audio to a loud target, whose peaks are limited", NOISE("0.02"), -12],
+    ["beats whose peaks are limited by several decibels", ["-f", "lavfi", "-i", `aevalsrc=${PEAKS}:s=48000:d=12`], -14],
+    ["audio of which the encoder leaves out a part", ["-f", "lavfi", "-i", "anoisesrc=c=pink:d=12:r=48000:a=0.3"], -16],
+  ])("normalizes %s", async (what, source, target) => {
+    const input = join(folder, `${what.replaceAll(" ", "-")}.mkv`);
+    await ffmpeg(...GRAY, ...source, ...fast, "-c:a", "pcm_s16le", input);
+    const kept = await loudnessOf(await encoded({}, { input }));
     expect(Math.abs(kept.lufs - target)).toBeGreaterThan(3);
     const loudness = target === -23 ? "ebu_r128" : { target_lufs: target };
     const normalized = await loudnessOf(
-      await encoded({ audio: { bitrate: 128_000, channels: 2, loudness } as ProfileDefinition["audio"] }, input),
+      await encoded({ audio: { bitrate: 128_000, channels: 2, loudness } as ProfileDefinition["audio"] }, { input }),
     );
-    expect(Math.abs(normalized.lufs - target)).toBeLessThanOrEqual(tolerance);
+    expect(Math.abs(normalized.lufs - target)).toBeLessThanOrEqual(0.5);
     expect(normalized.peak).toBeLessThan(0.5);
   });
 
@@ -129,7 +138,7 @@ describe("an encoding profile", () => {
     const input = join(folder, "silence.mp4");
     await ffmpeg(...GRAY, "-f", "lavfi", "-i", "anullsrc=d=12", ...fast, input);
     const { lufs } = await loudnessOf(
-      await encoded({ audio: { bitrate: 128_000, channels: 2, loudness: "ebu_r128" } }, input),
+      await encoded({ audio: { bitrate: 128_000, channels: 2, loudness: "ebu_r128" } }, { input }),
     );
     expect(lufs).toBeLessThan(-60);
   });
@@ -174,6 +183,21 @@ describe("a watermark", () => {
     expect(Math.abs(halfGreen - 128 / 2)).toBeLessThan(20);
   });
 
+  test.each([
+    ["wide", "4096x1", 100, [0.5, 0.964], [0.5, 0.5]],
+    ["high", "1x4096", 100, [0.98, 0.5], [0.5, 0.5]],
+    ["as large as the video", "48x27", 100, [0.99, 0.99], null],
+  ] as const)("that is %s is inside of the video", async (_, size, width_percent, [x, y], outside) => {
+    const image = join(folder, `${size}.png`);
+    await ffmpeg("-f", "lavfi", "-i", `color=c=red:s=16x16,format=rgba,scale=${size}`, "-frames:v", "1", image);
+    const { dir } = await encoded(
+      { ladder: mark("center").ladder, watermark: { position: "bottom-right", opacity: 1, width_percent } },
+      { image },
+    );
+    expect(isReddish(await pixel(dir, "270p", x, y))).toBe(true);
+    if (outside) expect(isReddish(await pixel(dir, "270p", outside[0], outside[1]))).toBe(false);
+  });
+
   test("is in every chunk of a source that is encoded in parts", async () => {
     const media = await probe(video, binaries);
     const chosen = spec(mark("top-left"));
@@ -208,9 +232,9 @@ describe("a watermark", () => {
   test("is not lost because a source could be copied", async () => {
     const input = join(folder, "fit.mp4");
     await ffmpeg(...GRAY, ...fast, "-g", String(2 * FPS), "-bf", "0", "-pix_fmt", "yuv420p", input);
-    const plain = await encoded({ ladder: mark("center").ladder }, input);
+    const plain = await encoded({ ladder: mark("center").ladder }, { input });
     expect(isReddish(await pixel(plain.dir, "270p", 0.5, 0.5))).toBe(false);
-    const marked = await encoded(mark("center"), input);
+    const marked = await encoded(mark("center"), { input });
     expect(isReddish(await pixel(marked.dir, "270p", 0.5, 0.5))).toBe(true);
   });
 });

@@ -4,6 +4,8 @@ import { type AdditionalVideoCodec, bitrateCaps, type CopyInspector, requireByte
 
 const SOFTWARE_ENCODER = "libsvtav1";
 const PRESETS = ["4", "5", "6", "7", "8", "9", "10", "11", "12"];
+/** SVT-AV1 refuses a higher cap. In bit/s. */
+const MOST_BITRATE = 100_000_000;
 
 /** seq_level_idx (AV1 specification, A.3) of level 5.3, which has 2160p120. */
 const MAX_COPIED_LEVEL = 15;
@@ -44,7 +46,8 @@ export const av1 = {
   softwareEncoder: SOFTWARE_ENCODER,
   encoderArguments: {
     software: (limits, { preset, hdr }) => [
-      ...["-c:v", SOFTWARE_ENCODER, "-preset", preset, "-crf", String(limits.crf), ...bitrateCaps(limits)],
+      ...["-c:v", SOFTWARE_ENCODER, "-preset", preset, "-crf", String(limits.crf)],
+      ...bitrateCaps({ ...limits, maxBitrate: Math.min(limits.maxBitrate, MOST_BITRATE) }),
       // A closed GOP: without it forced keyframes are such that frames before them follow.
       ...["-flags", "+cgop", "-svtav1-params", ["enable-force-key-frames=1", ...metadata(hdr)].join(":")],
     ],

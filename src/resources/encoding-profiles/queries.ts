@@ -5,7 +5,7 @@ import type { Caller } from "../../http/caller.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { BUILT_IN_PROFILES, type BuiltInName, builtInOf, specOf } from "../../media/encoding-profiles.ts";
 import type { EncodingSpec } from "../../media/encoding-spec.ts";
-import type { ProfileDefinition } from "../../protocol/encoding-profile.ts";
+import { PROFILE_NAME, type ProfileDefinition } from "../../protocol/encoding-profile.ts";
 
 /** A profile as it is used; `row` is null for a built-in one. `watermark`: SHA-256 of the image, null without one. */
 export type Profile = {
@@ -39,8 +39,12 @@ const isNamed = (owner: number | null, name: string): SQL | undefined =>
 export const ownProfile = (db: Db, owner: number | null, name: string): Promise<EncodingProfileRow | undefined> =>
   db.select().from(encodingProfiles).where(isNamed(owner, name)).get();
 
-/** The profile that `name` means for a tenant, or for the operator: its own, the operator's, or a built-in one. */
+/**
+ * The profile that `name` means for a tenant, or for the operator: its own, the operator's, or a built-in one. A query may
+ * contain any text.
+ */
 export async function findProfile(db: Db, owner: number | null, name: string): Promise<Profile | null> {
+  if (!PROFILE_NAME.test(name)) return null;
   const row = (owner === null ? undefined : await ownProfile(db, owner, name)) ?? (await ownProfile(db, null, name));
   return row ? ofRow(row) : builtIn(name);
 }

@@ -5,6 +5,7 @@ import { decodeKey, encodeKey, page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
+import { admit } from "../../limits/expensive.ts";
 import { createProfile, deleteProfile, profileOwner, setImage, updateProfile } from "./change.ts";
 import { findProfile, type ListedProfile, listProfiles, ofRow } from "./queries.ts";
 import { EncodingProfile, ProfileOwner, ProfileParams, ProfilePatch, ProfileWrite, toProfile } from "./schema.ts";
@@ -108,6 +109,8 @@ export const encodingProfileRoutes = [
     tag,
     operationId: "setWatermark",
     summary: "Set the image of the watermark of an encoding profile",
+    // An image may decompress to 128 MiB.
+    expensive: "posters",
     params: ProfileParams,
     query: ProfileOwner,
     raw: true,
@@ -121,11 +124,17 @@ export const encodingProfileRoutes = [
     },
     async handle(context) {
       const { app, caller, params, query, headers } = context;
-      await profileOwner(app.db, caller, query.tenant_id);
+      const owner = await profileOwner(app.db, caller, query.tenant_id);
       if (!/^image\/png\b/i.test(headers.get("content-type") ?? ""))
         throw new HttpError(415, "unsupported_media_type", "Send a PNG image with Content-Type: image/png.");
-      const bytes = await readBytes(context, MAX_IMAGE_BYTES);
-      requirePng(bytes);
+      const permit = await admit(app, "posters", owner ?? "operator", context.signal);
+      let bytes: Uint8Array;
+      try {
+        bytes = await readBytes(context, MAX_IMAGE_BYTES);
+        await requirePng(bytes);
+      } finally {
+        permit.release();
+      }
       return app.write(async (tx) => {
         const sha256 = await storeImage(tx, app, bytes);
         return shown(await setImage(tx, app, caller, { name: params.name, tenantId: query.tenant_id }, sha256));

@@ -3,24 +3,29 @@ import type { Db } from "../../../storage/db/open.ts";
 import { encodingProfiles, watermarks } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { isDecodablePng, pngSize } from "../../lib/png.ts";
 import { sha256 } from "../../lib/tokens.ts";
 
 export const MAX_IMAGE_BYTES = 2 ** 20;
 /** Larger ones would be scaled down, and could take a gigabyte of memory in the worker. */
 const MAX_SIDE = 4096;
-const SIGNATURE = "89504e470d0a1a0a";
 /** Longer than a job that was queued with an image waits, its retries included. */
 const KEPT_MS = 30 * 24 * 3_600_000;
 
-/** Throws 422 `invalid_image` for anything but a PNG image (ISO/IEC 15948, 5.2 and 11.2.2) of a usable size. */
-export function requirePng(bytes: Uint8Array): void {
-  const head = Buffer.from(bytes.subarray(0, 24));
-  const isPng =
-    head.length === 24 && head.toString("hex", 0, 8) === SIGNATURE && head.toString("latin1", 12, 16) === "IHDR";
-  if (!isPng) throw new HttpError(422, "invalid_image", "The body is not a PNG image.");
-  const [width, height] = [head.readUInt32BE(16), head.readUInt32BE(20)];
+const refuse = (message: string): never => {
+  throw new HttpError(422, "invalid_image", message);
+};
+
+/**
+ * Throws 422 `invalid_image` for anything but a PNG image of a usable size that can be decoded: with another one, every job
+ * of the profile would fail.
+ */
+export async function requirePng(body: Uint8Array): Promise<void> {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  const { width, height } = pngSize(bytes) ?? refuse("The body is not a PNG image.");
   if (Math.min(width, height) < 1 || Math.max(width, height) > MAX_SIDE)
-    throw new HttpError(422, "invalid_image", `The image must be at most ${MAX_SIDE} pixels wide and high.`);
+    refuse(`The image must be at most ${MAX_SIDE} pixels wide and high.`);
+  if (!(await isDecodablePng(bytes))) refuse("The PNG image is damaged or incomplete; export it again.");
 }
 
 /** Stores an image and returns its SHA-256. */

@@ -45,7 +45,7 @@ export const assetJobRoutes = [
     errors: {
       403: ["quota_exceeded"],
       404: ["not_found"],
-      422: ["idempotency_key_reused"],
+      422: ["encoding_profile_unknown", "watermark_missing", "idempotency_key_reused"],
       503: ["storage_not_configured"],
     },
     async handle({ app, caller, body, commit }) {

@@ -16,9 +16,14 @@ import { requireTenant } from "../tenants/queries.ts";
  * cannot be used.
  */
 export async function profileFor(tx: Db, tenant: TenantRow, named: string | null | undefined): Promise<string> {
-  if (named) return (await requireProfile(tx, tenant.id, named)).name;
-  return tenant.defaultEncodingProfile ?? DEFAULT_PROFILE;
+  return (await requireProfile(tx, tenant.id, named ?? tenant.defaultEncodingProfile ?? DEFAULT_PROFILE)).name;
 }
+
+export type MediaProfile = Pick<JobRow, "profile" | "encodingSpec">;
+
+/** The profile of the media that a job published last: until it is completed again, it may have been given another one. */
+export const publishedProfile = ({ status, profile, encodingSpec, mediaProfile }: JobRow): MediaProfile =>
+  (status === "completed" ? null : mediaProfile) ?? { profile, encodingSpec };
 
 /**
  * What a job keeps of its asset's profile, so that all of its parts are encoded alike, whatever becomes of the profile.
@@ -28,7 +33,7 @@ export async function profileOfJob(
   tx: Db,
   app: App,
   { tenantId, encodingProfile }: Pick<AssetRow, "tenantId" | "encodingProfile">,
-): Promise<Pick<JobRow, "profile" | "encodingSpec">> {
+): Promise<MediaProfile> {
   const profile = await findProfile(tx, tenantId, encodingProfile ?? DEFAULT_PROFILE);
   if (!profile || profile.name === DEFAULT_PROFILE) return { profile: DEFAULT_PROFILE, encodingSpec: null };
   if (profile.watermark) await keepImage(tx, app, profile.watermark);

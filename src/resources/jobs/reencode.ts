@@ -4,7 +4,7 @@ import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { getAsset } from "../assets/queries.ts";
-import { requireProfile } from "../encoding-profiles/queries.ts";
+import { DEFAULT_PROFILE, requireProfile } from "../encoding-profiles/queries.ts";
 import { queueAgain, queueJob } from "./lifecycle/queue.ts";
 import { lastJob } from "./lifecycle/repair.ts";
 
@@ -31,8 +31,9 @@ export const reencode = (
     const job = await lastJob(tx, id);
     if (job?.status === "queued" || job?.status === "running")
       conflict(`Job ${job.id} of the asset is ${job.status}; wait for it, or cancel it.`);
-    const { encodingProfile } = asset;
-    const profile = named ? (await requireProfile(tx, asset.tenantId, named)).name : encodingProfile;
+    // Also its own one: without it, the new renditions would lose a watermark, or the limits of a ladder.
+    const wanted = named ?? asset.encodingProfile ?? DEFAULT_PROFILE;
+    const profile = (await requireProfile(tx, asset.tenantId, wanted)).name;
     await tx.update(assets).set({ encodingProfile: profile }).where(eq(assets.id, id));
     const chosen = { ...asset, encodingProfile: profile };
     return (await (job ? queueAgain(tx, app, job, "reencode", { profileOf: chosen }) : queueJob(tx, app, chosen))).job;

@@ -86,6 +86,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
         const isStereo = isStereoOnly(context.url.searchParams.get("channels"));
         const chosen = context.url.searchParams.get("rendition");
         const variant = what === "master" && chosen !== null ? variantOf(asset, chosen) : null;
+        requireVariant(asset, hidden, variant === null ? null : chosen);
         const below = { carried, folder, tracks: tracks.map(trackOf), root, hidden, variant, isStereo };
         const rewrite = (bytes: Buffer) => parseServed(app, "rebase", { what, bytes, below }, parsing);
         const leftOut = [
@@ -134,6 +135,20 @@ function hiddenEntries(list: string | null): string[] {
   if (!wanted.every((name) => known.includes(name)))
     throw new HttpError(422, "validation_failed", `codecs must be a list of ${known.join(", ")}.`);
   return Object.values(videoCodecs).flatMap(({ name, sampleEntries }) => (wanted.includes(name) ? [] : sampleEntries));
+}
+
+/** Throws 422 `validation_failed` where no rendition is left: no player plays such a manifest, and none says why. */
+function requireVariant({ renditions }: AssetRow, hidden: readonly string[], chosen: string | null): void {
+  const entryOf = (codecs: string) => codecs.split(".", 1)[0] ?? "";
+  const listed = renditions.filter(({ name }) => chosen === null || name === chosen);
+  const isHidden = ({ codecs }: (typeof renditions)[number]) => codecs !== null && hidden.includes(entryOf(codecs));
+  if (listed.length === 0 || !listed.every(isHidden)) return;
+  const entries = listed.map(({ codecs }) => entryOf(codecs ?? ""));
+  const names = Object.values(videoCodecs).filter(({ sampleEntries }) =>
+    sampleEntries.some((entry) => entries.includes(entry)),
+  );
+  const [what, own] = [chosen === null ? "the asset" : `rendition ${chosen}`, names.map(({ name }) => name).join(", ")];
+  throw new HttpError(422, "validation_failed", `codecs must contain a codec of ${what}: ${own}.`);
 }
 
 /** The reference of a rendition in the master playlist. Throws 422 `validation_failed` for a name that the asset does not have. */

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, assets, type JobRow } from "../../../../storage/db/schema.ts";
+import { type AssetRow, assets } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
-import { profileOfJob } from "../encoding-profile.ts";
+import { type MediaProfile, profileOfJob, publishedProfile } from "../encoding-profile.ts";
 import { lastJob } from "./repair.ts";
 
 /** Instant clips of clips; each is a query. */
@@ -12,15 +12,11 @@ const MAX_PARENTS = 8;
  * The profile with which the media of an asset were encoded, for a job that encodes more of them: that of its last job, or
  * of a clip without one that of its parent, as it was then. Without any job, the asset's profile as it is now.
  */
-export async function profileOfMedia(
-  tx: Db,
-  app: App,
-  asset: AssetRow,
-): Promise<Pick<JobRow, "profile" | "encodingSpec">> {
+export async function profileOfMedia(tx: Db, app: App, asset: AssetRow): Promise<MediaProfile> {
   let of: AssetRow | undefined = asset;
   for (let count = 0; of && count < MAX_PARENTS; count++) {
     const job = await lastJob(tx, of.id);
-    if (job) return { profile: job.profile, encodingSpec: job.encodingSpec };
+    if (job) return publishedProfile(job);
     const parentId: number | null = of.parentAssetId;
     of = parentId === null ? undefined : await tx.select().from(assets).where(eq(assets.id, parentId)).get();
   }

@@ -5,7 +5,7 @@ import type { App } from "../../../app.ts";
 import { scheduleDeletion } from "../../../http/object-gc.ts";
 import { requireTenant } from "../../tenants/queries.ts";
 import { requireMinutes } from "../../tenants/quota.ts";
-import { profileOfJob } from "../encoding-profile.ts";
+import { profileOfJob, publishedProfile } from "../encoding-profile.ts";
 import { queuePositionFor } from "../fair-queue.ts";
 import { currentParts } from "../joined-part.ts";
 import { applyTransition, type Changed } from "./apply.ts";
@@ -84,7 +84,8 @@ export async function queueAgain(
     await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, job.tenantId));
   const fresh = {
     ...QUEUED,
-    ...(profileOf && (await profileOfJob(tx, app, profileOf))),
+    ...(profileOf && { ...(await profileOfJob(tx, app, profileOf)), mediaProfile: publishedProfile(job) }),
+    ...(why === "trim" && publishedProfile(job)),
     ...(why !== "retry" && { clip }),
     ...(job.joined && { joined: why === "trim" ? null : await currentParts(tx, job.joined) }),
     // Media that are complete are not replaced by some that are not.

@@ -100,6 +100,8 @@ async function apply(
   const { vr_projection, vr_stereo } = media;
   // Not once more when what plays already is complete: meanwhile a client may have removed them.
   const isVr = before.encoding !== "partial" && (vr_projection != null || vr_stereo != null);
+  // Of an asset that had video before, or whose client stated a size.
+  const isAudioOnly = media.renditions.length > 0 && media.renditions.every(({ width }) => width == null);
   const texts = await subtitleBytesOf(tx, job.assetId);
   await setStoredBytes(
     tx,
@@ -117,6 +119,7 @@ async function apply(
       asset: {
         ...paths,
         durationSeconds: media.duration_seconds,
+        ...(isAudioOnly && { width: null, height: null, frameRate: null }),
         ...(media.width != null && { width: Math.round(media.width) }),
         ...(media.height != null && { height: Math.round(media.height) }),
         ...(media.frame_rate != null && { frameRate: media.frame_rate }),
