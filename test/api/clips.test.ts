@@ -194,7 +194,6 @@ describe("an instant clip", () => {
   test("has no source, no job and no MP4 file", async () => {
     const clip = await clipOf(app, key, parent.id, 0, 4);
     expectError(await app.call("GET", `/api/v1/assets/${clip.id}/download`, { key }), 410, "source_deleted");
-    expectError(await app.call("POST", `/api/v1/assets/${clip.id}/retry`, { key }), 409, "asset_conflict");
     expect((await playback(clip.id)).mp4_url).toBeUndefined();
     const { body } = await app.call("GET", "/api/v1/assets/graph_export", { key });
     const entry = body.assets.find(({ id }: { id: number }) => id === clip.id);
@@ -202,6 +201,9 @@ describe("an instant clip", () => {
     expect(entry.shared_media.segments).toContainEqual(
       expect.objectContaining({ digits: 5, first: 1, last: 1, after: ".m4s" }),
     );
+    const retried = await app.call("POST", `/api/v1/assets/${clip.id}/retry`, { key });
+    expectError(retried, 409, "asset_conflict");
+    expect(retried.body.error).toMatch(/^The asset is ready; /);
   });
 });
 

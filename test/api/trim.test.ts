@@ -147,6 +147,25 @@ test("an asset that is encoded again has its full length", async () => {
   await expectPlays(asset.id, 0, SECONDS);
 });
 
+test("is trimmed once with an Idempotency-Key, also when its job is queued", async () => {
+  const repeated = async (name: string, body: Record<string, unknown>) => {
+    const send = (changed = {}) =>
+      app.call("POST", `/api/v1/assets/${asset.id}/trim`, {
+        ...{ key, headers: { "Idempotency-Key": name }, body: { ...body, ...changed } },
+      });
+    const [first, again] = [await send(), await send()];
+    expect(again.body).toEqual(first.body);
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    expectError(await send({ end_seconds: 7 }), 422, "idempotency_key_reused");
+    return first.status;
+  };
+  expect(await repeated("one", { start_seconds: 4, end_seconds: 12 })).toBe(200);
+  await expectPlays(asset.id, 4, 12);
+  expect(await repeated("two", { start_seconds: 1, end_seconds: 5, mode: "exact" })).toBe(202);
+  expect(await workOnce(app)).toBe("completed");
+  expect(await framesOf(asset.id)).toHaveLength(4 * FPS);
+});
+
 test("is refused for ranges that are not in the video, and for other tenants", async () => {
   const range = { start_seconds: 4, end_seconds: 8 };
   expectError(await trim(asset.id, { ...range, end_seconds: 19 }), 422, "validation_failed");

@@ -70,18 +70,23 @@ export const clipRoutes = [
     audited: true,
     params: v.object({ id: PathId }),
     body: TrimWrite,
+    // A repeat would cut off more.
+    idempotent: {},
     responses: { 200: Asset, 202: Job },
     errors: {
       403: ["quota_exceeded"],
       409: ["asset_conflict"],
-      422: ["asset_not_ready", "clip_not_possible", "document_too_complex"],
+      422: [...["asset_not_ready", "clip_not_possible", "document_too_complex"], "idempotency_key_reused"],
       503: ["storage_not_configured", "storage_unavailable"],
     },
-    async handle({ app, caller, params, body, signal }) {
+    async handle({ app, caller, params, body, signal, commit }) {
       const { start_seconds: start, end_seconds: end, mode } = body;
       const trim = await prepareTrim(app, caller, params.id, { start, end, mode }, signal);
-      if (trim.media.exact) return new Reply(202, toJob(await app.write((tx) => queueTrim(tx, app, caller, trim))));
-      return toAsset(await app.write((tx) => trimAsset(tx, app, caller, trim)));
+      return commit(async (tx) =>
+        trim.media.exact
+          ? new Reply(202, toJob(await queueTrim(tx, app, caller, trim)))
+          : new Reply(200, toAsset(await trimAsset(tx, app, caller, trim))),
+      );
     },
   }),
 ];

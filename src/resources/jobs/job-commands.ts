@@ -128,7 +128,6 @@ export async function retryWithin(tx: Db, app: App, asset: AssetRow): Promise<{ 
   if (asset.provider === "external_serve")
     conflict("asset_conflict", "The asset is served externally; there is nothing to retry.");
   const job = await lastJob(tx, asset.id);
-  if (asset.sourceKey === "" && !job?.clip && !job?.joined) conflict("asset_conflict", NO_SOURCE);
   if (job && isOutdatedTrim(job, asset)) conflict("asset_conflict", OUTDATED_TRIM);
   const hasEnded = job === undefined || job.status === "failed" || job.status === "canceled";
   const hasFailed = asset.playbackStatus === "errored" || (job !== undefined && asset.errorCode !== null);
@@ -137,6 +136,7 @@ export async function retryWithin(tx: Db, app: App, asset: AssetRow): Promise<{ 
       "asset_conflict",
       `The asset is ${asset.playbackStatus}; only assets whose last job failed or was canceled can be retried.`,
     );
+  if (asset.sourceKey === "" && !job?.clip && !job?.joined) conflict("asset_conflict", NO_SOURCE);
   return job ? queueAgain(tx, app, job, "retry") : queueJob(tx, app, asset);
 }
 
