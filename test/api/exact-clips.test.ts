@@ -165,6 +165,13 @@ describe("an exact clip", () => {
     expect(Math.min(...(await similarity(inner, file, 10, 230)))).toBeGreaterThan(30);
   });
 
+  test("of less than a frame is refused, because no frame may begin in it", async () => {
+    const less = { start_seconds: 9.13, end_seconds: 9.15, mode: "exact" };
+    const refused = await createClip(app, key, parent.id, less);
+    expectError(refused, 422, "clip_not_possible");
+    expect(refused.body.error).toContain("shorter than a frame, which lasts 0.040 s");
+  });
+
   test("of one or two frames can be clipped again, in both modes", async () => {
     const outer = await cut(parent.id, 9.12, 9.2);
     const [whole, exact] = [await clipOf(app, key, outer.id, 0, 0.08), await cut(outer.id, 0.04, 0.08)];

@@ -99,11 +99,18 @@ export async function cutMedia(
 /** Times in playlists are rounded. */
 const ROUNDED_SECONDS = 0.002;
 
-/** Null when the range is one of whole segments. Throws 422 for video that cannot be encoded. */
-function exactRange({ width, renditions }: AssetRow, whole: TimeRange, wanted: TimeRange): ClipMedia["exact"] {
+/** Null when the range is one of whole segments. Throws 422 for video that cannot be encoded, and for less than a frame. */
+function exactRange(
+  { width, renditions, frameRate }: AssetRow,
+  whole: TimeRange,
+  wanted: TimeRange,
+): ClipMedia["exact"] {
   const startSeconds = Math.max(0, wanted.start - whole.start);
   const end = Math.min(wanted.end, whole.end);
   if (startSeconds < ROUNDED_SECONDS && whole.end - end < ROUNDED_SECONDS) return null;
+  // Times of frames are often stated in milliseconds.
+  if (width !== null && frameRate !== null && end - wanted.start < 1 / frameRate - ROUNDED_SECONDS)
+    impossible(`the range is shorter than a frame, which lasts ${(1 / frameRate).toFixed(3)} s`);
   const stated = renditions.filter(({ codecs }) => width !== null && codecs !== "");
   const codecs = stated.map((one) => codecNameOf(one.codecs));
   const unknown = codecs.find((name) => !Object.hasOwn(videoCodecs, name));
