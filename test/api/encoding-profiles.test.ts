@@ -154,18 +154,6 @@ test.each([
   expect(refused.body.error).toBe(message);
 });
 
-test("the name and the owner of a profile cannot be changed", async () => {
-  const { body } = await create({ name: "moving", max_height: 720 });
-  const patch = (change: unknown) => app.call("PATCH", `${path}/moving`, { key, body: change });
-  expect((await patch({ ...body, max_height: 480 })).body).toMatchObject({ name: "moving", max_height: 480 });
-  for (const [field, value] of Object.entries({ name: "moved", tenant_id: foreignId })) {
-    const refused = await patch({ [field]: value, max_height: 360 });
-    expectError(refused, 422, "validation_failed");
-    expect(Object.keys(refused.body.details)).toEqual([field]);
-  }
-  expect((await patch({})).body).toMatchObject({ name: "moving", tenant_id: tenantId, max_height: 480 });
-});
-
 test.each(["%00", "%F0%9F%8E%AC", "../default", "", "a".repeat(100)])(
   "there is no specification of %s",
   async (name) => {

@@ -68,12 +68,9 @@ export async function updateProfile(
   app: App,
   caller: Caller,
   { name, tenantId }: Named,
-  { name: sameName, tenant_id: sameOwner, ...change }: v.InferOutput<typeof ProfilePatch>,
+  change: v.InferOutput<typeof ProfilePatch>,
 ): Promise<EncodingProfileRow> {
   const row = await requireOwn(tx, await profileOwner(tx, caller, tenantId), name);
-  if (sameName !== undefined && sameName !== name) invalid("name", "cannot be changed; create another profile");
-  if (sameOwner !== undefined && sameOwner !== row.tenantId)
-    invalid("tenant_id", "cannot be changed; create a profile for the other tenant");
   const definition = checked({ ...(row.definition as ProfileDefinition), ...change });
   return put(tx, app, row, { definition });
 }

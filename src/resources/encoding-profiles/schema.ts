@@ -22,12 +22,7 @@ export const ProfileWrite = v.object({
   ),
   ...profileEntries,
 });
-/** Another name or owner is refused, instead of being ignored. */
-export const ProfilePatch = v.object({
-  ...v.partial(v.object(profileEntries)).entries,
-  name: v.pipe(v.optional(ProfileName), v.description("Cannot be changed")),
-  tenant_id: v.pipe(v.optional(v.nullable(Id)), v.description("Cannot be changed")),
-});
+export const ProfilePatch = v.partial(v.object(profileEntries));
 
 const { watermark: _, ...definition } = profileEntries;
 export const EncodingProfile = v.pipe(
