@@ -14,6 +14,14 @@ const PEAK_DB = -1.5;
 const TIME_LIMIT_MS = 12 * 3_600_000;
 const STALL_MS = 5 * 60_000;
 
+const METER = "ebur128=peak=true:framelog=verbose";
+const LIMITS = { timeLimitMs: TIME_LIMIT_MS, stallMs: STALL_MS };
+const measuring = (filter: string) => ["-af", filter, "-f", "null", "-"];
+const OPTIONS = ["-nostdin", "-hide_banner", "-loglevel", "info"];
+const PROGRESS = ["-progress", "pipe:1", "-nostats"];
+/** It can be read while it is written. */
+const CONTAINER = "matroska";
+
 /** A limiter takes loudness away, and an encoder what it does not encode: so much is given more than the measured gain. */
 const MOST_CORRECTION_DB = 12;
 /** ffmpeg states one decimal. */
@@ -60,12 +68,6 @@ async function gainFor(track: PlannedAudio, target: number, options: LoudnessOpt
   return gainOf(db);
 }
 
-const METER = "ebur128=peak=true:framelog=verbose";
-const LIMITS = { timeLimitMs: TIME_LIMIT_MS, stallMs: STALL_MS };
-const measuring = (filter: string) => ["-af", filter, "-f", "null", "-"];
-const OPTIONS = ["-nostdin", "-hide_banner", "-loglevel", "info"];
-const PROGRESS = ["-progress", "pipe:1", "-nostats"];
-
 /** As the encoder gets it. Null when ffmpeg reports none, as for a track without a packet. */
 async function measureSource(one: PlannedAudio, { input, spec, ffmpeg, run: common }: LoudnessOptions) {
   const { lines, onLog } = lastLines();
@@ -111,9 +113,6 @@ async function measureEncoded(one: PlannedAudio, gain: Gain, { input, spec, ffmp
   if (failed?.status === "rejected") throw failed.reason;
   return parseSummary(lines);
 }
-
-/** It can be read while it is written. */
-const CONTAINER = "matroska";
 
 /** The summary is the end of the log. */
 function lastLines() {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
-import { next, uploaded } from "../support/flow.ts";
+import { contractOf, uploaded } from "../support/flow.ts";
 
 let app: TestApp;
 let tenantId: number;
@@ -22,14 +22,6 @@ beforeAll(async () => {
 const path = "/api/v1/encoding_profiles";
 const create = (body: Record<string, unknown>, credential: Record<string, unknown> = { key }) =>
   app.call("POST", path, { ...credential, body });
-/** The contract of the next job, which other tests do not claim. */
-const contractOf = async (jobId: number) => {
-  for (;;) {
-    const { body, status } = await next(app);
-    if (status !== 200) throw new Error(`There is no job ${jobId}`);
-    if (body.job.id === jobId) return body;
-  }
-};
 
 describe("encoding profiles", () => {
   test("the built-in ones are visible to everyone, and reserved", async () => {
@@ -174,7 +166,7 @@ describe("a profile that is used", () => {
     expect(asset.encoding_profile).toBe("tiny");
     expect(job.profile).toBe("tiny");
     await app.call("PATCH", `${path}/tiny`, { key, body: { audio: { bitrate: 32_000 } } });
-    const contract = await contractOf(job.id);
+    const contract = await contractOf(app, job.id);
     expect(contract.job.profile).toBe("tiny");
     expect(contract.encoding_spec).toMatchObject({
       video: { enabled: true, ladder: [{ name: "240p", height: 240, width: 426, max_bitrate: 300_000 }] },
@@ -199,7 +191,7 @@ describe("a profile that is used", () => {
       { codec: "av1", preset: "8", ladder: [{ name: "720p", max_bitrate: 1_200_000, crf: 40 }, { name: "360p" }] },
     ]);
     const { job } = await uploaded(app, key, { encoding_profile: "modern" });
-    expect((await contractOf(job.id)).encoding_spec.video).toEqual(video);
+    expect((await contractOf(app, job.id)).encoding_spec.video).toEqual(video);
     expect((await app.call("GET", "/api/v1/encoding_spec", { key })).body.video).not.toHaveProperty("additional");
   });
 
@@ -225,7 +217,7 @@ describe("a profile that is used", () => {
       { codec: "av1", profile: "main", pixel_format: "yuv420p10le" },
     ]);
     const { job } = await uploaded(app, key, { encoding_profile: "bright" });
-    expect((await contractOf(job.id)).encoding_spec.video).toEqual(video);
+    expect((await contractOf(app, job.id)).encoding_spec.video).toEqual(video);
     await create({ name: "plain", codecs });
     const plain = (await app.call("GET", "/api/v1/encoding_spec?profile=plain", { key })).body.video;
     expect(plain.additional).toMatchObject([
@@ -244,7 +236,7 @@ describe("a profile that is used", () => {
     // Earlier versions accept only 2.
     expect(audio).toMatchObject({ channels: 6, bitrate: 160_000, surround_bitrate: 400_000 });
     const { job } = await uploaded(app, key, { encoding_profile: "cinema" });
-    expect((await contractOf(job.id)).encoding_spec.audio).toEqual(audio);
+    expect((await contractOf(app, job.id)).encoding_spec.audio).toEqual(audio);
     const plain = (await app.call("GET", "/api/v1/encoding_spec", { key })).body.audio;
     expect(plain.channels).toBe(2);
     expect(plain).not.toHaveProperty("surround_bitrate");
@@ -260,10 +252,10 @@ describe("a profile that is used", () => {
     expect((await patch("audio")).body.default_encoding_profile).toBe("audio");
     const { job, asset } = await uploaded(app, key);
     expect(job.profile).toBe("audio");
-    expect((await contractOf(job.id)).encoding_spec.video.enabled).toBe(false);
+    expect((await contractOf(app, job.id)).encoding_spec.video.enabled).toBe(false);
     expect((await app.call("GET", "/api/v1/encoding_spec", { key })).body.video.enabled).toBe(false);
     const named = await uploaded(app, key, { encoding_profile: "fast" });
-    expect((await contractOf(named.job.id)).encoding_spec.video.preset).toBe("superfast");
+    expect((await contractOf(app, named.job.id)).encoding_spec.video.preset).toBe("superfast");
     const registered = await app.call("POST", "/api/v1/assets", {
       key,
       body: {

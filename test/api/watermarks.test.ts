@@ -3,7 +3,7 @@ import { deflateSync } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
-import { next, uploaded } from "../support/flow.ts";
+import { contractOf, uploaded } from "../support/flow.ts";
 
 let app: TestApp;
 let key: string;
@@ -34,14 +34,6 @@ function png(width: number, height: number, { format = [8, 6], rows = 4 * width 
 }
 const setImage = (name: string, image: Uint8Array, headers: Record<string, string> = { "content-type": "image/png" }) =>
   app.call("PUT", `${path}/${name}/watermark`, { key, raw: image, headers });
-/** The contract of the next job, which other tests do not claim. */
-const contractOf = async (jobId: number) => {
-  for (;;) {
-    const { body, status } = await next(app);
-    if (status !== 200) throw new Error(`There is no job ${jobId}`);
-    if (body.job.id === jobId) return body;
-  }
-};
 
 describe("a watermark", () => {
   test("needs an image before the profile is used, which workers can read", async () => {
@@ -61,7 +53,7 @@ describe("a watermark", () => {
     });
     expect((await initiate()).status).toBe(201);
     const { job } = await uploaded(app, key, { encoding_profile: "marked" });
-    const { watermark } = (await contractOf(job.id)).encoding_spec.video;
+    const { watermark } = (await contractOf(app, job.id)).encoding_spec.video;
     expect(watermark).toMatchObject({ position: "top-left", opacity: 0.5, width_percent: 20, image: { sha256 } });
     const read = await app.opened.server.fetch(
       new Request(watermark.image.url, { headers: { "x-svc-worker-token": app.worker } }),

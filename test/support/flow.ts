@@ -37,6 +37,15 @@ export const next = (
 ): Promise<Answer> =>
   app.call("POST", "/api/v1/transcoding_jobs/next", { worker: app.worker, headers: { "idempotency-key": key }, body });
 
+/** The contract of a job, in a queue whose other jobs no test claims: those before it are claimed too. */
+export async function contractOf(app: TestApp, jobId: number) {
+  for (;;) {
+    const { body, status } = await next(app);
+    if (status !== 200) throw new Error(`There is no job ${jobId}`);
+    if (body.job.id === jobId) return body;
+  }
+}
+
 /** A callback of the contract that a claim returned. */
 export const callback = (
   app: Pick<TestApp, "call" | "worker">,
