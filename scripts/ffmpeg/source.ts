@@ -14,7 +14,11 @@ export type AptSources = (name: string) => Promise<AptSource>;
 
 /** Throws an Error that says why sources cannot be downloaded here. */
 export async function aptSources(workFolder: string): Promise<AptSources> {
-  const options = await aptOptions(workFolder, "deb-src");
+  return sourcesWith(await aptOptions(workFolder, ["deb-src"]));
+}
+
+/** The same with options of apt whose lists include source packages. */
+export function sourcesWith(options: string[]): AptSources {
   return async (name) => {
     const shown = await run("apt-cache", [...options, "showsrc", "--only-source", name]);
     const version = await newest([...shown.matchAll(/^Version: (.+)$/gm)].map((match) => match[1] as string));
@@ -35,6 +39,9 @@ export async function aptSources(workFolder: string): Promise<AptSources> {
     };
   };
 }
+
+/** The distribution's suffix of a source version: that of `7:5.1.9-0+deb12u1` is `0+deb12u1`. */
+export const revisionOf = (version: string): string => version.replace(/^\d+:/, "").replace(/^[^-]*-/, "");
 
 async function newest(versions: string[]): Promise<string | null> {
   let best: string | null = null;
