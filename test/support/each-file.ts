@@ -1,6 +1,7 @@
 import { appendFileSync, readFileSync } from "node:fs";
 import { cpuUsage } from "node:process";
 import { afterAll, expect, vi } from "vitest";
+import { afterEachFile } from "./after-file.ts";
 
 /** Clock ticks of a second in /proc (sysconf(_SC_CLK_TCK), which is 100 on Linux). */
 const TICKS = 100;
@@ -16,7 +17,8 @@ function processorSeconds(): number {
 
 const before = processorSeconds();
 
-afterAll(() => {
+afterAll(async () => {
+  for (const work of afterEachFile) await work();
   // The next file of this process has its own settings.
   vi.resetConfig();
   const costs = process.env.VODBOX_TEST_COSTS;

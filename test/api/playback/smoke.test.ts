@@ -1,16 +1,15 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startBrowser, untilPlayed, videoIn, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilPlayed, videoIn, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
 
 let platform: Platform;
 let browser: Browser;
 beforeAll(async () => {
-  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
 });
 afterAll(async () => {
-  await browser?.close();
   await platform?.close();
 });
 

@@ -1,6 +1,6 @@
 import type { Browser, Frame, Page } from "playwright-core";
 import { expect } from "vitest";
-import { startBrowser, untilVideo, type Visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilVideo, type Visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
 import { KEY, translationService } from "../../support/translation-services.ts";
@@ -29,7 +29,7 @@ export async function startAssetPages(): Promise<AssetPages> {
       VODBOX_TRANSLATE_URL: service.url,
       VODBOX_TRANSLATE_KEY: KEY,
     }),
-    startBrowser(),
+    sharedBrowser(),
   ]);
   const { key } = platform;
   const newAsset = async (title: string) => {
@@ -48,7 +48,6 @@ export async function startAssetPages(): Promise<AssetPages> {
     },
     api: async (method, path, body) => (await platform.call(method, `/api/v1/assets/${path}`, { key, body })).body,
     async close() {
-      await browser.close();
       await platform.close();
       service.close();
     },

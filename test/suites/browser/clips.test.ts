@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
 import { newFolder, removeFolder } from "../../support/folder.ts";
@@ -20,14 +20,13 @@ let browser: Browser;
 let players: Players;
 let asset: { id: number; external_id: string };
 beforeAll(async () => {
-  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   players = new Players("");
   ({ asset } = await uploaded(platform, platform.key, { bytes: longFilm(), playback_policy: "public" }));
   await untilReady(platform, asset.id);
 });
 afterAll(async () => {
   await players?.close();
-  await browser?.close();
   await platform?.close();
 });
 

@@ -4,19 +4,18 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { encodingSpec } from "../../../src/media/encoding-spec.ts";
 import { writeManifests } from "../../../src/media/manifests.ts";
 import { readWritten } from "../../../src/media/package.ts";
-import { startBrowser, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, visit } from "../../support/browser/browser.ts";
 import { atEnd } from "../../support/folder.ts";
 import { aac, collect, feed, messagesOf, picture, shifted, sound, x264 } from "../../support/live/cmaf-publisher.ts";
 
 let browser: Browser;
 beforeAll(async () => {
-  browser = await startBrowser("--autoplay-policy=no-user-gesture-required");
+  browser = await sharedBrowser("--autoplay-policy=no-user-gesture-required");
 });
-afterAll(() => browser.close());
 
 const HLS = fileURLToPath(new URL("../../../node_modules/hls.js/dist/hls.min.js", import.meta.url));
 const PAGE = `<!doctype html><link rel="icon" href="data:,"><video muted></video><script src="/hls.js"></script><script>

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { expectError } from "../../support/error.ts";
 import { uploaded } from "../../support/flow.ts";
@@ -24,7 +24,7 @@ let players: Players;
 let asset: { id: number; external_id: string };
 let job: { id: number };
 beforeAll(async () => {
-  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   players = new Players("");
   const { key, clip: bytes } = platform;
   const profile = {
@@ -46,7 +46,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await players?.close();
-  await browser?.close();
   await platform?.close();
 });
 

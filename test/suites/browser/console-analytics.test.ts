@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser, type Visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, type Visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady, uploadClip } from "../../support/browser/platform.ts";
 import { axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
@@ -17,13 +17,12 @@ let platform: Platform;
 let browser: Browser;
 let asset: number;
 beforeAll(async () => {
-  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   asset = await uploadClip(platform, { title: TITLE, playback_policy: "public" });
   await untilReady(platform, asset);
   await views();
 });
 afterAll(async () => {
-  await browser?.close();
   await platform?.close();
 });
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser } from "../../support/browser/browser.ts";
+import { sharedBrowser } from "../../support/browser/browser.ts";
 import { newFolder, removeFolder } from "../../support/folder.ts";
 import { insertAssets } from "../../support/many-assets.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
@@ -28,10 +28,9 @@ beforeAll(async () => {
   first.child.kill("SIGTERM");
   await first.ended;
   await insertAssets(data, tenant, COUNT);
-  [server, browser] = await Promise.all([startServer(data), startBrowser(ONLY_INTERPRET)]);
+  [server, browser] = await Promise.all([startServer(data), sharedBrowser(ONLY_INTERPRET)]);
 });
 afterAll(async () => {
-  await browser?.close();
   server?.child.kill("SIGTERM");
   await server?.ended;
   removeFolder(folder);

@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser } from "../../support/browser/browser.ts";
+import { beforeAll, expect, test, vi } from "vitest";
+import { sharedBrowser } from "../../support/browser/browser.ts";
 import { startPlatform, uploadClip } from "../../support/browser/platform.ts";
 import { callback, next, uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
@@ -12,9 +12,8 @@ vi.setConfig({ testTimeout: 120_000 });
 
 let browser: Browser;
 beforeAll(async () => {
-  browser = await startBrowser();
+  browser = await sharedBrowser();
 });
-afterAll(() => browser?.close());
 
 type Server = RunningServer & { key: string };
 /** A server without a worker of its own: the tests are its workers. */

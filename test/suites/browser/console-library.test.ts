@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser } from "../../support/browser/browser.ts";
+import { sharedBrowser } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 
@@ -12,11 +12,10 @@ let platform: Platform;
 let browser: Browser;
 let tenantId: number;
 beforeAll(async () => {
-  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   tenantId = (await platform.call("GET", "/api/v1/tenants", { admin: platform.admin })).body[0].id;
 });
 afterAll(async () => {
-  await browser?.close();
   await platform?.close();
 });
 

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { startBrowser } from "../../support/browser/browser.ts";
-import { atEnd } from "../../support/folder.ts";
+import { sharedBrowser } from "../../support/browser/browser.ts";
 import { x264 } from "../../support/live/cmaf-publisher.ts";
 import { liveServer, newChannel, publish } from "../../support/live.ts";
 import { axeFaults } from "./axe.ts";
@@ -9,8 +8,7 @@ import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 test("a channel shows that it is live, what the encoder sends, and what to change", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
-  const browser = await startBrowser();
-  atEnd(() => browser.close());
+  const browser = await sharedBrowser();
   const seen = await signedIn(browser, server.base, server.admin);
   const { page } = seen;
   await link(page, "Live").click();

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform } from "../../support/browser/platform.ts";
 import { axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
@@ -12,10 +12,9 @@ let platform: Platform;
 let browser: Browser;
 beforeAll(async () => {
   const env = { VODBOX_ENV: "development", VODBOX_PAYMENTS: "simulated", VODBOX_LOG_LEVEL: "debug" };
-  [platform, browser] = await Promise.all([startPlatform(env), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(env), sharedBrowser()]);
 });
 afterAll(async () => {
-  await browser?.close();
   await platform?.close();
 });
 const open = () => signedIn(browser, platform.base, platform.admin);

@@ -1,6 +1,6 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser } from "../../support/browser/browser.ts";
+import { sharedBrowser } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform } from "../../support/browser/platform.ts";
 import { receiver, status } from "../../support/receiver.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
@@ -12,11 +12,10 @@ let browser: Browser;
 beforeAll(async () => {
   [platform, browser] = await Promise.all([
     startPlatform({ VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" }),
-    startBrowser(),
+    sharedBrowser(),
   ]);
 });
 afterAll(async () => {
-  await browser?.close();
   await platform?.close();
 });
 const open = () => signedIn(browser, platform.base, platform.admin);

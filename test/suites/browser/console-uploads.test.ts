@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser } from "../../support/browser/browser.ts";
+import { beforeAll, expect, test, vi } from "vitest";
+import { sharedBrowser } from "../../support/browser/browser.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { type RunningServer, startServer, tenantKey } from "../../support/process.ts";
 import { startRelay } from "../../support/relay.ts";
@@ -13,9 +13,8 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 const MIB = 2 ** 20;
 let browser: Browser;
 beforeAll(async () => {
-  browser = await startBrowser();
+  browser = await sharedBrowser();
 });
-afterAll(() => browser?.close());
 
 /** A server of its own, with a tenant and a key. */
 async function started(): Promise<{ server: RunningServer; key: string; dataDir: string }> {

@@ -1,6 +1,6 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser } from "../../support/browser/browser.ts";
+import { sharedBrowser } from "../../support/browser/browser.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
 import { receiver, status } from "../../support/receiver.ts";
@@ -15,13 +15,12 @@ let tenant: number;
 beforeAll(async () => {
   [server, browser] = await Promise.all([
     startServer(`${emptyFolder()}/data`, { env: { VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" } }),
-    startBrowser(),
+    sharedBrowser(),
   ]);
   const { admin, call } = server;
   tenant = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } })).body.id;
 });
 afterAll(async () => {
-  await browser?.close();
   server?.child.kill("SIGTERM");
   await server?.ended;
 });

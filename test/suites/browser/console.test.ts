@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform } from "../../support/browser/platform.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { lineOf, type RunningServer, startServer } from "../../support/process.ts";
@@ -16,12 +16,11 @@ let platform: Platform;
 let browser: Browser;
 let clip: string;
 beforeAll(async () => {
-  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   clip = join(emptyFolder(), "Holiday film.mp4");
   writeFileSync(clip, platform.clip);
 });
 afterAll(async () => {
-  await browser?.close();
   await platform?.close();
 });
 

@@ -1,16 +1,16 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startBrowser, type Visit, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, type Visit, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform } from "../../support/browser/platform.ts";
 import { axeFaults } from "./axe.ts";
 
 let browser: Browser;
 let platform: Platform;
 beforeAll(async () => {
-  browser = await startBrowser();
+  browser = await sharedBrowser();
   platform = await startPlatform();
 });
-afterAll(() => Promise.all([browser?.close(), platform?.close()]));
+afterAll(() => platform?.close());
 
 const UPLOAD = "#tag/uploads/POST/api/v1/uploads/initiate";
 const TENANTS = "#tag/tenants/GET/api/v1/tenants";

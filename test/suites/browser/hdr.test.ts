@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { expectError } from "../../support/error.ts";
 import { uploaded } from "../../support/flow.ts";
@@ -26,7 +26,7 @@ let browser: Browser;
 let players: Players;
 let asset: { id: number; external_id: string };
 beforeAll(async () => {
-  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   players = new Players("");
   const profile = {
     ...{ name: "cinema", codecs: ["h264", "hevc", "av1"], hdr: "keep" },
@@ -46,7 +46,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await players?.close();
-  await browser?.close();
   await platform?.close();
 });
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser, untilPlayed, videoIn, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilPlayed, videoIn, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
 import { newFolder, removeFolder } from "../../support/folder.ts";
@@ -25,7 +25,7 @@ beforeAll(async () => {
   const path = join(folder, "clip.mp4");
   [platform, browser] = await Promise.all([
     startPlatform(),
-    startBrowser(),
+    sharedBrowser(),
     // Not copied: its keyframes are too far apart.
     repeated(
       path,
@@ -38,7 +38,6 @@ beforeAll(async () => {
   removeFolder(folder);
 });
 afterAll(async () => {
-  await browser?.close();
   await platform?.close();
 });
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser } from "../../support/browser/browser.ts";
+import { sharedBrowser } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
@@ -55,7 +55,7 @@ test("hls.js, dash.js and Shaka play over joins to the end", async () => {
 
 test("in the console selected videos are joined, in an order that can be changed", async () => {
   const [first, second] = [await part(2, 0, "Sunrise"), await part(3, 0, "Sunset")];
-  const browser = await startBrowser();
+  const browser = await sharedBrowser();
   const seen = await signedIn(browser, platform.base, platform.key);
   const { page } = seen;
   try {
@@ -79,6 +79,5 @@ test("in the console selected videos are joined, in an order that can be changed
     expect(body).toMatchObject({ title: "Day", duration_seconds: 5 });
     expect(await faultsOf(seen)).toEqual([]);
   } finally {
-    await browser.close();
   }
 });

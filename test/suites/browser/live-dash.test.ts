@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
 import { descendantsOf, until } from "../../support/descendants.ts";
 import { removeFolder } from "../../support/folder.ts";
 import { type LiveServer, liveServer, newChannel, publish } from "../../support/live.ts";
@@ -14,12 +14,11 @@ vi.setConfig({ testTimeout: 200_000, hookTimeout: 120_000 });
 const LIMIT = { timeout: 60_000, polling: 100 };
 
 let server: LiveServer;
-let browser: Awaited<ReturnType<typeof startBrowser>>;
+let browser: Awaited<ReturnType<typeof sharedBrowser>>;
 beforeAll(async () => {
-  [server, browser] = await Promise.all([liveServer(), startBrowser("--autoplay-policy=no-user-gesture-required")]);
+  [server, browser] = await Promise.all([liveServer(), sharedBrowser("--autoplay-policy=no-user-gesture-required")]);
 });
 afterAll(async () => {
-  await browser?.close();
   server?.child.kill("SIGKILL");
   await server?.ended;
   if (server) removeFolder(server.dataDir);

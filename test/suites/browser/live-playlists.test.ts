@@ -2,8 +2,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { readPartName } from "../../../src/live/playlists/names.ts";
-import { startBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
-import { atEnd } from "../../support/folder.ts";
+import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
 import { newTimeline, publish, serveBroadcast, sourceTracks } from "./live-broadcast.ts";
 
 const HLS_JS = fileURLToPath(new URL("../../../node_modules/hls.js/dist/hls.min.js", import.meta.url));
@@ -22,8 +21,7 @@ test("hls.js plays a live broadcast in parts, through an interruption and to its
   const tracks = await sourceTracks(SECONDS);
   const timeline = newTimeline();
   const { url, requests } = await serveBroadcast(timeline, tracks, { "/": PAGE, "/hls.js": readFileSync(HLS_JS) });
-  const browser = await startBrowser("--autoplay-policy=no-user-gesture-required");
-  atEnd(() => browser.close());
+  const browser = await sharedBrowser("--autoplay-policy=no-user-gesture-required");
   const published = publish(timeline, tracks, INTERRUPTION);
   const { page } = await visit(browser, url);
   await untilPlayed(page, SECONDS - 1);

@@ -1,6 +1,6 @@
 import type { Page, Route } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { startBrowser, untilPlayed, videoIn, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilPlayed, videoIn, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady, uploadClip } from "../../support/browser/platform.ts";
 import { atEnd } from "../../support/folder.ts";
 import { publish as publishTo } from "../../support/live.ts";
@@ -14,14 +14,14 @@ vi.setConfig({ testTimeout: 150_000, hookTimeout: 120_000 });
 const SECONDS = 20;
 
 let platform: Platform;
-let browser: Awaited<ReturnType<typeof startBrowser>>;
+let browser: Awaited<ReturnType<typeof sharedBrowser>>;
 let tracks: Awaited<ReturnType<typeof sourceTracks>>;
 let recording: string;
 let rtmp: string;
 beforeAll(async () => {
   [platform, browser, tracks] = await Promise.all([
     startPlatform({ VODBOX_RTMP_PORT: "0" }),
-    startBrowser(),
+    sharedBrowser(),
     sourceTracks(SECONDS),
   ]);
   const { key, call } = platform;
@@ -32,7 +32,6 @@ beforeAll(async () => {
   rtmp = (await lineOf(platform, /^live streams to (rtmp:\S+)$/m))[1] as string;
 });
 afterAll(async () => {
-  await browser?.close();
   await platform?.close();
 });
 

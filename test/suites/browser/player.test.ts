@@ -4,7 +4,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { App } from "../../../src/app.ts";
 import { playbackTokens } from "../../../src/resources/playback/token.ts";
-import { startBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
 import { atEnd } from "../../support/folder.ts";
@@ -26,7 +26,7 @@ let broken: any;
 /** In two languages. */
 let spoken: any;
 beforeAll(async () => {
-  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   const { key, call, clip: bytes } = platform;
   open = (
     await uploaded(platform, key, {
@@ -58,7 +58,6 @@ beforeAll(async () => {
   expect(made.status).toBe(201);
 });
 afterAll(async () => {
-  await browser?.close();
   await platform?.close();
 });
 

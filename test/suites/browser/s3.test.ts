@@ -5,7 +5,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { s3Store } from "../../../storage/objects/s3.ts";
 import { type TestApp, testApp } from "../../support/app.ts";
-import { startBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { readyAsset, uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
@@ -38,10 +38,9 @@ beforeAll(async () => {
   s3 = await s3Server();
   await s3.bucket(bucket);
   await s3.cors(bucket, CORS_RULES);
-  [platform, browser] = await Promise.all([startPlatform(asEnvironment(settingsFor("real"))), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(asEnvironment(settingsFor("real"))), sharedBrowser()]);
 });
 afterAll(async () => {
-  await browser?.close();
   await platform?.close();
 });
 

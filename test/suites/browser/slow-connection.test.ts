@@ -7,7 +7,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { App } from "../../../src/app.ts";
 import { playbackTokens } from "../../../src/resources/playback/token.ts";
-import { startBrowser, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, visit } from "../../support/browser/browser.ts";
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
 import { newFolder, removeFolder } from "../../support/folder.ts";
@@ -26,14 +26,13 @@ let browser: Browser;
 let line: SlowLine;
 let signed: any;
 beforeAll(async () => {
-  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   line = await startSlowLine(platform.base, FAST);
   const bytes = noisyClip();
   signed = (await uploaded(platform, platform.key, { bytes, playback_policy: "signed", filename: "noise.mp4" })).asset;
   await untilReady(platform, signed.id);
 });
 afterAll(async () => {
-  await browser?.close();
   line?.close();
   await platform?.close();
 });

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { until } from "../../support/descendants.ts";
 import { expectError } from "../../support/error.ts";
@@ -22,7 +22,7 @@ let players: Players;
 let asset: { id: number; external_id: string };
 let job: { id: number };
 beforeAll(async () => {
-  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   players = new Players("");
   const profile = {
     name: "cinema",
@@ -46,7 +46,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await players?.close();
-  await browser?.close();
   await platform?.close();
 });
 

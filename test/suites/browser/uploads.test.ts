@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startBrowser, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, visit } from "../../support/browser/browser.ts";
 import { newFolder, removeFolder } from "../../support/folder.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
 import { startRelay } from "../../support/relay.ts";
@@ -30,7 +30,7 @@ const pages = createServer((request, response) => {
 });
 
 beforeAll(async () => {
-  [server, browser] = await Promise.all([startServer(folder), startBrowser()]);
+  [server, browser] = await Promise.all([startServer(folder), sharedBrowser()]);
   const { admin } = server;
   const tenant = await server.call("POST", "/api/v1/admin/tenants", {
     admin,
@@ -42,7 +42,6 @@ beforeAll(async () => {
   studio = `http://localhost:${(pages.address() as AddressInfo).port}/`;
 });
 afterAll(async () => {
-  await browser?.close();
   pages.closeAllConnections();
   pages.close();
   server?.child.kill("SIGTERM");

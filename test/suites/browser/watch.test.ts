@@ -6,7 +6,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { App } from "../../../src/app.ts";
 import { playbackTokens } from "../../../src/resources/playback/token.ts";
-import { startBrowser, untilPlayed, untilVideo, type Visit, videoIn, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilPlayed, untilVideo, type Visit, videoIn, visit } from "../../support/browser/browser.ts";
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
 import { atEnd } from "../../support/folder.ts";
@@ -21,7 +21,7 @@ let browser: Browser;
 let open: any;
 let signed: any;
 beforeAll(async () => {
-  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   const { key, clip: bytes } = platform;
   const evil = { title: `A walk ${EVIL}`, description: `First line\n${EVIL}` };
   open = (await uploaded(platform, key, { bytes, playback_policy: "public", ...evil })).asset;
@@ -29,7 +29,6 @@ beforeAll(async () => {
   await Promise.all([untilReady(platform, open.id), untilReady(platform, signed.id)]);
 });
 afterAll(async () => {
-  await browser?.close();
   await platform?.close();
 });
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startBrowser, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, visit } from "../../support/browser/browser.ts";
 import { bundled, startSite } from "../../support/client-pages.ts";
 import { installedClients } from "../../support/clients.ts";
 import { newFolder, removeFolder } from "../../support/folder.ts";
@@ -18,7 +18,7 @@ let site: Awaited<ReturnType<typeof startSite>>;
 let key: string;
 beforeAll(async () => {
   data = newFolder();
-  [folder, server, browser] = await Promise.all([installedClients("client"), startServer(data), startBrowser()]);
+  [folder, server, browser] = await Promise.all([installedClients("client"), startServer(data), sharedBrowser()]);
   const script = await bundled('export * from "@vodbox/client";', folder);
   site = await startSite({
     "/": '<!doctype html><link rel="icon" href="data:,"><script src="/client.js"></script>',
@@ -30,7 +30,6 @@ beforeAll(async () => {
   key = (await call("POST", "/api/v1/api_keys", { admin, body })).body.token;
 });
 afterAll(async () => {
-  await browser?.close();
   site?.close();
   server?.child.kill("SIGTERM");
   await server?.ended;

@@ -1,7 +1,7 @@
 import { runInNewContext } from "node:vm";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startBrowser, untilPlayed, untilVideo, videoIn, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, untilPlayed, untilVideo, videoIn, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform } from "../../support/browser/platform.ts";
 import { bundled, type React, startSite } from "../../support/client-pages.ts";
 import { importClient, installedClients } from "../../support/clients.ts";
@@ -49,7 +49,7 @@ beforeAll(async () => {
   [folder, platform, browser] = await Promise.all([
     installedClients("client", "react"),
     startPlatform(),
-    startBrowser(),
+    sharedBrowser(),
   ]);
   library = await importClient(folder);
   const vodbox = new library.Vodbox({ baseUrl: platform.base, apiKey: platform.key });
@@ -61,7 +61,6 @@ beforeAll(async () => {
   signer = { keyId: made.key_id, privateKey: made.private_key };
 });
 afterAll(async () => {
-  await browser?.close();
   await platform?.close();
   removeFolder(folder);
 });

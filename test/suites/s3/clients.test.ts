@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "../../support/app.ts";
-import { startBrowser, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, visit } from "../../support/browser/browser.ts";
 import { bundled, startSite } from "../../support/client-pages.ts";
 import { importClient, installedClients } from "../../support/clients.ts";
 import { removeFolder } from "../../support/folder.ts";
@@ -58,7 +58,7 @@ test("a file is sent to a presigned URL as a whole, from Node.js and from a page
   const script = await bundled('export * from "@vodbox/client";', folder);
   const markup = '<!doctype html><link rel="icon" href="data:,"><script src="/client.js"></script>';
   const site = await startSite({ "/": markup, "/client.js": script });
-  const browser = await startBrowser();
+  const browser = await sharedBrowser();
   try {
     const { page, faults } = await visit(browser, site.origin);
     const progress = await page.evaluate(
@@ -73,7 +73,6 @@ test("a file is sent to a presigned URL as a whole, from Node.js and from a page
     expect(progress.at(-1)).toMatchObject({ bytesSent: BYTES, secondsRemaining: 0 });
     expect(faults).toEqual([]);
   } finally {
-    await browser.close();
     site.close();
   }
   expect((await complete(second.id)).status).toBe("completed");

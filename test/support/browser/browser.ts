@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import { type Browser, type BrowserContextOptions, chromium, type Frame, type Page } from "playwright-core";
+import { afterEachFile } from "../after-file.ts";
 import { atEnd } from "../folder.ts";
 
 const PROGRAMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-/** The system's Chromium, without background requests, with further `flags`. A file that starts one closes it. */
+/** The system's Chromium, without background requests, with further `flags`. The caller closes it. */
 export function startBrowser(...flags: string[]): Promise<Browser> {
   const executablePath = PROGRAMS.find(existsSync);
   if (!executablePath) throw new Error(`No Chromium at ${PROGRAMS.join(", ")}; npm test installs it where possible`);
@@ -22,6 +23,25 @@ export function startBrowser(...flags: string[]): Promise<Browser> {
     ],
   });
 }
+
+/** By flags. They end with this process: Playwright kills the browsers of a process that exits. */
+const browsers = new Map<string, Promise<Browser>>();
+
+/**
+ * The browser with these flags that all test files of this process use; do not close it. Each page has a context of its own,
+ * and with it its own cookies, cache and storage. What a file leaves open is closed when it ends.
+ */
+export async function sharedBrowser(...flags: string[]): Promise<Browser> {
+  const name = flags.join(" ");
+  const running = await browsers.get(name);
+  if (!running?.isConnected()) browsers.set(name, startBrowser(...flags));
+  return browsers.get(name) as Promise<Browser>;
+}
+
+afterEachFile.add(async () => {
+  for (const browser of await Promise.all(browsers.values()))
+    await Promise.all(browser.contexts().map((context) => context.close()));
+});
 
 export type Visit = {
   page: Page;

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import type { Browser } from "playwright-core";
-import { startBrowser } from "../browser/browser.ts";
+import { sharedBrowser } from "../browser/browser.ts";
 
 const packages = join(import.meta.dirname, "../../../node_modules");
 const LIBRARIES: Record<string, string> = {
@@ -147,7 +147,7 @@ export class Players {
 
   /** The same from another server: `address` is the URL of the manifests' directory. */
   async playAt(address: string, { without, query = "", only, onRequest }: PlayOptions = {}): Promise<Played[]> {
-    this.#browser ??= startBrowser();
+    this.#browser ??= sharedBrowser();
     this.#base ??= this.#serve();
     const [browser, base] = await Promise.all([this.#browser, this.#base]);
     const page = await browser.newPage();
@@ -164,7 +164,6 @@ export class Players {
   async close(): Promise<void> {
     this.#server?.closeAllConnections();
     this.#server?.close();
-    await (await this.#browser)?.close();
   }
 
   #serve(): Promise<string> {
