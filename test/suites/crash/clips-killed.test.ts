@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { createClip, downloaded, frameHashes } from "../../support/clips.ts";
 import { Random } from "../../support/crash/random.ts";
@@ -11,7 +12,7 @@ import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../support/process.ts";
 
-const ROUNDS = 5;
+const ROUNDS = amount(1, 5, "CRASH_ROUNDS");
 const CLIENTS = 3;
 /** Each is encoded before the test ends, on a machine of any speed; instant clips cost nothing. */
 const EXACT_PER_ROUND = 5;

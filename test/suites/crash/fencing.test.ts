@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { LeaseClient, LeaseLost } from "../../../src/worker/lease-client.ts";
 import { altered } from "../../support/altered.ts";
+import { amount } from "../../support/amount.ts";
 import { rowsOf, startWorker, untilEncoding, uploadClip } from "../../support/crash/encoding.ts";
 import { Random } from "../../support/crash/random.ts";
 import { descendantsOf, until, untilGone } from "../../support/descendants.ts";
@@ -16,8 +17,8 @@ import { type RunningServer, startServer, stopCleanly } from "../../support/proc
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 });
 
 /** By hand 20 and 2,000, which takes minutes: KILLS=20 JOBS=2000 vitest run test/suites/crash/fencing.test.ts */
-const ROUNDS = Number(process.env.KILLS ?? 4);
-const COUNT = Number(process.env.JOBS ?? 200);
+const ROUNDS = amount(1, 4, "KILLS");
+const COUNT = amount(60, 200, "JOBS");
 const seed = Number(process.env.SEED ?? Date.now() % 1e9);
 const random = new Random(seed);
 

@@ -2,13 +2,14 @@ import { readdirSync } from "node:fs";
 import { join, relative } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { testApp } from "../../support/app.ts";
 import { type Files, leased, tiny, tinyAsset } from "../../support/batches.ts";
 import { Random } from "../../support/crash/random.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { startServer, stopCleanly, tenantKey } from "../../support/process.ts";
 
-const ROUNDS = 6;
+const ROUNDS = amount(2, 6, "CRASH_ROUNDS");
 const ASSETS = 8;
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0" };
 

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { testApp } from "../../support/app.ts";
 import { downloaded, frameHashes } from "../../support/clips.ts";
 import { Random } from "../../support/crash/random.ts";
@@ -11,7 +12,7 @@ import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../support/process.ts";
 
-const ROUNDS = 4;
+const ROUNDS = amount(1, 4, "CRASH_ROUNDS");
 const FPS = 25;
 /** Of each part, in seconds. */
 const LENGTHS = [9, 5.2];

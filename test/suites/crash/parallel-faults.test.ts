@@ -2,6 +2,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { isTaskOf, rowsOf, startWorker, tasksOf, untilWaiting, uploadClip } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
@@ -14,7 +15,7 @@ import { smallDisk } from "../../support/storage/small-disk.ts";
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
 
 /** More of them by hand: FAULT_ROUNDS=20 npm test -- test/suites/crash/parallel-faults.test.ts */
-const ROUNDS = Number(process.env.FAULT_ROUNDS ?? 1);
+const ROUNDS = amount(1, 5, "FAULT_ROUNDS");
 /** Enough chunks that every worker has one for a while. */
 const SECONDS = 60;
 const WORKERS = 4;

@@ -2,13 +2,14 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { Random } from "../../support/crash/random.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
 import { Ledger, sha256 } from "./ledger.ts";
 import { finish, loadUntilGone, newClients } from "./load.ts";
 
-const ROUNDS = 20;
+const ROUNDS = amount(3, 20, "CRASH_ROUNDS");
 /** No lease expires in this test: jobs requeued after a restart would hide lost ones. */
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_LEASE_SECONDS: "600", VODBOX_MIN_FREE_BYTES: "0" };
 

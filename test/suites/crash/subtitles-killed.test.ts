@@ -2,6 +2,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { testApp } from "../../support/app.ts";
 import { Random } from "../../support/crash/random.ts";
 import { uploaded } from "../../support/flow.ts";
@@ -9,7 +10,7 @@ import { emptyFolder } from "../../support/folder.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../support/process.ts";
 import { subtitleForm } from "../../support/subtitles.ts";
 
-const ROUNDS = 8;
+const ROUNDS = amount(2, 8, "CRASH_ROUNDS");
 const LANGUAGES = ["en", "de", "fr", "it", "es", "pt"];
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0" };
 

@@ -2,14 +2,15 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { json } from "../../support/commands/outcome.ts";
 import { readyAsset } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { insertAssets } from "../../support/many-assets.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
 
-const ASSETS = 20_000;
-const KILLS = 4;
+const ASSETS = amount(4000, 20_000);
+const KILLS = amount(2, 4, "KILLS");
 
 /** Of a stopped server. */
 function rowsIn(dataDir: string, tenantId: number): number {

@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { Random } from "../../support/crash/random.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { lineOf, type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
@@ -9,8 +10,8 @@ import { startRelay } from "../../support/relay.ts";
 import { sha256 } from "./ledger.ts";
 import { type Client, type Source, ways } from "./upload-methods.ts";
 
-const TORN_ROUNDS = Number(process.env.CRASH_TORN_ROUNDS ?? 50);
-const KILL_ROUNDS = Number(process.env.CRASH_KILL_ROUNDS ?? 20);
+const TORN_ROUNDS = amount(12, 50, "CRASH_TORN_ROUNDS");
+const KILL_ROUNDS = amount(4, 20, "CRASH_KILL_ROUNDS");
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0" };
 
 /** A server behind a relay that all its URLs name, so that they outlive it. */

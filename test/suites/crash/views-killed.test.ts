@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { Random } from "../../support/crash/random.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { startServer } from "../../support/process.ts";
 import { film } from "../../support/views.ts";
 
-const ROUNDS = 8;
+const ROUNDS = amount(3, 8, "CRASH_ROUNDS");
 /** A flush each second, and as long again for the write. */
 const LOST_AT_MOST_MS = 2000;
 const env = { VODBOX_RATE_LIMIT_BEACON: "1000000/1", VODBOX_MIN_FREE_BYTES: "0" };

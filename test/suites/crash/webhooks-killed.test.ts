@@ -1,13 +1,14 @@
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { Random } from "../../support/crash/random.ts";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { startServer, stopCleanly } from "../../support/process.ts";
 import { receiver } from "../../support/receiver.ts";
 
-const ROUNDS = 20;
+const ROUNDS = amount(3, 20, "CRASH_ROUNDS");
 const WRITERS = 6;
 const env = {
   VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",

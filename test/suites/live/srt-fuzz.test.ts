@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { TsDemuxer } from "../../../src/live/mpegts/demuxer.ts";
 import { RejectedMedia } from "../../../src/live/publish/rejected-media.ts";
 import { DEFAULT_LIMITS } from "../../../src/live/srt/limits.ts";
+import { amount } from "../../support/amount.ts";
 import { Random } from "../../support/crash/random.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import type { Recorder } from "../../support/live/recorder.ts";
@@ -23,7 +24,7 @@ import { ffmpeg } from "../../support/media/sources.ts";
 
 /** Another seed finds other faults; the same seed repeats a failure. */
 const SEED = Number(process.env.FUZZ_SEED ?? 20_261_126);
-const DATAGRAMS = Number(process.env.FUZZ_RUNS ?? 50_000);
+const DATAGRAMS = amount(8000, 200_000, "FUZZ_RUNS");
 const STREAMS = 300;
 /** What the receive buffer of a socket holds. */
 const BATCH = 40;

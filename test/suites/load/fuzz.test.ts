@@ -3,12 +3,13 @@ import { fuzzParsers } from "../../../scripts/fuzz/fuzz-parsers.ts";
 import { fuzzRoutes } from "../../../scripts/fuzz/fuzz-routes.ts";
 import { figuresOf } from "../../../scripts/fuzz/report.ts";
 import { SERVER_ENV } from "../../../scripts/fuzz/server-env.ts";
+import { amount } from "../../support/amount.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { startServer } from "../../support/process.ts";
 
 /** Another seed finds other faults; a failure prints the request, and the same seed reproduces it. */
 const SEED = Number(process.env.FUZZ_SEED ?? 20_261_121);
-const RUNS = Number(process.env.FUZZ_RUNS ?? 3000);
+const RUNS = amount(800, 30_000, "FUZZ_RUNS");
 
 test("generated requests get no 5xx and no error of another shape, and do not block the server", {
   timeout: 300_000,

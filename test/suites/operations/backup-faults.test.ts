@@ -5,6 +5,7 @@ import { zstdCompressSync } from "node:zlib";
 import Sqlite from "libsql";
 import { pack } from "tar-stream";
 import { beforeAll, expect, test, vi } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { archiveOf, type Member, member, membersOf, summed } from "../../support/archives.ts";
 import { filledServer, operator, ownServer, restoring } from "../../support/backups.ts";
 import { refused } from "../../support/commands/outcome.ts";
@@ -18,7 +19,7 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 });
 const { cli, done, failed } = operator();
 
 /** More by hand: CUTS=5000 vitest run test/suites/operations/backup-faults.test.ts */
-const CUTS = Number(process.env.CUTS ?? 60);
+const CUTS = amount(12, 60, "CUTS");
 const MEGABYTE = 2 ** 20;
 
 let whole = "";

@@ -2,6 +2,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "@libsql/client";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { startWorker, uploadClip } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
 import { uploaded } from "../../support/flow.ts";
@@ -15,7 +16,7 @@ import { startSqld } from "../../support/sqld.ts";
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 });
 
 /** By hand 500, which takes minutes: JOBS=500 vitest run test/remote */
-const JOBS = Number(process.env.JOBS ?? 24);
+const JOBS = amount(12, 24, "JOBS");
 const BUCKET = "two-servers";
 
 const clips = temporaryFolder("two-servers-clips");

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { caughtUp, contentsOf, generationsOf, load, readiness, replicated, slugsIn } from "../../support/replicas.ts";
@@ -10,7 +11,7 @@ vi.setConfig({ testTimeout: 300_000 });
 
 /** What may be lost when a directory is deleted under load. */
 const LOST_MS = 1500;
-const ROUNDS = 4;
+const ROUNDS = amount(2, 4, "CRASH_ROUNDS");
 /** The log is observed every 50 ms, on a busy machine less often. */
 const MARGIN_MS = 1000;
 

@@ -2,13 +2,14 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { mapBounded } from "../../../src/lib/bounded.ts";
+import { amount } from "../../support/amount.ts";
 import { Random } from "../../support/crash/random.ts";
 import { startRtmp } from "../../support/live/rtmp-recorder.ts";
 import { ffmpegSession, handMadeSession } from "./rtmp-sessions.ts";
 
 /** Another seed finds other faults; the same seed repeats a failure. */
 const SEED = Number(process.env.FUZZ_SEED ?? 20_261_125);
-const SESSIONS = Number(process.env.FUZZ_RUNS ?? 2000);
+const SESSIONS = amount(400, 50_000, "FUZZ_RUNS");
 const HANDSHAKE_BYTES = 1 + 2 * 1536;
 /** Most sessions would end in the handshake otherwise. */
 const HANDSHAKE_SHARE = 0.02;
