@@ -1,10 +1,11 @@
 #!/bin/sh
-# The tests of one tier: sh scripts/test.sh fast|full|watch [arguments of Vitest]
-#   fast   npm test: lint, types, and the files of the fast tier (test/tiers.ts)
-#   full   npm run test:full: the same, and every other file
-#   watch  npm run test:watch: the files of the fast tier that uncommitted changes affect, again after each change
-# With arguments, such as a file, fast and full only run Vitest, over the files of both tiers: they lint and install
-# nothing, and build only what is missing or older than its sources.
+# The tests of one tier (test/tiers.ts): sh scripts/test.sh fast|full|nightly|watch [--shard=I/N | arguments of Vitest]
+#   fast     npm test: lint, types, and test/unit and test/api
+#   full     npm run test:full: the same, test/suites, and a part of test/api over a remote database
+#   nightly  npm run test:nightly: the same with many rounds, and test/nightly
+#   watch    npm run test:watch: the files of the fast tier that uncommitted changes affect, again after each change
+# With arguments, such as a file or the name of a feature, it only runs Vitest, over the matching files of fast and full:
+# it lints and installs nothing, and builds only what is missing or older than its sources.
 #
 # It works on a fresh checkout, where npm's PATH has any Node.js: the one that everything runs under is an npm package.
 set -eu
@@ -98,18 +99,34 @@ build_what_is_needed() {
 
 if [ "$tier" = watch ]; then
   build_what_is_needed
-  exec vitest watch --changed --project fast "$@"
-fi
-if [ $# -gt 0 ]; then
-  build_what_is_needed "$@"
-  exec vitest run --project fast --project full "$@"
+  exec vitest watch --changed --project "fast*" "$@"
 fi
 
-install_packages "$("packages_of_$tier")"
-npm run --silent build
-npm run --silent lint
-npm run --silent typecheck
+# One of several machines that share a tier is like the whole tier.
+shard=""
+case "${1-}" in --shard=*) shard=$1; shift ;; esac
+
+# scripts/test/run.ts runs a file that failed once more.
+if [ $# -gt 0 ]; then
+  build_what_is_needed "$@"
+  exec node scripts/test/run.ts --project "fast*" --project "full*" "$@"
+fi
+
 case "$tier" in
-  fast) exec vitest run --project fast ;;
-  full) exec vitest run ;;
+  fast) packages=$(packages_of_fast) projects="fast*" ;;
+  full) packages=$(packages_of_full) projects="fast* full* remote*" ;;
+  nightly) packages=$(packages_of_full) projects="fast* full* nightly* remote*" ;;
 esac
+install_packages "$packages"
+npm run --silent build
+case "$shard" in
+  "" | --shard=1/*)
+    npm run --silent lint
+    npm run --silent typecheck
+    ;;
+esac
+set -- ${shard:+"$shard"}
+set -f
+for project in $projects; do set -- "$@" --project "$project"; done
+export VODBOX_TEST_TIER="$tier"
+exec node scripts/test/run.ts "$@"

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { globSync } from "node:fs";
 import { expect } from "vitest";
-import { aac, picture, sound, x264 } from "../live/cmaf-publisher.ts";
 import { until } from "./descendants.ts";
 import { atEnd, newFolder } from "./folder.ts";
+import { aac, picture, sound, x264 } from "./live/cmaf-publisher.ts";
 import { lineOf, type RunningServer, startServer, tenantKey } from "./process.ts";
 
 /** A server with live ingest. `rtmp` is the URL that publishers use, without the stream key. */

@@ -1,0 +1,38 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { describe, expect, test } from "vitest";
+import { align } from "../../../src/lib/align/align.ts";
+import { runInSlices } from "../../../src/lib/time-slices.ts";
+import { talk } from "../../support/lib/random-dialogue.ts";
+
+describe("tracks of full size", () => {
+  const film = talk({ cues: 1500, seed: 2 });
+  const later = film.map((own) => ({ ...own, startMs: own.startMs + 700, endMs: own.endMs + 700 }));
+  const yes = film.map((own) => ({ ...own, text: "Yes." }));
+  const long = talk({ cues: 20_000, seed: 3 });
+  const novel = [{ startMs: 0, endMs: 5000, text: "all in one ".repeat(180_000) }];
+  test.each([
+    ["1,500 cues", film, later, 1500],
+    ["1,500 cues that are all one word", yes, yes, 1500],
+    ["one of them fewer", yes, yes.slice(1), 0],
+    ["no common word", film, film.map((own, k) => ({ ...own, text: `only${k} here${k}` })), 0],
+    ["20,000 cues", long, long, 20_000],
+    ["2 MB in one cue", novel, novel, 1],
+  ])("%s do not block others", async (_, track, reference, anchorCount) => {
+    const delays: number[] = [];
+    const costs: number[] = [];
+    // The best of several runs, because other processes share this core.
+    for (let run = 0; run < 4; run++) {
+      const delay = monitorEventLoopDelay({ resolution: 1 });
+      delay.enable();
+      const used = process.cpuUsage();
+      expect((await runInSlices(align(track, reference))).anchorCount).toBe(anchorCount);
+      const { user, system } = process.cpuUsage(used);
+      delay.disable();
+      delays.push(delay.max / 1e6);
+      costs.push((user + system) / 1000);
+    }
+    // A slice is a few milliseconds; garbage collection adds to it.
+    expect(Math.min(...delays)).toBeLessThan(50);
+    if (track.length <= 1500) expect(Math.min(...costs)).toBeLessThan(200);
+  });
+});
