@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { Arch } from "../build/base.ts";
 import { withLock } from "../build/cache.ts";
-import { bar } from "../build/report.ts";
+import { bar, say } from "../build/report.ts";
 import { run } from "../build/run.ts";
 import {
   type BuiltTools,
@@ -50,12 +50,16 @@ export async function staticFfmpeg(arch: Arch, wish: Wish = "complete"): Promise
       return await built(recipes, `lock-${wish}`, (work) => newestLinked(wish, arch, recipes, work));
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      console.log(
-        `ffmpeg: it cannot be linked from the archives of the distribution, so all of it is compiled: ${reason}`,
-      );
+      say(`ffmpeg: it cannot be linked from the archives of the distribution, so all of it is compiled: ${reason}`);
     }
   }
   return built(recipes, "lock", (work) => newestBuild(arch, targetFor(arch), work));
+}
+
+/** About how long `staticFfmpeg` takes on two cores, in seconds: as measured, where the cache has no build. */
+export function secondsToBuild(arch: Arch, wish: Wish): number {
+  if (cachedBuild(recipesFor(arch, wish), isFresh)) return 1;
+  return wish !== "complete" && isLinkable(arch) ? { linked: 30, "linked-av1": 150 }[wish] : 560;
 }
 
 /** Runs `build` while no other one of the same stage does; its fault is only reported where an older build can be used. */
@@ -74,9 +78,7 @@ async function built(
     } catch (error) {
       const older = cachedBuild(recipes, () => true);
       if (!older) throw error;
-      console.log(
-        `ffmpeg: keeping the cached build (${error instanceof Error ? error.message.split("\n")[0] : error})`,
-      );
+      say(`ffmpeg: keeping the cached build (${error instanceof Error ? error.message.split("\n")[0] : error})`);
       return older;
     } finally {
       rmSync(work, { recursive: true, force: true });
@@ -93,7 +95,7 @@ async function newestBuild(arch: Arch, target: Target, work: string): Promise<Bu
   const result = buildFolder(versions, target.recipeHash);
   if (!existsSync(result)) {
     await installBuildPackages(target.packages);
-    console.log(`ffmpeg ${source.version} for ${arch}: compiling all of it (about ten minutes, once)`);
+    say(`ffmpeg ${source.version} for ${arch}: compiling all of it (about ten minutes, once)`);
     const platform = await platformFor(arch, target, work);
     for (const [name, library] of libraries) await compileLibrary(name, library, target, platform, work);
     const folder = await source.fetchInto(work);

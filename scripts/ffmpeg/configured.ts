@@ -57,7 +57,8 @@ export async function writeConfigured(source: string, version: string, configura
     `CC_IDENT "${(await run("gcc", ["--version"])).split("\n", 1)[0]?.replace(/ [\d.]+$/, "")}"`,
   ];
   const on = new Set(configured.on);
-  const off = [...macrosOf(source)].filter((name) => !on.has(name));
+  const defined = new Set([...configured.text, ...own].map((line) => line.split(" ", 1)[0]));
+  const off = [...macrosOf(source)].filter((name) => !on.has(name) && !defined.has(name));
   const lines = [
     ...[...configured.text, ...own].map((line) => `#define ${line}`),
     ...[...on].map((name) => `#define ${name} 1`),

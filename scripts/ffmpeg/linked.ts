@@ -1,6 +1,7 @@
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Arch } from "../build/base.ts";
+import { say } from "../build/report.ts";
 import { run } from "../build/run.ts";
 import { archiveOptions, type Unpacked, unpackPackages } from "../debian/packages.ts";
 import {
@@ -63,7 +64,7 @@ export async function newestLinked(
   await installBuildPackages(COMPILER);
   const svtAv1 = stage === "linked-av1" ? await sourceOf("svt-av1") : null;
   const cost = svtAv1 ? "some minutes" : "under a minute";
-  console.log(`ffmpeg ${source.version}: linking it from the distribution's archives (${cost}, once)`);
+  say(`ffmpeg ${source.version}: linking it from the distribution's archives (${cost}, once)`);
   const linkable = await fetchLinkable(source, stage, { arch, work, options });
   const { source: folder, sysroot, configuration, packages } = linkable;
   if (svtAv1) await addSvtAv1(svtAv1, arch, sysroot, work);
@@ -104,7 +105,7 @@ async function addSvtAv1(source: AptSource, arch: Arch, sysroot: string, work: s
   const target = targetFor(arch);
   await installBuildPackages(words("cmake ninja-build nasm"));
   const platform = { mesonArguments: [], root: sysroot, prefix: "/libraries" };
-  console.log(`ffmpeg: compiling SVT-AV1 ${source.version} (some minutes, once)`);
+  say(`ffmpeg: compiling SVT-AV1 ${source.version} (some minutes, once)`);
   await compileLibrary("svt-av1", source, target, platform, work);
 }
 

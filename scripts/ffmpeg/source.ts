@@ -58,13 +58,19 @@ const isNewer = (version: string, than: string) =>
     () => false,
   );
 
-/** Installs those of `names` that are missing; without the rights to do so, throws with their names. */
-export async function installBuildPackages(names: string[]): Promise<void> {
+/** Those of the packages `names` that are not installed. */
+export async function missingPackages(names: string[]): Promise<string[]> {
   const missing: string[] = [];
   for (const name of names) {
     const status = await run("dpkg-query", ["-W", "-f", `\${Status}`, name]).catch(() => "");
     if (!status.endsWith(" installed")) missing.push(name);
   }
+  return missing;
+}
+
+/** Installs those of `names` that are missing; without the rights to do so, throws with their names. */
+export async function installBuildPackages(names: string[]): Promise<void> {
+  const missing = await missingPackages(names);
   if (missing.length === 0) return;
   if (process.geteuid?.() !== 0) {
     throw new Error(`packages are missing; as root: apt-get install --no-install-recommends ${missing.join(" ")}`);
