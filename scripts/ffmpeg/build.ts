@@ -62,6 +62,9 @@ export function secondsToBuild(arch: Arch, wish: Wish): number {
   return wish !== "complete" && isLinkable(arch) ? { linked: 30, "linked-av1": 150 }[wish] : 560;
 }
 
+/** Whether the complete programs for a processor are in the cache. */
+export const hasBuild = (arch: Arch): boolean => cachedBuild(recipesFor(arch, "complete"), isFresh) !== null;
+
 /** Runs `build` while no other one of the same stage does; its fault is only reported where an older build can be used. */
 async function built(
   recipes: Recipes,

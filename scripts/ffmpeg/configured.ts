@@ -24,11 +24,12 @@ const LISTS = [
 ];
 /** Definitions that depend on more than the key. */
 const OWN_DEFINITIONS = ["FFMPEG_CONFIGURATION", "CC_IDENT", "FFMPEG_VERSION"];
-/** Of documentation, examples and tools that happen to be installed. */
-const IRRELEVANT = /^HAVE_(VALGRIND_VALGRIND_H|PERL|POD2MAN|MAKEINFO\w*|\w*GZIP)$|^CONFIG_\w+(PAGES|_EXAMPLE)$/;
+/** Of documentation, examples and tools that happen to be installed, and the guards of headers. */
+const IRRELEVANT =
+  /^(FFMPEG|AVUTIL)_\w+_H$|^HAVE_(VALGRIND_VALGRIND_H|PERL|POD2MAN|MAKEINFO\w*|\w*GZIP)$|^CONFIG_\w+(PAGES|_EXAMPLE)$/;
 const HEADERS = ["config.h", "config_components.h", "libavutil/avconfig.h", "libavutil/ffversion.h"];
 
-type Configured = {
+export type Configured = {
   /** Macros that are 1. */
   on: string[];
   /** Macros of any other value than 0 and 1, with the value. */
@@ -50,11 +51,11 @@ async function keyOf(source: string): Promise<string> {
  * arguments `configuration`; false, without effect, where the kept ones are of other sources, arguments or compilers.
  */
 export async function writeConfigured(source: string, version: string, configuration: string[]): Promise<boolean> {
-  const [key, configured] = parse(readFileSync(kept, "utf8"));
+  const { key, ...configured } = readConfigured();
   if (key !== (await keyOf(source))) return false;
   const own = [
     `FFMPEG_CONFIGURATION ${JSON.stringify(configuration.map(quoted).join(" "))}`,
-    `CC_IDENT "${(await run("gcc", ["--version"])).split("\n", 1)[0]?.replace(/ [\d.]+$/, "")}"`,
+    `CC_IDENT "gcc ${await run("gcc", ["-dumpversion"])} ${/\(.*\)/.exec(await run("gcc", ["--version"]))?.[0] ?? ""}"`,
   ];
   const on = new Set(configured.on);
   const defined = new Set([...configured.text, ...own].map((line) => line.split(" ", 1)[0]));
@@ -102,7 +103,7 @@ const NAMES = /\b(?:ARCH|HAVE|CONFIG)_[A-Z0-9_]*[A-Z0-9]\b/g;
 export function macrosIn(source: string): Map<string, string> {
   const lines = HEADERS.flatMap((name) => readFileSync(join(source, name), "utf8").split("\n"));
   const defined = lines.flatMap((line) => {
-    const [, name, value = ""] = /^#define (\w+) (.*)$/.exec(line) ?? [];
+    const [, name, value = ""] = /^#define (\w+) ?(.*)$/.exec(line) ?? [];
     return name && !IRRELEVANT.test(name) && !OWN_DEFINITIONS.includes(name) ? [[name, value] as const] : [];
   });
   return new Map(defined);
@@ -150,11 +151,12 @@ function wrapped(names: string[]): string[] {
   return lines;
 }
 
-function parse(content: string): [key: string, configured: Configured] {
+/** What is kept, with the hash of what it depends on. */
+export function readConfigured(): Configured & { key: string } {
   let key = "";
   const configured: Configured = { on: [], text: [], lists: {} };
   let add = (_: string): void => {};
-  for (const line of content.split("\n")) {
+  for (const line of readFileSync(kept, "utf8").split("\n")) {
     const title = /^\[(\w\S*?)(?:: (.*))?\]$/.exec(line);
     if (!title) {
       if (line !== "" && !line.startsWith("#")) add(line);
@@ -167,5 +169,5 @@ function parse(content: string): [key: string, configured: Configured] {
     else add = (each) => words.push(...each.split(" "));
     if (rest && name !== "key") configured.lists[name] = { head: rest, names: words };
   }
-  return [key, configured];
+  return { key, ...configured };
 }
