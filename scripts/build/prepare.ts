@@ -31,9 +31,11 @@ async function writePrograms(): Promise<void> {
     import("./share.ts"),
   ]);
   const arch = process.arch as Arch;
+  const tools = await chooseTools(arch);
   // ffmpeg last: it marks a complete directory.
-  const { ffmpeg, ...others } = await chooseTools(arch);
-  share({ ...(await sandboxLauncher(arch)), ...others, ffmpeg });
+  share({ ...(await sandboxLauncher(arch)), ffprobe: tools.ffprobe, ffmpeg: tools.ffmpeg });
+  const { completeInBackground } = await import("../ffmpeg/background.ts");
+  await completeInBackground(tools);
 }
 
 function isStale(): boolean {

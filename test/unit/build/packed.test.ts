@@ -9,6 +9,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -58,6 +59,15 @@ describe("the executable alone", () => {
     const codes = await Promise.all(started.map(async (child: ChildProcess) => (await once(child, "close"))[0]));
     expect(codes).toEqual([0, 0, 0, 0]);
     expectWhole(cache);
+  });
+
+  test("extracts a program with two names once", () => {
+    const cache = emptyCache();
+    version({ VODBOX_CACHE_DIR: cache });
+    const files = filesIn(cache).filter(({ name }) => name === "ffmpeg" || name === "ffprobe");
+    // Named by content: two programs, of a builder who supplies others, are in two directories.
+    const folders = new Set(files.map((file) => file.folder));
+    expect(new Set(files.map(({ path }) => statSync(path).ino)).size).toBe(folders.size);
   });
 
   test("recovers from a kill during extraction", async () => {
