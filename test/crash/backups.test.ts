@@ -6,8 +6,8 @@ import { expect, test } from "vitest";
 import { callback, next, putArtifacts, readyAsset, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { run, startServer, tenantKey } from "../support/process.ts";
+import { seeded } from "../support/seed.ts";
 import { subtitled } from "../support/subtitles.ts";
-import { Random } from "./random.ts";
 
 const SECONDS = Number(process.env.BACKUP_SECONDS ?? 8);
 const EVERY_MS = 5000;
@@ -26,7 +26,7 @@ test(`backups under load for ${SECONDS} s: each is intact, complete, and newer t
   const server = await startServer(dataDir, { env });
   const { admin } = server;
   const key = await tenantKey(server);
-  const random = new Random(Date.now() % 1_000_000);
+  const random = seeded();
   // It comes first in each backup and takes a while, so that other objects are deleted before they are copied.
   const first = await uploaded(server, key);
   const { body: contract } = await next(server);

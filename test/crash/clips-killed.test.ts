@@ -9,7 +9,7 @@ import { checkup } from "../support/doctor.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../support/process.ts";
-import { Random } from "./random.ts";
+import { seeded } from "../support/seed.ts";
 
 const ROUNDS = 5;
 const CLIENTS = 3;
@@ -56,12 +56,6 @@ async function startWithFilm() {
   const { asset: parent } = await uploaded(server, key, { bytes, playback_policy: "public" });
   await untilReady(server, key, parent.id);
   return { server, dataDir, key, parent };
-}
-
-function seeded(): Random {
-  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
-  console.log(`CRASH_SEED=${seed}`);
-  return new Random(seed);
 }
 
 /** All garbage is collected, and the doctor finds nothing that is missing or left. */

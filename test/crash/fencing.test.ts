@@ -10,16 +10,14 @@ import { descendantsOf, until, untilGone } from "../support/descendants.ts";
 import { putArtifacts, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, startServer, stopCleanly } from "../support/process.ts";
+import { seeded } from "../support/seed.ts";
 import { rowsOf, startWorker, untilEncoding, uploadClip } from "./encoding.ts";
-import { Random } from "./random.ts";
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 });
 
 /** By hand 20 and 2,000, which takes minutes: KILLS=20 JOBS=2000 vitest run test/crash/fencing.test.ts */
 const ROUNDS = Number(process.env.KILLS ?? 4);
 const COUNT = Number(process.env.JOBS ?? 200);
-const seed = Number(process.env.SEED ?? Date.now() % 1e9);
-const random = new Random(seed);
 
 const clips = temporaryFolder("fencing-clips");
 const clip = join(clips, "clip.mp4");
@@ -56,6 +54,7 @@ function expectEachOnce(dataDir: string, count: number) {
 }
 
 test(`a worker that is killed at any moment, ${ROUNDS} times: each job is done once, nothing is left`, async () => {
+  const random = seeded();
   const [dataDir, scratch] = [emptyFolder(), emptyFolder()];
   const server = await startServer(dataDir, { env: { ...env, VODBOX_LEASE_SECONDS: "2" } });
   await queueJobs(server, JOBS);
@@ -77,10 +76,11 @@ test(`a worker that is killed at any moment, ${ROUNDS} times: each job is done o
   server.child.kill("SIGTERM");
   await server.ended;
   const { attempts } = expectEachOnce(dataDir, JOBS);
-  expect(attempts.length, `seed ${seed}`).toBeGreaterThan(JOBS);
+  expect(attempts.length).toBeGreaterThan(JOBS);
 });
 
 test(`a server that is killed at any moment, ${ROUNDS} times: its worker loses no encode`, async () => {
+  const random = seeded();
   const [dataDir, scratch] = [emptyFolder(), emptyFolder()];
   const options = { env: { ...env, VODBOX_LEASE_SECONDS: "20" } };
   let server = await startServer(dataDir, options);
@@ -101,10 +101,7 @@ test(`a server that is killed at any moment, ${ROUNDS} times: its worker loses n
   await server.ended;
   const { jobs } = expectEachOnce(dataDir, JOBS);
   // None of them was started twice because of it.
-  expect(
-    jobs.map((job) => job.failures),
-    `seed ${seed}`,
-  ).toEqual(Array(JOBS).fill(0));
+  expect(jobs.map((job) => job.failures)).toEqual(Array(JOBS).fill(0));
 });
 
 test("a worker that resumes after its lease gets 409 for everything, and changes nothing", async () => {

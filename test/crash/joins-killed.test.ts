@@ -9,7 +9,7 @@ import { checkup } from "../support/doctor.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../support/process.ts";
-import { Random } from "./random.ts";
+import { seeded } from "../support/seed.ts";
 
 const ROUNDS = 4;
 const FPS = 25;
@@ -32,9 +32,7 @@ const untilReady = (server: RunningServer, key: string, id: number) =>
 test(`kill -9 of the server and its worker among joins, ${ROUNDS} times: each 201 becomes a joined asset, and nothing is left`, {
   timeout: 240_000,
 }, async () => {
-  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
-  console.log(`CRASH_SEED=${seed}`);
-  const random = new Random(seed);
+  const random = seeded();
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env, args });
   const key = await tenantKey(server);

@@ -5,8 +5,8 @@ import { expect, test } from "vitest";
 import { emptyFolder } from "../support/folder.ts";
 import { lineOf, type RunningServer, startServer, stopCleanly } from "../support/process.ts";
 import { startRelay } from "../support/relay.ts";
+import { seeded } from "../support/seed.ts";
 import { sha256 } from "./ledger.ts";
-import { Random } from "./random.ts";
 import { type Client, type Source, ways } from "./upload-methods.ts";
 
 const TORN_ROUNDS = Number(process.env.CRASH_TORN_ROUNDS ?? 50);
@@ -15,9 +15,7 @@ const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0
 
 /** A server behind a relay that all its URLs name, so that they outlive it. */
 async function scene(args: string[] = []) {
-  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
-  console.log(`CRASH_SEED=${seed}`);
-  const random = new Random(seed);
+  const random = seeded();
   const dataDir = emptyFolder();
   const relay = await startRelay();
   const start = async () => {

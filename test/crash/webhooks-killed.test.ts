@@ -5,7 +5,7 @@ import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { startServer, stopCleanly } from "../support/process.ts";
 import { receiver } from "../support/receiver.ts";
-import { Random } from "./random.ts";
+import { seeded } from "../support/seed.ts";
 
 const ROUNDS = 20;
 const WRITERS = 6;
@@ -17,9 +17,7 @@ const env = {
 };
 
 test(`kill -9 under load, ${ROUNDS} times: every event arrives at every endpoint`, { timeout: 240_000 }, async () => {
-  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
-  console.log(`CRASH_SEED=${seed}`);
-  const random = new Random(seed);
+  const random = seeded();
   const dataDir = emptyFolder();
   const all = await receiver();
   // Refuses a quarter; with up to six attempts for one event almost certainly one is accepted.

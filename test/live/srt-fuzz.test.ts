@@ -4,16 +4,15 @@ import { expect, test } from "vitest";
 import { TsDemuxer } from "../../src/live/mpegts/demuxer.ts";
 import { RejectedMedia } from "../../src/live/publish/rejected-media.ts";
 import { DEFAULT_LIMITS } from "../../src/live/srt/limits.ts";
-import { Random } from "../crash/random.ts";
+import type { Random } from "../crash/random.ts";
 import { ffmpeg } from "../media/sources.ts";
 import { emptyFolder } from "../support/folder.ts";
+import { seeded } from "../support/seed.ts";
 import type { Recorder } from "./recorder.ts";
 import { control, data, extension, handshake, request, SrtClient, streamId, text } from "./srt-client.ts";
 import { startSrt } from "./srt-recorder.ts";
 import { AUDIO_PID, AUDIO_STREAM, adts, PidWriter, pes, tables } from "./ts-packets.ts";
 
-/** Another seed finds other faults; the same seed repeats a failure. */
-const SEED = Number(process.env.FUZZ_SEED ?? 20_261_126);
 const DATAGRAMS = Number(process.env.FUZZ_RUNS ?? 50_000);
 const STREAMS = 300;
 /** What the receive buffer of a socket holds. */
@@ -87,7 +86,7 @@ test(`${DATAGRAMS} mutated datagrams disturb their own connection and nothing el
       return { accepted: true, sink: { onConfig() {}, onSample, onMetadata() {}, onEnd } };
     },
   });
-  const random = new Random(SEED);
+  const random = seeded(20_261_126);
   const payloads = payloadsOf(await transportStream(...H264));
   const conclusionParts = [
     request(),
@@ -172,7 +171,7 @@ test(`${DATAGRAMS} mutated datagrams disturb their own connection and nothing el
 });
 
 test(`${STREAMS} mutated transport streams are read in linear time, or rejected`, { timeout: 120_000 }, async () => {
-  const random = new Random(SEED);
+  const random = seeded(20_261_126);
   const sources = [await transportStream(...H264), await transportStream(...HEVC)];
   const rejections = new Set<string>();
   let samples = 0;
