@@ -42,7 +42,7 @@ async function killed(server: RunningServer): Promise<void> {
   server.child.kill("SIGKILL");
   await server.ended;
   // Its worker and ffmpeg end with it.
-  await untilGone(below, 15_000);
+  await untilGone(below);
 }
 
 /** A server with a worker, and a film that is ready. */

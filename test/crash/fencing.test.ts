@@ -67,7 +67,7 @@ test(`a worker that is killed at any moment, ${ROUNDS} times: each job is done o
     const below = descendantsOf(worker.child.pid as number);
     worker.child.kill("SIGKILL");
     await worker.ended;
-    await untilGone(below, 10_000);
+    await untilGone(below);
   }
   const last = startWorker(server, scratch);
   await until("all are done", async () => (await states(server, "completed")).length === JOBS, 200_000);
@@ -118,7 +118,7 @@ test("a worker that resumes after its lease gets 409 for everything, and changes
   for (const { pid } of below) process.kill(pid, "SIGCONT");
   sleeper.child.kill("SIGCONT");
   await until("the sleeper has heard of it", () => sleeper.stderr().includes("Lease lost"), 60_000);
-  await untilGone(below, 10_000);
+  await untilGone(below);
   for (const one of [sleeper, second]) one.child.kill("SIGTERM");
   for (const one of [sleeper, second]) expect((await one.ended).code).toBe(0);
   const after = rowsOf(dataDir);

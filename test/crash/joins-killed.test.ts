@@ -59,7 +59,7 @@ test(`kill -9 of the server and its worker among joins, ${ROUNDS} times: each 20
     const below = descendantsOf(server.child.pid as number);
     server.child.kill("SIGKILL");
     await server.ended;
-    await untilGone(below, 15_000);
+    await untilGone(below);
     server = await startServer(dataDir, { env, args });
   }
   for (const { id } of joins) await untilReady(server, key, id);

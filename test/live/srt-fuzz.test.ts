@@ -7,6 +7,7 @@ import { DEFAULT_LIMITS } from "../../src/live/srt/limits.ts";
 import type { Random } from "../crash/random.ts";
 import { ffmpeg } from "../media/sources.ts";
 import { emptyFolder } from "../support/folder.ts";
+import { processorMs } from "../support/processor-time.ts";
 import { seeded } from "../support/seed.ts";
 import type { Recorder } from "./recorder.ts";
 import { control, data, extension, handshake, request, SrtClient, streamId, text } from "./srt-client.ts";
@@ -141,11 +142,12 @@ test(`${DATAGRAMS} mutated datagrams disturb their own connection and nothing el
     // So that they reach the connection.
     for (const packet of packets) if (packet.length >= 16 && random.chance(0.9)) packet.writeUInt32BE(destination, 12);
     for (let at = 0; at < packets.length; at += BATCH) {
-      const begin = performance.now();
+      const begin = process.threadCpuUsage();
       client.send(...packets.slice(at, at + BATCH));
       keepPublishing();
       await client.cookie();
-      longestMs = Math.max(longestMs, performance.now() - begin);
+      const { user, system } = process.threadCpuUsage(begin);
+      longestMs = Math.max(longestMs, (user + system) / 1000);
       client.received.length = 0;
     }
     sent += count;
@@ -157,7 +159,7 @@ test(`${DATAGRAMS} mutated datagrams disturb their own connection and nothing el
   expect(publisher.ends).toEqual([]);
   healthy.client.send(control(5, healthy.destination));
   expect(await publisher.ended).toBe("unpublished");
-  await expect.poll(() => srt.server.connections, { timeout: 10_000 }).toBe(0);
+  await expect.poll(() => srt.server.connections, { timeout: 30_000 }).toBe(0);
   expect(process.memoryUsage.rss() - memory).toBeLessThan(300 * MB);
   drain();
   // An error in the log is an exception that is no violation of the protocol.
@@ -166,7 +168,7 @@ test(`${DATAGRAMS} mutated datagrams disturb their own connection and nothing el
   expect(seen.samples).toBeGreaterThan(1000);
   expect([...seen.ends.values()]).toEqual(Array(seen.accepted).fill(1));
   expect(reasons.size).toBeGreaterThan(5);
-  // A batch takes 1 ms; the limit is for a busy machine.
+  // A batch takes 1 ms of processor time.
   expect(longestMs).toBeLessThan(1000);
 });
 
@@ -202,16 +204,16 @@ test.each<[string, Buffer]>([
   const timeFor = (count: number) => {
     const demuxer = new TsDemuxer({ limits: DEFAULT_LIMITS, onConfig: () => {}, onSample: () => {} });
     demuxer.push(tables());
-    const begin = performance.now();
-    try {
-      for (let index = 0; index < count; index++) {
-        demuxer.push(video.write(pes(0xe0, index * 3600, fill, { isBounded: false })));
-        demuxer.push(audio.write(pes(0xc0, index * 3600, fill)));
+    return processorMs(() => {
+      try {
+        for (let index = 0; index < count; index++) {
+          demuxer.push(video.write(pes(0xe0, index * 3600, fill, { isBounded: false })));
+          demuxer.push(audio.write(pes(0xc0, index * 3600, fill)));
+        }
+      } catch (error) {
+        if (!(error instanceof RejectedMedia)) throw error;
       }
-    } catch (error) {
-      if (!(error instanceof RejectedMedia)) throw error;
-    }
-    return performance.now() - begin;
+    });
   };
   timeFor(20);
   const [short, long] = [timeFor(20), timeFor(200)];
