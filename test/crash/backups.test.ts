@@ -97,6 +97,7 @@ test(`backups under load for ${SECONDS} s: each is intact, complete, and newer t
     rmSync(restored, { recursive: true });
     rmSync(file);
     backups++;
+    // Real time: the interval of the backups.
     if (performance.now() < due && due < end)
       await new Promise((resolve) => setTimeout(resolve, due - performance.now()));
   } while (performance.now() < end);

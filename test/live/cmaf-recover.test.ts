@@ -9,6 +9,7 @@ import { expect, test } from "vitest";
 import { createPackager } from "../../src/live/cmaf/packager.ts";
 import { recover } from "../../src/live/cmaf/recover.ts";
 import type { Health, Part, Recording } from "../../src/live/cmaf/types.ts";
+import type { Random } from "../crash/random.ts";
 import { complaints, ffmpeg } from "../media/sources.ts";
 import { atEnd, emptyFolder } from "../support/folder.ts";
 import { seeded } from "../support/seed.ts";
@@ -31,7 +32,7 @@ async function flv(...args: string[]): Promise<string> {
 }
 
 /** Kills a process that packages in real time, some time after it reported that many parts. */
-async function killedAfter(source: string, folder: string, parts: number, delayMs: number): Promise<Line[]> {
+async function killedAfter(source: string, folder: string, parts: number, random: Random): Promise<Line[]> {
   const child: ChildProcess = spawn(process.execPath, [PROCESS, source, folder, "1"], { stdio: ["ignore", "pipe", 2] });
   atEnd(() => child.kill("SIGKILL"));
   let output = "";
@@ -42,7 +43,7 @@ async function killedAfter(source: string, folder: string, parts: number, delayM
     if (linesIn(output).filter(({ part }) => part).length >= parts) reached.resolve();
   });
   await Promise.race([reached.promise, exited]);
-  await sleep(delayMs);
+  await sleep(random.whole(0, 500));
   child.kill("SIGKILL");
   expect(await exited).toBe("SIGKILL");
   return linesIn(output);
@@ -66,7 +67,7 @@ test("a process that is killed keeps every part that it reported", async () => {
   await Promise.all(
     [3, 8, 17, 26].map(async (parts) => {
       const folder = emptyFolder();
-      const lines = await killedAfter(source, folder, parts, random.whole(0, 500));
+      const lines = await killedAfter(source, folder, parts, random);
       const reported = lines.flatMap(({ part }) => (part?.track === "video" ? [part] : []));
       const end = Math.max(...reported.map((part) => part.startSeconds + part.durationSeconds));
       const recording = await recover(folder);
