@@ -84,14 +84,29 @@ newer_than() {
   [ ! -e "$1" ] || [ -n "$(find src storage scripts/build package-lock.json -newer "$1" -print -quit)" ]
 }
 
+# With the compiled code of a release, because tests start hundreds of processes. Nothing is compiled in the background,
+# because it would disturb the tests that measure.
+build() {
+  npm run --silent build -- --for-tests --no-background "$@"
+}
+
+# Whether the ffmpeg of the last build encodes AV1: that of the first stage does not.
+encodes_av1() {
+  [ -x build/assets/bin/ffmpeg ] && build/assets/bin/ffmpeg -hide_banner -encoders | grep -q libsvtav1
+}
+
 # Tests run the sources when these are newer than the executable, except those of the executable itself.
 build_what_is_needed() {
-  needs_executable=""
+  needs_executable="" needs_av1=""
   for argument; do
-    [ ! -f "$argument" ] || ! grep -q 'executable: true\|EXECUTABLE\|dist/vodbox' "$argument" || needs_executable=1
+    [ -f "$argument" ] || continue
+    ! grep -q 'executable: true\|EXECUTABLE\|dist/vodbox' "$argument" || needs_executable=1
+    ! grep -qi 'av1' "$argument" || needs_av1=--av1
   done
-  if [ ! -e dist/vodbox ] || { [ -n "$needs_executable" ] && newer_than dist/vodbox; }; then
-    npm run --silent build
+  if [ -n "$needs_av1" ] && ! encodes_av1; then
+    build --av1
+  elif [ ! -e dist/vodbox ] || { [ -n "$needs_executable" ] && newer_than dist/vodbox; }; then
+    build $needs_av1
   elif newer_than build/assets/console/files.json; then
     npm run --silent build:assets
   fi
@@ -118,7 +133,12 @@ case "$tier" in
   nightly) packages=$(packages_of_full) projects="fast* full* nightly* remote*" ;;
 esac
 install_packages "$packages"
-npm run --silent build
+# The suites encode AV1. A complete ffmpeg in the cache is used; otherwise only the encoder is compiled, in some minutes.
+case "$tier" in
+  fast) build ;;
+  full) build --av1 ;;
+  nightly) build --complete ;;
+esac
 case "$shard" in
   "" | --shard=1/*)
     npm run --silent lint

@@ -17,10 +17,9 @@ const SOURCES = [
 export async function prepareBuild(): Promise<void> {
   if (isStale()) {
     const { writeAssets } = await import("./assets.ts");
-    await step("build/assets: migrations and browser code", writeAssets);
+    await step("build/assets: migrations and browser code", () => writeAssets("development"));
   }
   if (!existsSync(join(paths.assets, "bin/ffmpeg"))) {
-    console.log("There is no ffmpeg in build/ yet. Compiling it takes about five minutes, once per machine.");
     await step("build/assets/bin: ffmpeg", writePrograms);
   }
 }

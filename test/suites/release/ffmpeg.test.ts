@@ -1,14 +1,30 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { componentsOf, type Stage } from "../../../scripts/ffmpeg/components.ts";
+import { readConfigured } from "../../../scripts/ffmpeg/configured.ts";
 
 const ffmpeg = join(import.meta.dirname, "../../../build/assets/bin/ffmpeg");
 const ffprobe = join(import.meta.dirname, "../../../build/assets/bin/ffprobe");
 /** A build may ship another ffmpeg (VODBOX_BUILD_FFMPEG): these are the guarantees of ours. */
-const isOurs =
-  existsSync(ffmpeg) && execFileSync(ffmpeg, ["-version"], { encoding: "utf8" }).includes("--disable-network");
+const configuration = existsSync(ffmpeg) ? execFileSync(ffmpeg, ["-version"], { encoding: "utf8" }) : "";
+const isOurs = configuration.includes("--disable-network");
+const isComplete = configuration.includes("--enable-libdav1d");
+/** Without an encoder of AV1 the tests below fail: the full tier builds with one (`npm run build -- --av1`). */
+const stage: Stage = isComplete ? "complete" : "linked-av1";
+
+const configured = readConfigured();
+/** The rows of ffmpeg's lists, which begin with flags. */
+const ROWS: Record<string, RegExp> = {
+  encoder: /^ [VAS][A-Z.]{5} (?!=)\S/gm,
+  decoder: /^ [VAS][A-Z.]{5} (?!=)\S/gm,
+  demuxer: /^ {1,2}D[E d]? +(?!=|Demuxing)\S/gm,
+  muxer: /^ {2}E[d ]? +(?!=|Muxing)\S/gm,
+  filter: /^ [T.][S.][C.] \S+ +\S+->\S+/gm,
+  bsf: /^(?!Bitstream)\S+$/gm,
+};
 
 describe.skipIf(!isOurs)("our own ffmpeg", () => {
   let folder: string;
@@ -31,6 +47,51 @@ describe.skipIf(!isOurs)("our own ffmpeg", () => {
   test("supports no protocol but file and pipe", () => {
     const shown = execFileSync(ffmpeg, ["-hide_banner", "-protocols"], { encoding: "utf8" });
     expect(new Set(shown.match(/^ {2}\w+$/gm)?.map((line) => line.trim()))).toEqual(new Set(["file", "pipe"]));
+  });
+
+  test.each(["encoder", "decoder", "demuxer", "muxer", "filter", "bsf"])(
+    "has the %ss of its recipe and no others",
+    (kind) => {
+      const { encoder = [], decoder = [] } = componentsOf(stage);
+      const listed = (list: string) => configured.lists[list]?.names ?? [];
+      const codecs = listed("libavcodec/codec_list.c");
+      const ending = (end: string) => codecs.filter((name) => name.endsWith(end)).length;
+      // `configured` is of the stage without that encoder. The decoder has another name in each stage.
+      expect(ending("_encoder") + 1).toBe(encoder.length);
+      expect(ending("_decoder")).toBe(decoder.length);
+      const expected: Record<string, number> = {
+        encoder: encoder.length,
+        decoder: decoder.length,
+        demuxer: listed("libavformat/demuxer_list.c").length + listed("libavdevice/indev_list.c").length,
+        muxer: listed("libavformat/muxer_list.c").length,
+        filter: listed("libavfilter/filter_list.c").length,
+        bsf: listed("libavcodec/bsf_list.c").length,
+      };
+      const shown = execFileSync(ffmpeg, ["-hide_banner", `-${kind}s`], { encoding: "utf8" });
+      expect(shown.match(ROWS[kind] as RegExp)?.length).toBe(expected[kind]);
+    },
+  );
+
+  test("has AV1 in both directions", () => {
+    const list = (kind: string) => execFileSync(ffmpeg, ["-hide_banner", `-${kind}`], { encoding: "utf8" });
+    expect(list("encoders")).toContain(" libsvtav1 ");
+    expect(list("decoders")).toContain(isComplete ? " libdav1d " : " libaom-av1 ");
+  });
+
+  test("is static, with read-only relocations and no executable stack; at a random address if it is complete", () => {
+    const shown = execFileSync("readelf", ["-hlW", ffmpeg], { encoding: "utf8" });
+    expect(shown).not.toContain("Requesting program interpreter");
+    expect(/^ +Type: +(\w+)/m.exec(shown)?.[1]).toBe(isComplete ? "DYN" : "EXEC");
+    expect(shown).toContain("GNU_RELRO");
+    expect(/GNU_STACK.* (RWE|RW ) /.exec(shown)?.[1]).toBe("RW ");
+  });
+
+  test("is one program with ffprobe, which runs what it is called as", () => {
+    expect(readFileSync(ffmpeg).equals(readFileSync(ffprobe))).toBe(true);
+    const version = (program: string) => execFileSync(program, ["-version"], { encoding: "utf8" }).split(" ", 1)[0];
+    expect([ffmpeg, ffprobe].map(version)).toEqual(["ffmpeg", "ffprobe"]);
+    symlinkSync(ffprobe, join(folder, "ffprobe"));
+    expect(version(join(folder, "ffprobe"))).toBe("ffprobe");
   });
 
   test.each([

@@ -6,10 +6,11 @@ import type { AddressInfo } from "node:net";
 import { basename, join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { own } from "../../../scripts/build/paths.ts";
+import { debianArch } from "../../../scripts/debian/packages.ts";
 import { installer } from "../../../scripts/release/installer.ts";
 import { atEnd, emptyFolder } from "../../support/folder.ts";
 import { watched } from "../../support/process.ts";
-import { RELEASE_MS, release } from "../../support/release.ts";
+import { RELEASE_MS, RELEASED, release } from "../../support/release.ts";
 
 const NAME = `vodbox-${own.version}-linux-x64`;
 let folder: string;
@@ -51,8 +52,8 @@ test("SHA256SUMS lists every file of the release", () => {
     .filter((name) => name !== "SHA256SUMS")
     .map((name) => `${sumOf(name)}  ${name}`);
   expect(readFileSync(join(folder, "SHA256SUMS"), "utf8").trim().split("\n").sort()).toEqual(lines.sort());
-  const debs = ["amd64", "arm64"].map((arch) => `vodbox_${own.version}_${arch}.deb`);
-  const others = ["x64", "arm64"].flatMap((arch) =>
+  const debs = RELEASED.map((arch) => `vodbox_${own.version}_${debianArch(arch)}.deb`);
+  const others = RELEASED.flatMap((arch) =>
     ["", ".oci.tar", ".cdx.json"].map((suffix) => `vodbox-${own.version}-linux-${arch}${suffix}`),
   );
   const ofPython = [`vodbox-${own.version}-py3-none-any.whl`, `vodbox-${own.version}.tar.gz`];
