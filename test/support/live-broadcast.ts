@@ -128,4 +128,4 @@ export class Broadcast {
 }
 
 export const until = (isTrue: () => boolean): Promise<void> =>
-  vi.waitFor(() => expect(isTrue()).toBe(true), { timeout: 10_000, interval: 5 });
+  vi.waitFor(() => expect(isTrue()).toBe(true), { timeout: 30_000, interval: 5 });

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../../support/app.ts";
-import { Random } from "../../support/crash/random.ts";
 import { expectError } from "../../support/error.ts";
+import { seeded } from "../../support/seed.ts";
 import { film, HOUR, Oracle, randomView, type Told } from "../../support/views.ts";
 
 const BEACONS = "/api/v1/playback_events";
@@ -277,8 +277,7 @@ test("random views over five days match a brute-force count, per asset and tenan
   timeout: 1_200_000,
 }, async () => {
   const viewsADay = Number(process.env.VIEWS ?? 600) / 5;
-  const seed = Number(process.env.VIEWS_SEED ?? 4711);
-  const random = new Random(seed);
+  const random = seeded(4711);
   const films = [await asset(60), await asset(95), await asset(33.3), await asset(240)];
   const theirs = await asset(50, await app.tenant());
   const oracle = new Oracle(new Map([...films, theirs].map(({ id, seconds }) => [id, seconds])));
@@ -308,7 +307,7 @@ test("random views over five days match a brute-force count, per asset and tenan
     const to = begin + b * HOUR + HOUR;
     const film = films[random.whole(0, films.length - 1)] as { id: number; seconds: number };
     const query = { from: at(from), to: at(to), interval: random.chance(0.5) ? "hour" : "day", retention: "true" };
-    const about = `VIEWS_SEED=${seed} ${JSON.stringify(query)} asset ${film.id}`;
+    const about = `${JSON.stringify(query)} asset ${film.id}`;
     const one = (await analytics(`assets/${film.id}/analytics`, query)).body;
     expect(one, about).toMatchObject(oracle.summary(new Set([film.id]), from, to));
     for (const step of [0, 1, 42, 99])

@@ -89,6 +89,17 @@ test("the operator's metrics are valid, correct, few, and fast with 100,000 jobs
   // No ids, keys or addresses.
   for (const secret of [admin, key, "/998", "xxxx"]) expect(scraped.text).not.toContain(secret);
 
+  /** The best of several: other programs only add to it. */
+  const scrapeMs = async () => {
+    const times: number[] = [];
+    for (let i = 0; i < 10; i++) {
+      const from = performance.now();
+      expect((await app.call("GET", "/metrics", { admin })).status).toBe(200);
+      times.push(performance.now() - from);
+    }
+    return Math.min(...times);
+  };
+  const before = await scrapeMs();
   const { app: program } = app.opened;
   await program.write(async (tx) => {
     await tx.run(sql`
@@ -100,14 +111,9 @@ test("the operator's metrics are valid, correct, few, and fast with 100,000 jobs
     sql`select count(*) as wrong from job_counts where jobs <> (select count(*) from transcoding_jobs where status = job_counts.status)`,
   );
   expect(counted).toEqual({ wrong: 0 });
-  const times: number[] = [];
-  for (let i = 0; i < 7; i++) {
-    const from = performance.now();
-    expect((await app.call("GET", "/metrics", { admin })).status).toBe(200);
-    times.push(performance.now() - from);
-  }
-  const best = Math.min(...times);
-  console.log(`a scrape among 100,000 jobs: ${best.toFixed(1)} ms`);
-  expect(best).toBeLessThan(100);
+  const after = await scrapeMs();
+  console.log(`a scrape: ${before.toFixed(1)} ms, among 100,000 jobs ${after.toFixed(1)} ms`);
+  // Counting them takes longer than all else.
+  expect(after).toBeLessThan(2 * before + 5);
   expect(strictly((await app.call("GET", "/metrics", { admin })).text).length).toBeGreaterThan(15);
 });

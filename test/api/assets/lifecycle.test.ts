@@ -129,6 +129,7 @@ test("only the lifecycle module writes the statuses of existing assets and jobs"
   expect(updates).toEqual([]);
 });
 
+let assetCount = 0;
 async function rowsOf(tx: Db, tenantId: number, { input, playback, job }: State): Promise<Subject> {
   const times = { createdAt: 0, updatedAt: 0 };
   const asset = await tx
@@ -136,7 +137,7 @@ async function rowsOf(tx: Db, tenantId: number, { input, playback, job }: State)
     .values({
       ...times,
       tenantId,
-      externalId: `vid_${Math.random()}`,
+      externalId: `vid_${++assetCount}`,
       title: "t",
       inputStatus: input,
       playbackStatus: playback,

@@ -72,12 +72,13 @@ describe("cursors", () => {
     const owner = await app.tenant();
     const mine = await app.key(owner.id);
     const { asset } = await uploaded(app, mine);
+    let slugs = 0;
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ position: fc.integer({ min: -3, max: 3 }), name: words(12) }), { maxLength: 12 }),
         async (records) => {
           for (const [index, { position, name: given }] of records.entries()) {
-            const slug = `c-${index}-${Math.random().toString(36).slice(2)}`;
+            const slug = `c-${++slugs}`;
             await app.call("POST", "/api/v1/collections", {
               key: mine,
               body: { tenant_id: owner.id, collection: { name: given, slug, position } },

@@ -20,9 +20,11 @@ const planOf = async () =>
   (await app.call("GET", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin })).body.plan_name;
 const notify = (raw: string, headers: Record<string, string>) =>
   app.call("POST", "/api/v1/billing/webhook", { raw, headers: { "content-type": "application/json", ...headers } });
+/** Counted over all tests, because two servers may have one directory. */
+let payers = 0;
 const opened = async (settings: Record<string, unknown>, folder?: string) => {
   app = await testApp(settings, folder);
-  tenant = await app.tenant({ slug: `payer-${Math.random().toString(36).slice(2)}` });
+  tenant = await app.tenant({ slug: `payer-${++payers}` });
   key = await app.key(tenant.id, ["billing:write"]);
 };
 afterEach(() => app.close());

@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 const open = (options?: Parameters<typeof signedIn>[3]) => signedIn(browser, platform.base, platform.key, options);
-const eventually = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 15_000 });
+const eventually = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 30_000 });
 const node = (page: Page, name: string) => page.getByRole("treeitem", { name });
 /** The visible rows of the tree, each with a dash for each level below the first. */
 const rows = (page: Page): Promise<string[]> =>
@@ -32,6 +32,12 @@ const rows = (page: Page): Promise<string[]> =>
           "- ".repeat(Number(each.getAttribute("aria-level")) - 1) + each.querySelector(".tree-name").textContent,
       ),
     );
+/** Duration of `work` in milliseconds. */
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const from = performance.now();
+  await work();
+  return performance.now() - from;
+}
 async function create(page: Page, name: string): Promise<void> {
   await button(page, "New collection").click();
   await page.getByLabel("Name", { exact: true }).fill(name);
@@ -185,11 +191,18 @@ test("ten thousand collections stay usable", async () => {
     );
   const { page } = await signedIn(browser, base, token);
   await node(page, "Collection 0").waitFor();
+  const loadedMs = await timed(async () => {
+    await page.reload();
+    await node(page, "Collection 0").waitFor();
+  });
   await page.getByRole("tree").focus();
-  const startedAt = performance.now();
-  await page.keyboard.press("End");
-  await node(page, "Collection 9999").waitFor();
-  expect(performance.now() - startedAt).toBeLessThan(2000);
+  // A key takes less than loading the page: it renders only the rows that are visible.
+  const pressedMs = await timed(async () => {
+    await page.keyboard.press("End");
+    await node(page, "Collection 9999").waitFor();
+  });
+  console.info({ loadedMs, pressedMs });
+  expect(pressedMs).toBeLessThan(loadedMs);
   expect(await page.getByRole("treeitem").count()).toBeLessThan(60);
   // Nothing of the other tenant.
   expect(await node(page, "Deep").count()).toBe(0);

@@ -24,3 +24,12 @@ export async function signedIn(
   await signIn(seen.page, token);
   return seen;
 }
+
+/** Milliseconds between successive requests of the page for `pathname` that were answered, by the browser's clock. */
+export async function gapsBetween(page: Page, pathname: string): Promise<number[]> {
+  const all = await page.evaluate(() =>
+    performance.getEntriesByType("resource").map(({ name, startTime }) => ({ name, startTime })),
+  );
+  const times = all.filter(({ name }) => new URL(name).pathname === pathname).map(({ startTime }) => startTime);
+  return times.slice(1).map((time, index) => time - (times[index] as number));
+}

@@ -70,6 +70,7 @@ export async function publish(timeline: LiveTimeline, tracks: Track[], interrupt
     await sleep(PART_MS);
     if (index === interruption?.part) {
       timeline.interrupted();
+      // Real time: players wait for the publisher.
       await sleep(interruption.ms);
       timeline.resumed(Date.now());
     }

@@ -73,7 +73,7 @@ test("from upload to playback in a browser on S3: no byte of media passes throug
 
   expect(await keysUnder("real")).not.toEqual([]);
   expect((await call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
-  await expect.poll(() => keysUnder("real"), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => keysUnder("real"), { timeout: 30_000 }).toEqual([]);
 });
 
 test("in parts, by push and by tus a source arrives on S3, and nothing else remains", async () => {

@@ -155,7 +155,7 @@ describe.each(VERSIONS)("React %s", (version, react) => {
   test("reports a token that has expired, and plays with a new one", async () => {
     const { page, close } = await open(react, { token: await expired(), autoplay: true });
     await expect
-      .poll(() => eventsOf(page), { timeout: 20_000 })
+      .poll(() => eventsOf(page), { timeout: 30_000 })
       .toContainEqual(["error", expect.stringMatching(/^playback_token/)]);
     await set(page, { token: await token() });
     await untilPlayed(page, 1);

@@ -3,10 +3,10 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
-import { Random } from "../../support/crash/random.ts";
 import { callback, next, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { run, startServer, tenantKey } from "../../support/process.ts";
+import { seeded } from "../../support/seed.ts";
 import { subtitled } from "../../support/subtitles.ts";
 
 const SECONDS = Number(process.env.BACKUP_SECONDS ?? 8);
@@ -26,7 +26,7 @@ test(`backups under load for ${SECONDS} s: each is intact, complete, and newer t
   const server = await startServer(dataDir, { env });
   const { admin } = server;
   const key = await tenantKey(server);
-  const random = new Random(Date.now() % 1_000_000);
+  const random = seeded();
   // It comes first in each backup and takes a while, so that other objects are deleted before they are copied.
   const first = await uploaded(server, key);
   const { body: contract } = await next(server);
@@ -97,6 +97,7 @@ test(`backups under load for ${SECONDS} s: each is intact, complete, and newer t
     rmSync(restored, { recursive: true });
     rmSync(file);
     backups++;
+    // Real time: the interval of the backups.
     if (performance.now() < due && due < end)
       await new Promise((resolve) => setTimeout(resolve, due - performance.now()));
   } while (performance.now() < end);

@@ -28,7 +28,7 @@ test("a job that is canceled during its encode ends its ffmpeg; its worker conti
     server.call("POST", `/api/v1/transcoding_jobs/${id}/${verb}`, { admin: server.admin });
   const { id } = await jobNow(server, made);
   expect((await order("cancel", id)).body.status).toBe("canceled");
-  await untilGone(below, 10_000);
+  await untilGone(below);
 
   const second = await uploadClip(server, clip, "u");
   await until("the next job is complete", async () => (await jobNow(server, second)).status === "completed", 90_000);

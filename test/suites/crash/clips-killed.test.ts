@@ -4,13 +4,13 @@ import { expect, test } from "vitest";
 import { amount } from "../../support/amount.ts";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { createClip, downloaded, frameHashes } from "../../support/clips.ts";
-import { Random } from "../../support/crash/random.ts";
 import { descendantsOf, until, untilGone } from "../../support/descendants.ts";
 import { checkup } from "../../support/doctor.ts";
 import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../support/process.ts";
+import { seeded } from "../../support/seed.ts";
 
 const ROUNDS = amount(1, 5, "CRASH_ROUNDS");
 const CLIENTS = 3;
@@ -43,7 +43,7 @@ async function killed(server: RunningServer): Promise<void> {
   server.child.kill("SIGKILL");
   await server.ended;
   // Its worker and ffmpeg end with it.
-  await untilGone(below, 15_000);
+  await untilGone(below);
 }
 
 /** A server with a worker, and a film that is ready. */
@@ -57,12 +57,6 @@ async function startWithFilm() {
   const { asset: parent } = await uploaded(server, key, { bytes, playback_policy: "public" });
   await untilReady(server, key, parent.id);
   return { server, dataDir, key, parent };
-}
-
-function seeded(): Random {
-  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
-  console.log(`CRASH_SEED=${seed}`);
-  return new Random(seed);
 }
 
 /** All garbage is collected, and the doctor finds nothing that is missing or left. */

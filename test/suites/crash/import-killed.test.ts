@@ -4,6 +4,7 @@ import { createClient } from "@libsql/client";
 import { expect, test } from "vitest";
 import { csv, env, prepared, send } from "../../support/imports.ts";
 import { startServer } from "../../support/process.ts";
+import { seeded } from "../../support/seed.ts";
 
 /** Many batches, and a few seconds. */
 const ROWS = 20_000;
@@ -13,6 +14,7 @@ test("an import that is killed changes all rows or none", { timeout: 400_000 }, 
   const client = createClient({ url: `file:${join(dataDir, "vodbox.db")}` });
   const outcomes: string[] = [];
   let longest = 0;
+  const random = seeded();
   for (let round = 0; round < 8; round++) {
     const server = await startServer(dataDir, { env });
     const title = `Round${round}`;
@@ -22,7 +24,7 @@ test("an import that is killed changes all rows or none", { timeout: 400_000 }, 
       () => null,
     );
     // The first round measures the duration; the others are killed at some moment within it.
-    if (round > 0) await Promise.race([importing, sleep((longest * (round + Math.random())) / 8)]);
+    if (round > 0) await Promise.race([importing, sleep((longest * (round + random.next())) / 8)]);
     else await importing;
     longest = Math.max(longest, performance.now() - from);
     server.child.kill("SIGKILL");

@@ -5,9 +5,9 @@ import { expect, test } from "vitest";
 import { amount } from "../../support/amount.ts";
 import { testApp } from "../../support/app.ts";
 import { type Files, leased, tiny, tinyAsset } from "../../support/batches.ts";
-import { Random } from "../../support/crash/random.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { startServer, stopCleanly, tenantKey } from "../../support/process.ts";
+import { seeded } from "../../support/seed.ts";
 
 const ROUNDS = amount(2, 6, "CRASH_ROUNDS");
 const ASSETS = 8;
@@ -16,9 +16,7 @@ const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0
 test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, and a repeat makes them`, {
   timeout: 180_000,
 }, async () => {
-  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
-  console.log(`CRASH_SEED=${seed}`);
-  const random = new Random(seed);
+  const random = seeded();
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env });
   const key = await tenantKey(server, ["assets:write", "assets:read"]);

@@ -4,13 +4,13 @@ import { expect, test } from "vitest";
 import { amount } from "../../support/amount.ts";
 import { testApp } from "../../support/app.ts";
 import { downloaded, frameHashes } from "../../support/clips.ts";
-import { Random } from "../../support/crash/random.ts";
 import { descendantsOf, until, untilGone } from "../../support/descendants.ts";
 import { checkup } from "../../support/doctor.ts";
 import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../support/process.ts";
+import { seeded } from "../../support/seed.ts";
 
 const ROUNDS = amount(1, 4, "CRASH_ROUNDS");
 const FPS = 25;
@@ -33,9 +33,7 @@ const untilReady = (server: RunningServer, key: string, id: number) =>
 test(`kill -9 of the server and its worker among joins, ${ROUNDS} times: each 201 becomes a joined asset, and nothing is left`, {
   timeout: 240_000,
 }, async () => {
-  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
-  console.log(`CRASH_SEED=${seed}`);
-  const random = new Random(seed);
+  const random = seeded();
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env, args });
   const key = await tenantKey(server);
@@ -62,7 +60,7 @@ test(`kill -9 of the server and its worker among joins, ${ROUNDS} times: each 20
     const below = descendantsOf(server.child.pid as number);
     server.child.kill("SIGKILL");
     await server.ended;
-    await untilGone(below, 15_000);
+    await untilGone(below);
     server = await startServer(dataDir, { env, args });
   }
   for (const { id } of joins) await untilReady(server, key, id);

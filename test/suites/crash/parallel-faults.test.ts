@@ -153,6 +153,7 @@ test.for(rounds)("an object store that cannot be reached for seconds, round %i",
       // New connections are refused, and old ones break with their next request.
       relay.lead(1);
       relay.cutAfter(0, Number.POSITIVE_INFINITY);
+      // Real time: the outage lasts.
       await sleep(S3_OUTAGE_SECONDS * 1000);
       relay.reset();
       relay.lead(port);

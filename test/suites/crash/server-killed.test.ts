@@ -3,9 +3,9 @@ import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
 import { amount } from "../../support/amount.ts";
-import { Random } from "../../support/crash/random.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
+import { seeded } from "../../support/seed.ts";
 import { Ledger, sha256 } from "./ledger.ts";
 import { finish, loadUntilGone, newClients } from "./load.ts";
 
@@ -21,9 +21,7 @@ const filesUnder = (folder: string) =>
 const isTemporary = (path: string) => path.includes("/%tmp/");
 
 test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`, { timeout: 240_000 }, async () => {
-  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
-  console.log(`CRASH_SEED=${seed}`);
-  const random = new Random(seed);
+  const random = seeded();
   const dataDir = emptyFolder();
   const objects = join(dataDir, "objects");
   const ledger = new Ledger();

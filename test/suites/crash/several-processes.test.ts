@@ -135,7 +135,7 @@ test("one is killed repeatedly while all write: nothing acknowledged is lost, an
     const all = serving(server);
     const victim = all[kill % all.length] as (typeof all)[number];
     process.kill(victim.pid, "SIGKILL");
-    await untilGone([victim], 5000);
+    await untilGone([victim]);
     await until("it is back", () => serving(server).length === PROCESSES);
   }
   isOver = true;
@@ -177,7 +177,7 @@ test("all end with the supervisor, and a start recovers immediately; SIGTERM sto
   // The announcements of killed processes block nothing, although tokens are derived again.
   const second = await start(dataDir, ["--workers", "1"], { VODBOX_SIGNING_SECRET: "another-secret-than-before" });
   expect((await freshly(second.base)("GET", "/api/v1/assets", { key })).status).toBe(200);
-  await untilGone(below, 15_000);
+  await untilGone(below);
 
   const clip = join(emptyFolder(), "clip.mp4");
   await ffmpeg(...picture("160x90", "25", 1), ...fast, clip);

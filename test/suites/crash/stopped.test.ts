@@ -27,6 +27,8 @@ function slowPut(url: string, bytes: number) {
   return { sendRest: () => sent.end(Buffer.alloc(bytes / 2, 7)), answered: answered.promise };
 }
 
+const startLogging = () => startServer(emptyFolder(), { env: { VODBOX_LOG_LEVEL: "info" } });
+
 /** The result on a new connection: refused, or a response and whether the server closes it. */
 async function knock({ base, call }: RunningServer): Promise<"refused" | "closing" | "open"> {
   const answer = await call("GET", "/healthz", { headers: { connection: "keep-alive" } }).catch(() => null);
@@ -35,26 +37,33 @@ async function knock({ base, call }: RunningServer): Promise<"refused" | "closin
 }
 
 test("SIGTERM: requests in progress are completed and answered, new ones refused, 0", async () => {
-  const server = await startServer(emptyFolder(), { env: { VODBOX_LOG_LEVEL: "info" } });
+  const [server, reference] = await Promise.all([startLogging(), startLogging()]);
   const upload = await uploadTo(server, 2_000_000);
   const put = slowPut(upload.upload_url, 2_000_000);
+  // Its request never ends, so that its stop takes the grace period.
+  const unending = slowPut((await uploadTo(reference, 2_000_000)).upload_url, 2_000_000).answered.catch(() => null);
   // An idle kept-alive connection must not delay the stop.
   const idle = connect(Number(new URL(server.base).port), "127.0.0.1");
   await once(idle, "connect");
   idle.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
-  await once(idle, "data");
+  await once(
+    idle.on("error", () => {}),
+    "data",
+  );
+  const closed = once(idle, "close");
   expect(await knock(server)).toBe("open");
 
-  server.child.kill("SIGTERM");
+  for (const each of [reference, server]) each.child.kill("SIGTERM");
   await until("the server is stopping", () => server.stderr().includes('"stopping"'));
+  await closed;
   expect(["refused", "closing"]).toContain(await knock(server));
   put.sendRest();
   expect(await put.answered).toEqual({ status: 200, connection: "close" });
-  const answered = performance.now();
+  // The grace period was not used up: the response was the last thing to do.
+  expect(await Promise.race([server, reference].map(({ ended }) => ended))).toBe(await server.ended);
   expect((await server.ended).code).toBe(0);
-  // The grace period of four seconds was not used up: the response was the last thing to do.
-  expect(performance.now() - answered).toBeLessThan(3000);
-  idle.destroy();
+  expect((await reference.ended).code).toBe(0);
+  expect(await unending).toBeNull();
 
   const again = await startServer(server.dataDir);
   const complete = await again.call("POST", `/api/v1/uploads/${upload.id}/complete`, {
@@ -64,7 +73,7 @@ test("SIGTERM: requests in progress are completed and answered, new ones refused
   expect(complete.status).toBe(200);
 });
 
-test("SIGTERM: a request that never ends is cut after the grace period, 0 within 15 s, and nothing partial is stored", async () => {
+test("SIGTERM: a request that never ends is cut after the grace period, 0, and nothing partial is stored", async () => {
   const server = await startServer(emptyFolder());
   const upload = await uploadTo(server, 2_000_000);
   const put = slowPut(upload.upload_url, 2_000_000);
@@ -77,12 +86,10 @@ test("SIGTERM: a request that never ends is cut after the grace period, 0 within
     })
     .then((answer) => answer.status);
   expect((await server.call("GET", "/healthz")).status).toBe(200);
-  const told = performance.now();
   server.child.kill("SIGTERM");
   // A request that waits for a job immediately gets the response that there is none.
   expect(await waiting).toBe(204);
   expect((await server.ended).code).toBe(0);
-  expect(performance.now() - told).toBeLessThan(15_000);
   expect(await cut).toBe("ECONNRESET");
   const again = await startServer(server.dataDir);
   const complete = await again.call("POST", `/api/v1/uploads/${upload.id}/complete`, {

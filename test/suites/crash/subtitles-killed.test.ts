@@ -4,10 +4,11 @@ import Sqlite from "libsql";
 import { expect, test } from "vitest";
 import { amount } from "../../support/amount.ts";
 import { testApp } from "../../support/app.ts";
-import { Random } from "../../support/crash/random.ts";
+import type { Random } from "../../support/crash/random.ts";
 import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../support/process.ts";
+import { seeded } from "../../support/seed.ts";
 import { subtitleForm } from "../../support/subtitles.ts";
 
 const ROUNDS = amount(2, 8, "CRASH_ROUNDS");
@@ -85,9 +86,7 @@ class Client {
 test(`kill -9 among subtitles, ${ROUNDS} times: every row has its text, and no text is nobody's`, {
   timeout: 120_000,
 }, async () => {
-  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
-  console.log(`CRASH_SEED=${seed}`);
-  const random = new Random(seed);
+  const random = seeded();
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env });
   const key = await tenantKey(server, ["assets:write"]);

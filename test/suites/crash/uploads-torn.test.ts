@@ -3,10 +3,10 @@ import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
 import { amount } from "../../support/amount.ts";
-import { Random } from "../../support/crash/random.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { lineOf, type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
 import { startRelay } from "../../support/relay.ts";
+import { seeded } from "../../support/seed.ts";
 import { sha256 } from "./ledger.ts";
 import { type Client, type Source, ways } from "./upload-methods.ts";
 
@@ -16,9 +16,7 @@ const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0
 
 /** A server behind a relay that all its URLs name, so that they outlive it. */
 async function scene(args: string[] = []) {
-  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
-  console.log(`CRASH_SEED=${seed}`);
-  const random = new Random(seed);
+  const random = seeded();
   const dataDir = emptyFolder();
   const relay = await startRelay();
   const start = async () => {

@@ -2,11 +2,11 @@ import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
 import { amount } from "../../support/amount.ts";
-import { Random } from "../../support/crash/random.ts";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { startServer, stopCleanly } from "../../support/process.ts";
 import { receiver } from "../../support/receiver.ts";
+import { seeded } from "../../support/seed.ts";
 
 const ROUNDS = amount(3, 20, "CRASH_ROUNDS");
 const WRITERS = 6;
@@ -18,9 +18,7 @@ const env = {
 };
 
 test(`kill -9 under load, ${ROUNDS} times: every event arrives at every endpoint`, { timeout: 240_000 }, async () => {
-  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
-  console.log(`CRASH_SEED=${seed}`);
-  const random = new Random(seed);
+  const random = seeded();
   const dataDir = emptyFolder();
   const all = await receiver();
   // Refuses a quarter; with up to six attempts for one event almost certainly one is accepted.

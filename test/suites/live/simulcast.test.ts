@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { freePort } from "../../../scripts/free-port.ts";
 import { amfObject } from "../../../src/live/rtmp/amf0.ts";
 import { descendantsOf, until } from "../../support/descendants.ts";
 import { atEnd, emptyFolder } from "../../support/folder.ts";
@@ -82,14 +83,6 @@ async function expectSameRecordings(source: [LiveServer, TestChannel], copy: [Li
   expect(copied.length).toBeGreaterThan(audio.length - 15);
   expect(copied).toEqual(audio.slice(-copied.length));
   expect(await complaints("-i", theirs, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-")).toBe("");
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
 }
 
 /** A server that reads nothing but the beginning: with `accepts`, up to the publish, which it accepts. */

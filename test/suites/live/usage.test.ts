@@ -139,9 +139,9 @@ test("viewers at once and the bitrate are known by minute", async () => {
   // The minute is written every few seconds.
   const isCounted = ({ peak_viewers, concurrency: all }: Record<string, any>) =>
     peak_viewers === 3 && all.some((minute: Minute) => minute.peak_viewers === 3);
-  await until("they are counted", async () => isCounted(await read()), 15_000);
+  await until("they are counted", async () => isCounted(await read()));
   const isMeasured = ({ concurrency: all }: Record<string, any>) => all.some(({ bitrate }: Minute) => bitrate !== null);
-  await until("the bitrate is known", async () => isMeasured(await read()), 15_000);
+  await until("the bitrate is known", async () => isMeasured(await read()));
   const { concurrent_viewers, peak_viewers_at, concurrency, live_seconds } = await read();
   expect(concurrent_viewers).toBe(3);
   const minutes = (concurrency as Minute[]).filter(({ live_seconds: seconds }) => seconds > 0);

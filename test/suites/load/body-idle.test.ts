@@ -18,12 +18,14 @@ async function started(seconds: string): Promise<RunningServer & { key: string; 
   return { ...server, key: token, tenantId: tenant.body.id };
 }
 let quick: Awaited<ReturnType<typeof started>>;
+/** A limit that a client keeps on a busy machine too, when it sends a byte each second. */
+let patient: Awaited<ReturnType<typeof started>>;
 let usual: Awaited<ReturnType<typeof started>>;
 beforeAll(async () => {
-  [quick, usual] = await Promise.all([started("1"), started("60")]);
+  [quick, patient, usual] = await Promise.all([started("1"), started("5"), started("60")]);
 });
 afterAll(async () => {
-  for (const server of [quick, usual]) {
+  for (const server of [quick, patient, usual]) {
     server.child.kill("SIGKILL");
     await server.ended;
   }
@@ -107,24 +109,23 @@ describe("a stalled body", () => {
     );
     for (const { name, afterMs } of found) {
       expect.soft(afterMs, name).toBeGreaterThan(900);
-      // The rest of a refused request is read for five seconds, and the machine may be busy.
-      expect.soft(afterMs, name).toBeLessThan(8000);
+      // Node.js would close it after minutes. The rest of a refused request is read for five seconds.
+      expect.soft(afterMs, name).toBeLessThan(30_000);
     }
     expect((await quick.call("GET", "/readyz")).status).toBe(200);
     expect(quick.stderr()).toBe("");
   });
 
   test("a slow and steady body, or a complete one, is not closed", async () => {
-    const { call, key } = quick;
-    const { body: put } = await call("POST", "/api/v1/uploads/initiate", {
-      key,
+    const { body: put } = await patient.call("POST", "/api/v1/uploads/initiate", {
+      key: patient.key,
       body: { filename: "a.mp4", bytes_expected: 8 },
     });
-    const head = `PUT ${put.upload_url.replace(quick.base, "")} HTTP/1.1\r\ncontent-length: 8`;
-    const { text, afterMs } = await sent(quick, { head, trickle: { bytes: 8, everyMs: 400 } });
+    const head = `PUT ${put.upload_url.replace(patient.base, "")} HTTP/1.1\r\ncontent-length: 8`;
+    const { text, afterMs } = await sent(patient, { head, trickle: { bytes: 8, everyMs: 1000 } });
     expect(text).toMatch(/^HTTP\/1.1 200 /);
-    expect(afterMs).toBeGreaterThan(3000);
-    const waited = await call("POST", "/api/v1/transcoding_jobs/next", {
+    expect(afterMs).toBeGreaterThan(6000);
+    const waited = await quick.call("POST", "/api/v1/transcoding_jobs/next", {
       worker: quick.worker,
       headers: { "idempotency-key": "waits" },
       body: { wait_seconds: 3 },
@@ -144,8 +145,9 @@ describe("a stalled body", () => {
     const found = await Promise.all(open.map((name) => sent(usual, { head: `${all[name]}\r\n${framing}`, body: "{" })));
     for (const [at, { afterMs }] of found.entries()) {
       expect.soft(afterMs, open[at]).toBeGreaterThan(19_500);
-      expect.soft(afterMs, open[at]).toBeLessThan(26_000);
+      expect.soft(afterMs, open[at]).toBeLessThan(55_000);
     }
+    // The setting is a minute, so these were closed before it, and the others were not.
     expect(closed).toBe(0);
     void still;
   });

@@ -103,11 +103,11 @@ describe("a refused client", () => {
         times[name].push(performance.now() - from);
       }
     }
-    const median = (all: number[]) => all.toSorted((a, b) => a - b)[3] as number;
-    // Without hashing a response takes a millisecond or two, with it a hundred.
-    expect(median(times.unknown) / median(times.wrong)).toBeGreaterThan(0.6);
-    expect(median(times.unknown) / median(times.wrong)).toBeLessThan(1.6);
-    expect(median(times.unknown)).toBeGreaterThan(20);
+    // Without hashing a response takes a millisecond or two, with it a hundred. A busy machine only adds to it.
+    const [unknown, wrong] = [Math.min(...times.unknown), Math.min(...times.wrong)];
+    expect(unknown / wrong).toBeGreaterThan(0.6);
+    expect(unknown / wrong).toBeLessThan(1.6);
+    expect(unknown).toBeGreaterThan(20);
   });
 
   test("unknown: users of a suspended tenant are answered like unknown ones; a free plan has no keys", async () => {

@@ -21,14 +21,21 @@ async function website(answer: RequestListener): Promise<string> {
 const open = (flags: Record<string, unknown> = {}) =>
   testApp({ webhook_allow_cidrs: `${HOST}/32`, rate_limit_uploads: "100000/60", ...flags });
 
-/** Claims due fetches at intervals, like the scheduled task. */
-function scheduled(app: TestApp) {
+/** Claims due fetches at intervals, like the scheduled task. Returns the number of completed claims. */
+function scheduled(app: TestApp): () => number {
   let isRunning = true;
-  const timer = setInterval(() => isRunning && void startFetches(app.opened.app).catch(() => {}), 100);
+  let claims = 0;
+  const claim = () =>
+    startFetches(app.opened.app).then(
+      () => claims++,
+      () => {},
+    );
+  const timer = setInterval(() => isRunning && void claim(), 100);
   atEnd(async () => {
     isRunning = false;
     clearInterval(timer);
   });
+  return () => claims;
 }
 async function tenantOf(app: TestApp) {
   const tenant = await app.tenant();
@@ -62,7 +69,7 @@ const dripping =
   };
 
 describe("sources from URLs", () => {
-  test("of one tenant that never end leave slots for another tenant's", { timeout: 60_000 }, async () => {
+  test("of one tenant that never end leave slots for another tenant's", async () => {
     const app = await open({ fetch_concurrency: 4 });
     let active = 0;
     let most = 0;
@@ -84,10 +91,9 @@ describe("sources from URLs", () => {
     scheduled(app);
     // Alone it uses all slots.
     await until("all places to be taken", () => active === 4);
-    const from = performance.now();
     const id = await normal.from(`${quick}/a.mp4`);
-    await until("the other tenant's fetch", async () => (await normal.stateOf(id)) === "completed", 15_000);
-    expect(performance.now() - from).toBeLessThan(8000);
+    // The fetches in progress never end by themselves.
+    await until("the other tenant's fetch", async () => (await normal.stateOf(id)) === "completed");
     expect(most).toBe(4);
     // A fetch that yielded has not failed; it restarts when a slot is free.
     for (const each of theirs) expect(await hostile.stateOf(each)).toBe("pending");
@@ -98,7 +104,7 @@ describe("sources from URLs", () => {
     expect(failures).toBe(0);
   });
 
-  test("are limited to two per tenant while others wait", { timeout: 60_000 }, async () => {
+  test("are limited to two per tenant while others wait", async () => {
     const app = await open({ fetch_concurrency: 8 });
     const active = new Map<string, number>();
     const slow = await website((request, response) => {
@@ -112,13 +118,15 @@ describe("sources from URLs", () => {
     });
     const tenants = await Promise.all(["a", "b", "c"].map(async (name) => ({ ...(await tenantOf(app)), name })));
     for (const { name, from } of tenants) for (let n = 0; n < 5; n++) await from(`${slow}/${name}${n}`);
-    scheduled(app);
+    const begun = scheduled(app);
     await until("two of each", () => [...active.values()].join() === "2,2,2");
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    // Two slots are left, and the schedule claims nothing for them.
+    const before = begun();
+    await until("more rounds of the schedule", () => begun() >= before + 5);
     expect(Object.fromEntries(active)).toEqual({ a: 2, b: 2, c: 2 });
   });
 
-  test("below the minimum rate fail without a retry", { timeout: 100_000 }, async () => {
+  test("below the minimum rate fail without a retry", { timeout: 150_000 }, async () => {
     const app = await open();
     const [slow, fine] = [await website(dripping(1000)), await website(dripping(40_000))];
     const tenant = await tenantOf(app);
@@ -128,15 +136,15 @@ describe("sources from URLs", () => {
       await tenant.from(`${fine}/c.mp4`),
     ];
     scheduled(app);
-    await until("the failure", async () => (await tenant.stateOf(bad)) === "failed", 75_000);
+    await until("the failure", async () => (await tenant.stateOf(bad)) === "failed", 100_000);
     expect((await tenant.errorOf(bad)).code).toBe("source_too_slow");
     expect((await tenant.errorOf(bad)).message).toContain("16384 bytes per second");
-    await until("the other failure", async () => (await tenant.stateOf(silent)) === "failed", 5000);
+    await until("the other failure", async () => (await tenant.stateOf(silent)) === "failed");
     expect((await tenant.errorOf(silent)).code).toBe("source_too_slow");
     expect(await tenant.stateOf(good)).toBe("pending");
   });
 
-  test("whose response header never ends are aborted", { timeout: 60_000 }, async () => {
+  test("whose response header never ends are aborted", async () => {
     const app = await open();
     const site = await website(() => {});
     const tenant = await tenantOf(app);
@@ -148,7 +156,7 @@ describe("sources from URLs", () => {
         const [row] = await app.opened.app.db.all<{ failures: number }>(sql`select failures from source_fetches`);
         return (row?.failures ?? 0) > 0;
       },
-      40_000,
+      80_000,
     );
     expect(await tenant.stateOf(id)).toBe("pending");
   });

@@ -46,6 +46,7 @@ const ATTACKS: [name: string, field: Field, text: string, code: string][] = [
 
 let dataDir: string;
 let server: RunningServer;
+let idle: RunningServer;
 let hostile: string;
 let normal: string;
 
@@ -53,6 +54,7 @@ beforeAll(async () => {
   dataDir = newFolder();
   const limits = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60", VODBOX_MIN_FREE_BYTES: "0" };
   server = await startServer(dataDir, { env: limits });
+  idle = await startServer(newFolder());
   const keyOf = async (slug: string) => {
     const { admin, call } = server;
     const { body: tenant } = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: slug, slug } });
@@ -62,29 +64,40 @@ beforeAll(async () => {
   };
   [hostile, normal] = [await keyOf("hostile"), await keyOf("normal")];
   return async () => {
-    server.child.kill("SIGKILL");
-    await server.ended;
+    for (const each of [server, idle]) {
+      each.child.kill("SIGKILL");
+      await each.ended;
+    }
     removeFolder(dataDir);
+    removeFolder(idle.dataDir);
   };
 });
 
-/** The slowest response that another tenant received meanwhile, in ms. */
+/**
+ * By how many ms the slowest response that another tenant received meanwhile was slower than the slowest one of a server
+ * that does nothing else: the rest of this machine delays both.
+ */
 async function meanwhile<T>(work: Promise<T>): Promise<{ result: T; slowest: number }> {
   let isOver = false;
   const over = work.finally(() => {
     isOver = true;
   });
-  let slowest = 0;
-  const others = (async () => {
+  const slowest = async (get: () => Promise<{ status: number }>) => {
+    let longest = 0;
     while (!isOver) {
       const from = performance.now();
-      expect((await server.call("GET", "/api/v1/assets?limit=1", { key: normal })).status).toBe(200);
-      slowest = Math.max(slowest, performance.now() - from);
+      expect((await get()).status).toBe(200);
+      longest = Math.max(longest, performance.now() - from);
     }
-  })();
+    return longest;
+  };
+  const others = Promise.all([
+    slowest(() => server.call("GET", "/api/v1/assets?limit=1", { key: normal })),
+    slowest(() => idle.call("GET", "/healthz")),
+  ]);
   const result = await over;
-  await others;
-  return { result, slowest };
+  const [tenant, reference] = await others;
+  return { result, slowest: tenant - reference };
 }
 
 const given = (field: Field, path: string) =>
@@ -94,7 +107,7 @@ const given = (field: Field, path: string) =>
     ...(field === "storyboard" && { storyboard_path: path }),
     ...(field === "subtitle" && { subtitles: [{ language: "en", label: "English", path }] }),
   });
-/** It took seconds before; a loaded machine may add some to what is milliseconds now. */
+/** It took seconds before, and takes milliseconds now. */
 const SLOWEST_MS = 1000;
 
 describe("a document of one tenant affects only that tenant's request", () => {
@@ -263,7 +276,7 @@ describe("a document that was stored before limits existed is served or refused,
     ],
   ];
   for (const [name, at, by, text] of STORED) {
-    test(`${at}: ${name}`, { timeout: 30_000 }, async () => {
+    test(`${at}: ${name}`, async () => {
       store(at, text);
       for (const which of by) {
         const from = performance.now();
@@ -271,7 +284,7 @@ describe("a document that was stored before limits existed is served or refused,
         if (result.status !== 200 && result.status !== 404)
           expect([which, result.status, result.body?.code]).toEqual([which, 422, "document_too_complex"]);
         expect(slowest, which).toBeLessThan(SLOWEST_MS);
-        expect(performance.now() - from, which).toBeLessThan(10_000);
+        expect(performance.now() - from, which).toBeLessThan(30_000);
       }
     });
   }

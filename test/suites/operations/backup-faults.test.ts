@@ -9,11 +9,11 @@ import { amount } from "../../support/amount.ts";
 import { archiveOf, type Member, member, membersOf, summed } from "../../support/archives.ts";
 import { filledServer, operator, ownServer, restoring } from "../../support/backups.ts";
 import { refused } from "../../support/commands/outcome.ts";
-import { Random } from "../../support/crash/random.ts";
 import { until } from "../../support/descendants.ts";
 import { uploaded } from "../../support/flow.ts";
 import { emptyFolder, newFolder, removeFolder } from "../../support/folder.ts";
 import { vodbox } from "../../support/process.ts";
+import { seeded } from "../../support/seed.ts";
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 });
 const { cli, done, failed } = operator();
@@ -86,15 +86,14 @@ test("files that are truncated, altered or not a backup are refused, and nothing
 });
 
 test("an archive truncated at any position is refused, compressed or not; one with any byte altered, too, or restored unchanged", async () => {
-  const seed = Date.now() % 1_000_000;
-  const random = new Random(seed);
+  const random = seeded();
   const packed = zstdCompressSync(bytes);
   for (let i = 0; i < CUTS; i++) {
     // The last two blocks of a tar are its end, and empty.
     const cut = i % 2 ? random.whole(0, bytes.length - 1024) : 512 * random.whole(0, bytes.length / 512 - 2);
-    await refusal(bytes.subarray(0, cut), `seed ${seed}: cut at ${cut} of ${bytes.length}`);
+    await refusal(bytes.subarray(0, cut), `cut at ${cut} of ${bytes.length}`);
     const short = random.whole(0, packed.length - 8);
-    await refusal(packed.subarray(0, short), `seed ${seed}: packed, cut at ${short} of ${packed.length}`);
+    await refusal(packed.subarray(0, short), `packed, cut at ${short} of ${packed.length}`);
   }
   // Padding between members and after the end has no meaning.
   const expected = (name: string) => members.find(({ header }) => header.name === name)?.bytes as Buffer;
@@ -103,7 +102,7 @@ test("an archive truncated at any position is refused, compressed or not; one wi
     const place = random.whole(0, content.length - 1);
     content[place] = (content[place] as number) ^ (1 << random.whole(0, 7));
     const folder = newFolder();
-    const name = `seed ${seed}: ${i % 2 ? "tar" : "packed"}, ${place} altered`;
+    const name = `${i % 2 ? "tar" : "packed"}, ${place} altered`;
     writeFileSync(join(folder, "a.tar"), content);
     const sentence = await restoring(join(folder, "a.tar"), join(folder, "data"));
     if (sentence !== null) expect.soft(leftIn(join(folder, "data")), `${name}: ${sentence}`).toEqual([]);

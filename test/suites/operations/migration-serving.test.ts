@@ -6,6 +6,7 @@ import { readyAsset, uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { type RunningServer, run, startServer } from "../../support/process.ts";
 import { CORS_RULES, type S3Server, s3Server } from "../../support/s3-server.ts";
+import { seeded } from "../../support/seed.ts";
 import { asEnvironment, BUCKET, fill, inOrder, localAt, PATH, s3At, s3Settings, sourceSum, sumsOf } from "./setup.ts";
 
 let s3: S3Server;
@@ -147,12 +148,13 @@ test("killed repeatedly, it resumes, and nothing is missing", async () => {
   const extra = await fill(localAt(dataDir), 200);
   const kept: { id: number; sum: string }[] = [];
   const phases = new Set<string>();
+  const random = seeded();
   for (const to of ["s3", "local"]) {
     for (let round = 0; ; round++) {
       // It would continue by itself shortly after.
       expect((await server.call("POST", PATH, { admin, body: { to } })).status).toBe(202);
       kept.push(await upload(server, key));
-      await sleep(Math.random() * 1500);
+      await sleep(random.whole(0, 1500));
       const { body } = await server.call("GET", PATH, { admin });
       phases.add(body.phase);
       await stop(server, "SIGKILL");

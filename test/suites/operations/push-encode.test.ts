@@ -142,7 +142,7 @@ test(
         expect(ended.stderr).toMatch(/\nvodbox: stopped; run the same command again to resume\.\n$/);
         expect(left()).toEqual([]);
       } else expect(ended.signal).toBe("SIGKILL");
-      await untilGone(below, 10_000);
+      await untilGone(below);
     }
     expect(await get("/assets")).toEqual([]);
 

@@ -40,7 +40,7 @@ test("--wait waits for a server that is unavailable at the start, reports it, an
   const pushing = vodbox(["push", path, "--wait", "5m", "--json"], { env });
   const mistaken = vodbox(["push", path, "--wait", "5m"], { env: { ...env, VODBOX_KEY: "svc_wrong" } });
   for (const each of [pushing, mistaken])
-    await expect.poll(() => each.stderr(), { timeout: 20_000 }).toMatch(/ECONNREFUSED\); retrying until/);
+    await expect.poll(() => each.stderr(), { timeout: 30_000 }).toMatch(/ECONNREFUSED\); retrying until/);
   const again = await startServer(dataDir, { args: ["--port", port] });
   const ended = await pushing.ended;
   expect(ended, ended.stderr).toMatchObject({ code: 0 });

@@ -126,7 +126,7 @@ describe("the executable alone, in an empty environment", { timeout: 90_000 }, (
     const isEncoding = (line: string) => line.includes("/ffmpeg ") && line.includes("/killed/objects/");
     await untilProcesses(folder, (found) => found.some(isEncoding), 60_000);
     demo.child.kill("SIGKILL");
-    await untilProcesses(folder, (found) => found.length === 0, 15_000);
+    await untilProcesses(folder, (found) => found.length === 0);
   });
 
   test("leaves nothing but its data", () => {

@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from "node:child_process";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { freePort } from "../../../scripts/free-port.ts";
 import { client } from "../../support/client.ts";
 import { until } from "../../support/descendants.ts";
 import { atEnd, emptyFolder } from "../../support/folder.ts";
@@ -11,14 +11,6 @@ import { EXECUTABLE } from "../../support/process.ts";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const NAMESPACES = ["--mount", "--pid", "--fork", "--kill-child", "--cgroup", "--uts", "--ipc"];
 const ADMIN = "boot-test-token-of-32-characters";
-
-const freePort = () =>
-  new Promise<number>((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = probe.address() as { port: number };
-      probe.close(() => resolve(port));
-    });
-  });
 
 test("under systemd, with all restrictions of the unit, the server is ready and ffmpeg is fully confined", async (context) => {
   const folder = emptyFolder();

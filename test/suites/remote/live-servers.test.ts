@@ -103,8 +103,8 @@ test("a server delivers a stream that another one receives, with the same segmen
   expect([list.partTarget, list.hint, list.isEnded]).toEqual([null, null, false]);
   const last = list.segments.at(-1);
   const behind = Date.now() - ((last?.date ?? 0) + (last?.complete?.durationSeconds ?? 0) * 1000);
-  // A segment that has just begun, a second until it is read, and a busy machine.
-  expect(behind).toBeLessThan(6000);
+  // A segment that has just begun, a second until it is read; the rest is for a busy machine.
+  expect(behind).toBeLessThan(30_000);
   // The first requests came late, so this is the whole broadcast.
   const same = async (other = b) => {
     for (const path of [video, audio]) {

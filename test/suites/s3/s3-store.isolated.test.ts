@@ -42,7 +42,7 @@ addressContract("S3 addresses", async () => ({
   store: open(),
   send: (request) => fetch(request),
   pass: (address) =>
-    expect.poll(() => fetch(address).then(({ status }) => status), { timeout: 10_000, interval: 200 }).toBe(403),
+    expect.poll(() => fetch(address).then(({ status }) => status), { timeout: 30_000, interval: 200 }).toBe(403),
 }));
 
 test("2,500 keys are listed and deleted beyond a page of a thousand, and those of other prefixes are kept", async () => {

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { testApp } from "../../support/app.ts";
 import { until } from "../../support/descendants.ts";
 import { atEnd } from "../../support/folder.ts";
+import { testSeed } from "../../support/seed.ts";
 import type { Report } from "./receivers.ts";
 
 const EVENTS = 500;
@@ -14,7 +15,7 @@ const SICK = ["fails half the time", "hangs", "drips", "closes early", "answers 
 /** EVENTS at ENDPOINTS, some of which fail. Returns the times at the healthy ones, and at the failing ones. */
 async function run(sick: string[]): Promise<{ healthy: Report; sick: Report; p99: number; ids: Set<string> }> {
   const kinds = [...Array(ENDPOINTS - sick.length).fill("healthy"), ...sick];
-  const child = fork(join(import.meta.dirname, "receivers.ts"), [JSON.stringify(kinds)]);
+  const child = fork(join(import.meta.dirname, "receivers.ts"), [JSON.stringify(kinds), String(testSeed())]);
   atEnd(() => child.kill("SIGKILL"));
   const [urls] = (await once(child, "message")) as [string[]];
   const app = await testApp({ webhook_allow_cidrs: "127.0.0.0/8", webhook_retry_seconds: "1,1,1,1,1" });

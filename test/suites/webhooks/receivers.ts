@@ -1,11 +1,14 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Random } from "../../support/crash/random.ts";
 
 /** Receivers in another process, so that their work does not affect the sender. */
+const [, , argument, seed] = process.argv;
+const random = new Random(Number(seed));
 const flood = Buffer.alloc(10_000_000, "x");
 const BEHAVIOURS: Record<string, (response: ServerResponse) => void> = {
   healthy: (response) => void response.end("thanks"),
-  "fails half the time": (response) => void response.writeHead(Math.random() < 0.5 ? 500 : 200).end(),
+  "fails half the time": (response) => void response.writeHead(random.chance(0.5) ? 500 : 200).end(),
   hangs: () => {},
   drips(response) {
     response.writeHead(200);
@@ -19,7 +22,7 @@ const BEHAVIOURS: Record<string, (response: ServerResponse) => void> = {
 /** For each receiver, in order: the events, and their delay. */
 export type Report = { ids: string[]; waits: number[] }[];
 
-const kinds = JSON.parse(process.argv[2] as string) as string[];
+const kinds = JSON.parse(argument as string) as string[];
 const report: Report = kinds.map(() => ({ ids: [], waits: [] }));
 const urls = await Promise.all(
   kinds.map(async (kind, index) => {

@@ -15,15 +15,14 @@ test("a stop aborts hanging attempts, counts none of them, and the next start re
   const { id } = (await first.call("POST", "/api/v1/webhooks", { admin, body })).body;
   for (let count = 0; count < 6; count++) await first.call("POST", `/api/v1/webhooks/${id}/test`, { admin });
   await until("as many as are made at once", () => there.received.length === 4);
-  const from = performance.now();
   first.child.kill("SIGTERM");
   expect(await first.ended).toMatchObject({ code: 0, stderr: "" });
-  expect(performance.now() - from).toBeLessThan(10_000);
 
   there.behave(() => {});
   const second = await startServer(dataDir, { env });
   const deliveries = async () => (await second.call("GET", `/api/v1/webhooks/${id}/deliveries`, { admin })).body;
   await until("all", async () => (await deliveries()).every((each: any) => each.status === "delivered"));
+  // An attempt that the stop had waited for would count.
   expect((await deliveries()).map((each: any) => each.attempts)).toEqual([1, 1, 1, 1, 1, 1]);
   expect(there.received).toHaveLength(10);
 });
@@ -45,6 +44,7 @@ test("a commit wakes the dispatcher: no delivery waits for the schedule", async 
     await until("it came", () => there.received.length > name);
     waits.push(performance.now() - from);
   }
-  // Polling every second would delay half of them by half a second.
-  expect(waits.toSorted((a, b) => a - b)[10]).toBeLessThan(250);
+  // A schedule of one second would deliver one of them at each of its times, and so delay each by almost a second. A busy
+  // machine delays some.
+  expect(waits.toSorted((a, b) => a - b)[4]).toBeLessThan(500);
 });

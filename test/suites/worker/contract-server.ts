@@ -26,8 +26,8 @@ export class ContractServer implements AsyncDisposable {
   encodingSpec: Record<string, unknown> = {};
   /** When a claim contains this proof, the local paths are returned. */
   proof = "";
-  /** Called before a call is answered; its result replaces the response. "drop" breaks the connection. */
-  interfere: (call: Call) => Answer | "drop" | undefined = () => undefined;
+  /** Called before a call is answered; its result replaces the response. "drop" breaks the connection, "hold" keeps it. */
+  interfere: (call: Call) => Answer | "drop" | "hold" | undefined = () => undefined;
   base = "";
   readonly #sourcePath: string;
   readonly #server = createServer((request, response) => void this.#answer(request, response));
@@ -78,7 +78,8 @@ export class ContractServer implements AsyncDisposable {
     this.calls.push(call);
     const odd = this.interfere(call);
     if (odd === "drop") request.socket.destroy();
-    else if (odd) this.#send(response, odd);
+    else if (odd && odd !== "hold") this.#send(response, odd);
+    else if (odd) response.on("error", () => {});
     else if (name === "source") await this.#sendSource(request, response);
     else if (isStore) {
       this.stored.set(decodeURIComponent(path.slice("/store/".length)), bytes);

@@ -19,13 +19,12 @@ export function processesWith(text: string): string[] {
 export async function untilProcesses(
   text: string,
   condition: (lines: string[]) => boolean,
-  limitMs: number,
-): Promise<number> {
+  limitMs = 30_000,
+): Promise<void> {
   const start = performance.now();
   while (!condition(processesWith(text))) {
     if (performance.now() - start > limitMs)
       throw new Error(`After ${limitMs} ms: ${processesWith(text).join("\n") || "none"}`);
     await sleep(20);
   }
-  return performance.now() - start;
 }

@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import { expect, test } from "vitest";
 import { clientAddresses } from "../../../src/http/client-address.ts";
 import { networkOf } from "../../../src/lib/network.ts";
+import { processorMs } from "../../support/processor-time.ts";
 import { fc } from "../../support/property.ts";
 
 const PROXIES = ["127.0.0.1/32", "10.0.0.0/8", "::1/128", "fd00::/8"];
@@ -96,11 +97,14 @@ test("any header gives an address, and fast", () => {
         expect(isIP(addressOf("127.0.0.1", new Headers({ [name]: value })))).not.toBe(0);
     }),
   );
-  const from = performance.now();
   for (const piece of ["10.0.0.1,", 'for="\\', "for=10.0.0.1;", 'for="', " ", "for=a\\"])
-    for (const name of ["x-forwarded-for", "forwarded"])
-      addressOf("127.0.0.1", new Headers({ [name]: piece.repeat(16_000 / piece.length) }));
-  expect(performance.now() - from).toBeLessThan(1000);
+    for (const name of ["x-forwarded-for", "forwarded"]) {
+      const headers = new Headers({ [name]: piece.repeat(16_000 / piece.length) });
+      expect(
+        processorMs(() => addressOf("127.0.0.1", headers)),
+        `${name}: ${piece}`,
+      ).toBeLessThan(200);
+    }
 });
 
 test("limits count a /64 of IPv6 as one, and an IPv4 address as itself", () => {

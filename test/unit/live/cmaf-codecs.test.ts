@@ -17,6 +17,7 @@ import {
 } from "../../support/live/cmaf-publisher.ts";
 import { messagesOfMp4 } from "../../support/live/mp4-messages.ts";
 import { complaints, ffprobe } from "../../support/media/sources.ts";
+import { seeded } from "../../support/seed.ts";
 
 const CODECS = [
   ["h264", ["-c:v", "libx264", "-preset", "ultrafast", "-g", "60", "-bf", "2"], /^avc1\.42c0|^avc1\.4d40|^avc1\.64/],
@@ -136,6 +137,7 @@ test("a malformed configuration is refused, and never anything else", async () =
     ...(await messagesOfMp4("av1", ...picture(1), ...(CODECS[2][1] as readonly string[]))),
   ].flatMap(({ config }) => (config ? [config] : []));
   expect(configs.length).toBe(4);
+  const random = seeded();
   let refused = 0;
   const attempt = (config: TrackConfig, configuration: Buffer) => {
     try {
@@ -151,8 +153,7 @@ test("a malformed configuration is refused, and never anything else", async () =
       attempt(config, configuration.subarray(0, length));
     for (let round = 0; round < 500; round++) {
       const changed = Buffer.from(configuration);
-      for (let count = 0; count < 3; count++)
-        changed[Math.floor(Math.random() * changed.length)] = Math.floor(Math.random() * 256);
+      for (let count = 0; count < 3; count++) changed[random.whole(0, changed.length - 1)] = random.whole(0, 255);
       attempt(config, changed);
     }
     attempt(config, Buffer.alloc(1 << 20, configuration));
@@ -164,7 +165,8 @@ test("hostile samples end in a report, not in an error, and what is in memory is
   const messages = await messagesOf(...picture(1), ...sound(1), ...x264(30), ...aac);
   const { packager, ...packaged } = collect();
   feed(packager, messages);
-  const random = (most: number) => Math.floor(Math.random() * most);
+  const values = seeded();
+  const random = (most: number) => values.whole(0, most - 1);
   let most = 0;
   for (let index = 0; index < 20_000; index++) {
     packager.sample({

@@ -23,6 +23,7 @@ for (const { config, sample } of readFlv(readFileSync(file))) {
   if (config) packager.config(config);
   else {
     const wait = Number(speed) > 0 ? sample.timestamp / Number(speed) - (performance.now() - start) : 0;
+    // Real time: so that a kill meets it while it packages.
     if (wait > 0) await sleep(wait);
     packager.sample(sample);
   }

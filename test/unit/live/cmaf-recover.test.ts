@@ -9,9 +9,11 @@ import { expect, test } from "vitest";
 import { createPackager } from "../../../src/live/cmaf/packager.ts";
 import { recover } from "../../../src/live/cmaf/recover.ts";
 import type { Health, Part, Recording } from "../../../src/live/cmaf/types.ts";
+import type { Random } from "../../support/crash/random.ts";
 import { atEnd, emptyFolder } from "../../support/folder.ts";
 import { aac, collect, feed, messagesOf, packetsIn, picture, sound, x264 } from "../../support/live/cmaf-publisher.ts";
 import { complaints, ffmpeg } from "../../support/media/sources.ts";
+import { seeded } from "../../support/seed.ts";
 
 const PROCESS = fileURLToPath(new URL("./cmaf-process.ts", import.meta.url));
 const exec = promisify(execFile);
@@ -30,7 +32,7 @@ async function flv(...args: string[]): Promise<string> {
 }
 
 /** Kills a process that packages in real time, some time after it reported that many parts. */
-async function killedAfter(source: string, folder: string, parts: number): Promise<Line[]> {
+async function killedAfter(source: string, folder: string, parts: number, random: Random): Promise<Line[]> {
   const child: ChildProcess = spawn(process.execPath, [PROCESS, source, folder, "1"], { stdio: ["ignore", "pipe", 2] });
   atEnd(() => child.kill("SIGKILL"));
   let output = "";
@@ -41,7 +43,7 @@ async function killedAfter(source: string, folder: string, parts: number): Promi
     if (linesIn(output).filter(({ part }) => part).length >= parts) reached.resolve();
   });
   await Promise.race([reached.promise, exited]);
-  await sleep(Math.random() * 500);
+  await sleep(random.whole(0, 500));
   child.kill("SIGKILL");
   expect(await exited).toBe("SIGKILL");
   return linesIn(output);
@@ -61,10 +63,11 @@ async function decoded(folder: string, name: string): Promise<string> {
 
 test("a process that is killed keeps every part that it reported", async () => {
   const source = await flv(...picture(12), ...sound(12), ...x264(60), ...aac);
+  const random = seeded();
   await Promise.all(
     [3, 8, 17, 26].map(async (parts) => {
       const folder = emptyFolder();
-      const lines = await killedAfter(source, folder, parts);
+      const lines = await killedAfter(source, folder, parts, random);
       const reported = lines.flatMap(({ part }) => (part?.track === "video" ? [part] : []));
       const end = Math.max(...reported.map((part) => part.startSeconds + part.durationSeconds));
       const recording = await recover(folder);
@@ -141,11 +144,12 @@ test("a file that ends anywhere, or is damaged anywhere, recovers to whole parts
   const folder = emptyFolder();
   mkdirSync(join(folder, "180p"));
   await writeFile(join(folder, "180p", "init.mp4"), init);
+  const random = seeded();
   for (let round = 0; round < 200; round++) {
     const isTruncated = round % 2 === 0;
-    const at = Math.floor(Math.random() * content.length);
+    const at = random.whole(0, content.length - 1);
     const left = Buffer.from(isTruncated ? content.subarray(0, at) : content);
-    if (!isTruncated) left.fill(Math.floor(Math.random() * 256), at, at + 8);
+    if (!isTruncated) left.fill(random.whole(0, 255), at, at + 8);
     await writeFile(join(folder, "180p", "00001.m4s.open"), left);
     const { video } = await recover(folder);
     const whole = ends.filter((end) => end <= at).length;

@@ -3,19 +3,19 @@ import { mkdir } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { M3U8Parser, type PlaylistLevelType } from "hls.js";
 import { expect, test } from "vitest";
 import { HttpError } from "../../../src/lib/errors.ts";
 import { readDirectives } from "../../../src/live/playlists/directives.ts";
+import { until } from "../../support/descendants.ts";
 import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { Feed, timelineOf } from "../../support/live-feed.ts";
+import { Feed, segmentFile, timelineOf } from "../../support/live-feed.ts";
 import { ffmpeg, ffprobe } from "../../support/media/sources.ts";
 
 const SECONDS = 8;
 const FRAMES_PER_SECOND = 25;
-/** Segments of 1 s pass in this time: a player that waits for segments is soon done. */
-const SEGMENT_MS = 300;
+/** How many segments the broadcast may be ahead of the player. */
+const AHEAD = 3;
 
 /** 8 s of video and audio in segments of 1 s, and the durations of the segments. */
 async function source(): Promise<{ folder: string; durations: Map<string, number[]> }> {
@@ -51,8 +51,9 @@ async function packets(file: string, stream: "v" | "a"): Promise<number> {
   return Number((await ffprobe("-select_streams", stream, "-count_packets", ...shown, file)).split("\n")[0]);
 }
 
-/** Serves a broadcast as a server does. */
-async function serve(feed: Feed, folder: string): Promise<string> {
+/** Serves a broadcast as a server does. `sent`: the segments that a player has read. */
+async function serve(feed: Feed, folder: string): Promise<{ url: string; sent: Set<string> }> {
+  const sent = new Set<string>();
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? "/", "http://localhost");
     const [, track = "", name = ""] = url.pathname.split("/");
@@ -61,8 +62,10 @@ async function serve(feed: Feed, folder: string): Promise<string> {
       else if (name === "live.m3u8") {
         const playlist = await feed.timeline.waitForPlaylist(track, readDirectives(url.searchParams));
         response.end(playlist.text((uri) => `${uri}?token=1`));
-      } else if (url.search === "?token=1") response.end(readFileSync(join(folder, track, name)));
-      else response.writeHead(403).end();
+      } else if (url.search === "?token=1") {
+        response.end(readFileSync(join(folder, track, name)));
+        sent.add(`${track}/${name}`);
+      } else response.writeHead(403).end();
     } catch (error) {
       response.writeHead(error instanceof HttpError ? error.status : 500).end();
     }
@@ -72,13 +75,13 @@ async function serve(feed: Feed, folder: string): Promise<string> {
     server.closeAllConnections();
     server.close();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/master.m3u8`;
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/master.m3u8`, sent };
 }
 
 test("ffmpeg plays a live broadcast from its first frame to its last", async () => {
   const { folder, durations } = await source();
   const feed = new Feed(timelineOf({ segmentTargetSeconds: 1 }));
-  const url = await serve(feed, folder);
+  const { url, sent } = await serve(feed, folder);
   const output = join(folder, "played.mkv");
   const player = ffmpeg("-live_start_index", "0", "-i", url, "-c", "copy", output);
   // The last packet of audio is a segment of its own.
@@ -87,7 +90,8 @@ test("ffmpeg plays a live broadcast from its first frame to its last", async () 
       const seconds = durations.get(track)?.[segment];
       if (seconds) feed.whole(track, seconds);
     }
-    await sleep(SEGMENT_MS);
+    const played = segment + 1 - AHEAD;
+    if (played > 0) await until(`segment ${played} is read`, () => sent.has(`720p/${segmentFile(played)}`));
   }
   feed.timeline.ended();
   await player;

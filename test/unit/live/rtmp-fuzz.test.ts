@@ -3,12 +3,11 @@ import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { mapBounded } from "../../../src/lib/bounded.ts";
 import { amount } from "../../support/amount.ts";
-import { Random } from "../../support/crash/random.ts";
+import type { Random } from "../../support/crash/random.ts";
 import { startRtmp } from "../../support/live/rtmp-recorder.ts";
+import { seeded } from "../../support/seed.ts";
 import { ffmpegSession, handMadeSession } from "./rtmp-sessions.ts";
 
-/** Another seed finds other faults; the same seed repeats a failure. */
-const SEED = Number(process.env.FUZZ_SEED ?? 20_261_125);
 const SESSIONS = amount(400, 50_000, "FUZZ_RUNS");
 const HANDSHAKE_BYTES = 1 + 2 * 1536;
 /** Most sessions would end in the handshake otherwise. */
@@ -69,7 +68,7 @@ test(`${SESSIONS} mutated sessions close their own connections and nothing else`
     },
   });
   const sessions = [await ffmpegSession(rtmp), handMadeSession()];
-  const random = new Random(SEED);
+  const random = seeded(20_261_125);
   for (const session of sessions) {
     const before = { ...seen };
     await send(rtmp.port, session, Math.floor(session.length / 2));

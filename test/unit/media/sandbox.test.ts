@@ -137,7 +137,7 @@ describe.each(["namespaces", "landlock"])("by %s", (mode) => {
     });
     process.kill(parent.pid as number, "SIGKILL");
     // Landlock has no process namespace: only the program itself ends with its parent, and ffmpeg starts no others.
-    await untilGone(mode === "namespaces" ? below : below.filter((one) => one.command.includes(program)), 10_000);
+    await untilGone(mode === "namespaces" ? below : below.filter((one) => one.command.includes(program)));
     for (const one of below) if (isAlive(one)) process.kill(one.pid, "SIGKILL");
   });
 });

@@ -114,9 +114,12 @@ test("kill -9 during a part keeps the complete parts", async () => {
       for (let i = 0; i < 50; i++) {
         yield Buffer.alloc(1_000_000, "c");
         if (i === 20) process.stdout.write(uploadId);
-        if (i > 20) await new Promise((resolve) => setTimeout(resolve, 1000));
+        // The rest never comes.
+        if (i > 20) await new Promise(() => {});
       }
     }
+    // Keeps the process.
+    setInterval(() => {}, 1_000_000);
     await put(2, body());`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", program, root], {
     stdio: ["ignore", "pipe", "inherit"],
