@@ -34,7 +34,7 @@ test("after a linked build the complete ffmpeg is compiled at the lowest priorit
     /cannot encode AV1\. The complete one is being compiled in\nthe background.* Log: \S*complete\.log/,
   );
   // It is independent of the process that started it.
-  await vi.waitUntil(() => existsSync(record), { timeout: 20_000 });
+  await vi.waitUntil(() => existsSync(record), { timeout: 60_000 });
   expect(readFileSync(record, "utf8")).toMatch(
     /^--nonblock \S+\/lock-background nice -n 19 (ionice -c 3 )?\S+ \S+\/scripts\/ffmpeg\/complete\.ts \/linked\/ffmpeg$/m,
   );
