@@ -24,7 +24,7 @@ const pages = createServer((request, response) => {
   response.setHeader("content-type", script ? "text/javascript" : "text/html");
   response.end(
     script
-      ? readFileSync(new URL(`../../node_modules/${script}`, import.meta.url))
+      ? readFileSync(new URL(`../../../node_modules/${script}`, import.meta.url))
       : '<!doctype html><script src="/upchunk.js"></script><script src="/tus.js"></script>',
   );
 });

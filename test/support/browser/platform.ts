@@ -1,9 +1,9 @@
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { uploaded } from "../flow.ts";
 import { newFolder, removeFolder } from "../folder.ts";
+import { ffmpeg } from "../media/sources.ts";
 import { type RunningServer, startServer } from "../process.ts";
 
 /** Known to the tests, so that they can issue their own tokens. */
@@ -25,7 +25,7 @@ export async function startPlatform(env: Record<string, string> = {}): Promise<P
   return {
     ...server,
     key: key.body.token,
-    clip: makeClip(join(folder, "clip.mp4")),
+    clip: await makeClip(join(folder, "clip.mp4")),
     async close() {
       server.child.kill("SIGTERM");
       await server.ended;
@@ -34,11 +34,11 @@ export async function startPlatform(env: Record<string, string> = {}): Promise<P
   };
 }
 
-function makeClip(path: string): Buffer {
+async function makeClip(path: string): Promise<Buffer> {
   const picture = ["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30:duration=8"];
   const sound = ["-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000:duration=8"];
   const encoders = ["-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-c:a", "aac"];
-  execFileSync("ffmpeg", ["-nostdin", "-v", "error", "-y", ...picture, ...sound, ...encoders, path]);
+  await ffmpeg(...picture, ...sound, ...encoders, path);
   return readFileSync(path);
 }
 
