@@ -18,7 +18,8 @@ const ALONE = "isolated.test.ts";
  */
 const REMOTE = [
   "test/api/analytics/{analytics,beacons}.test.ts",
-  "test/api/assets/{asset-lists,assets,bulk,collections,csv,import-limits,lifecycle}.test.ts",
+  "test/api/assets/{asset-lists,assets,bulk,collections,csv,lifecycle}.test.ts",
+  "test/suites/load/import-limits.test.ts",
   "test/api/batch-uploads/ingest.test.ts",
   "test/api/billing/{checkout,usage}.test.ts",
   "test/api/clips/clips.test.ts",

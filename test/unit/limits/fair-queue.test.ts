@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { FairQueue, QueueExceeded } from "../../../src/limits/fair-queue.ts";
 
 const limits = { concurrency: 2, perOwner: 2, waitingPerOwner: 100, maxWaitMs: 60_000 };
@@ -21,6 +21,10 @@ function operations(queue: FairQueue) {
     ends.get(name)?.();
     await sleep(0);
   };
+  // An operation that waits for ever would be refused in the middle of another file.
+  onTestFinished(async () => {
+    while (queue.running > 0) for (const name of begun) await end(name);
+  });
   return { begun, start, end };
 }
 
