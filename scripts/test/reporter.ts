@@ -22,7 +22,7 @@ export default class ResultsReporter implements Reporter {
     if (!path) return;
     const results: Results = {
       files: modules.map((module) => ({
-        file: relative(process.cwd(), module.moduleId),
+        file: relative(module.project.config.root, module.moduleId),
         project: module.project.name,
         failed: !module.ok(),
         seconds: module.diagnostic().duration / 1000,

@@ -34,14 +34,15 @@ async function vitest(args: string[]): Promise<{ ok: boolean; results: Results |
   }
 }
 
-/** The failed files that pass alone, and those that do not. */
-async function retried(failed: FileResult[]): Promise<{ flaky: Flaky[]; broken: FileResult[] }> {
+/** The failed files that pass alone, with the same options, and those that do not. */
+async function retried(failed: FileResult[], args: string[]): Promise<{ flaky: Flaky[]; broken: FileResult[] }> {
+  const options = args.filter((arg) => arg.startsWith("--") && arg !== "--project" && !arg.startsWith("--shard"));
   const flaky: Flaky[] = [];
   const broken: FileResult[] = [];
   for (const each of failed) {
     const { file, project, failure } = each;
     console.log(`\nRunning ${file} (${project}) once more, alone`);
-    const { ok } = await vitest(["--project", project, file]);
+    const { ok } = await vitest([...options, "--project", project, file]);
     if (ok) flaky.push({ file, project, failure: failure ?? "" });
     else broken.push(each);
   }
@@ -57,7 +58,7 @@ async function main(args: string[]): Promise<boolean> {
     console.log(`\n${failed.length} files failed: none is tried again.`);
     return false;
   }
-  const { flaky, broken } = await retried(failed);
+  const { flaky, broken } = await retried(failed, args);
   for (const { file, failure } of flaky) console.log(`FLAKY ${file}: ${failure}`);
   for (const { file, project } of broken) console.log(`FAILED ${file} (${project}), also alone`);
   const before: Flaky[] = existsSync(record) ? JSON.parse(readFileSync(record, "utf8")) : [];
