@@ -4,8 +4,9 @@ import { alone, remote, shared, type Tier } from "./test/tiers.ts";
 const SETUP = ["executable", "shared-s3", "migrated-file", "fixtures"].map((name) => `test/support/${name}.ts`);
 const common = {
   environment: "node" as const,
-  testTimeout: 120_000,
-  hookTimeout: 120_000,
+  // Only ends what would never end: the machine may be busy.
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
   // The default of one second is too short for a busy machine.
   expect: { poll: { timeout: 30_000 } },
   globalSetup: SETUP,
@@ -19,7 +20,7 @@ const common = {
 
 /** Servers, workers, encoders and browsers start in each of these files: more at once would keep players and publishers
  * from running in real time. They run after the fast tier, because its files may use more processes. */
-const heavy = { maxWorkers: 2, sequence: { groupOrder: 1 } };
+const heavy = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
 /** The two projects of a tier: files that share processes, and files with one each. */
 const tier = (name: Tier, settings = {}) => [

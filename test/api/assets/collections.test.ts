@@ -235,9 +235,7 @@ describe("assets in a collection", () => {
     expect(await counts()).toEqual([0, 0]);
   });
 
-  test("remain when it is deleted, also a hundred thousand, without delaying readers", {
-    timeout: 60_000,
-  }, async () => {
+  test("remain when it is deleted, also a hundred thousand, without delaying readers", async () => {
     const { id } = await made("full");
     const { id: other } = await made("other");
     await app.opened.app.write(async (tx) =>

@@ -216,7 +216,7 @@ describe("the import", () => {
     expect((await asset(id)).tags).toEqual({ one: 1, k: "1" });
   });
 
-  test("of many rows is one transaction, and others read meanwhile", { timeout: 60_000 }, async () => {
+  test("of many rows is one transaction, and others read meanwhile", async () => {
     const count = 5000;
     await app.opened.app.write(async (tx) =>
       tx.run(sql`
@@ -281,9 +281,7 @@ describe("a round trip", () => {
     );
   });
 
-  test("of all assets changes nothing; into blank ones it sets title, description and tags", {
-    timeout: 60_000,
-  }, async () => {
+  test("of all assets changes nothing; into blank ones it sets title, description and tags", async () => {
     const notBlank = (value: string) => value.trim() !== "";
     const tagKey = text(64)
       .filter(notBlank)

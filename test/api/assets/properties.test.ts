@@ -26,7 +26,7 @@ const value = fc.oneof(
 );
 
 describe("tags", () => {
-  test("after any changes equal those of a map", { timeout: 60_000 }, async () => {
+  test("after any changes equal those of a map", async () => {
     // Few names, so that they recur.
     const few = fc.constantFrom("a", "ä", "a.b", "x y", "%", "0", "toString");
     const merge = fc.record({
@@ -68,7 +68,7 @@ test.each(RESERVED_TAGS)("a tag named %s is refused, not dropped", async (reserv
 });
 
 describe("cursors", () => {
-  test("walk every list once from end to end, with any page size", { timeout: 60_000 }, async () => {
+  test("walk every list once from end to end, with any page size", async () => {
     const owner = await app.tenant();
     const mine = await app.key(owner.id);
     const { asset } = await uploaded(app, mine);

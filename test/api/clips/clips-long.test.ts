@@ -1,12 +1,10 @@
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { client } from "../../support/client.ts";
 import { onPort } from "../../support/clip-worker.ts";
 import { callback, next, putArtifacts, uploaded } from "../../support/flow.ts";
 import { longManifests, longSubtitle } from "../../support/long-manifests.ts";
 import { subtitled } from "../../support/subtitles.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const [SHORT, LONG] = [180, 3 * 3600];
 const ROUNDS = 10;

@@ -22,7 +22,7 @@ beforeAll(async () => {
   files = await film();
   parent = await filmAsset(app, key, files, { title: "The film", playback_policy: "signed", tags: { place: "Rome" } });
   return app.close;
-}, 120_000);
+});
 
 const fetched = (url: string) => app.opened.server.fetch(new Request(url));
 const text = async (url: string) => (await fetched(url)).text();

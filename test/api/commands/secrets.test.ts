@@ -11,9 +11,7 @@ import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
 import { startServer } from "../../support/process.ts";
 
-test("no log and no table of the database contains a secret after a video's whole lifecycle", {
-  timeout: 60_000,
-}, async () => {
+test("no log and no table of the database contains a secret after a video's whole lifecycle", async () => {
   const dataDir = emptyFolder();
   const clip = join(emptyFolder(), "clip.mp4");
   await ffmpeg(...picture("160x90", "25", 1), ...fast, clip);

@@ -173,7 +173,7 @@ test("requests that are dropped count towards the limits, so that they cannot di
   expect(await made.tasks()).toBe(before);
 });
 
-test("sixteen segments of all tenants are encoded on request at once", { timeout: 60_000 }, async () => {
+test("sixteen segments of all tenants are encoded on request at once", async () => {
   const tenants = [];
   for (let tenant = 0; tenant < 5; tenant++) tenants.push(await viewed());
   const fifth = tenants.pop() as Early;
@@ -236,7 +236,7 @@ test("a hundred requests of a tenant wait, for one task; the next is refused at 
   expect((await media(made, path)).status).toBe(200);
 });
 
-test("five hundred requests of all tenants wait", { timeout: 60_000 }, async () => {
+test("five hundred requests of all tenants wait", async () => {
   const path = `720p/${nameOf(15)}`;
   const tenants = [];
   for (let tenant = 0; tenant < 6; tenant++) tenants.push(await viewed());

@@ -148,7 +148,7 @@ describe("a segment that is not encoded yet", () => {
     expect(audio.task.kind).toBe("audio");
   });
 
-  test("is 503 with Retry-After when it takes too long, or too many are requested", { timeout: 30_000 }, async () => {
+  test("is 503 with Retry-After when it takes too long, or too many are requested", async () => {
     const made = await published();
     const first = ["00005", "00007", "00009", "00011"].map((name) => media(made, `360p/${name}.m4s`));
     for (let i = 0; i < 4; i++)

@@ -90,9 +90,7 @@ test("a source that cannot be read is read again later", async () => {
   expect(await sumOf(made.asset.id)).toBe(sum("one film"));
 });
 
-test("a server that was killed after the job was complete computes it after its start", {
-  timeout: 60_000,
-}, async () => {
+test("a server that was killed after the job was complete computes it after its start", async () => {
   const dataDir = emptyFolder();
   const server = await startServer(dataDir);
   const tenant = await tenantKey(server);

@@ -7,9 +7,7 @@ import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
 import { lineOf, startServer } from "../../support/process.ts";
 
-test("a worker uses the given URL of its server, whatever its public base URL", {
-  timeout: 60_000,
-}, async () => {
+test("a worker uses the given URL of its server, whatever its public base URL", async () => {
   const clip = join(emptyFolder(), "clip.mp4");
   await ffmpeg(...picture("160x90", "25", 1), ...fast, clip);
   const server = await startServer(emptyFolder(), { env: { VODBOX_BASE_URL: "http://video.invalid/vod" } });

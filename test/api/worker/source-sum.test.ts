@@ -14,9 +14,7 @@ import { startServer, tenantKey } from "../../support/process.ts";
 const sum = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 const OTHER = "0".repeat(64);
 
-test("a worker reports the hash that it read, on the same disk or remotely, and a damaged source is reported as such", {
-  timeout: 120_000,
-}, async () => {
+test("a worker reports the hash that it read, on the same disk or remotely, and a damaged source is reported as such", async () => {
   const clip = join(emptyFolder(), "clip.mp4");
   await ffmpeg(...picture("160x90", "25", 1), ...fast, clip);
   const bytes = readFileSync(clip);

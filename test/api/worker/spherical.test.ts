@@ -10,9 +10,7 @@ import { withBox } from "../../support/media/hdr-sources.ts";
 import { fast, ffmpeg, ffprobe, picture } from "../../support/media/sources.ts";
 import { HALF, sphere } from "../../support/media/spherical-sources.ts";
 
-test("a source of 180 degrees has the tags, and its clips and joins the metadata in their init segments", {
-  timeout: 120_000,
-}, async () => {
+test("a source of 180 degrees has the tags, and its clips and joins the metadata in their init segments", async () => {
   const app = await testApp({ static_mp4: true, chunk_seconds: 8 });
   const key = await app.key((await app.tenant()).id);
   const input = join(emptyFolder(), "source.mp4");

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { sharedBrowser, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
@@ -10,8 +10,6 @@ import { newFolder, removeFolder } from "../../support/folder.ts";
 import { Players } from "../../support/media/matrix-players.ts";
 import { subtitled } from "../../support/subtitles.ts";
 import { ask, customersPage, until } from "./element.ts";
-
-vi.setConfig({ testTimeout: 150_000, hookTimeout: 180_000 });
 
 const SECONDS = 18;
 

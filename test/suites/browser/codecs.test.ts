@@ -15,7 +15,7 @@ import { watched } from "../../support/process.ts";
 import { ask } from "./element.ts";
 
 /** An asset in H.264, HEVC and AV1. Chromium decodes the first and the last. */
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 400_000 });
+vi.setConfig({ hookTimeout: 400_000 });
 
 const SECONDS = 8;
 let platform: Platform;

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { startServer, tenantKey } from "../../support/process.ts";
@@ -17,8 +17,6 @@ import {
   VTT,
 } from "./asset-pages.ts";
 import { button, faultsOf, gapsBetween, heading, signedIn } from "./console.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 let pages: AssetPages;
 let assetId: number;

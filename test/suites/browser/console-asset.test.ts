@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { visit } from "../../support/browser/browser.ts";
 import { untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
@@ -21,8 +21,6 @@ import {
   VTT,
 } from "./asset-pages.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 let pages: AssetPages;
 let assetId: number;

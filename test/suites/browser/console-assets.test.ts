@@ -7,7 +7,7 @@ import { insertAssets } from "../../support/many-assets.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
 import { button, faultsOf, link, signedIn } from "./console.ts";
 
-vi.setConfig({ testTimeout: 360_000, hookTimeout: 60_000 });
+vi.setConfig({ testTimeout: 360_000 });
 
 const COUNT = 100_000;
 /** Compiled code counts as heap, and V8 compiles at moments that differ between runs. Without it, the heap is data. */

@@ -1,5 +1,5 @@
 import type { Browser, Page } from "playwright-core";
-import { beforeAll, expect, test, vi } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { sharedBrowser } from "../../support/browser/browser.ts";
 import { startPlatform, uploadClip } from "../../support/browser/platform.ts";
 import { callback, next, uploaded } from "../../support/flow.ts";
@@ -7,8 +7,6 @@ import { emptyFolder } from "../../support/folder.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
 import { axeFaults } from "./axe.ts";
 import { button, faultsOf, gapsBetween, link, signedIn } from "./console.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 let browser: Browser;
 beforeAll(async () => {

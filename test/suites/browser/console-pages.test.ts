@@ -1,11 +1,9 @@
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { sharedBrowser } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform } from "../../support/browser/platform.ts";
 import { receiver, status } from "../../support/receiver.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 let platform: Platform;
 let browser: Browser;

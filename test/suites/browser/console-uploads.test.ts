@@ -1,14 +1,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { beforeAll, expect, test, vi } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { sharedBrowser } from "../../support/browser/browser.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { type RunningServer, startServer, tenantKey } from "../../support/process.ts";
 import { startRelay } from "../../support/relay.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const MIB = 2 ** 20;
 let browser: Browser;

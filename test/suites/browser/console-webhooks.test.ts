@@ -1,13 +1,11 @@
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { sharedBrowser } from "../../support/browser/browser.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
 import { receiver, status } from "../../support/receiver.ts";
 import { axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 let server: RunningServer;
 let browser: Browser;

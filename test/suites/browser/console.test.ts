@@ -2,14 +2,12 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform } from "../../support/browser/platform.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { lineOf, type RunningServer, startServer } from "../../support/process.ts";
 import { button, faultsOf, heading, link, signedIn, signIn } from "./console.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const password = "correct horse battery staple";
 let platform: Platform;

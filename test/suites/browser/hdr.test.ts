@@ -11,7 +11,7 @@ import { Players, type PlayOptions, renditionsIn } from "../../support/media/mat
 import { faultsOf, signedIn } from "./console.ts";
 
 /** An asset that keeps its HDR10 in HEVC and AV1, in all players, and what is made of it. */
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 400_000 });
+vi.setConfig({ hookTimeout: 400_000 });
 
 const SECONDS = 8;
 const NAMES = ["360p", "180p", "360p-hevc", "180p-hevc", "360p-av1", "180p-av1"];

@@ -1,15 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { sharedBrowser, untilPlayed, videoIn, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
 import { newFolder, removeFolder } from "../../support/folder.ts";
 import { fast, picture, repeated, sound } from "../../support/media/sources.ts";
 import { customersPage } from "./element.ts";
-
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 180_000 });
 
 /** Long enough that its end is not encoded when a player seeks there, also on a fast machine. */
 const SECONDS = 150;

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { sharedBrowser } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
@@ -8,8 +8,6 @@ import { emptyFolder } from "../../support/folder.ts";
 import { Players } from "../../support/media/matrix-players.ts";
 import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
 import { faultsOf, signedIn } from "./console.ts";
-
-vi.setConfig({ testTimeout: 150_000, hookTimeout: 180_000 });
 
 let platform: Platform;
 let players: Players;

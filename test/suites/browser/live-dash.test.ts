@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
 import { descendantsOf, until } from "../../support/descendants.ts";
 import { removeFolder } from "../../support/folder.ts";
@@ -8,8 +8,6 @@ import { type LiveServer, liveServer, newChannel, publish } from "../../support/
 import { customersPage } from "./element.ts";
 
 /** Players of DASH on pages of other sites, with ffmpeg as publisher. */
-
-vi.setConfig({ testTimeout: 200_000, hookTimeout: 120_000 });
 
 const LIMIT = { timeout: 60_000, polling: 100 };
 

@@ -2,8 +2,6 @@ import { expect, test, vi } from "vitest";
 import { sharedBrowser, untilPlayed, videoIn, visit } from "../../support/browser/browser.ts";
 import { liveServer, newChannel, publish } from "../../support/live.ts";
 
-vi.setConfig({ testTimeout: 150_000 });
-
 test("a viewer who cannot receive what the publisher sends watches a rendition of the running stream", async () => {
   const server = await liveServer({ workers: 1 });
   const channel = await newChannel(server, { encoding_profile: "default" });

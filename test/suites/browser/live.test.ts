@@ -1,5 +1,5 @@
 import type { Page, Route } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { sharedBrowser, untilPlayed, videoIn, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady, uploadClip } from "../../support/browser/platform.ts";
 import { atEnd } from "../../support/folder.ts";
@@ -8,8 +8,6 @@ import { lineOf } from "../../support/process.ts";
 import { axeFaults } from "./axe.ts";
 import { ask, customersPage, until } from "./element.ts";
 import { newTimeline, publish, serveBroadcast, sourceTracks } from "./live-broadcast.ts";
-
-vi.setConfig({ testTimeout: 150_000, hookTimeout: 120_000 });
 
 const SECONDS = 20;
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { App } from "../../../src/app.ts";
 import { playbackTokens } from "../../../src/resources/playback/token.ts";
 import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
@@ -10,8 +10,6 @@ import { uploaded } from "../../support/flow.ts";
 import { atEnd } from "../../support/folder.ts";
 import { subtitled } from "../../support/subtitles.ts";
 import { ask, customersPage, inTwoLanguages, until } from "./element.ts";
-
-vi.setConfig({ testTimeout: 150_000, hookTimeout: 120_000 });
 
 const EVIL = `</title></script><script>window.evil = 1</script>"'><img src=x onerror="window.evil = 2">`;
 const packages = join(import.meta.dirname, "../../../node_modules");

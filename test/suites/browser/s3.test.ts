@@ -130,9 +130,7 @@ test("in parts, by push and by tus a source arrives on S3, and nothing else rema
   for await (const left of store.listMultiparts("")) expect(left).toBeUndefined();
 });
 
-test("encoded by push it is uploaded directly to S3, including the source, and plays from there", {
-  timeout: 100_000,
-}, async () => {
+test("encoded by push it is uploaded directly to S3, including the source, and plays from there", async () => {
   const { call, key, base, clip } = platform;
   const folder = emptyFolder();
   writeFileSync(join(folder, "clip.mp4"), clip);

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeJwt, SignJWT } from "jose";
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { App } from "../../../src/app.ts";
 import { playbackTokens } from "../../../src/resources/playback/token.ts";
 import { sharedBrowser, visit } from "../../support/browser/browser.ts";
@@ -13,8 +13,6 @@ import { uploaded } from "../../support/flow.ts";
 import { newFolder, removeFolder } from "../../support/folder.ts";
 import { ask, customersPage, until } from "./element.ts";
 import { type SlowLine, startSlowLine } from "./slow-connection.ts";
-
-vi.setConfig({ testTimeout: 200_000, hookTimeout: 200_000 });
 
 const FAST = 8000;
 /** The smaller rendition has about 450 kbit/s. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { until } from "../../support/descendants.ts";
@@ -13,7 +13,6 @@ import { fast, ffmpeg, ffprobe, picture } from "../../support/media/sources.ts";
 import { ask } from "./element.ts";
 
 /** An asset with stereo and 5.1, in all players, and what is made of it. */
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 200_000 });
 
 const SECONDS = 14;
 let platform: Platform;

@@ -24,7 +24,7 @@ let parent: Awaited<ReturnType<typeof filmAsset>>;
 
 beforeAll(async () => {
   files = await film();
-}, 60_000);
+});
 beforeEach(async () => {
   app = await testApp({ rate_limit_uploads: "10000/60" });
   tenantId = (await app.tenant()).id;

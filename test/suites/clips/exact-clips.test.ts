@@ -1,5 +1,5 @@
 import { parse } from "mpd-parser";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { similarity, workOnce } from "../../support/clip-worker.ts";
 import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "../../support/clips.ts";
@@ -7,8 +7,6 @@ import { expectError } from "../../support/error.ts";
 import { callback, next } from "../../support/flow.ts";
 import { ffprobe } from "../../support/media/sources.ts";
 import { subtitled } from "../../support/subtitles.ts";
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
 
 let app: TestApp;
 let key: string;

@@ -25,7 +25,7 @@ let asset: Awaited<ReturnType<typeof filmAsset>>;
 
 beforeAll(async () => {
   files = await film();
-}, 60_000);
+});
 beforeEach(async () => {
   app = await testApp({ rate_limit_uploads: "10000/60" });
   key = await app.key((await app.tenant()).id);

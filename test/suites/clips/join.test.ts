@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parse } from "mpd-parser";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { workOnce } from "../../support/clip-worker.ts";
 import { clipOf, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "../../support/clips.ts";
@@ -12,8 +12,6 @@ import { emptyFolder } from "../../support/folder.ts";
 import { expectRegular, packetTimes } from "../../support/media/packet-times.ts";
 import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
 import { subtitled } from "../../support/subtitles.ts";
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
 
 let app: TestApp;
 let dataDir: string;

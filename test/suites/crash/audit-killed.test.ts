@@ -2,9 +2,7 @@ import { expect, test } from "vitest";
 import { emptyFolder } from "../../support/folder.ts";
 import { run, startServer } from "../../support/process.ts";
 
-test("an acknowledged admin action is in the audit log after kill -9 right after the response", {
-  timeout: 240_000,
-}, async () => {
+test("an acknowledged admin action is in the audit log after kill -9 right after the response", async () => {
   const dataDir = emptyFolder();
   const answered: string[] = [];
   for (let round = 1; round <= 4; round++) {

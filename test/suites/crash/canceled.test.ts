@@ -1,13 +1,11 @@
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { jobNow, startWorker, untilEncoding, uploadClip } from "../../support/crash/encoding.ts";
 import { until, untilGone } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
 import { startServer, stopCleanly } from "../../support/process.ts";
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const clips = temporaryFolder("vodbox-test-clips");
 const clip = join(clips, "clip.mp4");

@@ -6,8 +6,6 @@ import { emptyFolder } from "../../support/folder.ts";
 import { freshly } from "../../support/fresh.ts";
 import { type RunningServer, run, startServer, stopCleanly } from "../../support/process.ts";
 
-vi.setConfig({ testTimeout: 120_000 });
-
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60" };
 /** A copy of only these must be the whole data directory. */
 const COPIED = ["secrets", "objects"];

@@ -67,9 +67,7 @@ async function expectClean(later: TestApp): Promise<void> {
   for (const check of ["missing", "unreferenced"]) expect(of(check)).toMatchObject({ ok: true, mended: 0 });
 }
 
-test(`kill -9 of the server and its worker among clips, ${ROUNDS} times: each 201 becomes a ready clip, and nothing is left`, {
-  timeout: 240_000,
-}, async () => {
+test(`kill -9 of the server and its worker among clips, ${ROUNDS} times: each 201 becomes a ready clip, and nothing is left`, async () => {
   const random = seeded();
   const started = await startWithFilm();
   const { dataDir, key, parent } = started;
@@ -123,9 +121,7 @@ test(`kill -9 of the server and its worker among clips, ${ROUNDS} times: each 20
   console.log(`${clips.length} clips, ${clips.filter(({ mode }) => mode === "exact").length} of them exact`);
 });
 
-test(`kill -9 of the server and its worker among trims, ${ROUNDS} times: each 202 is trimmed once, and plays until then`, {
-  timeout: 240_000,
-}, async () => {
+test(`kill -9 of the server and its worker among trims, ${ROUNDS} times: each 202 is trimmed once, and plays until then`, async () => {
   const random = seeded();
   const started = await startWithFilm();
   const { dataDir, key, parent } = started;

@@ -10,7 +10,7 @@ import { hashesIn, packetsIn, packetsOf, samplesOf } from "../../support/media/p
 import { binaries, complaints, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
 import { stopCleanly } from "../../support/process.ts";
 
-vi.setConfig({ testTimeout: 400_000, hookTimeout: 300_000 });
+vi.setConfig({ testTimeout: 400_000 });
 
 const folder = temporaryFolder("vodbox-test-early-copied");
 const clip = join(folder, "clip.mp4");

@@ -7,7 +7,7 @@ import { until } from "../../support/descendants.ts";
 import { fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
 import { stopCleanly } from "../../support/process.ts";
 
-vi.setConfig({ testTimeout: 400_000, hookTimeout: 120_000 });
+vi.setConfig({ testTimeout: 400_000 });
 
 const folder = temporaryFolder("vodbox-test-early-ranges");
 const clip = join(folder, "clip.mp4");

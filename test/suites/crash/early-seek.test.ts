@@ -8,7 +8,7 @@ import { emptyFolder } from "../../support/folder.ts";
 import { complaints, fast, ffprobe, picture, repeated, sound, temporaryFolder } from "../../support/media/sources.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../support/process.ts";
 
-vi.setConfig({ testTimeout: 400_000, hookTimeout: 120_000 });
+vi.setConfig({ testTimeout: 400_000 });
 
 const folder = temporaryFolder("vodbox-test-early");
 const clip = join(folder, "clip.mp4");

@@ -8,7 +8,7 @@ import { emptyFolder } from "../../support/folder.ts";
 import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
 import { startServer, stopCleanly, tenantKey } from "../../support/process.ts";
 
-vi.setConfig({ testTimeout: 400_000, hookTimeout: 120_000 });
+vi.setConfig({ testTimeout: 400_000 });
 
 const folder = temporaryFolder("vodbox-test-early-short");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

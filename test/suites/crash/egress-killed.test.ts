@@ -13,9 +13,7 @@ import { type RunningServer, startServer } from "../../support/process.ts";
 const SEGMENT_BYTES = 16 * 2 ** 20;
 const env = { VODBOX_MIN_FREE_BYTES: "0" };
 
-test("egress counts sent bytes: not the rest of an abandoned segment, none lost by a stop, seconds by kill -9", {
-  timeout: 120_000,
-}, async () => {
+test("egress counts sent bytes: not the rest of an abandoned segment, none lost by a stop, seconds by kill -9", async () => {
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env });
   const { admin } = server;

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { LeaseClient, LeaseLost } from "../../../src/worker/lease-client.ts";
 import { altered } from "../../support/altered.ts";
 import { amount } from "../../support/amount.ts";
@@ -13,8 +13,6 @@ import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
 import { type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
 import { seeded } from "../../support/seed.ts";
-
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 });
 
 /** By hand 20 and 2,000, which takes minutes: KILLS=20 JOBS=2000 vitest run test/suites/crash/fencing.test.ts */
 const ROUNDS = amount(1, 4, "KILLS");

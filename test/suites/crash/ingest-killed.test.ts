@@ -13,9 +13,7 @@ const ROUNDS = amount(2, 6, "CRASH_ROUNDS");
 const ASSETS = 8;
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0" };
 
-test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, and a repeat makes them`, {
-  timeout: 180_000,
-}, async () => {
+test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, and a repeat makes them`, async () => {
   const random = seeded();
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env });

@@ -30,9 +30,7 @@ const untilReady = (server: RunningServer, key: string, id: number) =>
     60_000,
   );
 
-test(`kill -9 of the server and its worker among joins, ${ROUNDS} times: each 201 becomes a joined asset, and nothing is left`, {
-  timeout: 240_000,
-}, async () => {
+test(`kill -9 of the server and its worker among joins, ${ROUNDS} times: each 201 becomes a joined asset, and nothing is left`, async () => {
   const random = seeded();
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env, args });

@@ -8,9 +8,7 @@ import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
 import { startServer, stopCleanly } from "../../support/process.ts";
 
-test("a source that is not a video: errored with the reason, failed once, and the worker continues", {
-  timeout: 60_000,
-}, async () => {
+test("a source that is not a video: errored with the reason, failed once, and the worker continues", async () => {
   const dataDir = emptyFolder();
   const folder = emptyFolder();
   const path = (name: string) => join(folder, name);

@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
 import { probe } from "../../../src/media/probe.ts";
@@ -18,8 +18,6 @@ import { emptyFolder } from "../../support/folder.ts";
 import { hashesIn, packetsIn, packetsOf, samplesOf } from "../../support/media/parallel/frames.ts";
 import { binaries, complaints, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
 import { startServer, stopCleanly } from "../../support/process.ts";
-
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 });
 
 const folder = temporaryFolder("vodbox-test-copied");
 const clip = join(folder, "clip.mp4");

@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { amount } from "../../support/amount.ts";
 import { isTaskOf, rowsOf, startWorker, tasksOf, untilWaiting, uploadClip } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
@@ -11,8 +11,6 @@ import { type RunningServer, type Started, startServer } from "../../support/pro
 import { startRelay } from "../../support/relay.ts";
 import { newBucket, s3Server, s3Settings } from "../../support/s3-server.ts";
 import { smallDisk } from "../../support/storage/small-disk.ts";
-
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
 
 /** More of them by hand: FAULT_ROUNDS=20 npm test -- test/suites/crash/parallel-faults.test.ts */
 const ROUNDS = amount(1, 5, "FAULT_ROUNDS");

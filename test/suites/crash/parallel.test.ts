@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   isTaskOf,
   rowsOf,
@@ -16,8 +16,6 @@ import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
 import { type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
-
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
 
 const clips = temporaryFolder("vodbox-test-parts");
 const clip = join(clips, "clip.mp4");

@@ -20,7 +20,7 @@ const filesUnder = (folder: string) =>
     .map((entry) => join(entry.parentPath, entry.name));
 const isTemporary = (path: string) => path.includes("/%tmp/");
 
-test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`, { timeout: 240_000 }, async () => {
+test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`, async () => {
   const random = seeded();
   const dataDir = emptyFolder();
   const objects = join(dataDir, "objects");

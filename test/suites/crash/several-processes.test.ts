@@ -3,15 +3,13 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import Sqlite from "libsql";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { descendantsOf, isAlive, type ProcessId, until, untilGone } from "../../support/descendants.ts";
 import { readyAsset, uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { freshly } from "../../support/fresh.ts";
 import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
 import { type RunningServer, run, startServer, stopCleanly } from "../../support/process.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const PROCESSES = 3;
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_RATE_LIMIT_SYNC: "1000000/60" };

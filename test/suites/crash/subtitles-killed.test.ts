@@ -83,9 +83,7 @@ class Client {
   }
 }
 
-test(`kill -9 among subtitles, ${ROUNDS} times: every row has its text, and no text is nobody's`, {
-  timeout: 120_000,
-}, async () => {
+test(`kill -9 among subtitles, ${ROUNDS} times: every row has its text, and no text is nobody's`, async () => {
   const random = seeded();
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env });

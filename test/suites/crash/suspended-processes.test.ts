@@ -4,8 +4,6 @@ import { emptyFolder } from "../../support/folder.ts";
 import { freshly } from "../../support/fresh.ts";
 import { startServer } from "../../support/process.ts";
 
-vi.setConfig({ testTimeout: 120_000 });
-
 /** This many connections in a row reach every process. */
 const ASKED = 24;
 const LIMIT_MS = 5000;

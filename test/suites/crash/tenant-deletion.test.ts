@@ -21,9 +21,7 @@ function rowsIn(dataDir: string, tenantId: number): number {
 }
 const entries = (folder: string) => (existsSync(folder) ? readdirSync(folder, { recursive: true }).length : 0);
 
-test("a deletion that is killed again and again ends, leaves nothing, and takes nothing of another tenant", {
-  timeout: 300_000,
-}, async () => {
+test("a deletion that is killed again and again ends, leaves nothing, and takes nothing of another tenant", async () => {
   const dataDir = emptyFolder();
   let server = await startServer(dataDir);
   const { admin } = server;

@@ -84,9 +84,6 @@ test.each([
   { processes: 3, rounds: Math.ceil(TORN_ROUNDS / 4) },
 ])(
   "lines torn at random offsets, $rounds times, processes: $processes: the source is whole in the end, and worked on once",
-  {
-    timeout: 240_000,
-  },
   async ({ processes, rounds }) => {
     const { dataDir, relay, server, client } = await scene(["--processes", String(processes)]);
     const sources: Source[] = [];
@@ -113,9 +110,7 @@ test.each([
   },
 );
 
-test(`kill -9 during parts and completions, ${KILL_ROUNDS} times: the session resumes, the source is complete, one job`, {
-  timeout: 240_000,
-}, async () => {
+test(`kill -9 during parts and completions, ${KILL_ROUNDS} times: the session resumes, the source is complete, one job`, async () => {
   const { dataDir, start, client, ...first } = await scene();
   let { server } = first;
   const sources: Source[] = [];

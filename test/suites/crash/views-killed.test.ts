@@ -13,9 +13,7 @@ const ROUNDS = amount(3, 8, "CRASH_ROUNDS");
 const WRITTEN_WITHIN_MS = 2000;
 const env = { VODBOX_RATE_LIMIT_BEACON: "1000000/1", VODBOX_MIN_FREE_BYTES: "0" };
 
-test(`kill -9 under beacons, ${ROUNDS} times: what was counted after two seconds stays counted, once, and a stop loses none`, {
-  timeout: 240_000,
-}, async () => {
+test(`kill -9 under beacons, ${ROUNDS} times: what was counted after two seconds stays counted, once, and a stop loses none`, async () => {
   const random = seeded();
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env });

@@ -1,13 +1,11 @@
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { jobNow, rowsOf, startWorker, untilEncoding, uploadClip } from "../../support/crash/encoding.ts";
 import { isAlive, until, untilGone } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
 import { type RunOptions, startServer, stopCleanly } from "../../support/process.ts";
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const clips = temporaryFolder("vodbox-test-clips");
 /** Short enough to be encoded to its end, long enough to be interrupted. */

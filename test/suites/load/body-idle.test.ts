@@ -1,10 +1,8 @@
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newFolder, removeFolder } from "../../support/folder.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
-
-vi.setConfig({ testTimeout: 90_000 });
 
 const folders: string[] = [];
 async function started(seconds: string): Promise<RunningServer & { key: string; tenantId: number }> {

@@ -47,7 +47,7 @@ async function whileImporting(title: string) {
   return { isFast: p99 < Math.max(100, 2 * worst) && max < Math.max(500, 5 * worst), p99, max, worst };
 }
 
-test("an import of 100,000 rows keeps another tenant's PATCH fast", { timeout: 240_000 }, async () => {
+test("an import of 100,000 rows keeps another tenant's PATCH fast", async () => {
   // A busy machine only adds to it: the best of three is the effect of the import.
   const found = [await whileImporting("Import")];
   while (found.length < 3 && !found.some(({ isFast }) => isFast)) found.push(await whileImporting("Import"));

@@ -49,9 +49,7 @@ beforeAll(async () => {
   }
 });
 
-test("every regular expression takes linear time, or is in the table with a reason", {
-  timeout: 300_000,
-}, async () => {
+test("every regular expression takes linear time, or is in the table with a reason", async () => {
   // The other backends are native programs for some machines, with the same results.
   process.env.RECHECK_BACKEND = "pure";
   const { checkSync } = await import("recheck");

@@ -8,7 +8,7 @@ import { probe } from "../../../src/media/probe.ts";
 import { binaries, complaints, fast, ffmpeg, ffprobe, sound, temporaryFolder } from "../../support/media/sources.ts";
 
 /** Renditions of HEVC and AV1, next to those of H.264. */
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 400_000 });
+vi.setConfig({ hookTimeout: 400_000 });
 
 const folder = temporaryFolder("additional-codecs");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -2,14 +2,12 @@ import { execFileSync } from "node:child_process";
 import { createReadStream, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
 import { still } from "../../../src/media/image.ts";
 import { probe } from "../../../src/media/probe.ts";
 import { binaries, temporaryFolder } from "../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const folder = temporaryFolder("colors");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

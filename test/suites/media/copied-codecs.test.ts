@@ -8,7 +8,7 @@ import { complaints, ffmpeg, ffprobe, packetsOf, sound, temporaryFolder } from "
 import { encodedSource } from "./encoded-source.ts";
 
 /** Sources in HEVC and AV1 whose video is copied as the top rendition of its codec. */
-vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
+vi.setConfig({ maxConcurrency: 2 });
 
 const folder = temporaryFolder("copied-codecs");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,14 +1,12 @@
 import { spawn } from "node:child_process";
 import type { Readable } from "node:stream";
 import pino from "pino";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { startListening } from "../../../src/listen.ts";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { colouredFilm, delivered } from "../../support/films.ts";
 import { watched } from "../../support/process.ts";
 import { subtitled } from "../../support/subtitles.ts";
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 240_000 });
 
 const plain = (label: string) => label.replaceAll(/[&<>]/g, "");
 /** `colouredFilm` is six seconds of 25 frames. */

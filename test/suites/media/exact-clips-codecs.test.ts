@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parse } from "mpd-parser";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { readSmallObject } from "../../../storage/objects/small-objects.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
 import { type TestApp, testApp } from "../../support/app.ts";
@@ -14,7 +14,6 @@ import { expectRegular, packetTimes } from "../../support/media/packet-times.ts"
 import { complaints, fast, ffmpeg, ffprobe, picture, sound } from "../../support/media/sources.ts";
 
 /** Exact clips of assets with renditions in HEVC and AV1. */
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 240_000 });
 
 const SECONDS = 11;
 const NAMES = ["180p", "180p-hevc", "180p-av1"];

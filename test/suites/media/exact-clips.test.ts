@@ -1,14 +1,12 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { beforeAll, expect, test, vi } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { similarity, workOnce } from "../../support/clip-worker.ts";
 import { createClip, downloaded, film, filmAsset, frameHashes } from "../../support/clips.ts";
 import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { complaints, ffmpeg, ffprobe } from "../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let app: TestApp;
 let key: string;

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, expect, test, vi } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { additionalVideoCodecs, videoCodecs } from "../../../src/media/codecs/registry.ts";
 import { encode } from "../../../src/media/encode.ts";
 import type { Encoder } from "../../../src/media/encoders.ts";
@@ -16,7 +16,6 @@ import { patchesSource } from "../../support/media/hdr-sources.ts";
 import { binaries, complaints, fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
 
 /** No machine that runs these tests has such hardware: its encoders are imitated, or only their options are checked. */
-vi.setConfig({ testTimeout: 120_000 });
 
 const folder = temporaryFolder("hardware-encoders");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -24,7 +24,7 @@ import {
 import { binaries, complaints, fast, ffmpeg, ffprobe, picture, temporaryFolder } from "../../support/media/sources.ts";
 
 /** Profiles with `hdr: "keep"`: HDR in HEVC and AV1, and SDR in H.264. */
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 400_000 });
+vi.setConfig({ hookTimeout: 400_000 });
 
 const folder = temporaryFolder("hdr");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

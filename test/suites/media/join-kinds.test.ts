@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join as pathOf } from "node:path";
 import { parse } from "mpd-parser";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { workOnce } from "../../support/clip-worker.ts";
 import { createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "../../support/clips.ts";
@@ -10,8 +10,6 @@ import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { expectRegular, packetTimes } from "../../support/media/packet-times.ts";
 import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 let app: TestApp;
 let key: string;

@@ -14,7 +14,7 @@ import { rows } from "../../support/media/matrix-rows.ts";
 import type { Row } from "../../support/media/matrix-sources.ts";
 import { binaries, complaints, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
 
-vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
+vi.setConfig({ maxConcurrency: 2 });
 
 const folder = temporaryFolder("matrix");
 const players = new Players(folder);

@@ -7,7 +7,7 @@ import { beeping, flashing, words } from "../../support/media/matrix-sources.ts"
 import { complaints, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
 import { encodedSource } from "./encoded-source.ts";
 
-vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
+vi.setConfig({ maxConcurrency: 2 });
 
 const folder = temporaryFolder("passthrough");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

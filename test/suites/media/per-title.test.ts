@@ -14,8 +14,6 @@ import { EncodingSpec as SpecSchema } from "../../../src/protocol/encoding-spec.
 import { encodedInParts, planned } from "../../support/media/parallel/parts.ts";
 import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../../support/media/sources.ts";
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
-
 const folder = temporaryFolder("per-title");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import * as v from "valibot";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec } from "../../../src/media/encoding-spec.ts";
 import type { EncodeResult } from "../../../src/media/finish.ts";
@@ -12,7 +12,6 @@ import { EncodingSpec } from "../../../src/protocol/encoding-spec.ts";
 import { binaries, fast, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
 
 /** Every field of an encoding specification, changed, and what the change makes of the files. */
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
 
 const folder = temporaryFolder("spec-fields");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

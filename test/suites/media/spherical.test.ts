@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SphericalMetadata } from "../../../src/lib/spherical.ts";
 import { encode } from "../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
@@ -14,7 +14,6 @@ import { binaries, complaints, ffmpeg, ffprobe, sound, temporaryFolder } from ".
 import { cbmp, equi, HALF, sphere, st3d, withV1 } from "../../support/media/spherical-sources.ts";
 
 /** Sources with spherical metadata: what is read of them, and what their renditions state. */
-vi.setConfig({ testTimeout: 120_000 });
 
 const folder = temporaryFolder("spherical");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -134,7 +133,7 @@ describe("a source of 180 degrees, left and right", () => {
   beforeAll(async () => {
     input = source(sphere({ stereo: 2, pose: [10, -5, 0], shape: HALF }), plain);
     whole = await encoded(input, "whole");
-  }, 120_000);
+  });
 
   test("states it in all renditions once, copied and encoded, and in the MP4 file", async () => {
     expect(whole.renditions.map(({ name }) => name)).toEqual(RENDITIONS);

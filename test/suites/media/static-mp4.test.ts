@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, expect, test, vi } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
 import { probe } from "../../../src/media/probe.ts";
@@ -14,8 +14,6 @@ import {
   sound,
   temporaryFolder,
 } from "../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const folder = temporaryFolder("static-mp4");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

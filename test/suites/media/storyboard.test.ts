@@ -1,13 +1,11 @@
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, expect, test, vi } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { type EncodingSpec, encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
 import { probe } from "../../../src/media/probe.ts";
 import { storyboardInterval } from "../../../src/media/storyboard.ts";
 import { binaries, fast, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const folder = temporaryFolder("storyboard");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import HLS from "hls-parser";
 import { parse as parseMpd } from "mpd-parser";
 import * as v from "valibot";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { audioCodecs } from "../../../src/media/codecs/registry.ts";
 import { encode } from "../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
@@ -21,8 +21,6 @@ import { EncodingSpec as SpecSchema } from "../../../src/protocol/encoding-spec.
 import type { WrittenRendition } from "../../../src/protocol/task.ts";
 import { rangeOfAudio } from "../../../src/resources/jobs/tasks/audio-parts.ts";
 import { binaries, complaints, fast, ffmpeg, ffprobe, picture, temporaryFolder } from "../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
 
 const folder = temporaryFolder("surround");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

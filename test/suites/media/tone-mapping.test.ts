@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
 import { probe } from "../../../src/media/probe.ts";
@@ -17,7 +17,6 @@ import {
 import { binaries, temporaryFolder } from "../../support/media/sources.ts";
 
 /** SDR of HDR sources, compared with the published curves: ITU-R BT.2100, BT.2087, BT.1886 and the operator of Hable. */
-vi.setConfig({ testTimeout: 120_000 });
 
 const folder = temporaryFolder("tone-mapping");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

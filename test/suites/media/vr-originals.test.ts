@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, expect, test, vi } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
 import { probe } from "../../../src/media/probe.ts";
@@ -8,7 +8,6 @@ import { words } from "../../support/media/matrix-sources.ts";
 import { binaries, complaints, ffmpeg, packetsOf, sound, temporaryFolder } from "../../support/media/sources.ts";
 
 /** Sources for VR that are larger than the ladder: the profile `vr` copies them in their own size. */
-vi.setConfig({ testTimeout: 300_000 });
 
 const folder = temporaryFolder("vr-originals");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -93,7 +93,7 @@ async function day(dataDir: string): Promise<unknown[]> {
   return steps;
 }
 
-test("an operator's commands have the same results with a server and without", { timeout: 300_000 }, async () => {
+test("an operator's commands have the same results with a server and without", async () => {
   const [alone, served] = [emptyFolder(), emptyFolder()];
   // The settings' own tokens would differ from those in the data directory, which `admin` reads.
   const server = await startServer(served, { env: { VODBOX_ADMIN_TOKEN: "" } });

@@ -15,7 +15,7 @@ import { emptyFolder, newFolder, removeFolder } from "../../support/folder.ts";
 import { vodbox } from "../../support/process.ts";
 import { seeded } from "../../support/seed.ts";
 
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 });
+vi.setConfig({ testTimeout: 600_000 });
 const { cli, done, failed } = operator();
 
 /** More by hand: CUTS=5000 vitest run test/suites/operations/backup-faults.test.ts */

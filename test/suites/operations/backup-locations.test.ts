@@ -8,9 +8,7 @@ import { emptyFolder } from "../../support/folder.ts";
 
 const { cli, done, failed } = operator();
 
-test("a backup replaces only regular files, and reports faults of another location", {
-  timeout: 300_000,
-}, async () => {
+test("a backup replaces only regular files, and reports faults of another location", async () => {
   const [folder, dataDir] = [emptyFolder(), emptyFolder()];
   await done("tenant", "create", "--name", "T", "--slug", "t", "--data", dataDir);
   const [pipe, real, link, lost] = ["pipe.tar", "real.tar", "link.tar", "lost.tar"].map((name) => join(folder, name));
@@ -34,9 +32,7 @@ test("a backup replaces only regular files, and reports faults of another locati
   expect(readdirSync(folder).sort()).toEqual(["link.tar", "lost.tar", "pipe.tar", "real.tar"]);
 });
 
-test("restore --check changes nothing in the data directory, and a refused restore leaves nothing in a foreign directory", {
-  timeout: 300_000,
-}, async () => {
+test("restore --check changes nothing in the data directory, and a refused restore leaves nothing in a foreign directory", async () => {
   const [folder, dataDir] = [emptyFolder(), emptyFolder()];
   await done("tenant", "create", "--name", "T", "--slug", "t", "--data", dataDir);
   const file = join(folder, "a.tar");

@@ -9,7 +9,7 @@ import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { type S3Server, s3Server, s3Settings } from "../../support/s3-server.ts";
 
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 const BUCKETS = ["backups-one", "backups-two"] as const;
 let s3: S3Server;

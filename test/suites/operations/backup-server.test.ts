@@ -8,9 +8,7 @@ import { emptyFolder } from "../../support/folder.ts";
 const { done } = operator();
 const backups = "/api/v1/admin/backups";
 
-test("the server backs itself up; the archive is listed, downloaded, valid, and deleted", {
-  timeout: 120_000,
-}, async () => {
+test("the server backs itself up; the archive is listed, downloaded, valid, and deleted", async () => {
   const { server, key, dataDir } = await filledServer();
   const { call, admin, base } = server;
   const folder = join(dataDir, "backups");

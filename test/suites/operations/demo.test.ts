@@ -6,7 +6,7 @@ import { binaries } from "../../support/media/sources.ts";
 import { tool } from "../../support/pixels.ts";
 import { run } from "../../support/process.ts";
 
-test("a demo that fails stops the server that it started", { timeout: 60_000 }, async () => {
+test("a demo that fails stops the server that it started", async () => {
   const cwd = emptyFolder();
   const ffmpeg = join(cwd, "ffmpeg");
   writeFileSync(ffmpeg, `#!/bin/sh\ncase "$*" in *aevalsrc*) exit 1;; esac\nexec ${binaries.ffmpeg} "$@"\n`, {
@@ -22,7 +22,7 @@ const TAGS = ["-select_streams", "v:0", "-of", "csv=p=0"];
 const TAG_FIELDS = ["-show_entries", "stream=color_range,color_space,color_transfer,color_primaries"];
 const ONE_PIXEL = ["-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"];
 
-test("the demo is a landscape whose colors are tagged", { timeout: 120_000 }, async () => {
+test("the demo is a landscape whose colors are tagged", async () => {
   const cwd = emptyFolder();
   const demo = await run(["demo", "--port", "0", "--once", "--seconds", "4"], { cwd });
   expect(demo.code).toBe(0);

@@ -10,9 +10,7 @@ import { run, startServer } from "../../support/process.ts";
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
-test("modes that allow access to others are reported, and corrected by --fix, which is in the audit log", {
-  timeout: 240_000,
-}, async () => {
+test("modes that allow access to others are reported, and corrected by --fix, which is in the audit log", async () => {
   const dataDir = emptyFolder();
   const env = { VODBOX_ADMIN_TOKEN: "", VODBOX_LOG_LEVEL: "error" };
   const server = await startServer(dataDir, { env });
@@ -49,7 +47,7 @@ test("modes that allow access to others are reported, and corrected by --fix, wh
   expect(entries).toMatchObject([{ method: "POST", actor: "admin", fields: ["fix"], operator: expect.any(String) }]);
 });
 
-test("a data directory of mode 0755 is a warning while everything in it is closed", { timeout: 240_000 }, async () => {
+test("a data directory of mode 0755 is a warning while everything in it is closed", async () => {
   const dataDir = join(emptyFolder(), "made-by-the-operator");
   mkdirSync(dataDir);
   chmodSync(dataDir, 0o755);
@@ -104,7 +102,7 @@ const examined = (ffmpeg: string) =>
     (error: Error) => `FAULT ${error.message}`,
   );
 
-test("an ffmpeg that lacks a component, or cannot use it, is reported", { timeout: 120_000 }, async () => {
+test("an ffmpeg that lacks a component, or cannot use it, is reported", async () => {
   expect(await examined(binaries.ffmpeg)).toMatch(/^ffmpeg \S+ has everything needed, encodes and decodes/);
   const without = (list: string, name: string) =>
     `case "$*" in *-${list}*) ${binaries.ffmpeg} -hide_banner -${list} | grep -v ' ${name} '; exit;; esac`;

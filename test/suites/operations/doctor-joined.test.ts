@@ -1,10 +1,8 @@
-import { beforeEach, expect, test, vi } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { workOnce } from "../../support/clip-worker.ts";
 import { clipOf, downloaded, encodedAgain, film, filmAsset, frameHashes } from "../../support/clips.ts";
 import { checkup } from "../../support/doctor.ts";
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 let app: TestApp;
 let key: string;

@@ -18,7 +18,7 @@ async function doctor(dataDir: string) {
   return { code, report, faults: report.findings.filter(({ ok }) => !ok) };
 }
 
-test("doctor reports a damaged database in a finding, and serve in a sentence", { timeout: 300_000 }, async () => {
+test("doctor reports a damaged database in a finding, and serve in a sentence", async () => {
   const whole = emptyFolder();
   await json(["admin", "tenant", "create", "--name", "T", "--slug", "t", "--data", whole]);
   const file = join(whole, "vodbox.db");
@@ -51,7 +51,7 @@ test("doctor reports a damaged database in a finding, and serve in a sentence", 
   }
 });
 
-test("doctor without --fix creates and migrates nothing", { timeout: 300_000 }, async () => {
+test("doctor without --fix creates and migrates nothing", async () => {
   const folder = emptyFolder();
   const mistyped = join(folder, "mistyped");
   const absent = await doctor(mistyped);

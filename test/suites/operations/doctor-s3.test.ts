@@ -12,11 +12,9 @@ let s3: S3Server;
 beforeAll(async () => {
   s3 = await s3Server();
   await s3.bucket(BUCKET);
-}, 120_000);
+});
 
-test("in a shared bucket unreferenced objects are removed, and foreign ones are not touched", {
-  timeout: 120_000,
-}, async () => {
+test("in a shared bucket unreferenced objects are removed, and foreign ones are not touched", async () => {
   const neighbour = s3At(s3, "neighbour");
   const theirs = `tenants/1/sources/${"n".repeat(24)}.mp4`;
   await neighbour.put(theirs, Buffer.from("theirs"));
@@ -67,7 +65,7 @@ test("in a shared bucket unreferenced objects are removed, and foreign ones are 
   expect(await neighbour.head(theirs)).not.toBeNull();
 });
 
-test("unavailable storage makes no object missing", { timeout: 120_000 }, async () => {
+test("unavailable storage makes no object missing", async () => {
   const dead = createServer((_, response) => response.writeHead(500).end());
   await new Promise<void>((resolve) => dead.listen(0, "127.0.0.1", resolve));
   atEnd(() => void dead.close());

@@ -7,8 +7,6 @@ import { expect, test, vi } from "vitest";
 import { emptyFolder } from "../../support/folder.ts";
 import { type Started, watched } from "../../support/process.ts";
 
-vi.setConfig({ testTimeout: 120_000 });
-
 const MAIN = fileURLToPath(new URL("../../../cli/main.ts", import.meta.url));
 /** The output lines that docs/operations.md documents; everything else belongs to the log. */
 const READY = /^(vodbox ready on|listening on|set up in a browser, once, within an hour:) http:\S+$/;

@@ -1,13 +1,11 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { json, refused } from "../../support/commands/outcome.ts";
 import { readyAsset } from "../../support/flow.ts";
 import { emptyFolder, newFolder, removeFolder } from "../../support/folder.ts";
 import { run, startServer, tenantKey, vodbox } from "../../support/process.ts";
-
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const serve = (dataDir: string, ...more: string[]) => [
   ...["serve", "--workers", "0", "--port", "0", "--data", dataDir],

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test, vi } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { expectError } from "../../support/error.ts";
 import { readyAsset } from "../../support/flow.ts";
@@ -7,7 +7,6 @@ import { startRelay } from "../../support/relay.ts";
 import { type S3Server, s3Server } from "../../support/s3-server.ts";
 import { BUCKET, fill, inOrder, localAt, PATH, s3At, s3Settings, sumsOf } from "./setup.ts";
 
-vi.setConfig({ testTimeout: 120_000 });
 let s3: S3Server;
 beforeAll(async () => {
   s3 = await s3Server();

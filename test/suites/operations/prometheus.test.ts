@@ -77,9 +77,7 @@ describe("the alerts and the dashboard", () => {
 });
 
 describe("Prometheus", () => {
-  test("scrapes with the metrics token, evaluates every alert, and answers every panel", {
-    timeout: 60_000,
-  }, async () => {
+  test("scrapes with the metrics token, evaluates every alert, and answers every panel", async () => {
     const { base } = await server();
     const folder = emptyFolder();
     // The configuration as it is, with this server's address and a shorter interval.

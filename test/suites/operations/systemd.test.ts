@@ -47,9 +47,6 @@ beforeAll(async () => {
 
 test.each([1, 2])(
   "the service manager is notified when the server is ready, alive and stopping, and only by the server (processes: %i)",
-  {
-    timeout: 120_000,
-  },
   async (processes) => {
     const socket = join(emptyFolder(), "notify");
     const notices = await notifySocket(socket);
@@ -92,9 +89,7 @@ test.each([1, 2])(
   },
 );
 
-test("READY=1 waits for /readyz; a watchdog of another process is ignored; the socket may be abstract", {
-  timeout: 120_000,
-}, async (context) => {
+test("READY=1 waits for /readyz; a watchdog of another process is ignored; the socket may be abstract", async (context) => {
   const disk = smallDisk(context, 24);
   const megabyte = 2 ** 20;
   writeFileSync(join(disk.path, "filler"), Buffer.alloc(14 * megabyte));
@@ -120,9 +115,7 @@ test("READY=1 waits for /readyz; a watchdog of another process is ignored; the s
   expect(beats(notices)).toBe(0);
 });
 
-test("a database that hangs stops the watchdog's reports; an unavailable remote one does not, because a restart would not help", {
-  timeout: 120_000,
-}, async () => {
+test("a database that hangs stops the watchdog's reports; an unavailable remote one does not, because a restart would not help", async () => {
   const database = await startSqld(emptyFolder());
   const socket = join(emptyFolder(), "notify");
   const notices = await notifySocket(socket);

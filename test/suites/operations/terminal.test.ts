@@ -75,7 +75,7 @@ test("records have units and relative times for people, and exact values in JSON
   expect(await json(shown, credentials)).toMatchObject({ source_bytes: 1_500_000, created_at: asset.created_at });
 });
 
-test("push shows speed and remaining time, and then the progress of the encode", { timeout: 120_000 }, async () => {
+test("push shows speed and remaining time, and then the progress of the encode", async () => {
   const relay = await slowRelay();
   const folder = emptyFolder();
   const server = await startServer(join(folder, "data"), {

@@ -5,7 +5,7 @@ import { emptyFolder } from "../../support/folder.ts";
 import { startServer } from "../../support/process.ts";
 import { receiver, status } from "../../support/receiver.ts";
 
-test("an operator registers an endpoint, sees failures, and replays them", { timeout: 90_000 }, async () => {
+test("an operator registers an endpoint, sees failures, and replays them", async () => {
   const there = await receiver(status(500));
   const env = {
     VODBOX_ADMIN_TOKEN: "",

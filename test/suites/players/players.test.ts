@@ -20,7 +20,7 @@ const SECONDS = 5;
 const FRAMES = SECONDS * 25;
 const NOBODY = 65_534;
 const MADE_WITHIN_MS = 200_000;
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 420_000 });
+vi.setConfig({ hookTimeout: 420_000 });
 
 let server: RunningServer;
 /** Players by how the URL is given: the path of its master playlist, with the token if there is one. */

@@ -28,29 +28,23 @@ async function follow(url: string): Promise<void> {
   }
 }
 
-test.for(PROXY_NAMES)(
-  "behind %s viewers follow a live stream with low latency",
-  {
-    timeout: 120_000,
-  },
-  async (name, context) => {
-    skipWithoutProxy(name, context);
-    const { server } = await startBehind(name, { VODBOX_RTMP_PORT: "0" });
-    const live = { ...server, rtmp: (await lineOf(server, /^live streams to (rtmp:\S+)$/m))[1] as string };
-    const channel = await newChannel(live);
-    await firstSegment(live, publish(live, channel, 60));
-    const shown = async () =>
-      (await server.call("GET", `/api/v1/live/channels/${channel.id}`, { key: channel.key })).body;
-    const { hls_url } = await shown();
-    expect(hls_url).toBe(`${server.base}/live/stage/master.m3u8`);
+test.for(PROXY_NAMES)("behind %s viewers follow a live stream with low latency", async (name, context) => {
+  skipWithoutProxy(name, context);
+  const { server } = await startBehind(name, { VODBOX_RTMP_PORT: "0" });
+  const live = { ...server, rtmp: (await lineOf(server, /^live streams to (rtmp:\S+)$/m))[1] as string };
+  const channel = await newChannel(live);
+  await firstSegment(live, publish(live, channel, 60));
+  const shown = async () =>
+    (await server.call("GET", `/api/v1/live/channels/${channel.id}`, { key: channel.key })).body;
+  const { hls_url } = await shown();
+  expect(hls_url).toBe(`${server.base}/live/stage/master.m3u8`);
 
-    const uris = (await textOf(hls_url)).match(/[^"\n]+\/live\.m3u8/g) ?? [];
-    expect(uris.length).toBe(2);
-    await Promise.all(uris.map((uri) => follow(new URL(uri, hls_url).href)));
+  const uris = (await textOf(hls_url)).match(/[^"\n]+\/live\.m3u8/g) ?? [];
+  expect(uris.length).toBe(2);
+  await Promise.all(uris.map((uri) => follow(new URL(uri, hls_url).href)));
 
-    const { answer, sending } = opened(hls_url, { localAddress: "127.0.0.2" });
-    sending.end();
-    expect((await answer).status).toBe(200);
-    expect((await shown()).viewers).toBe(2);
-  },
-);
+  const { answer, sending } = opened(hls_url, { localAddress: "127.0.0.2" });
+  sending.end();
+  expect((await answer).status).toBe(200);
+  expect((await shown()).viewers).toBe(2);
+});

@@ -39,14 +39,14 @@ describe.skipIf(!isReleased)("the release for arm64", () => {
     expect(readFileSync(join(image.root, "usr/bin/vodbox")).equals(content)).toBe(true);
   });
 
-  test.skipIf(!hasQemu)("the executable serves", { timeout: 120_000 }, async () => {
+  test.skipIf(!hasQemu)("the executable serves", async () => {
     const server = start(executable, "serve", "--port", "0", "--workers", "0");
     const base = (await lineOf(server, /^vodbox ready on (\S+)$/m))[1];
     expect((await fetch(`${base}/readyz`)).status).toBe(200);
     await stopCleanly(server);
   });
 
-  test.skipIf(!hasQemu)("its ffmpeg encodes, and ffprobe reads the result", { timeout: 120_000 }, async () => {
+  test.skipIf(!hasQemu)("its ffmpeg encodes, and ffprobe reads the result", async () => {
     const { ffmpeg, ffprobe } = await staticFfmpeg("arm64");
     const clip = join(emptyFolder(), "clip.mp4");
     const input = ["-f", "lavfi", "-i", "testsrc2=s=160x90:d=1", "-f", "lavfi", "-i", "sine=d=1"];

@@ -84,7 +84,7 @@ describe.each(FILES)("%s", (name) => {
   });
 });
 
-test("the single machine starts as configured, and a worker connects to a server", { timeout: 60_000 }, async () => {
+test("the single machine starts as configured, and a worker connects to a server", async () => {
   const { environment } = read("compose.yaml").services.vodbox as Service;
   const port = String(await freePort());
   const local = { VODBOX_HOST: "127.0.0.1", VODBOX_PORT: port, VODBOX_BASE_URL: "" };

@@ -41,7 +41,7 @@ async function throwAwayRoot(): Promise<Root> {
   return { folder, start, sh };
 }
 
-test("is installed, upgraded, removed and purged", { timeout: 120_000 }, async () => {
+test("is installed, upgraded, removed and purged", async () => {
   const { folder, start, sh } = await throwAwayRoot();
   const program = join(folder, "program");
   writeFileSync(program, "#!/bin/sh\necho an older version\n");

@@ -43,7 +43,7 @@ describe("the image", () => {
     expect(statSync(join(image.root, "tmp")).mode & 0o7777).toBe(0o1777);
   });
 
-  test("serves as its own user with a read-only root, and reports its health", { timeout: 60_000 }, async () => {
+  test("serves as its own user with a read-only root, and reports its health", async () => {
     const port = await freePort();
     const container = runContainer(image, { VODBOX_HOST: "127.0.0.1", VODBOX_PORT: String(port) }, image.config.Cmd);
     const [, base] = await lineOf(container, /^vodbox ready on (\S+)$/m);
@@ -61,7 +61,7 @@ describe("the image", () => {
     expect(await container.ended).toMatchObject({ code: 0 });
   });
 
-  test("transcodes", { timeout: 90_000 }, async () => {
+  test("transcodes", async () => {
     const settings = { VODBOX_HOST: "127.0.0.1" };
     const demo = await runContainer(image, settings, ["demo", "--once", "--port", "0", "--seconds", "2"]).ended;
     expect(demo).toMatchObject({ code: 0, stdout: expect.stringMatching(/\/watch\/vid_\w+/) });

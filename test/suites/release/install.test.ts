@@ -63,7 +63,7 @@ test("SHA256SUMS lists every file of the release", () => {
   expect(readdirSync(folder).sort()).toEqual(expected.sort());
 });
 
-test("installs from a server, and again over itself", { timeout: 60_000 }, async () => {
+test("installs from a server, and again over itself", async () => {
   const base = await served();
   const prefix = join(emptyFolder(), "a prefix");
   for (let round = 0; round < 2; round++) {
@@ -94,7 +94,7 @@ test.each([
     { SHA256SUMS: Buffer.from(`${"0".repeat(64)}  vodbox-9.9.9-linux-x64\n`) },
     /SHA256SUMS does not list vodbox-/,
   ],
-])("refuses %s and leaves what is installed", { timeout: 60_000 }, async (_, replaced, message) => {
+])("refuses %s and leaves what is installed", async (_, replaced, message) => {
   const prefix = emptyFolder();
   const base = await served(replaced as unknown as Record<string, Buffer | null>);
   const { code, stderr } = await install(base, `--from=${base}`, `--prefix=${prefix}`);

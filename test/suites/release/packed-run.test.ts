@@ -68,7 +68,7 @@ async function untilReady(call: Call, key: string, id: number): Promise<void> {
 }
 
 // Encoding gets the processor time that other tests leave.
-describe("the executable alone, in an empty environment", { timeout: 90_000 }, () => {
+describe("the executable alone, in an empty environment", () => {
   test("is a whole platform: tenant, key, upload, transcoding, playback, and a graceful stop", async () => {
     const server = start("serve", "--port", "0");
     const base = await untilPrinted(server, /^vodbox ready on (\S+)$/m);

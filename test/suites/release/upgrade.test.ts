@@ -126,7 +126,7 @@ test("there is a data directory of every released version", () => {
 });
 
 describe.each(VERSIONS)("a data directory of %s", (version) => {
-  test("is upgraded under load, also after kill -9 during the migration", { timeout: 120_000 }, async () => {
+  test("is upgraded under load, also after kill -9 during the migration", async () => {
     const { data, expected } = dataOf(version);
     enlarge(data);
     const port = String(await freePort());

@@ -14,7 +14,7 @@ import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../s
 import { newBucket, type S3Server, s3Server, s3Settings } from "../../support/s3-server.ts";
 import { startSqld } from "../../support/sqld.ts";
 
-vi.setConfig({ testTimeout: 500_000, hookTimeout: 180_000 });
+vi.setConfig({ testTimeout: 500_000 });
 
 /** Long enough that its end is not encoded when it is requested. */
 const SECONDS = 150;

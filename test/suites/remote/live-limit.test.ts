@@ -1,10 +1,8 @@
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { liveServer, newChannel, publish } from "../../support/live.ts";
 import { startSqld } from "../../support/sqld.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 test("the streams that a plan allows are counted over all servers of a database", async () => {
   const database = await startSqld(emptyFolder());

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "@libsql/client";
-import { beforeAll, expect, test, vi } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
@@ -14,8 +14,6 @@ import { newBucket, type S3Server, s3Server, s3Settings } from "../../support/s3
 import { startSqld } from "../../support/sqld.ts";
 
 /** Live streams on two servers that share a database and a bucket: one receives a stream, both deliver it. */
-
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 });
 
 let s3: S3Server;
 beforeAll(async () => {

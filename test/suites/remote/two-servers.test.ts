@@ -13,7 +13,7 @@ import { receiver } from "../../support/receiver.ts";
 import { type S3Server, s3Server, s3Settings } from "../../support/s3-server.ts";
 import { startSqld } from "../../support/sqld.ts";
 
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 /** By hand 500, which takes minutes: JOBS=500 vitest run test/remote */
 const JOBS = amount(12, 24, "JOBS");

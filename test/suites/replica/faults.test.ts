@@ -1,15 +1,13 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { refused } from "../../support/commands/outcome.ts";
 import { until } from "../../support/descendants.ts";
 import { atEnd, emptyFolder } from "../../support/folder.ts";
 import { freshly } from "../../support/fresh.ts";
 import { stopCleanly } from "../../support/process.ts";
 import { caughtUp, contentsOf, load, readiness, replicated, slugsIn } from "../../support/replicas.ts";
-
-vi.setConfig({ testTimeout: 300_000 });
 
 test("a server starts and writes while its replica cannot be reached, and catches up", async () => {
   const folder = emptyFolder();

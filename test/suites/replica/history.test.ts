@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import Sqlite from "libsql";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { urlSigning } from "../../../src/lib/url-signing.ts";
 import { Connection } from "../../../storage/db/connection.ts";
 import { openDatabase } from "../../../storage/db/open.ts";
@@ -14,8 +14,6 @@ import { Replicator } from "../../../storage/replica/replicator.ts";
 import { restoreReplica } from "../../../storage/replica/restore.ts";
 import { until } from "../../support/descendants.ts";
 import { atEnd, emptyFolder } from "../../support/folder.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const DAY_MS = 86_400_000;
 const silent = { info() {}, warn() {} };

@@ -1,11 +1,9 @@
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { descendantsOf } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { stopCleanly } from "../../support/process.ts";
 import { caughtUp, contentsOf, generationsOf, load, readiness, replicated, slugsIn } from "../../support/replicas.ts";
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const TWO = ["--processes", "2"];
 const LOST_MS = 1500;

@@ -23,15 +23,13 @@ beforeAll(async () => {
     s3_delivery: "proxy",
   });
   key = await app.key((await app.tenant()).id);
-}, 300_000);
+});
 afterAll(async () => {
   await app?.close();
 });
 const objects = async () => (await app.opened.app.objects?.list(""))?.objects.map((one) => one.key) ?? [];
 
-test("on S3: presigned PUT, parts and proxy, a commit, playback, and a deletion that leaves nothing", {
-  timeout: 120_000,
-}, async () => {
+test("on S3: presigned PUT, parts and proxy, a commit, playback, and a deletion that leaves nothing", async () => {
   const { batch, ask, want, putAll, commit } = await leased(app, key);
   expect(batch.storage.provider).toBe("s3");
   await putAll(tiny("film/"));

@@ -110,7 +110,7 @@ test("the aws command line and vodbox read each other's objects, and a source up
   const fetched = await call("POST", "/api/v1/uploads/from_url", { key, body: { url } });
   expect(fetched.status, fetched.text).toBe(201);
   expect(await isReady(fetched.body.asset_id)).toMatchObject({ source_sha256: sum, original_filename: "clip.mp4" });
-}, 120_000);
+});
 
 /** A source that is uploaded by tus: data that do not fill a part are on the local disk. */
 async function growing(app: Awaited<ReturnType<typeof testApp>>, key: string) {

@@ -42,9 +42,7 @@ async function run(sick: string[]): Promise<{ healthy: Report; sick: Report; p99
   return { healthy: reported.slice(0, well), sick: reported.slice(well), p99, ids };
 }
 
-test("receivers that hang, send slowly, break connections or send too much delay no other", {
-  timeout: 180_000,
-}, async () => {
+test("receivers that hang, send slowly, break connections or send too much delay no other", async () => {
   const ratios: number[] = [];
   // A busy machine only adds to it: the best of three pairs is the effect of the failing endpoints.
   while (ratios.length < 3 && !ratios.some((ratio) => ratio < 2)) {

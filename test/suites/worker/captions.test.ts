@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   type SpeechAudio,
   type Transcriber,
@@ -11,8 +11,6 @@ import { startWorker } from "../../../src/worker/loop.ts";
 import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
 import { processesWith } from "../../support/worker/processes.ts";
 import { ContractServer, PREFIX, WORKER } from "./contract-server.ts";
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const folder = temporaryFolder("captions");
 const source = join(folder, "source.mp4");

@@ -1,6 +1,6 @@
 import { appendFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isTaskOf, requested, startWorker, tasksOf, untilWaiting, uploadClip } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
@@ -8,7 +8,6 @@ import { complaints, ffmpeg, ffprobe, packetsOf, temporaryFolder } from "../../s
 import { startServer } from "../../support/process.ts";
 
 /** Sources in H.264, HEVC and AV1, encoded by two workers. */
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
 
 const SECONDS = 24;
 const RATE = 20;

@@ -2,12 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { binaries, fast, picture, repeated, temporaryFolder } from "../../support/media/sources.ts";
 import { processesWith, untilProcesses } from "../../support/worker/processes.ts";
 import { ContractServer, WORKER } from "./contract-server.ts";
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const folder = temporaryFolder("killed");
 const source = join(folder, "source.mp4");

@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { startWorker, uploadClip } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
@@ -8,7 +8,6 @@ import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../../s
 import { run, startServer } from "../../support/process.ts";
 
 /** The first stage of ffmpeg that a development build has cannot encode AV1 (scripts/ffmpeg/components.ts). */
-vi.setConfig({ testTimeout: 240_000 });
 
 const folder = temporaryFolder("vodbox-test-lacking-encoder");
 const clip = join(folder, "clip.mp4");

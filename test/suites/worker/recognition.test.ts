@@ -53,9 +53,7 @@ function expectSpoken(content: string): void {
 
 const TRANSCRIBER = { VODBOX_TRANSCRIBE: "command", VODBOX_TRANSCRIBE_COMMAND: `"${script}"` };
 
-test("speech in a video becomes its captions, with a real voice and speech recognition", {
-  timeout: 300_000,
-}, async ({ skip }) => {
+test("speech in a video becomes its captions, with a real voice and speech recognition", async ({ skip }) => {
   const absent = missing();
   skip(absent.length > 0, `${absent.join(", ")} cannot be had here; scripts/test.sh installs them`);
   const folder = emptyFolder();
@@ -103,7 +101,7 @@ test("speech in a video becomes its captions, with a real voice and speech recog
   expect(list).toContain("#EXT-X-ENDLIST");
 });
 
-test("speech in a live stream becomes the captions of its recording", { timeout: 300_000 }, async ({ skip }) => {
+test("speech in a live stream becomes the captions of its recording", async ({ skip }) => {
   const absent = missing();
   skip(absent.length > 0, `${absent.join(", ")} cannot be had here; scripts/test.sh installs them`);
   const server = await liveServer({ workers: 1, env: TRANSCRIBER });

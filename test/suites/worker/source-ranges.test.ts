@@ -1,6 +1,6 @@
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { rowsOf, startWorker, tasksOf, type Uploaded, uploadClip } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
 import type { UploadFields } from "../../support/flow.ts";
@@ -8,8 +8,6 @@ import { emptyFolder } from "../../support/folder.ts";
 import { complaints, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
 import { type CountingProxy, countingProxy } from "./counting-proxy.ts";
-
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
 
 const SECONDS = 120;
 const FPS = 10;

@@ -7,8 +7,6 @@ import { smallDisk } from "../../support/storage/small-disk.ts";
 import { processesWith } from "../../support/worker/processes.ts";
 import { type Call, ContractServer, LEASE, PREFIX, WORKER } from "./contract-server.ts";
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
-
 const folder = temporaryFolder("worker");
 const source = join(folder, "source.mp4");
 /** Long enough that a test can act during its encode. */

@@ -1,13 +1,11 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { requested, startWorker, tasksOf, uploadClip } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { complaints, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
 import { startServer } from "../../support/process.ts";
-
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
 
 const SECONDS = 64;
 const RATE = 10;

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
-import { afterAll, expect, test, vi } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { aac } from "../../../src/media/codecs/aac.ts";
 import { av1 } from "../../../src/media/codecs/av1.ts";
 import { h264 } from "../../../src/media/codecs/h264.ts";
@@ -18,8 +18,6 @@ import { joinSegments, readFirstSample, readInit, readSegmentTimes } from "../..
 import { av1 as libaom, words } from "../../support/media/matrix-sources.ts";
 import { ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
 import { fc } from "../../support/property.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const folder = temporaryFolder("codecs");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

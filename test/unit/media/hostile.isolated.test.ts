@@ -1,14 +1,12 @@
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
 import { run, untrustedInput } from "../../../src/media/ffmpeg.ts";
 import { killOrphans, processStartTime, recordProcess } from "../../../src/media/orphan-processes.ts";
 import { probe } from "../../../src/media/probe.ts";
 import { binaries, fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const folder = temporaryFolder("hostile");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -178,7 +178,7 @@ describe("long audio", () => {
     ]);
   });
 
-  test("of 25 minutes is sent in three sections that the service accepts", { timeout: 120_000 }, async () => {
+  test("of 25 minutes is sent in three sections that the service accepts", async () => {
     const { url, heard } = await transcriptionService();
     const wavPath = join(emptyFolder(), "long.wav");
     const bytes = 25 * 60 * 2 * RATE;

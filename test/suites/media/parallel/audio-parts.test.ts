@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EncodingSpec, encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
 import { rangesOf } from "../../../../src/media/mp4/index.ts";
 import { encodeAudio } from "../../../../src/media/parallel/audio.ts";
@@ -18,8 +18,6 @@ import { probe } from "../../../../src/media/probe.ts";
 import type { WrittenRendition } from "../../../../src/protocol/task.ts";
 import { rangeOfAudio } from "../../../../src/resources/jobs/tasks/audio-parts.ts";
 import { binaries, fast, ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const folder = temporaryFolder("audio-parts");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

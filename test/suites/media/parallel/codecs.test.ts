@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { encode } from "../../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../../src/media/encoding-profiles.ts";
 import type { EncodeResult } from "../../../../src/media/finish.ts";
@@ -15,7 +15,6 @@ import { encodedInParts, type Planned, planned } from "../../../support/media/pa
 import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../../../support/media/sources.ts";
 
 /** Sources that are also encoded with HEVC and AV1, in chunks. */
-vi.setConfig({ testTimeout: 240_000 });
 
 const folder = temporaryFolder("parallel-codecs");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -131,9 +130,7 @@ test("a copied source determines the segments of all codecs", async () => {
   expect(Math.min(...(await similarity(pair.dirs.parts, pair.dirs.whole, "180p")))).toBe(100);
 });
 
-test("a chunk behind the real end of a source is inexact, and no encoder waits for its frames", {
-  timeout: 30_000,
-}, async () => {
+test("a chunk behind the real end of a source is inexact, and no encoder waits for its frames", async () => {
   const input = join(folder, "overstated.mp4");
   await ffmpeg(...moving("25", 17), ...fast, ...yuv, input);
   const spec = specFor({ codecs: ["h264", "av1"] });

@@ -1,11 +1,9 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { Inexact } from "../../../../src/media/parallel/inexact.ts";
 import { encodedChunk, planned } from "../../../support/media/parallel/parts.ts";
 import { ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 180_000 });
 
 const folder = temporaryFolder("damaged");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

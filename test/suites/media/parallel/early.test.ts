@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { mkdir, mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, expect, test, vi } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { encode } from "../../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
 import { fileNames } from "../../../../src/media/finish.ts";
@@ -18,8 +18,6 @@ import type { PlanResult, WrittenRendition } from "../../../../src/protocol/task
 import { rangeOf } from "../../../../src/resources/jobs/tasks/chunks.ts";
 import { packetsOf, similarity } from "../../../support/media/parallel/frames.ts";
 import { binaries, ffmpeg, ffprobe, temporaryFolder } from "../../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const folder = temporaryFolder("early-parts");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

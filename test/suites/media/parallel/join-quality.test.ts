@@ -1,14 +1,12 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { encode } from "../../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
 import { probe } from "../../../../src/media/probe.ts";
 import { type JoinQuality, joinQuality } from "../../../support/media/parallel/joins.ts";
 import { encodedInParts, planned } from "../../../support/media/parallel/parts.ts";
 import { binaries, ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const folder = temporaryFolder("join-quality");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { encode } from "../../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
 import type { EncodeResult } from "../../../../src/media/finish.ts";
@@ -9,8 +9,6 @@ import { probe } from "../../../../src/media/probe.ts";
 import { packetsOf, similarity } from "../../../support/media/parallel/frames.ts";
 import { encodedChunk, encodedInParts, planned } from "../../../support/media/parallel/parts.ts";
 import { binaries, complaints, ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 180_000 });
 
 const folder = temporaryFolder("join");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

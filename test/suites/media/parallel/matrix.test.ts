@@ -9,7 +9,7 @@ import { planned, sparseCopy } from "../../../support/media/parallel/parts.ts";
 import { ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
 import { unevenRows } from "./uneven-rows.ts";
 
-vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
+vi.setConfig({ maxConcurrency: 2 });
 
 const folder = temporaryFolder("parts");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { encode } from "../../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
 import { probe } from "../../../../src/media/probe.ts";
@@ -12,8 +12,6 @@ import { packetsOf, samplesOf } from "../../../support/media/parallel/frames.ts"
 import { encodedInParts, planned } from "../../../support/media/parallel/parts.ts";
 import { binaries, ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
 import { unevenRows } from "./uneven-rows.ts";
-
-vi.setConfig({ testTimeout: 300_000 });
 
 const folder = temporaryFolder("packets");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,12 +1,10 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { Inexact } from "../../../../src/media/parallel/inexact.ts";
 import { framesToEncode } from "../../../support/media/parallel/frames.ts";
 import { encodedChunk, planned } from "../../../support/media/parallel/parts.ts";
 import { ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const folder = temporaryFolder("reasons");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
