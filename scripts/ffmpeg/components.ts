@@ -3,10 +3,13 @@ export const words = (text: string): string[] => text.split(/\s+/).filter(Boolea
 /**
  * How the programs are made, best first. `complete`: everything is compiled, position-independent. `linked`: from the
  * distribution's own static archives of the same source, in less than a minute; it decodes AV1 with libaom, and cannot
- * encode it. `linked-av1`: the same with SVT-AV1, which is compiled, because the distribution has no static archive of it.
+ * encode it. `linked-av1`: the same with dav1d and SVT-AV1, which are compiled, because the distribution has no static archives
+ * of them. Both are needed for exact clips of AV1: libaom does not return the position of chroma, so what is encoded from its
+ * frames has another configuration.
  */
 export const STAGES = ["complete", "linked-av1", "linked"] as const;
 export type Stage = (typeof STAGES)[number];
+export type LinkedStage = Exclude<Stage, "complete">;
 
 /**
  * The features of our own ffmpeg, which bound what an untrusted file can make it do. Everything is off unless it is
@@ -53,11 +56,11 @@ const components: Record<string, string> = {
   indev: "lavfi",
 };
 
-/** The components of a stage, by the kind in their `--enable-<kind>` option. Stages differ only in AV1. */
+/** The components of a stage, by the kind in their `--enable-<kind>` option. `linked` differs only in AV1. */
 export function componentsOf(stage: Stage): Record<string, string[]> {
   const all = Object.fromEntries(Object.entries(components).map(([kind, names]) => [kind, words(names)]));
-  if (stage === "complete") return all;
+  if (stage !== "linked") return all;
   const decoder = all.decoder?.map((name) => (name === "libdav1d" ? "libaom_av1" : name)) ?? [];
-  const encoder = all.encoder?.filter((name) => name !== "libsvtav1" || stage === "linked-av1") ?? [];
+  const encoder = all.encoder?.filter((name) => name !== "libsvtav1") ?? [];
   return { ...all, decoder, encoder };
 }

@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { bar } from "../build/report.ts";
 import { run } from "../build/run.ts";
-import { words } from "./components.ts";
+import { type LinkedStage, words } from "./components.ts";
 import { writeConfigured, writeVersion } from "./configured.ts";
 import { addMultiCall, MULTI_CALL } from "./multi-call.ts";
 import { HARDENED_CODE, HARDENED_LINK } from "./recipe.ts";
@@ -48,7 +48,9 @@ int numa_available(void) { return -1; }
 
 /** Inside one group, because they refer to each other in both directions. */
 const ARCHIVES = words(`-lavdevice -lavfilter -lavformat -lavcodec -lpostproc -lswscale -lswresample -lavutil
-  -lx264 -lx265 -lvpx -lopus -lwebpmux -lwebp -lzimg -lnuma -laom -lz`);
+  -lx264 -lx265 -lvpx -lopus -lwebpmux -lwebp -lzimg -lnuma -lz`);
+/** What decodes and encodes AV1. */
+const AV1_ARCHIVES: Record<LinkedStage, string[]> = { linked: ["-laom"], "linked-av1": ["-ldav1d", "-lSvtAv1Enc"] };
 const SYSTEM = words("-lstdc++ -lm -ldl -lpthread -lrt");
 const LINK = ["-static", "-Wl,--gc-sections", HARDENED_LINK];
 
@@ -69,6 +71,7 @@ export const LINK_RECIPE = [
   TLS_STUB,
   NUMA_STUB,
   ARCHIVES,
+  AV1_ARCHIVES,
   SYSTEM,
   LINK,
   MULTI_CALL,
@@ -81,7 +84,7 @@ export type Linkable = {
   /** The unpacked packages with the archives. */
   sysroot: string;
   configuration: string[];
-  withSvtAv1: boolean;
+  stage: LinkedStage;
 };
 
 /** The environment in which `configure`, the compiler and the linker find what is in `sysroot`. */
@@ -118,10 +121,10 @@ export async function addNumaStub(sysroot: string): Promise<void> {
 
 /** Writes the program `vodbox` into the source: ffmpeg and ffprobe, linked from the archives. */
 export async function compileAndLink(options: Linkable): Promise<void> {
-  const { source, version, sysroot, configuration, withSvtAv1 } = options;
+  const { source, version, sysroot, configuration, stage } = options;
   const env = environment(sysroot);
   await addNumaStub(sysroot);
-  if (withSvtAv1 || !(await writeConfigured(source, version, configuration))) await configure(options);
+  if (stage !== "linked" || !(await writeConfigured(source, version, configuration))) await configure(options);
   addMultiCall(source);
   writeFileSync(join(source, "stub.c"), TLS_STUB);
   const programs = ["fftools/vodbox", ...BOTH_PROGRAMS, ...FFMPEG, ...FFPROBE];
@@ -134,7 +137,7 @@ export async function compileAndLink(options: Linkable): Promise<void> {
   const only = (program: string, names: string[]) => exportOnlyMain(source, program, [...names, ...BOTH_PROGRAMS]);
   const parts = ["fftools/vodbox.o", await only("ffmpeg", FFMPEG), await only("ffprobe", FFPROBE)];
   const objects = [...parts, ...[...FAST, ...SIMPLE, "stub"].map((name) => `${name}.o`)];
-  const group = ["-Wl,--start-group", ...ARCHIVES, ...(withSvtAv1 ? ["-lSvtAv1Enc"] : []), "-Wl,--end-group"];
+  const group = ["-Wl,--start-group", ...ARCHIVES, ...AV1_ARCHIVES[stage], "-Wl,--end-group"];
   await run("gcc", [...LINK, "-o", "vodbox_g", ...objects, ...group, ...SYSTEM], { cwd: source, env });
   await requireNoNetwork(source);
   await run("strip", ["-o", "vodbox", "vodbox_g"], { cwd: source });

@@ -14,7 +14,7 @@ import {
   type Recipes,
   toolsIn,
 } from "./cached.ts";
-import { type Stage, words } from "./components.ts";
+import { type LinkedStage, words } from "./components.ts";
 import { compileLibrary } from "./libraries.ts";
 import { compileAndLink, LINK_RECIPE } from "./link.ts";
 import { configureArguments, hashOf, libraryHash, targetFor } from "./recipe.ts";
@@ -35,13 +35,15 @@ const KNOWN_VERSION = /^\d+:5\.1\./;
 /** Whether there is a linked build for a processor: the list of files was tested on x64 only. */
 export const isLinkable = (arch: Arch): boolean => arch === "x64" && process.arch === arch;
 
-export type LinkedStage = Exclude<Stage, "complete">;
+/** The source packages of the libraries that are compiled for a stage, with their names and notices. */
+const AV1_LIBRARIES = { dav1d: "COPYING.dav1d", "svt-av1": "COPYING.SVT-AV1" };
+const compiledFor = (stage: LinkedStage): string[] => (stage === "linked-av1" ? Object.keys(AV1_LIBRARIES) : []);
 
 /** Names the recipe of a stage. */
 export const linkedRecipe = (stage: LinkedStage): string =>
   hashOf([
     ...[configureArguments("", stage), LINK_RECIPE, COMPILER, TOOLS, OWN, EXTERNAL],
-    stage === "linked-av1" ? libraryHash("svt-av1", targetFor("x64")) : null,
+    compiledFor(stage).map((name) => libraryHash(name, targetFor("x64"))),
   ]);
 
 /**
@@ -62,23 +64,28 @@ export async function newestLinked(
   if (current) return checked(current);
   if (!KNOWN_VERSION.test(source.version)) throw new Error(`the files to compile of ${source.version} are not known`);
   await installBuildPackages(COMPILER);
-  const svtAv1 = stage === "linked-av1" ? await sourceOf("svt-av1") : null;
-  const cost = svtAv1 ? "some minutes" : "under a minute";
+  const libraries: Library[] = [];
+  for (const name of compiledFor(stage)) libraries.push({ name, source: await sourceOf(name) });
+  const cost = stage === "linked-av1" ? "some minutes" : "under a minute";
   say(`ffmpeg ${source.version}: linking it from the distribution's archives (${cost}, once)`);
   const linkable = await fetchLinkable(source, stage, { arch, work, options });
   const { source: folder, sysroot, configuration, packages } = linkable;
-  if (svtAv1) await addSvtAv1(svtAv1, arch, sysroot, work);
-  await compileAndLink({ ...linkable, withSvtAv1: svtAv1 !== null });
-  const notices = [join(folder, "COPYING.GPLv2"), join(work, "COPYING.aom")];
-  copyFileSync(join(sysroot, "usr/share/doc/libaom-dev/copyright"), join(work, "COPYING.aom"));
-  if (svtAv1) notices.push(join(sysroot, "libraries/COPYING.SVT-AV1"));
-  const compiled = svtAv1 ? [svtAv1] : [];
+  if (libraries.length > 0) await addLibraries(libraries, arch, sysroot, work);
+  await compileAndLink(linkable);
+  const notices = [join(folder, "COPYING.GPLv2")];
+  if (stage === "linked-av1") {
+    for (const notice of Object.values(AV1_LIBRARIES)) notices.push(join(sysroot, "libraries", notice));
+  } else {
+    copyFileSync(join(sysroot, "usr/share/doc/libaom-dev/copyright"), join(work, "COPYING.aom"));
+    notices.push(join(work, "COPYING.aom"));
+  }
   const target = buildFolder(
-    [source, ...compiled].map(({ version }) => version),
+    [source, ...libraries.map((library) => library.source)].map(({ version }) => version),
     linkedRecipe(stage),
   );
-  const versions = [`ffmpeg ${source.version}`, ...compiled.map(({ version }) => `svt-av1 ${version}`)];
-  versions.push(...(await linkedVersions(packages)));
+  const versions = [`ffmpeg ${source.version}`, ...libraries.map((one) => `${one.name} ${one.source.version}`)];
+  const isLinked = ({ source }: Unpacked) => stage === "linked" || source !== "aom";
+  versions.push(...(await linkedVersions(packages.filter(isLinked))));
   install({ program: join(folder, "vodbox"), notices, versions, configuration, staging: join(work, "done"), target });
   return toolsIn(target, stage);
 }
@@ -92,7 +99,7 @@ export async function fetchLinkable(source: AptSource, stage: LinkedStage, { arc
   const [packages, folder] = await Promise.all([unpack, source.fetchInto(work)]);
   requireSameSource(packages, source);
   const configuration = configureArguments(revisionOf(source.version), stage);
-  return { source: folder, version: source.version, sysroot, configuration, packages };
+  return { source: folder, version: source.version, sysroot, configuration, packages, stage };
 }
 
 /** An archive of another source would not fit the headers that the other files are compiled with. */
@@ -101,12 +108,16 @@ function requireSameSource(packages: Unpacked[], { version }: AptSource): void {
   if (other) throw new Error(`${other.name} is of ffmpeg ${other.sourceVersion}, but the newest source is ${version}`);
 }
 
-async function addSvtAv1(source: AptSource, arch: Arch, sysroot: string, work: string): Promise<void> {
+type Library = { name: string; source: AptSource };
+
+async function addLibraries(libraries: Library[], arch: Arch, sysroot: string, work: string): Promise<void> {
   const target = targetFor(arch);
-  await installBuildPackages(words("cmake ninja-build nasm"));
+  await installBuildPackages(words("cmake meson ninja-build nasm"));
   const platform = { mesonArguments: [], root: sysroot, prefix: "/libraries" };
-  say(`ffmpeg: compiling SVT-AV1 ${source.version} (some minutes, once)`);
-  await compileLibrary("svt-av1", source, target, platform, work);
+  for (const { name, source } of libraries) {
+    say(`ffmpeg: ${name} ${source.version} (compiled once)`);
+    await compileLibrary(name, source, target, platform, work);
+  }
 }
 
 /** One line for each source package that is linked. */

@@ -26,7 +26,7 @@ const features = (stage: Stage): string[] => [
   ...words("--disable-ffplay --disable-shared --enable-static --enable-pthreads --enable-gpl"),
   ...words("--enable-zlib --enable-libx264 --enable-libvpx --enable-libopus --enable-libwebp --enable-libzimg"),
   ...words("--enable-libx265"),
-  stage === "complete" ? "--enable-libdav1d" : "--enable-libaom",
+  stage === "linked" ? "--enable-libaom" : "--enable-libdav1d",
   ...(stage === "linked" ? [] : ["--enable-libsvtav1"]),
   "--pkg-config-flags=--static",
   // zimg's static archive needs libm without declaring it.

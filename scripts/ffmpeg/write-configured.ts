@@ -12,7 +12,7 @@ const work = mkdtempSync(join(tmpdir(), "vodbox-configured-"));
 try {
   const options = await archiveOptions("x64", work, ["deb", "deb-src"]);
   const source = await sourcesWith(options)("ffmpeg");
-  const linkable = { ...(await fetchLinkable(source, "linked", { arch: "x64", work, options })), withSvtAv1: false };
+  const linkable = await fetchLinkable(source, "linked", { arch: "x64", work, options });
   await addNumaStub(linkable.sysroot);
   await configure(linkable);
   await keepConfigured(linkable.source);

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, globSync, readFileSync, statSync } from "node:fs";
+import { existsSync, globSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Arch } from "../../scripts/build/base.ts";
 import { withLock } from "../../scripts/build/cache.ts";
@@ -36,12 +36,15 @@ const isWhole = isNightly;
 /** What is released here: arm64 also where its ffmpeg is in the cache. */
 export const RELEASED: readonly Arch[] = isWhole || hasBuild("arm64") ? ["x64", "arm64"] : ["x64"];
 
+/** The stage of the ffmpeg in the release that was made last. */
+const stageMark = join(paths.root, "build/release-stage");
+
 const isCurrent = () => {
   const sums = statSync(join(folder, "SHA256SUMS"), { throwIfNoEntry: false });
   return (
     sums &&
-    // That of a nightly run has the complete ffmpeg, whose decoder of AV1 is another one.
-    (!isWhole || readFileSync(join(folder, artifactNames("x64").sbom), "utf8").includes("dav1d")) &&
+    // That of a nightly run has the complete ffmpeg.
+    (!isWhole || (existsSync(stageMark) && readFileSync(stageMark, "utf8") === "complete")) &&
     RELEASED.every((arch) => existsSync(join(folder, artifactNames(arch).executable))) &&
     globSync(SOURCES, { cwd: paths.root }).every((path) => statSync(join(paths.root, path)).mtimeMs <= sums.mtimeMs)
   );
@@ -57,6 +60,7 @@ export async function release(): Promise<string> {
     const options = { cwd: paths.root, encoding: "utf8" } as const;
     const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], options);
     if (status !== 0) throw new Error(`scripts/release.ts ended with ${status}:\n${stdout}\n${stderr}`);
+    writeFileSync(stageMark, isWhole ? "complete" : "linked-av1");
   });
   return folder;
 }

@@ -28,7 +28,7 @@ test.skipIf(process.arch !== "x64")(
       return;
     }
     await addNumaStub(ran.sysroot);
-    await configure({ ...ran, withSvtAv1: false });
+    await configure(ran);
     expect(listsIn(kept.source)).toEqual(listsIn(ran.source));
     const [ours, theirs] = [macrosIn(kept.source), macrosIn(ran.source)];
     // It defines also what no file uses; the other way round there may be more, as absent.
