@@ -72,7 +72,7 @@ export function createProgram(given: ParsedFlags): Command {
     .command("demo")
     .description("generate a clip, upload it through the API and wait until it plays")
     .option("--server <URL>", "use a running server instead of starting one")
-    .option("--seconds <N>", "length of the clip", "12")
+    .option("--seconds <N>", "length of the clip", "4")
     .option("--once", "stop the started server when the video is ready")
     .action(async (_, command: Command) => (await import("./demo/demo.ts")).demoCommand(command));
   program

@@ -8,7 +8,7 @@ import { writePythonPackages } from "./clients/python/package.ts";
 
 /** `npm run clients` writes the packages of the clients to dist/. */
 // The server, which returns the OpenAPI document, needs the migrations.
-if (!existsSync(join(paths.assets, "build-info.json"))) await step("assets", writeAssets);
+if (!existsSync(join(paths.assets, "build-info.json"))) await step("assets", () => writeAssets("development"));
 const out = join(paths.root, "dist");
 await step("npm packages", () => packClients(out));
 await step("Python client", () => writePythonPackages(out));

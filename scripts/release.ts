@@ -6,8 +6,10 @@ import type { Arch } from "./build/base.ts";
 import { buildExecutable } from "./build/build-executable.ts";
 import { paths } from "./build/paths.ts";
 import { step } from "./build/report.ts";
+import { chooseTools } from "./build/tools.ts";
 import { packClients } from "./clients/pack.ts";
 import { writePythonPackages } from "./clients/python/package.ts";
+import type { Wish } from "./ffmpeg/build.ts";
 import { targetFor } from "./ffmpeg/recipe.ts";
 import { installBuildPackages } from "./ffmpeg/source.ts";
 import { sha256, writeChecksums } from "./release/checksums.ts";
@@ -17,23 +19,31 @@ import { installer } from "./release/installer.ts";
 import { artifactNames } from "./release/names.ts";
 import { sbom } from "./release/sbom.ts";
 
-const usage = `usage: npm run release -- [--arch x64|arm64] [--out DIR] [--base-url URL]
+const usage = `usage: npm run release -- [--arch x64|arm64] [--out DIR] [--stage STAGE] [--base-url URL]
   --arch ARCH     only for this processor; default: both
   --out DIR       directory of the result, which is replaced; default: release
+  --stage STAGE   of ffmpeg: complete, the default, or linked-av1, for tests of a release that take no hour
   --base-url URL  where the files will be published; the installer's default`;
 
 async function main(): Promise<void> {
-  const options = { arch: { type: "string" }, out: { type: "string" }, "base-url": { type: "string" } } as const;
+  const options = {
+    arch: { type: "string" },
+    out: { type: "string" },
+    stage: { type: "string" },
+    "base-url": { type: "string" },
+  } as const;
   const { values } = parseArgs({ options });
   const arches = (["x64", "arm64"] as const).filter((arch) => values.arch === undefined || values.arch === arch);
   if (arches.length === 0) throw new Error(`There is no vodbox for ${values.arch}.\n${usage}`);
+  const wish = values.stage ?? "complete";
+  if (wish !== "complete" && wish !== "linked-av1") throw new Error(`No release has ffmpeg as ${wish}.\n${usage}`);
   const out = resolve(values.out ?? join(paths.root, "release"));
   refuseOthersFiles(out);
   const unfinished = `${out}.${process.pid}`;
   try {
     mkdirSync(unfinished, { recursive: true });
-    await step("assets", writeAssets);
-    for (const arch of arches) await writeArtifacts(arch, unfinished);
+    await step("assets", () => writeAssets("release"));
+    for (const arch of arches) await writeArtifacts(arch, wish, unfinished);
     await step("Python client", () => writePythonPackages(unfinished));
     await step("npm packages", () => packClients(unfinished));
     const script = join(unfinished, "install.sh");
@@ -57,12 +67,13 @@ function refuseOthersFiles(out: string): void {
     throw new Error(`${out} contains other files than a release. Name another directory with --out.`);
 }
 
-async function writeArtifacts(arch: Arch, folder: string): Promise<void> {
+async function writeArtifacts(arch: Arch, wish: Wish, folder: string): Promise<void> {
   // Without its compiler the executable would lack the sandbox launcher, and keep debugging symbols.
   if (arch !== process.arch) await installBuildPackages(targetFor(arch).packages);
   const names = artifactNames(arch);
   const executable = join(folder, names.executable);
-  const tools = await buildExecutable(arch, executable);
+  const tools = await step("ffmpeg", () => chooseTools(arch, wish));
+  await buildExecutable(arch, executable, { tools, kind: "release" });
   writeFileSync(join(folder, names.sbom), await sbom(arch, tools, await sha256(executable)));
   await step("Debian package", () => writeDeb(arch, executable, join(folder, names.deb)));
   await step("image", () => writeImage(arch, executable, join(folder, names.image)));

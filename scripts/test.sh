@@ -1,10 +1,11 @@
 #!/bin/sh
-# The tests of one tier: sh scripts/test.sh fast|full|watch [arguments of Vitest]
-#   fast   npm test: lint, types, and the files of the fast tier (test/tiers.ts)
-#   full   npm run test:full: the same, and every other file
-#   watch  npm run test:watch: the files of the fast tier that uncommitted changes affect, again after each change
-# With arguments, such as a file, fast and full only run Vitest, over the files of both tiers: they lint and install
-# nothing, and build only what is missing or older than its sources.
+# The tests of one tier (test/tiers.ts): sh scripts/test.sh fast|full|nightly|watch [--shard=I/N | arguments of Vitest]
+#   fast     npm test: lint, types, and test/unit and test/api
+#   full     npm run test:full: the same, test/suites, and a part of test/api over a remote database
+#   nightly  npm run test:nightly: the same with many rounds, and test/nightly
+#   watch    npm run test:watch: the files of the fast tier that uncommitted changes affect, again after each change
+# With arguments, such as a file or the name of a feature, it only runs Vitest, over the matching files of fast and full:
+# it lints and installs nothing, and builds only what is missing or older than its sources.
 #
 # It works on a fresh checkout, where npm's PATH has any Node.js: the one that everything runs under is an npm package.
 set -eu
@@ -83,14 +84,29 @@ newer_than() {
   [ ! -e "$1" ] || [ -n "$(find src storage scripts/build package-lock.json -newer "$1" -print -quit)" ]
 }
 
+# With the compiled code of a release, because tests start hundreds of processes. Nothing is compiled in the background,
+# because it would disturb the tests that measure.
+build() {
+  npm run --silent build -- --for-tests --no-background "$@"
+}
+
+# Whether the ffmpeg of the last build encodes AV1: that of the first stage does not.
+encodes_av1() {
+  [ -x build/assets/bin/ffmpeg ] && build/assets/bin/ffmpeg -hide_banner -encoders | grep -q libsvtav1
+}
+
 # Tests run the sources when these are newer than the executable, except those of the executable itself.
 build_what_is_needed() {
-  needs_executable=""
+  needs_executable="" needs_av1=""
   for argument; do
-    [ ! -f "$argument" ] || ! grep -q 'executable: true\|EXECUTABLE\|dist/vodbox' "$argument" || needs_executable=1
+    [ -f "$argument" ] || continue
+    ! grep -q 'executable: true\|EXECUTABLE\|dist/vodbox' "$argument" || needs_executable=1
+    ! grep -qi 'av1' "$argument" || needs_av1=--av1
   done
-  if [ ! -e dist/vodbox ] || { [ -n "$needs_executable" ] && newer_than dist/vodbox; }; then
-    npm run --silent build
+  if [ -n "$needs_av1" ] && ! encodes_av1; then
+    build --av1
+  elif [ ! -e dist/vodbox ] || { [ -n "$needs_executable" ] && newer_than dist/vodbox; }; then
+    build $needs_av1
   elif newer_than build/assets/console/files.json; then
     npm run --silent build:assets
   fi
@@ -98,18 +114,39 @@ build_what_is_needed() {
 
 if [ "$tier" = watch ]; then
   build_what_is_needed
-  exec vitest watch --changed --project fast "$@"
-fi
-if [ $# -gt 0 ]; then
-  build_what_is_needed "$@"
-  exec vitest run --project fast --project full "$@"
+  exec vitest watch --changed --project "fast*" "$@"
 fi
 
-install_packages "$("packages_of_$tier")"
-npm run --silent build
-npm run --silent lint
-npm run --silent typecheck
+# One of several machines that share a tier is like the whole tier.
+shard=""
+case "${1-}" in --shard=*) shard=$1; shift ;; esac
+
+# scripts/test/run.ts runs a file that failed once more.
+if [ $# -gt 0 ]; then
+  build_what_is_needed "$@"
+  exec node scripts/test/run.ts --project "fast*" --project "full*" "$@"
+fi
+
 case "$tier" in
-  fast) exec vitest run --project fast ;;
-  full) exec vitest run ;;
+  fast) packages=$(packages_of_fast) projects="fast*" ;;
+  full) packages=$(packages_of_full) projects="fast* full* remote*" ;;
+  nightly) packages=$(packages_of_full) projects="fast* full* nightly* remote*" ;;
 esac
+install_packages "$packages"
+# The suites encode AV1. A complete ffmpeg in the cache is used; otherwise only the encoder is compiled, in some minutes.
+case "$tier" in
+  fast) build ;;
+  full) build --av1 ;;
+  nightly) build --complete ;;
+esac
+case "$shard" in
+  "" | --shard=1/*)
+    npm run --silent lint
+    npm run --silent typecheck
+    ;;
+esac
+set -- ${shard:+"$shard"}
+set -f
+for project in $projects; do set -- "$@" --project "$project"; done
+export VODBOX_TEST_TIER="$tier"
+exec node scripts/test/run.ts "$@"

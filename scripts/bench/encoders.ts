@@ -8,7 +8,7 @@ import type { AdditionalVideo, EncodingSpec } from "../../src/media/encoding-spe
 import { prepareFolders, readWritten } from "../../src/media/package.ts";
 import { type EncodePlan, planAdditional, planEncode } from "../../src/media/plan.ts";
 import { type Probe, probe } from "../../src/media/probe.ts";
-import { binaries } from "../../test/media/sources.ts";
+import { binaries } from "../../test/support/media/sources.ts";
 import { paths } from "../build/paths.ts";
 import { CHOSEN, type Curve, type Curves, ENCODERS, meanRatios, REFERENCE } from "./encoder-curves.ts";
 import { encodeReference, REFERENCES, UNCAPPED } from "./encoder-references.ts";

@@ -6,7 +6,7 @@ import { encode } from "../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../src/media/encoding-profiles.ts";
 import { probe } from "../../src/media/probe.ts";
 import type { ProfileDefinition } from "../../src/protocol/encoding-profile.ts";
-import { binaries } from "../../test/media/sources.ts";
+import { binaries } from "../../test/support/media/sources.ts";
 import { workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
 import { benchClips, joinedSegments, vmafOf } from "./vmaf.ts";

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { paths } from "../build/paths.ts";
+import { isLastBuildWarm } from "../build/warm.ts";
 import { benchAnalytics } from "./analytics.ts";
 import { benchBeacons } from "./beacons.ts";
 import { benchPut, benchSegments } from "./bytes.ts";
@@ -78,11 +79,11 @@ const BY_NAME = [
 
 const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !(name in BENCHES));
-if (unknown.length > 0 || !existsSync(EXECUTABLE)) {
+if (unknown.length > 0 || !existsSync(EXECUTABLE) || !isLastBuildWarm()) {
   console.error(
     unknown.length > 0
       ? `There is no bench ${unknown.join(", ")}; there are ${Object.keys(BENCHES).join(", ")}.`
-      : "Build first: npm run build",
+      : "Build first, as it is released: npm run build -- --release",
   );
   process.exit(2);
 }

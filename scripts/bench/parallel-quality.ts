@@ -4,9 +4,9 @@ import { promisify } from "node:util";
 import { encode } from "../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../src/media/encoding-spec.ts";
 import { probe } from "../../src/media/probe.ts";
-import { joinQuality } from "../../test/media/parallel/joins.ts";
-import { encodedInParts, planned } from "../../test/media/parallel/parts.ts";
-import { binaries } from "../../test/media/sources.ts";
+import { joinQuality } from "../../test/support/media/parallel/joins.ts";
+import { encodedInParts, planned } from "../../test/support/media/parallel/parts.ts";
+import { binaries } from "../../test/support/media/sources.ts";
 import { childSeconds, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
 

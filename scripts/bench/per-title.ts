@@ -8,7 +8,7 @@ import type { EncodingSpec } from "../../src/media/encoding-spec.ts";
 import { withTitle } from "../../src/media/per-title/analyze.ts";
 import { planEncode } from "../../src/media/plan.ts";
 import { probe } from "../../src/media/probe.ts";
-import { binaries } from "../../test/media/sources.ts";
+import { binaries } from "../../test/support/media/sources.ts";
 import { childSeconds, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
 import { benchClips, joinedSegments, vmafOf } from "./vmaf.ts";

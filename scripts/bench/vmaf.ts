@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { probe } from "../../src/media/probe.ts";
-import { binaries } from "../../test/media/sources.ts";
+import { binaries } from "../../test/support/media/sources.ts";
 
 const run = promisify(execFile);
 const { VODBOX_BENCH_CLIPS, VODBOX_BENCH_VMAF = "ffmpeg" } = process.env;

@@ -4,15 +4,16 @@ import { basename, join } from "node:path";
 import fastifyApiReference from "@scalar/fastify-api-reference";
 import { build, type Plugin } from "esbuild";
 import { generateClient } from "../clients/generate.ts";
+import { compressed, writeCompressed } from "./compressed.ts";
 import { bundleConsole } from "./console.ts";
-import { densest, writeDense } from "./densest.ts";
+import type { BuildKind } from "./kind.ts";
 import { installedVersion, nodeVersion, own, paths } from "./paths.ts";
 
 /**
  * Fills build/client, and build/assets with everything but ffmpeg: fast enough to run before every test.
  * `console/files.json` is written last.
  */
-export async function writeAssets(): Promise<void> {
+export async function writeAssets(kind: BuildKind): Promise<void> {
   for (const folder of ["migrations", "web", "console", "docs", "parsing"])
     rmSync(join(paths.assets, folder), { recursive: true, force: true });
   mkdirSync(paths.assets, { recursive: true });
@@ -20,8 +21,8 @@ export async function writeAssets(): Promise<void> {
   const versions = { version: own.version, node: nodeVersion, libsql: installedVersion("libsql") };
   writeFileSync(join(paths.assets, "build-info.json"), JSON.stringify(versions));
   // The console contains the client, whose operations are those of a server, which needs the migrations.
-  await Promise.all([packDocumentation(), bundleBrowserCode(), bundleParserThread(), generateClient()]);
-  await bundleConsole();
+  await Promise.all([packDocumentation(kind), bundleBrowserCode(kind), bundleParserThread(), generateClient()]);
+  await bundleConsole(kind);
 }
 
 function copyMigrations(): void {
@@ -37,7 +38,7 @@ function copyMigrations(): void {
  * Scalar's script for browsers, which its package for Fastify contains; the package of the script itself needs 290 MB of
  * others. Only compressed: of 4.9 MB a fifth remains, and all browsers accept brotli.
  */
-async function packDocumentation(): Promise<void> {
+async function packDocumentation(kind: BuildKind): Promise<void> {
   const routes: { url: string; handler: (request: unknown, reply: object) => string }[] = [];
   const register = fastifyApiReference as unknown as (server: object, options: object, done: () => void) => void;
   const server = { hasPlugin: () => false, route: (each: (typeof routes)[number]) => routes.push(each) };
@@ -46,7 +47,7 @@ async function packDocumentation(): Promise<void> {
   const script = routes.find(({ url }) => url.endsWith("/scalar.js"))?.handler({}, reply);
   if (!script) throw new Error("@scalar/fastify-api-reference has no route with the script");
   mkdirSync(join(paths.assets, "docs"), { recursive: true });
-  writeFileSync(join(paths.assets, "docs/scalar.js.br"), await densest(Buffer.from(script)));
+  writeFileSync(join(paths.assets, "docs/scalar.js.br"), await compressed(Buffer.from(script), kind));
 }
 
 const ownScript = join(paths.root, "src/web/client/parts/own-script.ts");
@@ -72,7 +73,7 @@ const mediaChromeTemplates: Plugin = {
 };
 
 /** Each file directly in src/web/client is a script, bundled with all its imports, including hls.js. */
-async function bundleBrowserCode(): Promise<void> {
+async function bundleBrowserCode(kind: BuildKind): Promise<void> {
   const folder = join(paths.root, "src/web/client");
   if (!existsSync(folder)) return;
   const entries = readdirSync(folder).filter((name) => name.endsWith(".ts") && !name.endsWith(".d.ts"));
@@ -89,7 +90,7 @@ async function bundleBrowserCode(): Promise<void> {
     logLevel: "warning",
   });
   const scripts = entries.map((name) => join(paths.assets, "web", `${basename(name, ".ts")}.js`));
-  await Promise.all(scripts.map(writeDense));
+  await Promise.all(scripts.map((path) => writeCompressed(path, kind)));
 }
 
 /** The code of a parser thread in the executable, where it cannot import files (src/parsing/start-thread.ts). */

@@ -1,14 +1,15 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { build } from "esbuild";
-import { writeDense } from "./densest.ts";
+import { writeCompressed } from "./compressed.ts";
+import type { BuildKind } from "./kind.ts";
 import { paths } from "./paths.ts";
 
 /**
  * The console's scripts and styles, with a hash of their content in their names, and `files.json`, which names those that
  * the first page needs.
  */
-export async function bundleConsole(): Promise<void> {
+export async function bundleConsole(kind: BuildKind): Promise<void> {
   const outdir = join(paths.assets, "console");
   const { metafile } = await build({
     entryPoints: [join(paths.root, "src/web/console/main.tsx")],
@@ -36,5 +37,5 @@ export async function bundleConsole(): Promise<void> {
   const files = { script: nameOf(output), style: nameOf(cssBundle as string), preload };
   writeFileSync(join(outdir, "files.json"), JSON.stringify(files));
   const texts = readdirSync(outdir).filter((name) => /\.(js|css)$/.test(name));
-  await Promise.all(texts.map(async (name) => writeDense(join(outdir, name))));
+  await Promise.all(texts.map(async (name) => writeCompressed(join(outdir, name), kind)));
 }

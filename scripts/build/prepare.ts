@@ -17,10 +17,9 @@ const SOURCES = [
 export async function prepareBuild(): Promise<void> {
   if (isStale()) {
     const { writeAssets } = await import("./assets.ts");
-    await step("build/assets: migrations and browser code", writeAssets);
+    await step("build/assets: migrations and browser code", () => writeAssets("development"));
   }
   if (!existsSync(join(paths.assets, "bin/ffmpeg"))) {
-    console.log("There is no ffmpeg in build/ yet. Compiling it takes about five minutes, once per machine.");
     await step("build/assets/bin: ffmpeg", writePrograms);
   }
 }
@@ -32,9 +31,11 @@ async function writePrograms(): Promise<void> {
     import("./share.ts"),
   ]);
   const arch = process.arch as Arch;
+  const tools = await chooseTools(arch);
   // ffmpeg last: it marks a complete directory.
-  const { ffmpeg, ...others } = await chooseTools(arch);
-  share({ ...(await sandboxLauncher(arch)), ...others, ffmpeg });
+  share({ ...(await sandboxLauncher(arch)), ffprobe: tools.ffprobe, ffmpeg: tools.ffmpeg });
+  const { completeInBackground } = await import("../ffmpeg/background.ts");
+  await completeInBackground(tools);
 }
 
 function isStale(): boolean {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Arch } from "./base.ts";
 import { buildCache } from "./cache.ts";
 import { paths } from "./paths.ts";
+import { say } from "./report.ts";
 import { isInstalled, run } from "./run.ts";
 
 const folder = join(paths.root, "src/media/sandbox");
@@ -22,7 +23,7 @@ const compilers: Record<Arch, string> = { x64: "x86_64-linux-gnu-gcc", arm64: "a
 export async function sandboxLauncher(arch: Arch): Promise<Record<string, string>> {
   const compiler = arch === process.arch && (await isInstalled("gcc")) ? "gcc" : compilers[arch];
   if (!(await isInstalled(compiler))) {
-    console.log(`Warning: there is no ${compiler}; the executable confines ffmpeg only by the system's own programs.`);
+    say(`Warning: there is no ${compiler}; the executable confines ffmpeg only by the system's own programs.`);
     return {};
   }
   const version = await run(compiler, ["--version"]);

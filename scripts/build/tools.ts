@@ -1,18 +1,26 @@
 import { closeSync, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { staticFfmpeg } from "../ffmpeg/build.ts";
+import { secondsToBuild, staticFfmpeg, type Wish } from "../ffmpeg/build.ts";
+import type { Stage } from "../ffmpeg/components.ts";
 import type { Arch } from "./base.ts";
 import { paths } from "./paths.ts";
+import { say } from "./report.ts";
 import { run } from "./run.ts";
 
-export type Tools = { ffmpeg: string; ffprobe: string };
+/** `stage`: how they were made; undefined for programs that are not ours. */
+export type Tools = { ffmpeg: string; ffprobe: string; stage?: Stage };
+
+const isNamed = () => Boolean(process.env.VODBOX_BUILD_FFMPEG && process.env.VODBOX_BUILD_FFPROBE);
+
+/** About how long `chooseTools` takes on two cores, in seconds. */
+export const expectedSeconds = (arch: Arch, wish: Wish): number => (isNamed() ? 1 : secondsToBuild(arch, wish));
 
 /**
- * The ffmpeg to ship: the one given by VODBOX_BUILD_FFMPEG and VODBOX_BUILD_FFPROBE, else ours compiled from the
- * distribution's source, else that of the package ffmpeg-static where its download works.
+ * The ffmpeg to ship: the one given by VODBOX_BUILD_FFMPEG and VODBOX_BUILD_FFPROBE, else ours of a stage that satisfies `wish`, from
+ * the cache or built, else that of the package ffmpeg-static where its download works.
  */
-export async function chooseTools(arch: Arch): Promise<Tools> {
+export async function chooseTools(arch: Arch, wish: Wish = "linked"): Promise<Tools> {
   const { VODBOX_BUILD_FFMPEG: ffmpeg, VODBOX_BUILD_FFPROBE: ffprobe } = process.env;
   if (ffmpeg && ffprobe) {
     for (const program of [ffmpeg, ffprobe])
@@ -23,9 +31,9 @@ export async function chooseTools(arch: Arch): Promise<Tools> {
     throw new Error("VODBOX_BUILD_FFMPEG is set but VODBOX_BUILD_FFPROBE is not: both are shipped, name both.");
   const reasons: string[] = [];
   try {
-    return await staticFfmpeg(arch);
+    return await staticFfmpeg(arch, wish);
   } catch (error) {
-    reasons.push(`Compiling one: ${error instanceof Error ? error.message : error}`);
+    reasons.push(`Building one: ${error instanceof Error ? error.message : error}`);
   }
   if (arch === process.arch) {
     // It has no ffprobe, and those in the registry are years older than any ffmpeg worth shipping.
@@ -52,8 +60,7 @@ async function downloadedFfmpeg(): Promise<string> {
 /** Tests that the programs work before they are shipped; returns ffmpeg's version. */
 export async function tryTools({ ffmpeg, ffprobe }: Tools): Promise<string> {
   for (const program of [ffmpeg, ffprobe]) {
-    if (isDynamic(program))
-      console.log(`Warning: ${program} is not static and will only run on systems like this one.`);
+    if (isDynamic(program)) say(`Warning: ${program} is not static and will only run on systems like this one.`);
   }
   const folder = mkdtempSync(join(tmpdir(), "vodbox-build-"));
   try {

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Contents, writeExecutable } from "./executable.ts";
 import { paths } from "./paths.ts";
@@ -21,17 +21,17 @@ function wrapped(bundle: string): string {
 
 /**
  * Runs a first executable through a start and a stop of the server, and keeps the code that V8 compiled. Only possible
- * with the processor's own Node; another one gets an empty cache, which V8 ignores.
+ * with the processor's own Node; without `isWarm` the cache is empty, and V8 ignores it.
  */
 export async function warmAssets(
   contents: Contents,
-  native: boolean,
+  isWarm: boolean,
 ): Promise<{ main: string; assets: Record<string, string> }> {
   const code = { "vodbox.cjs": wrapped(contents.main) };
   const main = join(paths.work, "launcher.cjs");
   const cache = join(paths.work, "vodbox.cache");
   writeFileSync(cache, "");
-  if (native) {
+  if (isWarm) {
     const recorder = join(paths.work, "recorder.cjs");
     writeFileSync(recorder, launcher().replace(/\/\* WARM \*\/[\s\S]*\/\* END \*\//, RECORDING));
     const result = join(paths.work, "recorder");
@@ -52,6 +52,10 @@ export async function warmAssets(
   writeFileSync(main, launcher());
   return { main, assets: { ...contents.assets, ...code, "vodbox.cache": cache } };
 }
+
+/** Whether the last executable has compiled code: without it a start takes longer than that of a release. */
+export const isLastBuildWarm = (): boolean =>
+  (statSync(join(paths.work, "vodbox.cache"), { throwIfNoEntry: false })?.size ?? 0) > 0;
 
 /** The requests of a server's first seconds, so that their code is cached too. */
 async function visit(base: string): Promise<void> {

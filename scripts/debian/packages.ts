@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Arch } from "../build/base.ts";
 import { run } from "../build/run.ts";
-import { aptOptions } from "./apt.ts";
+import { aptOptions, type PackageKind } from "./apt.ts";
 
 /** Debian's name of a processor architecture. */
 export const debianArch = (arch: Arch) => ({ x64: "amd64", arm64: "arm64" })[arch];
@@ -18,16 +18,28 @@ export type Unpacked = {
 };
 
 /**
- * Downloads the newest versions of Debian packages for any architecture and unpacks them into `target`, without their
- * scripts and dependencies. apt verifies their signatures. Needs no root.
+ * apt's options for packages of any architecture, independently of what is installed here; `kinds` as for `aptOptions`.
  */
-export async function unpackPackages(names: string[], arch: Arch, work: string, target: string): Promise<Unpacked[]> {
-  const folder = mkdtempSync(join(work, "packages-"));
-  const status = join(folder, "status");
+export function archiveOptions(arch: Arch, work: string, kinds: readonly PackageKind[]): Promise<string[]> {
+  const status = join(mkdtempSync(join(work, "status-")), "status");
   writeFileSync(status, "");
   const own = ["-o", `APT::Architecture=${debianArch(arch)}`, "-o", `APT::Architectures=${debianArch(arch)}`];
-  const options = await aptOptions(work, "deb", [...own, "-o", `Dir::State::status=${status}`]);
-  await run("apt-get", ["-qq", ...options, "download", ...names], { cwd: folder });
+  return aptOptions(work, kinds, [...own, "-o", `Dir::State::status=${status}`]);
+}
+
+/**
+ * Downloads the newest versions of Debian packages for any architecture and unpacks them into `target`, without their
+ * scripts and dependencies. apt verifies their signatures. Needs no root. `options`: of `archiveOptions`, which are
+ * created by default.
+ */
+export async function unpackPackages(
+  names: string[],
+  arch: Arch,
+  { work, target, options }: { work: string; target: string; options?: string[] },
+): Promise<Unpacked[]> {
+  const folder = mkdtempSync(join(work, "packages-"));
+  const used = options ?? (await archiveOptions(arch, work, ["deb"]));
+  await run("apt-get", ["-qq", ...used, "download", ...names], { cwd: folder });
   mkdirSync(target, { recursive: true });
   const files = readdirSync(folder).filter((name) => name.endsWith(".deb"));
   const unpacked: Unpacked[] = [];

@@ -1,51 +1,87 @@
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { Arch } from "../build/base.ts";
-import { buildCache, withLock } from "../build/cache.ts";
-import { bar } from "../build/report.ts";
+import { withLock } from "../build/cache.ts";
+import { bar, say } from "../build/report.ts";
 import { run } from "../build/run.ts";
+import {
+  type BuiltTools,
+  buildFolder,
+  cache,
+  cachedBuild,
+  checked,
+  install,
+  isFresh,
+  type Recipes,
+  toolsIn,
+} from "./cached.ts";
+import type { Stage } from "./components.ts";
 import { compiledLibraries, compileLibrary, installedIn, type Platform, platformFor } from "./libraries.ts";
+import { isLinkable, linkedRecipe, newestLinked } from "./linked.ts";
+import { addMultiCall, multiCallMake } from "./multi-call.ts";
 import { configureArguments, LIBRARY_NOTICES, type Target, targetFor } from "./recipe.ts";
-import { type AptSource, aptSources, installBuildPackages } from "./source.ts";
-
-export type BuiltTools = { ffmpeg: string; ffprobe: string };
-
-const cache = join(buildCache, "ffmpeg");
-const week = 7 * 24 * 3600 * 1000;
+import { type AptSource, aptSources, installBuildPackages, revisionOf } from "./source.ts";
 
 /**
- * Our ffmpeg and ffprobe for `arch`: from the cache, else compiled. A cached build is used for a week; then the distribution is
- * checked for a newer source, which is how security fixes arrive. Throws an Error that says why it cannot be built
- * here.
+ * What a build must have: `linked` is what is there first, `linked-av1` also an encoder of AV1, `complete` everything.
  */
-export async function staticFfmpeg(arch: Arch): Promise<BuiltTools> {
-  const target = targetFor(arch);
-  const fresh = cachedBuild(target, (age) => age < week);
+export type Wish = Stage;
+
+/** The recipes of all stages that satisfy a wish. */
+function recipesFor(arch: Arch, wish: Wish): Recipes {
+  const complete = targetFor(arch).recipeHash;
+  if (wish === "complete" || !isLinkable(arch)) return { complete };
+  const recipes = { complete, "linked-av1": linkedRecipe("linked-av1") };
+  return wish === "linked-av1" ? recipes : { ...recipes, linked: linkedRecipe("linked") };
+}
+
+/**
+ * Our ffmpeg and ffprobe for `arch`: the best that is in the cache, else the first stage that satisfies `wish`. A cached build
+ * is used for a week; then the distribution is checked for a newer source, which is how security fixes arrive. Throws an
+ * Error that says why it cannot be built here.
+ */
+export async function staticFfmpeg(arch: Arch, wish: Wish = "complete"): Promise<BuiltTools> {
+  const recipes = recipesFor(arch, wish);
+  const fresh = cachedBuild(recipes, isFresh);
   if (fresh) return fresh;
-  return withLock(join(cache, "lock"), async () => {
-    const madeMeanwhile = cachedBuild(target, (age) => age < week);
+  if (wish !== "complete" && isLinkable(arch)) {
+    try {
+      return await built(recipes, `lock-${wish}`, (work) => newestLinked(wish, arch, recipes, work));
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      say(`ffmpeg: it cannot be linked from the archives of the distribution, so all of it is compiled: ${reason}`);
+    }
+  }
+  return built(recipes, "lock", (work) => newestBuild(arch, targetFor(arch), work));
+}
+
+/** About how long `staticFfmpeg` takes on two cores, in seconds: as measured, where the cache has no build. */
+export function secondsToBuild(arch: Arch, wish: Wish): number {
+  if (cachedBuild(recipesFor(arch, wish), isFresh)) return 1;
+  return wish !== "complete" && isLinkable(arch) ? { linked: 30, "linked-av1": 150 }[wish] : 560;
+}
+
+/** Whether the complete programs for a processor are in the cache. */
+export const hasBuild = (arch: Arch): boolean => cachedBuild(recipesFor(arch, "complete"), isFresh) !== null;
+
+/** Runs `build` while no other one of the same stage does; its fault is only reported where an older build can be used. */
+async function built(
+  recipes: Recipes,
+  lock: string,
+  build: (work: string) => Promise<BuiltTools>,
+): Promise<BuiltTools> {
+  return withLock(join(cache, lock), async () => {
+    const madeMeanwhile = cachedBuild(recipes, isFresh);
     if (madeMeanwhile) return madeMeanwhile;
+    mkdirSync(cache, { recursive: true });
     const work = mkdtempSync(join(cache, "work-"));
     try {
-      return await newestBuild(arch, target, work);
+      return await build(work);
     } catch (error) {
-      const older = cachedBuild(target, () => true);
+      const older = cachedBuild(recipes, () => true);
       if (!older) throw error;
-      console.log(
-        `ffmpeg: keeping the cached build (${error instanceof Error ? error.message.split("\n")[0] : error})`,
-      );
+      say(`ffmpeg: keeping the cached build (${error instanceof Error ? error.message.split("\n")[0] : error})`);
       return older;
     } finally {
       rmSync(work, { recursive: true, force: true });
@@ -53,68 +89,49 @@ export async function staticFfmpeg(arch: Arch): Promise<BuiltTools> {
   });
 }
 
-function cachedBuild({ recipeHash }: Target, accept: (ageMs: number) => boolean): BuiltTools | null {
-  if (!existsSync(cache)) return null;
-  const builds = readdirSync(cache)
-    .filter((name) => name.endsWith(`-${recipeHash}`))
-    .map((name) => ({ folder: join(cache, name), checkedAt: statSync(join(cache, name)).mtimeMs }))
-    .filter(({ checkedAt }) => accept(Date.now() - checkedAt))
-    .sort((a, b) => b.checkedAt - a.checkedAt);
-  return builds[0] ? toolsIn(builds[0].folder) : null;
-}
-
-const toolsIn = (folder: string): BuiltTools => ({ ffmpeg: join(folder, "ffmpeg"), ffprobe: join(folder, "ffprobe") });
-
 async function newestBuild(arch: Arch, target: Target, work: string): Promise<BuiltTools> {
   const sourceOf = await aptSources(work);
   const source = await sourceOf("ffmpeg");
   const libraries = new Map<string, AptSource>();
   for (const name of compiledLibraries(target)) libraries.set(name, await sourceOf(name));
-  const all = [source, ...libraries.values()];
-  const versions = all.map(({ version }) => version.replaceAll(":", "_"));
-  const result = join(cache, [...versions, target.recipeHash].join("-"));
+  const versions = [source, ...libraries.values()].map(({ version }) => version);
+  const result = buildFolder(versions, target.recipeHash);
   if (!existsSync(result)) {
     await installBuildPackages(target.packages);
-    console.log(`ffmpeg ${source.version} for ${arch}: compiling a static one (some minutes, once)`);
+    say(`ffmpeg ${source.version} for ${arch}: compiling all of it (about ten minutes, once)`);
     const platform = await platformFor(arch, target, work);
-    const folder = await source.fetchInto(work);
     for (const [name, library] of libraries) await compileLibrary(name, library, target, platform, work);
-    await compile({
-      folder,
-      revision: source.version.replace(/^\d+:/, "").replace(/^[^-]*-/, ""),
-      platform,
-    });
+    const folder = await source.fetchInto(work);
+    const configuration = configureArguments(revisionOf(source.version));
+    await compile({ folder, platform, cross: target.cross, configuration });
     const compiled = [...libraries].map(([name, { version }]) => `${name} ${version}`);
-    const linked = [`ffmpeg ${source.version}`, ...compiled, ...platform.linked, ""].join("\n");
-    const notices = installedIn(platform);
-    install({ folder, notices, versions: linked, staging: join(work, "done"), target: result });
+    install({
+      program: join(folder, "vodbox"),
+      notices: [
+        join(folder, "COPYING.GPLv2"),
+        ...Object.keys(LIBRARY_NOTICES)
+          .map((name) => join(installedIn(platform), name))
+          .filter(existsSync),
+      ],
+      versions: [`ffmpeg ${source.version}`, ...compiled, ...platform.linked],
+      configuration,
+      staging: join(work, "done"),
+      target: result,
+    });
   }
-  // The directory's modification time records when the distribution was last checked.
-  utimesSync(result, new Date(), new Date());
-  return toolsIn(result);
+  return checked(toolsIn(result, "complete"));
 }
 
-type Compilation = { folder: string; revision: string; platform: Platform };
+type Compilation = { folder: string; platform: Platform; cross: Target["cross"]; configuration: string[] };
 
-async function compile({ folder, revision, platform }: Compilation): Promise<void> {
+async function compile({ folder, platform, cross, configuration }: Compilation): Promise<void> {
   const env = { ...process.env, ...platform.env, PKG_CONFIG_PATH: join(installedIn(platform), "lib/pkgconfig") };
-  await run("./configure", [...configureArguments(revision), ...platform.configureArguments], { cwd: folder, env });
-  const plan = await run("make", ["-n", "ffmpeg", "ffprobe"], { cwd: folder });
+  await run("./configure", [...configuration, ...platform.configureArguments], { cwd: folder, env });
+  addMultiCall(folder);
+  const make = [...multiCallMake(cross ? `${cross.prefix}-` : ""), "vodbox"];
+  const plan = await run("make", ["-n", ...make], { cwd: folder });
   const steps = plan.split("\n").filter((line) => line.startsWith("printf ")).length;
   const progress = bar("ffmpeg: compiling", steps);
-  const jobs = String(availableParallelism());
-  await run("make", ["-j", jobs, "ffmpeg", "ffprobe"], { cwd: folder, onLine: progress.advance });
+  await run("make", ["-j", String(availableParallelism()), ...make], { cwd: folder, onLine: progress.advance });
   progress.end();
-}
-
-type Installation = { folder: string; notices: string; versions: string; staging: string; target: string };
-
-/** One rename puts all files in place: an interrupted build leaves nothing that looks like a result. */
-function install({ folder, notices, versions, staging, target }: Installation): void {
-  mkdirSync(staging);
-  for (const name of ["ffmpeg", "ffprobe", "COPYING.GPLv2"]) copyFileSync(join(folder, name), join(staging, name));
-  for (const name of Object.keys(LIBRARY_NOTICES)) copyFileSync(join(notices, name), join(staging, name));
-  // The exact source packages: with them and this recipe the same programs can be built again.
-  writeFileSync(join(staging, "versions.txt"), versions);
-  renameSync(staging, target);
 }

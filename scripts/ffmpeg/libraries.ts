@@ -1,7 +1,19 @@
-import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Arch } from "../build/base.ts";
+import { buildCache } from "../build/cache.ts";
 import { run } from "../build/run.ts";
 import { unpackPackages } from "../debian/packages.ts";
 import {
@@ -9,6 +21,7 @@ import {
   crossFile,
   dav1dArguments,
   HIDDEN_HEADER,
+  libraryHash,
   linkedPackages,
   svtAv1Arguments,
   type Target,
@@ -38,7 +51,7 @@ export async function platformFor(arch: Arch, { cross, withX264 }: Target, work:
     return { ...none, root: "", prefix: join(work, "libraries"), linked: rows.trim().split("\n") };
   }
   const sysroot = join(work, "sysroot");
-  const packages = await unpackPackages(names, arch, work, sysroot);
+  const packages = await unpackPackages(names, arch, { work, target: sysroot });
   const file = join(work, "cross.ini");
   writeFileSync(file, crossFile(cross));
   const pkgConfig = join(sysroot, "usr/lib", cross.prefix, "pkgconfig");
@@ -53,9 +66,10 @@ export async function platformFor(arch: Arch, { cross, withX264 }: Target, work:
 }
 
 /** The directory that compiled libraries are installed in. */
-export const installedIn = ({ root, prefix }: Platform): string => join(root, prefix);
+export const installedIn = ({ root, prefix }: Pick<Platform, "root" | "prefix">): string => join(root, prefix);
 
-type Compile = (source: AptSource, target: Target, platform: Platform, work: string) => Promise<void>;
+type Compile = (source: AptSource, target: Target, platform: Destination, work: string) => Promise<void>;
+type Destination = Pick<Platform, "mesonArguments" | "root" | "prefix">;
 
 /** Compiles dav1d as a static archive. */
 const compileDav1d: Compile = async (source, _target, platform, work) => {
@@ -113,6 +127,47 @@ const compiled: Record<string, Compile> = {
 export const compiledLibraries = ({ withX264 }: Target): string[] =>
   Object.keys(compiled).filter((name) => withX264 || name !== "x264");
 
-/** Compiles one of them into the directory of the platform. */
-export const compileLibrary = (name: string, ...rest: Parameters<Compile>): Promise<void> =>
-  (compiled[name] as Compile)(...rest);
+/**
+ * Puts one of them into the directory of the platform. What was compiled is kept, by the version of its source and its
+ * recipe: both a linked build with AV1 and the complete one contain SVT-AV1, and a new ffmpeg needs no new libraries.
+ */
+export async function compileLibrary(
+  name: string,
+  source: AptSource,
+  target: Target,
+  { mesonArguments, root, prefix }: Destination,
+  work: string,
+): Promise<void> {
+  const kept = join(
+    buildCache,
+    "libraries",
+    `${name}-${source.version.replace(":", "_")}-${libraryHash(name, target)}`,
+  );
+  if (!existsSync(kept)) {
+    const staging = { mesonArguments, root: mkdtempSync(join(work, `${name}-`)), prefix: "/libraries" };
+    mkdirSync(installedIn(staging));
+    await (compiled[name] as Compile)(source, target, staging, work);
+    keep(installedIn(staging), kept);
+  }
+  const installed = installedIn({ root, prefix });
+  cpSync(kept, installed, { recursive: true });
+  const descriptions = join(installed, "lib/pkgconfig");
+  for (const file of readdirSync(descriptions)) {
+    const path = join(descriptions, file);
+    writeFileSync(path, readFileSync(path, "utf8").replace(/^prefix=.*$/m, `prefix=${prefix}`));
+  }
+}
+
+/** Another build may have compiled the same meanwhile: neither waits for one at a lower priority. */
+function keep(folder: string, kept: string): void {
+  mkdirSync(dirname(kept), { recursive: true });
+  const staging = `${kept}.${process.pid}`;
+  cpSync(folder, staging, { recursive: true });
+  try {
+    renameSync(staging, kept);
+  } catch (error) {
+    if (!existsSync(kept)) throw error;
+  } finally {
+    rmSync(staging, { recursive: true, force: true });
+  }
+}

@@ -1,52 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Arch } from "../build/base.ts";
-
-/**
- * The features of our own ffmpeg, which bound what an untrusted file can make it do. Everything is off unless it is
- * listed here: no network, no playlist, concat or image-sequence demuxer, no filter that opens a file, and `file` and
- * `pipe` as the only protocols. A playlist that is named video.mp4 is therefore just invalid data.
- */
-const parts: Record<string, string> = {
-  // Container formats of common uploads. `*_pipe` read exactly one image: cover art and posters. The raw streams of the
-  // last line are what the program stream demuxer uses to detect its content; none is accepted for uploads.
-  demuxer: `mov matroska avi mpegts mpegps flv ogg asf wav mp3 aac flac mxf dv image_jpeg_pipe image_png_pipe
-    image_webp_pipe gif
-    mpegvideo m4v h264 hevc ac3 eac3 dts`,
-  decoder: `h264 hevc vp8 libvpx_vp8 libvpx_vp9 vp9 libdav1d mpeg1video mpeg2video mpeg4 prores mjpeg png webp gif dnxhd
-    theora vp3 vp6 vp6f vp6a flv h263 h263i h263p wmv1 wmv2 wmv3 vc1 msmpeg4v1 msmpeg4v2 msmpeg4v3 cinepak huffyuv
-    ffvhuff ffv1 rawvideo dvvideo svq1 svq3 qtrle utvideo v210 wrapped_avframe
-    aac aac_latm ac3 eac3 dca mlp truehd mp1 mp2 mp3 opus vorbis flac alac amrnb amrwb wmav1 wmav2 wmapro
-    pcm_alaw pcm_mulaw pcm_bluray pcm_dvd pcm_u8 pcm_s8 pcm_s16be pcm_s16le pcm_s16le_planar pcm_s24be pcm_s24le
-    pcm_s32be pcm_s32le pcm_s64le pcm_f32be pcm_f32le pcm_f64be pcm_f64le
-    adpcm_ima_qt adpcm_ima_wav adpcm_ms adpcm_swf adpcm_yamaha adpcm_g722 adpcm_g726 nellymoser speex
-    subrip ass ssa movtext webvtt`,
-  parser: `h264 hevc vp8 vp9 av1 vp3 mpeg4video mpegvideo mpegaudio mjpeg png webp gif dnxhd vc1 h263 vorbis opus flac aac
-    aac_latm ac3 dca mlp amr`,
-  bsf: `h264_mp4toannexb hevc_mp4toannexb aac_adtstoasc extract_extradata dump_extradata remove_extradata vp9_superframe
-    vp9_superframe_split vp9_raw_reorder av1_frame_merge av1_frame_split av1_metadata h264_metadata hevc_metadata
-    mpeg4_unpack_bframes mjpeg2jpeg mov2textsub text2movsub eac3_core setts null filter_units`,
-  // The first line is what the product writes; the rest creates test material of every accepted kind.
-  encoder: `libx264 libx265 libsvtav1 aac mjpeg png libwebp libwebp_anim gif pcm_s16le rawvideo wrapped_avframe webvtt subrip
-    libvpx_vp8 libvpx_vp9 libopus mpeg1video mpeg2video mpeg4 msmpeg4v3 wmv2 flv h263 prores_ks dnxhd ffv1 dvvideo
-    ac3 eac3 mp2 flac alac wmav2 pcm_s24le pcm_alaw adpcm_ima_wav movtext`,
-  muxer: `mp4 mov dash hls webm matroska mpegts image2 image2pipe mjpeg webp gif wav null webvtt srt ffmetadata rawvideo
-    avi flv asf mxf tgp ipod mpeg1system mpeg2vob ogg opus adts mp2 flac h264 framecrc framemd5 hash md5 crc
-    streamhash pcm_s16le data`,
-  filter: `scale zscale tonemap fps format aformat split asplit transpose rotate hflip vflip yadif bwdif interlace
-    tinterlace idet setsar setdar setfield setparams setpts asetpts settb asettb aresample asetnsamples pan
-    channelsplit channelmap join anull null copy acopy nullsink anullsink crop cropdetect pad apad tile thumbnail
-    select aselect blackframe blackdetect freezedetect silencedetect volumedetect signalstats metadata ametadata
-    showinfo ssim psnr identity noise testsrc testsrc2 sine aevalsrc color smptebars smptehdbars anullsrc overlay
-    hstack vstack drawbox fade afade concat trim atrim amix amerge loudnorm ebur128 volume showwavespic framestep
-    colorspace colorchannelmixer alimiter tpad palettegen
-    paletteuse`,
-  protocol: "file pipe",
-  // testsrc2 and sine for the demo and the tests. Uploads are opened with a list of allowed demuxers, which does not
-  // include it.
-  indev: "lavfi",
-};
-
-const words = (text: string) => text.split(/\s+/).filter(Boolean);
+import { componentsOf, type Stage, words } from "./components.ts";
+import { MULTI_CALL } from "./multi-call.ts";
 
 /** Debian packages that the build needs: a compiler, and libraries with their static archives. */
 const nativePackages = words(`gcc g++ make nasm pkg-config dpkg-dev xz-utils zlib1g-dev
@@ -65,26 +20,44 @@ const crossPackages = (prefix: string) => [
 /** Libraries linked into the result, by Debian package: their versions are recorded next to it. */
 export const linkedPackages = words("libx264-dev libvpx-dev libopus-dev libwebp-dev libzimg-dev zlib1g-dev libc6-dev");
 
+/** Arguments of `./configure` that define what the programs of a stage can do. */
+const features = (stage: Stage): string[] => [
+  ...words("--disable-everything --disable-autodetect --disable-iconv --disable-network --disable-doc --disable-debug"),
+  ...words("--disable-ffplay --disable-shared --enable-static --enable-pthreads --enable-gpl"),
+  ...words("--enable-zlib --enable-libx264 --enable-libvpx --enable-libopus --enable-libwebp --enable-libzimg"),
+  ...words("--enable-libx265"),
+  stage === "complete" ? "--enable-libdav1d" : "--enable-libaom",
+  ...(stage === "linked" ? [] : ["--enable-libsvtav1"]),
+  "--pkg-config-flags=--static",
+  // zimg's static archive needs libm without declaring it.
+  "--extra-libs=-lm",
+  ...Object.entries(componentsOf(stage)).map(([kind, names]) => `--enable-${kind}=${names.join(",")}`),
+];
+
+/** Linker flags of all stages: addresses that are resolved once are read-only, and so are stacks for instructions. */
+export const HARDENED_LINK = "-Wl,-z,relro,-z,now,-z,noexecstack";
+export const HARDENED_CODE = "-fstack-protector-strong -D_FORTIFY_SOURCE=2";
+
 /** Arguments of `./configure`. `revision` is the distribution's suffix, so that `-version` names the patched source. */
-export function configureArguments(revision: string): string[] {
-  return [
-    `--extra-version=${revision}`,
-    ...words(
-      "--disable-everything --disable-autodetect --disable-iconv --disable-network --disable-doc --disable-debug",
-    ),
-    ...words("--disable-ffplay --disable-shared --enable-static --enable-pic --enable-pthreads --enable-gpl"),
-    ...words("--enable-zlib --enable-libx264 --enable-libvpx --enable-libopus --enable-libwebp --enable-libzimg"),
-    ...words("--enable-libdav1d --enable-libx265 --enable-libsvtav1"),
-    "--pkg-config-flags=--static",
-    // Position-independent although static: a program that parses untrusted bytes should not have fixed addresses.
-    "--extra-cflags=-fPIE -fstack-protector-strong -D_FORTIFY_SOURCE=2",
-    "--extra-ldflags=-Wl,-z,relro,-z,now,-z,noexecstack",
-    "--extra-ldexeflags=-static-pie",
-    // zimg's static archive needs libm without declaring it.
-    "--extra-libs=-lm",
-    ...Object.entries(parts).map(([kind, names]) => `--enable-${kind}=${words(names).join(",")}`),
-  ];
-}
+export const configureArguments = (revision: string, stage: Stage = "complete"): string[] => [
+  `--extra-version=${revision}`,
+  ...features(stage),
+  ...(stage === "complete"
+    ? [
+        "--enable-pic",
+        // Position-independent although static: a program that parses untrusted bytes should not have fixed addresses.
+        `--extra-cflags=-fPIE ${HARDENED_CODE}`,
+        `--extra-ldflags=${HARDENED_LINK}`,
+        "--extra-ldexeflags=-static-pie",
+      ]
+    : // The assembly in the distribution's archives is not position-independent.
+      [
+        "--disable-pic",
+        `--extra-cflags=-fno-pie ${HARDENED_CODE}`,
+        `--extra-ldflags=${HARDENED_LINK}`,
+        "--extra-ldexeflags=-static",
+      ]),
+];
 
 /**
  * `meson setup` arguments for dav1d, which decodes AV1 in a third of libaom's processor time. The distribution has no
@@ -166,6 +139,7 @@ export const svtAv1Arguments = (
 export const LIBRARY_NOTICES: Record<string, string> = {
   "COPYING.dav1d": "dav1d, in FFmpeg",
   "COPYING.SVT-AV1": "SVT-AV1, in FFmpeg",
+  "COPYING.aom": "libaom, in FFmpeg",
 };
 
 /** What is compiled for, and with what. */
@@ -181,7 +155,9 @@ export type Target = {
   withX264: boolean;
 };
 
-const hashOf = (recipe: unknown) => createHash("sha256").update(JSON.stringify(recipe)).digest("hex").slice(0, 12);
+/** A short name of a recipe, which is any value that JSON can express. */
+export const hashOf = (recipe: unknown) =>
+  createHash("sha256").update(JSON.stringify(recipe)).digest("hex").slice(0, 12);
 
 /** The target `arch`, built on this machine. */
 export function targetFor(arch: Arch): Target {
@@ -190,17 +166,26 @@ export function targetFor(arch: Arch): Target {
   const cross = arch === process.arch ? null : { prefix: `${cpu}-linux-gnu`, cpu };
   // Packages have a hyphen where the compiler's name has an underscore.
   const packages = cross ? crossPackages(cross.prefix.replaceAll("_", "-")) : nativePackages;
-  const more = [
-    ...(cross ? [linkedPackages, crossArguments(cross, "SYSROOT"), crossFile(cross)] : []),
-    ...(withX264 ? [x264Arguments("", cross)] : []),
-  ];
-  const target = { arch, cross };
-  const svtAv1 = svtAv1Arguments("", { ...target, headers: HIDDEN_HEADER.content });
-  const x265 = [x265Arguments("", target, 8), x265Arguments("", target, 10)];
-  const libraries = [dav1dArguments(""), ...x265, svtAv1];
-  const recipeHash = hashOf([configureArguments(""), ...libraries, packages, ...more]);
-  return { ...target, packages, recipeHash, withX264 };
+  const more = cross ? [linkedPackages, crossArguments(cross, "SYSROOT"), crossFile(cross)] : [];
+  const target = { arch, cross, packages, withX264 };
+  const libraries = Object.keys(LIBRARY_RECIPES)
+    .filter((name) => withX264 || name !== "x264")
+    .map((name) => libraryHash(name, target));
+  const recipeHash = hashOf([configureArguments(""), MULTI_CALL, libraries, packages, ...more]);
+  return { ...target, recipeHash };
 }
+
+/** What a compiled library depends on, by source package. */
+const LIBRARY_RECIPES: Record<string, (target: Omit<Target, "recipeHash">) => unknown> = {
+  dav1d: () => dav1dArguments(""),
+  x264: ({ cross }) => x264Arguments("", cross),
+  x265: (target) => [x265Arguments("", target, 8), x265Arguments("", target, 10)],
+  "svt-av1": (target) => svtAv1Arguments("", { ...target, headers: HIDDEN_HEADER.content }),
+};
+
+/** Changes whenever the archive of a compiled library would, for a version of its source. */
+export const libraryHash = (name: string, target: Omit<Target, "recipeHash">): string =>
+  hashOf([LIBRARY_RECIPES[name]?.(target), target.cross && crossFile(target.cross), target.arch]);
 
 type Cross = NonNullable<Target["cross"]>;
 

@@ -14,7 +14,11 @@ export type AptSources = (name: string) => Promise<AptSource>;
 
 /** Throws an Error that says why sources cannot be downloaded here. */
 export async function aptSources(workFolder: string): Promise<AptSources> {
-  const options = await aptOptions(workFolder, "deb-src");
+  return sourcesWith(await aptOptions(workFolder, ["deb-src"]));
+}
+
+/** The same with options of apt whose lists include source packages. */
+export function sourcesWith(options: string[]): AptSources {
   return async (name) => {
     const shown = await run("apt-cache", [...options, "showsrc", "--only-source", name]);
     const version = await newest([...shown.matchAll(/^Version: (.+)$/gm)].map((match) => match[1] as string));
@@ -36,6 +40,9 @@ export async function aptSources(workFolder: string): Promise<AptSources> {
   };
 }
 
+/** The distribution's suffix of a source version: that of `7:5.1.9-0+deb12u1` is `0+deb12u1`. */
+export const revisionOf = (version: string): string => version.replace(/^\d+:/, "").replace(/^[^-]*-/, "");
+
 async function newest(versions: string[]): Promise<string | null> {
   let best: string | null = null;
   for (const version of versions) {
@@ -51,13 +58,19 @@ const isNewer = (version: string, than: string) =>
     () => false,
   );
 
-/** Installs those of `names` that are missing; without the rights to do so, throws with their names. */
-export async function installBuildPackages(names: string[]): Promise<void> {
+/** Those of the packages `names` that are not installed. */
+export async function missingPackages(names: string[]): Promise<string[]> {
   const missing: string[] = [];
   for (const name of names) {
     const status = await run("dpkg-query", ["-W", "-f", `\${Status}`, name]).catch(() => "");
     if (!status.endsWith(" installed")) missing.push(name);
   }
+  return missing;
+}
+
+/** Installs those of `names` that are missing; without the rights to do so, throws with their names. */
+export async function installBuildPackages(names: string[]): Promise<void> {
+  const missing = await missingPackages(names);
   if (missing.length === 0) return;
   if (process.geteuid?.() !== 0) {
     throw new Error(`packages are missing; as root: apt-get install --no-install-recommends ${missing.join(" ")}`);

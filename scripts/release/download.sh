@@ -6,6 +6,12 @@ option() {
     *) return 1 ;;
   esac
 }
+own_usage() {
+  :
+}
+before_demo() {
+  :
+}
 download() {
   if command -v curl >/dev/null; then
     curl -fsSL --retry 2 -o "$2" "$1"

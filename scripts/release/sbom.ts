@@ -25,6 +25,7 @@ const LINKED_LICENCES: Record<string, string> = {
   x265: "GPL-2.0-or-later",
   "svt-av1": "BSD-3-Clause-Clear",
   dav1d: "BSD-2-Clause",
+  aom: "BSD-2-Clause",
   libvpx: "BSD-3-Clause",
   opus: "BSD-3-Clause",
   libwebp: "BSD-3-Clause",

@@ -1,8 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startBrowser, untilPlayed } from "../../test/browser/browser.ts";
-import { startPlatform, untilReady } from "../../test/browser/platform.ts";
+import { startBrowser, untilPlayed } from "../../test/support/browser/browser.ts";
+import { startPlatform, untilReady } from "../../test/support/browser/platform.ts";
 import { uploaded } from "../../test/support/flow.ts";
 import { subtitled } from "../../test/support/subtitles.ts";
 import { ffmpeg, keep } from "./keep.ts";

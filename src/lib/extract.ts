@@ -2,6 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import {
   closeSync,
   fsyncSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -15,8 +16,11 @@ import { zstdDecompressSync } from "node:zlib";
 import { embedded } from "./embedded.ts";
 import { UserError } from "./errors.ts";
 
-/** The entry in `packed/index.json` of a file that must be on disk to be used; the asset is `packed/<name>.zst`. */
+/** The entry in `packed/index.json` of a file that must be on disk to be used. */
 export type PackedFile = { sha256: string; bytes: number };
+
+/** The asset with the compressed content. Two names of one program share it. */
+export const packedAsset = (sha256: string): string => `packed/${sha256.slice(0, 16)}.zst`;
 
 export const packedIndex = () =>
   JSON.parse(embedded("packed/index.json").toString()) as Record<string, PackedFile | undefined>;
@@ -33,7 +37,7 @@ export function unpacked(name: string, cache: string): string {
   if (isWhole(path, packed)) return path;
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    write(path, checked(name, packed));
+    if (!linkTwin(name, packed, folder)) write(path, checked(packed));
     syncFolder(folder);
     sweep(folder);
   } catch (error) {
@@ -55,15 +59,36 @@ function isWhole(path: string, packed: PackedFile): boolean {
   return info?.isFile() === true && info.size === packed.bytes && info.uid === process.geteuid?.();
 }
 
-function checked(name: string, packed: PackedFile): Buffer {
-  const content = zstdDecompressSync(embedded(`packed/${name}.zst`));
+/** Gives `name` to a file with the same content that was extracted under another one; false without such a file. */
+function linkTwin(name: string, packed: PackedFile, folder: string): boolean {
+  const names = Object.entries(packedIndex()).flatMap(([other, of]) => (of?.sha256 === packed.sha256 ? [other] : []));
+  const twin = names.map((other) => join(folder, other)).find((path) => isWhole(path, packed));
+  if (!twin) return false;
+  const temporary = temporaryOf(join(folder, name));
+  try {
+    linkSync(twin, temporary);
+    renameSync(temporary, join(folder, name));
+    return true;
+  } catch {
+    // A file system without links.
+    return false;
+  } finally {
+    // Renaming has no effect where another process has linked the same file meanwhile.
+    rmSync(temporary, { force: true });
+  }
+}
+
+function checked(packed: PackedFile): Buffer {
+  const content = zstdDecompressSync(embedded(packedAsset(packed.sha256)));
   const sha256 = createHash("sha256").update(content).digest("hex");
   if (sha256 !== packed.sha256) throw new Error("the executable is damaged, fetch or build it again");
   return content;
 }
 
+const temporaryOf = (path: string) => `${path}.${process.pid}.${randomUUID()}.part`;
+
 function write(path: string, content: Buffer): void {
-  const temporary = `${path}.${process.pid}.${randomUUID()}.part`;
+  const temporary = temporaryOf(path);
   try {
     const file = openSync(temporary, "wx", 0o755);
     try {

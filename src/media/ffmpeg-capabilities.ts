@@ -110,7 +110,8 @@ async function lackingCodecs(ffmpeg: string, cwd: string): Promise<string[]> {
   const has = await componentsOf(ffmpeg, "encoders", { cwd });
   const notes: string[] = [];
   for (const { name, softwareEncoder, hdrFormat } of additionalVideoCodecs) {
-    if (!has.has(softwareEncoder)) notes.push(`cannot encode ${name}, for lack of ${softwareEncoder}`);
+    if (!has.has(softwareEncoder))
+      notes.push(`cannot encode ${name}, for lack of ${softwareEncoder}, which the ffmpeg of a release has`);
     else if (!(await pixelFormatsOf(ffmpeg, softwareEncoder, { cwd })).has(hdrFormat.pixel_format))
       notes.push(`cannot keep HDR in ${name}, for lack of 10 bit in ${softwareEncoder}`);
   }

@@ -80,7 +80,7 @@ export async function requireAdditionalEncoders(
   const lacks = (name: string, what: string) =>
     new MediaError(
       "encode_failed",
-      `The encoding profile requires ${name}, but the worker's ffmpeg has ${what}; use the bundled ffmpeg.`,
+      `The encoding profile requires ${name}, but the worker's ffmpeg has ${what}; the ffmpeg of a release has it.`,
       true,
     );
   for (const { settings, hdr } of plans) {

@@ -31,7 +31,7 @@ export type Rebased = keyof typeof REBASED;
  * Parsers that run on parser threads, by name. A parser takes and returns values that structured clone can copy; long
  * arrays are fields of its result, and long texts are buffers. It throws TooComplex when the document exceeds a limit;
  * other faults of the document are part of its result. To add a parser, add it here: `parseDocument` derives its types
- * from this table, and test/parsing/hostile-documents.ts needs hostile documents for it.
+ * from this table, and test/suites/load/hostile-documents.ts needs hostile documents for it.
  */
 export const PARSERS = {
   /** Checks an HLS playlist. */

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { encode } from "../../src/media/encode.ts";
 import { encodingSpec } from "../../src/media/encoding-spec.ts";
 import { probe } from "../../src/media/probe.ts";
-import { binaries, fast, ffmpeg, picture, sound } from "../media/sources.ts";
 import type { TestApp } from "./app.ts";
 import type { Answer, CallOptions } from "./client.ts";
 import { emptyFolder } from "./folder.ts";
+import { binaries, fast, ffmpeg, picture, sound } from "./media/sources.ts";
 
 export type Files = Record<string, string | Uint8Array>;
 type Door = Pick<TestApp, "call">;

@@ -3,9 +3,9 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { startWorker, type WorkerOptions } from "../../src/worker/loop.ts";
 import type { JobEnd } from "../../src/worker/run-job.ts";
-import { binaries, ffmpeg } from "../media/sources.ts";
 import type { TestApp } from "./app.ts";
 import { emptyFolder } from "./folder.ts";
+import { binaries, ffmpeg } from "./media/sources.ts";
 
 /** The program on a port of the loopback interface, for clients that need an address. */
 export async function onPort(app: TestApp): Promise<{ base: string } & AsyncDisposable> {

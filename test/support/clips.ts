@@ -5,13 +5,13 @@ import { references } from "../../src/lib/m3u8.ts";
 import { encode } from "../../src/media/encode.ts";
 import { encodingSpec } from "../../src/media/encoding-spec.ts";
 import { probe } from "../../src/media/probe.ts";
-import { binaries, fast, ffmpeg, picture, sound } from "../media/sources.ts";
 import type { TestApp } from "./app.ts";
 import type { Files } from "./batches.ts";
 import { checkup } from "./doctor.ts";
 import { fixture } from "./fixture.ts";
 import { callback, next, putArtifacts, uploaded } from "./flow.ts";
 import { emptyFolder } from "./folder.ts";
+import { binaries, fast, ffmpeg, picture, sound } from "./media/sources.ts";
 
 /** Of the film: segments of 4 s, the last one of 2 s. */
 export const SECONDS = 18;

@@ -46,7 +46,7 @@ export async function until<T>(
   }
 }
 
-export const untilGone = (processes: ProcessId[], limitMs: number) =>
+export const untilGone = (processes: ProcessId[], limitMs = 30_000) =>
   until(
     `all gone: ${processes.map((one) => one.command.slice(0, 100)).join(" | ")}`,
     () => !processes.some(isAlive),

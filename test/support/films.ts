@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { encode } from "../../src/media/encode.ts";
 import { encodingSpec } from "../../src/media/encoding-spec.ts";
 import { probe } from "../../src/media/probe.ts";
-import { binaries, fast, ffmpeg } from "../media/sources.ts";
 import type { TestApp } from "./app.ts";
 import { type Files, leased } from "./batches.ts";
 import { emptyFolder } from "./folder.ts";
+import { binaries, fast, ffmpeg } from "./media/sources.ts";
 
 /** The color of each second of `colouredFilm`. */
 export const COLOURS = ["red", "lime", "blue", "white", "black", "yellow"] as const;

@@ -1,5 +1,6 @@
 import type { TestProject } from "vitest/node";
 import { newFolder, removeFolder } from "./folder.ts";
+import { deleteUnused } from "./media/recipe-cache.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -9,6 +10,7 @@ declare module "vitest" {
 }
 
 export default function setup(project: TestProject): () => void {
+  deleteUnused();
   const folder = newFolder();
   project.provide("fixtures", folder);
   return () => removeFolder(folder);

@@ -7,10 +7,10 @@ import type { TimelineOptions } from "../../src/live/playlists/timeline-types.ts
 import { ViewerCount } from "../../src/live/playlists/viewer-count.ts";
 import { type LiveStream, liveRegistry } from "../../src/resources/live/registry.ts";
 import { liveStreams } from "../../storage/db/schema.ts";
-import { aac, messagesOf, picture, sound, x264 } from "../live/cmaf-publisher.ts";
-import type { Message } from "../live/flv-reader.ts";
 import type { TestApp } from "./app.ts";
 import { emptyFolder } from "./folder.ts";
+import { aac, messagesOf, picture, sound, x264 } from "./live/cmaf-publisher.ts";
+import type { Message } from "./live/flv-reader.ts";
 
 type Channel = { id: number; tenant_id: number; channel: string };
 
@@ -128,4 +128,4 @@ export class Broadcast {
 }
 
 export const until = (isTrue: () => boolean): Promise<void> =>
-  vi.waitFor(() => expect(isTrue()).toBe(true), { timeout: 10_000, interval: 5 });
+  vi.waitFor(() => expect(isTrue()).toBe(true), { timeout: 30_000, interval: 5 });

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { globSync } from "node:fs";
 import { expect } from "vitest";
-import { aac, picture, sound, x264 } from "../live/cmaf-publisher.ts";
 import { until } from "./descendants.ts";
 import { atEnd, newFolder } from "./folder.ts";
+import { aac, picture, sound, x264 } from "./live/cmaf-publisher.ts";
 import { lineOf, type RunningServer, startServer, tenantKey } from "./process.ts";
 
 /** A server with live ingest. `rtmp` is the URL that publishers use, without the stream key. */
@@ -47,7 +47,7 @@ export async function firstSegment({ dataDir }: Pick<LiveServer, "dataDir">, { c
       if (child.exitCode !== null) throw new Error(`The publisher exited with ${child.exitCode}: ${stderr()}`);
       return globSync("live/*/180p/?????.m4s", { cwd: dataDir }).length > 0;
     },
-    30_000,
+    60_000,
   );
 }
 
@@ -72,8 +72,8 @@ export function publishSrt(
   seconds: number,
   options: PublishOptions = {},
 ): Publishing {
-  // By default a caller waits 3 s for its connection, which a busy machine exceeds.
-  const timeouts = "linger=5&connect_timeout=30000";
+  // By default a caller waits 3 s for its connection, and drops what is late by 120 ms; a busy machine exceeds both.
+  const timeouts = "linger=30&connect_timeout=30000&latency=10000000";
   const target = `${srt}?streamid=publish:live/${channel}:key=${stream_key}&${timeouts}${options.url ?? ""}`;
   return publishTo(["-f", "mpegts", target], seconds, options);
 }

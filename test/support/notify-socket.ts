@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { lineOf, watched } from "./process.ts";
+import { lineOf, type Started, watched } from "./process.ts";
 
 /** One message of sd_notify(3), as the service manager receives it. */
 export type Notice = { at: number; state: Record<string, string> };
@@ -23,7 +23,10 @@ while True:
 `;
 
 /** Binds `address`: a path, or an abstract name after an @. Closed with the test. */
-export async function notifySocket(address: string): Promise<Notice[]> {
+export const notifySocket = async (address: string): Promise<Notice[]> => (await openNotifySocket(address)).notices;
+
+/** The same with its process, for a hook, which ends it. */
+export async function openNotifySocket(address: string): Promise<{ notices: Notice[]; program: Started }> {
   const program = watched(spawn("python3", ["-c", SOCKET, address], { stdio: ["ignore", "pipe", "pipe"] }));
   const notices: Notice[] = [];
   createInterface({ input: program.child.stdout as NodeJS.ReadableStream }).on("line", (line) => {
@@ -33,5 +36,5 @@ export async function notifySocket(address: string): Promise<Notice[]> {
     if (!("BARRIER" in state)) notices.push({ at: performance.now(), state });
   });
   await lineOf(program, /^bound$/m);
-  return notices;
+  return { notices, program };
 }

@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { binaries } from "../media/sources.ts";
 import { emptyFolder } from "./folder.ts";
+import { binaries } from "./media/sources.ts";
 
 /** Our own ffmpeg, which starts in a few milliseconds. */
 export const tool = async (name: "ffmpeg" | "ffprobe", ...args: string[]): Promise<Buffer> =>

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
+import { freePort } from "../../scripts/free-port.ts";
 import { type Call, client } from "./client.ts";
 import { EXECUTABLE, isUsed } from "./executable.ts";
 import { atEnd } from "./folder.ts";
@@ -89,13 +90,17 @@ export function lineOf(started: Started, pattern: RegExp): Promise<RegExpExecArr
 export type RunningServer = Started & { base: string; call: Call; admin: string; worker: string; dataDir: string };
 const TOKENS = { VODBOX_ADMIN_TOKEN: "admin-token-of-the-tests", VODBOX_WORKER_TOKEN: "worker-token-of-the-tests" };
 
-/** A real server process on a free port of loopback. */
+/**
+ * A real server process on a port of loopback, which is reserved: processes that share it, and a later server on the same
+ * port, would otherwise find it in use by a connection of another test.
+ */
 export async function startServer(
   dataDir: string,
   { args = [], ...options }: RunOptions & { args?: string[] } = {},
 ): Promise<RunningServer> {
   const env = { ...TOKENS, VODBOX_LOG_LEVEL: "warn", ...options.env };
-  const started = vodbox(["serve", "--data", dataDir, "--port", "0", "--workers", "0", ...args], { ...options, env });
+  const standard = ["--port", String(await freePort()), "--workers", "0"];
+  const started = vodbox(["serve", "--data", dataDir, ...standard, ...args], { ...options, env });
   const base = (await lineOf(started, /^vodbox ready on (\S+)$/m))[1] as string;
   return {
     ...started,

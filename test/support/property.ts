@@ -1,9 +1,7 @@
 import fc from "fast-check";
+import { testSeed } from "./seed.ts";
 
-/**
- * Properties over generated values. The seed is fixed: a run fails by what was changed, never by chance, and a failure
- * is found again. `VODBOX_TEST_SEED=$RANDOM` searches further.
- */
-fc.configureGlobal({ seed: Number(process.env.VODBOX_TEST_SEED ?? 2026) });
+/** Properties over generated values, from the seed of all tests. A failure prints it. */
+fc.configureGlobal({ seed: testSeed() });
 
 export { fc };

@@ -1,10 +1,11 @@
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type ClientRequest, type IncomingMessage, type RequestOptions, request } from "node:http";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestContext } from "vitest";
+import { freePort } from "../../scripts/free-port.ts";
 import { emptyFolder } from "./folder.ts";
 import { lineOf, type RunningServer, type Started, startServer, watched } from "./process.ts";
 
@@ -91,19 +92,6 @@ export async function startBehind(
   });
   const [, vodbox = ""] = await lineOf(server, /^listening on http:\/\/(\S+)$/m);
   return { server, proxy: await PROXIES[name]({ ...where, vodbox }) };
-}
-
-/** Below the range of ephemeral ports: no outgoing connection takes it in the meantime. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 15_000 + Math.floor(Math.random() * 15_000);
-    const server = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once("error", () => resolve(false));
-      server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
-    });
-    if (isFree) return port;
-  }
 }
 
 async function untilListening(port: number, { child, stderr }: Started): Promise<void> {

@@ -1,8 +1,12 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, globSync, statSync } from "node:fs";
+import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { Arch } from "../../scripts/build/base.ts";
 import { withLock } from "../../scripts/build/cache.ts";
 import { own, paths } from "../../scripts/build/paths.ts";
+import { hasBuild } from "../../scripts/ffmpeg/build.ts";
+import { artifactNames } from "../../scripts/release/names.ts";
+import { isNightly } from "./amount.ts";
 
 const folder = join(paths.root, "release");
 const SOURCES = [
@@ -26,10 +30,19 @@ const SOURCES = [
   ],
 ];
 
+/** Both processors, with the ffmpeg that is published: compiling it takes ten minutes for each. */
+const isWhole = isNightly;
+
+/** What is released here: arm64 also where its ffmpeg is in the cache. */
+export const RELEASED: readonly Arch[] = isWhole || hasBuild("arm64") ? ["x64", "arm64"] : ["x64"];
+
 const isCurrent = () => {
   const sums = statSync(join(folder, "SHA256SUMS"), { throwIfNoEntry: false });
   return (
     sums &&
+    // That of a nightly run has the complete ffmpeg, whose decoder of AV1 is another one.
+    (!isWhole || readFileSync(join(folder, artifactNames("x64").sbom), "utf8").includes("dav1d")) &&
+    RELEASED.every((arch) => existsSync(join(folder, artifactNames(arch).executable))) &&
     globSync(SOURCES, { cwd: paths.root }).every((path) => statSync(join(paths.root, path)).mtimeMs <= sums.mtimeMs)
   );
 };
@@ -40,7 +53,9 @@ export async function release(): Promise<string> {
     if (isCurrent()) return;
     // Not by npm: it may install packages, which the running tests use.
     const script = join(paths.root, "scripts/release.ts");
-    const { status, stdout, stderr } = spawnSync(process.execPath, [script], { cwd: paths.root, encoding: "utf8" });
+    const args = [...(RELEASED.length === 1 ? ["--arch", "x64"] : []), ...(isWhole ? [] : ["--stage", "linked-av1"])];
+    const options = { cwd: paths.root, encoding: "utf8" } as const;
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], options);
     if (status !== 0) throw new Error(`scripts/release.ts ended with ${status}:\n${stdout}\n${stderr}`);
   });
   return folder;

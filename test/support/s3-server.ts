@@ -1,11 +1,11 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { inject } from "vitest";
+import { freePort } from "../../scripts/free-port.ts";
 import { s3Client } from "../../storage/objects/s3/client.ts";
 import { newFolder, removeFolder } from "./folder.ts";
 
@@ -66,10 +66,10 @@ export async function startS3Server(): Promise<S3Place & { close(): Promise<void
     removeFolder(folder);
   };
   try {
-    const [monitorPort, port] = await freePorts(2);
+    const [monitorPort, port] = [await freePort(), await freePort()];
     const conf = join(folder, "ceph.conf");
     const fsid = randomUUID();
-    writeFileSync(conf, configuration(folder, { fsid, monitorPort: monitorPort as number }));
+    writeFileSync(conf, configuration(folder, { fsid, monitorPort }));
     const tool = (name: string, ...args: string[]) => run(name, ["-c", conf, ...args]);
     const start = (name: string, ...args: string[]) => {
       const log = openSync(join(folder, `${name}.out`), "a");
@@ -140,20 +140,6 @@ rgw enable usage log = false
 rgw dns name = s3.localhost
 rgw thread pool size = 64
 `;
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
-  const ports = await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve) =>
-          server.once("listening", () => resolve((server.address() as { port: number }).port)),
-        ),
-    ),
-  );
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
-}
 
 async function answers(endpoint: string, gateway: ChildProcess, log: string): Promise<void> {
   for (let waited = 0; waited < READY_MS && gateway.exitCode === null; waited += 100) {

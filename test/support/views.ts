@@ -1,5 +1,5 @@
-import type { Random } from "../crash/random.ts";
 import type { TestApp } from "./app.ts";
+import type { Random } from "./crash/random.ts";
 
 export const HOUR = 3_600_000;
 export type Told = {

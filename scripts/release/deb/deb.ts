@@ -16,7 +16,7 @@ import { run } from "../../build/run.ts";
 import { debianArch } from "../../debian/packages.ts";
 import { releaseTime } from "../time.ts";
 
-/** What Node.js and libSQL need at least; test/release/deb.test.ts compares it with their symbols. */
+/** What Node.js and libSQL need at least; test/suites/release/deb.test.ts compares it with their symbols. */
 const DEPENDS = "adduser, libc6 (>= 2.28), libgcc-s1, libstdc++6 (>= 9)";
 const SETTINGS = "etc/vodbox/vodbox.env";
 

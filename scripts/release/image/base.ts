@@ -23,7 +23,7 @@ const CERTIFICATES = "usr/share/ca-certificates/mozilla";
 export async function baseEntries(arch: Arch, work: string): Promise<Entry[]> {
   const root = join(work, `base-${arch}`);
   const names = ["base-files", "ca-certificates", "libc6", "libgcc-s1", "libstdc++6"];
-  const packages = await unpackPackages(names, arch, work, root);
+  const packages = await unpackPackages(names, arch, { work, target: root });
   const triplet = { x64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" }[arch];
   return [
     ...copied(root, `lib/${triplet}`, (name) => LIBRARIES.includes(name)),

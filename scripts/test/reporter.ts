@@ -1,0 +1,35 @@
+import { writeFileSync } from "node:fs";
+import { relative } from "node:path";
+import type { SerializedError } from "vitest";
+import type { Reporter, TestModule } from "vitest/node";
+
+/** The result of one test file in one project. */
+export type FileResult = { file: string; project: string; failed: boolean; seconds: number; failure: string | null };
+/** `errors` happened outside of any test file. */
+export type Results = { files: FileResult[]; errors: string[] };
+
+const firstFailure = (module: TestModule): string | null => {
+  const errors = [...module.errors()];
+  for (const test of module.children.allTests("failed"))
+    for (const { message } of test.result().errors ?? []) errors.push({ message: `${test.fullName}: ${message}` });
+  return errors[0]?.message ?? null;
+};
+
+/** Writes the results of a run as JSON to the file that VODBOX_TEST_RESULTS names, for scripts/test/run.ts. */
+export default class ResultsReporter implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
+    const path = process.env.VODBOX_TEST_RESULTS;
+    if (!path) return;
+    const results: Results = {
+      files: modules.map((module) => ({
+        file: relative(process.cwd(), module.moduleId),
+        project: module.project.name,
+        failed: !module.ok(),
+        seconds: module.diagnostic().duration / 1000,
+        failure: module.ok() ? null : firstFailure(module),
+      })),
+      errors: errors.map(({ message }) => message),
+    };
+    writeFileSync(path, JSON.stringify(results));
+  }
+}

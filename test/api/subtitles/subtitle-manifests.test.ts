@@ -1,0 +1,138 @@
+import HLS from "hls-parser";
+import { parse as parseMpd } from "mpd-parser";
+import { beforeEach, describe, expect, test } from "vitest";
+import { withSubtitles as inMaster } from "../../../src/lib/m3u8-subtitles.ts";
+import { withSubtitles as inMpd } from "../../../src/lib/mpd.ts";
+import { type TestApp, testApp } from "../../support/app.ts";
+import { readyAsset } from "../../support/flow.ts";
+import { subtitled, VTT } from "../../support/subtitles.ts";
+
+let app: TestApp;
+let key: string;
+beforeEach(async () => {
+  app = await testApp();
+  key = await app.key((await app.tenant()).id);
+});
+
+type Shown = { name: string; language: string; uri: string; isDefault?: boolean; groupId: string };
+type Variant = { uri: string; subtitles: Shown[] };
+const variantsOf = (text: string) => (HLS.parse(text) as unknown as { variants: Variant[] }).variants;
+const tracksOf = (text: string) => variantsOf(text)[0]?.subtitles ?? [];
+const shown = (text: string) =>
+  tracksOf(text).map(({ name, language, isDefault }) => [name, language, Boolean(isDefault)]);
+
+const HOSTILE = 'a "quoted", one\'s\u0085\u2028<b>&\u0007';
+
+describe("manifests contain the current subtitles", () => {
+  test("added, renamed, made the default and removed, each with its own ETag", async () => {
+    const { asset } = await readyAsset(app, key, { playback_policy: "public" });
+    const master = `/media/${asset.external_id}/master.m3u8`;
+    const tags: string[] = [];
+    const look = async () => {
+      const answer = await app.call("GET", master);
+      tags.push(answer.headers.get("etag") as string);
+      expect(answer.headers.get("cache-control")).toBe("public, no-cache");
+      return shown(answer.text);
+    };
+    expect(await look()).toEqual([]);
+    const english = await subtitled(app, key, asset.id);
+    expect(await look()).toEqual([["English", "en", false]]);
+    await subtitled(app, key, asset.id, { language: "pt-BR", label: "English", is_default: "1" });
+    expect(await look()).toEqual([
+      ["English", "en", false],
+      ["English (2)", "pt-BR", true],
+    ]);
+    const address = `/api/v1/assets/${asset.id}/subtitles/${english.id}`;
+    await app.call("PATCH", address, { key, body: { label: HOSTILE, language: "fr" } });
+    expect((await look()).map((track) => track.slice(1))).toEqual([
+      ["fr", false],
+      ["pt-BR", true],
+    ]);
+    await app.call("DELETE", address, { key });
+    expect(await look()).toEqual([["English", "pt-BR", true]]);
+    expect(new Set(tags).size).toBe(tags.length);
+    const again = await app.call("GET", master, { headers: { "if-none-match": tags.at(-1) as string } });
+    expect([again.status, again.text]).toEqual([304, ""]);
+    const old = await app.call("GET", master, { headers: { "if-none-match": tags[0] as string } });
+    expect(old.status).toBe(200);
+  });
+
+  test("with signed playback contain the token in the path, in HLS and DASH", async () => {
+    const { asset } = await readyAsset(app, key);
+    await subtitled(app, key, asset.id, { is_default: "1" });
+    const { body } = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
+    const [track] = tracksOf((await app.call("GET", body.hls_url)).text);
+    expect(track).toMatchObject({ language: "en", name: "English", isDefault: true });
+    const list = new URL(track?.uri as string, body.hls_url);
+    const answer = await app.call("GET", list.href);
+    expect(answer.headers.get("content-type")).toBe("application/vnd.apple.mpegurl");
+    const media = HLS.parse(answer.text) as unknown as {
+      endlist: boolean;
+      segments: { uri: string; duration: number }[];
+    };
+    expect([media.endlist, media.segments.length, media.segments[0]?.duration]).toEqual([true, 1, 4]);
+    const text = await app.call("GET", new URL(media.segments[0]?.uri as string, list).href);
+    expect([text.status, text.text]).toEqual([200, VTT]);
+    const stranger = await app.call("GET", list.href.replace(/~[^/]+\//, ""));
+    expect([stranger.status, stranger.body.code]).toEqual([403, "playback_token_required"]);
+
+    const { text: mpd } = await app.call("GET", body.dash_url);
+    const parsed = parseMpd(mpd, { manifestUri: body.dash_url });
+    const group = (parsed as any).mediaGroups.SUBTITLES.subs;
+    const [named] = Object.values(group) as any[];
+    expect(named.language).toBe("en");
+    expect((await app.call("GET", named.playlists[0].resolvedUri)).text).toBe(VTT);
+  });
+
+  test("another asset's and a deleted one's do not exist", async () => {
+    const mine = await readyAsset(app, key, { playback_policy: "public" });
+    const other = await readyAsset(app, key, { playback_policy: "public" });
+    const { id } = await subtitled(app, key, other.asset.id);
+    expect((await app.call("GET", `/media/${other.asset.id}/subtitles/${id}.m3u8`)).status).toBe(200);
+    expect((await app.call("GET", `/media/${mine.asset.id}/subtitles/${id}.m3u8`)).status).toBe(404);
+    await app.call("DELETE", `/api/v1/assets/${other.asset.id}/subtitles/${id}`, { key });
+    expect((await app.call("GET", `/media/${other.asset.id}/subtitles/${id}.m3u8`)).status).toBe(404);
+  });
+});
+
+const added = { uri: "subtitles/1.m3u8", address: "x.vtt", id: 1, language: "en", label: "English", isDefault: true };
+
+describe("a manifest from elsewhere", () => {
+  test("keeps its subtitles; names and the default stay unique", () => {
+    const master = [
+      "#EXTM3U",
+      '#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="t,1",NAME="English",LANGUAGE="en",DEFAULT=YES,AUTOSELECT=YES,URI="en.m3u8"',
+      '#EXT-X-STREAM-INF:BANDWIDTH=1,CODECS="avc1.640028",SUBTITLES="t,1"',
+      "a.m3u8",
+      "#EXT-X-STREAM-INF:BANDWIDTH=2",
+      "b.m3u8",
+    ].join("\r\n");
+    const [first, second] = variantsOf(inMaster(master, [added]));
+    expect(first?.subtitles.map(({ name, isDefault }) => [name, Boolean(isDefault)])).toEqual([
+      ["English", true],
+      ["English (2)", false],
+    ]);
+    expect(second?.subtitles.map(({ name, uri }) => [name, uri])).toEqual([["English", "subtitles/1.m3u8"]]);
+  });
+
+  test.each([
+    ["a media playlist", "#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n"],
+    ["no playlist", "Hello"],
+  ])("%s is unchanged", (_, text) => expect(inMaster(text, [added])).toBe(text));
+
+  test.each([
+    ["two periods", "<MPD><Period></Period><Period></Period></MPD>"],
+    ["an empty one", "<MPD><Period/></MPD>"],
+  ])("%s are unchanged", (_, text) => expect(inMpd(text, [added])).toBe(text));
+
+  test("a label cannot inject markup into either", () => {
+    const evil = { ...added, label: `x",URI="http://evil\n#EXT-X-ENDLIST\r"/></Label><Period>${HOSTILE}` };
+    const text = inMaster("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8", [evil]);
+    expect(tracksOf(text).map(({ uri }) => uri)).toEqual([added.uri]);
+    expect(text).not.toMatch(/^#EXT-X-ENDLIST/m);
+    const mpd = inMpd("<MPD><Period></Period></MPD>", [evil]);
+    expect(mpd.match(/<Period>/g)).toHaveLength(1);
+    expect(mpd.match(/<\/Label>/g)).toHaveLength(1);
+    expect(mpd).not.toMatch(/[^\P{Cc}\n]/u);
+  });
+});

@@ -1,0 +1,187 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { type TestApp, testApp } from "../../support/app.ts";
+import { expectError } from "../../support/error.ts";
+import { uploaded } from "../../support/flow.ts";
+import { subtitleForm, VTT } from "../../support/subtitles.ts";
+
+let app: TestApp;
+let key: string;
+let asset: any;
+beforeEach(async () => {
+  app = await testApp();
+  key = await app.key((await app.tenant()).id);
+  asset = (await uploaded(app, key)).asset;
+  await app.newEvents();
+});
+const at = (rest = "", id = asset.id) => `/api/v1/assets/${id}/subtitles${rest}`;
+const post = (...form: Parameters<typeof subtitleForm>) => app.call("POST", at(), { key, raw: subtitleForm(...form) });
+const list = async (query = "") => (await app.call("GET", at(query), { key })).body;
+const content = async (id: number) => (await app.call("GET", at(`/${id}`), { key })).body.content;
+/** Keys of the texts in storage. */
+const texts = async () =>
+  (await app.opened.app.objects?.list(`tenants/${asset.tenant_id}/assets/${asset.id}/subtitles/`))?.objects.map(
+    (one) => one.key,
+  );
+const ready = (subtitle: any, fields = {}) => ({
+  type: "video.subtitle.ready",
+  tenantId: asset.tenant_id,
+  data: {
+    asset_id: String(asset.id),
+    subtitle_id: subtitle.id,
+    language: subtitle.language,
+    label: subtitle.label,
+    source: "upload",
+    ...fields,
+  },
+});
+
+describe("an upload", () => {
+  test("creates a track, with one event", async () => {
+    const { status, body } = await post({ language: "EN-us", label: "English (US)" });
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      id: body.id,
+      asset_id: asset.id,
+      language: "en-US",
+      label: "English (US)",
+      position: 0,
+      source: "upload",
+      is_default: false,
+      status: "ready",
+      bytes: VTT.length,
+      url: expect.stringMatching(/^http:\/\/vodbox\.test\//),
+      created_at: expect.any(String),
+      updated_at: body.created_at,
+    });
+    expect(await app.newEvents()).toEqual([ready(body)]);
+    expect(await app.call("GET", at(`/${body.id}`), { key })).toMatchObject({ status: 200, body: { content: VTT } });
+    expect(await list()).toEqual([{ ...body, url: expect.any(String) }]);
+    expect(await texts()).toHaveLength(1);
+  });
+
+  test.each<[string, string | Uint8Array, string, string]>([
+    [
+      "WebVTT as it came",
+      "WEBVTT x\r\n\r\nNOTE y\r\n\r\n00:01.000 --> 00:02.000\r\nHi",
+      "a.vtt",
+      "WEBVTT x\r\n\r\nNOTE y\r\n\r\n00:01.000 --> 00:02.000\r\nHi",
+    ],
+    ["a file without its header", "00:01.000 --> 00:02.000\nHi", "a.VTT", "WEBVTT\n\n00:01.000 --> 00:02.000\nHi"],
+    [
+      "a byte order mark",
+      "\ufeffWEBVTT\n\n00:01.000 --> 00:02.000\nHi",
+      "a.vtt",
+      "WEBVTT\n\n00:01.000 --> 00:02.000\nHi",
+    ],
+    [
+      "SubRip",
+      "\ufeff1\r\n00:00:01,000 --> 00:00:02,500\r\n<font color=red>Tom & Jerry</font>\r\n",
+      "a.SRT",
+      "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nTom &amp; Jerry\n",
+    ],
+    [
+      "SubRip by what it holds",
+      "1\n00:00:01,000 --> 00:00:02,500\nHi",
+      "subtitles",
+      "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nHi\n",
+    ],
+    ["WebVTT that is called SubRip", VTT, "a.srt", VTT],
+    [
+      "overlapping cues",
+      `${VTT}\n00:00:01.000 --> 00:00:03.000\nGrüße 😀\n`,
+      "ä ö.vtt",
+      `${VTT}\n00:00:01.000 --> 00:00:03.000\nGrüße 😀\n`,
+    ],
+  ])("of %s", async (_, file, name, expected) => {
+    const { status, body } = await post({}, file, name);
+    expect(status, JSON.stringify(body)).toBe(201);
+    expect([await content(body.id), body.bytes]).toEqual([expected, Buffer.byteLength(expected)]);
+  });
+
+  test.each<[string, string | Uint8Array, string, RegExp, string[]?]>([
+    ["nothing", "", "a.vtt", /at least one cue/],
+    ["a header alone", "WEBVTT\n\nNOTE empty\n", "a.vtt", /at least one cue/],
+    ["SubRip that says nothing", "\n\n", "a.srt", /at least one cue/],
+    ["a letter", "Dear Sir,\nhow are you?", "a.vtt", /line 1: "Dear Sir," has no timing line/],
+    ["a letter in SubRip", "Dear Sir,\nhow are you?", "a.srt", /line 1: text precedes/],
+    [
+      "bad times",
+      "WEBVTT\n\n00:02.000 --> 00:01.000\nA\n\n00:00:03,000 --> 00:00:04,000\nB",
+      "a.vtt",
+      /line 3: the cue must end after it starts \(and 1 more\)/,
+      [
+        "line 3: the cue must end after it starts",
+        'line 6: the time "00:00:03,000" must have a point before the milliseconds, as in 00:00:01.000',
+      ],
+    ],
+    ["UTF-16", Buffer.from(`\ufeff${VTT}`, "utf16le"), "a.vtt", /convert it to UTF-8/],
+    ["Latin-1", Buffer.from(VTT.replace("Hello", "Grüße"), "latin1"), "a.vtt", /convert it/],
+    ["NULs", VTT.replace("Hello", "a\0b"), "a.vtt", /NUL/],
+    ["an image", Buffer.from([0x89, 0x50, 0x4e, 0x47, 0xd, 0xa]), "a.vtt", /UTF-8/],
+    [
+      "SubRip that grows too large",
+      `1\n00:00:01,000 --> 00:00:02,000\n${"&\n".repeat(4000)}\n`.repeat(100),
+      "a.srt",
+      /at most 2000000 bytes/,
+    ],
+  ])("of %s is refused, and nothing is kept", async (_, file, name, message, details) => {
+    const answer = await post({}, file, name);
+    expectError(answer, 422, "invalid_subtitle");
+    expect(answer.body.error).toMatch(message);
+    expect(answer.body.details.file).toEqual(details ?? [expect.any(String)]);
+    expect([await list(), await app.newEvents(), await texts()]).toEqual([[], [], []]);
+  });
+
+  test.each<[string, Record<string, string | null>, string]>([
+    ["no language", { language: null }, "parameter_missing"],
+    ["no label", { label: null }, "parameter_missing"],
+    ["an empty language", { language: "" }, "invalid_language"],
+    ["a word for a language", { language: "english" }, "invalid_language"],
+    ["half a tag", { language: "xx-" }, "invalid_language"],
+    ["a NUL in the language", { language: "en\0" }, "invalid_language"],
+    ["a blank label", { label: " " }, "validation_failed"],
+    ["a long label", { label: "x".repeat(201) }, "validation_failed"],
+    ["a bad position", { position: "-1" }, "validation_failed"],
+    ["a position beyond all", { position: "9999999999" }, "validation_failed"],
+    ["a bad default", { is_default: "maybe" }, "validation_failed"],
+  ])("with %s is refused", async (_, fields, code) => {
+    expectError(await post(fields), 422, code);
+    expect([await list(), await app.newEvents(), await texts()]).toEqual([[], [], []]);
+  });
+
+  test("needs a file, in a form, of at most 2 MB", async () => {
+    expectError(await post({}, null), 422, "parameter_missing");
+    expectError(await post({ file: VTT }, null), 422, "parameter_missing");
+    expectError(
+      await app.call("POST", at(), { key, body: { language: "en", label: "E" } }),
+      415,
+      "unsupported_media_type",
+    );
+    const full = `${VTT}\n00:00:03.000 --> 00:00:04.000\n`;
+    const filled = (bytes: number) => full + "x".repeat(bytes - full.length);
+    expect((await post({}, filled(2_000_000))).status).toBe(201);
+    expectError(await post({ language: "de" }, filled(2_000_001)), 413, "payload_too_large");
+    expect(await list()).toHaveLength(1);
+  });
+
+  test("is for an asset of the caller's, with its scope", async () => {
+    const raw = () => subtitleForm();
+    expectError(await app.call("POST", at("", 987654), { key, raw: raw() }), 404, "not_found");
+    const reader = await app.key(asset.tenant_id, ["assets:read"]);
+    expectError(await app.call("POST", at(), { key: reader, raw: raw() }), 403, "forbidden_scope");
+    const other = await app.key((await app.tenant()).id);
+    expectError(await app.call("POST", at(), { key: other, raw: raw() }), 404, "not_found");
+    expect((await app.call("POST", at(), { admin: app.admin, raw: raw() })).status).toBe(201);
+    expect((await app.call("GET", at(), { key: reader })).body).toHaveLength(1);
+  });
+
+  test("can be repeated: created once, answered twice, with a URL that works", async () => {
+    const send = (form: FormData) => app.call("POST", at(), { key, raw: form, headers: { "idempotency-key": "one" } });
+    const [first, second] = [await send(subtitleForm()), await send(subtitleForm())];
+    expect([first.status, second.status, second.headers.get("idempotent-replayed")]).toEqual([201, 201, "true"]);
+    expect(second.body).toEqual({ ...first.body, url: expect.any(String) });
+    expect((await app.call("GET", second.body.url)).text).toBe(VTT);
+    expectError(await send(subtitleForm({}, VTT.replace("Hello", "Other"))), 422, "idempotency_key_reused");
+    expect([(await list()).length, (await app.newEvents()).length]).toEqual([1, 1]);
+  });
+});

@@ -1,0 +1,275 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { EVENT_TYPES } from "../../../src/events/catalog.ts";
+import { type TestApp, testApp } from "../../support/app.ts";
+import { expectError } from "../../support/error.ts";
+import { emptyFolder } from "../../support/folder.ts";
+
+const path = "/api/v1/webhooks";
+const url = "https://example.com/hook";
+let app: TestApp;
+let key: string;
+let tenant: { id: number };
+beforeAll(async () => {
+  app = await testApp();
+  tenant = await app.tenant();
+  key = await app.key(tenant.id);
+  return app.close;
+});
+const create = (body: unknown, headers: Record<string, string> = {}) => app.call("POST", path, { key, body, headers });
+
+describe("creating an endpoint", () => {
+  test("returns the record, and its secret only once", async () => {
+    const made = await create({ url, description: "Ours", event_types: ["video.asset.ready", "video.asset.ready"] });
+    const { secret, ...record } = made.body;
+    expect([made.status, secret]).toEqual([201, expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/)]);
+    expect(record).toEqual({
+      id: expect.any(Number),
+      tenant_id: tenant.id,
+      url,
+      description: "Ours",
+      event_types: ["video.asset.ready"],
+      active: true,
+      failure_count: 0,
+      failing_since: null,
+      disabled_at: null,
+      disabled_reason: null,
+      last_delivery_at: null,
+      created_at: expect.any(String),
+      updated_at: expect.any(String),
+    });
+    expect((await app.call("GET", `${path}/${record.id}`, { key })).body).toEqual(record);
+    const list = await app.call("GET", path, { key });
+    expect(list.body[0]).toEqual(record);
+    expect(list.text).not.toContain("whsec_");
+  });
+
+  test("stores the secret encrypted", async () => {
+    const dataDir = emptyFolder();
+    const own = await testApp({}, dataDir);
+    const owned = await own.tenant();
+    const made = await own.call("POST", path, { admin: own.admin, body: { tenant_id: owned.id, url } });
+    const { webhookEndpoints } = await import("../../../storage/db/schema.ts");
+    const [row] = await own.opened.app.db.select().from(webhookEndpoints).all();
+    expect(row?.secret).not.toContain(made.body.secret.slice(6, 20));
+    expect(Buffer.from(row?.secret ?? "", "base64url").toString("latin1")).not.toContain(made.body.secret.slice(6, 20));
+  });
+
+  test("subscribes to everything without event_types, or with none", async () => {
+    for (const given of [{}, { event_types: [] }])
+      expect((await create({ url, ...given })).body.event_types).toEqual([]);
+    expect((await create({ url, event_types: [...EVENT_TYPES] })).body.event_types).toEqual([...EVENT_TYPES]);
+  });
+
+  test("repeated under one key creates one endpoint, and does not repeat the secret", async () => {
+    const headers = { "idempotency-key": "hook-1" };
+    const [first, again] = [await create({ url }, headers), await create({ url }, headers)];
+    expect([again.status, again.body.id, again.headers.get("idempotent-replayed")]).toEqual([
+      201,
+      first.body.id,
+      "true",
+    ]);
+    expect(again.body.secret).toBe(undefined);
+    expectError(await create({ url: `${url}2` }, headers), 422, "idempotency_key_reused");
+  });
+
+  // biome-ignore format: a table.
+  test.each<[string, unknown, string]>([
+    ["no address", {}, "parameter_missing"],
+    ["an address of another type", { url: 7 }, "parameter_missing"],
+    ["no URL", { url: "example" }, "validation_failed"],
+    ["a blank one", { url: " " }, "validation_failed"],
+    ["plain http", { url: "http://example.com/" }, "validation_failed"],
+    ["another protocol", { url: "ftp://example.com/" }, "validation_failed"],
+    ["credentials", { url: "https://me:secret@example.com/" }, "validation_failed"],
+    ["loopback", { url: "https://127.0.0.1/" }, "validation_failed"],
+    ["loopback, spelled otherwise", { url: "https://0x7f.1/" }, "validation_failed"],
+    ["metadata", { url: "https://169.254.169.254/" }, "validation_failed"],
+    ["a private range", { url: "https://10.1.2.3/" }, "validation_failed"],
+    ["IPv6 loopback", { url: "https://[::1]/" }, "validation_failed"],
+    ["an unknown event", { url, event_types: ["video.asset.exploded"] }, "validation_failed"],
+    ["no list of events", { url, event_types: "video.asset.ready" }, "validation_failed"],
+    ["a long description", { url, description: "x".repeat(1001) }, "validation_failed"],
+  ])("refuses %s", async (about, body, code) => {
+    expectError(await create(body), 422, code, about);
+  });
+
+  test("accepts plain http where the operator has allowed a range, and nowhere else", async () => {
+    const open = await testApp({ webhook_allow_cidrs: "127.0.0.0/8" });
+    const owned = await open.tenant();
+    const at = (address: string) =>
+      open.call("POST", path, { admin: open.admin, body: { tenant_id: owned.id, url: address } });
+    expect((await at("http://127.0.0.1:9/hook")).status).toBe(201);
+    expectError(await at("http://10.0.0.1/hook"), 422, "validation_failed");
+    expectError(await at("http://93.184.215.14/hook"), 422, "validation_failed");
+  });
+
+  test("is limited to a hundred per tenant", async () => {
+    const full = await app.key((await app.tenant()).id);
+    const more = () => app.call("POST", path, { key: full, body: { url } });
+    for (let count = 0; count < 100; count++) expect((await more()).status).toBe(201);
+    expectError(await more(), 422, "webhook_limit_reached");
+    const [newest] = (await app.call("GET", path, { key: full })).body;
+    expect((await app.call("DELETE", `${path}/${newest.id}`, { key: full })).status).toBe(204);
+    expect((await more()).status).toBe(201);
+  });
+});
+
+describe("an endpoint", () => {
+  test("can be paused and resumed", async () => {
+    const { id } = (await create({ url })).body;
+    const set = (body: unknown) => app.call("PATCH", `${path}/${id}/active`, { key, body });
+    expect((await set({ active: false })).body).toMatchObject({ id, active: false, disabled_at: null });
+    expect((await set({ active: true })).body).toMatchObject({ id, active: true });
+    expectError(await set({}), 422, "parameter_missing");
+    expectError(await set({ active: "yes" }), 422, "parameter_missing");
+  });
+
+  test("is deleted with its deliveries, in slices", async () => {
+    const { id } = (await create({ url })).body;
+    for (let count = 0; count < 3; count++) await app.call("POST", `${path}/${id}/test`, { key });
+    expect((await app.call("DELETE", `${path}/${id}`, { key })).status).toBe(204);
+    for (const [method, at] of [
+      ["GET", ""],
+      ["DELETE", ""],
+      ["GET", "/deliveries"],
+      ["POST", "/test"],
+      ["POST", "/rotate_secret"],
+    ] as const)
+      expectError(await app.call(method, `${path}/${id}${at}`, { key }), 404, "not_found");
+    await app.runTask("prune-deliveries");
+    const { webhookDeliveries, webhookEndpoints } = await import("../../../storage/db/schema.ts");
+    const { db } = app.opened.app;
+    expect((await db.select().from(webhookEndpoints).all()).filter((row) => row.id === id)).toEqual([]);
+    expect((await db.select().from(webhookDeliveries).all()).filter((row) => row.endpointId === id)).toEqual([]);
+  });
+
+  test("lists its deliveries in pages, by status and event", async () => {
+    const { id } = (await create({ url, event_types: ["video.track.ready"] })).body;
+    const sent = [];
+    for (let count = 0; count < 3; count++) sent.push((await app.call("POST", `${path}/${id}/test`, { key })).body);
+    const list = (query: string) => app.call("GET", `${path}/${id}/deliveries?${query}`, { key });
+    expect(sent[0]).toEqual({
+      id: sent[0].id,
+      delivery_id: `whd_${sent[0].id}`,
+      tenant_id: tenant.id,
+      endpoint_id: id,
+      event_id: expect.stringMatching(/^evt_/),
+      event: "video.track.ready",
+      status: "pending",
+      attempts: 0,
+      next_attempt_at: expect.any(String),
+      last_attempt_at: null,
+      delivered_at: null,
+      response_status: null,
+      response_body: null,
+      duration_ms: null,
+      error: null,
+      created_at: expect.any(String),
+      updated_at: expect.any(String),
+    });
+    const first = await list("limit=2");
+    expect(first.body).toEqual([sent[2], sent[1]]);
+    const next = /<([^>]+)>; rel="next"/.exec(first.headers.get("link") ?? "")?.[1] as string;
+    expect((await app.call("GET", next, { key })).body).toEqual([sent[0]]);
+    expect((await list("status=failed")).body).toEqual([]);
+    expect((await list("status=pending&event=video.track.ready")).body).toHaveLength(3);
+    expect((await list("event=video.asset.ready")).body).toEqual([]);
+    for (const query of ["status=lost", "event=nothing", "limit=0", "cursor=x"])
+      expectError(await list(query), 422, "validation_failed", query);
+  });
+
+  test("can have its own deliveries resent, and nothing else", async () => {
+    const { id } = (await create({ url })).body;
+    for (const ref of ["987654321", "whd_987654321", "whd_", "evt_x"])
+      expectError(await app.call("POST", `${path}/${id}/deliveries/${ref}/resend`, { key }), 404, "not_found", ref);
+  });
+
+  test("that is paused receives no test either", async () => {
+    const { id } = (await create({ url })).body;
+    await app.call("PATCH", `${path}/${id}/active`, { key, body: { active: false } });
+    const sent = await app.call("POST", `${path}/${id}/test`, { key });
+    expect([sent.status, sent.body.status]).toEqual([202, "skipped"]);
+  });
+});
+
+describe("the operator", () => {
+  const admin = (method: string, at: string, body?: unknown) =>
+    app.call(method, `/api/v1/admin/webhooks/${at}`, { admin: app.admin, body });
+
+  test("sees deliveries of all tenants, and replays by id, by event and by filter", async () => {
+    const other = await app.tenant();
+    const made = await app.call("POST", path, { admin: app.admin, body: { tenant_id: other.id, url } });
+    const sent = (await app.call("POST", `${path}/${made.body.id}/test`, { admin: app.admin })).body;
+    const mine = `tenant_id=${other.id}&endpoint_id=${made.body.id}`;
+    expect((await admin("GET", `deliveries?${mine}`)).body).toEqual([sent]);
+    expect((await admin("GET", `deliveries?${mine}&status=failed`)).body).toEqual([]);
+    expect((await admin("GET", `deliveries?${mine}&until=${sent.created_at}`)).body).toEqual([]);
+    expect((await admin("GET", `deliveries?${mine}&since=${sent.created_at}`)).body).toHaveLength(1);
+
+    const answer = (given: object) => ({ matched: 1, replayed: 1, paused: 0, unknown: [], last: null, ...given });
+    for (const id of [sent.id, String(sent.id), sent.delivery_id, sent.event_id])
+      expect((await admin("POST", "replay", { ids: [id] })).body).toEqual(answer({}));
+    const unknown = ["whd_987654321", "evt_nothing"];
+    const some = await admin("POST", "replay", { ids: [sent.id, ...unknown], dry_run: true });
+    expect(some.body).toEqual(answer({ replayed: 0, unknown }));
+    const filter = { tenant_id: other.id, status: "pending", event: sent.event };
+    expect((await admin("POST", "replay", filter)).body).toEqual(answer({}));
+    expect((await admin("POST", "replay", { ...filter, status: "failed" })).body).toEqual(
+      answer({ matched: 0, replayed: 0 }),
+    );
+    await app.call("PATCH", `${path}/${made.body.id}/active`, { admin: app.admin, body: { active: false } });
+    expect((await admin("POST", "replay", filter)).body).toEqual(answer({ replayed: 0, paused: 1 }));
+  });
+
+  test("sends an event without subscribers to those who subscribe now", async () => {
+    const other = await app.tenant();
+    await app.newEvents();
+    const theirs = await app.key(other.id);
+    const initiated = await app.call("POST", "/api/v1/uploads/initiate", {
+      key: theirs,
+      body: { filename: "a.mp4", bytes_expected: 1 },
+    });
+    await app.call("DELETE", `/api/v1/assets/${initiated.body.asset_id}`, { key: theirs });
+    const made = await app.call("POST", path, { key: theirs, body: { url } });
+    const { events } = await import("../../../storage/db/schema.ts");
+    const all = await app.opened.app.db.select().from(events).all();
+    const event = all.findLast((each) => each.tenantId === other.id);
+    const replayed = await admin("POST", "replay", { ids: [event?.eventId] });
+    expect(replayed.body).toMatchObject({ matched: 1, replayed: 1 });
+    const deliveries = await app.call("GET", `${path}/${made.body.id}/deliveries`, { key: theirs });
+    expect(deliveries.body).toMatchObject([{ event_id: event?.eventId, event: "video.asset.deleted" }]);
+  });
+
+  test("must select what to replay", async () => {
+    expectError(await admin("POST", "replay", {}), 422, "parameter_missing");
+    for (const body of [
+      { ids: [] },
+      { ids: ["x"] },
+      { ids: Array(101).fill(1) },
+      { status: "lost" },
+      { since: "soon" },
+    ])
+      expectError(await admin("POST", "replay", body), 422, "validation_failed", JSON.stringify(body).slice(0, 40));
+  });
+});
+
+test("finished deliveries and events are deleted after 30 days, pending ones are not", async () => {
+  const old = await testApp({ webhook_allow_cidrs: "127.0.0.0/8" });
+  const owned = await old.tenant();
+  const made = await old.call("POST", path, {
+    admin: old.admin,
+    body: { tenant_id: owned.id, url: "http://127.0.0.1:1/" },
+  });
+  const at = `${path}/${made.body.id}`;
+  const send = async () => (await old.call("POST", `${at}/test`, { admin: old.admin })).body.id as number;
+  await old.call("PATCH", `${at}/active`, { admin: old.admin, body: { active: false } });
+  await send();
+  await old.call("PATCH", `${at}/active`, { admin: old.admin, body: { active: true } });
+  const pending = await send();
+  old.advance(31 * 86_400_000);
+  const fresh = await send();
+  await old.runTask("prune-deliveries");
+  const left = (await old.call("GET", `${at}/deliveries`, { admin: old.admin })).body;
+  expect(left.map((each: { id: number }) => each.id)).toEqual([fresh, pending]);
+  expect(await old.newEvents()).toHaveLength(2);
+});

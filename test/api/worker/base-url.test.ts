@@ -1,0 +1,44 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { startWorker } from "../../support/crash/encoding.ts";
+import { until } from "../../support/descendants.ts";
+import { emptyFolder } from "../../support/folder.ts";
+import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
+import { lineOf, startServer } from "../../support/process.ts";
+
+test("a worker uses the given URL of its server, whatever its public base URL", {
+  timeout: 60_000,
+}, async () => {
+  const clip = join(emptyFolder(), "clip.mp4");
+  await ffmpeg(...picture("160x90", "25", 1), ...fast, clip);
+  const server = await startServer(emptyFolder(), { env: { VODBOX_BASE_URL: "http://video.invalid/vod" } });
+  expect(server.base).toBe("http://video.invalid/vod");
+  const socket = (await lineOf(server, /^listening on (\S+)$/m))[1] as string;
+  const here = (address: string) => address.replace(server.base, socket);
+  const call: typeof server.call = (method, path, options) =>
+    server.call(method, path.startsWith("/") ? socket + path : here(path), options);
+
+  const tenant = await call("POST", "/api/v1/admin/tenants", { admin: server.admin, body: { name: "T", slug: "t" } });
+  const issued = await call("POST", "/api/v1/api_keys", {
+    admin: server.admin,
+    body: { tenant_id: tenant.body.id, scopes: ["assets:write"] },
+  });
+  const key = issued.body.token;
+  const bytes = readFileSync(clip);
+  const upload = await call("POST", "/api/v1/uploads/initiate", {
+    key,
+    body: { filename: "clip.mp4", bytes_expected: bytes.length },
+  });
+  expect(upload.body.upload_url).toMatch(/^http:\/\/video\.invalid\/vod\/objects\//);
+  expect((await call("PUT", upload.body.upload_url, { raw: bytes })).status).toBe(200);
+  await call("POST", `/api/v1/uploads/${upload.body.id}/complete`, { key, body: { bytes_received: bytes.length } });
+
+  // A worker that shares no disk: source and artifacts are transferred in the same way.
+  startWorker({ ...server, base: socket }, emptyFolder());
+  const asset = await until("the asset is ready", async () => {
+    const { body } = await call("GET", `/api/v1/assets/${upload.body.asset_id}`, { key });
+    return body.playback_status === "ready" ? body : null;
+  });
+  expect(asset.height).toBe(90);
+});

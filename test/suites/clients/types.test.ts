@@ -1,0 +1,144 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { build } from "esbuild";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { own, paths } from "../../../scripts/build/paths.ts";
+import { clientPackage, installedClients } from "../../support/clients.ts";
+import { removeFolder } from "../../support/folder.ts";
+
+let folder: string;
+beforeAll(async () => {
+  folder = await installedClients("client", "react");
+});
+afterAll(() => removeFolder(folder));
+
+/** Errors of the compiler for a program of a user, as `line code`. */
+function errorsOf(code: string, compilerOptions: Record<string, unknown>): string[] {
+  writeFileSync(join(folder, "program.ts"), code);
+  const options = { strict: true, noEmit: true, target: "es2022", skipLibCheck: false, ...compilerOptions };
+  const typeRoots = [join(paths.modules, "@types")];
+  const config = { compilerOptions: { ...options, typeRoots }, files: ["program.ts"] };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
+  const { stdout } = spawnSync(join(paths.modules, ".bin/tsc"), ["--pretty", "false"], {
+    cwd: folder,
+    encoding: "utf8",
+  });
+  return (
+    stdout
+      .split("\n")
+      // Further lines of a message are indented.
+      .filter((line) => /^\S/.test(line))
+      .map((line) => /^program\.ts\((\d+),\d+\): error (TS\d+)/.exec(line)?.slice(1).join(" ") ?? line)
+  );
+}
+
+const PROGRAM = `import { signPlaybackToken, verifyWebhook, Vodbox, type Asset } from "@vodbox/client";
+const vodbox = new Vodbox({ baseUrl: "https://video.example.com", apiKey: "svc_1" });
+const asset: Asset = await vodbox.getAsset({ id: 1 });
+const page: Asset[] = await vodbox.listAssets({ q: "x", playback_status: "ready" }, { timeoutMs: 5 });
+for await (const { title } of vodbox.listAssets()) title.trim();
+const nothing: undefined = await vodbox.deleteAsset({ id: asset.id });
+await vodbox.createSubtitle({ video_asset_id: 1, body: { file: new Blob(["x"]), language: "en", label: "English" } });
+await vodbox.setPoster({ id: 1, body: { time_seconds: 1 } });
+await vodbox.setPoster({ id: 1, body: new Blob([], { type: "image/png" }) });
+await vodbox.importAssets({ body: "title\\n" });
+const job = await vodbox.claimJob();
+if (job) job.job.id.toFixed();
+const event = await verifyWebhook("{}", new Headers(), "whsec_");
+if (event.type === "video.upload.completed") event.data.bytes_received.toFixed();
+if (event.type === "video.asset.ready") event.data.playback_url?.trim();
+await vodbox.upload(new Blob([]), { title: "x", captions: ["en"], onProgress: ({ bytesSent }) => bytesSent.toFixed() });
+const token: string = await signPlaybackToken({ keyId: "sk_1", privateKey: "x", asset: 1, type: "thumbnail" });
+export { nothing, page, token };
+`;
+const WRONG = `import { signPlaybackToken, Vodbox } from "@vodbox/client";
+const vodbox = new Vodbox({ baseUrl: "https://video.example.com" });
+await vodbox.getAsset({ id: "one" });
+await vodbox.getAsset({});
+await vodbox.getAsset();
+await vodbox.listAssets({ playback_status: "done" });
+await vodbox.listAssets({ colour: "red" });
+await vodbox.updateAsset({ id: 1, body: { video_asset: { title: 5 } } });
+await vodbox.initiateUpload({ body: { filename: "a.mp4" } });
+(await vodbox.getAsset({ id: 1 })).titel;
+await vodbox.upload(new Blob([]), { playback_policy: "secret" });
+await signPlaybackToken({ keyId: "sk_1", privateKey: "x", asset: 1, type: "poster" });
+await vodbox.createAssets({});
+`;
+const IN_NODE = { module: "nodenext", lib: ["es2022"], types: ["node"] };
+const IN_BROWSER = {
+  module: "esnext",
+  moduleResolution: "bundler",
+  lib: ["es2022", "dom", "dom.asynciterable"],
+  types: [],
+};
+
+describe("the types of the client", () => {
+  test.each([
+    ["Node.js", IN_NODE],
+    ["a browser", IN_BROWSER],
+  ])("accept a correct program for %s, and refuse each wrong line", (_, options) => {
+    expect(errorsOf(PROGRAM, options)).toEqual([]);
+    const lines = errorsOf(WRONG, options).map((error) => error.split(" ")[0]);
+    expect([...new Set(lines)]).toEqual(["3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13"]);
+  });
+
+  test("have paths of files in Node.js only", () => {
+    const code = 'import { Vodbox } from "@vodbox/client";\nawait new Vodbox({ baseUrl: "x" }).upload("a.mp4");\n';
+    expect([errorsOf(code, IN_NODE), errorsOf(code, IN_BROWSER)]).toEqual([[], ["2 TS2345"]]);
+  });
+});
+
+test("the types of the player accept its properties, and refuse others", () => {
+  const options = { ...IN_BROWSER, paths: { react: [join(paths.modules, "@types/react")] } };
+  const program = (props: string) =>
+    `import { createElement, createRef } from "react";
+import { type SvcPlayerElement, VodboxPlayer } from "@vodbox/react";
+const ref = createRef<SvcPlayerElement>();
+export const element = createElement(VodboxPlayer, ${props});
+ref.current?.play().then(() => ref.current?.error?.reason.trim());
+`;
+  const right =
+    "{ ref, playbackId: 1, muted: true, onTimeUpdate() {}, onTokenExpiring: (e) => e.detail.expiresAt.getTime() }";
+  for (const props of [right, '{ ref, live: "stage", token: "t" }'])
+    expect(errorsOf(program(props), options), props).toEqual([]);
+  for (const wrong of [
+    "{ ref }",
+    "{ playbackId: 1, live: 'stage' }",
+    "{ playbackId: 1, startTime: '5' }",
+    "{ playbackId: 1, onError: (e) => e.detail.nothing }",
+  ])
+    expect(
+      errorsOf(program(wrong), options).map((each) => each.split(" ")[0]),
+      wrong,
+    ).toEqual(["4"]);
+});
+
+describe("the packages", () => {
+  test("have our version, licence and no dependencies", async () => {
+    for (const name of ["client", "react"] as const) {
+      const root = join(folder, "node_modules/@vodbox", name);
+      const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+      expect(manifest).toMatchObject({ name: `@vodbox/${name}`, version: own.version, license: "MIT" });
+      expect([manifest.dependencies, manifest.scripts]).toEqual([undefined, undefined]);
+      expect(readdirSync(root).sort()).toEqual(["LICENSE", "README.md", "dist", "package.json"]);
+      const files = execFileSync("tar", ["-tzf", await clientPackage(name)], { encoding: "utf8" });
+      expect(files).not.toMatch(/\.\.\/|^package\/(src|tsconfig)/m);
+    }
+    expect(statSync(await clientPackage("client")).size).toBeLessThan(100_000);
+  });
+
+  test("bundle for browsers without Node.js imports, and only what is used", async () => {
+    const sizeOf = async (code: string) => {
+      const stdin = { contents: code, resolveDir: folder };
+      const options = { bundle: true, write: false, minify: true, format: "esm", platform: "browser" } as const;
+      const { outputFiles } = await build({ stdin, ...options, logLevel: "silent" });
+      return outputFiles[0]?.contents.length ?? 0;
+    };
+    const whole = await sizeOf('import { Vodbox } from "@vodbox/client"; globalThis.vodbox = new Vodbox({});');
+    expect(whole).toBeLessThan(24_000);
+    const one = await sizeOf('import { verifyWebhook } from "@vodbox/client"; globalThis.verify = verifyWebhook;');
+    expect(one).toBeLessThan(2_500);
+  });
+});

@@ -1,0 +1,123 @@
+import { join } from "node:path";
+import Sqlite from "libsql";
+import { expect, test } from "vitest";
+import { json } from "../../support/commands/outcome.ts";
+import { readyAsset } from "../../support/flow.ts";
+import { emptyFolder } from "../../support/folder.ts";
+import { insertAssets } from "../../support/many-assets.ts";
+import { type RunningServer, startServer } from "../../support/process.ts";
+
+const ASSETS = 3000;
+
+async function platform() {
+  const dataDir = emptyFolder();
+  const server = await startServer(dataDir);
+  const { admin } = server;
+  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] };
+  const key = (await server.call("POST", "/api/v1/api_keys", { admin, body })).body.token as string;
+  const kept = (await readyAsset(server, key)).asset.id as number;
+  server.child.kill("SIGTERM");
+  await server.ended;
+  await insertAssets(dataDir, tenant.body.id, ASSETS);
+  return { dataDir, admin, key, kept };
+}
+
+/** Of a stopped server. */
+function inDatabase<T>(dataDir: string, work: (database: Sqlite.Database) => T): T {
+  const database = new Sqlite(join(dataDir, "vodbox.db"));
+  try {
+    return work(database);
+  } finally {
+    database.close();
+  }
+}
+const countOf = (dataDir: string, sql: string) =>
+  inDatabase(dataDir, (database) => (database.prepare(sql).get([]) as { n: number }).n);
+const DELETED = "SELECT count(*) AS n FROM events WHERE type = 'video.asset.deleted'";
+const ONCE =
+  "SELECT count(DISTINCT json_extract(data, '$.asset_id')) AS n FROM events WHERE type = 'video.asset.deleted'";
+
+const kill = async (server: RunningServer) => {
+  server.child.kill("SIGKILL");
+  await server.ended;
+};
+
+async function expectSound(server: RunningServer, { dataDir, admin, key, kept }: Awaited<ReturnType<typeof platform>>) {
+  expect((await server.call("GET", `/api/v1/assets/${kept}`, { key })).body.playback_status).toBe("ready");
+  const checked = await json(["admin", "doctor", "--data", dataDir], { env: { VODBOX_ADMIN_TOKEN: admin } });
+  expect(checked.findings.filter((finding: { ok: boolean }) => !finding.ok)).toEqual([]);
+  server.child.kill("SIGTERM");
+  await server.ended;
+  expect([countOf(dataDir, DELETED), countOf(dataDir, ONCE)]).toEqual([ASSETS, ASSETS]);
+}
+
+test("expired assets are all deleted, each with one event, although the server is killed", {
+  timeout: 300_000,
+}, async () => {
+  const all = await platform();
+  const { dataDir, key } = all;
+  const until = Date.now() + 1000;
+  inDatabase(dataDir, (database) => database.exec(`UPDATE assets SET expires_at = ${until} WHERE id <> ${all.kept}`));
+  const left = async (server: RunningServer) =>
+    (await server.call("GET", "/api/v1/assets?limit=500", { key })).body.length as number;
+  let cut = 0;
+  let server = await startServer(dataDir);
+  for (let round = 0; round < 3; round++) {
+    const ids = inOrder(dataDir, all.kept);
+    const reached = ids[Math.floor(ids.length / 3)];
+    const status = async () => (await server.call("GET", `/api/v1/assets/${reached}`, { key })).status;
+    await expect.poll(status, { timeout: 60_000, interval: 5 }).toBe(404);
+    await kill(server);
+    const deleted = countOf(dataDir, DELETED);
+    if (deleted > 0 && deleted < ASSETS) cut++;
+    expect(countOf(dataDir, "SELECT count(*) AS n FROM assets")).toBe(ASSETS + 1 - deleted);
+    server = await startServer(dataDir);
+  }
+  expect(cut).toBeGreaterThan(0);
+  await expect.poll(() => left(server), { timeout: 60_000, interval: 100 }).toBe(1);
+  await expectSound(server, all);
+});
+
+/** The ids of the assets that are left. A reader next to the server. */
+const inOrder = (dataDir: string, kept: number) =>
+  inDatabase(dataDir, (database) =>
+    (database.prepare(`SELECT id FROM assets WHERE id <> ${kept} ORDER BY id`).all([]) as { id: number }[]).map(
+      ({ id }) => id,
+    ),
+  );
+
+test("a bulk deletion that was killed is completed by a repeated request", { timeout: 300_000 }, async () => {
+  const all = await platform();
+  const { dataDir, key } = all;
+  const ids = inOrder(dataDir, all.kept);
+  let server = await startServer(dataDir);
+  const bulk = (some: number[], name: string) =>
+    server.call("POST", "/api/v1/assets/bulk", {
+      ...{ key, headers: { "idempotency-key": name } },
+      body: { ids: some, action: "delete" },
+    });
+  let cut = 0;
+  for (let from = 0; from < ASSETS; from += 1000) {
+    const some = ids.slice(from, from + 1000);
+    const answer = bulk(some, `${from}`).catch((error) => {
+      if (error instanceof TypeError) return null;
+      throw error;
+    });
+    const status = async () => (await server.call("GET", `/api/v1/assets/${some[300]}`, { key })).status;
+    await expect.poll(status, { timeout: 60_000, interval: 1 }).toBe(404);
+    await kill(server);
+    const answered = await answer;
+    if (answered === null) cut++;
+    server = await startServer(dataDir);
+    const again = await bulk(some, `${from}`);
+    expect(again.status).toBe(200);
+    if (answered?.status === 200) expect(again.body).toEqual(answered.body);
+    const { applied, errors } = again.body;
+    const missing = errors.map(({ id, code }: { id: number; code: string }) => [id, code]);
+    expect(missing).toEqual(some.slice(0, 1000 - applied.length).map((id) => [id, "not_found"]));
+    expect(applied).toEqual(some.slice(1000 - applied.length));
+  }
+  console.log(`${cut} of 3 bulk deletions were cut`);
+  await expectSound(server, all);
+});

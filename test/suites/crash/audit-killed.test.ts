@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { emptyFolder } from "../../support/folder.ts";
+import { run, startServer } from "../../support/process.ts";
+
+test("an acknowledged admin action is in the audit log after kill -9 right after the response", {
+  timeout: 240_000,
+}, async () => {
+  const dataDir = emptyFolder();
+  const answered: string[] = [];
+  for (let round = 1; round <= 4; round++) {
+    const server = await startServer(dataDir);
+    const { admin } = server;
+    const slug = `t${round}`;
+    const made = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: slug, slug } });
+    const changed = await server.call("PATCH", `/api/v1/admin/tenants/${made.body.id}`, { admin, body: { name: "N" } });
+    const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: made.body.id } });
+    const last = await server.call("POST", "/api/v1/admin/tokens/live/rotate", { admin });
+    server.child.kill("SIGKILL");
+    expect((await server.ended).signal).toBe("SIGKILL");
+    for (const answer of [made, changed, issued, last]) {
+      expect(answer.status).toBeLessThan(300);
+      answered.push(answer.headers.get("x-request-id") as string);
+    }
+  }
+  // Without a server: from the file alone.
+  const log = await run(["admin", "audit", "--data", dataDir, "--limit", "500", "--json"], {
+    env: { VODBOX_ADMIN_TOKEN: "admin-token-of-the-tests", VODBOX_LOG_LEVEL: "error" },
+  });
+  expect(log.code).toBe(0);
+  const entries = JSON.parse(log.stdout) as { request_id: string }[];
+  expect(entries.map((entry) => entry.request_id).reverse()).toEqual(answered);
+});

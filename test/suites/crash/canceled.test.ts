@@ -1,0 +1,38 @@
+import { readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { jobNow, startWorker, untilEncoding, uploadClip } from "../../support/crash/encoding.ts";
+import { until, untilGone } from "../../support/descendants.ts";
+import { emptyFolder } from "../../support/folder.ts";
+import { fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
+import { startServer, stopCleanly } from "../../support/process.ts";
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+
+const clips = temporaryFolder("vodbox-test-clips");
+const clip = join(clips, "clip.mp4");
+const longClip = join(clips, "long.mp4");
+beforeAll(async () => {
+  await ffmpeg(...picture("1280x720", "30", 6), ...fast, clip);
+  await ffmpeg("-stream_loop", "15", "-i", clip, "-c", "copy", longClip);
+});
+afterAll(() => rmSync(clips, { recursive: true, force: true }));
+
+test("a job that is canceled during its encode ends its ffmpeg; its worker continues with the next", async () => {
+  const [dataDir, scratch] = [emptyFolder(), emptyFolder()];
+  const server = await startServer(dataDir, { env: { VODBOX_RATE_LIMIT_UPLOADS: "100000/60" } });
+  const made = await uploadClip(server, longClip);
+  const worker = startWorker(server, scratch);
+  const below = await untilEncoding(server, made, worker.child.pid as number);
+  const order = (verb: string, id: number) =>
+    server.call("POST", `/api/v1/transcoding_jobs/${id}/${verb}`, { admin: server.admin });
+  const { id } = await jobNow(server, made);
+  expect((await order("cancel", id)).body.status).toBe("canceled");
+  await untilGone(below);
+
+  const second = await uploadClip(server, clip, "u");
+  await until("the next job is complete", async () => (await jobNow(server, second)).status === "completed", 90_000);
+  expect((await jobNow(server, made)).status).toBe("canceled");
+  await stopCleanly(worker);
+  expect(readdirSync(scratch)).toEqual([]);
+});

@@ -1,0 +1,88 @@
+import { copyFileSync, cpSync, existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test, vi } from "vitest";
+import { uploaded } from "../../support/flow.ts";
+import { emptyFolder } from "../../support/folder.ts";
+import { freshly } from "../../support/fresh.ts";
+import { type RunningServer, run, startServer, stopCleanly } from "../../support/process.ts";
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60" };
+/** A copy of only these must be the whole data directory. */
+const COPIED = ["secrets", "objects"];
+
+async function tenantOf(server: RunningServer) {
+  const { admin } = server;
+  const call = freshly(server.base);
+  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const scopes = ["assets:read", "assets:write"];
+  const issued = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  return { call, key: issued.body.token as string };
+}
+
+/** A new data directory with only `vodbox.db` of the three files of the database. */
+function copied(dataDir: string): string {
+  const wal = join(dataDir, "vodbox.db-wal");
+  expect(existsSync(wal) ? statSync(wal).size : 0).toBe(0);
+  const folder = emptyFolder();
+  copyFileSync(join(dataDir, "vodbox.db"), join(folder, "vodbox.db"));
+  for (const name of COPIED)
+    if (existsSync(join(dataDir, name))) cpSync(join(dataDir, name), join(folder, name), { recursive: true });
+  return folder;
+}
+
+test.each([
+  ["SIGTERM", []],
+  ["SIGINT", []],
+  ["SIGTERM", ["--processes", "2"]],
+  ["SIGINT", ["--processes", "2"]],
+] as const)("after %s vodbox.db alone is the whole database %j", async (signal, args) => {
+  const server = await startServer(emptyFolder(), { env, args: [...args] });
+  const { call, key } = await tenantOf(server);
+  const { asset } = await uploaded({ call }, key);
+  server.child.kill(signal);
+  expect((await server.ended).code).toBe(0);
+
+  const again = await startServer(copied(server.dataDir), { env });
+  const found = await again.call("GET", `/api/v1/assets/${asset.id}`, { key });
+  expect(found.body).toMatchObject({ id: asset.id, title: "clip" });
+});
+
+test.each([[[]], [["--processes", "2"]]])("and also after a stop under load %j", async (args) => {
+  const server = await startServer(emptyFolder(), { env, args });
+  const { call, key } = await tenantOf(server);
+  const made = new Set<number>();
+  let stopping = false;
+  const writers = Array.from({ length: 8 }, async (_, writer) => {
+    for (let count = 0; !stopping; count++) {
+      const body = { filename: `${writer}-${count}.mp4`, bytes_expected: 10, description: "x".repeat(4000) };
+      // Once it stops, connections are refused and cut.
+      const answer = await call("POST", "/api/v1/uploads/initiate", { key, body }).catch(() => null);
+      if (answer?.status === 201) made.add(answer.body.asset_id);
+      if (answer === null) return;
+    }
+  });
+  await vi.waitUntil(() => made.size > 150, { timeout: 60_000 });
+  await stopCleanly(server);
+  stopping = true;
+  await Promise.all(writers);
+
+  const again = await startServer(copied(server.dataDir), { env });
+  const ids = new Set<number>();
+  for (let path: string | undefined = "/api/v1/assets?limit=500"; path !== undefined; ) {
+    const page = await again.call("GET", path, { key });
+    for (const { id } of page.body) ids.add(id);
+    const next: string | undefined = /<([^>]+)>; rel="next"/.exec(page.headers.get("link") ?? "")?.[1];
+    path = next && `${new URL(next).pathname}${new URL(next).search}`;
+  }
+  expect([...made].filter((id) => !ids.has(id))).toEqual([]);
+});
+
+test("a command that opened the data itself leaves a complete vodbox.db, too", async () => {
+  const dataDir = emptyFolder();
+  const created = await run(["admin", "tenant", "create", "--name", "T", "--slug", "t", "--data", dataDir]);
+  expect(created).toMatchObject({ code: 0 });
+  const listed = await run(["admin", "tenant", "list", "--json", "--data", copied(dataDir)]);
+  expect(JSON.parse(listed.stdout)).toMatchObject([{ slug: "t" }]);
+});

@@ -1,0 +1,43 @@
+import { expect, test, vi } from "vitest";
+import { readyAsset } from "../../support/flow.ts";
+import { emptyFolder } from "../../support/folder.ts";
+import { freshly } from "../../support/fresh.ts";
+import { startServer } from "../../support/process.ts";
+
+vi.setConfig({ testTimeout: 120_000 });
+
+/** This many connections in a row reach every process. */
+const ASKED = 24;
+const LIMIT_MS = 5000;
+
+test("a suspension is effective in every process within five seconds, and so is its end", async () => {
+  const server = await startServer(emptyFolder(), { args: ["--processes", "3"] });
+  const { admin, worker } = server;
+  const call = freshly(server.base);
+  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const scopes = ["assets:read", "assets:write"];
+  const issued = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  const key = issued.body.token as string;
+  const { asset, contract } = await readyAsset({ call, worker }, key, { playback_policy: "public" });
+  const body = { filename: "a.mp4", bytes_expected: 3 };
+  const { upload_url } = (await call("POST", "/api/v1/uploads/initiate", { key, body })).body;
+  const version = contract.outputs.prefix.split("/").at(-2);
+  const segment = `/media/${asset.external_id}/${version}/low/1.m4s`;
+  const statuses = async () => {
+    const answers = await Promise.all(
+      Array.from({ length: ASKED }, (_, n) =>
+        n % 2 === 0 ? call("GET", segment) : call("PUT", upload_url, { raw: "abc" }),
+      ),
+    );
+    return [...new Set(answers.map(({ status, body }) => `${status} ${body?.code ?? ""}`))];
+  };
+  expect(await statuses()).toEqual(["200 "]);
+  for (const [status, expected] of [
+    ["suspended", "403 tenant_suspended"],
+    ["active", "200 "],
+  ] as const) {
+    const changed = await call("PATCH", `/api/v1/admin/tenants/${tenant.body.id}`, { admin, body: { status } });
+    expect(changed.status).toBe(200);
+    await vi.waitFor(async () => expect(await statuses()).toEqual([expected]), { timeout: LIMIT_MS, interval: 100 });
+  }
+});

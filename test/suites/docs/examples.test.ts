@@ -1,0 +1,74 @@
+import { execFile, execFileSync } from "node:child_process";
+import { mkdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { differences, examplesIn, readDocument, WRITTEN_ADDRESS } from "../../support/docs/document.ts";
+import { emptyFolder } from "../../support/folder.ts";
+import { EXECUTABLE, lineOf, stopCleanly, vodbox } from "../../support/process.ts";
+
+/** Separates the outputs of two examples. */
+const MARK = "\u001e";
+
+/** A reader's environment: the program on PATH, and a video. */
+function readersFolder(): { folder: string; env: NodeJS.ProcessEnv } {
+  const folder = emptyFolder();
+  const programs = join(folder, "programs");
+  mkdirSync(programs);
+  symlinkSync(EXECUTABLE, join(programs, "vodbox"));
+  const picture = ["-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=25:duration=10"];
+  const sound = ["-f", "lavfi", "-i", "sine=duration=10"];
+  const encoders = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-c:a", "aac"];
+  execFileSync("ffmpeg", ["-v", "error", ...picture, ...sound, ...encoders, join(folder, "holiday.mp4")]);
+  return { folder, env: { PATH: `${programs}:${process.env.PATH}`, HOME: folder } };
+}
+
+/** Runs the commands as one shell session, like a reader who types them one after another. */
+function runAll(commands: string[], cwd: string, env: NodeJS.ProcessEnv): Promise<string[]> {
+  const script = commands.map((command) => `${command}\nprintf '${MARK}'\n`).join("");
+  return new Promise((resolve, reject) => {
+    execFile(
+      "bash",
+      ["--norc", "-euo", "pipefail", "-c", script],
+      { cwd, env, timeout: 100_000 },
+      (error, stdout, stderr) => {
+        const outputs = stdout.split(MARK);
+        if (error)
+          reject(new Error(`Example ${outputs.length} failed: ${commands[outputs.length - 1]}\n${stdout}\n${stderr}`));
+        else resolve(outputs);
+      },
+    );
+  });
+}
+
+test.each([
+  ["README.md", ["--workers", "1"]],
+  ["docs/api.md", ["--workers", "1"]],
+  ["docs/worker-protocol.md", ["--workers", "0"]],
+])(
+  "the examples of %s have the documented results",
+  async (document, args) => {
+    const { folder, env } = readersFolder();
+    const server = vodbox(["serve", "--port", "0", ...args], { executable: true, cwd: folder });
+    const [, address = ""] = await lineOf(server, /^vodbox ready on http:\/\/(\S+)$/m);
+    const here = (text: string) => text.replaceAll(WRITTEN_ADDRESS, address);
+
+    const examples = examplesIn(readDocument(document));
+    expect(examples.length).toBeGreaterThan(0);
+    const outputs = await runAll(
+      examples.map(({ command }) => here(command)),
+      folder,
+      env as NodeJS.ProcessEnv,
+    );
+    for (const [index, { line, output }] of examples.entries()) {
+      if (!output) continue;
+      const printed = outputs[index] as string;
+      const found =
+        output.kind === "json"
+          ? differences(JSON.parse(here(output.text)), JSON.parse(printed))
+          : differences(here(output.text).trim(), printed.replaceAll("\r", "").trim());
+      expect(found, `${document}:${line}`).toEqual([]);
+    }
+    await stopCleanly(server);
+  },
+  120_000,
+);

@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { DOCUMENT_LIMITS, TooComplex } from "../../../src/lib/document-limits.ts";
+import { PARSERS, type ParserName } from "../../../src/parsing/parsers.ts";
+import { HOSTILE } from "./hostile-documents.ts";
+
+const SIZE = DOCUMENT_LIMITS.documentBytes;
+/** Time limit for a document of that size. */
+const SLOW_MS = 1000;
+/** Below that the growth of times is noise. */
+const QUICK_MS = 150;
+/** What takes so little for a document of one of these shares of the size is quick in full as well, even in quadratic time. */
+const SAMPLES = [1 / 8, 1 / 4];
+/** For documents twice as long. Linear is 2, quadratic 4; memory and noise add to it. */
+const MAX_GROWTH = 2.8;
+const NOISE_MS = 30;
+
+/** Processor time of this thread, which is independent of other programs. */
+function cpuMs(work: () => unknown): number {
+  const from = process.threadCpuUsage();
+  try {
+    work();
+  } catch (error) {
+    if (!(error instanceof TooComplex)) throw error;
+  }
+  const { user, system } = process.threadCpuUsage(from);
+  return (user + system) / 1000;
+}
+
+/** A garbage collection can double one measurement; quadratic time is visible in each. */
+const MEASUREMENTS = 3;
+
+/** Why `work` is too slow for a size and twice that, or null. */
+function slowness(work: (size: number) => () => unknown): string | null {
+  let found: string | null = null;
+  for (let n = 0; n < MEASUREMENTS; n++) {
+    found = slownessOnce(work);
+    if (found === null) return null;
+  }
+  return found;
+}
+
+function slownessOnce(work: (size: number) => () => unknown): string | null {
+  for (const share of SAMPLES) if (cpuMs(work(SIZE * share)) < QUICK_MS * share ** 2) return null;
+  const whole = cpuMs(work(SIZE));
+  if (whole < QUICK_MS) return null;
+  // Smaller documents show the growth in a fraction of the time.
+  const [quarter, half] = [work(SIZE / 4), work(SIZE / 2)];
+  const one = Math.min(...[1, 2, 3].map(() => cpuMs(quarter)));
+  let two = Number.POSITIVE_INFINITY;
+  for (let n = 0; n < 3; n++) {
+    two = Math.min(two, cpuMs(half));
+    if (whole <= SLOW_MS && two <= NOISE_MS + MAX_GROWTH * one) return null;
+  }
+  return `${Math.round(one)} ms, twice as long ${Math.round(two)} ms, four times ${Math.round(whole)} ms`;
+}
+
+describe("a hostile document takes linear time", () => {
+  test("and every parser has some", () => {
+    expect(Object.keys(HOSTILE).sort()).toEqual(Object.keys(PARSERS).sort());
+  });
+
+  test("and quadratic time is detected", () => {
+    // Searches in native code: how far the compiler has come with a loop does not change their duration.
+    const quadratic = (size: number) => {
+      const bytes = Buffer.alloc(size);
+      return () => {
+        for (let end = 0; end < size; end += 16) bytes.subarray(0, end).indexOf(1);
+      };
+    };
+    expect(slowness(quadratic)).not.toBeNull();
+    expect(slowness((size) => () => ",".repeat(size).split(","))).toBeNull();
+  });
+
+  for (const name of Object.keys(HOSTILE) as ParserName[]) {
+    test(name, { timeout: 300_000 }, () => {
+      const { texts, input } = HOSTILE[name];
+      const parse = PARSERS[name] as (given: unknown) => unknown;
+      const slow: string[] = [];
+      for (const [about, text] of texts) {
+        const found = slowness((size) => {
+          const document = input(text(size));
+          return () => parse(document);
+        });
+        if (found) slow.push(`${about}: ${found}`);
+      }
+      expect(slow).toEqual([]);
+    });
+  }
+});

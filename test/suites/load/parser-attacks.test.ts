@@ -1,0 +1,291 @@
+import { writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { JPEG, leased, tiny, tinyAsset } from "../../support/batches.ts";
+import type { Answer } from "../../support/client.ts";
+import { newFolder, removeFolder } from "../../support/folder.ts";
+import { type RunningServer, startServer } from "../../support/process.ts";
+
+const SIZE = 1_900_000;
+const repeated = (unit: string, size = SIZE) => unit.repeat(Math.floor(size / unit.length));
+const mpd = (inner: string) =>
+  `<MPD type="static" mediaPresentationDuration="PT6S"><Period><AdaptationSet>${inner}</AdaptationSet></Period></MPD>`;
+const template = (attributes: string) =>
+  mpd(`<Representation id="a"><SegmentTemplate ${attributes}/></Representation>`);
+
+type Field = "hls" | "dash" | "storyboard" | "subtitle";
+/** Documents that blocked a server before there were limits, and their expected responses. */
+const ATTACKS: [name: string, field: Field, text: string, code: string][] = [
+  [
+    "10^15 segments whose references are refused",
+    "dash",
+    template('media="/x" duration="1" endNumber="999999999999999"'),
+    "reference_not_relative",
+  ],
+  [
+    "10^15 segments that are missing",
+    "dash",
+    template('media="$Number$" duration="1" endNumber="999999999999999"'),
+    "document_too_complex",
+  ],
+  [
+    "a long template of 50,000 segments",
+    "dash",
+    template(`media="${"m".repeat(SIZE)}$Number$" duration="1" endNumber="50000"`),
+    "document_too_complex",
+  ],
+  ["deep elements", "dash", repeated("<a>"), "document_too_complex"],
+  ["an attribute list of quotes", "hls", `#EXTM3U\n#EXT-X-MEDIA:${repeated('A="')}`, "document_too_complex"],
+  ["an attribute list of names", "hls", `#EXTM3U\n#EXT-X-MEDIA:${repeated("A")}`, "document_too_complex"],
+  ["a storyboard of one word", "storyboard", `WEBVTT\n\n${repeated("x")}`, "document_too_complex"],
+  ["a storyboard of lines", "storyboard", `WEBVTT\n\n${repeated(`${"x".repeat(60_000)}\n`)}`, "storyboard_malformed"],
+  ["too many cues", "subtitle", `WEBVTT\n\n${repeated("00:00.000 --> 00:01.000\nx\n\n")}`, "document_too_complex"],
+  ["a subtitle of spaces", "subtitle", `WEBVTT\n\n00:00.000 --> ${repeated(" ")}`, "invalid_subtitle"],
+];
+
+let dataDir: string;
+let server: RunningServer;
+let idle: RunningServer;
+let hostile: string;
+let normal: string;
+
+beforeAll(async () => {
+  dataDir = newFolder();
+  const limits = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60", VODBOX_MIN_FREE_BYTES: "0" };
+  server = await startServer(dataDir, { env: limits });
+  idle = await startServer(newFolder());
+  const keyOf = async (slug: string) => {
+    const { admin, call } = server;
+    const { body: tenant } = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: slug, slug } });
+    const scopes = ["assets:read", "assets:write", "playback:read"];
+    const body = { tenant_id: tenant.id, scopes };
+    return (await call("POST", "/api/v1/api_keys", { admin, body })).body.token as string;
+  };
+  [hostile, normal] = [await keyOf("hostile"), await keyOf("normal")];
+  return async () => {
+    for (const each of [server, idle]) {
+      each.child.kill("SIGKILL");
+      await each.ended;
+    }
+    removeFolder(dataDir);
+    removeFolder(idle.dataDir);
+  };
+});
+
+/**
+ * By how many ms the slowest response that another tenant received meanwhile was slower than the slowest one of a server
+ * that does nothing else: the rest of this machine delays both.
+ */
+async function meanwhile<T>(work: Promise<T>): Promise<{ result: T; slowest: number }> {
+  let isOver = false;
+  const over = work.finally(() => {
+    isOver = true;
+  });
+  const slowest = async (get: () => Promise<{ status: number }>) => {
+    let longest = 0;
+    while (!isOver) {
+      const from = performance.now();
+      expect((await get()).status).toBe(200);
+      longest = Math.max(longest, performance.now() - from);
+    }
+    return longest;
+  };
+  const others = Promise.all([
+    slowest(() => server.call("GET", "/api/v1/assets?limit=1", { key: normal })),
+    slowest(() => idle.call("GET", "/healthz")),
+  ]);
+  const result = await over;
+  const [tenant, reference] = await others;
+  return { result, slowest: tenant - reference };
+}
+
+const given = (field: Field, path: string) =>
+  tinyAsset("", {
+    ...(field === "hls" && { hls: { manifest_path: path } }),
+    ...(field === "dash" && { dash: { manifest_path: path } }),
+    ...(field === "storyboard" && { storyboard_path: path }),
+    ...(field === "subtitle" && { subtitles: [{ language: "en", label: "English", path }] }),
+  });
+/** It took seconds before, and takes milliseconds now. */
+const SLOWEST_MS = 1000;
+
+describe("a document of one tenant affects only that tenant's request", () => {
+  for (const [index, [name, field, text, code]] of ATTACKS.entries()) {
+    test(name, { timeout: 30_000 }, async () => {
+      const batch = await leased(server, hostile);
+      const path = `hostile-${index}.${field === "hls" ? "m3u8" : field === "dash" ? "mpd" : "vtt"}`;
+      await batch.putAll({ ...tiny(), [path]: text });
+      const manifest = { assets: [given(field, path)] };
+      const { result: preview, slowest } = await meanwhile(batch.preview(manifest));
+      expect(preview.status, preview.text).toBe(200);
+      expect(preview.body.errors.map((fault: { code: string }) => fault.code)).toContain(code);
+      expect(preview.text.length).toBeLessThan(100_000);
+      expect(slowest).toBeLessThan(SLOWEST_MS);
+      const commit = await batch.commit(manifest);
+      expect([commit.status, commit.body.code]).toEqual([
+        422,
+        code === "document_too_complex" ? code : "invalid_manifest",
+      ]);
+    });
+  }
+
+  test("an uploaded subtitle", async () => {
+    const { body: upload } = await server.call("POST", "/api/v1/uploads/initiate", {
+      key: hostile,
+      body: { filename: "a.mp4", bytes_expected: 3 },
+    });
+    const form = new FormData();
+    for (const [name, value] of Object.entries({ language: "en", label: "English" })) form.set(name, value);
+    const text = `WEBVTT\n\n${repeated("00:00.000 --> 00:01.000\nx\n\n")}`;
+    form.set("file", new Blob([text]), "a.vtt");
+    const path = `/api/v1/assets/${upload.asset_id}/subtitles`;
+    const { result, slowest } = await meanwhile(server.call("POST", path, { key: hostile, raw: form }));
+    expect([result.status, result.body.code]).toEqual([422, "document_too_complex"]);
+    expect(slowest).toBeLessThan(SLOWEST_MS);
+  });
+
+  test("many concurrent documents", { timeout: 60_000 }, async () => {
+    const batch = await leased(server, hostile);
+    // Within all limits, and the most expensive input that they allow.
+    const text = template(`media="${"m".repeat(200)}$Number$" duration="1" endNumber="50000"`);
+    await batch.putAll({ ...tiny(), "hostile.mpd": text });
+    const manifest = { assets: Array.from({ length: 5 }, () => given("dash", "hostile.mpd")) };
+    const all = Promise.all(Array.from({ length: 8 }, () => batch.preview(manifest)));
+    const { result, slowest } = await meanwhile(all);
+    expect(new Set(result.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(slowest).toBeLessThan(SLOWEST_MS);
+  });
+});
+
+/** Processor time of the server so far, in ms (proc(5): 100 ticks a second). */
+async function cpuMs(): Promise<number> {
+  const stat = await readFile(`/proc/${server.child.pid}/stat`, "utf8");
+  const [user, system] = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11, 13)
+    .map(Number);
+  return ((user as number) + (system as number)) * 10;
+}
+
+test("a client that disconnects ends the work of its request", { timeout: 60_000 }, async () => {
+  const batch = await leased(server, hostile);
+  const text = template(`media="${"m".repeat(200)}$Number$" duration="1" endNumber="50000"`);
+  await batch.putAll({ ...tiny(), "hostile.mpd": text });
+  const manifest = { assets: Array.from({ length: 200 }, () => given("dash", "hostile.mpd")) };
+  const before = await cpuMs();
+  const left = new AbortController();
+  const request = fetch(`${server.base}${batch.path}/manifest/preview`, {
+    method: "POST",
+    headers: { ...batch.headers, "content-type": "application/json" },
+    body: JSON.stringify(manifest),
+    signal: left.signal,
+  });
+  const refused = expect(request).rejects.toThrow();
+  const deadline = Date.now() + 20_000;
+  while ((await cpuMs()) < before + 200 && Date.now() < deadline) await new Promise((done) => setTimeout(done, 20));
+  left.abort();
+  await refused;
+  // All 200 documents take over ten seconds of processor time. After the client disconnects, the server becomes idle.
+  for (let rest = 0, last = await cpuMs(); rest < 5; ) {
+    await new Promise((done) => setTimeout(done, 100));
+    const now = await cpuMs();
+    rest = now - last <= 20 ? rest + 1 : 0;
+    last = now;
+    expect(now - before, "it works on").toBeLessThan(6000);
+  }
+});
+
+describe("a document that was stored before limits existed is served or refused, and blocks no other request", () => {
+  let urls: Record<string, string>;
+  let paths: Record<string, string>;
+
+  beforeAll(async () => {
+    const batch = await leased(server, hostile);
+    const storyboard = "WEBVTT\n\n00:00.000 --> 00:04.000\nsheet.jpg#xywh=0,0,160,90\n";
+    await batch.putAll({
+      ...tiny(),
+      "manifest.mpd": template('media="1.m4s" duration="6"').replace("1.m4s", "low/1.m4s"),
+      "storyboard.vtt": storyboard,
+      "sheet.jpg": JPEG,
+    });
+    const more = {
+      dash: { manifest_path: "manifest.mpd" },
+      storyboard_path: "storyboard.vtt",
+      playback_policy: "public",
+    };
+    const committed = await batch.commit({ assets: [tinyAsset("", more)] });
+    expect(committed.status, committed.text).toBe(200);
+    const [asset] = committed.body.assets;
+    const form = new FormData();
+    for (const [name, value] of Object.entries({ language: "en", label: "English" })) form.set(name, value);
+    form.set("file", new Blob(["WEBVTT\n\n00:00.000 --> 00:01.000\nx\n"]), "a.vtt");
+    await server.call("POST", `/api/v1/assets/${asset.id}/subtitles`, { key: hostile, raw: form });
+    const { body } = await server.call("GET", `/api/v1/assets/${asset.id}`, { key: hostile });
+    const media = `/media/${asset.external_id}`;
+    urls = {
+      master: `${media}/master.m3u8`,
+      mpd: `${media}/manifest.mpd`,
+      storyboard: `${media}/storyboard.vtt`,
+      json: `${media}/storyboard.json`,
+      thumbnail: `${media}/thumbnail.webp?time=1`,
+    };
+    paths = {
+      master: body.hls_manifest_path ?? body.manifest_path,
+      mpd: body.dash_manifest_path,
+      storyboard: body.storyboard_path,
+    };
+  });
+
+  const store = (which: string, text: string) => writeFileSync(join(dataDir, "objects", paths[which] as string), text);
+  const get = (which: string): Promise<Answer> => server.call("GET", urls[which] as string);
+
+  const STORED: [name: string, at: string, by: string[], text: string][] = [
+    [
+      "an attribute list of quotes",
+      "master",
+      ["master", "thumbnail"],
+      `#EXTM3U\n#EXT-X-STREAM-INF:${repeated('A="')}\na\n`,
+    ],
+    [
+      "an attribute list of quotes, 80 KB",
+      "master",
+      ["master", "thumbnail"],
+      `#EXTM3U\n#EXT-X-STREAM-INF:${repeated('A="', 60_000)}\na\n`,
+    ],
+    ["8 MB", "master", ["master", "thumbnail"], `#EXTM3U\n${repeated("#EXTINF:1,\na\n", 8_000_000)}`],
+    [
+      "a group for each variant",
+      "master",
+      ["master"],
+      `#EXTM3U\n${Array.from({ length: 30_000 }, (_, index) => `#EXT-X-STREAM-INF:SUBTITLES="${index}"\na\n`).join("")}`,
+    ],
+    ["bases that do not end", "mpd", ["mpd"], repeated("<BaseURL")],
+    ["manifests that do not end", "mpd", ["mpd"], repeated("<MPD")],
+    ["information that does not end", "mpd", ["mpd"], repeated("<ProgramInformation")],
+    ["comments that do not end", "mpd", ["mpd"], repeated("<!--")],
+    ["one line", "storyboard", ["storyboard", "json"], `WEBVTT\n\n${repeated("x")}`],
+    ["long lines", "storyboard", ["storyboard", "json"], `WEBVTT\n\n${repeated(`${"x".repeat(60_000)}\n`)}`],
+    ["digits", "storyboard", ["storyboard", "json"], `WEBVTT\n\n${repeated(`${"9".repeat(60_000)}\n`)}`],
+    [
+      "tiles",
+      "storyboard",
+      ["storyboard", "json"],
+      `WEBVTT\n\n${repeated("00:00.000 --> 00:01.000\nsheet.jpg#xywh=0,0,1,1\n\n", 3_900_000)}`,
+    ],
+  ];
+  for (const [name, at, by, text] of STORED) {
+    test(`${at}: ${name}`, async () => {
+      store(at, text);
+      for (const which of by) {
+        const from = performance.now();
+        const { result, slowest } = await meanwhile(get(which));
+        if (result.status !== 200 && result.status !== 404)
+          expect([which, result.status, result.body?.code]).toEqual([which, 422, "document_too_complex"]);
+        expect(slowest, which).toBeLessThan(SLOWEST_MS);
+        expect(performance.now() - from, which).toBeLessThan(30_000);
+      }
+    });
+  }
+});

@@ -1,0 +1,25 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { encode } from "../../../src/media/encode.ts";
+import type { EncodingSpec } from "../../../src/media/encoding-spec.ts";
+import { probe } from "../../../src/media/probe.ts";
+import { binaries, ffmpeg } from "../../support/media/sources.ts";
+
+type Options = {
+  /** In a directory that may be used as scratch; the result is next to it. */
+  input: string;
+  /** ffmpeg's, without the output. */
+  args: readonly string[];
+  spec: EncodingSpec;
+  scratchDir: string;
+  /** Of the bytes of the source. */
+  damage?: ((whole: Buffer) => Buffer) | undefined;
+};
+
+/** Makes a source, changes its bytes, and encodes it in one run. */
+export async function encodedSource({ input, args, spec, scratchDir, damage = (whole) => whole }: Options) {
+  await ffmpeg(...args, input);
+  writeFileSync(input, damage(readFileSync(input)));
+  const dir = `${input}.out`;
+  const found = await probe(input, binaries);
+  return { dir, result: await encode({ input, outDir: dir, spec, binaries, scratchDir, probe: found }) };
+}

@@ -1,0 +1,65 @@
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { encode } from "../../../../src/media/encode.ts";
+import { encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
+import { probe } from "../../../../src/media/probe.ts";
+import { isNightly } from "../../../support/amount.ts";
+import { oddRows } from "../../../support/media/matrix-odd-rows.ts";
+import { rows } from "../../../support/media/matrix-rows.ts";
+import type { Row } from "../../../support/media/matrix-sources.ts";
+import { packetsOf, samplesOf } from "../../../support/media/parallel/frames.ts";
+import { encodedInParts, planned } from "../../../support/media/parallel/parts.ts";
+import { binaries, ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
+import { unevenRows } from "./uneven-rows.ts";
+
+vi.setConfig({ testTimeout: 300_000 });
+
+const folder = temporaryFolder("packets");
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** One of each kind of container, and those that once differed; with `MATRIX_PARTS=all` all that can be cut. */
+const DEFAULT = [
+  "H.264 and AAC",
+  "VP8 and Vorbis",
+  "H.264 and AC-3",
+  "that is copied, including audio",
+  "interlaced MPEG-2",
+  // Transport streams whose audio begins first.
+  "59.94",
+  "four seconds and a frame",
+  "a clock that starts at 100 s",
+];
+const isChosen = ({ name }: Row) => isNightly || process.env.MATRIX_PARTS === "all" || DEFAULT.includes(name);
+
+const lengthened = (args: string[]) => args.map((arg) => arg.replaceAll(/\bd=[0-9.]+/g, "d=18"));
+const chosen = [...[...rows, ...oddRows].filter(isChosen), ...unevenRows].filter(
+  (row): row is Row & { from: string[] } => Array.isArray(row.from) && row.size !== null,
+);
+
+describe("the packets of a source in parts are those of one run", () => {
+  for (const [index, row] of chosen.entries())
+    test(`${row.file}: ${row.name}`, async () => {
+      const input = join(folder, `${index}-${row.file}`);
+      await ffmpeg(...lengthened(row.from), input);
+      const parts = await planned(input, 2);
+      if (parts.uncuttable !== null || parts.chunks.length < 2) {
+        expect(DEFAULT).not.toContain(row.name);
+        return;
+      }
+      const dirs = { whole: join(folder, `${index}-whole`), parts: join(folder, `${index}-parts`) };
+      const media = await probe(input, binaries);
+      const whole = await encode({ input, outDir: dirs.whole, spec, binaries, scratchDir: folder, probe: media });
+      await encodedInParts(input, dirs.parts, parts);
+      const videos = whole.renditions.map((one) => one.name);
+      const audio = parts.plan.audio.map((one) => one.name);
+      for (const rendition of audio)
+        expect(await samplesOf(dirs.parts, rendition), rendition).toBe(await samplesOf(dirs.whole, rendition));
+      for (const rendition of [...videos, ...audio]) {
+        const [joined, single] = [dirs.parts, dirs.whole].map((dir) => readFileSync(join(dir, rendition, "init.mp4")));
+        expect(joined?.equals(single as Buffer), rendition).toBe(true);
+        // Presentation and decoding times, and keyframes.
+        expect(await packetsOf(dirs.parts, rendition)).toEqual(await packetsOf(dirs.whole, rendition));
+      }
+    });
+});

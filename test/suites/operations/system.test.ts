@@ -1,0 +1,90 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { expectError } from "../../support/error.ts";
+import { openStream } from "../../support/event-stream.ts";
+import { atEnd, emptyFolder } from "../../support/folder.ts";
+import { lineOf, type RunningServer, startServer } from "../../support/process.ts";
+
+const logs = "/api/v1/admin/logs/stream";
+
+async function keyOf({ call, admin }: RunningServer): Promise<string> {
+  const tenant = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } })).body;
+  return (await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.id } })).body.token;
+}
+
+describe.each([1, 2])("with %i processes", (processes) => {
+  let server: RunningServer;
+  beforeAll(async () => {
+    const env = {
+      VODBOX_TRANSLATE_URL: "https://user:hidden-password@translate.example/?x=1",
+      VODBOX_LOG_LEVEL: "debug",
+      VODBOX_LOG_FORMAT: "json",
+    };
+    server = await startServer(join(emptyFolder(), "data"), { args: ["--processes", String(processes)], env });
+    await lineOf(server, /^listening on \S+$/m);
+  });
+  afterAll(async () => {
+    server?.child.kill("SIGTERM");
+    await server?.ended;
+  });
+
+  test("the operator sees the server, its settings and their sources, and nothing secret", async () => {
+    const { call, admin, dataDir } = server;
+    const system = await call("GET", "/api/v1/admin/system", { admin });
+    expect(system.body).toMatchObject({ processes, data_dir: dataDir, storage: "local", node: expect.any(String) });
+    expect(system.body.database_bytes).toBeGreaterThan(100_000);
+    expect(system.body.disk.free_bytes).toBeLessThan(system.body.disk.size_bytes);
+    expect(Math.abs(Date.parse(system.body.started_at) - Date.now())).toBeLessThan(60_000);
+    const { body, text } = await call("GET", "/api/v1/admin/settings", { admin });
+    const setting = (name: string) => body.settings.find((one: any) => one.setting === name);
+    expect(setting("log_level")).toMatchObject({ value: "debug", origin: "environment", about: expect.any(String) });
+    expect(setting("processes")).toMatchObject({ value: String(processes), origin: "flag" });
+    expect(setting("admin_token")).toMatchObject({ value: "********" });
+    expect(text).not.toContain(admin);
+    expect(text).not.toContain("hidden-password");
+  });
+
+  test("figures of the last hour are sampled", async () => {
+    const { call, admin } = server;
+    const asked = 30;
+    for (let count = 0; count < asked; count++) await call("GET", "/api/v1/tenants", { admin });
+    const history = () => call("GET", "/api/v1/admin/system/history", { admin });
+    const total = async (name: string) =>
+      (await history()).body.samples.reduce((sum: number, sample: any) => sum + sample[name], 0);
+    await expect.poll(() => total("requests"), { timeout: 40_000, interval: 500 }).toBeGreaterThanOrEqual(asked);
+    const { interval_seconds, samples } = (await history()).body;
+    expect(interval_seconds).toBe(15);
+    const last = samples.at(-1);
+    expect(Date.parse(last.at) % (interval_seconds * 1000)).toBe(0);
+    expect(last).toMatchObject({ errors: 0, jobs_queued: 0, jobs_running: 0, egress_bytes: 0 });
+    expect(last.memory_bytes).toBeGreaterThan(processes * 30e6);
+    expect(last.cpu_seconds).toBeGreaterThan(0);
+    expect(last.event_loop_busy).toBeGreaterThan(0);
+    expect(last.event_loop_busy).toBeLessThanOrEqual(1);
+    expect(last.disk_free_bytes).toBeGreaterThan(1e6);
+  });
+
+  test("the log is followed as it is written, from a level on", async () => {
+    const { call, admin, base } = server;
+    const key = await keyOf(server);
+    const all = await openStream(`${base}${logs}?level=debug`, { "x-svc-admin-token": admin });
+    const grave = await openStream(`${base}${logs}?level=error`, { "x-svc-admin-token": admin });
+    atEnd(() => [all.close(), grave.close()]);
+    const started = () => all.messages.filter(({ data }) => data.msg === "serving");
+    await expect.poll(() => new Set(started().map(({ data }) => data.process ?? 0)).size).toBe(processes);
+    const asked = 20;
+    const linesOf = (route: string) => all.messages.filter(({ data }) => data.route === route);
+    for (let id = 1; id <= asked; id++)
+      expectError(await call("GET", `/api/v1/assets/${id}`, { key }), 404, "not_found");
+    const assets = () => linesOf("/api/v1/assets/:id");
+    await expect.poll(() => assets().length).toBeGreaterThanOrEqual(asked);
+    expect(assets()[0]).toMatchObject({ event: "line", data: { level: "debug", msg: "request", status: 404 } });
+    // Sent with a later batch of lines, which repeats none of the first.
+    expectError(await call("GET", "/api/v1/collections/1", { key }), 404, "not_found");
+    await expect.poll(() => linesOf("/api/v1/collections/:id").length).toBe(1);
+    expect(assets()).toHaveLength(asked);
+    expect(grave.messages).toEqual([]);
+    expectError(await call("GET", logs, { key }), 401, "unauthorized");
+    expectError(await call("GET", `${logs}?level=loud`, { admin }), 422, "validation_failed");
+  });
+});

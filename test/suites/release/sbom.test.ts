@@ -1,0 +1,43 @@
+import { readFileSync } from "node:fs";
+import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
+import { beforeAll, describe, expect, test } from "vitest";
+import { nodeVersion, own } from "../../../scripts/build/paths.ts";
+import { sha256 } from "../../../scripts/release/checksums.ts";
+import { isNightly } from "../../support/amount.ts";
+import { artifact, RELEASE_MS, RELEASED, release } from "../../support/release.ts";
+
+beforeAll(release, RELEASE_MS);
+
+type Component = { name: string; version: string; purl: string; components?: Component[] };
+
+describe.each(RELEASED)("the SBOM of %s", (arch) => {
+  const read = async () => readFileSync(await artifact(`linux-${arch}.cdx.json`), "utf8");
+
+  test("is valid CycloneDX", async () => {
+    const validator = new Validation.JsonStrictValidator(Spec.Version.v1dot6);
+    expect(await validator.validate(await read())).toBeNull();
+  });
+
+  test("names the executable by its checksum, and everything in it", async () => {
+    const { metadata, components } = JSON.parse(await read()) as {
+      metadata: { component: Component & { hashes: { content: string }[] } };
+      components: Component[];
+    };
+    expect(metadata.component).toMatchObject({ name: "vodbox", version: own.version });
+    expect(metadata.component.hashes[0]?.content).toBe(await sha256(await artifact(`linux-${arch}`)));
+    const find = (name: string) => components.find((each) => each.name === name);
+    expect(find("node")?.version).toBe(nodeVersion);
+    expect(find("node")?.components?.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["v8", "openssl", "zlib"]),
+    );
+    const linked = find("ffmpeg")?.components?.map(({ name }) => name);
+    const encoders = ["libvpx", "libwebp", "opus", "svt-av1", "x264", "x265"];
+    // The decoder of AV1 is that of the stage.
+    const decoder = linked?.includes("aom") ? "aom" : "dav1d";
+    expect(linked?.sort()).toEqual([decoder, "gcc-12", "glibc", ...encoders, "zimg", "zlib"].sort());
+    if (isNightly || arch === "arm64") expect(decoder).toBe("dav1d");
+    expect(components.map(({ name }) => name)).toEqual(expect.arrayContaining(["libsql-native", "h3", "hls.js"]));
+    const refs = components.flatMap((each) => [each, ...(each.components ?? [])]).map(({ purl }) => purl);
+    expect(new Set(refs).size).toBe(refs.length);
+  });
+});

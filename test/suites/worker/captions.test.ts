@@ -1,0 +1,189 @@
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import {
+  type SpeechAudio,
+  type Transcriber,
+  TranscriptionFailed,
+} from "../../../src/outbound/transcribe/transcriber.ts";
+import { startWorker } from "../../../src/worker/loop.ts";
+import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
+import { processesWith } from "../../support/worker/processes.ts";
+import { ContractServer, PREFIX, WORKER } from "./contract-server.ts";
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+const folder = temporaryFolder("captions");
+const source = join(folder, "source.mp4");
+const silent = join(folder, "silent.mp4");
+const long = join(folder, "long.m4a");
+const bilingual = join(folder, "bilingual.mp4");
+const VTT = "WEBVTT\n\n00:00:00.500 --> 00:00:01.000\nHello\n";
+let count = 0;
+
+beforeAll(async () => {
+  await ffmpeg(...picture("320x180", "25", 3), ...sound(3), ...fast, source);
+  await ffmpeg(...picture("320x180", "25", 2), ...fast, silent);
+  await ffmpeg(...sound(61.777), long);
+  // English is a low tone and the default, French a loud high one that begins a second late.
+  const tones = ["-f", "lavfi", "-i", "sine=200:d=3,volume=0.1", "-f", "lavfi", "-i", "sine=2000:d=2"];
+  const maps = ["-map", "0:v", "-map", "1:a", "-map", "2:a", "-metadata:s:a:0", "language=eng"];
+  const late = ["-filter:a:1", "adelay=1000,volume=8", "-metadata:s:a:1", "language=fre"];
+  await ffmpeg(...picture("320x180", "25", 3), ...tones, ...maps, ...late, ...fast, bilingual);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+type Heard = Omit<SpeechAudio, "signal"> & { wav: Buffer };
+/** A speech recognition command that keeps its input. */
+function listener(answer: (sound: SpeechAudio) => Promise<string> | string = () => VTT) {
+  const heard: Heard[] = [];
+  const transcriber: Transcriber = {
+    async transcribe(one) {
+      const { signal: _, ...rest } = one;
+      heard.push({ ...rest, wav: await readFile(one.wavPath) });
+      return answer(one);
+    },
+  };
+  return { heard, transcriber };
+}
+
+function work(server: ContractServer, transcriber: Transcriber | null) {
+  const controller = new AbortController();
+  const scratchDir = join(folder, `scratch-${++count}`);
+  const lines: [Record<string, unknown>, string][] = [];
+  const say = (fields: Record<string, unknown>, message: string) => lines.push([fields, message]);
+  const done = startWorker({
+    ...{ server: server.base, token: () => WORKER, workerId: "w1", scratchDir, binaries, signal: controller.signal },
+    log: { info: say, warn: say, error: say },
+    transcriber,
+  });
+  done.catch(() => {});
+  const stop = async () => {
+    controller.abort();
+    await done;
+    expect(readdirSync(scratchDir)).toEqual([]);
+    expect(processesWith(scratchDir)).toEqual([]);
+  };
+  return { stop, lines };
+}
+
+/** Runs the only job to its end, and returns what the server received. */
+async function outcome(path: string, transcriber: Transcriber | null, wish: Partial<ContractServer>) {
+  await using server = await ContractServer.start(path);
+  Object.assign(server, wish);
+  const worker = work(server, transcriber);
+  await server.until((one) => one.named("complete").length + one.named("fail").length > 0, 100_000);
+  await worker.stop();
+  const [complete] = server.named("complete");
+  const [fail] = server.named("fail");
+  const stages = [...new Set(server.named("heartbeat").map(({ body }) => body.stage))];
+  return { complete: complete?.body, fail: fail?.body, stored: server.stored, lines: worker.lines, stages };
+}
+
+const text = (stored: Map<string, Buffer>, tag: string) => stored.get(`${PREFIX}captions/${tag}.vtt`)?.toString();
+
+test("captions are created from the audio, and uploaded with the results before the job is complete", async () => {
+  const { heard, transcriber } = listener();
+  const { complete, stored, lines } = await outcome(source, transcriber, { captions: ["en", "de"] });
+  expect(complete).toMatchObject({
+    subtitle_paths: { en: `${PREFIX}captions/en.vtt`, de: `${PREFIX}captions/de.vtt` },
+    caption_errors: {},
+  });
+  expect([text(stored, "en"), text(stored, "de")]).toEqual([VTT, VTT]);
+  expect(heard.map(({ language, durationSeconds }) => [language, Math.round(durationSeconds)])).toEqual([
+    ["en", 3],
+    ["de", 3],
+  ]);
+  const wav = heard[0]?.wav as Buffer;
+  expect([wav.toString("latin1", 0, 4), wav.readUInt16LE(22), wav.readUInt32LE(24)]).toEqual(["RIFF", 1, 16_000]);
+  const line = lines.find(([, message]) => message === "Caption created.");
+  expect(line?.[0]).toMatchObject({ job_id: 7, language: "en", sound_seconds: 3, transcribe_ms: expect.any(Number) });
+});
+
+test("of any length, such as one that is not a whole number of milliseconds", async () => {
+  const { complete } = await outcome(long, listener().transcriber, { captions: ["en"] });
+  expect(complete).toMatchObject({ subtitle_paths: { en: `${PREFIX}captions/en.vtt` }, caption_errors: {} });
+});
+
+test("on a shared disk they are written to their place directly", async () => {
+  const artifacts = join(folder, "shared", "artifacts");
+  const { transcriber } = listener();
+  const wish = { captions: ["en"], localPaths: { source, artifacts }, proof: "x" };
+  await using server = await ContractServer.start(source);
+  Object.assign(server, wish, { interfere: () => undefined });
+  const contract = server.contract.bind(server);
+  server.contract = () => contract({ capabilities: { local_proof: "x" } });
+  const worker = work(server, transcriber);
+  await server.until((one) => one.named("complete").length > 0, 100_000);
+  await worker.stop();
+  expect(server.stored.size).toBe(0);
+  expect(readFileSync(join(artifacts, "captions/en.vtt"), "utf8")).toBe(VTT);
+});
+
+test("of several audio tracks the one in the language is used, else the default one, in sync with the video", async () => {
+  const { heard, transcriber } = listener();
+  await outcome(bilingual, transcriber, { captions: ["fr-CA", "en", "de"] });
+  const loudness = (wav: Buffer, from: number, to: number) => {
+    let peak = 0;
+    for (let at = 44 + from * 32_000; at < Math.min(wav.length - 1, 44 + to * 32_000); at += 2)
+      peak = Math.max(peak, Math.abs(wav.readInt16LE(at)));
+    return peak;
+  };
+  const [french, english, german] = heard.map(({ wav }) => wav) as [Buffer, Buffer, Buffer];
+  expect(loudness(french, 1.2, 2.8)).toBeGreaterThan(5 * loudness(english, 1.2, 2.8));
+  expect(loudness(french, 0, 0.9)).toBeLessThan(loudness(french, 1.2, 2.8) / 50);
+  expect(german.equals(english)).toBe(true);
+});
+
+const fails = (message: string) => () => Promise.reject(new TranscriptionFailed(message, "token /srv/secret"));
+test.each([
+  ["nothing is configured", source, null, "Transcription is not configured on the worker."],
+  ["there is no audio", silent, listener().transcriber, "The source has no audio."],
+  ["the service fails", source, listener(fails("It answered 503.")).transcriber, "It answered 503."],
+  [
+    "something else goes wrong",
+    source,
+    listener(() => Promise.reject(new Error("/srv/secret"))).transcriber,
+    "Unexpected worker error.",
+  ],
+])("when %s the job completes with the reason; it fails when they are required", async (_, path, transcriber, en) => {
+  const free = await outcome(path, transcriber, { captions: ["en"] });
+  expect(free.complete).toMatchObject({ subtitle_paths: {}, caption_errors: { en } });
+  expect(text(free.stored, "en")).toBeUndefined();
+  expect(JSON.stringify(free.complete)).not.toContain("secret");
+  const bound = await outcome(path, transcriber, { captions: ["en"], captionsRequired: true });
+  expect(bound.complete).toBeUndefined();
+  const retryable = path !== silent;
+  expect(bound.fail).toEqual({ code: "caption_failed", message: `en: ${en}`, retryable, log_tail: "" });
+});
+
+test("one that takes longer than the encode keeps the job in its own stage", async () => {
+  await using server = await ContractServer.start(source);
+  server.captions = ["en"];
+  server.heartbeatSeconds = 0.05;
+  const seen = Promise.withResolvers<void>();
+  const worker = work(server, listener(() => seen.promise.then(() => VTT)).transcriber);
+  await server.until((one) => one.named("heartbeat").some(({ body }) => body.stage === "captioning"), 100_000);
+  expect(server.named("complete")).toEqual([]);
+  seen.resolve();
+  await server.until((one) => one.named("complete").length > 0, 100_000);
+  await worker.stop();
+  const progress = server.named("heartbeat").map(({ body }) => body.progress as number);
+  expect(progress).toEqual(progress.toSorted((a, b) => a - b));
+});
+
+test("one in progress is aborted when the worker stops, and the job is released", async () => {
+  await using server = await ContractServer.start(source);
+  server.captions = ["en"];
+  const begun = Promise.withResolvers<void>();
+  const forever = (sound: SpeechAudio) =>
+    new Promise<string>((_, reject) => {
+      sound.signal.addEventListener("abort", () => reject(sound.signal.reason));
+      begun.resolve();
+    });
+  const worker = work(server, listener(forever).transcriber);
+  await begun.promise;
+  await worker.stop();
+  expect([server.named("release").length, server.named("complete").length]).toEqual([1, 0]);
+});

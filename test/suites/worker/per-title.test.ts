@@ -1,0 +1,58 @@
+import { rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { startWorker, uploadClip } from "../../support/crash/encoding.ts";
+import { until } from "../../support/descendants.ts";
+import { emptyFolder } from "../../support/folder.ts";
+import { complaints, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
+import { type RunningServer, startServer } from "../../support/process.ts";
+import { countingProxy } from "./counting-proxy.ts";
+
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
+
+const SECONDS = 60;
+const FPS = 10;
+const folder = temporaryFolder("vodbox-test-per-title");
+const clip = join(folder, "clip.mp4");
+
+/** About 15 MB, so that tasks read only parts of it. */
+beforeAll(async () => {
+  const video = ["-f", "lavfi", "-i", `testsrc2=s=480x270:r=${FPS}:d=${SECONDS},noise=alls=20`];
+  const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "2M", "-g", String(2 * FPS)];
+  await ffmpeg(...video, "-f", "lavfi", "-i", `sine=d=${SECONDS}`, ...encoder, "-c:a", "aac", "-b:a", "96k", clip);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test.each([[false], [true]])(
+  "rungs are chosen once for all workers, with early playback: %s",
+  async (early_playback) => {
+    const server = await startServer(emptyFolder(), { args: ["--workers", "0"] });
+    const profile = { name: "titles", per_title: true, ladder: [270, 180, 120].map(rung) };
+    const created = await server.call("POST", "/api/v1/encoding_profiles", { admin: server.admin, body: profile });
+    expect(created.status).toBe(201);
+    const proxy = await countingProxy(server.base);
+    const remote = { ...server, base: proxy.base } as RunningServer;
+    const workers = [startWorker(remote, emptyFolder()), startWorker(remote, emptyFolder())];
+    const made = await uploadClip(server, clip, "t", { encoding_profile: "titles", early_playback });
+    const job = async () =>
+      (await server.call("GET", `/api/v1/transcoding_jobs/${made.job.id}`, { key: made.key })).body;
+    await until("the job is complete", async () => (await job()).status === "completed", 200_000);
+    expect(await job()).toMatchObject({ attempt: 1, uncuttable: null, profile: "titles" });
+    const { body: asset } = await server.call("GET", `/api/v1/assets/${made.asset.id}`, { key: made.key });
+    const video = asset.renditions.filter(({ width }: { width: number | null }) => width !== null);
+    const scores = video.map(({ score }: { score: number }) => score);
+    expect(video.length).toBeGreaterThan(1);
+    expect(scores).toEqual(scores.toSorted((a: number, b: number) => b - a));
+    expect(scores.every((score: number) => score > 0 && score < 100)).toBe(true);
+    const { body: playback } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key: made.key });
+    expect(playback.renditions.map(({ score }: { score: number }) => score)).toEqual(scores);
+    expect(await complaints("-i", playback.hls_url, "-map", "0", "-f", "null", "-")).toBe("");
+    // The samples are read in parts too, by one worker.
+    expect(proxy.sourceBytes() / statSync(clip).size).toBeLessThan(1.7);
+    for (const worker of workers) expect(worker.stderr()).not.toContain("without the index");
+    server.child.kill("SIGTERM");
+    await server.ended;
+  },
+);
+
+const rung = (height: number) => ({ height, max_bitrate: height * 4000 });

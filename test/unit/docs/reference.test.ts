@@ -1,0 +1,45 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import * as v from "valibot";
+import { expect, test } from "vitest";
+import { currentDocument, IMAGES, SECTIONS } from "../../../scripts/docs/sections.ts";
+import { SETTINGS } from "../../../src/config/settings.ts";
+import { EVENT_TYPES, EVENTS } from "../../../src/events/catalog.ts";
+import { readDocument } from "../../support/docs/document.ts";
+
+test.each(SECTIONS)("the table of $name is current", ({ path }) => {
+  // To update it: `npm run docs`.
+  expect(readFileSync(path, "utf8")).toBe(currentDocument(path));
+});
+
+test.each(IMAGES)("the image $path is current", ({ path, content }) => {
+  expect(readFileSync(path, "utf8")).toBe(content());
+});
+
+test.each(EVENT_TYPES)("the sample of %s matches its schema", (type) => {
+  const { schema, sample } = EVENTS[type];
+  expect(v.parse(schema as v.GenericSchema, sample)).toEqual(sample);
+});
+
+const root = join(import.meta.dirname, "../../..");
+const codeIn = (...folders: string[]) =>
+  folders
+    .flatMap((folder) => readdirSync(join(root, folder), { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.name.endsWith(".ts") && entry.name !== "settings.ts")
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"))
+    .join("\n");
+
+test("docs/api.md names every error code", () => {
+  const codes = [...codeIn("src").matchAll(/new HttpError\(\s*[^,"]+,\s*([^,]*"\w+"[^,]*),/g)].flatMap(
+    ([, code = ""]) => [...code.matchAll(/(?<!=== )"(\w+)"/g)].map(([, name]) => name as string),
+  );
+  expect(codes.length).toBeGreaterThan(20);
+  const text = readDocument("docs/api.md");
+  expect(codes.filter((code) => !text.includes(`\`${code}\``))).toEqual([]);
+});
+
+test("every setting is used", () => {
+  const code = codeIn("cli", "src", "storage");
+  const unread = Object.keys(SETTINGS).filter((name) => !new RegExp(`\\b${name}\\b`).test(code));
+  expect(unread).toEqual([]);
+});
