@@ -11,7 +11,6 @@ import { isStorageFailure } from "../storage/db/failures.ts";
 import { acquireDataLock } from "../storage/db/lock.ts";
 import { migrate } from "../storage/db/migrate.ts";
 import { type Db, openDatabase } from "../storage/db/open.ts";
-import * as schema from "../storage/db/schema.ts";
 import { monitored } from "../storage/objects/monitored.ts";
 import { type SwitchingStore, switchingStore } from "../storage/objects/switching.ts";
 import type { App } from "./app.ts";
@@ -105,7 +104,6 @@ async function open(
     const secrets = loadSecrets(config);
     const database = await openDatabase({
       ...address,
-      schema,
       log,
       checkpoints: replica === undefined,
       ...(clusterWorker && { writeLock: () => clusterWorker.take("write") }),

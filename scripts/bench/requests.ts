@@ -84,7 +84,7 @@ const TABLE =
 async function benchQueue(folder: string): Promise<Result> {
   const url = `file:${join(folder, "queue.db")}`;
   await migrate({ url, migrations: [{ name: "0001_rows.sql", sql: TABLE }] });
-  const database = await openDatabase({ url, schema: {} });
+  const database = await openDatabase({ url });
   const bare = new Sqlite(join(folder, "bare.db"));
   bare.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${TABLE}`);
   const update = bare.prepare("UPDATE rows SET name = ?, updated_at = ? WHERE id = 1");

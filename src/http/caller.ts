@@ -39,10 +39,16 @@ export type Caller =
   | { kind: "metrics" }
   | { kind: "anyone" };
 
+/** The tenant whose rows a caller may access; undefined for the admin token, which may access all; -1 for none. */
+export function ownerOf(caller: Caller): number | undefined {
+  if (caller.kind === "admin") return undefined;
+  return caller.kind === "key" ? caller.tenantId : -1;
+}
+
 /** The condition that restricts a caller to its own rows; undefined for the admin token. Other callers own nothing. */
 export function ownedBy(caller: Caller, tenantId: Column): SQL | undefined {
-  if (caller.kind === "admin") return undefined;
-  return eq(tenantId, caller.kind === "key" ? caller.tenantId : -1);
+  const owner = ownerOf(caller);
+  return owner === undefined ? undefined : eq(tenantId, owner);
 }
 
 /**

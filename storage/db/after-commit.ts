@@ -1,4 +1,4 @@
-import type { Database, Db, Schema } from "./database.ts";
+import type { Database, Db } from "./database.ts";
 
 const registered = new WeakMap<object, Set<() => void>>();
 
@@ -14,7 +14,7 @@ export function afterCommit(tx: Db, effect: () => void): void {
 }
 
 /** `write`, followed by the effects that its work registers. Works of one `tx` run one after another. */
-export function withEffects<S extends Schema>(tx: Db<S>, write: Database<S>["write"]): Database<S>["write"] {
+export function withEffects(tx: Db, write: Database["write"]): Database["write"] {
   return async (work) => {
     let effects = new Set<() => void>();
     const value = await write(async () => {

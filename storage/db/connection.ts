@@ -60,6 +60,18 @@ export class Connection {
     });
   }
 
+  /** The rows of one statement, without names. */
+  values(statement: InStatement): Value[][] {
+    const { sql, args } = typeof statement === "string" ? { sql: statement, args: undefined } : statement;
+    const values = boundArgs(args);
+    return this.#guard(() => {
+      const { native, columns } = this.#prepare(sql, args);
+      if (columns !== null) return native.all(values) as Value[][];
+      native.run(values);
+      return [];
+    });
+  }
+
   /** COMMIT, which syncs the disk, and every thousandth page a checkpoint. */
   commit(): Promise<void> {
     return this.execOnThread("COMMIT");

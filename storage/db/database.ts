@@ -2,22 +2,20 @@ import type { ResultSet } from "@libsql/client";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import type { Commits } from "./commit-cache.ts";
 
-export type Schema = Record<string, unknown>;
-
 /** The type that queries accept: the reader or a transaction. */
-export type Db<S extends Schema = Schema> = BaseSQLiteDatabase<"async", ResultSet, S>;
+export type Db = BaseSQLiteDatabase<"async", ResultSet, Record<string, unknown>>;
 
 /** `commits` and `commitSeconds` count since the start. */
 export type Writes = { waiting: number; commits: number; commitSeconds: number };
 
-export type Database<S extends Schema = Schema> = {
+export type Database = {
   /** Reads the newest committed state. Writing through it is refused. */
-  readonly db: Db<S>;
+  readonly db: Db;
   /**
    * Runs `work` in a transaction and resolves when it is durable. `work` contains only SQL on `tx`: it may run twice,
    * and all other writes wait for it. Throws StorageFull, DatabaseBusy, or errors of `work`.
    */
-  write<T>(work: (tx: Db<S>) => Promise<T>): Promise<T>;
+  write<T>(work: (tx: Db) => Promise<T>): Promise<T>;
   /** Runs `work` while no process writes to the database. Works with a closed database too. */
   exclusively<T>(work: () => Promise<T>): Promise<T>;
   readonly commits: Commits;
@@ -40,8 +38,7 @@ export type DatabaseLog = {
   warn(fields: object, message: string): void;
 };
 
-export type OpenOptions<S extends Schema> = DatabaseAddress & {
-  schema: S;
+export type OpenOptions = DatabaseAddress & {
   log?: DatabaseLog;
   /** How long a write may wait for a lock that another process holds; the default is 30 s. */
   lockWaitMs?: number;

@@ -54,12 +54,16 @@ function toWireValue(value: null | string | number | bigint | Uint8Array): WireV
 }
 
 /** Throws RangeError for an integer that a number cannot represent. */
-export function toResult({ cols, rows, affected_row_count, last_insert_rowid }: WireResult): ResultSet {
+export const toValues = ({ rows }: WireResult): Value[][] => rows.map((row) => row.map(toValue));
+
+/** The same, with the names of columns. */
+export function toResult(wire: WireResult): ResultSet {
+  const { cols, affected_row_count, last_insert_rowid } = wire;
   const columns = columnsOf(cols.map(({ name }) => name ?? ""));
   const result = {
     columns: columns.all,
     columnTypes: [],
-    rows: rows.map((row) => resultRow(row.map(toValue), columns)),
+    rows: toValues(wire).map((row) => resultRow(row, columns)),
     rowsAffected: affected_row_count,
     lastInsertRowid: last_insert_rowid === null ? undefined : BigInt(last_insert_rowid),
   };

@@ -1,17 +1,17 @@
 import { fileURLToPath } from "node:url";
-import { construct } from "drizzle-orm/libsql/driver-core";
 import { withEffects } from "./after-commit.ts";
 import { truncateWal } from "./checkpoint.ts";
 import { localClient } from "./client.ts";
 import { clusterCommits } from "./commit-cache.ts";
 import { Connection } from "./connection.ts";
-import type { Database, DatabaseLog, OpenOptions, Schema } from "./database.ts";
+import type { Database, DatabaseLog, OpenOptions } from "./database.ts";
+import { queryBuilder } from "./query-builder.ts";
 import { Reader } from "./reader.ts";
 import { WriteQueue } from "./write-queue.ts";
 import { Writer } from "./writer.ts";
 
 /** Re-exported for callers that open a database. */
-export type { Database, DatabaseAddress, DatabaseLog, Db, OpenOptions, Schema } from "./database.ts";
+export type { Database, DatabaseAddress, DatabaseLog, Db, OpenOptions } from "./database.ts";
 
 /** The path in a `file:` URL (`file:relative.db`, `file:/absolute.db`, `file:///absolute.db`), else null. */
 export function databaseFile(url: string): string | null {
@@ -20,15 +20,15 @@ export function databaseFile(url: string): string | null {
 }
 
 /** Opens a local file (created if missing) or a remote libSQL server; both behave alike. Migrate first. */
-export async function openDatabase<S extends Schema>(options: OpenOptions<S>): Promise<Database<S>> {
+export async function openDatabase(options: OpenOptions): Promise<Database> {
   const file = databaseFile(options.url);
   if (file !== null) return openLocal(file, options);
   const { openRemote } = await import("./remote.ts");
   return openRemote(options);
 }
 
-function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Database<S> {
-  const { schema, log, lockWaitMs, workLimitMs, writeLock, checkpoints = true } = options;
+function openLocal(file: string, options: OpenOptions): Database {
+  const { log, lockWaitMs, workLimitMs, writeLock, checkpoints = true } = options;
   const queue = new WriteQueue({
     open: () => new Connection(file, "write", { checkpoints }),
     ...(lockWaitMs === undefined ? {} : { lockWaitMs }),
@@ -37,10 +37,10 @@ function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Dat
     ...(log ? { warn: (fields, message) => log.warn(fields, message) } : {}),
   });
   const reader = new Reader(file);
-  const tx = construct(localClient(new Writer(queue)), { schema });
+  const tx = queryBuilder(localClient(new Writer(queue)));
   return {
     file,
-    db: construct(localClient(reader), { schema }),
+    db: queryBuilder(localClient(reader)),
     write: withEffects(tx, (work) => queue.write(() => work(tx))),
     exclusively: (work) => queue.exclusively(work),
     commits: writeLock

@@ -1,4 +1,4 @@
-import type { InStatement, ResultSet } from "@libsql/client";
+import type { InStatement, ResultSet, Value } from "@libsql/client";
 import { LibsqlError } from "@libsql/core/api";
 import type { Executor } from "./client.ts";
 import { Connection } from "./connection.ts";
@@ -23,6 +23,10 @@ export class Reader implements Executor {
 
   run(statement: InStatement): Promise<ResultSet> {
     return this.#attempt((connection) => connection.run(statement));
+  }
+
+  values(statement: InStatement): Promise<Value[][]> {
+    return this.#attempt((connection) => connection.values(statement));
   }
 
   /** All in one snapshot. */

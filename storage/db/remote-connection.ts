@@ -1,4 +1,4 @@
-import type { InStatement, ResultSet } from "@libsql/client";
+import type { InStatement, ResultSet, Value } from "@libsql/client";
 import { randomName } from "../../src/lib/tokens.ts";
 import { CommitInDoubt, isBusy, isStorageFailure, isUnreachable } from "./failures.ts";
 import type { HranaServer } from "./hrana-server.ts";
@@ -8,6 +8,7 @@ import {
   type Step,
   toError,
   toResult,
+  toValues,
   toWire,
   type WireResult,
   type WireStatement,
@@ -82,11 +83,19 @@ export class RemoteConnection {
 
   /** Runs one statement to its end. Throws LibsqlError with SQLite's basic code, or DatabaseAway. */
   async run(statement: InStatement): Promise<ResultSet> {
+    return toResult(await this.#execute(statement));
+  }
+
+  async values(statement: InStatement): Promise<Value[][]> {
+    return toValues(await this.#execute(statement));
+  }
+
+  async #execute(statement: InStatement): Promise<WireResult> {
     const stmt = toWire(statement);
     const result = await this.#send([stmt]);
     if (!CHANGES_NOTHING.test(stmt.sql) && (result.affected_row_count > 0 || !COUNTS_CHANGES.test(stmt.sql)))
       this.#hasChanged = true;
-    return toResult(result);
+    return result;
   }
 
   /**

@@ -1,10 +1,10 @@
-import type { InStatement, ResultSet } from "@libsql/client";
+import type { InStatement, ResultSet, Value } from "@libsql/client";
 import { LibsqlError } from "@libsql/core/api";
 import type { Executor } from "./client.ts";
 import { isUnreachable } from "./failures.ts";
 import type { HranaServer } from "./hrana-server.ts";
 import type { HranaStream } from "./hrana-stream.ts";
-import { type Step, toError, toResult, toWire } from "./hrana-wire.ts";
+import { type Step, toError, toResult, toValues, toWire } from "./hrana-wire.ts";
 
 /** Streams for reads: each is a connection at the server, and sqld allows 128 in total. */
 const LANES = 4;
@@ -36,6 +36,11 @@ export class RemoteReader implements Executor {
   async run(statement: InStatement): Promise<ResultSet> {
     const stmt = toWire(statement);
     return toResult(await this.#read((stream) => stream.execute(stmt)));
+  }
+
+  async values(statement: InStatement): Promise<Value[][]> {
+    const stmt = toWire(statement);
+    return toValues(await this.#read((stream) => stream.execute(stmt)));
   }
 
   /** All in one snapshot. */

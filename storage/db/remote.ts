@@ -1,8 +1,8 @@
-import { construct } from "drizzle-orm/libsql/driver-core";
 import { withEffects } from "./after-commit.ts";
 import { localClient } from "./client.ts";
-import type { Database, OpenOptions, Schema } from "./database.ts";
+import type { Database, OpenOptions } from "./database.ts";
 import { HranaServer } from "./hrana-server.ts";
+import { queryBuilder } from "./query-builder.ts";
 import { RemoteConnection } from "./remote-connection.ts";
 import { RemoteReader } from "./remote-reader.ts";
 import { LOCK_WAIT_MS } from "./wait.ts";
@@ -17,8 +17,8 @@ const WORK_LIMIT_MS = 4000;
  * A remote libSQL server (`libsql://`, `http(s)://`). It has a single write lock, and each statement is a round trip:
  * writes of this process are queued here, and queued writes share a transaction, as in a local file.
  */
-export function openRemote<S extends Schema>(options: OpenOptions<S>): Database<S> {
-  const { schema, log, lockWaitMs = LOCK_WAIT_MS, workLimitMs = WORK_LIMIT_MS } = options;
+export function openRemote(options: OpenOptions): Database {
+  const { log, lockWaitMs = LOCK_WAIT_MS, workLimitMs = WORK_LIMIT_MS } = options;
   const server = new HranaServer(options);
   const queue = new WriteQueue({
     open: () => new RemoteConnection({ server, settleMs: lockWaitMs }),
@@ -28,10 +28,10 @@ export function openRemote<S extends Schema>(options: OpenOptions<S>): Database<
     ...(log ? { warn: (fields, message) => log.warn(fields, message) } : {}),
   });
   const reader = new RemoteReader(server);
-  const tx = construct(localClient(new Writer(queue)), { schema });
+  const tx = queryBuilder(localClient(new Writer(queue)));
   return {
     file: null,
-    db: construct(localClient(reader), { schema }),
+    db: queryBuilder(localClient(reader)),
     write: withEffects(tx, (work) => queue.write(() => work(tx))),
     exclusively: (work) => queue.exclusively(work),
     commits: () => queue.commits,

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as nextIteration } from "node:timers/promises";
-import type { InStatement, ResultSet } from "@libsql/client";
+import type { InStatement, ResultSet, Value } from "@libsql/client";
 import { asStorageFull, CommitInDoubt, DatabaseBusy, isBusy, isStorageFailure, isUnreachable } from "./failures.ts";
 import { backoff, LOCK_WAIT_MS } from "./wait.ts";
 
@@ -17,6 +17,7 @@ const AWAY_MS = 10_000;
 export type WriteConnection = {
   exec(sql: string): void;
   run(statement: InStatement): ResultSet | Promise<ResultSet>;
+  values(statement: InStatement): Value[][] | Promise<Value[][]>;
   commit(): Promise<void>;
   close(): void;
   readonly inTransaction: boolean;

@@ -1,6 +1,6 @@
-import type { InStatement, ResultSet, Transaction } from "@libsql/client";
+import type { InStatement, ResultSet, Transaction, Value } from "@libsql/client";
 import type { Executor } from "./client.ts";
-import type { WriteQueue } from "./write-queue.ts";
+import type { WriteConnection, WriteQueue } from "./write-queue.ts";
 
 /** The queue begins and ends transactions; a work that did would affect other works' writes. */
 const TRANSACTION_CONTROL = /^\s*(begin|commit|end|rollback(?!\s+to\b)|attach|detach|vacuum)\b/i;
@@ -15,10 +15,18 @@ export class Writer implements Executor {
   }
 
   async run(statement: InStatement): Promise<ResultSet> {
+    return this.#connectionFor(statement).run(statement);
+  }
+
+  async values(statement: InStatement): Promise<Value[][]> {
+    return this.#connectionFor(statement).values(statement);
+  }
+
+  #connectionFor(statement: InStatement): WriteConnection {
     const connection = this.#queue.connectionOfWork();
     const sql = typeof statement === "string" ? statement : statement.sql;
     if (TRANSACTION_CONTROL.test(sql)) throw new Error(`A write must not run ${sql.trim().split(/\s/)[0]}.`);
-    return connection.run(statement);
+    return connection;
   }
 
   /** Atomic within the work, which may catch an error and write something else. */

@@ -1,11 +1,16 @@
-import { and, eq, gte, inArray, like, lte, or, type SQL, sql } from "drizzle-orm";
+import { and, or, type SQL, sql } from "drizzle-orm";
+import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
+import { type Given, preparedFor } from "../../../storage/db/prepared.ts";
 import { type AssetRow, assets } from "../../../storage/db/schema.ts";
-import type { Caller } from "../../http/caller.ts";
+import type { App } from "../../app.ts";
+import { type Caller, ownerOf } from "../../http/caller.ts";
+import { readPage } from "../../http/list-cache.ts";
 import { invalid } from "../../lib/errors.ts";
 import { pacer } from "../../lib/pace.ts";
-import { type AssetSort, cursorOf, ORDERS, type Position } from "./order.ts";
+import { ASSET_SORTS, type AssetSort, cursorOf, ORDERS, type Position } from "./order.ts";
+import { readAssets } from "./queries.ts";
 import type { AssetFilters } from "./schema.ts";
 
 /** The trigram length of the text index: shorter terms cannot be looked up in it. */
@@ -17,13 +22,28 @@ const TRIGRAM = 3;
 const SLICES = { index: 20_000, text: 1000, table: 2000 };
 const NUMBERED = 5000;
 
-type Filters = v.InferOutput<typeof AssetFilters>;
-type Query = Filters & { sort: AssetSort };
+type Query = v.InferOutput<typeof AssetFilters> & { sort: AssetSort };
+
+/** The conditions of a list, by name: their values, or placeholders. Undefined: not a condition. */
+type Conditions = { readonly [K in Condition]?: unknown };
+type Condition =
+  | "owner"
+  | "match"
+  | "pattern"
+  | "collectionId"
+  | "playbackStatus"
+  | "inputStatus"
+  | "externalId"
+  | "playbackPolicy"
+  | "createdFrom"
+  | "createdTo";
+/** `after` and `end` are positions: the page or slice begins after the one, and contains the other as its last. */
+type PageCondition = Condition | "afterKey" | "afterId" | "endKey" | "endId";
 
 /** What is read in order, entry by entry, and which entries match. */
 type Source = {
   from: SQL;
-  id: SQL;
+  id: SQL<number>;
   /** Selects entries by an index. */
   scope: SQL | undefined;
   filter: SQL | undefined;
@@ -31,31 +51,60 @@ type Source = {
   sort: AssetSort;
 };
 
+const forSort = <T>(make: (sort: AssetSort) => T) =>
+  Object.fromEntries(ASSET_SORTS.map((sort) => [sort, make(sort)])) as Record<AssetSort, T>;
+
+const idsOf = forSort((sort) =>
+  preparedFor((db, given: Given<PageCondition>) => {
+    const source = sourceOf(given, sort);
+    const { afterKey, afterId, endKey, endId } = given;
+    const after = afterId && past(source, { key: afterKey, id: afterId });
+    const within = and(after, endId && upTo(source, { key: endKey, id: endId }));
+    return db
+      .select({ id: source.id })
+      .from(source.from)
+      .where(every(source.scope, within, source.filter))
+      .orderBy(orderOf(source))
+      .limit(sql.placeholder("limit"))
+      .prepare();
+  }),
+);
+
+/** The last entry of a slice. */
+const sliceEnds = forSort((sort) =>
+  preparedFor((db, given: Given<PageCondition>) => {
+    const source = sourceOf(given, sort);
+    const { afterKey, afterId } = given;
+    return db
+      .select({ key: keyOf(source) as SQL<Position["key"]>, id: source.id })
+      .from(source.from)
+      .where(every(source.scope, afterId && past(source, { key: afterKey, id: afterId })))
+      .orderBy(orderOf(source))
+      .limit(1)
+      .offset(sql.placeholder("offset"))
+      .prepare();
+  }),
+);
+
 /** In the order of `sort`, up to `limit` + 1 rows, which shows the caller whether there are more. */
 export async function listAssets(
-  db: Db,
+  app: App,
   caller: Caller,
   query: Query,
   { limit, after }: { limit: number; after?: Position | undefined },
 ): Promise<AssetRow[]> {
-  const source = sourceOf(caller, query);
-  const { from, id, scope, filter } = source;
+  const { sort } = query;
+  const conditions = conditionsOf(caller, query);
   const ids: number[] = [];
   // Without a filter, the first entries of the index are the page.
-  const slices = filter === undefined ? [after && past(source, after)] : slicesOf(db, source, after);
-  for await (const within of slices) {
-    const found = await db.all<{ id: number }>(
-      sql`select ${id} as id from ${from} where ${every(scope, within, filter)} order by ${orderOf(source)}
-        limit ${limit + 1 - ids.length}`,
-    );
-    for (const row of found) ids.push(row.id);
+  const slices = hasFilter(conditions, sort) ? slicesOf(app.db, conditions, sort, after) : [{ after, end: undefined }];
+  for await (const slice of slices) {
+    const args = { ...conditions, ...boundsOf(slice), limit: limit + 1 - ids.length };
+    for (const { id } of await readPage(app, idsOf[sort], args)) ids.push(id);
     if (ids.length > limit) break;
   }
-  if (ids.length === 0) return [];
-  const rows = new Map(
-    (await db.select().from(assets).where(inArray(assets.id, ids)).all()).map((row) => [row.id, row]),
-  );
-  return ids.map((each) => rows.get(each)).filter((row) => row !== undefined);
+  const rows = await readAssets(app, ids);
+  return ids.map((id) => rows.get(id)).filter((row) => row !== undefined);
 }
 
 /**
@@ -68,19 +117,21 @@ export async function listPages(
   query: Query,
   limit: number,
 ): Promise<{ count: number; cursors: string[] }> {
-  const source = sourceOf(caller, query);
-  source.slice = Math.min(source.slice, NUMBERED);
-  const { from, id, scope, filter, slice, sort } = source;
+  const { sort } = query;
+  const conditions = conditionsOf(caller, query);
+  const source = sourceOf(conditions, sort);
+  const slice = Math.min(source.slice, NUMBERED);
+  const { from, id, scope, filter } = source;
   const order = orderOf(source);
-  const key = ORDERS[sort].key;
   const cursors: string[] = [];
   let count = 0;
-  for await (const within of slicesOf(db, source)) {
+  for await (const { after, end } of slicesOf(db, conditions, sort, undefined, slice)) {
+    const within = and(after && past(source, after), end && upTo(source, end));
     // The last entry of each page, and the last one of the slice. LIMIT keeps the order of the inner query.
     const found = await db.all<Position & { number: number }>(
       sql`select * from (
         select key, id, row_number() over () as number, count(*) over () as total from (
-          select ${key ?? sql`null`} as key, ${id} as id from ${from} where ${every(scope, within, filter)}
+          select ${keyOf(source)} as key, ${id} as id from ${from} where ${every(scope, within, filter)}
           order by ${order} limit ${slice}))
         where (number + ${count}) % ${limit} = 0 or number = total order by number`,
     );
@@ -92,27 +143,36 @@ export async function listPages(
   return { count, cursors };
 }
 
-/**
- * Conditions that select one slice of the source after the other. A filter that matches little reads many entries, but
- * never many at once.
- */
-async function* slicesOf(db: Db, source: Source, after?: Position): AsyncGenerator<SQL | undefined> {
-  const { from, id, scope, slice } = source;
-  const key = ORDERS[source.sort].key ?? sql`null`;
+/** Entries after the one position and up to the other; without an end, all that follow. */
+type Slice = { after: Position | undefined; end: Position | undefined };
+const boundsOf = ({ after, end }: Slice) => ({
+  afterKey: after?.key ?? undefined,
+  afterId: after?.id,
+  endKey: end?.key ?? undefined,
+  endId: end?.id,
+});
+
+/** One slice of the source after the other. A filter that matches little reads many entries, but never many at once. */
+async function* slicesOf(
+  db: Db,
+  conditions: Conditions,
+  sort: AssetSort,
+  first?: Position,
+  length = sourceOf(conditions, sort).slice,
+): AsyncGenerator<Slice> {
   const pace = pacer();
-  for (let below = after; ; await pace()) {
-    const rest = below && past(source, below);
-    const [end] = await db.all<Position>(
-      sql`select ${key} as key, ${id} as id from ${from} where ${every(scope, rest)}
-        order by ${orderOf(source)} limit 1 offset ${slice - 1}`,
-    );
-    yield and(rest, end && upTo(source, end));
+  for (let after = first; ; await pace()) {
+    const args = { ...conditions, ...boundsOf({ after, end: undefined }), offset: length - 1 };
+    const [end] = await sliceEnds[sort](db, args).all();
+    yield { after, end };
     if (!end) return;
-    below = end;
+    after = end;
   }
 }
 
 const every = (...conditions: (SQL | undefined)[]): SQL => and(...conditions) ?? sql`true`;
+
+const keyOf = ({ sort }: Source): SQL => ORDERS[sort].key ?? sql`null`;
 
 function orderOf({ id, sort }: Source): SQL {
   const { key, isDescending } = ORDERS[sort];
@@ -120,10 +180,11 @@ function orderOf({ id, sort }: Source): SQL {
   return key === null ? sql`${id} ${direction}` : sql`${key} ${direction}, ${id} ${direction}`;
 }
 
-const past = (source: Source, position: Position) => compared(source, position, [">", "<"]);
-const upTo = (source: Source, position: Position) => compared(source, position, ["<=", ">="]);
+type Bound = { key: unknown; id: unknown };
+const past = (source: Source, position: Bound) => compared(source, position, [">", "<"]);
+const upTo = (source: Source, position: Bound) => compared(source, position, ["<=", ">="]);
 
-function compared({ id, sort }: Source, position: Position, [ascending, descending]: [string, string]): SQL {
+function compared({ id, sort }: Source, position: Bound, [ascending, descending]: [string, string]): SQL {
   const { key, isDescending } = ORDERS[sort];
   const sign = sql.raw(isDescending ? descending : ascending);
   if (key === null) return sql`${id} ${sign} ${position.id}`;
@@ -132,27 +193,50 @@ function compared({ id, sort }: Source, position: Position, [ascending, descendi
   return sql`${key} ${loose} ${position.key} and (${key}, ${id}) ${sign} (${position.key}, ${position.id})`;
 }
 
-function sourceOf(caller: Caller, query: Query): Source {
+/** The conditions of a request. Throws 422 for an order that a search or several tenants do not have. */
+function conditionsOf(caller: Caller, query: Query): Conditions {
   const { sort } = query;
-  const owner = ownerOf(caller, query.tenant_id);
-  const ofTenant = owner === undefined ? undefined : eq(assets.tenantId, owner);
-  const id = sql`${assets.id}`;
+  const own = ownerOf(caller);
+  // Another tenant than the caller's has no assets for it.
+  const owner =
+    own === undefined || query.tenant_id === undefined || query.tenant_id === own ? (own ?? query.tenant_id) : -1;
   const words = query.q?.trim() ?? "";
   if (ORDERS[sort].key !== null) {
     if (words !== "") invalid("sort", `must be newest or oldest in a search (q), not ${sort}`);
     if (owner === undefined) invalid("sort", `must be newest or oldest without a tenant_id, not ${sort}`);
   }
-  const { indexed, others } = filtersOf(query);
+  const isIndexed = [...words].length >= TRIGRAM;
+  return {
+    owner,
+    match: isIndexed ? textQuery(words, owner) : undefined,
+    pattern: isIndexed || words === "" ? undefined : `%${words.replaceAll(/[\\%_]/g, "\\$&")}%`,
+    collectionId: query.collection_id,
+    playbackStatus: query.playback_status,
+    inputStatus: query.input_status,
+    externalId: query.external_id,
+    playbackPolicy: query.playback_policy,
+    createdFrom: query.created_from === undefined ? undefined : Date.parse(query.created_from),
+    createdTo: query.created_to === undefined ? undefined : Date.parse(query.created_to),
+  };
+}
+
+const hasFilter = (conditions: Conditions, sort: AssetSort) => sourceOf(conditions, sort).filter !== undefined;
+
+function sourceOf(conditions: Conditions, sort: AssetSort): Source {
+  const { owner, match, pattern } = conditions;
+  const ofTenant = compare(assets.tenantId, "=", owner);
+  const id = sql<number>`${assets.id}`;
+  const { indexed, others } = filtersOf(conditions);
   const filter = and(...indexed, ...others);
-  if ([...words].length >= TRIGRAM) {
+  if (match !== undefined) {
     // The text index returns entries in both orders of id, and lazily. CROSS prevents SQLite from starting with the table.
     const from = sql`assets_text cross join assets on assets.id = assets_text.rowid`;
-    const scope = sql`assets_text match ${textQuery(words, owner)}`;
+    const scope = sql`assets_text match ${match}`;
     return { from, id: sql`assets_text.rowid`, scope, filter: and(ofTenant, filter), slice: SLICES.text, sort };
   }
   // One or two characters: every asset is read.
-  if (words !== "")
-    return { from: sql`assets`, id, scope: ofTenant, filter: and(filter, contains(words)), slice: SLICES.table, sort };
+  if (pattern !== undefined)
+    return { from: sql`assets`, id, scope: ofTenant, filter: and(filter, like(pattern)), slice: SLICES.table, sort };
   if (owner === undefined) return { from: sql`assets`, id, scope: undefined, filter, slice: SLICES.table, sort };
   // A single filter has an index of its own.
   if (ORDERS[sort].key === null && indexed.length === 1 && others.length === 0)
@@ -161,24 +245,21 @@ function sourceOf(caller: Caller, query: Query): Source {
   return { from, id, scope: ofTenant, filter, slice: SLICES.index, sort };
 }
 
-/** The tenant whose assets are read; -1 for none, undefined for all. */
-function ownerOf(caller: Caller, named: number | undefined): number | undefined {
-  if (caller.kind === "admin") return named;
-  return caller.kind === "key" && (named === undefined || named === caller.tenantId) ? caller.tenantId : -1;
-}
+const compare = (column: SQLiteColumn, operator: "=" | ">=" | "<=", value: unknown): SQL | undefined =>
+  value === undefined ? undefined : sql`${column} ${sql.raw(operator)} ${value}`;
 
-/** The conditions of a query: those with an index of their own, in the order of the ids, and others. */
-function filtersOf(query: Query): { indexed: SQL[]; others: SQL[] } {
+/** The conditions that are filters: those with an index of their own, in the order of the ids, and others. */
+function filtersOf(conditions: Conditions): { indexed: SQL[]; others: SQL[] } {
   const indexed = [
-    query.collection_id === undefined ? undefined : eq(assets.collectionId, query.collection_id),
-    query.playback_status && eq(assets.playbackStatus, query.playback_status),
-    query.input_status && eq(assets.inputStatus, query.input_status),
-    query.external_id === undefined ? undefined : eq(assets.externalId, query.external_id),
+    compare(assets.collectionId, "=", conditions.collectionId),
+    compare(assets.playbackStatus, "=", conditions.playbackStatus),
+    compare(assets.inputStatus, "=", conditions.inputStatus),
+    compare(assets.externalId, "=", conditions.externalId),
   ];
   const others = [
-    query.playback_policy && eq(assets.playbackPolicy, query.playback_policy),
-    query.created_from === undefined ? undefined : gte(assets.createdAt, Date.parse(query.created_from)),
-    query.created_to === undefined ? undefined : lte(assets.createdAt, Date.parse(query.created_to)),
+    compare(assets.playbackPolicy, "=", conditions.playbackPolicy),
+    compare(assets.createdAt, ">=", conditions.createdFrom),
+    compare(assets.createdAt, "<=", conditions.createdTo),
   ];
   const given = (all: (SQL | undefined)[]) => all.filter((one) => one !== undefined);
   return { indexed: given(indexed), others: given(others) };
@@ -191,11 +272,9 @@ function textQuery(words: string, tenantId: number | undefined): string {
   return tenantId === undefined ? phrase : `(${phrase}) AND tenant : ${quoted(`\ue000${tenantId}\ue001`)}`;
 }
 
-function contains(words: string): SQL | undefined {
-  const pattern = `%${words.replaceAll(/[\\%_]/g, "\\$&")}%`;
-  return or(
+const like = (pattern: unknown): SQL | undefined =>
+  or(
     ...[assets.title, assets.description, assets.originalFilename].map(
-      (column) => sql`${like(column, pattern)} escape '\\'`,
+      (column) => sql`${column} like ${pattern} escape '\\'`,
     ),
   );
-}

@@ -1,5 +1,5 @@
 import { and, eq, inArray, sql } from "drizzle-orm";
-import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
+import { CommitCache, cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
 import { type AssetRow, assets, collections } from "../../../storage/db/schema.ts";
@@ -31,15 +31,36 @@ const byPublicId = prepared((db) =>
     .prepare(),
 );
 
+/** One statement for any number of ids. */
+const byIds = prepared((db) =>
+  db
+    .select()
+    .from(assets)
+    .where(sql`${assets.id} in (select value from json_each(${sql.placeholder("ids")}))`)
+    .prepare(),
+);
+
 /** Cached rows, valid until the next commit; callers must check the owner. */
 const remembered = forApp((app) => ({
-  byId: cacheUntilCommit(app.commits, (id: number) => byId(app.db).get({ id })),
+  byId: new CommitCache<number, AssetRow | undefined>(app.commits),
   byPublicId: cacheUntilCommit(app.commits, (externalId: string) => byPublicId(app.db).get({ externalId })),
 }));
 
+const readById = (app: App, id: number) => remembered(app).byId.get(id, () => byId(app.db).get({ id }));
+
+/** The rows of a page of assets, by id. The ids must be of assets that the caller may access. */
+export async function readAssets(app: App, ids: readonly number[]): Promise<ReadonlyMap<number, AssetRow | undefined>> {
+  const read = async (unknown: readonly number[]) => {
+    const rows = await byIds(app.db).all({ ids: JSON.stringify(unknown) });
+    return new Map(rows.map((row) => [row.id, row]));
+  };
+  // An old row might not match the filter of the list.
+  return app.commits.isLate ? read(ids) : remembered(app).byId.getMany(ids, read);
+}
+
 /** `getAsset` for frequent read-only requests. */
 export async function readAsset(app: App, caller: Caller, id: number): Promise<AssetRow | undefined> {
-  const asset = await remembered(app).byId(id);
+  const asset = await readById(app, id);
   return asset && (caller.kind === "admin" || (caller.kind === "key" && caller.tenantId === asset.tenantId))
     ? asset
     : undefined;
@@ -72,7 +93,7 @@ export async function resolveAsset(db: Db, caller: Caller, ref: string): Promise
 
 /** Any tenant's asset by its public id: a number or a `vid_` id. The playback policy decides on access. */
 export async function findPublicAsset(app: App, ref: string): Promise<AssetRow | undefined> {
-  if (/^[1-9]\d{0,14}$/.test(ref)) return remembered(app).byId(Number(ref));
+  if (/^[1-9]\d{0,14}$/.test(ref)) return readById(app, Number(ref));
   return ref.startsWith("vid_") ? remembered(app).byPublicId(ref) : undefined;
 }
 

@@ -45,7 +45,7 @@ export const assetRoutes = [
     async handle({ app, caller, query, url }) {
       const limit = query.limit ?? UNPAGED;
       const { sort, cursor } = query;
-      const rows = await listAssets(app.db, caller, query, { limit, after: positionOf(sort, cursor) });
+      const rows = await listAssets(app, caller, query, { limit, after: positionOf(sort, cursor) });
       return page(rows, limit, url, app.baseUrl(), toAsset, (row) => cursorOf(positionIn(sort, row)));
     },
   }),

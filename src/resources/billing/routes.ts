@@ -38,7 +38,7 @@ export const billingRoutes = [
       const month = requestedMonth(app, query.month);
       const limit = query.limit ?? UNPAGED;
       const after = decodeCursor(query.cursor);
-      const rows = await listTenants(app.db, caller, { limit, after, id: query.tenant_id });
+      const rows = await listTenants(app, caller, { limit, after, id: query.tenant_id });
       const summaries: { id: number; summary: unknown }[] = [];
       const pace = pacer();
       for (const row of rows) {

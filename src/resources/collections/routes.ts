@@ -28,7 +28,7 @@ export const collectionRoutes = [
     async handle({ app, caller, query, url }) {
       const limit = query.limit ?? UNPAGED;
       const after = decodeKey(query.cursor, PlaceCursor);
-      const rows = await listCollections(app.db, caller, { tenantId: query.tenant_id, limit, after });
+      const rows = await listCollections(app, caller, { tenantId: query.tenant_id, limit, after });
       return page(rows, limit, url, app.baseUrl(), toCollection, (row) => encodeKey(cursorOf(row)));
     },
   }),

@@ -15,7 +15,7 @@ async function readBelow(app: App, caller: Caller, tenantId: number | undefined)
   const rows: CollectionRow[] = [];
   const pace = pacer();
   for (let after: CollectionCursor | undefined, more = true; more; ) {
-    const page = await listCollections(app.db, caller, { tenantId, limit: PAGE, after });
+    const page = await listCollections(app, caller, { tenantId, limit: PAGE, after });
     more = page.length > PAGE;
     for (const row of page.slice(0, PAGE)) {
       // A collection that was moved during the read would appear twice.

@@ -118,7 +118,7 @@ export const assetJobRoutes = [
     responses: { 200: v.array(Job) },
     async handle({ app, caller, query, url }) {
       const limit = query.limit ?? UNPAGED;
-      const rows = await listJobs(app.db, caller, query, { limit, before: decodeCursor(query.cursor) });
+      const rows = await listJobs(app, caller, query, { limit, before: decodeCursor(query.cursor) });
       return page(rows, limit, url, app.baseUrl(), toJob);
     },
   }),

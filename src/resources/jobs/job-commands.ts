@@ -1,9 +1,11 @@
-import { and, desc, eq, getTableColumns, inArray, lt } from "drizzle-orm";
+import { and, desc, eq, getTableColumns, inArray, lt, sql } from "drizzle-orm";
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
+import { type Given, preparedFor } from "../../../storage/db/prepared.ts";
 import { type AssetRow, assets, type JobRow, transcodingJobs, transcodingTasks } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { type Caller, ownedBy } from "../../http/caller.ts";
+import { type Caller, ownedBy, ownerOf } from "../../http/caller.ts";
+import { readPage } from "../../http/list-cache.ts";
 import { Paging, QueryId } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { getAsset } from "../assets/queries.ts";
@@ -32,29 +34,35 @@ const LISTED = { ...WITHOUT_LOG, asset: { external_id: assets.externalId, title:
 /** Every job has an asset. The join is an outer one so that SQLite reads jobs in their order. */
 export type ListedJob = JobWithoutLog & { asset: { external_id: string; title: string } | null };
 
-/** Newest first, up to `limit` + 1 rows, which shows the caller whether there are more. */
-export const listJobs = (
-  db: Db,
-  caller: Caller,
-  query: v.InferOutput<typeof JobQuery>,
-  page: { limit: number; before?: number | undefined },
-): Promise<ListedJob[]> =>
+const jobsPage = preparedFor((db, given: Given<"owner" | "tenantId" | "status" | "assetId" | "before">) =>
   db
     .select(LISTED)
     .from(transcodingJobs)
     .leftJoin(assets, eq(assets.id, transcodingJobs.assetId))
     .where(
       and(
-        ownedBy(caller, transcodingJobs.tenantId),
-        query.tenant_id === undefined ? undefined : eq(transcodingJobs.tenantId, query.tenant_id),
-        query.status && eq(transcodingJobs.status, query.status),
-        query.asset_id === undefined ? undefined : eq(transcodingJobs.assetId, query.asset_id),
-        page.before === undefined ? undefined : lt(transcodingJobs.id, page.before),
+        given.owner && eq(transcodingJobs.tenantId, given.owner),
+        given.tenantId && eq(transcodingJobs.tenantId, given.tenantId),
+        given.status && eq(transcodingJobs.status, given.status),
+        given.assetId && eq(transcodingJobs.assetId, given.assetId),
+        given.before && lt(transcodingJobs.id, given.before),
       ),
     )
     .orderBy(desc(transcodingJobs.id))
-    .limit(page.limit + 1)
-    .all();
+    .limit(sql.placeholder("limit"))
+    .prepare(),
+);
+
+/** Newest first, up to `limit` + 1 rows, which shows the caller whether there are more. */
+export const listJobs = (
+  app: App,
+  caller: Caller,
+  query: v.InferOutput<typeof JobQuery>,
+  { limit, before }: { limit: number; before?: number | undefined },
+): Promise<ListedJob[]> => {
+  const filter = { tenantId: query.tenant_id, status: query.status, assetId: query.asset_id };
+  return readPage(app, jobsPage, { owner: ownerOf(caller), ...filter, before, limit: limit + 1 });
+};
 
 export const getJob = (db: Db, caller: Caller, id: number): Promise<JobRow | undefined> =>
   db

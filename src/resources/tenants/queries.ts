@@ -2,32 +2,36 @@ import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
 import type * as v from "valibot";
 import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
 import type { Db } from "../../../storage/db/open.ts";
-import { prepared } from "../../../storage/db/prepared.ts";
+import { type Given, prepared, preparedFor } from "../../../storage/db/prepared.ts";
 import { type TenantRow, tenants } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
-import { type Caller, ownedBy, tenantFor } from "../../http/caller.ts";
+import { type Caller, ownerOf, tenantFor } from "../../http/caller.ts";
+import { readPage } from "../../http/list-cache.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import type { TenantWrite } from "./schema.ts";
 
-/** In order of creation, up to `limit` + 1. */
-export const listTenants = (
-  db: Db,
-  caller: Caller,
-  page: { limit: number; after?: number | undefined; id?: number | undefined },
-): Promise<TenantRow[]> =>
+const tenantsPage = preparedFor((db, given: Given<"owner" | "id" | "after">) =>
   db
     .select()
     .from(tenants)
     .where(
       and(
-        ownedBy(caller, tenants.id),
-        page.id === undefined ? undefined : eq(tenants.id, page.id),
-        page.after === undefined ? undefined : gt(tenants.id, page.after),
+        given.owner && eq(tenants.id, given.owner),
+        given.id && eq(tenants.id, given.id),
+        given.after && gt(tenants.id, given.after),
       ),
     )
     .orderBy(asc(tenants.id))
-    .limit(page.limit + 1)
-    .all();
+    .limit(sql.placeholder("limit"))
+    .prepare(),
+);
+
+/** In order of creation, up to `limit` + 1. */
+export const listTenants = (
+  app: App,
+  caller: Caller,
+  { limit, after, id }: { limit: number; after?: number | undefined; id?: number | undefined },
+): Promise<TenantRow[]> => readPage(app, tenantsPage, { owner: ownerOf(caller), id, after, limit: limit + 1 });
 
 const byId = prepared((db) =>
   db
@@ -72,7 +76,6 @@ const put = prepared((db) =>
     .prepare(),
 );
 
-/** All columns of a tenant that can change, in one prepared statement. */
 /** `fields`: as validated by `TenantWrite`, with its defaults. */
 export const insertTenant = (tx: Db, fields: v.InferOutput<typeof TenantWrite>, now: number): Promise<TenantRow> =>
   tx
@@ -89,6 +92,7 @@ export const insertTenant = (tx: Db, fields: v.InferOutput<typeof TenantWrite>, 
     .returning()
     .get();
 
+/** All columns of a tenant that can change, in one prepared statement. */
 export const putTenant = (tx: Db, tenant: TenantRow): Promise<TenantRow> =>
   put(tx).get({
     ...tenant,

@@ -27,7 +27,7 @@ export const tenantRoutes = [
     responses: { 200: v.array(Tenant) },
     async handle({ app, caller, query, url }) {
       const limit = query.limit ?? UNPAGED;
-      const rows = await listTenants(app.db, caller, { limit, after: decodeCursor(query.cursor) });
+      const rows = await listTenants(app, caller, { limit, after: decodeCursor(query.cursor) });
       return page(rows, limit, url, app.baseUrl(), toTenant);
     },
   }),

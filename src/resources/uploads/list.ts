@@ -1,8 +1,10 @@
-import { and, desc, eq, lt } from "drizzle-orm";
+import { and, desc, eq, lt, sql } from "drizzle-orm";
 import * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
+import { type Given, preparedFor } from "../../../storage/db/prepared.ts";
 import { assets, type UploadRow, uploads } from "../../../storage/db/schema.ts";
-import { type Caller, ownedBy } from "../../http/caller.ts";
+import type { App } from "../../app.ts";
+import { type Caller, ownerOf } from "../../http/caller.ts";
+import { readPage } from "../../http/list-cache.ts";
 import { oneOf, Paging, QueryId } from "../../http/schemas.ts";
 import { UPLOAD_STATUSES } from "../../lib/enums.ts";
 
@@ -14,25 +16,31 @@ export const UploadQuery = v.object({
 
 type Listed = { id: number; upload: UploadRow; externalId: string };
 
-/** Newest first, up to `limit` + 1, which shows the caller whether there are more. */
-export const listUploads = (
-  db: Db,
-  caller: Caller,
-  query: v.InferOutput<typeof UploadQuery>,
-  { limit, before }: { limit: number; before?: number | undefined },
-): Promise<Listed[]> =>
+const uploadsPage = preparedFor((db, given: Given<"owner" | "tenantId" | "status" | "before">) =>
   db
     .select({ id: uploads.id, upload: uploads, externalId: assets.externalId })
     .from(uploads)
     .innerJoin(assets, eq(assets.id, uploads.assetId))
     .where(
       and(
-        ownedBy(caller, uploads.tenantId),
-        query.tenant_id === undefined ? undefined : eq(uploads.tenantId, query.tenant_id),
-        query.status && eq(uploads.status, query.status),
-        before === undefined ? undefined : lt(uploads.id, before),
+        given.owner && eq(uploads.tenantId, given.owner),
+        given.tenantId && eq(uploads.tenantId, given.tenantId),
+        given.status && eq(uploads.status, given.status),
+        given.before && lt(uploads.id, given.before),
       ),
     )
     .orderBy(desc(uploads.id))
-    .limit(limit + 1)
-    .all();
+    .limit(sql.placeholder("limit"))
+    .prepare(),
+);
+
+/** Newest first, up to `limit` + 1, which shows the caller whether there are more. */
+export const listUploads = (
+  app: App,
+  caller: Caller,
+  query: v.InferOutput<typeof UploadQuery>,
+  { limit, before }: { limit: number; before?: number | undefined },
+): Promise<Listed[]> => {
+  const filter = { owner: ownerOf(caller), tenantId: query.tenant_id, status: query.status };
+  return readPage(app, uploadsPage, { ...filter, before, limit: limit + 1 });
+};

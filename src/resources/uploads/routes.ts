@@ -127,7 +127,7 @@ export const uploadRoutes = [
     responses: { 200: v.array(Upload) },
     async handle({ app, caller, query, url }) {
       const limit = query.limit ?? UNPAGED;
-      const rows = await listUploads(app.db, caller, query, { limit, before: decodeCursor(query.cursor) });
+      const rows = await listUploads(app, caller, query, { limit, before: decodeCursor(query.cursor) });
       // Without PUT URLs: signing a thousand of them would block other requests.
       return page(rows, limit, url, app.baseUrl(), ({ upload, externalId }) => toUpload(upload, externalId, null));
     },

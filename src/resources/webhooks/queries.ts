@@ -1,5 +1,6 @@
 import { and, asc, count, desc, eq, gte, isNull, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
+import { type Given, preparedFor } from "../../../storage/db/prepared.ts";
 import {
   type AssetRow,
   type DeliveryRow,
@@ -8,7 +9,9 @@ import {
   webhookEndpoints as endpoints,
   events,
 } from "../../../storage/db/schema.ts";
-import { type Caller, ownedBy } from "../../http/caller.ts";
+import type { App } from "../../app.ts";
+import { type Caller, ownedBy, ownerOf } from "../../http/caller.ts";
+import { readPage } from "../../http/list-cache.ts";
 import type { DeliveryWithEvent } from "./schema.ts";
 
 /** The caller's endpoint; one that is being deleted no longer exists. */
@@ -19,26 +22,29 @@ export const getEndpoint = (db: Db, caller: Caller, id: number): Promise<Endpoin
     .where(and(eq(endpoints.id, id), isNull(endpoints.deletedAt), ownedBy(caller, endpoints.tenantId)))
     .get();
 
-/** In order of creation, up to `limit` + 1. */
-export const listEndpoints = (
-  db: Db,
-  caller: Caller,
-  page: { limit: number; after: number | undefined; tenantId: number | undefined },
-): Promise<EndpointRow[]> =>
+const endpointsPage = preparedFor((db, given: Given<"owner" | "tenantId" | "after">) =>
   db
     .select()
     .from(endpoints)
     .where(
       and(
         isNull(endpoints.deletedAt),
-        ownedBy(caller, endpoints.tenantId),
-        page.tenantId === undefined ? undefined : eq(endpoints.tenantId, page.tenantId),
-        page.after === undefined ? undefined : lt(endpoints.id, page.after),
+        given.owner && eq(endpoints.tenantId, given.owner),
+        given.tenantId && eq(endpoints.tenantId, given.tenantId),
+        given.after && lt(endpoints.id, given.after),
       ),
     )
     .orderBy(desc(endpoints.id))
-    .limit(page.limit + 1)
-    .all();
+    .limit(sql.placeholder("limit"))
+    .prepare(),
+);
+
+/** Newest first, up to `limit` + 1. */
+export const listEndpoints = (
+  app: App,
+  caller: Caller,
+  { limit, ...page }: { limit: number; after: number | undefined; tenantId: number | undefined },
+): Promise<EndpointRow[]> => readPage(app, endpointsPage, { owner: ownerOf(caller), ...page, limit: limit + 1 });
 
 export const countEndpoints = async (db: Db, tenantId: number): Promise<number> => {
   const ownEndpoints = and(eq(endpoints.tenantId, tenantId), isNull(endpoints.deletedAt));

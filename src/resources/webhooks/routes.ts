@@ -56,7 +56,7 @@ export const webhookRoutes = [
     async handle({ app, caller, query, url }) {
       const limit = query.limit ?? UNPAGED;
       const after = decodeCursor(query.cursor);
-      const rows = await listEndpoints(app.db, caller, { limit, after, tenantId: query.tenant_id });
+      const rows = await listEndpoints(app, caller, { limit, after, tenantId: query.tenant_id });
       return page(rows, limit, url, app.baseUrl(), toEndpoint);
     },
   }),

@@ -72,6 +72,8 @@ test("all of them answer, each immediately with changes of another one", async (
     await many(() => call("GET", at, { key: other.token }));
     expect((await call("PATCH", at, { key: other.token, body: { video_asset: { title } } })).status).toBe(200);
     for (const { body } of await many(() => call("GET", at, { key }))) expect(body.title).toBe(title);
+    for (const { body } of await many(() => call("GET", "/api/v1/assets?limit=20", { key })))
+      expect(body[0].title).toBe(title);
     expect((await call("DELETE", `/api/v1/api_keys/${other.id}`, { admin })).status).toBe(204);
     for (const { status } of await many(() => call("GET", at, { key: other.token }))) expect(status).toBe(401);
   }

@@ -102,7 +102,7 @@ test("a COMMIT with an unknown result is reported as such, and not repeated", as
   const sqld = await startSqld(join(emptyFolder(), "sqld"));
   const relay = await startCuttingRelay();
   relay.lead(portOf(sqld.url));
-  const database = await openDatabase({ url: relay.url, schema: {}, lockWaitMs: 500 });
+  const database = await openDatabase({ url: relay.url, lockWaitMs: 500 });
   atEnd(() => database.close());
   const note = (text: string) => database.write((tx) => tx.run(sql`INSERT INTO notes VALUES (${text})`));
   await database.write((tx) => tx.run(sql`CREATE TABLE notes (body TEXT)`));

@@ -32,7 +32,7 @@ async function replicatedDatabase({ maxLogBytes = 2 ** 29, retentionDays = 7 } =
   });
   let offsetMs = 0;
   const now = () => Date.now() + offsetMs;
-  const database = await openDatabase({ url: `file:${file}`, schema: {}, checkpoints: false });
+  const database = await openDatabase({ url: `file:${file}`, checkpoints: false });
   const { write } = database;
   await write(async (tx) => {
     await tx.run(sql`CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)`);

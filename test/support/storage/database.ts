@@ -20,7 +20,7 @@ export function folder(): string {
 export async function notesDatabase(options: { lockWaitMs?: number; workLimitMs?: number; at?: string } = {}) {
   const { at = folder(), ...limits } = options;
   const file = join(at, "test.db");
-  const database = await openDatabase({ url: `file:${file}`, schema: { notes }, ...limits });
+  const database = await openDatabase({ url: `file:${file}`, ...limits });
   onTestFinished(() => database.close());
   await database.write((tx) =>
     tx.run(sql`CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT NOT NULL UNIQUE) STRICT`),

@@ -73,7 +73,7 @@ test("a constraint that fails at COMMIT fails the work that violated it, and no 
   ]);
   expect(results.map((r) => r.status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
   expect(await db.$count(notes)).toBe(2);
-  expect(await db.values(sql`SELECT count(*) FROM replies`)).toMatchObject([{ "count(*)": 0 }]);
+  expect(await db.values(sql`SELECT count(*) FROM replies`)).toEqual([[0]]);
 });
 
 test("a work that makes SQLite end the whole transaction does not affect others", async () => {
@@ -176,7 +176,7 @@ test("a killed process loses nothing that was acknowledged", async () => {
     import { openDatabase } from ${JSON.stringify(new URL("../../../storage/db/open.ts", import.meta.url).href)};
     import { sql } from ${JSON.stringify(import.meta.resolve("drizzle-orm"))};
     import { writeSync } from "node:fs";
-    const { write } = await openDatabase({ url: "file:" + process.argv[1], schema: {} });
+    const { write } = await openDatabase({ url: "file:" + process.argv[1] });
     let done = 0;
     for (let i = 0; i < 500; i++) {
       write((tx) => tx.run(sql\`INSERT INTO notes (body) VALUES (\${"note " + i})\`)).then(() => {

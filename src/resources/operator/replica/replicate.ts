@@ -50,7 +50,7 @@ export function holdLog(config: Config): Connection | null {
 }
 
 type Parts = {
-  database: Pick<Database<never>, "exclusively" | "file">;
+  database: Pick<Database, "exclusively" | "file">;
   connection: Connection | null;
   peers: Peers | null;
   clock: Clock;
