@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import parseRange from "range-parser";
+import { parse as parseRange } from "range-parser";
 import { FastResponse } from "srvx";
 import { FileBody } from "../../storage/objects/read-file.ts";
 import type { ObjectInfo, ObjectStore } from "../../storage/objects/store.ts";
@@ -96,21 +96,24 @@ function isUnchanged(headers: Headers, info: ObjectInfo): boolean {
   return !Number.isNaN(since) && Math.floor(info.modifiedAt.getTime() / 1000) * 1000 <= since;
 }
 
+/** In the `code` of range-parser. */
+const MALFORMED = 1;
+
 /**
  * Null: the whole object. Only single ranges are supported; several are answered with the whole, as RFC 9110, 14.2
- * allows. Throws 416 when the range does not overlap.
+ * allows. Malformed ranges and other units are ignored (14.1.1 and 14.2). Throws 416 when the range does not overlap.
  */
 function requestedRange(headers: Headers, info: ObjectInfo): { start: number; end: number } | null {
   const header = headers.get("range");
   if (header === null || info.bytes === 0) return null;
   const condition = headers.get("if-range");
   if (condition !== null && condition !== info.etag && condition !== info.modifiedAt.toUTCString()) return null;
-  const ranges = parseRange(info.bytes, header);
-  if (ranges === -1) {
+  const { type, code, ranges } = parseRange(info.bytes, header);
+  if (type !== "bytes" || (code & MALFORMED) !== 0) return null;
+  if (ranges.length === 0) {
     throw new HttpError(416, "range_not_satisfiable", `The file has ${info.bytes} bytes.`, {
       headers: { "content-range": `bytes */${info.bytes}` },
     });
   }
-  if (ranges === -2 || ranges.type !== "bytes" || ranges.length !== 1) return null;
-  return ranges[0] ?? null;
+  return (ranges.length === 1 && ranges[0]) || null;
 }

@@ -9,6 +9,8 @@ const ENTRY_SECONDS = 86_400;
 const COMMAND_MS = 100;
 
 const OPTIONS: RedisOptions = {
+  // No reply here needs RESP3, whose handshake proxies and older servers may refuse.
+  protocol: 2,
   commandTimeout: COMMAND_MS,
   // Then the connection is closed, so that commands fail at once until a new one is ready.
   socketTimeout: 500,

@@ -163,6 +163,12 @@ describe("media", () => {
       expect((await get({ range: "bytes=5-" })).text).toBe("nt");
       const beyond = await get({ range: "bytes=7-" });
       expect([beyond.status, beyond.headers.get("content-range")]).toEqual([416, "bytes */7"]);
+      // RFC 9110, 14.1.2: the whole file is sent when fewer bytes are there than requested from its end.
+      const short = await get({ range: "bytes=-500" });
+      expect([short.status, short.headers.get("content-range")]).toEqual([206, "bytes 0-6/7"]);
+      expect((await get({ range: "bytes=-0" })).status).toBe(416);
+      for (const ignored of ["bytes=4-2", "bytes=x-2", "bytes=", "seconds=9-"])
+        expect((await get({ range: ignored })).status, ignored).toBe(200);
       const whole = await get({});
       const etag = whole.headers.get("etag") as string;
       expect((await get({ "if-none-match": etag })).status).toBe(304);
