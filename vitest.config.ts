@@ -8,7 +8,7 @@ const common = {
   testTimeout: 300_000,
   hookTimeout: 300_000,
   // The default of one second is too short for a busy machine.
-  expect: { poll: { timeout: 30_000 } },
+  expect: { poll: { timeout: 90_000 } },
   globalSetup: SETUP,
   setupFiles: ["test/support/each-file.ts"],
   // Loading the modules of the server takes most of the time of many files: those that share a process load them once.

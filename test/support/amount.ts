@@ -8,3 +8,10 @@ export function amount(full: number, nightly: number, name = ""): number {
   if (given) return Number(given);
   return isNightly ? nightly : full;
 }
+
+/** The rows of a table that are tested: in the full tier the first `full` of them, in the nightly one all. */
+export function rows<T extends unknown[] | [unknown]>(all: readonly T[], full: number): readonly T[];
+export function rows<T>(all: readonly T[], full: number): readonly T[];
+export function rows<T>(all: readonly T[], full: number): readonly T[] {
+  return isNightly ? all : all.slice(0, full);
+}

@@ -11,6 +11,7 @@ import { emptyFolder } from "../../support/folder.ts";
 import { Players, renditionsIn } from "../../support/media/matrix-players.ts";
 import { flashing, words } from "../../support/media/matrix-sources.ts";
 import { ffmpeg, packetsOf, sound } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { watched } from "../../support/process.ts";
 import { ask } from "./element.ts";
 
@@ -99,7 +100,7 @@ test("players that know only H.264 request nothing else", async () => {
   expect(names.filter((name) => !isPrimary(name))).toEqual([]);
 });
 
-test("hls.js, dash.js and Shaka play AV1 that was copied from the source", async () => {
+nightly("hls.js, dash.js and Shaka play AV1 that was copied from the source", async () => {
   const source = join(emptyFolder(), "source.mp4");
   const video = words("-c:v libsvtav1 -preset 12 -crf 45 -g 50 -pix_fmt yuv420p -flags +cgop");
   await ffmpeg(...flashing("640x360", "25", SECONDS), ...sound(SECONDS), ...video, "-c:a", "aac", source);

@@ -1,5 +1,4 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { visit } from "../../support/browser/browser.ts";
@@ -20,6 +19,7 @@ import {
   toast,
   VTT,
 } from "./asset-pages.ts";
+import { APPEARANCES, axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 
 let pages: AssetPages;
@@ -318,43 +318,36 @@ test("the history has jobs and webhook deliveries, newest first, and grows by it
 });
 
 test("axe finds nothing in any section, light and dark, wide and narrow", async () => {
-  const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
   await subtitled(pages.platform, pages.platform.key, assetId, { language: "sv", label: "Svenska" }, VTT);
   await api("PUT", `${assetId}/tracks`, {
     kind: "chapter",
     cues: [{ start_ms: 0, payload: { title: "Arrival" } }],
   });
   await api("PATCH", `${assetId}/tags`, { place: "Sylt" });
-  for (const colorScheme of ["light", "dark"] as const)
-    for (const width of [1280, 390]) {
-      const { page } = await signedIn(pages.browser, pages.platform.base, pages.platform.admin, {
-        ...{ colorScheme, viewport: { width, height: 900 }, bypassCSP: true },
-      });
-      const violations = async () => {
-        await page.evaluate(axe);
-        const { violations: found }: any = await page.evaluate("axe.run(document, { iframes: false })");
-        return found.map(({ id, nodes }: any) => [id, nodes.map(({ target }: any) => target)]);
-      };
-      for (const [name, content] of Object.entries({
-        overview: page.getByLabel("Embed code"),
-        subtitles: page.getByText("Svenska", { exact: true }),
-        chapters: page.getByRole("button", { name: /^Arrival/ }),
-        poster: page.getByRole("button", { name: "Frame at 0:04" }),
-        renditions: page.getByText("4 s each").first(),
-        clip: page.getByRole("button", { name: "Create clip" }),
-        organize: page.getByLabel("Collection"),
-        history: page.locator(".history li").first(),
-      })) {
-        await page.goto(`${pages.platform.base}/console/assets/${assetId}?tab=${name}`);
-        await content.waitFor();
-        if (name === "chapters") await content.click();
-        if (name === "subtitles") {
-          await button(page, "Edit").last().click();
-          await page.getByLabel("Text of cue 1").waitFor();
-        }
-        expect(await violations(), `${name} ${colorScheme} ${width}`).toEqual([]);
-        expect(await page.evaluate("document.documentElement.scrollWidth"), name).toBeLessThanOrEqual(width);
+  for (const { colorScheme, width } of APPEARANCES) {
+    const { page } = await signedIn(pages.browser, pages.platform.base, pages.platform.admin, {
+      ...{ colorScheme, viewport: { width, height: 900 }, bypassCSP: true },
+    });
+    for (const [name, content] of Object.entries({
+      overview: page.getByLabel("Embed code"),
+      subtitles: page.getByText("Svenska", { exact: true }),
+      chapters: page.getByRole("button", { name: /^Arrival/ }),
+      poster: page.getByRole("button", { name: "Frame at 0:04" }),
+      renditions: page.getByText("4 s each").first(),
+      clip: page.getByRole("button", { name: "Create clip" }),
+      organize: page.getByLabel("Collection"),
+      history: page.locator(".history li").first(),
+    })) {
+      await page.goto(`${pages.platform.base}/console/assets/${assetId}?tab=${name}`);
+      await content.waitFor();
+      if (name === "chapters") await content.click();
+      if (name === "subtitles") {
+        await button(page, "Edit").last().click();
+        await page.getByLabel("Text of cue 1").waitFor();
       }
-      await page.context().close();
+      expect(await axeFaults(page, { iframes: false }), `${name} ${colorScheme} ${width}`).toEqual([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth"), name).toBeLessThanOrEqual(width);
     }
+    await page.context().close();
+  }
 });

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { sharedBrowser } from "../../support/browser/browser.ts";
 import { newFolder, removeFolder } from "../../support/folder.ts";
 import { insertAssets } from "../../support/many-assets.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
 import { button, faultsOf, link, signedIn } from "./console.ts";
 
@@ -171,7 +172,7 @@ test("a range, and all that match, are selected and changed in batches", async (
   expect(faultsOf(seen)).toEqual([]);
 });
 
-test("every one of a hundred thousand assets is moved, with bounded memory in the page", async () => {
+nightly("every one of a hundred thousand assets is moved, with bounded memory in the page", async () => {
   const { page } = await signedIn(browser, server.base, key);
   await button(page, "New collection").click();
   await page.getByLabel("Name").fill("Everything");

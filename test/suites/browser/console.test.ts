@@ -1,5 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -7,6 +6,7 @@ import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser
 import { type Platform, startPlatform } from "../../support/browser/platform.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { lineOf, type RunningServer, startServer } from "../../support/process.ts";
+import { APPEARANCES, axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn, signIn } from "./console.ts";
 
 const password = "correct horse battery staple";
@@ -181,35 +181,28 @@ test("in German, on a phone, by keyboard", async () => {
 });
 
 test("axe finds nothing on any page, light and dark, wide and narrow", async () => {
-  const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
   const pages = {
     ...{ assets: "Assets", uploads: "Uploads", jobs: "Jobs", webhooks: "Webhooks", live: "Live", tenants: "Tenants" },
     ...{ analytics: "Analytics", usage: "Usage", system: "System", keys: "API keys", "tenants/1": "Browser" },
     ...{ "system?view=backup": "Backup", "system?view=settings": "Settings", "system?view=log": "Log" },
   };
-  for (const colorScheme of ["light", "dark"] as const)
-    for (const width of [1280, 390]) {
-      const { page } = await visit(browser, `${platform.base}/console`, {
-        ...{ colorScheme, viewport: { width, height: 900 }, bypassCSP: true },
-      });
-      const violations = async () => {
-        await page.evaluate(axe);
-        const { violations: found }: any = await page.evaluate("axe.run()");
-        return found.map(({ id, nodes }: any) => [id, nodes.map(({ target }: any) => target)]);
-      };
-      await button(page, "Sign in").waitFor();
-      expect(await violations(), "sign-in").toEqual([]);
-      await signIn(page, platform.admin);
-      for (const [path, title] of Object.entries(pages)) {
-        await page.goto(`${platform.base}/console/${path}`);
-        await heading(page, title).waitFor();
-        expect(await violations(), `${path} ${colorScheme} ${width}`).toEqual([]);
-      }
-      await page.goto(`${platform.base}/console/keys`);
-      await button(page, "New API key").click();
-      expect(await violations(), "dialog").toEqual([]);
-      await page.context().close();
+  for (const { colorScheme, width } of APPEARANCES) {
+    const { page } = await visit(browser, `${platform.base}/console`, {
+      ...{ colorScheme, viewport: { width, height: 900 }, bypassCSP: true },
+    });
+    await button(page, "Sign in").waitFor();
+    expect(await axeFaults(page), "sign-in").toEqual([]);
+    await signIn(page, platform.admin);
+    for (const [path, title] of Object.entries(pages)) {
+      await page.goto(`${platform.base}/console/${path}`);
+      await heading(page, title).waitFor();
+      expect(await axeFaults(page), `${path} ${colorScheme} ${width}`).toEqual([]);
     }
+    await page.goto(`${platform.base}/console/keys`);
+    await button(page, "New API key").click();
+    expect(await axeFaults(page), "dialog").toEqual([]);
+    await page.context().close();
+  }
 });
 
 test("is sent only to browsers at /, and with a strict policy", async () => {

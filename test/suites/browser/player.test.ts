@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { App } from "../../../src/app.ts";
@@ -9,11 +7,10 @@ import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "../../
 import { uploaded } from "../../support/flow.ts";
 import { atEnd } from "../../support/folder.ts";
 import { subtitled } from "../../support/subtitles.ts";
+import { axeFaults } from "./axe.ts";
 import { ask, customersPage, inTwoLanguages, until } from "./element.ts";
 
 const EVIL = `</title></script><script>window.evil = 1</script>"'><img src=x onerror="window.evil = 2">`;
-const packages = join(import.meta.dirname, "../../../node_modules");
-const library = (path: string) => readFileSync(join(packages, path), "utf8");
 
 let platform: Platform;
 let browser: Browser;
@@ -294,21 +291,16 @@ describe("tokens", () => {
 
 test("axe finds nothing, with menus open, in messages, and on the pages", async () => {
   const seen = await withElement(`playback-id="${open.external_id}" video-title="Film" disable-tracking`);
-  const violations = async (page: Page) => {
-    await page.evaluate(library("axe-core/axe.min.js"));
-    const result: any = await page.evaluate("axe.run()");
-    return result.violations.map(({ id, nodes }: any) => [id, nodes.map(({ target }: any) => target)]);
-  };
   await until(seen, "return player.readyState >= 2");
   await showControls(seen.page);
-  expect(await violations(seen.page)).toEqual([]);
+  expect(await axeFaults(seen.page)).toEqual([]);
   for (const menu of ["captions", "playback-rate", "rendition"]) {
     await seen.page.locator(`svc-player media-${menu}-menu-button`).click();
-    expect(await violations(seen.page), menu).toEqual([]);
+    expect(await axeFaults(seen.page), menu).toEqual([]);
   }
   await ask(seen, `player.setAttribute("playback-id", "vid_nothing")`);
   await until(seen, "return player.error !== null");
-  expect(await violations(seen.page)).toEqual([]);
+  expect(await axeFaults(seen.page)).toEqual([]);
   for (const address of [
     `watch/${open.external_id}`,
     `embed/${open.external_id}`,
@@ -320,7 +312,7 @@ test("axe finds nothing, with menus open, in messages, and on the pages", async 
       atEnd(() => context.close());
       const page = await context.newPage();
       await page.goto(`${platform.base}/${address}`);
-      expect(await violations(page), `${address} ${colorScheme}`).toEqual([]);
+      expect(await axeFaults(page), `${address} ${colorScheme}`).toEqual([]);
       await context.close();
     }
 });

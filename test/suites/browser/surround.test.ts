@@ -10,6 +10,7 @@ import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { Players, renditionsIn } from "../../support/media/matrix-players.ts";
 import { fast, ffmpeg, ffprobe, picture } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { ask } from "./element.ts";
 
 /** An asset with stereo and 5.1, in all players, and what is made of it. */
@@ -180,7 +181,7 @@ test("a join has both, in groups of their own", async () => {
   }
 });
 
-test("with early playback both are listed before they are encoded", async () => {
+nightly("with early playback both are listed before they are encoded", async () => {
   const path = join(emptyFolder(), "long.mov");
   const sound = "anoisesrc=d=60:a=0.1:r=48000,pan=5.1(side)|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0";
   const input = [...picture("640x360", "25", 60), "-f", "lavfi", "-i", sound];

@@ -8,6 +8,7 @@ import { own } from "../../../scripts/build/paths.ts";
 import { readDocument } from "../../support/docs/document.ts";
 import { atEnd, emptyFolder, removeFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { lineOf, type RunningServer, startServer, watched } from "../../support/process.ts";
 import { receiver } from "../../support/receiver.ts";
 import { type Relay, startRelay } from "../../support/relay.ts";
@@ -97,7 +98,7 @@ print(len(names), all(wheel.read(name) == pathlib.Path(sys.argv[2], name).read_b
     expect(execFileSync(SYSTEM_PYTHON, args).toString()).toMatch(/^1\d True\n$/);
   });
 
-  test("and the examples of its documentation pass mypy in strict mode, for the oldest Python too", () => {
+  nightly("and the examples of its documentation pass mypy in strict mode, for the oldest Python too", () => {
     const folder = emptyFolder();
     expect(documented().length).toBeGreaterThan(4);
     writeFileSync(join(folder, "examples.py"), documented().join("\n"));
@@ -339,7 +340,7 @@ describe("an upload", () => {
     expect(relay.sent()).toBeLessThan(size + 2 * PART_BYTES);
   });
 
-  test("uses as much memory for 1 GB as for 1 MB", async () => {
+  nightly("uses as much memory for 1 GB as for 1 MB", async () => {
     const { base, key } = await served();
     const folder = emptyFolder();
     const [small, large] = [join(folder, "small.mp4"), join(folder, "large.mp4")];

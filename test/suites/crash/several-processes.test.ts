@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { descendantsOf, isAlive, type ProcessId, until, untilGone } from "../../support/descendants.ts";
 import { readyAsset, uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
@@ -129,7 +130,7 @@ test("one is killed repeatedly while all write: nothing acknowledged is lost, an
     }
   };
   const load = Promise.all(["a", "b", "c", "d", "e", "f"].map(writer));
-  for (let kill = 0; kill < 8; kill++) {
+  for (let kill = 0; kill < amount(3, 8); kill++) {
     const before = acknowledged.size;
     await until("they write", () => acknowledged.size > before + 60);
     const all = serving(server);

@@ -13,6 +13,7 @@ import { startRtmp } from "../../support/live/rtmp-recorder.ts";
 import { selfSigned } from "../../support/live/self-signed.ts";
 import { type LiveServer, liveServer, newChannel, publish, publishSrt, type TestChannel } from "../../support/live.ts";
 import { complaints, ffmpeg, ffprobe } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { lineOf } from "../../support/process.ts";
 import { receiver } from "../../support/receiver.ts";
 
@@ -139,7 +140,7 @@ test("a publisher over SRT is sent on as well, with B-frames", async () => {
   await expectSameRecordings([source, channel], [copy.server, copy.channel]);
 });
 
-test("ffmpeg as target receives a stream that it can decode", async () => {
+nightly("ffmpeg as target receives a stream that it can decode", async () => {
   const source = await liveServer({ env: LOCAL });
   const channel = await newChannel(source);
   const [port, file] = [await freePort(), join(emptyFolder(), "received.mkv")];
@@ -284,7 +285,7 @@ test("the deletion of a target and the end of the broadcast close its connection
   expect(publisher.child.exitCode).toBe(null);
 });
 
-test("a target that stops reading loses frames; the broadcast and its memory do not notice", async () => {
+nightly("a target that stops reading loses frames; the broadcast and its memory do not notice", async () => {
   const source = await liveServer({ env: LOCAL });
   const channel = await newChannel(source);
   const { port } = await silentServer({ accepts: true });
@@ -321,7 +322,7 @@ test("RTMPS needs a valid certificate", async () => {
   }
 });
 
-test("a publisher that comes back continues the stream at the target", async () => {
+nightly("a publisher that comes back continues the stream at the target", async () => {
   const source = await liveServer({ env: LOCAL });
   const channel = await newChannel(source);
   const copy = await receivingServer();
@@ -335,7 +336,7 @@ test("a publisher that comes back continues the stream at the target", async () 
   expect(await complaints("-i", url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-")).toBe("");
 });
 
-test("with several processes, each shows the status, and changes reach the one that receives", async () => {
+nightly("with several processes, each shows the status, and changes reach the one that receives", async () => {
   const source = await liveServer({ env: { ...LOCAL, VODBOX_PROCESSES: "2" } });
   const channel = await newChannel(source);
   const { port, recorders } = await startRtmp();

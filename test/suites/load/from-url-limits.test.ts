@@ -7,6 +7,7 @@ import { startFetches } from "../../../src/resources/uploads/fetches.ts";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { until } from "../../support/descendants.ts";
 import { atEnd } from "../../support/folder.ts";
+import { nightly } from "../../support/nightly.ts";
 
 const HOST = "127.0.0.2";
 async function website(answer: RequestListener): Promise<string> {
@@ -126,7 +127,7 @@ describe("sources from URLs", () => {
     expect(Object.fromEntries(active)).toEqual({ a: 2, b: 2, c: 2 });
   });
 
-  test("below the minimum rate fail without a retry", async () => {
+  nightly("below the minimum rate fail without a retry", async () => {
     const app = await open();
     const [slow, fine] = [await website(dripping(1000)), await website(dripping(40_000))];
     const tenant = await tenantOf(app);
@@ -144,7 +145,7 @@ describe("sources from URLs", () => {
     expect(await tenant.stateOf(good)).toBe("pending");
   });
 
-  test("whose response header never ends are aborted", async () => {
+  nightly("whose response header never ends are aborted", async () => {
     const app = await open();
     const site = await website(() => {});
     const tenant = await tenantOf(app);

@@ -6,6 +6,7 @@ import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.
 import type { EncodeResult } from "../../../src/media/finish.ts";
 import { probe } from "../../../src/media/probe.ts";
 import { binaries, complaints, fast, ffmpeg, ffprobe, sound, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 
 /** Renditions of HEVC and AV1, next to those of H.264. */
 vi.setConfig({ hookTimeout: 400_000 });
@@ -134,7 +135,7 @@ test("images and the MP4 file are made of H.264", async () => {
 });
 
 describe("a source", () => {
-  test("that is copied determines the keyframes of all codecs", async () => {
+  nightly("that is copied determines the keyframes of all codecs", async () => {
     const gop = ["-x264-params", "keyint=70:min-keyint=70:scenecut=0", "-bf", "0", "-crf", "30", "-profile:v", "high"];
     const source = ["-f", "lavfi", "-i", `testsrc2=s=426x240:r=25:d=${SECONDS}`];
     const copied = await made([...source, ...sound(SECONDS), ...["-c:v", "libx264", "-pix_fmt", "yuv420p"], ...gop]);
@@ -158,7 +159,7 @@ describe("a source", () => {
     expect(fractions.at(-1)).toBe(1);
   });
 
-  test("at a low frame rate has segments of equal length in all codecs", async () => {
+  nightly("at a low frame rate has segments of equal length in all codecs", async () => {
     const args = [...moving("214x120", "5", 8.4), ...fast, "-pix_fmt", "yuv420p"];
     const slow = await made(args);
     const names = slow.renditions.map(({ name }) => name);

@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
 import { readHdrBoxes } from "../../../src/media/hdr-boxes.ts";
+import { rows } from "../../support/amount.ts";
 import { flashing, words } from "../../support/media/matrix-sources.ts";
 import { complaints, ffmpeg, ffprobe, packetsOf, sound, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { encodedSource } from "./encoded-source.ts";
 
 /** Sources in HEVC and AV1 whose video is copied as the top rendition of its codec. */
@@ -92,7 +94,7 @@ describe.concurrent("a source that fits is the top rendition of its codec", () =
     expect(copied.renditions[2]?.codecs).toMatch(/^av01\.0\.\d\dM\.08,/);
   });
 
-  test("in HDR, with its metadata, and without the parameter sets that its frames repeat", async () => {
+  nightly("in HDR, with its metadata, and without the parameter sets that its frames repeat", async () => {
     const x265Params = `${X265}:${MASTERING}`;
     const copied = await encodedFile("c.mp4", [...clip(), ...PQ, ...x265(x265Params, "yuv420p10le")], specs.hdr);
     expect(copied.names).toEqual(HEVC_NAMES);
@@ -107,7 +109,7 @@ describe.concurrent("a source that fits is the top rendition of its codec", () =
     expect(readHdrBoxes(copied.init("240p-hevc")).light).toEqual({ maxContent: 1000, maxAverage: 400 });
   });
 
-  test("in AV1 and HLG", async () => {
+  nightly("in AV1 and HLG", async () => {
     const copied = await encodedFile("hlg.mp4", [...clip(), ...HLG, ...svt(50, "yuv420p10le")], specs.av1Hdr);
     expect(copied.names).toEqual(["240p", "120p", "240p-av1", "120p-av1"]);
     expect(await packetsOf(copied.playlist("240p-av1"))).toEqual(await packetsOf(copied.input));
@@ -134,17 +136,26 @@ const withoutIdr = (whole: Buffer) => {
 };
 
 describe.concurrent("a source that does not fit is encoded", () => {
-  test.each<[string, string, string[], ((whole: Buffer) => Buffer)?]>([
-    ["open groups", "k.mp4", [...clip(), ...x265(`${X265.replace("open-gop=0", "open-gop=1")}:bframes=3:b-adapt=0`)]],
-    ["key frames 10 s apart", "l.mp4", [...clip(11), ...x265(X265.replace("keyint=50", "keyint=250"))]],
-    ["too many bits", "m.mp4", [...clip(5), "-vf", "noise=alls=60:allf=t", ...x265(), "-crf", "8"]],
-    ["10 bit without HDR", "n.mp4", [...clip(), ...x265(X265, "yuv420p10le")]],
-    ["HDR that is not kept", "o.mp4", [...clip(5), ...PQ, ...x265(X265, "yuv420p10le")]],
-    ["a size between two rungs of another shape", "p.mp4", [...clip(5, "500x300"), ...x265()]],
-    ["fields", "w.mp4", [...clip(), ...x265(`${X265}:interlace=tff`)]],
-    ["damaged frames", "r.mp4", [...clip(), ...x265()], scratched],
-    ["a keyframe that is none", "s.mp4", [...clip(), ...x265()], withoutIdr],
-  ])("%s", async (_, name, args, damage) => {
+  test.each<[string, string, string[], ((whole: Buffer) => Buffer)?]>(
+    rows(
+      [
+        [
+          "open groups",
+          "k.mp4",
+          [...clip(), ...x265(`${X265.replace("open-gop=0", "open-gop=1")}:bframes=3:b-adapt=0`)],
+        ],
+        ["key frames 10 s apart", "l.mp4", [...clip(11), ...x265(X265.replace("keyint=50", "keyint=250"))]],
+        ["too many bits", "m.mp4", [...clip(5), "-vf", "noise=alls=60:allf=t", ...x265(), "-crf", "8"]],
+        ["10 bit without HDR", "n.mp4", [...clip(), ...x265(X265, "yuv420p10le")]],
+        ["HDR that is not kept", "o.mp4", [...clip(5), ...PQ, ...x265(X265, "yuv420p10le")]],
+        ["a size between two rungs of another shape", "p.mp4", [...clip(5, "500x300"), ...x265()]],
+        ["fields", "w.mp4", [...clip(), ...x265(`${X265}:interlace=tff`)]],
+        ["damaged frames", "r.mp4", [...clip(), ...x265()], scratched],
+        ["a keyframe that is none", "s.mp4", [...clip(), ...x265()], withoutIdr],
+      ],
+      2,
+    ),
+  )("%s", async (_, name, args, damage) => {
     const result = await encodedFile(name, args, specs.hevc, damage);
     expect(result.names).toEqual(HEVC_NAMES);
     const own = await packetsOf(result.playlist("240p-hevc"));
@@ -169,7 +180,7 @@ async function joined(name: string, references: readonly [number, number]) {
   return { source: await framesOf(input), own: await framesOf(playlist("240p-hevc")) };
 }
 
-test("parameter sets in frames are removed, but a source in which they change is encoded", async () => {
+nightly("parameter sets in frames are removed, but a source in which they change is encoded", async () => {
   const [alike, changing] = [await joined("u", [1, 1]), await joined("v", [1, 3])];
   expect(alike.own).toHaveLength(200);
   expect(alike.own).toEqual(alike.source);

@@ -12,6 +12,7 @@ import { newFolder, removeFolder } from "../../support/folder.ts";
 import { DISPLAY, LIGHT, tagsOf } from "../../support/media/hdr-sources.ts";
 import { expectRegular, packetTimes } from "../../support/media/packet-times.ts";
 import { complaints, fast, ffmpeg, ffprobe, picture, sound } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 
 /** Exact clips of assets with renditions in HEVC and AV1. */
 
@@ -165,7 +166,7 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
     expect((await app.call("PATCH", path, { key, body: PROFILE })).status).toBe(200);
   });
 
-  test("has the configuration of its parent also without a position of chroma, which decoders add", async () => {
+  nightly("has the configuration of its parent also without a position of chroma, which decoders add", async () => {
     const vp9 = ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8"];
     const parent = await encoded("modern", [...picture("320x180", String(FPS), 4), ...vp9]);
     const clip = await cut(parent, 1.2, 3.4);
@@ -173,7 +174,7 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
     for (const name of NAMES) await expectFrames(playlistOf(own, name), playlistOf(whole, name), [30, 85]);
   });
 
-  test("can be clipped again, joined and trimmed", async () => {
+  nightly("can be clipped again, joined and trimmed", async () => {
     const outer = await cut(parents.sdr, 1.2, 9.48);
     const inner = await cut(outer, 0.4, 7.6);
     const joined = await app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids: [inner, parents.sdr] } });
@@ -193,7 +194,7 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
     }
   });
 
-  test("is for workers that cut all codecs, and fails when the encoder writes another configuration", async () => {
+  nightly("is for workers that cut all codecs, and fails when the encoder writes another configuration", async () => {
     const clip = await exactClip(parents.sdr, 1, 3);
     expect((await next(app, undefined, { capabilities: { clips: 1, joins: 1, tasks: 1 } })).status).toBe(204);
     // As after an update of the encoder: the level of the rendition is another one.
@@ -243,7 +244,7 @@ describe("an exact clip of HDR10", () => {
     );
   };
 
-  test("has its frames, colors and metadata from its first frame to the last", async () => {
+  nightly("has its frames, colors and metadata from its first frame to the last", async () => {
     const clip = await cut(parents.hdr, 1.4, 6.2);
     const [own, whole] = [await files(clip), wholes.hdr];
     for (const name of NAMES) await expectFrames(playlistOf(own, name), playlistOf(whole, name), [35, 155]);

@@ -22,6 +22,7 @@ import {
   withBox,
 } from "../../support/media/hdr-sources.ts";
 import { binaries, complaints, fast, ffmpeg, ffprobe, picture, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 
 /** Profiles with `hdr: "keep"`: HDR in HEVC and AV1, and SDR in H.264. */
 vi.setConfig({ hookTimeout: 400_000 });
@@ -217,7 +218,7 @@ describe.each<[Format, string, number]>([
     expect(properties).toEqual([[], hdr, hdr]);
   });
 
-  test("its images and H.264 are those without HDR", async () => {
+  nightly("its images and H.264 are those without HDR", async () => {
     const { input, all } = sources[format];
     const plain = await made(input, { spec: specFor({ codecs: ["h264"], hdr: "tone_map" }) });
     for (const file of ["thumbnail.jpg", "storyboard-1.jpg", "360p/00001.m4s"])
@@ -235,7 +236,7 @@ test("with tone mapping, all codecs are SDR in 8 bit", async () => {
   expect(readFileSync(join(mapped.dir, mapped.manifest), "utf8")).not.toContain("VIDEO-RANGE");
 });
 
-test.each([
+nightly.each([
   ["SDR", ["-pix_fmt", "yuv420p"]],
   ["SDR in 10 bit", ["-pix_fmt", "yuv420p10le"]],
   [
@@ -283,7 +284,7 @@ describe("a source", () => {
     expect(await metadataOf(joined(all, "360p-hevc"))).toMatchObject({ max_luminance: 4000, green_y: 0.69 });
   });
 
-  test("in full range is converted to limited range", async () => {
+  nightly("in full range is converted to limited range", async () => {
     const codes: Code[] = CODES.map(([y, cb, cr]) => [
       Math.round(((y - 64) * 1023) / 876),
       Math.round(((cb - 512) * 1023) / 896 + 512),
@@ -297,7 +298,7 @@ describe("a source", () => {
     );
   });
 
-  test("with 4:2:2 and longer audio, whose last frame is held, keeps the signal", async () => {
+  nightly("with 4:2:2 and longer audio, whose last frame is held, keeps the signal", async () => {
     const options = {
       ...{ seconds: 2, audioSeconds: 5 },
       encoder: [
@@ -319,7 +320,7 @@ describe("a source", () => {
       expectCodes(await patchesOf(path, CODES.length, { width: WIDTH, height: HEIGHT, bits: 10, at }), [3, 3, 3]);
   });
 
-  test.each<[Format, number]>([
+  nightly.each<[Format, number]>([
     // ITU-R BT.2408, table 1: graphics white is 58 % of PQ, and 75 % of HLG.
     ["hdr10", 0.58],
     ["hlg", 0.75],

@@ -165,8 +165,13 @@ async function expectPlays({ size = "320x180", sound = 1 }: Row, result: Made, d
   }
 }
 
+/** In the full tier a third of those that neither fail nor are played. */
+const tested = [...rows, ...oddRows].filter(
+  (row, index) => arePlayed(row) || row.fails !== undefined || index % 3 === 0,
+);
+
 describe.concurrent("a source", () => {
-  test.each([...rows, ...oddRows].map((row, index) => [row.name, row, index] as const))("%s", async (_, row, index) => {
+  test.each(tested.map((row, index) => [row.name, row, index] as const))("%s", async (_, row, index) => {
     const making = made(row, index);
     if (row.fails) await expect(making).rejects.toMatchObject({ code: row.fails, retryable: false });
     else {

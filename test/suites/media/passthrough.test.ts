@@ -3,6 +3,7 @@ import { join } from "node:path";
 import HLS from "hls-parser";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
+import { rows } from "../../support/amount.ts";
 import { beeping, flashing, words } from "../../support/media/matrix-sources.ts";
 import { complaints, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
 import { encodedSource } from "./encoded-source.ts";
@@ -51,18 +52,28 @@ const cutsOf = (dir: string, uri: string) =>
   );
 
 describe.concurrent("a source that fits is its own top rendition", () => {
-  test.each([
-    ["25 a second", "a.mp4", [...clip(), ...x264()], [4, 4, 1]],
-    ["29.97 a second", "b.mp4", [...clip("30000/1001"), ...x264("keyint=60:min-keyint=1:scenecut=0")], [4, 4, 1]],
-    ["key frames every 3 s", "c.mov", [...clip("24", 10), ...x264("keyint=72:min-keyint=1:scenecut=0")], [6, 3, 1]],
-    ["a second key frame at every cut", "d.mp4", [...clip(), ...x264("keyint=25:min-keyint=1:scenecut=0")], [4, 4, 1]],
-    [
-      "baseline, without audio",
-      "e.mp4",
-      [...flashing("640x360", "25", 5), ...words("-profile:v baseline"), ...x264()],
-      [4, 1],
-    ],
-  ])("%s", async (_, name, args, cuts) => {
+  test.each(
+    rows(
+      [
+        ["25 a second", "a.mp4", [...clip(), ...x264()], [4, 4, 1]],
+        ["29.97 a second", "b.mp4", [...clip("30000/1001"), ...x264("keyint=60:min-keyint=1:scenecut=0")], [4, 4, 1]],
+        ["key frames every 3 s", "c.mov", [...clip("24", 10), ...x264("keyint=72:min-keyint=1:scenecut=0")], [6, 3, 1]],
+        [
+          "a second key frame at every cut",
+          "d.mp4",
+          [...clip(), ...x264("keyint=25:min-keyint=1:scenecut=0")],
+          [4, 4, 1],
+        ],
+        [
+          "baseline, without audio",
+          "e.mp4",
+          [...flashing("640x360", "25", 5), ...words("-profile:v baseline"), ...x264()],
+          [4, 1],
+        ],
+      ],
+      3,
+    ),
+  )("%s", async (_, name, args, cuts) => {
     const result = await made(name, args);
     expect(result.isCopy).toBe(true);
     expect(result.renditions.map((one) => one.name)).toEqual(["360p", "240p"]);
@@ -92,32 +103,45 @@ const scratched = (whole: Buffer) => {
 };
 
 describe.concurrent("a source that does not fit is encoded", () => {
-  test.each<[string, string, string[], ((whole: Buffer) => Buffer)?]>([
-    ["key frames 10 s apart", "k.mp4", [...clip("25", 11), ...x264("keyint=250:scenecut=0")]],
-    [
-      "key frames at odd times",
-      "l.mp4",
-      [...clip("25", 12), ...x264("keyint=250:scenecut=0"), "-force_key_frames", "3.9,7.9,8.1,11.9"],
-    ],
-    ["open groups", "m.mp4", [...clip(), ...x264(`${GOP}:open-gop=1:bframes=3:b-adapt=0`)]],
-    [
-      "a variable rate",
-      "n.mp4",
-      [...clip("30"), "-vf", "select='not(eq(mod(n\\,10)\\,3))'", "-fps_mode", "vfr", ...x264()],
-    ],
-    ["a frame missing", "o.mp4", [...clip("30"), "-vf", "select='not(eq(n\\,40))'", "-fps_mode", "vfr", ...x264()]],
-    ["too many bits", "p.mp4", [...clip("25", 5), "-vf", "noise=alls=60:allf=t", ...x264(), "-crf", "10"]],
-    ["oblong pixels", "q.mp4", [...clip(), "-vf", "setsar=4/3", ...x264()]],
-    ["interlaced", "r.mp4", [...clip(), ...x264(`${GOP}:tff=1`)]],
-    ["4:4:4", "s.mp4", [...clip(), ...x264(), "-pix_fmt", "yuv444p"]],
-    ["a transport stream", "t.ts", [...clip(), ...x264()]],
-    [
-      "audio before the video",
-      "u.mp4",
-      [...beeping(9), "-itsoffset", "0.3", ...flashing("640x360", "25", 8.7), "-fps_mode", "passthrough", ...x264()],
-    ],
-    ["damaged frames", "v.mp4", [...clip(), ...x264()], scratched],
-  ])("%s", async (_, name, args, damage) => {
+  test.each<[string, string, string[], ((whole: Buffer) => Buffer)?]>(
+    rows(
+      [
+        ["key frames 10 s apart", "k.mp4", [...clip("25", 11), ...x264("keyint=250:scenecut=0")]],
+        [
+          "key frames at odd times",
+          "l.mp4",
+          [...clip("25", 12), ...x264("keyint=250:scenecut=0"), "-force_key_frames", "3.9,7.9,8.1,11.9"],
+        ],
+        ["open groups", "m.mp4", [...clip(), ...x264(`${GOP}:open-gop=1:bframes=3:b-adapt=0`)]],
+        [
+          "a variable rate",
+          "n.mp4",
+          [...clip("30"), "-vf", "select='not(eq(mod(n\\,10)\\,3))'", "-fps_mode", "vfr", ...x264()],
+        ],
+        ["a frame missing", "o.mp4", [...clip("30"), "-vf", "select='not(eq(n\\,40))'", "-fps_mode", "vfr", ...x264()]],
+        ["too many bits", "p.mp4", [...clip("25", 5), "-vf", "noise=alls=60:allf=t", ...x264(), "-crf", "10"]],
+        ["oblong pixels", "q.mp4", [...clip(), "-vf", "setsar=4/3", ...x264()]],
+        ["interlaced", "r.mp4", [...clip(), ...x264(`${GOP}:tff=1`)]],
+        ["4:4:4", "s.mp4", [...clip(), ...x264(), "-pix_fmt", "yuv444p"]],
+        ["a transport stream", "t.ts", [...clip(), ...x264()]],
+        [
+          "audio before the video",
+          "u.mp4",
+          [
+            ...beeping(9),
+            "-itsoffset",
+            "0.3",
+            ...flashing("640x360", "25", 8.7),
+            "-fps_mode",
+            "passthrough",
+            ...x264(),
+          ],
+        ],
+        ["damaged frames", "v.mp4", [...clip(), ...x264()], scratched],
+      ],
+      3,
+    ),
+  )("%s", async (_, name, args, damage) => {
     const result = await made(name, args, damage);
     expect(result.isCopy).toBe(false);
     for (const cuts of result.cuts) expect(cuts).toEqual(result.cuts[0]);

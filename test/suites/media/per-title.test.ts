@@ -13,6 +13,7 @@ import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.t
 import { EncodingSpec as SpecSchema } from "../../../src/protocol/encoding-spec.ts";
 import { encodedInParts, planned } from "../../support/media/parallel/parts.ts";
 import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 
 const folder = temporaryFolder("per-title");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -136,7 +137,7 @@ describe("the rungs of a title", () => {
       expect(one.average_bandwidth).toBeLessThan((caps[index] as number) * 1.15);
   });
 
-  test("are the same for the same source and profile", async () => {
+  nightly("are the same for the same source and profile", async () => {
     const first = await choiceOf("moving");
     expect(first?.rungs.length).toBeGreaterThan(1);
     // Noise reaches any cap, with which x264 is not deterministic.
@@ -144,7 +145,7 @@ describe("the rungs of a title", () => {
     expect(await choiceOf("slides")).not.toEqual(first);
   });
 
-  test("are chosen of a source that is shorter than a sample, and of a portrait one", async () => {
+  nightly("are chosen of a source that is shorter than a sample, and of a portrait one", async () => {
     expect((await chosen(path("short")))?.rungs[0]).toMatchObject({ name: "360p", width: 640, height: 360 });
     const portrait = await chosen(path("portrait"));
     expect(portrait).toMatchObject({ source_width: 270, source_height: 480 });
@@ -167,7 +168,7 @@ describe("the rungs of a title", () => {
     expect(await chosen(path("portrait"), done)).toMatchObject({ source_width: 270 });
   });
 
-  test("are those of the ladder when no sample can be encoded", async () => {
+  nightly("are those of the ladder when no sample can be encoded", async () => {
     const bytes = readFileSync(path("moving"));
     bytes.fill(0, bytes.indexOf("mdat") + 4, Math.floor(bytes.length * 0.9));
     const damaged = path("damaged");
@@ -188,7 +189,7 @@ describe("the rungs of a title", () => {
     await expect(running).rejects.toMatchObject({ code: "aborted" });
   });
 
-  test("determine every chunk alike", async () => {
+  nightly("determine every chunk alike", async () => {
     const spec = specWith();
     const input = path("moving");
     const cwd = join(folder, `analysis-${++count}`);
@@ -213,7 +214,7 @@ describe("the rungs of a title", () => {
     expect(await complaints("-i", join(outDir, "master.m3u8"), "-f", "null", "-")).toBe("");
   });
 
-  test("leave a copied rendition as it is, and encode at least one more", async () => {
+  nightly("leave a copied rendition as it is, and encode at least one more", async () => {
     const input = path("fit");
     const caps = ["-maxrate", "700k", "-bufsize", "700k", "-x264-params", `keyint=${2 * FPS}:scenecut=0`, "-bf", "0"];
     await ffmpeg(

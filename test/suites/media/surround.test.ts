@@ -21,6 +21,7 @@ import { EncodingSpec as SpecSchema } from "../../../src/protocol/encoding-spec.
 import type { WrittenRendition } from "../../../src/protocol/task.ts";
 import { rangeOfAudio } from "../../../src/resources/jobs/tasks/audio-parts.ts";
 import { binaries, complaints, fast, ffmpeg, ffprobe, picture, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 
 const folder = temporaryFolder("surround");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -215,7 +216,7 @@ test("5.1 is left out of profiles that do not require it", async () => {
   expect(result.audioRenditions.map(({ name }) => name)).toEqual(["audio"]);
 });
 
-test("both groups have the same languages: stereo takes the place of 5.1 that a track does not have", async () => {
+nightly("both groups have the same languages: stereo takes the place of 5.1 that a track does not have", async () => {
   const tracks = [...tones(["FL", "FR"], "stereo"), ...tones(FIVE_ONE, "5.1(side)")];
   const languages = ["-metadata:s:a:0", "language=deu", "-metadata:s:a:1", "language=eng"];
   const map = ["-map", "0", "-map", "1", "-map", "2"];
@@ -233,7 +234,7 @@ test("both groups have the same languages: stereo takes the place of 5.1 that a 
   expect(heard(await channelsOf(playlist(result, "surround-2"), 6))).toEqual(ALONE);
 });
 
-test("audio alone has both", async () => {
+nightly("audio alone has both", async () => {
   const result = await made("song.m4a", [...tones(FIVE_ONE, "5.1"), "-c:a", "aac", "-b:a", "500k"]);
   expect(result.renditions).toMatchObject([{ name: "audio", width: null }]);
   expect(result.audioRenditions).toMatchObject([{ name: "surround", width: null }]);
@@ -245,7 +246,7 @@ test("audio alone has both", async () => {
   expect(heard(await channelsOf(playlist(result, "surround"), 6))).toEqual(ALONE);
 });
 
-test("the MP4 file has stereo, and the source of a copied video is not copied as 5.1", async () => {
+nightly("the MP4 file has stereo, and the source of a copied video is not copied as 5.1", async () => {
   const gop = ["-x264-params", "keyint=50:min-keyint=50:scenecut=0", "-bf", "0", "-crf", "30", "-profile:v", "high"];
   const source = [
     ...picture("640x360", "25", SECONDS),
@@ -268,7 +269,7 @@ test("the MP4 file has stereo, and the source of a copied video is not copied as
   expect(heard(await channelsOf(playlist(result, "surround"), 6))).toEqual(ALONE);
 });
 
-test("both are encoded again with the video, when a frame of its copy is damaged", async () => {
+nightly("both are encoded again with the video, when a frame of its copy is damaged", async () => {
   const gop = ["-x264-params", "keyint=50:min-keyint=50:scenecut=0", "-bf", "0", "-crf", "30", "-profile:v", "high"];
   const source = [...picture("640x360", "25", SECONDS), ...tones(FIVE_ONE, "5.1"), ...fast, "-pix_fmt", "yuv420p"];
   const input = join(folder, "damaged.mp4");
@@ -311,7 +312,7 @@ test("stereo and 5.1 both get the loudness that the profile requires", async () 
   }
 });
 
-test("audio in parts has the packets of one run in both, and its plan is stored with them", async () => {
+nightly("audio in parts has the packets of one run in both, and its plan is stored with them", async () => {
   const input = join(folder, "long.mov");
   const seconds = 33;
   await ffmpeg(

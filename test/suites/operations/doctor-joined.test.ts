@@ -3,6 +3,7 @@ import { type TestApp, testApp } from "../../support/app.ts";
 import { workOnce } from "../../support/clip-worker.ts";
 import { clipOf, downloaded, encodedAgain, film, filmAsset, frameHashes } from "../../support/clips.ts";
 import { checkup } from "../../support/doctor.ts";
+import { nightly } from "../../support/nightly.ts";
 
 let app: TestApp;
 let key: string;
@@ -68,7 +69,7 @@ test("a joined asset whose manifest is lost is joined again from its parts, as t
   expect(await shown(clip.id)).toMatchObject({ playback_status: "ready" });
 });
 
-test("one whose thumbnail is lost plays on while it is joined again", async () => {
+nightly("one whose thumbnail is lost plays on while it is joined again", async () => {
   const { whole } = await joinedAsset();
   await lose(whole.thumbnail_path);
   expect((await checkup(app, { fix: true })).of("missing")).toMatchObject({ ok: true, mended: 1 });
@@ -78,7 +79,7 @@ test("one whose thumbnail is lost plays on while it is joined again", async () =
   expect(await app.opened.app.objects?.head(again.thumbnail_path)).not.toBeNull();
 });
 
-test("one of which a part is being encoded waits for it", async () => {
+nightly("one of which a part is being encoded waits for it", async () => {
   const { part, whole } = await joinedAsset();
   await lose((await shown(part.id)).manifest_path);
   await checkup(app, { fix: true });
@@ -148,7 +149,7 @@ test("one of which a segment is truncated or missing is joined again, and plays 
   expect(await hashesOf(whole.id)).toEqual(before);
 });
 
-test("one of which a part is damaged too waits for the part", async () => {
+nightly("one of which a part is damaged too waits for the part", async () => {
   const { part, whole } = await joinedAsset();
   for (const one of [await shown(part.id), whole]) await truncate(await segmentOf(one, "00002.m4s"));
   const fixed = await checkup(app, { fix: true });

@@ -18,6 +18,7 @@ import { refused } from "../../support/commands/outcome.ts";
 import { descendantsOf, until, untilGone } from "../../support/descendants.ts";
 import { atEnd, emptyFolder } from "../../support/folder.ts";
 import { binaries, complaints, fast, ffmpeg, ffprobe, picture, sound } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { lineOf, run, startServer, vodbox } from "../../support/process.ts";
 import { startRelay } from "../../support/relay.ts";
 
@@ -113,7 +114,7 @@ test(
   },
 );
 
-test(
+nightly(
   "stopped and killed during encode and upload, the same command encodes once and sends nothing twice",
   LONG,
   async () => {

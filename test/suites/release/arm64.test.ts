@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { staticFfmpeg } from "../../../scripts/ffmpeg/build.ts";
+import { isNightly } from "../../support/amount.ts";
 import { emptyFolder, removeFolder } from "../../support/folder.ts";
 import { unpackedImage } from "../../support/image.ts";
 import { lineOf, stopCleanly, watched } from "../../support/process.ts";
@@ -39,14 +40,14 @@ describe.skipIf(!isReleased)("the release for arm64", () => {
     expect(readFileSync(join(image.root, "usr/bin/vodbox")).equals(content)).toBe(true);
   });
 
-  test.skipIf(!hasQemu)("the executable serves", async () => {
+  test.skipIf(!hasQemu || !isNightly)("the executable serves", async () => {
     const server = start(executable, "serve", "--port", "0", "--workers", "0");
     const base = (await lineOf(server, /^vodbox ready on (\S+)$/m))[1];
     expect((await fetch(`${base}/readyz`)).status).toBe(200);
     await stopCleanly(server);
   });
 
-  test.skipIf(!hasQemu)("its ffmpeg encodes, and ffprobe reads the result", async () => {
+  test.skipIf(!hasQemu || !isNightly)("its ffmpeg encodes, and ffprobe reads the result", async () => {
     const { ffmpeg, ffprobe } = await staticFfmpeg("arm64");
     const clip = join(emptyFolder(), "clip.mp4");
     const input = ["-f", "lavfi", "-i", "testsrc2=s=160x90:d=1", "-f", "lavfi", "-i", "sine=d=1"];

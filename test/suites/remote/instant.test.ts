@@ -10,6 +10,7 @@ import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { freshly } from "../../support/fresh.ts";
 import { fast, ffprobe, picture, repeated, sound, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../support/process.ts";
 import { newBucket, type S3Server, s3Server, s3Settings } from "../../support/s3-server.ts";
 import { startSqld } from "../../support/sqld.ts";
@@ -92,7 +93,7 @@ async function framesAt(url: string): Promise<Set<number>> {
   return new Set(lines.map(Number.parseFloat).filter(Number.isFinite));
 }
 
-test("two servers over S3, and a worker of one: a segment that both request at once is encoded once", async () => {
+nightly("two servers over S3, and a worker of one: a segment that both request at once is encoded once", async () => {
   const bucket = newBucket("instant");
   await s3.bucket(bucket);
   const database = await startSqld(emptyFolder());

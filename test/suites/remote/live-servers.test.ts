@@ -9,6 +9,7 @@ import { RENDITION_LIMIT_MS } from "../../support/live/live-client.ts";
 import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../../support/live.ts";
 import { parseLiveManifest } from "../../support/live-manifest.ts";
 import { complaints } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { stopCleanly } from "../../support/process.ts";
 import { newBucket, type S3Server, s3Server, s3Settings } from "../../support/s3-server.ts";
 import { startSqld } from "../../support/sqld.ts";
@@ -189,7 +190,7 @@ test("a server delivers a stream that another one receives, with the same segmen
   }
 });
 
-test("every server delivers the renditions that a worker encodes, until the stream has ended", async () => {
+nightly("every server delivers the renditions that a worker encodes, until the stream has ended", async () => {
   const { b, start, rows } = await platform();
   const a = await start({ workers: 1 });
   const channel = await newChannel(a, { encoding_profile: "default" });
@@ -233,32 +234,38 @@ test("every server delivers the renditions that a worker encodes, until the stre
   for (const { id } of await assetsAt(a, channel)) await expectPlayable(b, channel, id);
 });
 
-test("a signed channel needs its token on every server, and a stream without a recording is delivered too", async () => {
-  const { a, b, rows } = await platform();
-  const channel = await newChannel(a, { playback_policy: "signed", record: false });
-  const publishing = publish(a, channel, 120);
-  const { key, id } = channel;
-  const { token } = (await b.call("POST", `/api/v1/live/channels/${id}/token`, { key, body: {} })).body;
-  const signed = `${master}?token=${token}`;
-  const [video] = await until("the stream is delivered", async () => {
-    const found = await playlistsAt(b, signed);
-    return found.length === 2 ? found : null;
-  });
-  expect(await watch(`${b.base}${signed}`, 2)).toBe("");
-  const bare = (video as string).replace(/\/~[^/]+/, "");
-  for (const path of [master, bare, new URL("00001.m4s", `${b.base}${bare}`).pathname])
-    expect((await b.call("GET", path)).status).toBe(403);
-  publishing.child.kill("SIGINT");
-  await until("the stream has ended", async () => (await statusAt(b, channel)) === "idle");
-  await until("nothing is recorded", async () => (await rows("SELECT finished_at FROM live_streams"))[0]?.finished_at);
-  expect(await assetsAt(b, channel)).toEqual([]);
-  // Its segments are deleted soon.
-  const [garbage] = await rows("SELECT due_at FROM unwanted_objects WHERE object_key LIKE '%/delivered/%'");
-  expect(garbage?.due_at).toBeLessThan(Date.now() + 11 * 60_000);
-  expect(await rows("SELECT 1 FROM live_reports")).not.toEqual([]);
-  await rows("UPDATE live_streams SET ended_at = ended_at - 660000");
-  await until("its reports are deleted", async () => (await rows("SELECT 1 FROM live_reports")).length === 0);
-});
+nightly(
+  "a signed channel needs its token on every server, and a stream without a recording is delivered too",
+  async () => {
+    const { a, b, rows } = await platform();
+    const channel = await newChannel(a, { playback_policy: "signed", record: false });
+    const publishing = publish(a, channel, 120);
+    const { key, id } = channel;
+    const { token } = (await b.call("POST", `/api/v1/live/channels/${id}/token`, { key, body: {} })).body;
+    const signed = `${master}?token=${token}`;
+    const [video] = await until("the stream is delivered", async () => {
+      const found = await playlistsAt(b, signed);
+      return found.length === 2 ? found : null;
+    });
+    expect(await watch(`${b.base}${signed}`, 2)).toBe("");
+    const bare = (video as string).replace(/\/~[^/]+/, "");
+    for (const path of [master, bare, new URL("00001.m4s", `${b.base}${bare}`).pathname])
+      expect((await b.call("GET", path)).status).toBe(403);
+    publishing.child.kill("SIGINT");
+    await until("the stream has ended", async () => (await statusAt(b, channel)) === "idle");
+    await until(
+      "nothing is recorded",
+      async () => (await rows("SELECT finished_at FROM live_streams"))[0]?.finished_at,
+    );
+    expect(await assetsAt(b, channel)).toEqual([]);
+    // Its segments are deleted soon.
+    const [garbage] = await rows("SELECT due_at FROM unwanted_objects WHERE object_key LIKE '%/delivered/%'");
+    expect(garbage?.due_at).toBeLessThan(Date.now() + 11 * 60_000);
+    expect(await rows("SELECT 1 FROM live_reports")).not.toEqual([]);
+    await rows("UPDATE live_streams SET ended_at = ended_at - 660000");
+    await until("its reports are deleted", async () => (await rows("SELECT 1 FROM live_reports")).length === 0);
+  },
+);
 
 test("one publisher at a time, whatever the server: refused, taken over, or continued after a broken connection", async () => {
   const { a, b, rows } = await platform();
@@ -352,43 +359,49 @@ test("a server that is killed and never returns: the channel is idle, and anothe
   await until("the next stream is recorded", async () => (await assetsAt(b, channel)).length === 2);
 });
 
-test("a server that returns in time completes its recording itself, and one that was suspended ends its stream", async () => {
-  const { a, b, start, rows, age } = await platform();
-  const { channel } = await streaming(a, b, 2);
-  a.child.kill("SIGKILL");
-  await a.ended;
-  await age(60);
-  await untilIdle(b, channel);
-  const back = await start({ dataDir: a.dataDir });
-  await until("the recording is an asset", async () => (await assetsAt(b, channel)).length === 1);
-  await until("it deletes its files", () => foldersOf(back).length === 0);
+nightly(
+  "a server that returns in time completes its recording itself, and one that was suspended ends its stream",
+  async () => {
+    const { a, b, start, rows, age } = await platform();
+    const { channel } = await streaming(a, b, 2);
+    a.child.kill("SIGKILL");
+    await a.ended;
+    await age(60);
+    await untilIdle(b, channel);
+    const back = await start({ dataDir: a.dataDir });
+    await until("the recording is an asset", async () => (await assetsAt(b, channel)).length === 1);
+    await until("it deletes its files", () => foldersOf(back).length === 0);
 
-  const second = publish(back, channel, 120);
-  const [path] = await untilLive(b);
-  await untilListed(b, path, 2);
-  back.child.kill("SIGSTOP");
-  await age(60);
-  await untilIdle(b, channel);
-  back.child.kill("SIGCONT");
-  expect((await second.exit)[0]).not.toBe(0);
-  expect(second.stderr()).toContain("Publish again");
-  await until("it is one recording", async () => (await assetsAt(b, channel)).length === 2);
-  expect(await rows("SELECT id FROM live_streams WHERE finished_at IS NULL")).toEqual([]);
-  const ended = await rows("SELECT id FROM events WHERE type = 'live.stream.ended'");
-  expect(ended).toHaveLength(2);
-});
+    const second = publish(back, channel, 120);
+    const [path] = await untilLive(b);
+    await untilListed(b, path, 2);
+    back.child.kill("SIGSTOP");
+    await age(60);
+    await untilIdle(b, channel);
+    back.child.kill("SIGCONT");
+    expect((await second.exit)[0]).not.toBe(0);
+    expect(second.stderr()).toContain("Publish again");
+    await until("it is one recording", async () => (await assetsAt(b, channel)).length === 2);
+    expect(await rows("SELECT id FROM live_streams WHERE finished_at IS NULL")).toEqual([]);
+    const ended = await rows("SELECT id FROM events WHERE type = 'live.stream.ended'");
+    expect(ended).toHaveLength(2);
+  },
+);
 
-test("the publisher of a server that was killed connects to another one, which does not wait for the first to return", async () => {
-  const { a, b, rows } = await platform();
-  const { channel, video } = await streaming(a, b, 2);
-  a.child.kill("SIGKILL");
-  await a.ended;
-  await until("it is accepted", async () => (await publish(b, channel, 3).exit)[0] === 0, 60_000);
-  await until("its stream is recorded", async () => (await assetsAt(b, channel)).length === 1);
-  const streams = await rows("SELECT ended_at, finished_at FROM live_streams ORDER BY id");
-  expect(streams).toEqual([
-    { ended_at: expect.any(Number), finished_at: null },
-    { ended_at: expect.any(Number), finished_at: expect.any(Number) },
-  ]);
-  expect((await listAt(b, video)).isEnded).toBe(true);
-});
+nightly(
+  "the publisher of a server that was killed connects to another one, which does not wait for the first to return",
+  async () => {
+    const { a, b, rows } = await platform();
+    const { channel, video } = await streaming(a, b, 2);
+    a.child.kill("SIGKILL");
+    await a.ended;
+    await until("it is accepted", async () => (await publish(b, channel, 3).exit)[0] === 0, 60_000);
+    await until("its stream is recorded", async () => (await assetsAt(b, channel)).length === 1);
+    const streams = await rows("SELECT ended_at, finished_at FROM live_streams ORDER BY id");
+    expect(streams).toEqual([
+      { ended_at: expect.any(Number), finished_at: null },
+      { ended_at: expect.any(Number), finished_at: expect.any(Number) },
+    ]);
+    expect((await listAt(b, video)).isEnded).toBe(true);
+  },
+);

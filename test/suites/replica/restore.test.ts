@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { amount } from "../../support/amount.ts";
+import { amount, rows } from "../../support/amount.ts";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { caughtUp, contentsOf, generationsOf, load, readiness, replicated, slugsIn } from "../../support/replicas.ts";
@@ -77,7 +77,7 @@ test("a generation continues after any stop, and the replica equals the database
   const replica = replicated(join(emptyFolder(), "replica"));
   const acknowledged = new Set<string>();
   let generation: string | undefined;
-  for (const signal of ["SIGKILL", "SIGTERM", "SIGKILL", "SIGKILL", "SIGTERM", "SIGTERM"] as const) {
+  for (const signal of rows(["SIGKILL", "SIGTERM", "SIGKILL", "SIGKILL", "SIGTERM", "SIGTERM"] as const, 3)) {
     const server = await replica.serve();
     const writing = load(server);
     await writing.more(400);

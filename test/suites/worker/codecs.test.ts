@@ -5,6 +5,7 @@ import { isTaskOf, requested, startWorker, tasksOf, untilWaiting, uploadClip } f
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { complaints, ffmpeg, ffprobe, packetsOf, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { startServer } from "../../support/process.ts";
 
 /** Sources in H.264, HEVC and AV1, encoded by two workers. */
@@ -68,7 +69,7 @@ test("two workers share the chunks of a source in all codecs", async () => {
   await end();
 });
 
-test("such a source plays early, and requested segments of all codecs are encoded", async () => {
+nightly("such a source plays early, and requested segments of all codecs are encoded", async () => {
   const { asset, playback, expectComplete, end } = await encodedBy(true);
   await until("the asset is ready", async () => (await asset()).playback_status === "ready");
   expect((await asset()).encoding_status).toBe("partial");

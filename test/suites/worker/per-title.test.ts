@@ -1,6 +1,7 @@
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { rows } from "../../support/amount.ts";
 import { startWorker, uploadClip } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
@@ -21,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test.each([[false], [true]])(
+test.each(rows([[false], [true]], 1))(
   "rungs are chosen once for all workers, with early playback: %s",
   async (early_playback) => {
     const server = await startServer(emptyFolder(), { args: ["--workers", "0"] });

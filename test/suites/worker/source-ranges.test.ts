@@ -6,6 +6,7 @@ import { until } from "../../support/descendants.ts";
 import type { UploadFields } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { complaints, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
 import { type CountingProxy, countingProxy } from "./counting-proxy.ts";
 
@@ -84,23 +85,26 @@ test("the first segment of early playback needs only the beginning of a source",
   expect(attempts.map(({ uncuttable }) => uncuttable)).toEqual([null]);
 });
 
-test("remote workers copy a source that plays before it is complete, without reading it whole at first", async () => {
-  const fit = join(clips, "fit.mp4");
-  const video = ["-f", "lavfi", "-i", `testsrc2=s=640x360:r=${FPS}:d=${SECONDS},noise=alls=4`];
-  const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "700k", "-maxrate", "700k", "-bufsize", "700k"];
-  const audio = ["-f", "lavfi", "-i", `sine=d=${SECONDS}`];
-  await ffmpeg(...video, ...audio, ...encoder, "-pix_fmt", "yuv420p", "-g", String(2 * FPS), "-c:a", "aac", fit);
-  expect(statSync(fit).size).toBeGreaterThan(8 * 2 ** 20);
-  const { server, proxy, made, dataDir, job } = await encoded(fit, { fields: { early_playback: true } });
-  expect(job).toMatchObject({ uncuttable: null, attempt: 1 });
-  expect(new Set(await framesOf(server, made))).toEqual(new Set([SECONDS * FPS]));
-  // One worker may copy what the other one encodes.
-  expect(share(proxy, fit)).toBeLessThan(2.1);
-  server.child.kill("SIGTERM");
-  await server.ended;
-  const copies = tasksOf(dataDir).filter(({ renditions }) => renditions === '["360p"]');
-  expect(copies.length).toBeGreaterThan(0);
-});
+nightly(
+  "remote workers copy a source that plays before it is complete, without reading it whole at first",
+  async () => {
+    const fit = join(clips, "fit.mp4");
+    const video = ["-f", "lavfi", "-i", `testsrc2=s=640x360:r=${FPS}:d=${SECONDS},noise=alls=4`];
+    const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "700k", "-maxrate", "700k", "-bufsize", "700k"];
+    const audio = ["-f", "lavfi", "-i", `sine=d=${SECONDS}`];
+    await ffmpeg(...video, ...audio, ...encoder, "-pix_fmt", "yuv420p", "-g", String(2 * FPS), "-c:a", "aac", fit);
+    expect(statSync(fit).size).toBeGreaterThan(8 * 2 ** 20);
+    const { server, proxy, made, dataDir, job } = await encoded(fit, { fields: { early_playback: true } });
+    expect(job).toMatchObject({ uncuttable: null, attempt: 1 });
+    expect(new Set(await framesOf(server, made))).toEqual(new Set([SECONDS * FPS]));
+    // One worker may copy what the other one encodes.
+    expect(share(proxy, fit)).toBeLessThan(2.1);
+    server.child.kill("SIGTERM");
+    await server.ended;
+    const copies = tasksOf(dataDir).filter(({ renditions }) => renditions === '["360p"]');
+    expect(copies.length).toBeGreaterThan(0);
+  },
+);
 
 test("a source in another container, or of a server that ignores ranges, is downloaded by each worker", async () => {
   for (const [path, options] of [

@@ -56,6 +56,8 @@ export type Visit = {
 /** Opens `address` in a new profile and records what happens. */
 export async function visit(browser: Browser, address: string, options?: BrowserContextOptions): Promise<Visit> {
   const context = await browser.newContext(options);
+  // Only ends what would never end: the machine may be busy.
+  context.setDefaultTimeout(120_000);
   atEnd(() => context.close());
   const page = await context.newPage();
   const faults: string[] = [];

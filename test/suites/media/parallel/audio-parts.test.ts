@@ -17,6 +17,7 @@ import { segmentName } from "../../../../src/media/parallel/written-rows.ts";
 import { probe } from "../../../../src/media/probe.ts";
 import type { WrittenRendition } from "../../../../src/protocol/task.ts";
 import { rangeOfAudio } from "../../../../src/resources/jobs/tasks/audio-parts.ts";
+import { rows } from "../../../support/amount.ts";
 import { binaries, fast, ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
 
 const folder = temporaryFolder("audio-parts");
@@ -76,7 +77,7 @@ const SOURCES: [string, string, string[]][] = [
   ["AAC at 32 kHz", "aac-32.mp4", [...sound(32_000), "-c:a", "aac"]],
 ];
 
-test.each(SOURCES)(
+test.each(rows(SOURCES, 2))(
   "parts of %s have the packets of one run, and its samples next to where they join",
   async (_, name, args) => {
     const input = await source(name, ...picture(), ...args);

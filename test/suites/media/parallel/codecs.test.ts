@@ -9,10 +9,12 @@ import { writeInits } from "../../../../src/media/parallel/head.ts";
 import { probe } from "../../../../src/media/probe.ts";
 import type { ProfileDefinition } from "../../../../src/protocol/encoding-profile.ts";
 import type { Chunk } from "../../../../src/protocol/task.ts";
+import { rows } from "../../../support/amount.ts";
 import { DISPLAY, LIGHT, patchesSource } from "../../../support/media/hdr-sources.ts";
 import { hashesIn, packetsOf, similarity } from "../../../support/media/parallel/frames.ts";
 import { encodedInParts, type Planned, planned } from "../../../support/media/parallel/parts.ts";
 import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../../../support/media/sources.ts";
+import { nightly } from "../../../support/nightly.ts";
 
 /** Sources that are also encoded with HEVC and AV1, in chunks. */
 
@@ -110,16 +112,21 @@ const chosen = () => {
 };
 
 /** At the lowest rate the delay of B-frames decides whether the last segment is joined to the one before it. */
-test.each([
-  ["29.97 frames per second", "30000/1001", 18.4, specFor()],
-  ["5 frames per second, and chosen rungs", "5", 16.4, chosen()],
-])("joined parts are the segments of one run in all codecs: %s", async (name, rate, seconds, spec) => {
+test.each(
+  rows(
+    [
+      ["29.97 frames per second", "30000/1001", 18.4, specFor()],
+      ["5 frames per second, and chosen rungs", "5", 16.4, chosen()],
+    ],
+    1,
+  ),
+)("joined parts are the segments of one run in all codecs: %s", async (name, rate, seconds, spec) => {
   const input = join(folder, `${seconds}.mp4`);
   await ffmpeg(...moving(rate, seconds), ...sound(seconds), ...fast, ...yuv, "-g", "48", "-c:a", "aac", input);
   await expectEqual(await both(name, input, spec), NAMES);
 });
 
-test("a copied source determines the segments of all codecs", async () => {
+nightly("a copied source determines the segments of all codecs", async () => {
   const input = join(folder, "copied.mp4");
   const source = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=14.4"];
   const encoder = ["-c:v", "libx264", "-preset", "superfast", "-crf", "36", "-profile:v", "high"];
@@ -148,7 +155,7 @@ test("a chunk behind the real end of a source is inexact, and no encoder waits f
 const x265 = (params = "") =>
   `-c:v libx265 -preset ultrafast -crf 36 -tag:v hvc1 -x265-params keyint=70:min-keyint=70:scenecut=0:open-gop=0:log-level=error${params}`;
 
-test.each([
+nightly.each([
   ["hevc", x265(), yuv],
   ["av1", "-c:v libsvtav1 -preset 12 -crf 50 -g 70 -flags +cgop", yuv],
 ])("a copied source in %s is cut at its keyframes", async (codec, encoder, format) => {
@@ -176,7 +183,7 @@ test("an original above the ladder is one more rendition, also in chunks", async
   expect(await hashesIn(join(pair.dirs.parts, "180p", "playlist.m3u8"))).toBe(await hashesIn(input));
 });
 
-test("a copied source in HDR10 whose frames repeat the parameter sets is the same in all chunks", async () => {
+nightly("a copied source in HDR10 whose frames repeat the parameter sets is the same in all chunks", async () => {
   const input = join(folder, "copied-hdr.mp4");
   const source = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=14.4", "-pix_fmt", "yuv420p10le"];
   const colors = "-color_primaries bt2020 -color_trc smpte2084 -colorspace bt2020nc -color_range tv";
@@ -189,7 +196,7 @@ test("a copied source in HDR10 whose frames repeat the parameter sets is the sam
 });
 
 describe("a source in HDR10", () => {
-  test("has the same signal and metadata in all chunks", async () => {
+  nightly("has the same signal and metadata in all chunks", async () => {
     const parameters = `master-display=${DISPLAY}:max-cll=${LIGHT}`;
     const codes = [201, 419, 509, 722].map((luma): [number, number, number] => [luma, 512, 512]);
     const input = await patchesSource(folder, "hdr10.mp4", "hdr10", codes, { seconds: 17, parameters });

@@ -16,13 +16,14 @@ import { probe } from "../../../../src/media/probe.ts";
 import { readFromFolder } from "../../../../src/media/sample-video.ts";
 import type { PlanResult, WrittenRendition } from "../../../../src/protocol/task.ts";
 import { rangeOf } from "../../../../src/resources/jobs/tasks/chunks.ts";
+import { rows } from "../../../support/amount.ts";
 import { packetsOf, similarity } from "../../../support/media/parallel/frames.ts";
 import { binaries, ffmpeg, ffprobe, temporaryFolder } from "../../../support/media/sources.ts";
 
 const folder = temporaryFolder("early-parts");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test.each(["30", "24000/1001"])(
+test.each(rows(["30", "24000/1001"], 1))(
   "renditions and ranges encoded apart are those of one run, as listed before: %s",
   async (rate) => {
     const input = join(folder, "source.mp4");
@@ -128,10 +129,15 @@ test.each(["30", "24000/1001"])(
   },
 );
 
-test.each([
-  ["on the grid", null],
-  ["of two keyframes of the source each", Array.from({ length: 11 }, () => 60)],
-])(
+test.each(
+  rows(
+    [
+      ["on the grid", null],
+      ["of two keyframes of the source each", Array.from({ length: 11 }, () => 60)],
+    ],
+    1,
+  ),
+)(
   "a chunk that is to yield ends with the segments that are complete, and the rest continues them: %s",
   async (_, keyDistances) => {
     const input = join(folder, "long.mp4");
