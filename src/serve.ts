@@ -5,6 +5,7 @@ import { crossValidate } from "./cross-validate.ts";
 import type { HttpServer } from "./http/server.ts";
 import { startListening } from "./listen.ts";
 import type { LiveIngest } from "./live-ingest.ts";
+import { localWorkerCount } from "./local-worker-count.ts";
 import type { LocalWorkers } from "./local-workers.ts";
 import { type Opened, type OpenOptions, openApp } from "./open.ts";
 import { loadParsers } from "./parsing/parse-document.ts";
@@ -82,7 +83,8 @@ export async function serve(
     throw error;
   });
   const workers = await startWorkers(app, listening.localAddress);
-  log.info({ address: listening.address, data: config.data_dir, workers: config.workers }, "serving");
+  const { count, reason } = localWorkerCount(config);
+  log.info({ address: listening.address, data: config.data_dir, workers: count, workers_because: reason }, "serving");
   // After the first requests, which are answered sooner without it.
   setTimeout(() => loadParsers().catch(() => {}), PARSERS_AFTER_MS).unref();
 
@@ -135,9 +137,10 @@ async function startIngest(app: App, server: HttpServer): Promise<LiveIngest> {
 }
 
 async function startWorkers(app: App, address: string): Promise<LocalWorkers> {
-  if (app.config.workers === 0) return { stop: async () => {} };
+  const { count } = localWorkerCount(app.config);
+  if (count === 0) return { stop: async () => {} };
   const { startLocalWorkers } = await import("./local-workers.ts");
-  return startLocalWorkers(app, { count: app.config.workers, address });
+  return startLocalWorkers(app, { count, address });
 }
 
 /** A second signal must not stop twice. */

@@ -92,7 +92,10 @@ export const SETTINGS = {
     schema: integer(128 * 2 ** 20, Number.MAX_SAFE_INTEGER),
     about: "memory limit of one ffmpeg process; default: three quarters of the machine, at most 8 GiB",
   },
-  workers: { schema: integer(0, 64), fallback: "1", about: "local worker processes started by serve" },
+  workers: {
+    schema: integer(0, 64),
+    about: "local worker processes started by serve; default: one for each four processors, at least one",
+  },
   live_encodes: {
     schema: integer(0, 16),
     fallback: "1",

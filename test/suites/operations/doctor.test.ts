@@ -31,6 +31,7 @@ test("doctor finds nothing on an intact server, and names a published object tha
     "clock",
     "permissions",
     "disk",
+    "workers",
     "ffmpeg",
     "tenants",
     "missing",

@@ -1,6 +1,7 @@
 import { type App, forApp } from "../../../app.ts";
 import { cacheDir } from "../../../lib/cache-dir.ts";
 import { HttpError } from "../../../lib/errors.ts";
+import { localWorkerCount } from "../../../local-worker-count.ts";
 import { binariesAside } from "../../../media/binaries.ts";
 import { encodingSpec } from "../../../media/encoding-spec.ts";
 import { detectFfmpegCapabilities } from "../../../media/ffmpeg-capabilities.ts";
@@ -49,7 +50,13 @@ export async function quickCheckup(app: App, { fix }: { fix: boolean }): Promise
     await runCheck("clock", () => examineClock(app)),
     await runCheck("permissions", () => examinePermissions(app, { fix })),
     await runCheck("disk", () => examineDisk(app)),
+    await runCheck("workers", async () => describeWorkers(app)),
   ];
+}
+
+function describeWorkers({ config }: App): string {
+  const { count, reason } = localWorkerCount(config);
+  return `${count === 1 ? "one local worker" : `${count} local workers`}: ${reason}`;
 }
 
 /**

@@ -11,6 +11,7 @@ import { RETRY_SECONDS, serverSentEvents } from "../../../http/server-sent-event
 import { iso } from "../../../lib/clock.ts";
 import { programVersion } from "../../../lib/embedded.ts";
 import { STORE_KINDS } from "../../../lib/enums.ts";
+import { localWorkerCount } from "../../../local-worker-count.ts";
 import { historyOf, SAMPLE_SECONDS } from "./history.ts";
 import { LOG_LEVELS, logStreamOf, MAX_LOG_STREAMS } from "./log-stream.ts";
 
@@ -90,7 +91,7 @@ export const systemRoutes = [
         node: process.versions.node,
         started_at: iso(startedAt(app).time),
         processes: config.processes,
-        workers: config.workers,
+        workers: localWorkerCount(config).count,
         base_url: app.baseUrl(),
         data_dir: config.data_dir,
         database_bytes: await databaseBytes(app),
