@@ -9,6 +9,7 @@ import { benchPut, benchSegments } from "./bytes.ts";
 import { benchConsole } from "./console.ts";
 import { benchDeliveries } from "./deliveries.ts";
 import { benchEncoders } from "./encoders.ts";
+import { benchGuard, recordGuard } from "./guard.ts";
 import { benchHostile } from "./hostile.ts";
 import { benchHrana } from "./hrana.ts";
 import { benchInstant } from "./instant.ts";
@@ -60,6 +61,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   hrana: benchHrana,
   replica: benchReplica,
   hostile: benchHostile,
+  guard: benchGuard,
 };
 
 /** Ten minutes and more: run only when named. */
@@ -75,9 +77,12 @@ const BY_NAME = [
   "library",
   "instant",
   "live-streams",
+  "guard",
 ];
 
-const chosen = process.argv.slice(2);
+/** `npm run bench guard -- --record` keeps its ratios, for later runs to be compared with. */
+const isRecording = process.argv.includes("--record");
+const chosen = process.argv.slice(2).filter((argument) => argument !== "--record");
 const unknown = chosen.filter((name) => !(name in BENCHES));
 if (unknown.length > 0 || !existsSync(EXECUTABLE) || !isLastBuildWarm()) {
   console.error(
@@ -102,3 +107,7 @@ writeFileSync(
   `${JSON.stringify({ measured_at: new Date().toISOString(), machine, results }, null, 2)}\n`,
 );
 console.log(table(results));
+if (chosen.includes("guard")) {
+  if (isRecording) recordGuard(results);
+  else if (results.some(({ met }) => !met)) process.exitCode = 1;
+}

@@ -7,7 +7,7 @@ import { compare, inTurn, type Result } from "./result.ts";
 const ROUNDS = 15;
 
 /** From exec to the first 200, warm: data directory created, helpers extracted, files in the page cache. */
-export async function benchStart(): Promise<Result[]> {
+export async function benchStart(rounds = ROUNDS): Promise<Result[]> {
   const work = workFolder();
   try {
     const hello = join(work.path, "hello");
@@ -29,7 +29,7 @@ export async function benchStart(): Promise<Result[]> {
       await running.stop();
       return took;
     };
-    const samples = await inTurn(ROUNDS, {
+    const samples = await inTurn(rounds, {
       ours: () => firstAnswer(() => startVodbox(data), "/healthz"),
       theirs: () => firstAnswer(() => start(hello, []), "/"),
     });

@@ -12,7 +12,7 @@ import { planEncode } from "../../src/media/plan.ts";
 import { probe } from "../../src/media/probe.ts";
 import { chooseTools } from "../build/tools.ts";
 import { startVodbox, tenantWithKey, workFolder } from "./processes.ts";
-import { compare, median, type Result } from "./result.ts";
+import { compare, inTurn, median, type Result } from "./result.ts";
 
 const run = promisify(execFile);
 const QUIET = ["-nostdin", "-hide_banner", "-y", "-loglevel", "error"];
@@ -124,6 +124,37 @@ export async function benchTranscode(): Promise<Result[]> {
           note: `(median of ${ours.length} and one run: ${median(ours).toFixed(1)} s)`,
         },
       ),
+    ];
+  } finally {
+    await server.stop();
+    work.remove();
+  }
+}
+
+/**
+ * From `complete` to the first segment that can be played, of a source that must be encoded, compared with ffmpeg that encodes
+ * one segment of one rendition.
+ */
+export async function benchFirstFrame(rounds: number): Promise<Result[]> {
+  const work = workFolder();
+  const { ffmpeg } = await chooseTools(process.arch as "x64");
+  const server = await startVodbox(join(work.path, "data"), { workers: 1 });
+  try {
+    const source = join(work.path, "source.mp4");
+    await makeSource(ffmpeg, source, 10);
+    const api = tenantApi(server.base, (await tenantWithKey(server.base)).key);
+    const size = words("-t 4 -vf scale=640:360 -maxrate 900k -bufsize 1800k");
+    const samples = await inTurn(rounds, {
+      ours: () => completeToReady(api, source, { early_playback: true }),
+      theirs: () =>
+        seconds(() => run(ffmpeg, [...QUIET, "-i", source, ...ENCODER, ...size, join(work.path, "segment.mp4")])),
+    });
+    return [
+      compare("complete → first frame, 10 s of 1080p30", samples, {
+        reference: "ffmpeg that encodes 4 s in 360p",
+        unit: "s",
+        bar: { atMost: 1.5 },
+      }),
     ];
   } finally {
     await server.stop();
