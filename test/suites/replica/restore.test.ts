@@ -77,7 +77,7 @@ test("a generation continues after any stop, and the replica equals the database
   const replica = replicated(join(emptyFolder(), "replica"));
   const acknowledged = new Set<string>();
   let generation: string | undefined;
-  for (const signal of rows(["SIGKILL", "SIGTERM", "SIGKILL", "SIGKILL", "SIGTERM", "SIGTERM"] as const, 3)) {
+  for (const signal of rows(["SIGTERM", "SIGKILL", "SIGTERM", "SIGKILL", "SIGKILL", "SIGTERM"] as const, 3)) {
     const server = await replica.serve();
     const writing = load(server);
     await writing.more(400);
