@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { V8_SAFETY } from "./scripts/build/v8-flags.ts";
 import { alone, remote, shared, type Tier } from "./test/tiers.ts";
 
 const SETUP = ["executable", "shared-s3", "migrated-file", "fixtures"].map((name) => `test/support/${name}.ts`);
@@ -13,9 +14,9 @@ const common = {
   setupFiles: ["test/support/each-file.ts"],
   // Loading the modules of the server takes most of the time of many files: those that share a process load them once.
   isolate: false,
-  // The first as the executable is started; scripts/build/executable.ts says why. The second, because V8 enlarges a young
-  // generation by the load of the machine: in a small one, what a test has in progress survives and seems to be kept.
-  execArgv: ["--no-wasm-generic-wrapper", "--min-semi-space-size=16"],
+  // As the executable is started; the last, because V8 enlarges a young generation by the load of the machine: in a small
+  // one, what a test has in progress survives and seems to be kept.
+  execArgv: [...V8_SAFETY, "--min-semi-space-size=16"],
 };
 
 /**

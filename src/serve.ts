@@ -1,11 +1,11 @@
 import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
+import { localWorkerCount } from "./config/local-worker-count.ts";
 import { removeServerUrl, writeServerUrl } from "./config/server-file.ts";
 import { crossValidate } from "./cross-validate.ts";
 import type { HttpServer } from "./http/server.ts";
 import { startListening } from "./listen.ts";
 import type { LiveIngest } from "./live-ingest.ts";
-import { localWorkerCount } from "./local-worker-count.ts";
 import type { LocalWorkers } from "./local-workers.ts";
 import { type Opened, type OpenOptions, openApp } from "./open.ts";
 import { loadParsers } from "./parsing/parse-document.ts";

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { type Arch, nodeProgram } from "./base.ts";
 import { paths } from "./paths.ts";
 import { isInstalled, run } from "./run.ts";
+import { V8_SAFETY } from "./v8-flags.ts";
 
 export type Contents = { arch: Arch; main: string; assets: Record<string, string>; result: string };
 
@@ -18,13 +19,6 @@ const YOUNG_MEBIBYTES = 16;
  * requests by 30 ms on two cores.
  */
 const HEAP_GROWTH_PERCENT = 100;
-
-/**
- * V8 13.6 replaces the generic wrapper of a WebAssembly import by a compiled one, and seldom aborts the process as it frees
- * the old code (`Check failed: jit_page.has_value()`, below Runtime_TierUpWasmToJSWrapper). `fetch` parses HTTP in
- * WebAssembly, so every process that fetches takes that path. With this the wrappers are compiled at once.
- */
-const NO_WRAPPER_TIER_UP = "--no-wasm-generic-wrapper";
 
 /** Puts `main` and `assets` into a copy of Node: a single executable application. */
 export async function writeExecutable({ arch, main, assets, result }: Contents): Promise<void> {
@@ -44,7 +38,7 @@ export async function writeExecutable({ arch, main, assets, result }: Contents):
     execArgv: [
       `--max-semi-space-size=${YOUNG_MEBIBYTES}`,
       `--heap-growing-percent=${HEAP_GROWTH_PERCENT}`,
-      NO_WRAPPER_TIER_UP,
+      ...V8_SAFETY,
     ],
   };
   writeFileSync(config, JSON.stringify(settings));

@@ -14,6 +14,7 @@ export function schemaOf(schema: Schema, typeMode: "input" | "output" = "input")
     overrideSchema({ valibotSchema, jsonSchema: { required, ...rest } }) {
       // The only custom schema: a file in a form.
       if (valibotSchema.type === "custom") return { type: "string", format: "binary" };
+      if (TUPLES.has(valibotSchema.type)) return withItemsOnce(rest);
       return required?.length === 0 ? rest : undefined;
     },
     overrideAction({ valibotAction, jsonSchema }) {
@@ -24,6 +25,16 @@ export function schemaOf(schema: Schema, typeMode: "input" | "output" = "input")
     },
   }) as Json;
   return json;
+}
+
+const TUPLES = new Set(["tuple", "loose_tuple", "strict_tuple"]);
+
+/** OpenAPI 3.0 has no tuples: an item is any of theirs. Each kind of them is named once. */
+function withItemsOnce<T extends object>(schema: T): T {
+  const { items } = schema as { items?: { anyOf?: object[] } };
+  if (!items?.anyOf) return schema;
+  const kinds = [...new Map(items.anyOf.map((kind) => [JSON.stringify(kind), kind])).values()];
+  return { ...schema, items: kinds.length === 1 ? kinds[0] : { anyOf: kinds } };
 }
 
 /**

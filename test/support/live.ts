@@ -78,6 +78,15 @@ export function publishSrt(
   return publishTo(["-f", "mpegts", target], seconds, options);
 }
 
+export const MASTER = "/live/stage/master.m3u8";
+/** Paths of the media playlists of the running stream, video first. */
+export async function playlistsAt({ base, call }: LiveServer, path = MASTER): Promise<string[]> {
+  const { status, text } = await call("GET", path);
+  if (status !== 200) return [];
+  const uris = [...text.matchAll(/^[^#\n].*$|(?<=URI=")[^"]+/gm)].map(([uri]) => uri);
+  return uris.map((uri) => new URL(uri, `${base}${path}`).pathname).toSorted((one) => (one.includes("audio") ? 1 : -1));
+}
+
 function publishTo(output: string[], seconds: number, options: PublishOptions): Publishing {
   const { video = x264(30), audio = aac, size } = options;
   // Without options there is no such track.

@@ -6,7 +6,15 @@ import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
 import { RENDITION_LIMIT_MS } from "../../support/live/live-client.ts";
-import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../../support/live.ts";
+import {
+  type LiveServer,
+  liveServer,
+  MASTER,
+  newChannel,
+  playlistsAt,
+  publish,
+  type TestChannel,
+} from "../../support/live.ts";
 import { parseLiveManifest } from "../../support/live-manifest.ts";
 import { complaints } from "../../support/media/sources.ts";
 import { nightly } from "../../support/nightly.ts";
@@ -47,14 +55,6 @@ const assetsAt = async ({ call }: LiveServer, { key }: TestChannel) =>
   (await call("GET", "/api/v1/assets", { key })).body as { id: number; duration_seconds: number }[];
 const foldersOf = ({ dataDir }: LiveServer) => readdirSync(join(dataDir, "live"));
 
-const master = "/live/stage/master.m3u8";
-/** Paths of the media playlists of the running stream, video first. */
-async function playlistsAt({ base, call }: LiveServer, path = master): Promise<string[]> {
-  const { status, text } = await call("GET", path);
-  if (status !== 200) return [];
-  const uris = [...text.matchAll(/^[^#\n].*$|(?<=URI=")[^"]+/gm)].map(([uri]) => uri);
-  return uris.map((uri) => new URL(uri, `${base}${path}`).pathname).toSorted((one) => (one.includes("audio") ? 1 : -1));
-}
 const listAt = async ({ call }: LiveServer, path: string) => parseLivePlaylist((await call("GET", path)).text);
 const untilListed = (server: LiveServer, path: string, count: number) =>
   until(`${count} segments are listed`, async () => {
@@ -158,7 +158,7 @@ test("a server delivers a stream that another one receives, with the same segmen
   await Promise.all(
     (await assetsAt(b, channel)).map(({ id }) => call("DELETE", `/api/v1/assets/${id}`, { key: channel.key })),
   );
-  expect(await watch(`${b.base}${master}`, 4)).toBe("");
+  expect(await watch(`${b.base}${MASTER}`, 4)).toBe("");
 
   // The publisher is disconnected, and continues the stream.
   publishing.child.kill("SIGKILL");
@@ -177,7 +177,7 @@ test("a server delivers a stream that another one receives, with the same segmen
   again.child.kill("SIGINT");
   await until("the playlist has ended", async () => (await listAt(b, video)).isEnded);
   await same();
-  await until("the channel is idle", async () => (await call("GET", master)).status === 404);
+  await until("the channel is idle", async () => (await call("GET", MASTER)).status === 404);
   expect(await statusAt(b, channel)).toBe("idle");
   const [asset] = await until("the recording is an asset", async () => {
     const found = await assetsAt(b, channel);
@@ -242,14 +242,14 @@ nightly(
     const publishing = publish(a, channel, 120);
     const { key, id } = channel;
     const { token } = (await b.call("POST", `/api/v1/live/channels/${id}/token`, { key, body: {} })).body;
-    const signed = `${master}?token=${token}`;
+    const signed = `${MASTER}?token=${token}`;
     const [video] = await until("the stream is delivered", async () => {
       const found = await playlistsAt(b, signed);
       return found.length === 2 ? found : null;
     });
     expect(await watch(`${b.base}${signed}`, 2)).toBe("");
     const bare = (video as string).replace(/\/~[^/]+/, "");
-    for (const path of [master, bare, new URL("00001.m4s", `${b.base}${bare}`).pathname])
+    for (const path of [MASTER, bare, new URL("00001.m4s", `${b.base}${bare}`).pathname])
       expect((await b.call("GET", path)).status).toBe(403);
     publishing.child.kill("SIGINT");
     await until("the stream has ended", async () => (await statusAt(b, channel)) === "idle");

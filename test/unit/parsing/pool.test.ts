@@ -4,9 +4,17 @@ import { ParserPool, type PoolOptions } from "../../../src/parsing/pool.ts";
 import { startThread } from "../../../src/parsing/start-thread.ts";
 import { atEnd } from "../../support/folder.ts";
 
+/** Of all threads so far. A thread that is not ended goes on, and takes the process with it when its memory is used up. */
+const exits: Promise<unknown>[] = [];
+
 function poolWith(options: Partial<PoolOptions> = {}): ParserPool {
   const entry = new URL("./probe-thread.ts", import.meta.url);
-  const pool = new ParserPool({ ...options, start: (heapMebibytes) => startThread(heapMebibytes, entry) });
+  const start = (heapMebibytes: number) => {
+    const worker = startThread(heapMebibytes, entry);
+    exits.push(new Promise((done) => worker.once("exit", done)));
+    return worker;
+  };
+  const pool = new ParserPool({ ...options, start });
   atEnd(() => pool.stop());
   return pool;
 }
@@ -59,6 +67,8 @@ describe("the parser pool", () => {
     ]);
     expect(await codeOf(pool.run("probe", { recurse: true }, { tenantId: 1 }))).toEqual([422, "document_too_complex"]);
     expect(await codeOf(parse(pool))).toEqual([200, "ok"]);
+    pool.stop();
+    await Promise.all(exits);
   });
 
   test("reports a fault of a parser as an error, and parses the next one", async () => {

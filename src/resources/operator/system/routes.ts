@@ -3,6 +3,7 @@ import * as v from "valibot";
 import { type App, forApp } from "../../../app.ts";
 import { databaseFileOf } from "../../../config/database-file.ts";
 import { ORIGINS } from "../../../config/load.ts";
+import { localWorkerCount } from "../../../config/local-worker-count.ts";
 import { settingText, shownSettings } from "../../../config/shown-settings.ts";
 import { tooMany } from "../../../http/limits.ts";
 import { route } from "../../../http/route.ts";
@@ -11,7 +12,6 @@ import { RETRY_SECONDS, serverSentEvents } from "../../../http/server-sent-event
 import { iso } from "../../../lib/clock.ts";
 import { programVersion } from "../../../lib/embedded.ts";
 import { STORE_KINDS } from "../../../lib/enums.ts";
-import { localWorkerCount } from "../../../local-worker-count.ts";
 import { historyOf, SAMPLE_SECONDS } from "./history.ts";
 import { LOG_LEVELS, logStreamOf, MAX_LOG_STREAMS } from "./log-stream.ts";
 

@@ -1,5 +1,5 @@
 import { availableParallelism, totalmem } from "node:os";
-import type { Config } from "./config/load.ts";
+import type { Config } from "./load.ts";
 
 /**
  * An encode of 1080p does not use more: on 16 processors one worker took 63 % of them, four took 87 %, and eight no more
