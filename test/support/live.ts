@@ -4,6 +4,7 @@ import { globSync } from "node:fs";
 import { expect } from "vitest";
 import { until } from "./descendants.ts";
 import { atEnd, newFolder } from "./folder.ts";
+import { parseLivePlaylist } from "./hls-live-parser.ts";
 import { aac, picture, sound, x264 } from "./live/cmaf-publisher.ts";
 import { lineOf, type RunningServer, startServer, tenantKey } from "./process.ts";
 
@@ -86,6 +87,18 @@ export async function playlistsAt({ base, call }: LiveServer, path = MASTER): Pr
   const uris = [...text.matchAll(/^[^#\n].*$|(?<=URI=")[^"]+/gm)].map(([uri]) => uri);
   return uris.map((uri) => new URL(uri, `${base}${path}`).pathname).toSorted((one) => (one.includes("audio") ? 1 : -1));
 }
+
+export const listAt = async ({ call }: LiveServer, path: string) => parseLivePlaylist((await call("GET", path)).text);
+export const untilListed = (server: LiveServer, path: string, count: number) =>
+  until(`${count} segments are listed`, async () => {
+    const list = await listAt(server, path);
+    return list.segments.filter(({ complete }) => complete).length >= count ? list : null;
+  });
+export const untilLive = (server: LiveServer) =>
+  until("the stream is delivered", async () => {
+    const found = await playlistsAt(server);
+    return found.length === 2 ? (found as [string, string]) : null;
+  });
 
 function publishTo(output: string[], seconds: number, options: PublishOptions): Publishing {
   const { video = x264(30), audio = aac, size } = options;

@@ -4,16 +4,18 @@ import { createClient } from "@libsql/client";
 import { beforeAll, expect, test } from "vitest";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
-import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
 import { RENDITION_LIMIT_MS } from "../../support/live/live-client.ts";
 import {
   type LiveServer,
+  listAt,
   liveServer,
   MASTER,
   newChannel,
   playlistsAt,
   publish,
   type TestChannel,
+  untilListed,
+  untilLive,
 } from "../../support/live.ts";
 import { parseLiveManifest } from "../../support/live-manifest.ts";
 import { complaints } from "../../support/media/sources.ts";
@@ -54,18 +56,6 @@ const stateAt = async ({ call }: LiveServer, token = "") => (await call("GET", `
 const assetsAt = async ({ call }: LiveServer, { key }: TestChannel) =>
   (await call("GET", "/api/v1/assets", { key })).body as { id: number; duration_seconds: number }[];
 const foldersOf = ({ dataDir }: LiveServer) => readdirSync(join(dataDir, "live"));
-
-const listAt = async ({ call }: LiveServer, path: string) => parseLivePlaylist((await call("GET", path)).text);
-const untilListed = (server: LiveServer, path: string, count: number) =>
-  until(`${count} segments are listed`, async () => {
-    const list = await listAt(server, path);
-    return list.segments.filter(({ complete }) => complete).length >= count ? list : null;
-  });
-const untilLive = (server: LiveServer) =>
-  until("the stream is delivered", async () => {
-    const found = await playlistsAt(server);
-    return found.length === 2 ? (found as [string, string]) : null;
-  });
 
 /** A stream that `a` receives and `b` delivers, with so many segments. */
 async function streaming(a: LiveServer, b: LiveServer, segments: number) {
