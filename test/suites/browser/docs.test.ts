@@ -1,8 +1,9 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { rows } from "../../support/amount.ts";
 import { sharedBrowser, type Visit, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform } from "../../support/browser/platform.ts";
-import { axeFaults } from "./axe.ts";
+import { APPEARANCES, axeFaults } from "./axe.ts";
 
 let browser: Browser;
 let platform: Platform;
@@ -15,7 +16,6 @@ afterAll(() => platform?.close());
 const UPLOAD = "#tag/uploads/POST/api/v1/uploads/initiate";
 const TENANTS = "#tag/tenants/GET/api/v1/tenants";
 const WIDE = { width: 1280, height: 900 };
-const PHONE = { width: 390, height: 844 };
 
 async function docs(hash = "", options: BrowserContextOptions = {}): Promise<Visit> {
   const seen = await visit(browser, `${platform.base}/docs${hash}`, { viewport: WIDE, ...options });
@@ -55,11 +55,13 @@ test("shows the introduction, Uploads, Playback, and then the other tags, in the
   expectClean(seen);
 });
 
-test.each([
-  ["a summary", "Initiate a direct upload"],
+const SEARCHES: [where: string, text: string][] = [
   ["a parameter", "bytes_expected filename captions_required"],
+  ["a summary", "Initiate a direct upload"],
   ["a description", "Name of the file, without directories"],
-])("finds an operation by %s, with the keyboard only", async (_, text) => {
+];
+
+test.each(rows(SEARCHES, 1))("finds an operation by %s, with the keyboard only", async (_, text) => {
   const { page, ...seen } = await docs();
   await page.keyboard.press("Control+k");
   const field = page.getByRole("combobox", { name: /search/i });
@@ -140,18 +142,13 @@ test("names the OpenAPI document to readers without JavaScript", async () => {
   expect(page.url()).toBe(`${platform.base}/api/v1/openapi.json`);
 });
 
-test.each([
-  ["light", WIDE],
-  ["dark", WIDE],
-  ["light", PHONE],
-  ["dark", PHONE],
-] as const)("axe finds nothing: %s, %o", async (colorScheme, viewport) => {
+test.each(APPEARANCES)("axe finds nothing: $colorScheme, $width", async ({ colorScheme, width }) => {
   const violations = async (page: Page) => {
     // Colors that fade in have too little contrast until the end.
     await page.waitForFunction(`document.getAnimations().every(({ playState }) => playState !== "running")`);
     return axeFaults(page);
   };
-  const options = { colorScheme, viewport, bypassCSP: true, reducedMotion: "reduce" as const };
+  const options = { colorScheme, viewport: { width, height: 900 }, bypassCSP: true, reducedMotion: "reduce" as const };
   const start = await docs("", options);
   expect(await violations(start.page), "introduction").toEqual([]);
   const { page } = await docs(UPLOAD, options);
@@ -159,7 +156,7 @@ test.each([
   expect(await violations(page), "operation").toEqual([]);
   await openEditor(page);
   expect(await violations(page), "request").toEqual([]);
-  if (viewport === PHONE) return;
+  if (width < WIDE.width) return;
   const { page: searched } = await docs("", options);
   await searched.keyboard.press("Control+k");
   await searched.getByRole("combobox", { name: /search/i }).waitFor();
