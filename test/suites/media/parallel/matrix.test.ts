@@ -21,6 +21,19 @@ const lengthened = (args: string[]) => args.map((arg) => arg.replaceAll(/\bd=[0-
 const generated = [...rows, ...oddRows, ...unevenRows].filter((row): row is Row & { from: string[] } =>
   Array.isArray(row.from),
 );
+/** Of so few frames per second that the default distance of keyframes is longer than the source. */
+const FEW_FRAMES = ["variable rate in MP4", "a frame per second, five of them", "two hours"];
+
+/** MP4 files whose video cannot be located with certainty. */
+const UNINDEXED: string[] = [];
+
+/** Why the other rows are not cut. */
+const REASONS: Record<string, string> = {
+  "AV1 in matroska": "long_gop",
+  "AV1 of 10 bits": "long_gop",
+  "a clock that starts below 0": "inexact",
+};
+
 /** In the full tier a third of those that are cut. */
 const tested = generated.filter((row, index) => isNightly || row.name in REASONS || index % 3 === 0);
 
@@ -57,16 +70,3 @@ describe.concurrent("a source in three parts", () => {
       }
     });
 });
-
-/** Of so few frames per second that the default distance of keyframes is longer than the source. */
-const FEW_FRAMES = ["variable rate in MP4", "a frame per second, five of them", "two hours"];
-
-/** MP4 files whose video cannot be located with certainty. */
-const UNINDEXED: string[] = [];
-
-/** Why the other rows are not cut. */
-const REASONS: Record<string, string> = {
-  "AV1 in matroska": "long_gop",
-  "AV1 of 10 bits": "long_gop",
-  "a clock that starts below 0": "inexact",
-};
