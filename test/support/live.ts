@@ -79,7 +79,9 @@ export function publishSrt(
   return publishTo(["-f", "mpegts", target], seconds, options);
 }
 
+/** Of the channel that `newChannel` creates. */
 export const MASTER = "/live/stage/master.m3u8";
+
 /** Paths of the media playlists of the running stream, video first. */
 export async function playlistsAt({ base, call }: LiveServer, path = MASTER): Promise<string[]> {
   const { status, text } = await call("GET", path);
@@ -88,12 +90,17 @@ export async function playlistsAt({ base, call }: LiveServer, path = MASTER): Pr
   return uris.map((uri) => new URL(uri, `${base}${path}`).pathname).toSorted((one) => (one.includes("audio") ? 1 : -1));
 }
 
+/** The media playlist at a path, as a player reads it. */
 export const listAt = async ({ call }: LiveServer, path: string) => parseLivePlaylist((await call("GET", path)).text);
+
+/** Resolves with the playlist once it has so many complete segments. */
 export const untilListed = (server: LiveServer, path: string, count: number) =>
   until(`${count} segments are listed`, async () => {
     const list = await listAt(server, path);
     return list.segments.filter(({ complete }) => complete).length >= count ? list : null;
   });
+
+/** Resolves with the paths of the video and the audio playlist once the server delivers both. */
 export const untilLive = (server: LiveServer) =>
   until("the stream is delivered", async () => {
     const found = await playlistsAt(server);

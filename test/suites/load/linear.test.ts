@@ -4,7 +4,7 @@ import { PARSERS, type ParserName } from "../../../src/parsing/parsers.ts";
 import { HOSTILE } from "./hostile-documents.ts";
 
 const SIZE = DOCUMENT_LIMITS.documentBytes;
-/** Processor time after which a parser thread is ended, at the latest. A machine of 2026 needs half of it for the slowest. */
+/** A parser thread is ended after this time: no document within the limits may need it, on a slow machine either. */
 const SLOW_MS = DOCUMENT_LIMITS.parseMs;
 /** Below that the growth of times is noise. */
 const QUICK_MS = 150;

@@ -21,6 +21,7 @@ const lengthened = (args: string[]) => args.map((arg) => arg.replaceAll(/\bd=[0-
 const generated = [...rows, ...oddRows, ...unevenRows].filter((row): row is Row & { from: string[] } =>
   Array.isArray(row.from),
 );
+
 /** Of so few frames per second that the default distance of keyframes is longer than the source. */
 const FEW_FRAMES = ["variable rate in MP4", "a frame per second, five of them", "two hours"];
 
