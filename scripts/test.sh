@@ -66,6 +66,12 @@ packages_of_full() {
   [ -n "$(find /usr/lib -name libadaptive_plugin.so -print -quit)" ] || echo vlc-plugin-base
 }
 
+# What the guard of the benchmarks loads the server with.
+packages_of_nightly() {
+  packages_of_full
+  package wrk wrk
+}
+
 install_packages() {
   missing="$(echo $1)"
   [ -n "$missing" ] || return 0
@@ -130,7 +136,7 @@ fi
 case "$tier" in
   fast) packages=$(packages_of_fast) projects="fast*" ;;
   full) packages=$(packages_of_full) projects="fast* full* remote*" ;;
-  nightly) packages=$(packages_of_full) projects="fast* full* nightly* remote*" ;;
+  nightly) packages=$(packages_of_nightly) projects="fast* full* nightly* remote*" ;;
 esac
 install_packages "$packages"
 # The suites encode AV1. A complete ffmpeg in the cache is used; otherwise only the encoder is compiled, in some minutes.
@@ -149,4 +155,6 @@ set -- ${shard:+"$shard"}
 set -f
 for project in $projects; do set -- "$@" --project "$project"; done
 export VODBOX_TEST_TIER="$tier"
-exec node scripts/test/run.ts "$@"
+node scripts/test/run.ts "$@"
+# After the tests, because it measures.
+case "$tier$shard" in nightly | nightly--shard=1/*) npm run --silent bench guard ;; esac
