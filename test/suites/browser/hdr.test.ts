@@ -8,6 +8,7 @@ import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { type Code, DISPLAY, LIGHT, patchesSource } from "../../support/media/hdr-sources.ts";
 import { Players, type PlayOptions, renditionsIn } from "../../support/media/matrix-players.ts";
+import { nightly } from "../../support/nightly.ts";
 import { faultsOf, signedIn } from "./console.ts";
 
 /** An asset that keeps its HDR10 in HEVC and AV1, in all players, and what is made of it. */
@@ -141,7 +142,7 @@ test("joins and instant clips keep it", async () => {
   await playsWithoutErrors(clip.body, 4);
 });
 
-test("it becomes SDR with another profile, which cannot be joined with it, and HDR again", async () => {
+nightly("it becomes SDR with another profile, which cannot be joined with it, and HDR again", async () => {
   const { key, admin } = platform;
   const { body: profile } = await platform.call("GET", "/api/v1/encoding_profiles/cinema", { admin });
   const { tenant_id: _, created_at: __, updated_at: ___, built_in: ____, ...fields } = profile;

@@ -5,6 +5,7 @@ import { DEFAULT_PRICES } from "../../../src/config/prices.ts";
 import { descendantsOf, until } from "../../support/descendants.ts";
 import { RENDITION_LIMIT_MS } from "../../support/live/live-client.ts";
 import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../../support/live.ts";
+import { nightly } from "../../support/nightly.ts";
 import { smallDisk } from "../../support/storage/small-disk.ts";
 
 /** What happens to a live stream when a process, the disk, the plan or the channel ends. */
@@ -105,7 +106,7 @@ test("a full disk ends the recording with what there is, and the stream continue
   expect(asset?.duration_seconds).toBeGreaterThan(3.9);
 });
 
-test("a full disk ends the renditions of a stream too, and the publisher's video continues", async (context) => {
+nightly("a full disk ends the renditions of a stream too, and the publisher's video continues", async (context) => {
   const disk = smallDisk(context, 96);
   const server = await liveServer({
     dataDir: join(disk.path, "data"),
@@ -152,7 +153,7 @@ test("the end of the tenant's storage ends the recording, and the stream continu
   expect(asset?.duration_seconds).toBeGreaterThan(1);
 });
 
-test("all recordings of a publisher that changes its codec parameters share the tenant's storage", async () => {
+nightly("all recordings of a publisher that changes its codec parameters share the tenant's storage", async () => {
   const quota = 1_200_000;
   const server = await liveServer({ env: withQuota(quota) });
   const channel = await newChannel(server);

@@ -16,6 +16,7 @@ import {
   type TestChannel,
 } from "../../support/live.ts";
 import { complaints } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { lineOf, stopCleanly } from "../../support/process.ts";
 import { receiver } from "../../support/receiver.ts";
 
@@ -221,7 +222,7 @@ test("the health of a stream says what it measures, and what to change", async (
   expect(shown.stdout).toMatch(/^captions +–$/m);
 });
 
-test("the health of a stream counts the frames that the encoder has dropped", async () => {
+nightly("the health of a stream counts the frames that the encoder has dropped", async () => {
   const server = await liveServer();
   const whole = await newChannel(server);
   const { key } = whole;

@@ -130,7 +130,7 @@ test("every frame of an RTMP publisher arrives at another server, and is counted
   await until("what was sent is counted", async () => (await egress()) > live.sent_bytes);
 });
 
-test("a publisher over SRT is sent on as well, with B-frames", async () => {
+nightly("a publisher over SRT is sent on as well, with B-frames", async () => {
   const source = await liveServer({ env: { ...LOCAL, VODBOX_SRT_PORT: "0" } });
   const srt = (await lineOf(source, /^live streams to (srt:\S+)$/m))[1] as string;
   const channel = await newChannel(source);

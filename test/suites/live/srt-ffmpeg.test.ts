@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { rows } from "../../support/amount.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { startPublisher } from "../../support/live/ffmpeg-publisher.ts";
 import type { Recorder } from "../../support/live/recorder.ts";
@@ -59,10 +60,15 @@ function expectComplete(recorder: Recorder, frames = SECONDS * 25): void {
 const publishInRealTime = (url: string, codecs = [...H264, ...AAC]) =>
   startPublisher([...source(60), ...codecs, "-f", "mpegts", url]);
 
-test.each([
-  ["h264", H264],
-  ["hevc", HEVC],
-] as const)("ffmpeg publishes %s and AAC: the samples are those of its file", async (codec, video) => {
+test.each(
+  rows(
+    [
+      ["h264", H264],
+      ["hevc", HEVC],
+    ] as const,
+    1,
+  ),
+)("ffmpeg publishes %s and AAC: the samples are those of its file", async (codec, video) => {
   const srt = await startSrt();
   const file = join(emptyFolder(), "same.ts");
   const outputs = `[f=mpegts]${file}|[f=mpegts]${urlOf(srt)}`;
@@ -139,12 +145,17 @@ test.each([
   expect(srt.requests[0]?.query.get("key")).toBe("x");
 });
 
-test.each([
-  ["16", ""],
-  ["24", ""],
-  // The sender changes its key every 100 packets, and announces it 30 packets before.
-  ["32", "&kmrefreshrate=100&kmpreannounce=30"],
-])("with a passphrase and a key of %s bytes, all frames arrive", async (bytes, options) => {
+test.each(
+  rows(
+    [
+      // The sender changes its key every 100 packets, and announces it 30 packets before.
+      ["32", "&kmrefreshrate=100&kmpreannounce=30"],
+      ["16", ""],
+      ["24", ""],
+    ],
+    1,
+  ),
+)("with a passphrase and a key of %s bytes, all frames arrive", async (bytes, options) => {
   const passphrase = "correct horse battery";
   const srt = await startSrt({ passphrase });
   const relay = await lossyRelay(srt.port, { share: 0.02, packets: 400 });

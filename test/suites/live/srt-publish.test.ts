@@ -1,5 +1,6 @@
 import { globSync } from "node:fs";
 import { expect, test } from "vitest";
+import { rows } from "../../support/amount.ts";
 import { until } from "../../support/descendants.ts";
 import { newFolder } from "../../support/folder.ts";
 import {
@@ -116,10 +117,15 @@ const HEVC = "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=
   " ",
 );
 
-test.each([
-  ["HEVC", { video: HEVC }, "hevc"],
-  ["audio alone", { video: [] }, "aac"],
-])("%s becomes an asset", async (_, options, codec) => {
+test.each(
+  rows(
+    [
+      ["HEVC", { video: HEVC }, "hevc"],
+      ["audio alone", { video: [] }, "aac"],
+    ],
+    1,
+  ),
+)("%s becomes an asset", async (_, options, codec) => {
   const server = await srtServer();
   const channel = await newChannel(server);
   expect((await publishSrt(server, channel, 6, options).exit)[0]).toBe(0);

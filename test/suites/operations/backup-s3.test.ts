@@ -7,6 +7,7 @@ import { filledServer, operator, ownServer } from "../../support/backups.ts";
 import { refused } from "../../support/commands/outcome.ts";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type S3Server, s3Server, s3Settings } from "../../support/s3-server.ts";
 
 vi.setConfig({ testTimeout: 600_000 });
@@ -112,7 +113,7 @@ test("an unavailable or missing bucket is reported, and nothing is left in the d
   await operator(settings(place)).done("restore", file, "--data", fresh);
 });
 
-test("a backup from during a migration to S3 is restored to disk: the migration has ended", async () => {
+nightly("a backup from during a migration to S3 is restored to disk: the migration has ended", async () => {
   const place: Place = { bucket: "backups-one", prefix: "moving" };
   const env = { ...settings(place), VODBOX_STORAGE: "local" };
   const { server, key, ready, dataDir } = await filledServer(emptyFolder(), env);

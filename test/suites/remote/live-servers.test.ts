@@ -257,58 +257,61 @@ nightly(
   },
 );
 
-test("one publisher at a time, whatever the server: refused, taken over, or continued after a broken connection", async () => {
-  const { a, b, rows } = await platform();
-  const channel = await newChannel(a);
-  const first = publish(a, channel, 120);
-  await untilLive(b);
-  const second = publish(b, channel, 10);
-  expect((await second.exit)[0]).not.toBe(0);
-  expect(second.stderr()).toContain("Another publisher is sending to this channel");
-  expect(first.child.exitCode).toBeNull();
+nightly(
+  "one publisher at a time, whatever the server: refused, taken over, or continued after a broken connection",
+  async () => {
+    const { a, b, rows } = await platform();
+    const channel = await newChannel(a);
+    const first = publish(a, channel, 120);
+    await untilLive(b);
+    const second = publish(b, channel, 10);
+    expect((await second.exit)[0]).not.toBe(0);
+    expect(second.stderr()).toContain("Another publisher is sending to this channel");
+    expect(first.child.exitCode).toBeNull();
 
-  const { key, id } = channel;
-  await b.call("PATCH", `/api/v1/live/channels/${id}`, { key, body: { takeover: true } });
-  const third = publish(b, channel, 120);
-  expect((await first.exit)[0]).not.toBe(0);
-  expect(first.stderr()).toContain("Another publisher has taken over the channel");
-  expect(third.child.exitCode).toBeNull();
-  const running = () => rows("SELECT name FROM live_streams WHERE ended_at IS NULL");
-  const [taken] = await running();
-  await until("the other server delivers the new stream", async () =>
-    (await playlistsAt(a)).some((path) => path.includes(taken?.name)),
-  );
-  const recordings = (count: number) =>
-    until(`${count} recordings are assets`, async () => (await assetsAt(b, channel)).length === count);
-  await recordings(1);
+    const { key, id } = channel;
+    await b.call("PATCH", `/api/v1/live/channels/${id}`, { key, body: { takeover: true } });
+    const third = publish(b, channel, 120);
+    expect((await first.exit)[0]).not.toBe(0);
+    expect(first.stderr()).toContain("Another publisher has taken over the channel");
+    expect(third.child.exitCode).toBeNull();
+    const running = () => rows("SELECT name FROM live_streams WHERE ended_at IS NULL");
+    const [taken] = await running();
+    await until("the other server delivers the new stream", async () =>
+      (await playlistsAt(a)).some((path) => path.includes(taken?.name)),
+    );
+    const recordings = (count: number) =>
+      until(`${count} recordings are assets`, async () => (await assetsAt(b, channel)).length === count);
+    await recordings(1);
 
-  // Takeover is off again, and the connection breaks: any server continues.
-  await b.call("PATCH", `/api/v1/live/channels/${id}`, { key, body: { takeover: false } });
-  third.child.kill("SIGKILL");
-  await third.exit;
-  await until(
-    "the interruption is known",
-    async () => (await rows("SELECT interrupted_at FROM live_streams WHERE ended_at IS NULL"))[0]?.interrupted_at,
-  );
-  const fourth = publish(a, channel, 120);
-  await until("another stream has begun", async () => {
-    const [now] = await running();
-    return now && now.name !== taken?.name;
-  });
-  await recordings(2);
-  expect(fourth.child.exitCode).toBeNull();
-  const [video] = await untilLive(b);
-  // A server that is stopped ends its streams, and the others know it.
-  await stopCleanly(a);
-  await recordings(3);
-  await until("its playlist ends", async () => (await listAt(b, video)).isEnded);
-  expect((await b.call("GET", "/metrics", { admin: b.admin })).text).toMatch(/^vodbox_live_streams 0$/m);
-  const events = await rows("SELECT type FROM events WHERE type LIKE 'live.stream.%'");
-  expect(events.map(({ type }) => type).toSorted()).toEqual([
-    ...Array(3).fill("live.stream.ended"),
-    ...Array(3).fill("live.stream.started"),
-  ]);
-});
+    // Takeover is off again, and the connection breaks: any server continues.
+    await b.call("PATCH", `/api/v1/live/channels/${id}`, { key, body: { takeover: false } });
+    third.child.kill("SIGKILL");
+    await third.exit;
+    await until(
+      "the interruption is known",
+      async () => (await rows("SELECT interrupted_at FROM live_streams WHERE ended_at IS NULL"))[0]?.interrupted_at,
+    );
+    const fourth = publish(a, channel, 120);
+    await until("another stream has begun", async () => {
+      const [now] = await running();
+      return now && now.name !== taken?.name;
+    });
+    await recordings(2);
+    expect(fourth.child.exitCode).toBeNull();
+    const [video] = await untilLive(b);
+    // A server that is stopped ends its streams, and the others know it.
+    await stopCleanly(a);
+    await recordings(3);
+    await until("its playlist ends", async () => (await listAt(b, video)).isEnded);
+    expect((await b.call("GET", "/metrics", { admin: b.admin })).text).toMatch(/^vodbox_live_streams 0$/m);
+    const events = await rows("SELECT type FROM events WHERE type LIKE 'live.stream.%'");
+    expect(events.map(({ type }) => type).toSorted()).toEqual([
+      ...Array(3).fill("live.stream.ended"),
+      ...Array(3).fill("live.stream.started"),
+    ]);
+  },
+);
 
 test("a server that is killed and never returns: the channel is idle, and another server completes the recording", async () => {
   const { a, b, start, rows, age } = await platform();
