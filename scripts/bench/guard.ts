@@ -9,18 +9,19 @@ import { benchFirstFrame } from "./transcode.ts";
 
 /*
  * A few figures, in under three minutes, against those that were recorded: a change that costs more than the tolerance is
- * noticed in the night after it. They are ratios to references of the same run, so that any machine can be compared.
+ * noticed in the night after it. They are ratios to references of the same run, so that any machine can be compared; of the
+ * best rounds of both, because what else a machine does only takes time.
  */
 
 /** A loss of more than this part of the recorded ratio fails. */
 const TOLERANCE = 0.15;
-const EFFORT = { rounds: 5, seconds: 2 };
+const EFFORT = { rounds: 7, seconds: 2 };
 const MEASURES: (() => Promise<Result[]>)[] = [
   () => benchStart(11),
   () => benchReads(EFFORT),
   () => benchPatch(EFFORT),
   async () => (await benchPut(2 ** 28)).slice(1).map((synced) => ({ ...synced, name: "PUT of 256 MiB" })),
-  () => benchFirstFrame(3),
+  () => benchFirstFrame(5),
 ];
 
 const file = join(import.meta.dirname, "guard.json");
@@ -47,7 +48,7 @@ export function recordGuard(results: readonly Result[]): void {
     measured_at: new Date().toISOString().slice(0, 10),
     processors: cpus().length,
     model: cpus()[0]?.model,
-    ratios: Object.fromEntries(results.map(({ name, ratio }) => [name, Number(ratio.toFixed(3))])),
+    ratios: Object.fromEntries(results.map(({ name, bestRatio }) => [name, Number(bestRatio.toFixed(3))])),
   };
   writeFileSync(file, `${JSON.stringify(recorded, null, 2)}\n`);
 }
@@ -57,6 +58,12 @@ function judged(result: Result, recorded: Recorded | null): Result {
   if (ratio === undefined) return { ...result, met: true, bar: "not recorded" };
   const isLess = result.bar.startsWith("≤");
   const goal = ratio * (isLess ? 1 + TOLERANCE : 1 - TOLERANCE);
-  const met = isLess ? result.ratio <= goal : result.ratio >= goal;
-  return { ...result, met, bar: `${isLess ? "≤" : "≥"} ${goal.toFixed(2)}`, note: `recorded ${ratio}` };
+  const met = isLess ? result.bestRatio <= goal : result.bestRatio >= goal;
+  return {
+    ...result,
+    ratio: result.bestRatio,
+    met,
+    bar: `${isLess ? "≤" : "≥"} ${goal.toFixed(2)}`,
+    note: `recorded ${ratio}`,
+  };
 }
