@@ -15,6 +15,7 @@ import {
 } from "../../src/lib/enums.ts";
 import type { HdrFormat } from "../../src/lib/hdr.ts";
 import type { SharedMedia } from "../../src/lib/shared-media.ts";
+import type { SubtitleWarning } from "../../src/lib/vtt/skipped.ts";
 import { id, times } from "./columns.ts";
 import { PLANS } from "./schema-billing.ts";
 import type { taskLeases, transcodingAttempts, transcodingJobs, transcodingTasks, workers } from "./schema-jobs.ts";
@@ -228,6 +229,7 @@ export const subtitles = sqliteTable("subtitles", {
   status: text("status", { enum: TEXT_TRACK_STATUSES }).notNull().default("ready"),
   objectKey: text("object_key").notNull(),
   bytes: integer("bytes").notNull(),
+  warnings: text("warnings", { mode: "json" }).$type<SubtitleWarning[]>().notNull().default([]),
   ...times,
 });
 

@@ -19,8 +19,8 @@ const MARKUP = new RegExp(
 const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
 /**
- * Converts a SubRip text to a WebVTT payload: without blank lines and arrows, with its tags closed. `top`: it is
- * positioned at the top.
+ * Converts a SubRip text to a WebVTT payload: without blank lines and arrows, with its tags closed, and lines for the `\N`
+ * of ASS. `top`: it is positioned at the top.
  */
 export function fromSrtMarkup(text: string): { text: string; top: boolean } {
   const open: string[] = [];
@@ -31,7 +31,7 @@ export function fromSrtMarkup(text: string): { text: string; top: boolean } {
       .reverse()
       .map((tag) => `</${tag}>`)
       .join("");
-  const marked = text.replaceAll(MARKUP, (...found) => {
+  const marked = text.replaceAll("\\N", "\n").replaceAll(MARKUP, (...found) => {
     const part = found.at(-1) as Record<string, string | undefined>;
     if (part.kept !== undefined) {
       const tag = part.kept.toLowerCase();

@@ -39,7 +39,7 @@ describe("a file", () => {
     ["with coordinates", PLAIN.replace("500", "500  X1:100 X2:200 Y1:010 Y2:-20")],
     ["with spaces around lines", "  1  \n 00:00:01,000 --> 00:00:02,500 \n  Hello  "],
   ])("%s", (_, text) => {
-    expect(convert(text)).toEqual({ text: VTT, faults: [] });
+    expect(convert(text)).toEqual({ text: VTT, faults: [], skipped: [] });
   });
 
   test.each<[string, string, [number, number, string][]]>([
