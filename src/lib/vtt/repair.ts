@@ -13,6 +13,9 @@ const OTHER_BLOCK = /^(?:NOTE(?:[ \t]|$)|(?:STYLE|REGION)[ \t]*$)/;
 /** Ends of DOS files, and byte order marks of files that were concatenated. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: Ctrl-Z is what is removed
 const STRAY = /\u001a|^\ufeff/g;
+/** In the middle of a text. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: as above
+const BEGINS_FILE = /^[\u001a\ufeff]{1,3}WEBVTT(?:[ \t]|$)/i;
 
 /** `header` also of a concatenated file, whose lines are removed. `other`: a comment, style, region or fault. */
 type State = "between" | "header" | "removed header" | "text" | "skipped" | "other";
@@ -63,9 +66,9 @@ class Repair {
   }
 
   read(line: Line): void {
-    if (line.raw !== line.text && line.text.trim() === "") {
-      this.#edits.remove(line);
-      return;
+    if (BEGINS_FILE.test(line.raw)) {
+      this.#releaseHeld();
+      this.#state = "between";
     }
     if (line.number === 1 && SIGNATURE.test(line.text)) {
       this.#state = "header";
@@ -99,6 +102,7 @@ class Repair {
   #readTiming(line: Line, timing: LooseTiming): void {
     const id = this.#held;
     this.#held = null;
+    this.#hasLocal = false;
     const cue = timing.moved(-this.#localMs);
     const reason =
       timing.startMs === timing.endMs ? "duration" : timing.startMs < timing.endMs && cue.endMs <= 0 ? "before" : null;
@@ -156,15 +160,17 @@ class Repair {
         else this.#readInside(line);
         break;
       default:
-        this.#edits.keep(line, line.text);
+        // Nothing below a comment is a header.
+        if (readTimestampMap(line.text)) this.#edits.remove(line);
+        else this.#edits.keep(line, line.text);
     }
   }
 
   /** A line of a header or a cue. */
   #readInside(line: Line): void {
-    if (this.#state === "skipped") this.#edits.remove(line);
+    const isRemoved = this.#readMap(line.text) || this.#state === "skipped" || this.#state === "removed header";
+    if (isRemoved) this.#edits.remove(line);
     else if (this.#state === "text") this.#edits.keep(line, this.#payload(line.text));
-    else if (this.#readMap(line.text) || this.#state === "removed header") this.#edits.remove(line);
     else this.#edits.keep(line, line.text);
   }
 

@@ -78,7 +78,7 @@ export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]
     if (lines.number % LINES_PER_SLICE === 0) yield;
     const text = lines.text.replaceAll("\u001a", "").trim();
     if (text === "" && lines.text.includes("\u001a")) continue;
-    const map = afterBlank || !open ? readTimestampMap(text) : undefined;
+    const map = readTimestampMap(text);
     if (map) {
       // The first LOCAL of a header counts.
       if (!hasLocal) localMs = map.localMs ?? localMs;

@@ -3,7 +3,7 @@ import { millis } from "./time.ts";
 /** RFC 8216, 3.5, with what other tools write: spaces, lower case, and a colon for the equals sign. */
 const MAP = /^[ \t]*X-TIMESTAMP-MAP[ \t]*[=:]/i;
 const IN_LINE = /[ \t]X-TIMESTAMP-MAP[ \t]*[=:]/i;
-const LOCAL = /LOCAL[ \t]*[=:][ \t]*(?:(\d{1,5}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,9}))?(?![\d:.,])/i;
+const LOCAL = /LOCAL[ \t]*[=:][ \t]*(?:(\d{1,5}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,9}))?(?![\d:])/i;
 const LONGEST_MAP = 300;
 
 /**
