@@ -49,6 +49,8 @@ export function* repairing(source: string): Sliced<RepairedVtt> {
 class Repair {
   #edits: TextEdits;
   #skipped: SkippedCue[] = [];
+  /** Number of cues, also of those that are left out. */
+  #cues = 0;
   #state: State = "between";
   /** A line that is the id of a cue if a timing line follows. */
   #held: Line | null = null;
@@ -103,12 +105,12 @@ class Repair {
     const id = this.#held;
     this.#held = null;
     this.#hasLocal = false;
+    requireAtMost(++this.#cues, DOCUMENT_LIMITS.cues, "cues");
     const cue = timing.moved(-this.#localMs);
     const reason =
       timing.startMs === timing.endMs ? "duration" : timing.startMs < timing.endMs && cue.endMs <= 0 ? "before" : null;
     if (reason) {
       this.#skipped.push({ line: line.number, reason });
-      requireAtMost(this.#skipped.length, DOCUMENT_LIMITS.cues, "cues");
       if (id) this.#edits.remove(id);
       this.#edits.remove(line);
       this.#state = "skipped";

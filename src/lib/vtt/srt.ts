@@ -5,10 +5,12 @@ import type { Fault } from "./parse.ts";
 import type { SkippedCue } from "./skipped.ts";
 import { fromSrtMarkup } from "./srt-markup.ts";
 import { millis } from "./time.ts";
-import { readTimestampMap } from "./timestamp-map.ts";
+import { hasTimestampMap, readTimestampMap } from "./timestamp-map.ts";
 import { type PlainCue, writeCue } from "./write.ts";
 
 const LINES_PER_SLICE = 500;
+/** The end of a DOS file. */
+const CTRL_Z = "\u001a";
 const ARROW = "(?:-{1,3}>|[–—]>|→)";
 const TIME = "(-?)(?:(\\d{1,5}) ?: ?)?(\\d{1,2}) ?: ?(\\d{1,2})(?: ?[.,:] ?(\\d{1,9}))?";
 const TIMING = new RegExp(`^${TIME}\\s*${ARROW}\\s*${TIME}(?=\\s|$)`);
@@ -39,6 +41,8 @@ export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]
   let afterBlank = true;
   let localMs = 0;
   let hasLocal = false;
+  // Both are rare, and there may be a million lines.
+  const [hasCtrlZ, hasMap] = [source.includes(CTRL_Z), hasTimestampMap(source)];
 
   const release = (next: "text" | "number" | "end") => {
     if (!pending) return;
@@ -76,9 +80,8 @@ export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]
 
   for (const lines = new Lines(source); !lines.ended && faults.length < DOCUMENT_LIMITS.faults; lines.advance()) {
     if (lines.number % LINES_PER_SLICE === 0) yield;
-    const text = lines.text.replaceAll("\u001a", "").trim();
-    if (text === "" && lines.text.includes("\u001a")) continue;
-    const map = readTimestampMap(text);
+    const text = (hasCtrlZ ? lines.text.replaceAll(CTRL_Z, "") : lines.text).trim();
+    const map = hasMap ? readTimestampMap(text) : undefined;
     if (map) {
       // The first LOCAL of a header counts.
       if (!hasLocal) localMs = map.localMs ?? localMs;

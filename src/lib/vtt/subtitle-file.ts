@@ -34,13 +34,13 @@ export function checkSubtitleFile({ filename, bytes }: { filename: string; bytes
   if (!isSrt) return checkVtt(text);
   const { text: converted, faults, skipped } = runToEnd(fromSrt(text));
   if (faults.length > 0) return { faults };
-  if (converted.length <= EMPTY_LENGTH) return withoutCues(skipped);
-  const checked = checkVtt(converted);
-  return "warnings" in checked ? { ...checked, warnings: skippedWarnings(skipped) } : checked;
+  // What players would not accept is not stored.
+  const result = runToEnd(parsing(converted));
+  if (result.faults.length > 0) return { faults: result.faults };
+  return result.cues.length === 0
+    ? withoutCues(skipped)
+    : { text: converted, warnings: skippedWarnings(skipped) };
 }
-
-/** A converted file without cues has only its signature. */
-const EMPTY_LENGTH = "WEBVTT\n".length;
 
 function withoutCues(skipped: readonly SkippedCue[]): { message: string } {
   const [left] = skippedWarnings(skipped);
