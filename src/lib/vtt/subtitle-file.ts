@@ -37,9 +37,7 @@ export function checkSubtitleFile({ filename, bytes }: { filename: string; bytes
   // What players would not accept is not stored.
   const result = runToEnd(parsing(converted));
   if (result.faults.length > 0) return { faults: result.faults };
-  return result.cues.length === 0
-    ? withoutCues(skipped)
-    : { text: converted, warnings: skippedWarnings(skipped) };
+  return result.cues.length === 0 ? withoutCues(skipped) : { text: converted, warnings: skippedWarnings(skipped) };
 }
 
 function withoutCues(skipped: readonly SkippedCue[]): { message: string } {

@@ -105,7 +105,13 @@ describe("an upload", () => {
   ];
   const MAP = "X-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000";
   test.each<[string, string, string, string, unknown[]]>([
-    ["a map of timestamps", `WEBVTT\n${MAP}\n\n00:01.000 --> 00:02.000\nHi`, "a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nHi", []],
+    [
+      "a map of timestamps",
+      `WEBVTT\n${MAP}\n\n00:01.000 --> 00:02.000\nHi`,
+      "a.vtt",
+      "WEBVTT\n\n00:01.000 --> 00:02.000\nHi",
+      [],
+    ],
     [
       "a map with LOCAL",
       `WEBVTT\n${MAP.replace("00:00.000", "00:05.000")}\n\n00:01.000 --> 00:02.000\nA\n\n00:06.000 --> 00:07.000\nHi`,

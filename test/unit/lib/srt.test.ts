@@ -117,11 +117,7 @@ describe("a file", () => {
       "1\n00:01,000 --> 00:02,000\nA\\NB \\N\\N<i>C\\ND</i>\n\\N",
       [[1000, 2000, "A\nB \n<i>C\nD</i>"]],
     ],
-    [
-      "times before zero",
-      "1\n-00:01,000 --> 00:02,000\nA\n\n2\n-00:00:03,000 --> -00:00:02,000\nB",
-      [[0, 2000, "A"]],
-    ],
+    ["times before zero", "1\n-00:01,000 --> 00:02,000\nA\n\n2\n-00:00:03,000 --> -00:00:02,000\nB", [[0, 2000, "A"]]],
   ])("with %s", (_, text, expected) => {
     const converted = convert(text);
     expect(converted.faults).toEqual([]);

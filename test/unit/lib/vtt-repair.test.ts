@@ -131,7 +131,11 @@ describe("small faults", () => {
     ["Ctrl-Z behind a lone index", `WEBVTT\n\n${COUNTED}\n3\n\u001a\n`, AB],
     ["Ctrl-Z between concatenated files", `WEBVTT\n\n1\n${ONE}\n\u001aWEBVTT\n\n${COUNTED}`, [...HI, ...AB]],
     ["\\N for a line break", `WEBVTT\n\n00:01.000 --> 00:02.000\nA\\NB \\N C`, [[1000, 2000, "A\nB\nC"]]],
-    ["\\N at both ends, and twice", `WEBVTT\n\n00:01.000 --> 00:02.000\n\\NA\\N\\NB\\N\n\\N\nC`, [[1000, 2000, "A\nB\nC"]]],
+    [
+      "\\N at both ends, and twice",
+      `WEBVTT\n\n00:01.000 --> 00:02.000\n\\NA\\N\\NB\\N\n\\N\nC`,
+      [[1000, 2000, "A\nB\nC"]],
+    ],
     ["no blank lines", `WEBVTT\n${COUNTED.replace("\n\n", "\n")}`, AB],
     ["no blank lines and no indices", "WEBVTT\n00:01.000 --> 00:02.000\nA\n00:03.000 --> 00:04.000\nB", AB],
     ["blanks in blank lines", `WEBVTT\n \n${COUNTED.replace("\n\n", "\n\n\t\n")}\n  \n`, AB],
@@ -154,7 +158,10 @@ describe("small faults", () => {
   });
 
   test.each<[string, string]>([
-    ["a valid file", `WEBVTT x\r\n\r\nNOTE \\N\r\n\r\nSTYLE\r\n::cue { color: red }\r\n\r\n1\r\n00:01.000 -->\t00:02.000 \r\n7\r\n\r\n\r\n${ONE}`],
+    [
+      "a valid file",
+      `WEBVTT x\r\n\r\nNOTE \\N\r\n\r\nSTYLE\r\n::cue { color: red }\r\n\r\n1\r\n00:01.000 -->\t00:02.000 \r\n7\r\n\r\n\r\n${ONE}`,
+    ],
     ["comments with numbers", `WEBVTT\n\nNOTE\n1\n2\n\nNOTE ${MAP}\n\n${ONE}\n`],
     ["a text that names the header", `WEBVTT\n\n00:01.000 --> 00:02.000\nWrite ${MAP}\n`],
     ["an empty text", "WEBVTT\n\n00:01.000 --> 00:02.000\n\n00:02.000 --> 00:03.000"],

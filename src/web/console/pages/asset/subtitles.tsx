@@ -145,9 +145,7 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
           onClose={() => setOpen(null)}
         />
       )}
-      {open?.what === "upload" && (
-        <UploadDialog assetId={asset.id} onDone={uploaded} onClose={() => setOpen(null)} />
-      )}
+      {open?.what === "upload" && <UploadDialog assetId={asset.id} onDone={uploaded} onClose={() => setOpen(null)} />}
       {open?.what === "translate" && (
         <TranslateDialog subtitle={open.subtitle} onDone={() => done(t("translated"))} onClose={() => setOpen(null)} />
       )}
