@@ -166,7 +166,21 @@ const timed = lines(
   fc.oneof(
     timing,
     noise,
-    fc.constantFrom("", "NOTE", "STYLE", "REGION", "<b>x</b>", "<v A>x", "<00:00.500>", "sheet.jpg#xywh=0,0,1,1", "1"),
+    fc.constantFrom(
+      "",
+      "NOTE",
+      "STYLE",
+      "REGION",
+      "<b>x</b>",
+      "<v A>x",
+      "<00:00.500>",
+      "sheet.jpg#xywh=0,0,1,1",
+      "1",
+      "a\\Nb",
+      "\u001a",
+      "WEBVTT",
+    ),
+    fc.constantFrom("X-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:01.000", "x-timestamp-map = local: 00:01,5"),
   ),
 );
 

@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { PLAYBACK_STATUSES, SUBTITLE_SOURCES } from "../lib/enums.ts";
 import { eventTextSamples, eventTexts } from "../protocol/asset-fields.ts";
+import { SubtitleWarnings } from "../protocol/subtitle-warnings.ts";
 
 /** `isDefault`: whether endpoints receive it that name no events. */
 type Definition<Data> = {
@@ -126,8 +127,9 @@ export const EVENTS = {
       language: v.string(),
       label: v.string(),
       source: v.picklist(SUBTITLE_SOURCES),
+      warnings: SubtitleWarnings,
     }),
-    { asset_id: "0", subtitle_id: 0, language: "en", label: "English", source: "upload" },
+    { asset_id: "0", subtitle_id: 0, language: "en", label: "English", source: "upload", warnings: [] },
   ),
   "video.track.ready": define(
     "A track becomes ready",

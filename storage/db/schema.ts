@@ -8,9 +8,7 @@ import {
   INPUT_STATUSES,
   PLAYBACK_POLICIES,
   PLAYBACK_STATUSES,
-  SUBTITLE_SOURCES,
   TENANT_STATUSES,
-  TEXT_TRACK_STATUSES,
   UPLOAD_STATUSES,
 } from "../../src/lib/enums.ts";
 import type { HdrFormat } from "../../src/lib/hdr.ts";
@@ -52,6 +50,7 @@ export {
 } from "./schema-operations.ts";
 export { type EncodingProfileRow, encodingProfiles, replacedMedia, watermarks } from "./schema-profiles.ts";
 export { SESSION_SUBJECTS, type SessionRow, sessions, setupCodes } from "./schema-sessions.ts";
+export { type SubtitleRow, subtitles, type TrackCue, type TrackRow, tracks } from "./schema-texts.ts";
 
 /**
  * Rows as drizzle sees them; constraints and indexes are defined in `migrations/*.sql`. Times are milliseconds since
@@ -216,39 +215,6 @@ export const assets = sqliteTable("assets", {
   ...times,
 });
 
-export const subtitles = sqliteTable("subtitles", {
-  id: id(),
-  tenantId: integer("tenant_id").notNull(),
-  assetId: integer("asset_id").notNull(),
-  language: text("language").notNull(),
-  label: text("label").notNull(),
-  position: integer("position").notNull().default(0),
-  source: text("source", { enum: SUBTITLE_SOURCES }).notNull(),
-  isDefault: integer("is_default", { mode: "boolean" }).notNull().default(false),
-  status: text("status", { enum: TEXT_TRACK_STATUSES }).notNull().default("ready"),
-  objectKey: text("object_key").notNull(),
-  bytes: integer("bytes").notNull(),
-  ...times,
-});
-
-/** An entry of a track. Milliseconds from the start of the video. */
-export type TrackCue = { start_ms: number; end_ms?: number; payload: Record<string, unknown> };
-
-export const tracks = sqliteTable("tracks", {
-  id: id(),
-  tenantId: integer("tenant_id").notNull(),
-  assetId: integer("asset_id").notNull(),
-  kind: text("kind").notNull(),
-  name: text("name").notNull(),
-  position: integer("position").notNull().default(0),
-  status: text("status", { enum: TEXT_TRACK_STATUSES }).notNull(),
-  cues: text("cues", { mode: "json" }).$type<TrackCue[]>(),
-  storageKey: text("storage_key"),
-  source: text("source"),
-  producer: text("producer"),
-  ...times,
-});
-
 export const uploads = sqliteTable("uploads", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
@@ -390,8 +356,6 @@ export type WorkerRow = typeof workers.$inferSelect;
 export type AttemptRow = typeof transcodingAttempts.$inferSelect;
 export type UserRow = typeof users.$inferSelect;
 export type CollectionRow = typeof collections.$inferSelect;
-export type SubtitleRow = typeof subtitles.$inferSelect;
-export type TrackRow = typeof tracks.$inferSelect;
 export type EventRow = typeof events.$inferSelect;
 export type EndpointRow = typeof webhookEndpoints.$inferSelect;
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;

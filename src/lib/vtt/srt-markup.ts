@@ -1,5 +1,6 @@
 /** Tags that WebVTT (4.2.2) also has; they are kept. */
 const KEPT = "b|i|u";
+const TAGS = /<\/?[biu]>/g;
 /**
  * Markup in SubRip files: tags that are kept, tags that only style and are dropped, line breaks, ASS overrides in
  * braces, and characters that WebVTT would parse as markup. No part of a match can begin another, so matching is
@@ -19,8 +20,8 @@ const MARKUP = new RegExp(
 const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
 /**
- * Converts a SubRip text to a WebVTT payload: without blank lines and arrows, with its tags closed. `top`: it is
- * positioned at the top.
+ * Converts a SubRip text to a WebVTT payload: without blank lines and arrows, with its tags closed, and lines for the `\N`
+ * of ASS; empty when there are only tags. `top`: it is positioned at the top.
  */
 export function fromSrtMarkup(text: string): { text: string; top: boolean } {
   const open: string[] = [];
@@ -31,7 +32,7 @@ export function fromSrtMarkup(text: string): { text: string; top: boolean } {
       .reverse()
       .map((tag) => `</${tag}>`)
       .join("");
-  const marked = text.replaceAll(MARKUP, (...found) => {
+  const marked = text.replaceAll("\\N", "\n").replaceAll(MARKUP, (...found) => {
     const part = found.at(-1) as Record<string, string | undefined>;
     if (part.kept !== undefined) {
       const tag = part.kept.toLowerCase();
@@ -53,5 +54,6 @@ export function fromSrtMarkup(text: string): { text: string; top: boolean } {
     return part.entity ?? ESCAPES[part.special as string] ?? "";
   });
   const lines = (marked + close(0)).split("\n").filter((line) => line.trim() !== "");
-  return { text: lines.join("\n"), top };
+  const payload = lines.join("\n");
+  return { text: payload.replaceAll(TAGS, "").trim() === "" ? "" : payload, top };
 }

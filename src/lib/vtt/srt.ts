@@ -2,43 +2,57 @@ import { DOCUMENT_LIMITS, requireAtMost } from "../document-limits.ts";
 import type { Sliced } from "../sliced.ts";
 import { Lines } from "./lines.ts";
 import type { Fault } from "./parse.ts";
+import type { SkippedCue } from "./skipped.ts";
 import { fromSrtMarkup } from "./srt-markup.ts";
 import { millis } from "./time.ts";
+import { hasTimestampMap, readTimestampMap } from "./timestamp-map.ts";
 import { type PlainCue, writeCue } from "./write.ts";
 
 const LINES_PER_SLICE = 500;
+/** The end of a DOS file. */
+const CTRL_Z = "\u001a";
 const ARROW = "(?:-{1,3}>|[–—]>|→)";
-const TIME = "(?:(\\d{1,5}):)?(\\d{1,2}):(\\d{1,2})(?:[.,:](\\d{1,9}))?";
+const TIME = "(-?)(?:(\\d{1,5}) ?: ?)?(\\d{1,2}) ?: ?(\\d{1,2})(?: ?[.,:] ?(\\d{1,9}))?";
 const TIMING = new RegExp(`^${TIME}\\s*${ARROW}\\s*${TIME}(?=\\s|$)`);
 /** Looks like a timing line, even if it is malformed. */
-const LIKE_TIMING = new RegExp(`^\\d{1,5}:[^ ]{0,20} {0,20}${ARROW}|^${TIME}(?:\\s|$).{0,40}${ARROW}`);
+const LIKE_TIMING = new RegExp(`^-?\\d{1,5}:[^ ]{0,20} {0,20}${ARROW}|^${TIME}(?:\\s|$).{0,40}${ARROW}`);
 const LONGEST_TIMING = 300;
 /** More than a screen holds; bounds the cost of a file that is a single cue. */
 const LONGEST_TEXT = 10_000;
 
-type Open = { startMs: number; endMs: number; lines: string[]; characters: number };
+type Range = { startMs: number; endMs: number };
+/** `localMs` is the LOCAL of the header above it. */
+type Open = Range & { localMs: number; line: number; lines: string[]; characters: number };
 
 /**
  * Converts SubRip to WebVTT, with the deviations found in real files: any arrow, comma or point, missing milliseconds
- * and hours, missing or repeated numbers, missing blank lines before a timing line, and blank lines in texts. There is
- * no standard; ambiguous input is a fault. Cues are sorted by start, as WebVTT (4.1) requires.
+ * and hours, missing or repeated numbers, numbers without a cue, missing blank lines before a timing line, blank lines in
+ * texts, Ctrl-Z, and an X-TIMESTAMP-MAP, whose LOCAL is subtracted. There is no standard; ambiguous input is a fault.
+ * `skipped` are cues that cannot be shown. Cues are sorted by start, as WebVTT (4.1) requires.
  */
-export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[] }> {
+export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]; skipped: SkippedCue[] }> {
   const faults: Fault[] = [];
+  const skipped: SkippedCue[] = [];
   const cues: PlainCue[] = [];
   let open: Open | null = null;
   let lastNumber = 0;
   /** The last line read, which may be the number of the next cue; the following line decides. */
   let pending: { text: string; line: number; afterBlank: boolean } | null = null;
   let afterBlank = true;
+  let localMs = 0;
+  let hasLocal = false;
+  // Both are rare, and there may be a million lines.
+  const [hasCtrlZ, hasMap] = [source.includes(CTRL_Z), hasTimestampMap(source)];
 
-  const release = () => {
+  const release = (next: "text" | "number" | "end") => {
     if (!pending) return;
     const { text, line } = pending;
-    if (open && pending.afterBlank && Number(text) === lastNumber + 1)
-      faults.push({ line, message: `cue ${text.slice(0, 9)} has no timing line` });
-    else take(text, line);
+    const isNext = open ? pending.afterBlank && Number(text) === lastNumber + 1 : next === "number";
     pending = null;
+    if (!isNext) take(text, line);
+    else if (next === "text") faults.push({ line, message: `cue ${text.slice(0, 9)} has no timing line` });
+    // A number without a cue.
+    else lastNumber = Number(text);
   };
   const take = (text: string, line: number) => {
     if (open) {
@@ -51,18 +65,32 @@ export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]
   };
   const finish = () => {
     if (!open) return;
-    const { startMs, endMs } = open;
-    requireAtMost(cues.length + 1, DOCUMENT_LIMITS.cues, "cues");
+    const { startMs, endMs, line, localMs } = open;
+    if (startMs > endMs) return;
+    requireAtMost(cues.length + skipped.length + 1, DOCUMENT_LIMITS.cues, "cues");
     const { text, top } = fromSrtMarkup(open.lines.join("\n"));
-    if (text !== "" && startMs < endMs) cues.push({ id: null, startMs, endMs, settings: top ? "line:0" : "", text });
+    if (startMs === endMs) skipped.push({ line, reason: "duration" });
+    else if (endMs <= localMs) skipped.push({ line, reason: "before" });
+    else if (text === "") skipped.push({ line, reason: "text" });
+    else {
+      const times = { startMs: Math.max(0, startMs - localMs), endMs: endMs - localMs };
+      cues.push({ id: null, ...times, settings: top ? "line:0" : "", text });
+    }
   };
 
   for (const lines = new Lines(source); !lines.ended && faults.length < DOCUMENT_LIMITS.faults; lines.advance()) {
     if (lines.number % LINES_PER_SLICE === 0) yield;
-    const text = lines.text.trim();
+    const text = (hasCtrlZ ? lines.text.replaceAll(CTRL_Z, "") : lines.text).trim();
+    const map = hasMap ? readTimestampMap(text) : undefined;
+    if (map) {
+      // The first LOCAL of a header counts.
+      if (!hasLocal) localMs = map.localMs ?? localMs;
+      hasLocal ||= map.localMs !== null;
+      continue;
+    }
     if (text === "") {
       // A lone number above a blank line is not a cue number but text.
-      if (pending && !pending.afterBlank) release();
+      if (pending && !pending.afterBlank) release("text");
       afterBlank = true;
       continue;
     }
@@ -72,19 +100,21 @@ export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]
       else lastNumber++;
       pending = null;
       finish();
+      hasLocal = false;
       yield;
       if (typeof timing === "string") {
         faults.push({ line: lines.number, message: timing });
-        open = { startMs: 0, endMs: 0, lines: [], characters: 0 };
-      } else open = { ...timing, lines: [], characters: 0 };
+        open = { startMs: 1, endMs: 0, localMs, line: lines.number, lines: [], characters: 0 };
+      } else open = { ...timing, localMs, line: lines.number, lines: [], characters: 0 };
     } else {
-      release();
-      if (/^\d{1,9}$/.test(text)) pending = { text, line: lines.number, afterBlank };
+      const isNumber = /^\d{1,9}$/.test(text);
+      release(isNumber ? "number" : "text");
+      if (isNumber) pending = { text, line: lines.number, afterBlank };
       else take(text, lines.number);
     }
     afterBlank = false;
   }
-  release();
+  release("end");
   finish();
   cues.sort((one, other) => one.startMs - other.startMs);
   yield;
@@ -93,21 +123,22 @@ export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]
     if (index % LINES_PER_SLICE === 0) yield;
     blocks.push(writeCue(cue));
   }
-  return { text: `${blocks.join("\n\n")}\n`, faults };
+  return { text: `${blocks.join("\n\n")}\n`, faults, skipped };
 }
 
 /** Null for a text line. A string describes the fault of a timing line. Coordinates after the times are dropped. */
-function readTiming(text: string): { startMs: number; endMs: number } | string | null {
+function readTiming(text: string): Range | string | null {
   const match = TIMING.exec(text);
   if (!match) return LIKE_TIMING.test(text) ? "a timing line must look like 00:00:01,000 --> 00:00:02,000" : null;
   const behind = text.slice(match[0].length).trim();
   if (behind !== "" && !/^(?:[XYxy][12]:-?\d{1,6}\s*)+$/.test(behind))
     return "behind the times of a timing line there must be nothing but coordinates";
-  const [start, end] = [match.slice(1, 5), match.slice(5, 9)].map(([hours, minutes, seconds, fraction = ""]) =>
-    millis(hours, minutes, seconds, fraction.slice(0, 3).padEnd(3, "0")),
-  );
+  const [start, end] = [match.slice(1, 6), match.slice(6, 11)].map(([sign, hours, minutes, seconds, fraction = ""]) => {
+    const ms = millis(hours, minutes, seconds, fraction.slice(0, 3).padEnd(3, "0"));
+    return ms !== null && sign ? -ms : ms;
+  });
   if (start == null || end == null) return "minutes and seconds of a timing line must be at most 59";
-  return start < end ? { startMs: start, endMs: end } : "the cue must end after it starts";
+  return start <= end ? { startMs: start, endMs: end } : "the cue must end after it starts";
 }
 
 /** Detects SubRip in a file without a known extension: its times have commas. */

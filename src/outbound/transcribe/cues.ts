@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { runInSlices } from "../../lib/time-slices.ts";
 import { type Cue, type Fault, parsing, withHeader } from "../../lib/vtt/parse.ts";
+import { repairing } from "../../lib/vtt/repair.ts";
 import { fromSrt, looksLikeSrt } from "../../lib/vtt/srt.ts";
 import { type PlainCue, writeCue } from "../../lib/vtt/write.ts";
 import { TranscriptionFailed } from "./transcriber.ts";
@@ -9,25 +10,25 @@ import { TranscriptionFailed } from "./transcriber.ts";
 const Segments = v.object({
   segments: v.array(v.object({ start: v.number(), end: v.number(), text: v.string() })),
 });
-/** Speech recognition emits cues without duration; their text is usually repeated in the next one. */
-const INSTANT = /^(?:\d+[ \t]*\r?\n)?(\d[\d:.,]{4,19}) --> \1[ \t]*\r?\n(?:[^\r\n]+(?:\r?\n|$))*/gm;
-
-/** The cues of a response in WebVTT, SubRip or JSON. Empty when nothing was said. */
+/**
+ * The cues of a response in WebVTT, SubRip or JSON. Empty when nothing was said. Speech recognition emits cues without
+ * duration, which are left out; their text is usually repeated in the next one.
+ */
 export async function cuesOf(answer: string): Promise<PlainCue[]> {
   const text = answer.replace(/^\ufeff/, "").trim();
   if (text.startsWith("{")) return cuesOfJson(text);
-  const timed = text.replace(INSTANT, "");
-  if (timed.trim() === "") return [];
-  if (timed.startsWith("WEBVTT")) return cuesOfVtt(timed);
-  if (!looksLikeSrt(timed)) throw new TranscriptionFailed("The transcription is neither WebVTT nor SubRip.");
-  const converted = await runInSlices(fromSrt(timed));
+  if (text === "") return [];
+  if (text.startsWith("WEBVTT")) return cuesOfVtt(text);
+  if (!looksLikeSrt(text)) throw new TranscriptionFailed("The transcription is neither WebVTT nor SubRip.");
+  const converted = await runInSlices(fromSrt(text));
   requireNone(converted.faults);
   return cuesOfVtt(converted.text);
 }
 
 async function cuesOfVtt(text: string): Promise<PlainCue[]> {
-  const { cues, faults } = await runInSlices(parsing(withHeader(text).text));
-  requireNone(faults);
+  const repaired = await runInSlices(repairing(text));
+  const { cues, faults } = await runInSlices(parsing(withHeader(repaired.text).text));
+  requireNone(faults.map(({ line, message }) => ({ line: repaired.sourceLine(line), message })));
   return cues.map(plain);
 }
 

@@ -81,7 +81,10 @@ export async function prepareClip(
   const [subtitles, copied] = await Promise.all([
     mapBounded(texts, { atOnce: AT_ONCE }, async (one) => ({
       ...one,
-      stored: await storeTextUnder(app, isTrim ? assetPrefix(parent) : prefix, one.text),
+      // The lines that they name are not those of a clip.
+      stored: isTrim
+        ? await storeTextUnder(app, assetPrefix(parent), { text: one.text, warnings: one.row.warnings })
+        : await storeTextUnder(app, prefix, { text: one.text, warnings: [] }),
     })),
     mapBounded(media.copies, { atOnce: AT_ONCE }, (path) => copyOwn(objects, parent, { path, to: prefix + path })),
     mapBounded(media.files, { atOnce: AT_ONCE }, ({ path, bytes }) =>

@@ -59,7 +59,7 @@ export async function joinTexts(
   const prefix = newDeliveredPrefix(first.tenantId);
   const subtitles: JoinedTexts["subtitles"] = [];
   for (const { row, text } of texts.values()) {
-    const stored = await storeTextUnder(app, prefix, text);
+    const stored = await storeTextUnder(app, prefix, { text, warnings: [] });
     subtitles.push({ row, stored, bytes: stored.bytes });
   }
   return { subtitles, tracks: [...tracks.values()] };

@@ -6,6 +6,7 @@ import { DOCUMENT_LIMITS, tooComplex } from "../../lib/document-limits.ts";
 import { clientClosed, HttpError } from "../../lib/errors.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
 import { backgroundPacer } from "../../lib/pace.ts";
+import type { CheckedText } from "../../lib/vtt/subtitle-file.ts";
 import { type ParseOptions, parseUtf8 } from "../../parsing/parse-document.ts";
 import { vttOfFile } from "../subtitles/content.ts";
 import { MAX_CUE_BYTES, MAX_CUES, USE_STORAGE_KEY } from "../tracks/schema.ts";
@@ -173,7 +174,7 @@ function merged(rendition: ManifestRendition, variants: ReadonlyMap<string, Rend
   };
 }
 
-type ReadSubtitle = (key: string) => Promise<string>;
+type ReadSubtitle = (key: string) => Promise<CheckedText>;
 
 async function checkSubtitles(
   inventory: Inventory,
@@ -207,7 +208,7 @@ export async function subtitleText(
   inventory: Inventory,
   key: string,
   parsing: ParseOptions,
-): Promise<string> {
+): Promise<CheckedText> {
   const tooLarge = (inventory.objects.get(key)?.bytes ?? 0) > DOCUMENT_LIMITS.documentBytes;
   const bytes = tooLarge ? null : await inventory.read(key);
   if (!bytes) throw new HttpError(422, "invalid_subtitle", tooLarge ? "It is over 2 MB." : "It is gone.");

@@ -8,6 +8,7 @@ import { scheduleDeletion } from "../../http/object-gc.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { canonicalLanguage, ownName } from "../../lib/language.ts";
 import { decodeText } from "../../lib/vtt/decode.ts";
+import type { CheckedText } from "../../lib/vtt/subtitle-file.ts";
 import type { Completion } from "../../protocol/worker.ts";
 import { checkedVtt, MAX_SUBTITLE_BYTES } from "../subtitles/content.ts";
 import { subtitlesOf } from "../subtitles/queries.ts";
@@ -39,8 +40,8 @@ export async function readCaptions(app: App, objects: ObjectStore, reported: Rep
   const { job } = reported;
   const verified: Caption[] = [];
   const owner = { id: job.assetId, tenantId: job.tenantId };
-  const { paths, errors } = await checkCaptions(app, objects, reported, async (language, text) => {
-    verified.push({ language, stored: await storeText(app, owner, text) });
+  const { paths, errors } = await checkCaptions(app, objects, reported, async (language, checked) => {
+    verified.push({ language, stored: await storeText(app, owner, checked) });
   });
   return { made: verified, errors, paths };
 }
@@ -55,7 +56,7 @@ export async function checkCaptions(
   app: App,
   objects: ObjectStore,
   { job, wanted, result }: Reported,
-  each: (language: string, text: string) => Promise<void> = async () => {},
+  each: (language: string, checked: CheckedText) => Promise<void> = async () => {},
 ): Promise<Pick<Captions, "errors" | "paths">> {
   const paths = byLanguage("subtitle_paths", result.subtitle_paths);
   const errors = byLanguage("caption_errors", result.caption_errors);
@@ -91,7 +92,7 @@ async function captionText(
   objects: ObjectStore,
   field: string,
   { path, tenantId }: { path: string; tenantId: number },
-): Promise<string> {
+): Promise<CheckedText> {
   const bytes = await readSmallObject(objects, path, { maxBytes: MAX_SUBTITLE_BYTES }).catch((error) => {
     if (!(error instanceof ObjectTooLarge)) throw error;
     return incomplete(field, `must have at most ${MAX_SUBTITLE_BYTES} bytes`);

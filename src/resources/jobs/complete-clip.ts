@@ -89,9 +89,9 @@ export async function verifyClip(
 
 async function copyTexts(app: App, objects: ObjectStore, asset: AssetRow, { prefix }: ClipJob) {
   const texts: VerifiedClip["texts"] = new Map();
-  for (const { objectKey } of await subtitlesOf(app.db, asset.id)) {
+  for (const { objectKey, warnings } of await subtitlesOf(app.db, asset.id)) {
     const text = objectKey.startsWith(prefix) ? await readSmallObject(objects, objectKey) : null;
-    if (text) texts.set(objectKey, await storeText(app, asset, text.toString("utf8")));
+    if (text) texts.set(objectKey, await storeText(app, asset, { text: text.toString("utf8"), warnings }));
   }
   return texts;
 }

@@ -6,7 +6,7 @@ import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
 import type { Fault } from "../../lib/vtt/parse.ts";
-import type { CheckedSubtitle } from "../../lib/vtt/subtitle-file.ts";
+import type { CheckedSubtitle, CheckedText } from "../../lib/vtt/subtitle-file.ts";
 import { type ParseOptions, parseDocument } from "../../parsing/parse-document.ts";
 
 /** Size of a text in UTF-8. */
@@ -22,16 +22,28 @@ function refuseFaults(field: string, faults: readonly Fault[]): void {
 }
 
 /** The checked text to store. Throws 422 `invalid_subtitle` with the faulty lines. */
-function checkedText(field: string, checked: CheckedSubtitle): string {
-  if ("text" in checked) return checked.text;
+function checkedText(field: string, checked: CheckedSubtitle): CheckedText {
+  if ("text" in checked) {
+    requireSize(field, checked.text);
+    return checked;
+  }
   if ("faults" in checked) refuseFaults(field, checked.faults);
   return refuse(field, "message" in checked ? checked.message : "cannot be read");
 }
 
-/** Checks a WebVTT text and adds a missing header. Throws 422 `invalid_subtitle`, `document_too_complex`. */
-export async function checkedVtt(app: App, field: string, content: string, options: ParseOptions): Promise<string> {
-  if (content.length > MAX_SUBTITLE_BYTES || Buffer.byteLength(content) > MAX_SUBTITLE_BYTES)
+function requireSize(field: string, text: string): void {
+  if (text.length > MAX_SUBTITLE_BYTES || Buffer.byteLength(text) > MAX_SUBTITLE_BYTES)
     refuse(field, `must have at most ${MAX_SUBTITLE_BYTES} bytes in UTF-8`);
+}
+
+/** Checks and repairs a WebVTT text. Throws 422 `invalid_subtitle`, `document_too_complex`. */
+export async function checkedVtt(
+  app: App,
+  field: string,
+  content: string,
+  options: ParseOptions,
+): Promise<CheckedText> {
+  requireSize(field, content);
   return checkedText(field, await parseDocument(app, "vtt", { text: content }, options));
 }
 
@@ -40,11 +52,8 @@ export async function vttOfFile(
   app: App,
   { filename, bytes }: Pick<FormFile, "filename" | "bytes">,
   options: ParseOptions,
-): Promise<string> {
-  const text = checkedText("file", await parseDocument(app, "subtitleFile", { filename, bytes }, options));
-  if (Buffer.byteLength(text) > MAX_SUBTITLE_BYTES)
-    refuse("file", `must have at most ${MAX_SUBTITLE_BYTES} bytes in UTF-8`);
-  return text;
+): Promise<CheckedText> {
+  return checkedText("file", await parseDocument(app, "subtitleFile", { filename, bytes }, options));
 }
 
 /** The canonical tag. Throws 422 `invalid_language`. */

@@ -47,7 +47,7 @@ export const derivedSubtitleRoutes = [
       // Checked again below; here it precedes the call of the service, which may cost money.
       requireRoom(await subtitlesOf(app.db, asset.id), language);
       const text = await translatedText(app, subtitle, language, signal);
-      const stored = await storeText(app, asset, text);
+      const stored = await storeText(app, asset, { text, warnings: subtitle.warnings });
       return commit(async (tx) => {
         const now = await unchanged(tx, caller, subtitle);
         const label = translatedLabel(now.subtitle.label);
@@ -83,7 +83,7 @@ export const derivedSubtitleRoutes = [
       storageOf(app);
       const reference = referenceFor(subtitle, await subtitlesOf(app.db, asset.id), body.reference_track_id);
       const { text, sync } = await syncedText(app, subtitle, reference, signal);
-      const stored = await storeText(app, asset, text);
+      const stored = await storeText(app, asset, { text, warnings: subtitle.warnings });
       const changed = await app.write(async (tx) => {
         const now = await unchanged(tx, caller, subtitle);
         const row = await changeSubtitle(tx, app, now.subtitle, { status: "ready" }, stored);

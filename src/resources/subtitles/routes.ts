@@ -123,11 +123,11 @@ export const subtitleRoutes = [
       storageOf(app);
       const { label, position, is_default: isDefault, content } = body;
       const language = body.language === undefined ? undefined : languageOf(body.language);
-      const text =
+      const checked =
         content === undefined
           ? undefined
           : await checkedVtt(app, "content", content, { tenantId: current.asset.tenantId, signal });
-      const stored = text === undefined ? undefined : await storeText(app, current.asset, text);
+      const stored = checked && (await storeText(app, current.asset, checked));
       const changed = await app.write(async (tx) => {
         const { subtitle } = await requireSubtitle(tx, caller, params);
         return changeSubtitle(tx, app, subtitle, { language, label, position, isDefault }, stored);

@@ -4,6 +4,7 @@ import { FormFileField } from "../../http/form.ts";
 import { Name, Paging, PathId, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "../../lib/enums.ts";
+import { SubtitleWarnings } from "../../protocol/subtitle-warnings.ts";
 
 const MAX_POSITION = 2 ** 31 - 1;
 
@@ -69,6 +70,7 @@ export const Subtitle = v.pipe(
     is_default: v.boolean(),
     status: v.picklist(TEXT_TRACK_STATUSES),
     bytes: v.number(),
+    warnings: SubtitleWarnings,
     url: v.pipe(v.nullable(v.string()), v.description("Ready to use; for a signed asset valid for one hour")),
     content: v.optional(v.string()),
     created_at: Time,
@@ -87,6 +89,7 @@ export const toSubtitle = (row: SubtitleRow, url: string | null): v.InferInput<t
   is_default: row.isDefault,
   status: row.status,
   bytes: row.bytes,
+  warnings: row.warnings,
   url,
   created_at: iso(row.createdAt),
   updated_at: iso(row.updatedAt),

@@ -8,6 +8,7 @@ import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { assetPrefix, newSubtitleKey } from "../../lib/object-keys.ts";
+import type { CheckedText } from "../../lib/vtt/subtitle-file.ts";
 import { addStoredBytes } from "../assets/stored-bytes.ts";
 import { subtitlesOf } from "./queries.ts";
 
@@ -15,18 +16,21 @@ const MAX_TRACKS = 20;
 /** A client that has just read the row may still request its old text. */
 const OLD_TEXT_MS = 60_000;
 
-/** Writes a text to storage before a row references it: it is deleted unless a transaction references it. */
-export type StoredText = { key: string; bytes: number };
+export type StoredText = Pick<CheckedText, "warnings"> & { key: string; bytes: number };
 
-export const storeText = (app: App, asset: Pick<AssetRow, "id" | "tenantId">, text: string): Promise<StoredText> =>
-  storeTextUnder(app, assetPrefix(asset), text);
+/** Writes a text to storage before a row references it: it is deleted unless a transaction references it. */
+export const storeText = (
+  app: App,
+  asset: Pick<AssetRow, "id" | "tenantId">,
+  checked: CheckedText,
+): Promise<StoredText> => storeTextUnder(app, assetPrefix(asset), checked);
 
 /** The same for an asset without an id yet; `prefix` ends in a slash. */
-export async function storeTextUnder(app: App, prefix: string, text: string): Promise<StoredText> {
+export async function storeTextUnder(app: App, prefix: string, { text, warnings }: CheckedText): Promise<StoredText> {
   const key = newSubtitleKey(prefix);
   const bytes = Buffer.from(text);
   await putPending(app, storageOf(app), key, bytes, { contentType: contentTypeOf(key) });
-  return { key, bytes: bytes.length };
+  return { key, bytes: bytes.length, warnings };
 }
 
 type NewSubtitle = {
@@ -74,6 +78,7 @@ export async function addSubtitle(
       status: "ready",
       objectKey: stored.key,
       bytes: stored.bytes,
+      warnings: stored.warnings,
       createdAt: now,
       updatedAt: now,
     })
@@ -124,7 +129,12 @@ export async function changeSubtitle(
     .update(subtitles)
     .set({
       ...change,
-      ...(stored && { objectKey: stored.key, bytes: stored.bytes, status: "ready" as const }),
+      ...(stored && {
+        objectKey: stored.key,
+        bytes: stored.bytes,
+        warnings: stored.warnings,
+        status: "ready" as const,
+      }),
       updatedAt: app.clock.now(),
     })
     .where(eq(subtitles.id, row.id))
@@ -137,7 +147,7 @@ export async function changeSubtitle(
  * text.
  */
 export async function loseText(tx: Db, app: App, row: SubtitleRow): Promise<void> {
-  const failed = { status: "failed" as const, bytes: 0, updatedAt: app.clock.now() };
+  const failed = { status: "failed" as const, bytes: 0, warnings: [], updatedAt: app.clock.now() };
   await tx.update(subtitles).set(failed).where(eq(subtitles.id, row.id));
   await addStoredBytes(tx, app, { id: row.assetId, tenantId: row.tenantId }, -row.bytes);
 }
@@ -158,6 +168,7 @@ export const emitSubtitleReady = (tx: Db, app: App, row: SubtitleRow) =>
       language: row.language,
       label: row.label,
       source: row.source,
+      warnings: row.warnings,
     },
   });
 

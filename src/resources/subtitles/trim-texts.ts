@@ -27,7 +27,7 @@ export async function cutTexts(app: App, asset: AssetRow, range: RangeMs, signal
   ]);
   const subtitles = await mapBounded(texts, { atOnce: AT_ONCE }, async (one) => ({
     ...one,
-    stored: await storeText(app, asset, one.text),
+    stored: await storeText(app, asset, { text: one.text, warnings: one.row.warnings }),
   }));
   return { preparedAt, subtitles, tracks };
 }

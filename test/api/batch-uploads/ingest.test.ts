@@ -51,6 +51,31 @@ async function played(app: TestApp, hlsUrl: string): Promise<string> {
   return said.replaceAll(/^.*Can't support the subtitle.*\n*/gm, "");
 }
 
+test("cues of its subtitles that are left out are in their warnings", async () => {
+  const { app, key } = await begun();
+  const { putAll, commit } = await leased(app, key);
+  const cue = (times: string) => `${times}\nHello\n\n`;
+  await putAll({
+    ...tiny(),
+    "en.srt": cue("00:00:00,000 --> 00:00:00,000") + cue("00:00:01,000 --> 00:00:02,000"),
+    "de.vtt": `WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000\n\n${cue("00:01.000 --> 00:02.000")}`,
+  });
+  const subtitles = [
+    { language: "en", label: "English", path: "en.srt" },
+    { language: "de", label: "Deutsch", path: "de.vtt", position: 1 },
+  ];
+  const done = await commit({ assets: [tinyAsset("", { subtitles })] });
+  expect(done.status, done.text).toBe(200);
+  const { body } = await app.call("GET", `/api/v1/assets/${done.body.assets[0].id}/subtitles?include=content`, { key });
+  const warnings = [{ code: "cues_skipped", count: 1, message: expect.stringMatching(/without duration \(line 1\)/) }];
+  expect(body).toMatchObject([
+    { language: "en", warnings, content: "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\nHello\n" },
+    { language: "de", warnings: [], content: "WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n\n" },
+  ]);
+  const events = (await app.newEvents()).filter(({ type }) => type === "video.subtitle.ready");
+  expect(events.map(({ data }) => (data as Record<string, unknown>).warnings)).toEqual([warnings, []]);
+});
+
 test("a film that a client encoded plays, and leaves nothing when it is deleted", async () => {
   const { app, tenant, key } = await begun();
   const film = await realFilm();

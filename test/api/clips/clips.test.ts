@@ -218,7 +218,7 @@ test("subtitles, tracks and chapters are cut and moved", async () => {
     id,
     { language: "en", label: "English" },
     [
-      head,
+      head.replace("\n", "\nX-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000\n"),
       cue("1\n00:00.000 --> 00:03.000", "before"),
       cue("2\n00:03.000 --> 00:05.000 line:0", "across the start"),
       cue("00:06.000 --> 00:08.000", "in<00:07.000>side"),

@@ -135,9 +135,19 @@ describe("a completion", () => {
       language: "de",
       label: "Deutsch",
       source: "auto",
+      warnings: [],
     });
     const { hls_url } = (await app.call("GET", `/api/v1/playback/${asset.id}`, { key })).body;
     expect((await app.call("GET", hls_url)).text).toMatch(/TYPE=SUBTITLES,.*LANGUAGE="de"/);
+  });
+
+  test("have a warning for cues that the transcriber gave no duration", async () => {
+    const { asset, contract } = await claimed({ captions: ["en"] });
+    const body = await made(contract, { texts: { en: `${VTT}\n00:00:03.000 --> 00:00:03.000\nGone\n` } });
+    expect((await callback(app, contract, "complete", body)).status).toBe(200);
+    expect(await tracksOf(asset.id)).toMatchObject([
+      { content: `${VTT}\n`, warnings: [{ code: "cues_skipped", count: 1, message: expect.stringMatching(/line 6/) }] },
+    ]);
   });
 
   test("counts their bytes once, and leaves nothing at the worker's paths", async () => {

@@ -84,6 +84,39 @@ describe("manifests contain the current subtitles", () => {
     expect((await app.call("GET", named.playlists[0].resolvedUri)).text).toBe(VTT);
   });
 
+  test.each<[string, string]>([
+    ["MPEGTS first", "X-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000"],
+    ["LOCAL first", "X-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:900000"],
+    ["other spelling", "x-timestamp-map = mpegts:900000 , local:00:00.000"],
+  ])(
+    "do not contain the X-TIMESTAMP-MAP of an uploaded file, with %s, so that no player moves its cues",
+    async (_, map) => {
+      const { asset } = await readyAsset(app, key, { playback_policy: "public" });
+      const cue = "00:01.000 --> 00:03.000\nMAPPED";
+      const track = await subtitled(app, key, asset.id, {}, `WEBVTT\n${map}\n\n${cue}\n\n${map}\n`);
+      const { body } = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
+      const [shownTrack] = tracksOf((await app.call("GET", body.hls_url)).text);
+      const list = new URL(shownTrack?.uri as string, body.hls_url);
+      const { segments } = HLS.parse((await app.call("GET", list.href)).text) as unknown as {
+        segments: { uri: string }[];
+      };
+      const mpd = parseMpd((await app.call("GET", body.dash_url)).text, { manifestUri: body.dash_url });
+      const [inDash] = Object.values((mpd as any).mediaGroups.SUBTITLES.subs) as any[];
+      const urls = [
+        ...segments.map(({ uri }) => new URL(uri, list).href),
+        inDash.playlists[0].resolvedUri,
+        body.subtitles[0].url,
+        track.url,
+      ];
+      expect(urls).toHaveLength(4);
+      for (const url of urls) {
+        const { text } = await app.call("GET", url);
+        expect(text).toContain(cue);
+        expect(text).not.toMatch(/timestamp-map/i);
+      }
+    },
+  );
+
   test("another asset's and a deleted one's do not exist", async () => {
     const mine = await readyAsset(app, key, { playback_policy: "public" });
     const other = await readyAsset(app, key, { playback_policy: "public" });

@@ -31,6 +31,7 @@ const ready = (subtitle: any, fields = {}) => ({
     language: subtitle.language,
     label: subtitle.label,
     source: "upload",
+    warnings: subtitle.warnings,
     ...fields,
   },
 });
@@ -49,6 +50,7 @@ describe("an upload", () => {
       is_default: false,
       status: "ready",
       bytes: VTT.length,
+      warnings: [],
       url: expect.stringMatching(/^http:\/\/vodbox\.test\//),
       created_at: expect.any(String),
       updated_at: body.created_at,
@@ -98,6 +100,58 @@ describe("an upload", () => {
     expect([await content(body.id), body.bytes]).toEqual([expected, Buffer.byteLength(expected)]);
   });
 
+  const skipped = (count: number, message: RegExp) => [
+    { code: "cues_skipped", count, message: expect.stringMatching(message) },
+  ];
+  const MAP = "X-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000";
+  test.each<[string, string, string, string, unknown[]]>([
+    [
+      "a map of timestamps",
+      `WEBVTT\n${MAP}\n\n00:01.000 --> 00:02.000\nHi`,
+      "a.vtt",
+      "WEBVTT\n\n00:01.000 --> 00:02.000\nHi",
+      [],
+    ],
+    [
+      "a map with LOCAL",
+      `WEBVTT\n${MAP.replace("00:00.000", "00:05.000")}\n\n00:01.000 --> 00:02.000\nA\n\n00:06.000 --> 00:07.000\nHi`,
+      "a.vtt",
+      "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\nHi",
+      skipped(1, /^1 cue was left out: 1 before the start of the video \(line 4\)\.$/),
+    ],
+    [
+      "cues without duration",
+      "WEBVTT\n\n00:01.000 --> 00:01.000\nA\n\n00:01.000 --> 00:02.000\nHi\n\n2\n\u001a",
+      "a.vtt",
+      "WEBVTT\n\n00:01.000 --> 00:02.000\nHi\n\n",
+      skipped(1, /1 without duration \(line 3\)/),
+    ],
+    [
+      "SubRip with small faults",
+      "1\n00:00:01,000 --> 00:00:01,000\nA\n\n2\n00:00:01,000 --> 00:00:02,500\nHi\\Nthere\n\n3\n00:00:03,000 --> 00:00:04,000\n\n4\n\u001a",
+      "a.srt",
+      "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nHi\nthere\n",
+      skipped(2, /^2 cues were left out: 1 without duration \(line 2\), 1 without text \(line 10\)\.$/),
+    ],
+  ])("of %s is repaired, and says what was left out", async (_, file, name, expected, warnings) => {
+    const { status, body } = await post({}, file, name);
+    expect([status, body.warnings]).toEqual([201, warnings]);
+    expect(await content(body.id)).toBe(expected);
+    expect(await app.newEvents()).toEqual([ready(body)]);
+    const one = (await app.call("GET", at(`/${body.id}`), { key })).body;
+    const all = [one, ...(await list()), ...(await list("?include=content"))];
+    expect(all.map((each) => each.warnings)).toEqual([warnings, warnings, warnings]);
+    const patched = await app.call("PATCH", at(`/${body.id}`), { key, body: { label: "Other" } });
+    expect(patched.body.warnings).toEqual(warnings);
+    const replaced = await app.call("PATCH", at(`/${body.id}`), { key, body: { content: expected } });
+    expect([replaced.status, replaced.body.warnings]).toEqual([200, []]);
+    const again = await app.call("PATCH", at(`/${body.id}`), {
+      key,
+      body: { content: `${expected}\n\n00:09.000 --> 00:09.000\nA` },
+    });
+    expect(again.body.warnings).toEqual(skipped(1, /^1 cue was left out: 1 without duration \(line \d+\)\.$/));
+  });
+
   test.each<[string, string | Uint8Array, string, RegExp, string[]?]>([
     ["nothing", "", "a.vtt", /at least one cue/],
     ["a header alone", "WEBVTT\n\nNOTE empty\n", "a.vtt", /at least one cue/],
@@ -116,6 +170,12 @@ describe("an upload", () => {
     ],
     ["UTF-16", Buffer.from(`\ufeff${VTT}`, "utf16le"), "a.vtt", /convert it to UTF-8/],
     ["Latin-1", Buffer.from(VTT.replace("Hello", "Grüße"), "latin1"), "a.vtt", /convert it/],
+    [
+      "cues without duration alone",
+      "WEBVTT\n\n00:01.000 --> 00:01.000\nA",
+      "a.vtt",
+      /at least one cue; 1 cue was left out: 1 without duration \(line 3\)/,
+    ],
     ["NULs", VTT.replace("Hello", "a\0b"), "a.vtt", /NUL/],
     ["an image", Buffer.from([0x89, 0x50, 0x4e, 0x47, 0xd, 0xa]), "a.vtt", /UTF-8/],
     [

@@ -85,6 +85,7 @@ describe("a track", () => {
           language: "en",
           label: track.label,
           source: "upload",
+          warnings: [],
         },
       },
     ]);

@@ -32,6 +32,24 @@ describe("subtitles", () => {
     for (const { id } of await api("GET", `${assetId}/subtitles`)) await api("DELETE", `${assetId}/subtitles/${id}`);
   });
 
+  test("whose cues are left out are shown with the lines of the file, when they are uploaded and in the list", async () => {
+    const seen = await pages.open({ tab: "subtitles" });
+    const { page } = seen;
+    await button(page, "Upload subtitles").click();
+    const file = join(emptyFolder(), "en.vtt");
+    writeFileSync(file, `${VTT}\n00:00:06.000 --> 00:00:06.000\nGone\n`);
+    await page.getByLabel("SubRip or WebVTT file").setInputFiles(file);
+    await page.getByLabel("Language", { exact: true }).last().fill("en");
+    await page.getByLabel("Label").fill("English");
+    await button(page, "Upload").click();
+    const message = "1 cue was left out: 1 without duration (line 12).";
+    await toast(page, `Saved. ${message}`);
+    const row = page.locator(".rows li", { hasText: "English" });
+    await row.getByText("Cues left out: 1", { exact: true }).waitFor();
+    await row.getByText(message, { exact: true }).waitFor();
+    expect(faultsOf(seen)).toEqual([]);
+  });
+
   test("are uploaded, edited with a preview over the video, re-timed, saved and deleted", async () => {
     const seen = await pages.open({ tab: "subtitles" });
     const { page } = seen;

@@ -10,6 +10,7 @@ const UNITS = [
   "00:00.000 --> 00:01.000\nx.jpg#xywh=0,0,1,1\n", "NOTE\n", "STYLE\n", "REGION\n", "id:", "<b>", "<c.", "<00:00.000>", "{\\", "{\\an8}", "[", "(", "【",
   "1\n00:00:00,000 --> 00:00:01,000\nx\n\n", "1\n", "<Period>", "</Period>", "<Period/>", "<MPD", "<MPD>", "<BaseURL", "<BaseURL>", "<BaseURL>a/</BaseURL>",
   "<ProgramInformation", "<S/>", "<S d='1'/>", "<a b='", "<a b=''", " b=''", "$", "$Number$", "$Number%099d$", "$$", "/", "../../", "./", "%", "%41", "é", "あ", "😀", "word ",
+  "1\n\n", "\\N", "\u001a", "\u001a\n", "WEBVTT\n\n", "X-TIMESTAMP-MAP=LOCAL:00:00.001\n", "LOCAL:", "00:00.000 --> 00:00.000\n", " 0:00:00.000-->00:00.001\n", "-00:00,0 --> -00:00,0\n",
 ];
 
 /** `unit` repeated, at most `size` characters; in one line, or in lines of the maximum length of a playlist. */

@@ -109,7 +109,7 @@ describe.each(KINDS)("translated by %s", (kind) => {
       {
         type: "video.subtitle.ready",
         tenantId: asset.tenant_id,
-        data: { ...data, label: "English (auto translated)" },
+        data: { ...data, label: "English (auto translated)", warnings: [] },
       },
     ]);
     expect((await app.call("GET", made.body.url)).text).toBe(TRANSLATED);
@@ -296,6 +296,14 @@ describe("the new track", () => {
     expect((await tracks()).find((one: any) => one.id === german.id).content).toBe(TRANSLATED);
     expectError(await translate("zh"), 422, "subtitle_limit_reached");
     expect(await app.newEvents()).toEqual([]);
+  });
+
+  test("has the warnings of the track that it translates", async () => {
+    const { app, key, asset, translate } = await setUp("libretranslate");
+    const form = `${FILE}\r\n00:00:10.000 --> 00:00:10.000\r\nGone`;
+    const track = await subtitled(app, key, asset.id, { language: "en-GB" }, form);
+    const { body } = await translate("de", track.id);
+    expect([body.warnings, body.warnings.length]).toEqual([track.warnings, 1]);
   });
 
   test("has the suffix once, also when it is translated again", async () => {

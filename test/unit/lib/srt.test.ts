@@ -37,9 +37,23 @@ describe("a file", () => {
     ["with one digit each", "1\n0:0:1,0 --> 0:0:2,5\nHello"],
     ["without a number", PLAIN.slice(2)],
     ["with coordinates", PLAIN.replace("500", "500  X1:100 X2:200 Y1:010 Y2:-20")],
+    ["with a lone index at the end", `${PLAIN}\n2`],
+    ["with a lone index and blank lines at the end", `${PLAIN}\n2\n\n\n`],
+    ["with a lone index at the start", `0\n\n${PLAIN}`],
+    ["with a repeated index", `1\n${PLAIN}`],
+    ["with Ctrl-Z in a line at the end", `${PLAIN}\u001a`],
+    ["with Ctrl-Z behind the text", `${PLAIN.trimEnd()}\u001a`],
+    ["with Ctrl-Z behind a lone index", `${PLAIN}\n2\n\u001a\n`],
+    ["with byte order marks", `\ufeff\ufeff${PLAIN}`],
+    ["with tabs around the arrow", PLAIN.replace(" --> ", "\t-->\t")],
+    ["with spaces in the times", PLAIN.replaceAll("00:00:0", "00 : 00: 0").replace(",5", ", 5")],
+    ["with an X-TIMESTAMP-MAP", `X-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000\n\n${PLAIN}`],
+    ["with an X-TIMESTAMP-MAP at the end", `${PLAIN}\nX-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000`],
+    ["with one that cannot be read", `x-timestamp-map = soon\n${PLAIN}`],
+    ["with the times of LOCAL", `X-TIMESTAMP-MAP=LOCAL:01:00:00,000\n${PLAIN.replaceAll("00:00:0", "01:00:0")}`],
     ["with spaces around lines", "  1  \n 00:00:01,000 --> 00:00:02,500 \n  Hello  "],
   ])("%s", (_, text) => {
-    expect(convert(text)).toEqual({ text: VTT, faults: [] });
+    expect(convert(text)).toEqual({ text: VTT, faults: [], skipped: [] });
   });
 
   test.each<[string, string, [number, number, string][]]>([
@@ -90,6 +104,20 @@ describe("a file", () => {
       `1\n00:01,000 --> 00:02,000\n\n2\n00:03,000 --> 00:04,000\n<font></font>{\\i1}\n\n${PLAIN}`,
       [[1000, 2500, "Hello"]],
     ],
+    [
+      "lone indices between cues",
+      "1\n00:01,000 --> 00:02,000\nA\n\n2\n\n3\n\n4\n00:03,000 --> 00:04,000\nB\n\n5",
+      [
+        [1000, 2000, "A"],
+        [3000, 4000, "B"],
+      ],
+    ],
+    [
+      "\\N for line breaks",
+      "1\n00:01,000 --> 00:02,000\nA\\NB \\N\\N<i>C\\ND</i>\n\\N",
+      [[1000, 2000, "A\nB \n<i>C\nD</i>"]],
+    ],
+    ["times before zero", "1\n-00:01,000 --> 00:02,000\nA\n\n2\n-00:00:03,000 --> -00:00:02,000\nB", [[0, 2000, "A"]]],
   ])("with %s", (_, text, expected) => {
     const converted = convert(text);
     expect(converted.faults).toEqual([]);
@@ -108,6 +136,33 @@ describe("a file", () => {
     ["a text without end", texted("word ".repeat(3000)), 3, /at most 10000 characters/],
   ])("that is %s has a fault in a line", (_, text, line, message) => {
     expect(convert(text).faults[0]).toMatchObject({ line, message: expect.stringMatching(message) });
+  });
+});
+
+describe("cues that are left out", () => {
+  const cue = (times: string, text = "x") => `1\n${times}\n${text}\n\n`;
+  test.each<[string, string, { line: number; reason: string }[]]>([
+    ["without duration", cue("00:00:01,000 --> 00:00:01,000"), [{ line: 2, reason: "duration" }]],
+    ["without duration in milliseconds", cue("0:0:1,0001 --> 0:0:1,0009"), [{ line: 2, reason: "duration" }]],
+    ["without text", cue("00:00:01,000 --> 00:00:02,000", ""), [{ line: 2, reason: "text" }]],
+    ["with styling alone", cue("00:00:01,000 --> 00:00:02,000", "{\\an8}<b></b>\\N"), [{ line: 2, reason: "text" }]],
+    ["before zero", cue("-00:00:02,000 --> -00:00:01,000"), [{ line: 2, reason: "before" }]],
+    ["before LOCAL", `X-TIMESTAMP-MAP=LOCAL:00:09\n${cue("00:01 --> 00:09")}`, [{ line: 3, reason: "before" }]],
+    [
+      "several",
+      cue("00:01 --> 00:01") + cue("00:02 --> 00:02") + cue("00:03 --> 00:04", ""),
+      [
+        { line: 2, reason: "duration" },
+        { line: 6, reason: "duration" },
+        { line: 10, reason: "text" },
+      ],
+    ],
+  ])("%s", (_, text, skipped) => {
+    for (const end of ["\n", "\r\n", "\r"]) {
+      const converted = convert(`${text}9\n01:00:00 --> 01:00:01\nLast\n`.replaceAll("\n", end));
+      expect(converted).toMatchObject({ faults: [], skipped });
+      expect(converted.text).toMatch(/^WEBVTT\n\n.*\nLast\n$/);
+    }
   });
 });
 
@@ -157,6 +212,10 @@ describe("generated files", () => {
       "WEBVTT",
       "NOTE x",
       "00:00:01,0 --> x",
+      "-00:00:01,0 --> 00:00:01,0",
+      "X-TIMESTAMP-MAP=LOCAL:00:01",
+      "\u001a",
+      "a\\N\\Nb",
     ),
     fc.string({ unit: "binary", maxLength: 20 }),
   );

@@ -6,7 +6,7 @@ import { useTexts } from "../../texts/texts.tsx";
 import type { Subtitle } from "../../types.ts";
 import { texts } from "./texts.ts";
 
-type UploadProps = { assetId: number; onDone(): void; onClose(): void };
+type UploadProps = { assetId: number; onDone(subtitle: Subtitle): void; onClose(): void };
 
 export function UploadDialog({ assetId, onDone, onClose }: UploadProps) {
   const t = useTexts(texts);
@@ -16,8 +16,7 @@ export function UploadDialog({ assetId, onDone, onClose }: UploadProps) {
     const file = input.current?.files?.[0];
     if (!file) return;
     const body = { file, language, label: label || language, is_default: is_default !== undefined };
-    await vodbox.createSubtitle({ video_asset_id: assetId, body });
-    onDone();
+    onDone(await vodbox.createSubtitle({ video_asset_id: assetId, body }));
   };
   return (
     <Dialog title={t("uploadSubtitle")} onClose={onClose}>

@@ -40,6 +40,7 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
     list.reload();
     reloadPlayer();
   };
+  const uploaded = ({ warnings }: Subtitle) => done([t("saved"), ...warnings.map(({ message }) => message)].join(". "));
   const download = (one: Subtitle) => () =>
     attempt(async () => {
       const { content = "" } = await vodbox.getSubtitle(at(one));
@@ -77,10 +78,18 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
                     <strong>{one.label}</strong>
                     <Badge state={one.status} text={t(one.status)} />
                     {one.is_default && <Badge state="active" text={t("isDefault")} />}
+                    {one.warnings.map(({ code, count }) => (
+                      <Badge key={code} state="warned" text={t("cuesSkipped", { count })} />
+                    ))}
                   </p>
                   <p class="fine">
                     <code>{one.language}</code> · {t(ORIGINS[one.source])} · {bytes(one.bytes, language)}
                   </p>
+                  {one.warnings.map(({ code, message }) => (
+                    <p key={code} class="fine">
+                      {message}
+                    </p>
+                  ))}
                 </div>
                 <div class="row">
                   {mayWrite && (
@@ -136,9 +145,7 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
           onClose={() => setOpen(null)}
         />
       )}
-      {open?.what === "upload" && (
-        <UploadDialog assetId={asset.id} onDone={() => done(t("saved"))} onClose={() => setOpen(null)} />
-      )}
+      {open?.what === "upload" && <UploadDialog assetId={asset.id} onDone={uploaded} onClose={() => setOpen(null)} />}
       {open?.what === "translate" && (
         <TranslateDialog subtitle={open.subtitle} onDone={() => done(t("translated"))} onClose={() => setOpen(null)} />
       )}
