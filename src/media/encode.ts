@@ -7,7 +7,7 @@ import { copyAudio } from "./audio-copy.ts";
 import { inspectCopied } from "./copied-video.ts";
 import { type Encoders, encoderFor, usesDevices } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
-import { MediaError } from "./error.ts";
+import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
 import { type EncodeResult, type FileNames, fileNames, finish, type RequestedNames } from "./finish.ts";
 import { addInitBoxes } from "./init-boxes.ts";
@@ -139,9 +139,7 @@ const ANALYSIS_SHARE = 0.08;
 
 /** The fault is in the source, not on this machine, such as a full disk. */
 const isOfSource = (error: unknown) =>
-  error instanceof MediaError
-    ? error.code === "input_invalid" || error.code === "encode_failed"
-    : (error as NodeJS.ErrnoException).code === undefined;
+  error instanceof MediaError ? isSourceFault(error) : (error as NodeJS.ErrnoException).code === undefined;
 
 type Way = {
   options: EncodeOptions;

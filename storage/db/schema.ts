@@ -15,6 +15,7 @@ import {
 } from "../../src/lib/enums.ts";
 import type { HdrFormat } from "../../src/lib/hdr.ts";
 import type { SharedMedia } from "../../src/lib/shared-media.ts";
+import type { Warning } from "../../src/lib/warnings.ts";
 import { id, times } from "./columns.ts";
 import { PLANS } from "./schema-billing.ts";
 import type { taskLeases, transcodingAttempts, transcodingJobs, transcodingTasks, workers } from "./schema-jobs.ts";
@@ -193,6 +194,8 @@ export const assets = sqliteTable("assets", {
   stage: text("stage"),
   errorCode: text("error_code"),
   errorMessage: text("error_message"),
+  /** What of the source the media do not contain. */
+  warnings: text("warnings", { mode: "json" }).$type<Warning[]>().notNull().default([]),
   tags: text("tags", { mode: "json" }).$type<Record<string, TagValue>>().notNull().default({}),
   priority: integer("priority").notNull().default(0),
   earlyPlayback: integer("early_playback", { mode: "boolean" }).notNull().default(false),
