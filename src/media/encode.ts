@@ -27,6 +27,7 @@ import {
 import type { Probe } from "./probe.ts";
 import { keptHdrMetadata } from "./read-hdr-metadata.ts";
 import { requireAdditionalEncoders } from "./require-encoder.ts";
+import { undecodedTracks } from "./tracks.ts";
 
 export type EncodeOptions = {
   /** Absolute path of the source. */
@@ -255,7 +256,8 @@ async function finishRun(
   const others = additional.flatMap((one) => one.plan.video.renditions);
   const videos = [...primary, ...(await read(others, primary[0]?.segments.length))];
   const audios = await read(plan.audio);
-  const result = await finish({ plan, videos, audios, outDir, spec, names, binaries, run: common });
+  const skipped = undecodedTracks(plan, [...videos, ...audios]);
+  const result = await finish({ plan, videos, audios, outDir, spec, names, binaries, run: common, skipped });
   onProgress?.(1);
   return result;
 }

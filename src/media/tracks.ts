@@ -53,6 +53,26 @@ export function divideTracks<S extends Stream>(
   return { video, audio, skipped };
 }
 
+/** The planned tracks of which no decoder returned anything. `written`: names of the renditions that have segments. */
+export function undecodedTracks({ video, audio }: PlannedTracks, written: readonly { name: string }[]): SkippedTrack[] {
+  const names = new Set(written.map(({ name }) => name));
+  const of = (kind: SkippedTrack["kind"], { index, codec }: PlannedTrack): SkippedTrack => ({
+    ...{ number: index + 1, kind, codec },
+    isUnsupported: false,
+  });
+  const isMissing = (renditions: readonly { name: string }[]) => renditions.every(({ name }) => !names.has(name));
+  return [
+    ...(video && isMissing(video.renditions) ? [of("video", video.track)] : []),
+    ...audio.filter((one) => one.surroundOf === null && isMissing([one])).map(({ track }) => of("audio", track)),
+  ];
+}
+
+type PlannedTrack = { index: number; codec: string };
+type PlannedTracks = {
+  video: { track: PlannedTrack; renditions: readonly { name: string }[] } | null;
+  audio: readonly { name: string; surroundOf: string | null; track: PlannedTrack }[];
+};
+
 /** A name that is fit for a message: the file decides on its tag. */
 function codecOf({ codec_name, codec_tag_string }: Stream): string {
   if (/^[a-z0-9_]{1,40}$/.test(codec_name) && codec_name !== "unknown" && codec_name !== "none") return codec_name;

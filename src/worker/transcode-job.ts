@@ -144,6 +144,7 @@ const factsOf = ({ video, skipped }: Probe) => ({
 
 export function toCompletion(result: EncodeResult, prefix: string, source: SourceFacts): Media {
   const below = (one: Rendition) => ({ ...one, score: one.score ?? null, playlist_path: prefix + one.playlist_path });
+  const warnings = [...source.warnings, ...warningsOf(result.skipped)];
   return {
     manifest_path: prefix + result.manifest,
     dash_manifest_path: prefix + result.dash,
@@ -158,7 +159,7 @@ export function toCompletion(result: EncodeResult, prefix: string, source: Sourc
       bytes: result.bytes,
       ...(source.spherical && vrTagsOf(source.spherical)),
       ...(source.sum && { source_sha256: source.sum }),
-      ...(source.warnings.length > 0 && { warnings: source.warnings }),
+      ...(warnings.length > 0 && { warnings }),
       renditions: result.renditions.map(below),
       audio_renditions: result.audioRenditions.map(below),
     },
