@@ -28,6 +28,7 @@ import type { Probe } from "./probe.ts";
 import { keptHdrMetadata } from "./read-hdr-metadata.ts";
 import { requireAdditionalEncoders } from "./require-encoder.ts";
 import { undecodedTracks } from "./tracks.ts";
+import { withoutUndecodable } from "./undecodable.ts";
 
 export type EncodeOptions = {
   /** Absolute path of the source. */
@@ -66,19 +67,33 @@ const timeLimitMs = (durationSeconds: number | null) => 3_600_000 + (durationSec
 export async function encode(options: EncodeOptions): Promise<EncodeResult> {
   const { outDir, scratchDir = tmpdir() } = options;
   const cwd = await mkdtemp(join(scratchDir, "encode-"));
+  const reporting = { ...options, onProgress: upwards(options.onProgress) };
   try {
-    const { plan, copying, way } = await prepare(options, cwd);
-    if (!copying) return await encodeOnce(plan, way);
-    try {
-      return await encodeOnce(copying, way);
-    } catch (error) {
-      // A source that cannot be copied, because of faults or unaligned segments, is encoded like any other.
-      if (!isOfSource(error)) throw error;
-      await rm(outDir, { recursive: true, force: true });
-      return await encodeOnce(plan, way);
-    }
+    return await encodeIn(cwd, reporting);
+  } catch (error) {
+    // ffmpeg also fails when one of several tracks cannot be decoded.
+    if (!isSourceFault(error)) throw error;
+    const run = { ...sourceRunOf(options, cwd), writes: [] };
+    const rest = await withoutUndecodable(options.probe, { input: options.input, binaries: options.binaries, run });
+    if (!rest) throw error;
+    await rm(outDir, { recursive: true, force: true });
+    const result = await encodeIn(cwd, { ...reporting, probe: rest.probe });
+    return { ...result, skipped: [...rest.skipped, ...result.skipped] };
   } finally {
     await rm(cwd, { recursive: true, force: true });
+  }
+}
+
+async function encodeIn(cwd: string, options: EncodeOptions): Promise<EncodeResult> {
+  const { plan, copying, way } = await prepare(options, cwd);
+  if (!copying) return encodeOnce(plan, way);
+  try {
+    return await encodeOnce(copying, way);
+  } catch (error) {
+    // A source that cannot be copied, because of faults or unaligned segments, is encoded like any other.
+    if (!isOfSource(error)) throw error;
+    await rm(options.outDir, { recursive: true, force: true });
+    return encodeOnce(plan, way);
   }
 }
 
@@ -89,7 +104,7 @@ type Prepared = { plan: EncodePlan; copying: EncodePlan | null; way: Way };
 async function prepare(options: EncodeOptions, cwd: string): Promise<Prepared> {
   const { input, probe, binaries, encoders, watermark } = options;
   const common = sourceRunOf(options, cwd);
-  const report = upwards(options.onProgress);
+  const report = (fraction: number) => options.onProgress?.(fraction);
   const source = { input, probe, binaries, run: common };
   const ladder = planEncode(probe, options.spec);
   const additional = planAdditional(ladder, options.spec);

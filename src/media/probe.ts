@@ -146,7 +146,7 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
   const { format } = answer.output;
   const streams = await withPackets(answer.output, async () => {
     await options.makeWhole?.();
-    const counted = await ffprobe(path, binaries, ["-count_packets", "-show_entries", COUNTED], {
+    const counted = await ffprobe(path, binaries, ["-count_packets", ...UNPARSED, "-show_entries", COUNTED], {
       ...options,
       timeLimitMs: COUNT_LIMIT_MS,
     });
@@ -168,6 +168,8 @@ type ProbeOptions = {
 
 /** In which each track usually has some: more are read only for a track without any. */
 const FIRST_PACKETS = 60;
+/** Parsers return nothing of damaged packets. */
+const UNPARSED = ["-fflags", "+noparse+nofillin"];
 const COUNTED = "stream=index,nb_read_packets";
 /** All of a large source is read, without decoding. */
 const COUNT_LIMIT_MS = 3_600_000;
