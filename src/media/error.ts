@@ -46,6 +46,8 @@ const INPUT_FAULTS = [
   "does not contain any stream",
   "matches no streams",
   "File ended prematurely",
+  // Followed by an error of input, although the file can be read to its end.
+  "Truncating packet of size",
   "Error marking filters as finished",
 ];
 const FORMAT_FAULTS = ["Decoding requested, but no decoder found", "not on whitelist"];

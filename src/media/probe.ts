@@ -138,7 +138,7 @@ const ENTRIES = [
  */
 export async function probe(path: string, binaries: Binaries, options: ProbeOptions = {}): Promise<Probe> {
   const args = ["-count_packets", "-read_intervals", `%+#${FIRST_PACKETS}`, "-show_entries", ENTRIES];
-  const stdout = await ffprobe(path, binaries, args, options).catch((error) => blameSource(error, path));
+  const stdout = await ffprobe(path, binaries, args, options);
   const answer = v.safeParse(v.pipe(v.string(), v.parseJson(), FfprobeOutput), stdout.toString("utf8"));
   if (!answer.success) throw new MediaError("input_invalid", "The source is not a readable media file.", false);
   const known = knownFormat(await readHead(path));
@@ -185,7 +185,7 @@ const ffprobe = (
     args: ["-hide_banner", "-loglevel", "error", "-of", "json", ...args, ...untrustedInput(path)],
     reads: [path],
     timeLimitMs,
-  });
+  }).catch((error) => blameSource(error, path));
 
 /** The streams of a source without declared tracks that have no packets. `count` reads all of it. */
 async function withPackets(
@@ -206,7 +206,7 @@ const OTHER_FORMAT = /\[([\w,]{1,60}) @ [^\]]{1,40}\] Format not on whitelist/;
 
 /** Whatever ffprobe's message, reading headers fails because of the source. */
 async function blameSource(error: unknown, path: string): Promise<never> {
-  if (!(error instanceof MediaError) || !isSourceFault(error)) throw error;
+  if (!isSourceFault(error) || error.signal !== null) throw error;
   const { logTail } = error;
   if (MACHINE_FAULT.test(logTail)) throw error;
   const head = await readHead(path);
