@@ -93,7 +93,7 @@ async function encodeToFolder(encoder: Encoder, file: File, folder: string): Pro
     await unchanged(file);
     const files: EncodedMedia["files"] = [];
     for (const name of result.files) files.push({ name, bytes: (await stat(join(outDir, name))).size });
-    const warnings = warningsOf([...source.skipped, ...result.skipped]);
+    const warnings = [...warningsOf(source), ...warningsOf(result)];
     const media = { specName: encoder.specName, sourceSha256, result, warnings, files };
     await replaceFile(join(folder, ENCODED), JSON.stringify(media));
     return media;

@@ -1,6 +1,7 @@
 /** The codes of an asset's `warnings`, with what each means. */
 export const WARNINGS = {
   track_skipped: "A track of the source cannot be decoded and was left out; the others play",
+  source_truncated: "The end of the source is missing; its beginning plays",
 } as const;
 
 export type WarningCode = keyof typeof WARNINGS;

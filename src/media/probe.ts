@@ -17,6 +17,7 @@ import {
   stillImage,
   unsupportedFormat,
 } from "./tracks.ts";
+import { isTruncated } from "./truncated.ts";
 
 export type VideoTrack = {
   index: number;
@@ -74,6 +75,8 @@ export type Probe = {
   audio: AudioTrack[];
   /** Tracks that cannot be decoded. */
   skipped: SkippedTrack[];
+  /** The file is shorter than its container states. */
+  isTruncated: boolean;
 };
 
 const text = v.optional(v.string(), "");
@@ -153,7 +156,8 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
     return v.parse(v.pipe(v.string(), v.parseJson(), v.object({ streams: v.array(CountedStream) })), counted.toString())
       .streams;
   });
-  return toProbe({ format, streams }, await decodableCodecs(binaries.ffmpeg));
+  const media = toProbe({ format, streams }, await decodableCodecs(binaries.ffmpeg));
+  return { ...media, isTruncated: await isTruncated(path) };
 }
 
 type ProbeOptions = {
@@ -221,7 +225,7 @@ async function blameSource(error: unknown, path: string): Promise<never> {
 /** Containers of animations. One with a single frame is a still image. */
 const ANIMATIONS: readonly string[] = ["gif", "apng"];
 
-function toProbe({ format, streams }: v.InferOutput<typeof FfprobeOutput>, decodable: ReadonlySet<string>): Probe {
+function toProbe({ format, streams }: v.InferOutput<typeof FfprobeOutput>, decodable: ReadonlySet<string>) {
   const tracks = divideTracks(streams, decodable);
   const video = tracks.video.find((s) => s.disposition.default) ?? tracks.video[0];
   if (!video && tracks.audio.length === 0) {

@@ -81,12 +81,22 @@ function codecOf({ codec_name, codec_tag_string }: Stream): string {
 
 const described = ({ number, kind, codec }: SkippedTrack) => `track ${number} (${kind}, ${codec})`;
 
-/** One warning for each track that was left out. */
-export const warningsOf = (skipped: readonly SkippedTrack[]): Warning[] =>
-  skipped.map((track) => ({
-    code: "track_skipped",
-    message: `T${described(track).slice(1)} cannot be decoded and was left out.`,
-  }));
+type Left = { skipped: readonly SkippedTrack[]; isTruncated?: boolean };
+
+/** One warning for each track that was left out, and one for a source whose end is missing. */
+export const warningsOf = ({ skipped, isTruncated = false }: Left): Warning[] => [
+  ...skipped.map(
+    (track): Warning => ({
+      code: "track_skipped",
+      message: `T${described(track).slice(1)} cannot be decoded and was left out.`,
+    }),
+  ),
+  ...(isTruncated ? [TRUNCATED] : []),
+];
+const TRUNCATED: Warning = {
+  code: "source_truncated",
+  message: "The source is shorter than its container states: its end is missing. The part before it plays.",
+};
 
 /** The error of a source of which nothing plays. `format`: ffprobe's name of its container. */
 export function nothingPlays(format: string, skipped: readonly SkippedTrack[]): MediaError {

@@ -137,14 +137,11 @@ type Media = Omit<Completion, "subtitle_paths" | "caption_errors">;
 /** What was read of the source. `sum`: its SHA-256. `warnings`: what of it is left out. */
 export type SourceFacts = { sum?: string; spherical: SphericalMetadata | null; warnings: Warning[] };
 
-const factsOf = ({ video, skipped }: Probe) => ({
-  spherical: video?.spherical ?? null,
-  warnings: warningsOf(skipped),
-});
+const factsOf = (media: Probe) => ({ spherical: media.video?.spherical ?? null, warnings: warningsOf(media) });
 
 export function toCompletion(result: EncodeResult, prefix: string, source: SourceFacts): Media {
   const below = (one: Rendition) => ({ ...one, score: one.score ?? null, playlist_path: prefix + one.playlist_path });
-  const warnings = [...source.warnings, ...warningsOf(result.skipped)];
+  const warnings = [...source.warnings, ...warningsOf(result)];
   return {
     manifest_path: prefix + result.manifest,
     dash_manifest_path: prefix + result.dash,

@@ -97,7 +97,7 @@ const storedPlan = (
   seekBackSeconds,
   hdrMetadata,
   frames: framesOf(plan, probe),
-  warnings: warningsOf(probe.skipped),
+  warnings: warningsOf(probe),
   ...(index && videoTrackOf(index, probe.video) && { startSeconds: probe.startSeconds }),
 });
 

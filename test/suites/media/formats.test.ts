@@ -49,7 +49,7 @@ async function encoded(input: string) {
   const run = { cwd: folder, reads: [input], writes: [folder] };
   const { plan } = await planSource({ input, probe: media, spec, binaries, run });
   const stored = parsePlan(JSON.parse(JSON.stringify(plan)));
-  const warnings = warningsOf([...media.skipped, ...result.skipped]).map(({ message }) => message);
+  const warnings = [...warningsOf(media), ...warningsOf(result)].map(({ message }) => message);
   const tracks = [...(result.frameRate === null ? [] : ["video"]), ...(media.audio.length > 0 ? ["audio"] : [])];
   return { result, tracks, warnings, stored };
 }
@@ -188,6 +188,36 @@ describe.concurrent("a track that cannot be decoded is left out", () => {
     const result = await encodedInParts(input, `${input}-parts`, parts);
     expect(result).toMatchObject({ skipped: [], width: 64 });
     expect(result.renditions[0]?.codecs).toContain("mp4a");
+  });
+});
+
+describe.concurrent("a source whose end is missing plays to there", () => {
+  const TRUNCATED = expect.stringContaining("its end is missing");
+  const long = [...picture("64x36", "25", 4), ...sound(4), ...h264, "-g", "10"];
+  const cut =
+    (args: string[]): Source =>
+    async (path) => {
+      await ffmpeg(...args, path);
+      const whole = readFileSync(path);
+      writeFileSync(path, whole.subarray(0, Math.round(whole.length / 2)));
+    };
+  const rows: [file: string, args: string[], isStated?: boolean][] = [
+    ["mkv", [...long, "-c:a", "aac"]],
+    ["mp4", [...long, ...words("-c:a aac -movflags +faststart")]],
+    ["mov", [...long, ...words("-c:a pcm_s16le -movflags +faststart")]],
+    ["fragments.mp4", [...long, ...words("-c:a aac -movflags +frag_keyframe+empty_moov")]],
+    ["avi", [...long, ...words("-c:a mp2")]],
+    ["wav", sound(4)],
+    ["webm", [...picture("64x36", "25", 4), ...words("-c:v libvpx")]],
+    // Their containers do not state how long the file is.
+    ["ts", [...long, "-c:a", "aac"], false],
+    ["live.mkv", [...long, ...words("-c:a aac -live 1")], false],
+  ];
+  test.each(rows)("%s", async (name, args, isStated = true) => {
+    const { warnings, result } = await encoded(await made(`half.${name}`, cut(args)));
+    expect(warnings).toEqual(isStated ? [TRUNCATED] : []);
+    expect(result.durationSeconds).toBeGreaterThan(1);
+    expect((await probe(await made(`whole.${name}`, args), binaries)).isTruncated).toBe(false);
   });
 });
 
