@@ -11,7 +11,7 @@ const IMAGES: Signatures = [
   ["WebP", "RIFF????WEBP"],
   ["BMP", "BM????\0\0\0\0"],
   ["TIFF", "II*\0", "MM\0*", "II+\0", "MM\0+"],
-  // ISO/IEC 23008-12, 10: brands of images. Those of sequences (msf1, hevc, avis) contain tracks.
+  // ISO/IEC 23008-12, 10: brands of images. Files with the brand of a sequence have tracks.
   ["HEIF", ...["heic", "heix", "heim", "heis", "mif1", "mif2"].map((brand) => `\0???ftyp${brand}`)],
   ["AVIF", "\0???ftypavif"],
   ["JPEG 2000", "\0\0\0\x0cjP  \r\n\x87\n????ftypjp2 ", "\0\0\0\x0cjP  \r\n\x87\n????ftypjpx ", "\xff\x4f\xff\x51"],
