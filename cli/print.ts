@@ -34,8 +34,9 @@ export function printJson(value: unknown): void {
 }
 
 /** Control characters in tenants' texts must not control the operator's terminal. */
-const clean = (value: unknown) =>
-  (value === null || value === undefined ? "–" : String(value)).replaceAll(/\p{Cc}/gu, "�");
+export const plain = (text: string): string => text.replaceAll(/\p{Cc}/gu, "�");
+
+const clean = (value: unknown) => (value === null || value === undefined ? "–" : plain(String(value)));
 
 const COLORS: [color: "green" | "yellow" | "red", states: readonly string[]][] = [
   ["green", ["active", "ready", "completed", "delivered", "ok", "live"]],

@@ -5,7 +5,7 @@ import { slots } from "../src/lib/bounded.ts";
 import { UserError } from "../src/lib/errors.ts";
 import { durationMs } from "./admin/time.ts";
 import { serverOfEnvironment } from "./connect.ts";
-import { line, printJson } from "./print.ts";
+import { line, plain, printJson } from "./print.ts";
 import { openEncoder } from "./push/encoder.ts";
 import { api, RequestRefused } from "./push/http.ts";
 import { meter } from "./push/progress-meter.ts";
@@ -14,7 +14,7 @@ import { retryPolicy } from "./push/retry-policy.ts";
 import { fileAt, type Pushed, type Sender, sendFile } from "./push/send.ts";
 import type { File } from "./push/state.ts";
 import { targetOf } from "./push/target.ts";
-import { watchUrlOf } from "./push/wait-ready.ts";
+import { untilReady } from "./push/wait-ready.ts";
 import { newFiles } from "./push/watch-folder.ts";
 import { settingsOf, wantsJson } from "./settings.ts";
 import { amount } from "./units.ts";
@@ -108,7 +108,7 @@ export async function pushCommand(command: Command): Promise<void> {
       };
       await watch(sendNext, { folder, server, json });
     } else {
-      const ready = options.waitReady ? async (done: Pushed) => void (await addWatchUrl(sender, done)) : null;
+      const ready = options.waitReady ? async (done: Pushed) => void (await addReady(sender, done)) : null;
       await pushAll({ send, ready, files, faults, json });
     }
     isWhole = true;
@@ -139,8 +139,8 @@ async function filesAt(paths: string[], json: boolean): Promise<{ files: File[];
   return { files: [...files.values()], faults };
 }
 
-async function addWatchUrl(sender: Sender, done: Pushed): Promise<void> {
-  if (!("watch_url" in done) || !done.watch_url) done.watch_url = await watchUrlOf(sender, done);
+async function addReady(sender: Sender, done: Pushed): Promise<void> {
+  if (!("watch_url" in done) || !done.watch_url) Object.assign(done, await untilReady(sender, done));
 }
 
 function fieldsOf(
@@ -233,4 +233,5 @@ function report(done: Pushed): void {
   const { path, bytes, asset_id, external_id } = done;
   const watched = "watch_url" in done && done.watch_url ? `, ${done.watch_url}` : "";
   line(`${path}: ${amount(bytes)}, asset ${asset_id} (${external_id})${watched}`);
+  for (const { message } of done.warnings ?? []) process.stderr.write(`vodbox: ${path}: ${plain(message)}\n`);
 }

@@ -10,6 +10,7 @@ type Asset = Record<string, unknown> & {
   duration_seconds: number;
   storage_bytes: number;
   error: { code: string; message: string } | null;
+  warnings?: { code: string; message: string }[];
 };
 type BulkResult = { applied: number[]; errors: { id: number; code: string; message: string }[] };
 
@@ -75,6 +76,8 @@ export async function remove({ admin, json, args, options }: CommandContext<{ ye
 }
 
 function print(asset: Asset, json: boolean): void {
-  const { error } = asset;
-  printRecord(json ? asset : { ...asset, error: error && `${error.code}: ${error.message}` }, json);
+  if (json) return printRecord(asset, json);
+  const { error, warnings = [] } = asset;
+  const inWords = ({ code, message }: { code: string; message: string }) => `${code}: ${message}`;
+  printRecord({ ...asset, error: error && inWords(error), warnings: warnings.map(inWords) }, json);
 }

@@ -1,6 +1,7 @@
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { UserError } from "../../src/lib/errors.ts";
+import type { Warning } from "../../src/lib/warnings.ts";
 import { encode } from "../../src/media/encode.ts";
 import type { EncodingSpec } from "../../src/media/encoding-spec.ts";
 import { MediaError } from "../../src/media/error.ts";
@@ -8,6 +9,7 @@ import type { Binaries } from "../../src/media/ffmpeg.ts";
 import type { EncodeResult } from "../../src/media/finish.ts";
 import { processStartTime } from "../../src/media/orphan-processes.ts";
 import { probe } from "../../src/media/probe.ts";
+import { warningsOf } from "../../src/media/tracks.ts";
 import type { Scratch } from "../../src/worker/scratch.ts";
 import { sumOf } from "../../src/worker/transfer.ts";
 import type { Meter } from "./progress-meter.ts";
@@ -34,6 +36,8 @@ export type EncodedMedia = {
   specName: string;
   sourceSha256: string;
   result: EncodeResult;
+  /** What of the file is left out. */
+  warnings: Warning[];
   /** Relative to `out` of the file's directory; manifests last. */
   files: { name: string; bytes: number }[];
 };
@@ -55,13 +59,14 @@ const ENCODED = "made.json";
 async function storedResult(folder: string, specName: string): Promise<EncodedMedia | null> {
   const text = await readFile(join(folder, ENCODED), "utf8").catch(() => null);
   if (text === null) return null;
-  const media = JSON.parse(text) as EncodedMedia;
+  const media = JSON.parse(text) as Omit<EncodedMedia, "warnings"> & Partial<EncodedMedia>;
   if (media.specName !== specName) return null;
   for (const { name, bytes } of media.files) {
     const info = await stat(join(folder, "out", name)).catch(() => null);
     if (info?.size !== bytes) return null;
   }
-  return media;
+  // Results of earlier versions have no warnings.
+  return { ...media, warnings: media.warnings ?? [] };
 }
 
 async function encodeToFolder(encoder: Encoder, file: File, folder: string): Promise<EncodedMedia> {
@@ -88,7 +93,8 @@ async function encodeToFolder(encoder: Encoder, file: File, folder: string): Pro
     await unchanged(file);
     const files: EncodedMedia["files"] = [];
     for (const name of result.files) files.push({ name, bytes: (await stat(join(outDir, name))).size });
-    const media = { specName: encoder.specName, sourceSha256, result, files };
+    const warnings = [...warningsOf(source), ...warningsOf(result)];
+    const media = { specName: encoder.specName, sourceSha256, result, warnings, files };
     await replaceFile(join(folder, ENCODED), JSON.stringify(media));
     return media;
   } catch (error) {

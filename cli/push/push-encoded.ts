@@ -85,6 +85,7 @@ export async function pushEncoded(
     bytes: file.bytes,
     encoded_bytes: result.bytes,
     watch_url: asset.playback_policy === "public" ? `${server}/watch/${asset.external_id}` : null,
+    warnings: asset.warnings ?? [],
   };
 }
 
@@ -134,7 +135,7 @@ type UploadOptions = { fields: Sender["fields"]; withSource: boolean };
 type Manifest = { assets: (ManifestFiles & { title: unknown; tags?: unknown; playback_policy?: unknown })[] };
 
 function manifestOf(
-  { result, sourceSha256 }: EncodedMedia,
+  { result, sourceSha256, warnings }: EncodedMedia,
   file: File,
   { fields, withSource }: UploadOptions,
 ): Manifest {
@@ -147,6 +148,7 @@ function manifestOf(
         original_filename: name,
         duration_seconds: result.durationSeconds,
         source_sha256: sourceSha256,
+        ...(warnings.length > 0 && { warnings }),
         ...(withSource && { source_key: sourceKey(file) }),
         hls: {
           manifest_path: MEDIA + result.manifest,

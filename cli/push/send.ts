@@ -4,6 +4,7 @@ import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { UserError } from "../../src/lib/errors.ts";
+import type { Warning } from "../../src/lib/warnings.ts";
 import type { Complete, CompleteMultipart, SignedPart, SignPart, Upload } from "../../src/protocol/upload.ts";
 import { type Api, put, RequestRefused } from "./http.ts";
 import type { Meter } from "./progress-meter.ts";
@@ -22,8 +23,8 @@ export type Sender = {
   fields: Record<string, unknown>;
 };
 export type Pushed = { path: string; asset_id: number; external_id: string; bytes: number } & (
-  | { upload_id: number; watch_url?: string | null }
-  | { batch_id: number; encoded_bytes: number; watch_url: string | null }
+  | { upload_id: number; watch_url?: string | null; warnings?: Warning[] }
+  | { batch_id: number; encoded_bytes: number; watch_url: string | null; warnings: Warning[] }
 );
 
 /** Larger files are uploaded in parts; a smaller one would be a single part. */

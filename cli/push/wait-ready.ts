@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../../src/lib/errors.ts";
+import type { Warning } from "../../src/lib/warnings.ts";
 import type { Asset } from "../../src/resources/assets/schema.ts";
 import { RequestRefused } from "./http.ts";
 import type { Pushed, Sender } from "./send.ts";
@@ -8,10 +9,14 @@ import type { Pushed, Sender } from "./send.ts";
 const LOOK_AGAIN_MS = 500;
 
 /**
- * Waits until an uploaded video plays, showing the progress of its encode. Resolves with the URL of its watch page; null
- * when the key may not create playback tokens for a signed asset. Throws a UserError when the video cannot be encoded.
+ * Waits until an uploaded video plays, showing the progress of its encode. Resolves with the URL of its watch page, null when
+ * the key may not create playback tokens for a signed asset; and with what of the video was left out. Throws a UserError when
+ * the video cannot be encoded.
  */
-export async function watchUrlOf({ call, patience, meter, server }: Sender, pushed: Pushed): Promise<string | null> {
+export async function untilReady(
+  { call, patience, meter, server }: Sender,
+  pushed: Pushed,
+): Promise<{ watch_url: string | null; warnings: Warning[] }> {
   const encode = meter.encode(basename(pushed.path));
   let asset: Asset;
   try {
@@ -29,11 +34,14 @@ export async function watchUrlOf({ call, patience, meter, server }: Sender, push
   } finally {
     encode.end();
   }
+  // Servers of earlier versions send none.
+  const { warnings = [] } = asset;
   try {
     const { embed_url } = await patience.until(() => call<{ embed_url: string }>("GET", `/playback/${asset.id}`));
-    return embed_url.replace("/embed/", "/watch/");
+    return { watch_url: embed_url.replace("/embed/", "/watch/"), warnings };
   } catch (error) {
     if (!(error instanceof RequestRefused) || error.status !== 403) throw error;
-    return asset.playback_policy === "public" ? `${server}/watch/${asset.external_id}` : null;
+    const isPublic = asset.playback_policy === "public";
+    return { watch_url: isPublic ? `${server}/watch/${asset.external_id}` : null, warnings };
   }
 }

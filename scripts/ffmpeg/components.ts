@@ -19,19 +19,19 @@ export type LinkedStage = Exclude<Stage, "complete">;
 const components: Record<string, string> = {
   // Container formats of common uploads. `*_pipe` read exactly one image: cover art and posters. The raw streams of the
   // last line are what the program stream demuxer uses to detect its content; none is accepted for uploads.
-  demuxer: `mov matroska avi mpegts mpegps flv ogg asf wav mp3 aac flac mxf dv image_jpeg_pipe image_png_pipe
-    image_webp_pipe gif
+  demuxer: `mov matroska avi mpegts mpegps flv ogg asf wav mp3 aac flac mxf dv gif apng image_jpeg_pipe
+    image_png_pipe image_webp_pipe
     mpegvideo m4v h264 hevc ac3 eac3 dts`,
-  decoder: `h264 hevc vp8 libvpx_vp8 libvpx_vp9 vp9 libdav1d mpeg1video mpeg2video mpeg4 prores mjpeg png webp gif dnxhd
-    theora vp3 vp6 vp6f vp6a flv h263 h263i h263p wmv1 wmv2 wmv3 vc1 msmpeg4v1 msmpeg4v2 msmpeg4v3 cinepak huffyuv
+  decoder: `h264 hevc vp8 libvpx_vp8 libvpx_vp9 vp9 libdav1d mpeg1video mpeg2video mpeg4 prores mjpeg png webp gif apng
+    dnxhd cfhd jpeg2000 theora vp3 vp6 vp6f vp6a flv h263 h263i h263p wmv1 wmv2 wmv3 vc1 msmpeg4v1 msmpeg4v2 msmpeg4v3 cinepak huffyuv
     ffvhuff ffv1 rawvideo dvvideo svq1 svq3 qtrle utvideo v210 wrapped_avframe
     aac aac_latm ac3 eac3 dca mlp truehd mp1 mp2 mp3 opus vorbis flac alac amrnb amrwb wmav1 wmav2 wmapro
     pcm_alaw pcm_mulaw pcm_bluray pcm_dvd pcm_u8 pcm_s8 pcm_s16be pcm_s16le pcm_s16le_planar pcm_s24be pcm_s24le
-    pcm_s32be pcm_s32le pcm_s64le pcm_f32be pcm_f32le pcm_f64be pcm_f64le
+    pcm_s32be pcm_s32le pcm_s64le pcm_f32be pcm_f32le pcm_f64be pcm_f64le s302m
     adpcm_ima_qt adpcm_ima_wav adpcm_ms adpcm_swf adpcm_yamaha adpcm_g722 adpcm_g726 nellymoser speex
     subrip ass ssa movtext webvtt`,
-  parser: `h264 hevc vp8 vp9 av1 vp3 mpeg4video mpegvideo mpegaudio mjpeg png webp gif dnxhd vc1 h263 vorbis opus flac aac
-    aac_latm ac3 dca mlp amr`,
+  parser: `h264 hevc vp8 vp9 av1 vp3 mpeg4video mpegvideo mpegaudio mjpeg jpeg2000 png webp gif dnxhd vc1 h263 vorbis opus
+    flac aac aac_latm ac3 dca mlp amr`,
   bsf: `h264_mp4toannexb hevc_mp4toannexb aac_adtstoasc extract_extradata dump_extradata remove_extradata vp9_superframe
     vp9_superframe_split vp9_raw_reorder av1_frame_merge av1_frame_split av1_metadata h264_metadata hevc_metadata
     mpeg4_unpack_bframes mjpeg2jpeg mov2textsub text2movsub eac3_core setts null filter_units`,

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { PLAYBACK_STATUSES, SUBTITLE_SOURCES } from "../lib/enums.ts";
 import { eventTextSamples, eventTexts } from "../protocol/asset-fields.ts";
-import { SubtitleWarnings } from "../protocol/subtitle-warnings.ts";
+import { Warning } from "../protocol/warnings.ts";
 
 /** `isDefault`: whether endpoints receive it that name no events. */
 type Definition<Data> = {
@@ -38,7 +38,12 @@ const ASSET = {
   playback_status: v.picklist(PLAYBACK_STATUSES),
 };
 const AssetError = v.nullable(v.object({ code: v.string(), message: v.nullable(v.string()) }));
-const Asset = v.object({ ...ASSET, playback_url: v.nullable(v.string()), error: AssetError });
+const Asset = v.object({
+  ...ASSET,
+  playback_url: v.nullable(v.string()),
+  error: AssetError,
+  warnings: v.array(Warning),
+});
 
 const LIVE = { channel_id: v.number(), channel: v.string(), started_at: v.string() };
 
@@ -56,7 +61,7 @@ const job = { job_id: 0, asset_id: "0", attempt: 1, worker_id: "worker-1" };
 const noError = { error_code: null, error_message: null, will_retry: null };
 const live = { channel_id: 0, channel: "test", started_at: "2026-11-20T09:00:00.000Z" };
 const target = { channel_id: 0, channel: "test", target_id: 0, target: "live.example.com" };
-const asset = { asset_id: "0", external_id: "vid_0000000000000000000000", ...eventTextSamples };
+const asset = { asset_id: "0", external_id: "vid_0000000000000000000000", ...eventTextSamples, warnings: [] };
 
 /**
  * Every event type that a tenant can subscribe to: when it is emitted, the schema of its `data`, and a sample for test
@@ -127,9 +132,8 @@ export const EVENTS = {
       language: v.string(),
       label: v.string(),
       source: v.picklist(SUBTITLE_SOURCES),
-      warnings: SubtitleWarnings,
     }),
-    { asset_id: "0", subtitle_id: 0, language: "en", label: "English", source: "upload", warnings: [] },
+    { asset_id: "0", subtitle_id: 0, language: "en", label: "English", source: "upload" },
   ),
   "video.track.ready": define(
     "A track becomes ready",

@@ -7,7 +7,7 @@ import { copyAudio } from "./audio-copy.ts";
 import { inspectCopied } from "./copied-video.ts";
 import { type Encoders, encoderFor, usesDevices } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
-import { MediaError } from "./error.ts";
+import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
 import { type EncodeResult, type FileNames, fileNames, finish, type RequestedNames } from "./finish.ts";
 import { addInitBoxes } from "./init-boxes.ts";
@@ -27,6 +27,8 @@ import {
 import type { Probe } from "./probe.ts";
 import { keptHdrMetadata } from "./read-hdr-metadata.ts";
 import { requireAdditionalEncoders } from "./require-encoder.ts";
+import { undecodedTracks } from "./tracks.ts";
+import { withoutUndecodable } from "./undecodable.ts";
 
 export type EncodeOptions = {
   /** Absolute path of the source. */
@@ -65,19 +67,33 @@ const timeLimitMs = (durationSeconds: number | null) => 3_600_000 + (durationSec
 export async function encode(options: EncodeOptions): Promise<EncodeResult> {
   const { outDir, scratchDir = tmpdir() } = options;
   const cwd = await mkdtemp(join(scratchDir, "encode-"));
+  const reporting = { ...options, onProgress: upwards(options.onProgress) };
   try {
-    const { plan, copying, way } = await prepare(options, cwd);
-    if (!copying) return await encodeOnce(plan, way);
-    try {
-      return await encodeOnce(copying, way);
-    } catch (error) {
-      // A source that cannot be copied, because of faults or unaligned segments, is encoded like any other.
-      if (!isOfSource(error)) throw error;
-      await rm(outDir, { recursive: true, force: true });
-      return await encodeOnce(plan, way);
-    }
+    return await encodeIn(cwd, reporting);
+  } catch (error) {
+    // ffmpeg also fails when one of several tracks cannot be decoded.
+    if (!isSourceFault(error)) throw error;
+    const run = { ...sourceRunOf(options, cwd), writes: [] };
+    const rest = await withoutUndecodable(options.probe, { input: options.input, binaries: options.binaries, run });
+    if (!rest) throw error;
+    await rm(outDir, { recursive: true, force: true });
+    const result = await encodeIn(cwd, { ...reporting, probe: rest.probe });
+    return { ...result, skipped: [...rest.skipped, ...result.skipped] };
   } finally {
     await rm(cwd, { recursive: true, force: true });
+  }
+}
+
+async function encodeIn(cwd: string, options: EncodeOptions): Promise<EncodeResult> {
+  const { plan, copying, way } = await prepare(options, cwd);
+  if (!copying) return encodeOnce(plan, way);
+  try {
+    return await encodeOnce(copying, way);
+  } catch (error) {
+    // A source that cannot be copied, because of faults or unaligned segments, is encoded like any other.
+    if (!isOfSource(error)) throw error;
+    await rm(options.outDir, { recursive: true, force: true });
+    return encodeOnce(plan, way);
   }
 }
 
@@ -88,7 +104,7 @@ type Prepared = { plan: EncodePlan; copying: EncodePlan | null; way: Way };
 async function prepare(options: EncodeOptions, cwd: string): Promise<Prepared> {
   const { input, probe, binaries, encoders, watermark } = options;
   const common = sourceRunOf(options, cwd);
-  const report = upwards(options.onProgress);
+  const report = (fraction: number) => options.onProgress?.(fraction);
   const source = { input, probe, binaries, run: common };
   const ladder = planEncode(probe, options.spec);
   const additional = planAdditional(ladder, options.spec);
@@ -139,9 +155,7 @@ const ANALYSIS_SHARE = 0.08;
 
 /** The fault is in the source, not on this machine, such as a full disk. */
 const isOfSource = (error: unknown) =>
-  error instanceof MediaError
-    ? error.code === "input_invalid" || error.code === "encode_failed"
-    : (error as NodeJS.ErrnoException).code === undefined;
+  error instanceof MediaError ? isSourceFault(error) : (error as NodeJS.ErrnoException).code === undefined;
 
 type Way = {
   options: EncodeOptions;
@@ -257,7 +271,8 @@ async function finishRun(
   const others = additional.flatMap((one) => one.plan.video.renditions);
   const videos = [...primary, ...(await read(others, primary[0]?.segments.length))];
   const audios = await read(plan.audio);
-  const result = await finish({ plan, videos, audios, outDir, spec, names, binaries, run: common });
+  const skipped = undecodedTracks(plan, [...videos, ...audios]);
+  const result = await finish({ plan, videos, audios, outDir, spec, names, binaries, run: common, skipped });
   onProgress?.(1);
   return result;
 }

@@ -1,5 +1,7 @@
 export type MediaErrorCode =
   | "input_invalid"
+  | "unsupported_format"
+  | "source_too_long"
   | "source_missing"
   | "input_has_no_media"
   | "encode_failed"
@@ -41,14 +43,20 @@ export class MediaError extends Error {
 const INPUT_FAULTS = [
   "Invalid data found when processing input",
   "moov atom not found",
-  "Decoding requested, but no decoder found",
-  "not on whitelist",
   "does not contain any stream",
   "matches no streams",
   "File ended prematurely",
+  // Followed by an error of input, although the file can be read to its end.
+  "Truncating packet of size",
   "Error marking filters as finished",
 ];
+const FORMAT_FAULTS = ["Decoding requested, but no decoder found", "not on whitelist"];
 const DECODER_MISSING = /Decoder \(codec [^()]{0,100}\) not found/;
+
+/** Whether the run failed because of the source: doing it in another way may help, unlike on a full disk. */
+export const isSourceFault = (error: unknown): error is MediaError =>
+  error instanceof MediaError && SOURCE_FAULTS.includes(error.code);
+const SOURCE_FAULTS: readonly MediaErrorCode[] = ["input_invalid", "unsupported_format", "encode_failed"];
 
 /** Matches ffmpeg's messages: it uses exit code 1 for nearly every error. */
 export function classify(exit: { code: number | null; signal: string | null }, logTail: string): MediaError {
@@ -64,9 +72,12 @@ export function classify(exit: { code: number | null; signal: string | null }, l
   if (exit.signal) {
     return new MediaError("encode_failed", `ffmpeg was terminated by ${exit.signal}.`, true, logTail, exit);
   }
+  if (FORMAT_FAULTS.some((fault) => logTail.includes(fault)) || DECODER_MISSING.test(logTail)) {
+    return new MediaError("unsupported_format", "The format of the source is not supported.", false, logTail);
+  }
   // 69: more than two thirds of the frames could not be decoded (-max_error_rate).
-  if (exit.code === 69 || INPUT_FAULTS.some((fault) => logTail.includes(fault)) || DECODER_MISSING.test(logTail)) {
-    return new MediaError("input_invalid", "The source is damaged or its format is not supported.", false, logTail);
+  if (exit.code === 69 || INPUT_FAULTS.some((fault) => logTail.includes(fault))) {
+    return new MediaError("input_invalid", "The source is damaged and cannot be decoded.", false, logTail);
   }
   return new MediaError("encode_failed", `ffmpeg exited with code ${exit.code}.`, true, logTail, exit);
 }

@@ -32,3 +32,20 @@ export async function pixelFormatsOf(ffmpeg: string, encoder: string, common: So
   const [, names = ""] = /^ +Supported pixel formats: (.+)$/m.exec(help) ?? [];
   return new Set(names.trim().split(" "));
 }
+
+const decodable = new Map<string, Promise<ReadonlySet<string>>>();
+
+/**
+ * The codecs that this ffmpeg decodes, by ffprobe's names: a codec has another name than some of its decoders. Listed once for
+ * each program. Throws MediaError.
+ */
+export function decodableCodecs(ffmpeg: string): Promise<ReadonlySet<string>> {
+  const known = decodable.get(ffmpeg);
+  if (known) return known;
+  const listed = run(ffmpeg, { args: ["-hide_banner", "-nostdin", "-codecs"], timeLimitMs: LIST_MS }).then(
+    (list) => new Set([...list.toString().matchAll(/^ D[A-Z.]{5} (\S+)/gm)].map(([, name = ""]) => name)),
+  );
+  decodable.set(ffmpeg, listed);
+  listed.catch(() => decodable.delete(ffmpeg));
+  return listed;
+}

@@ -57,9 +57,11 @@ export type SourceRun = Pick<RunOptions, "signal" | "pidDir" | "memoryBytes" | "
 const LOG_TAIL_BYTES = 8 * 1024;
 const STDOUT_LIMIT_BYTES = 16 * 1024 * 1024;
 const KILL_AFTER_MS = 2000;
+/** A timer with a longer delay fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Demuxers for common upload formats. */
-export const UPLOADABLE = "mov,matroska,avi,mpegts,mpeg,flv,ogg,asf,wav,mp3,aac,flac,mxf";
+export const UPLOADABLE = "mov,matroska,avi,mpegts,mpeg,flv,ogg,asf,wav,mp3,aac,flac,mxf,gif,apng,dv";
 
 /**
  * Precedes every `-i` of an untrusted file. The protocol list alone does not stop a playlist named `.mp4` from reading
@@ -168,7 +170,7 @@ function follow(
   const limitTimer = setTimeout(
     () =>
       end(new MediaError("timeout", `The run took longer than ${Math.round(timeLimitMs / 1000)} s.`, true, logTail())),
-    timeLimitMs,
+    Math.min(timeLimitMs, LONGEST_TIMER_MS),
   );
   const restartStall = () => {
     clearTimeout(stallTimer);

@@ -10,6 +10,7 @@ import { readFromFolder, type SegmentReader } from "./sample-video.ts";
 import { writeStaticMp4 } from "./static-mp4.ts";
 import { writeStoryboard } from "./storyboard.ts";
 import { writeThumbnail } from "./thumbnail.ts";
+import type { SkippedTrack } from "./tracks.ts";
 
 /** File names in the output directory; `mp4` is null when no such file is requested. */
 export type FileNames = { manifest: string; dash: string; thumbnail: string; storyboard: string; mp4: string | null };
@@ -44,6 +45,8 @@ export type EncodeResult = {
   /** Every file that was written, relative to `outDir`; manifests last. */
   files: string[];
   bytes: number;
+  /** Planned tracks that turned out not to be decodable. */
+  skipped: SkippedTrack[];
 };
 
 type FinishOptions = {
@@ -60,6 +63,8 @@ type FinishOptions = {
   run: SourceRun;
   /** Where segments are read from; `outDir` by default. */
   read?: SegmentReader;
+  /** Planned tracks that nothing was written of. */
+  skipped?: SkippedTrack[];
 };
 
 /** Writes thumbnails and manifests for segments that are complete. Throws MediaError. */
@@ -96,5 +101,6 @@ export async function finish(options: FinishOptions): Promise<EncodeResult> {
     ],
     bytes:
       packaged.bytes + (await stat(join(outDir, names.thumbnail))).size + (storyboard?.bytes ?? 0) + (mp4Bytes ?? 0),
+    skipped: options.skipped ?? [],
   };
 }

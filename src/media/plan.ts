@@ -5,6 +5,7 @@ import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { chooseRate, originalRendition, type PlannedRendition, planLadder, type Rate, titleLadder } from "./ladder.ts";
 import type { AudioTrack, Probe, VideoTrack } from "./probe.ts";
+import { nothingPlays } from "./tracks.ts";
 
 export type PlannedAudio = {
   /** Also the directory name. */
@@ -57,20 +58,26 @@ export const MAX_DURATION_SECONDS = 24 * 3600;
 // Tracks whose ends differ by up to half a second are not padded: players cope, and most files are like that.
 const UNEVEN_SECONDS = 0.5;
 
-/** Decides what is produced from a source. Throws MediaError `input_invalid` for a source beyond the limits. */
+/**
+ * Decides what is produced from a source. Throws MediaError: `source_too_long`, and `input_invalid` or `unsupported_format` for
+ * one without audio that plays, with a profile for audio only.
+ */
 export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   const { durationSeconds } = probe;
   const video = spec.video.enabled ? probe.video : null;
-  if (!spec.video.enabled && probe.audio.length === 0)
+  if (!spec.video.enabled && probe.audio.length === 0) {
+    const skipped = probe.skipped.filter(({ kind }) => kind === "audio");
+    if (skipped.length > 0) throw nothingPlays(probe.format, skipped);
     throw new MediaError(
       "input_invalid",
       "The encoding profile is for audio only, but the source has no audio.",
       false,
     );
+  }
   if (durationSeconds !== null && durationSeconds > MAX_DURATION_SECONDS) {
     throw new MediaError(
-      "input_invalid",
-      `The source claims to last longer than ${MAX_DURATION_SECONDS / 3600} hours.`,
+      "source_too_long",
+      `The source lasts longer than ${MAX_DURATION_SECONDS / 3600} hours.`,
       false,
     );
   }

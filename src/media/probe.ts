@@ -2,10 +2,22 @@ import * as v from "valibot";
 import { type HdrFormat, hdrOfTransfer } from "../lib/hdr.ts";
 import type { SphericalMetadata } from "../lib/spherical.ts";
 import type { ColorTags } from "./color.ts";
-import { MediaError } from "./error.ts";
+import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
+import { decodableCodecs } from "./ffmpeg-components.ts";
 import type { Rate } from "./ladder.ts";
+import { isPng, knownFormat, readHead } from "./signatures.ts";
 import { SPHERICAL_ENTRIES, sphericalOf } from "./spherical-side-data.ts";
+import {
+  divideTracks,
+  isAudio,
+  isVideo,
+  nothingPlays,
+  type SkippedTrack,
+  stillImage,
+  unsupportedFormat,
+} from "./tracks.ts";
+import { isTruncated } from "./truncated.ts";
 
 export type VideoTrack = {
   index: number;
@@ -61,6 +73,10 @@ export type Probe = {
   startSeconds: number;
   video: VideoTrack | null;
   audio: AudioTrack[];
+  /** Tracks that cannot be decoded. */
+  skipped: SkippedTrack[];
+  /** The file is shorter than its container states. */
+  isTruncated: boolean;
 };
 
 const text = v.optional(v.string(), "");
@@ -69,6 +85,7 @@ const FfprobeStream = v.object({
   index: v.number(),
   codec_type: text,
   codec_name: text,
+  codec_tag_string: text,
   profile: text,
   level: number,
   width: number,
@@ -86,6 +103,8 @@ const FfprobeStream = v.object({
   duration: text,
   channels: number,
   sample_rate: text,
+  nb_frames: text,
+  nb_read_packets: text,
   disposition: v.optional(v.record(v.string(), v.number()), {}),
   tags: v.optional(v.record(v.string(), v.string()), {}),
   side_data_list: v.optional(
@@ -105,64 +124,116 @@ const FfprobeOutput = v.object({
   streams: v.array(FfprobeStream),
 });
 type Stream = v.InferOutput<typeof FfprobeStream>;
+const CountedStream = v.object({ index: v.number(), nb_read_packets: text });
 
 const ENTRIES = [
   "format=format_name,duration,start_time",
-  `stream=index,codec_type,codec_name,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_range,color_space,color_primaries,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate"}`,
+  `stream=index,codec_type,codec_name,codec_tag_string,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_range,color_space,color_primaries,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate,nb_frames,nb_read_packets"}`,
   "stream_disposition=attached_pic,default",
   "stream_tags=language,rotate",
   `stream_side_data=rotation,dv_profile,dv_bl_signal_compatibility_id,${Object.keys(SPHERICAL_ENTRIES).join(",")}`,
 ].join(":");
 
 /**
- * Reads the streams of the media file at `path` without decoding. Throws MediaError `input_invalid` (not a media file),
- * `input_has_no_media` (neither video nor audio), `timeout`, `aborted`.
+ * Reads the streams of the media file at `path` without decoding. Throws MediaError `input_invalid` (damaged, or not a media
+ * file), `unsupported_format` (a still image, or nothing in it can be decoded), `input_has_no_media` (neither video nor audio),
+ * `timeout`, `aborted`.
  */
-export async function probe(
-  path: string,
-  binaries: Binaries,
-  options: {
-    signal?: AbortSignal;
-    cwd?: string;
-    pidDir?: string;
-    timeLimitMs?: number;
-    memoryBytes?: number | undefined;
-  } = {},
-): Promise<Probe> {
-  const stdout = await run(binaries.ffprobe, {
-    args: ["-hide_banner", "-loglevel", "error", "-of", "json", "-show_entries", ENTRIES, ...untrustedInput(path)],
-    ...(options.cwd && { cwd: options.cwd }),
-    reads: [path],
-    timeLimitMs: options.timeLimitMs ?? 60_000,
-    memoryBytes: options.memoryBytes,
-    ...(options.signal && { signal: options.signal }),
-    ...(options.pidDir && { pidDir: options.pidDir }),
-  }).catch(blameSource);
+export async function probe(path: string, binaries: Binaries, options: ProbeOptions = {}): Promise<Probe> {
+  const args = ["-count_packets", "-read_intervals", `%+#${FIRST_PACKETS}`, "-show_entries", ENTRIES];
+  const stdout = await ffprobe(path, binaries, args, options);
   const answer = v.safeParse(v.pipe(v.string(), v.parseJson(), FfprobeOutput), stdout.toString("utf8"));
   if (!answer.success) throw new MediaError("input_invalid", "The source is not a readable media file.", false);
-  return toProbe(answer.output);
+  const known = knownFormat(await readHead(path));
+  if (known?.isImage) throw stillImage(known.name);
+  const { format } = answer.output;
+  const streams = await withPackets(answer.output, async () => {
+    await options.makeWhole?.();
+    const counted = await ffprobe(path, binaries, ["-count_packets", ...UNPARSED, "-show_entries", COUNTED], {
+      ...options,
+      timeLimitMs: COUNT_LIMIT_MS,
+    });
+    return v.parse(v.pipe(v.string(), v.parseJson(), v.object({ streams: v.array(CountedStream) })), counted.toString())
+      .streams;
+  });
+  const media = toProbe({ format, streams }, await decodableCodecs(binaries.ffmpeg));
+  return { ...media, isTruncated: await isTruncated(path) };
+}
+
+type ProbeOptions = {
+  signal?: AbortSignal;
+  cwd?: string;
+  pidDir?: string;
+  timeLimitMs?: number;
+  memoryBytes?: number | undefined;
+  /** Completes a file of which only a part is there, when that does not suffice. */
+  makeWhole?: () => Promise<void>;
+};
+
+/** In which each track usually has some: more are read only for a track without any. */
+const FIRST_PACKETS = 60;
+/** Parsers return nothing of damaged packets. */
+const UNPARSED = ["-fflags", "+noparse+nofillin"];
+const COUNTED = "stream=index,nb_read_packets";
+/** All of a large source is read, without decoding. */
+const COUNT_LIMIT_MS = 3_600_000;
+
+const ffprobe = (
+  path: string,
+  { ffprobe: binary }: Pick<Binaries, "ffprobe">,
+  args: readonly string[],
+  { makeWhole: _, timeLimitMs = 60_000, ...options }: ProbeOptions,
+): Promise<Buffer> =>
+  run(binary, {
+    ...options,
+    args: ["-hide_banner", "-loglevel", "error", "-of", "json", ...args, ...untrustedInput(path)],
+    reads: [path],
+    timeLimitMs,
+  }).catch((error) => blameSource(error, path));
+
+/** The streams of a source without declared tracks that have no packets. `count` reads all of it. */
+async function withPackets(
+  { format, streams }: v.InferOutput<typeof FfprobeOutput>,
+  count: () => Promise<readonly v.InferOutput<typeof CountedStream>[]>,
+): Promise<Stream[]> {
+  // The index of these files lists the packets of each track; other containers state any number.
+  const isListed = /(^|,)mov(,|$)/.test(format.format_name);
+  const isEmpty = (one: Stream) =>
+    (isVideo(one) || isAudio(one)) && !(Number(one.nb_read_packets) > 0) && !(isListed && Number(one.nb_frames) > 0);
+  if (!streams.some(isEmpty)) return streams;
+  const found = new Set((await count()).filter((one) => Number(one.nb_read_packets) > 0).map(({ index }) => index));
+  return streams.filter((one) => !isEmpty(one) || found.has(one.index));
 }
 
 const MACHINE_FAULT = /No such file or directory|Permission denied|Input\/output error|failed to execute/;
+const OTHER_FORMAT = /\[([\w,]{1,60}) @ [^\]]{1,40}\] Format not on whitelist/;
 
 /** Whatever ffprobe's message, reading headers fails because of the source. */
-function blameSource(error: unknown): never {
-  if (!(error instanceof MediaError) || error.exitCode === null) throw error;
-  if (MACHINE_FAULT.test(error.logTail)) throw error;
-  throw new MediaError("input_invalid", "The source is not a readable media file.", false, error.logTail);
+async function blameSource(error: unknown, path: string): Promise<never> {
+  if (!isSourceFault(error) || error.signal !== null) throw error;
+  const { logTail } = error;
+  if (MACHINE_FAULT.test(logTail)) throw error;
+  const head = await readHead(path);
+  if (isPng(head)) throw stillImage("PNG", logTail);
+  const known = knownFormat(head);
+  if (known?.isImage) throw stillImage(known.name, logTail);
+  const format = known?.name ?? OTHER_FORMAT.exec(logTail)?.[1];
+  if (format) throw unsupportedFormat(`The container of the source (${format}) is not supported.`, logTail);
+  throw new MediaError("input_invalid", "The source is not a readable media file.", false, logTail);
 }
 
-function toProbe({ format, streams }: v.InferOutput<typeof FfprobeOutput>): Probe {
-  // ffmpeg reports cover art as a video stream, but it is not video.
-  const videoStreams = streams.filter(
-    (s) => s.codec_type === "video" && s.width > 0 && s.height > 0 && isCoded(s) && !s.disposition.attached_pic,
-  );
-  const video = videoStreams.find((s) => s.disposition.default) ?? videoStreams[0];
-  const audioStreams = streams.filter((s) => s.codec_type === "audio" && s.channels > 0 && isCoded(s));
-  if (!video && audioStreams.length === 0) {
+/** Containers of animations. One with a single frame is a still image. */
+const ANIMATIONS: readonly string[] = ["gif", "apng"];
+
+function toProbe({ format, streams }: v.InferOutput<typeof FfprobeOutput>, decodable: ReadonlySet<string>) {
+  const tracks = divideTracks(streams, decodable);
+  const video = tracks.video.find((s) => s.disposition.default) ?? tracks.video[0];
+  if (!video && tracks.audio.length === 0) {
+    if (streams.length === 0 || tracks.skipped.length > 0) throw nothingPlays(format.format_name, tracks.skipped);
     throw new MediaError("input_has_no_media", "The source has neither video nor audio.", false);
   }
-  const audio = audioStreams.map(toAudio);
+  if (ANIMATIONS.includes(format.format_name) && video?.nb_read_packets === "1") throw stillImage(format.format_name);
+  const audio = tracks.audio.map(toAudio);
   const lengths = streams.map((s) => seconds(s.duration)).filter((length) => length !== null);
   return {
     format: format.format_name,
@@ -171,11 +242,9 @@ function toProbe({ format, streams }: v.InferOutput<typeof FfprobeOutput>): Prob
     video: video ? toVideo(video) : null,
     // The default track first: it becomes the default rendition.
     audio: audio.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault) || a.index - b.index),
+    skipped: tracks.skipped,
   };
 }
-
-const isCoded = (stream: Stream) =>
-  stream.codec_name !== "" && stream.codec_name !== "unknown" && stream.codec_name !== "none";
 
 function toVideo(stream: Stream): VideoTrack {
   const rotation = rotationOf(stream);

@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { ObjectKey } from "./batch.ts";
 import { Name, Sha256, Text } from "./fields.ts";
+import { ReportedWarnings } from "./warnings.ts";
 
 /** The manifest of a batch: the fields about files. The server adds those of an asset. */
 
@@ -48,6 +49,10 @@ export const manifestMedia = {
   duration_seconds: v.nullish(amount("must be a number")),
   source_key: v.nullish(ObjectKey),
   source_sha256: v.nullish(Sha256),
+  warnings: v.pipe(
+    v.nullish(ReportedWarnings),
+    v.description("What of the source the media do not contain; becomes the asset's `warnings`"),
+  ),
   hls: v.object(
     {
       manifest_path: ObjectKey,

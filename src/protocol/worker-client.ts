@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import type { VrTags } from "../lib/spherical.ts";
+import type { Warning } from "../lib/warnings.ts";
 import { Clip, type ClipResult } from "./clip.ts";
 import { Join } from "./join.ts";
 import { Task } from "./task.ts";
@@ -76,8 +77,8 @@ type ServerCompletion = Complete<v.InferInput<typeof server.Completion>>;
 /** The body of `complete` and `publish`; all paths are full object keys. */
 export type Completion = Omit<ServerCompletion, "media" | "clip"> & {
   /** `bytes` is not in the server's schema, which ignores it. */
-  media: Omit<ServerCompletion["media"], "source_sha256" | keyof VrTags> &
-    Partial<VrTags> & { bytes: number; source_sha256?: string };
+  media: Omit<ServerCompletion["media"], "source_sha256" | "warnings" | keyof VrTags> &
+    Partial<VrTags> & { bytes: number; source_sha256?: string; warnings?: Warning[] };
   clip?: ClipResult;
 };
 /** The body of `complete` of a task. */

@@ -5,6 +5,7 @@ import { Clip, ClipResult } from "./clip.ts";
 import { Sha256, SignedHeaders, Text, Time } from "./fields.ts";
 import { Join } from "./join.ts";
 import { PlanResult, Task, WrittenRenditions } from "./task.ts";
+import { ReportedWarnings } from "./warnings.ts";
 
 /** The worker API as the server documents and validates it; see worker-client.ts for how a worker reads it. */
 
@@ -115,6 +116,10 @@ export const Completion = v.object({
           Sha256,
           v.description("Of the source as the worker read it; one that differs from what was announced fails the job"),
         ),
+      ),
+      warnings: v.pipe(
+        v.nullish(ReportedWarnings),
+        v.description("What of the source is left out; becomes the asset's `warnings`"),
       ),
       renditions: v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
       audio_renditions: v.pipe(

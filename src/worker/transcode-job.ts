@@ -1,10 +1,12 @@
 import { access, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type SphericalMetadata, vrTagsOf } from "../lib/spherical.ts";
+import type { Warning } from "../lib/warnings.ts";
 import { type EncodeOptions, encode } from "../media/encode.ts";
 import type { EncodeResult } from "../media/finish.ts";
 import type { Rendition } from "../media/manifests.ts";
-import { probe } from "../media/probe.ts";
+import { type Probe, probe } from "../media/probe.ts";
+import { warningsOf } from "../media/tracks.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
 import { addCaptions, type Captions, createCaptions } from "./captions.ts";
 import type { JobContext } from "./context.ts";
@@ -108,7 +110,7 @@ async function encodeChecked(
         return createCaptions(job, context, { input, probe: media, work, signal: ended, onProgress });
       },
     );
-    return { result, captions, sum: await sum, spherical: media.video?.spherical ?? null };
+    return { result, captions, sum: await sum, ...factsOf(media) };
   } catch (error) {
     // ffmpeg usually fails first on a damaged source, without naming the cause.
     if (source.sha256 && !heartbeat.signal.aborted) await sum;
@@ -132,11 +134,14 @@ export function requestedNames({ outputs }: WorkerContract): NonNullable<EncodeO
 }
 
 type Media = Omit<Completion, "subtitle_paths" | "caption_errors">;
-/** What was read of the source. `sum`: its SHA-256. */
-export type SourceFacts = { sum?: string; spherical: SphericalMetadata | null };
+/** What was read of the source. `sum`: its SHA-256. `warnings`: what of it is left out. */
+export type SourceFacts = { sum?: string; spherical: SphericalMetadata | null; warnings: Warning[] };
+
+const factsOf = (media: Probe) => ({ spherical: media.video?.spherical ?? null, warnings: warningsOf(media) });
 
 export function toCompletion(result: EncodeResult, prefix: string, source: SourceFacts): Media {
   const below = (one: Rendition) => ({ ...one, score: one.score ?? null, playlist_path: prefix + one.playlist_path });
+  const warnings = [...source.warnings, ...warningsOf(result)];
   return {
     manifest_path: prefix + result.manifest,
     dash_manifest_path: prefix + result.dash,
@@ -151,6 +156,7 @@ export function toCompletion(result: EncodeResult, prefix: string, source: Sourc
       bytes: result.bytes,
       ...(source.spherical && vrTagsOf(source.spherical)),
       ...(source.sum && { source_sha256: source.sum }),
+      ...(warnings.length > 0 && { warnings }),
       renditions: result.renditions.map(below),
       audio_renditions: result.audioRenditions.map(below),
     },

@@ -11,12 +11,14 @@ import {
   TENANT_STATUSES,
   UPLOAD_STATUSES,
 } from "../../src/lib/enums.ts";
-import type { HdrFormat } from "../../src/lib/hdr.ts";
 import type { SharedMedia } from "../../src/lib/shared-media.ts";
+import type { Warning } from "../../src/lib/warnings.ts";
 import { id, times } from "./columns.ts";
+import type { RenditionRow } from "./rendition-row.ts";
 import { PLANS } from "./schema-billing.ts";
 import type { taskLeases, transcodingAttempts, transcodingJobs, transcodingTasks, workers } from "./schema-jobs.ts";
 
+export type { RenditionRow } from "./rendition-row.ts";
 export {
   billingEvents,
   billingOrders,
@@ -59,24 +61,6 @@ export { type SubtitleRow, subtitles, type TrackCue, type TrackRow, tracks } fro
 
 export type PlaybackPolicy = "public" | "signed";
 export type TagValue = string | number | boolean;
-
-/** A published rendition. Bitrates in bit/s. */
-export type RenditionRow = {
-  name: string;
-  width: number | null;
-  height: number | null;
-  bandwidth: number;
-  average_bandwidth?: number | null;
-  codecs: string;
-  frame_rate?: number | null;
-  /** Absent and null: standard dynamic range. */
-  hdr?: HdrFormat | null;
-  /** With its init segment; unknown for media that were encoded elsewhere, and of clips. */
-  bytes?: number | null;
-  /** Estimated quality, 0 to 100; only of profiles that choose the rungs for each source. */
-  score?: number | null;
-  playlist_path: string;
-};
 
 export const tenants = sqliteTable("tenants", {
   id: id(),
@@ -192,6 +176,8 @@ export const assets = sqliteTable("assets", {
   stage: text("stage"),
   errorCode: text("error_code"),
   errorMessage: text("error_message"),
+  /** What of the source the media do not contain. */
+  warnings: text("warnings", { mode: "json" }).$type<Warning[]>().notNull().default([]),
   tags: text("tags", { mode: "json" }).$type<Record<string, TagValue>>().notNull().default({}),
   priority: integer("priority").notNull().default(0),
   earlyPlayback: integer("early_playback", { mode: "boolean" }).notNull().default(false),

@@ -156,5 +156,6 @@ export async function writeEarly({
     audioRenditions: packaged.audioRenditions.map((one) => ({ ...one, bytes: null })),
     files: [names.thumbnail, ...packaged.files.filter((file) => !file.endsWith(".m4s"))],
     bytes: packaged.bytes,
+    skipped: [],
   };
 }

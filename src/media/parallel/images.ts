@@ -3,6 +3,7 @@ import type { EncodingSpec } from "../encoding-spec.ts";
 import type { Binaries, SourceRun } from "../ffmpeg.ts";
 import { type EncodeResult, type FileNames, finish } from "../finish.ts";
 import type { SegmentReader } from "../sample-video.ts";
+import { undecodedTracks } from "../tracks.ts";
 import type { StoredPlan } from "./stored-plan.ts";
 import { videoRenditions } from "./video-runs.ts";
 import { fromRows } from "./written-rows.ts";
@@ -31,7 +32,9 @@ export async function writeImages({ plan, written, ...options }: ImagesOptions):
   const ofPlan = (renditions: readonly { name: string }[]) =>
     renditions.map(({ name }) => byName.get(name)).filter((one) => one !== undefined);
   const videos = ofPlan(planned);
-  const result = await finish({ ...options, plan, videos, audios: ofPlan(plan.audio) });
+  const audios = ofPlan(plan.audio);
+  const skipped = undecodedTracks(plan, [...videos, ...audios]);
+  const result = await finish({ ...options, plan, videos, audios, skipped });
   const segments = new Set(
     [...byName.values()].flatMap(({ name, segments }) => segments.map((one) => `${name}/${one.name}`)),
   );

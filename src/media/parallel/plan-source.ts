@@ -12,6 +12,7 @@ import { withTitle } from "../per-title/analyze.ts";
 import { type EncodePlan, planAdditional, planEncode, withPassthrough } from "../plan.ts";
 import type { Probe } from "../probe.ts";
 import { keptHdrMetadata } from "../read-hdr-metadata.ts";
+import { warningsOf } from "../tracks.ts";
 import { audioStep } from "./audio-grid.ts";
 import { copiedSegments } from "./passthrough-parts.ts";
 import { predictedAudio, predictedVideo } from "./predict.ts";
@@ -42,8 +43,8 @@ const LONG_GOP_SECONDS = 20;
 const GOP_SAMPLES = 100;
 
 /**
- * Decides what is produced from a source, and whether it can be cut. Throws MediaError: `input_invalid` for a source
- * beyond the limits, `aborted`.
+ * Decides what is produced from a source, and whether it can be cut. Throws MediaError as `planEncode`, and
+ * `aborted`.
  */
 export async function planSource(given: PlanOptions): Promise<PlanResult> {
   const { input, probe, binaries } = given;
@@ -96,6 +97,7 @@ const storedPlan = (
   seekBackSeconds,
   hdrMetadata,
   frames: framesOf(plan, probe),
+  warnings: warningsOf(probe),
   ...(index && videoTrackOf(index, probe.video) && { startSeconds: probe.startSeconds }),
 });
 

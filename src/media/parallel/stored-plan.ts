@@ -1,7 +1,9 @@
 import * as v from "valibot";
 import { HDR_FORMATS, type HdrMetadata } from "../../lib/hdr.ts";
 import { BOUND_UNITS, STEREO_MODES } from "../../lib/spherical.ts";
+import type { Warning } from "../../lib/warnings.ts";
 import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
+import { ReportedWarnings } from "../../protocol/warnings.ts";
 import { MediaError } from "../error.ts";
 import type { EncodePlan } from "../plan.ts";
 
@@ -87,6 +89,8 @@ const StoredPlan = v.object({
   startSeconds: v.optional(v.number()),
   // All chunks state the same.
   hdrMetadata: v.optional(v.nullable(hdrMetadata), null),
+  // Absent in plans of earlier versions.
+  warnings: v.optional(ReportedWarnings, []),
   video: v.nullable(
     v.object({
       track: videoTrack,
@@ -142,6 +146,8 @@ export type StoredPlan = EncodePlan & {
   startSeconds?: number | undefined;
   /** Of a source whose HDR is kept by a codec; else null. */
   hdrMetadata: HdrMetadata | null;
+  /** What of the source is left out. */
+  warnings: Warning[];
 };
 
 type Stored = v.InferOutput<typeof StoredPlan>;

@@ -40,6 +40,7 @@ export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<st
     playback_status: asset.playbackStatus,
     playback_url: null,
     error: null,
+    warnings: asset.warnings,
   };
   await emit(tx, app, "video.asset.deleted", { tenantId: asset.tenantId, data });
   return own;

@@ -19,6 +19,7 @@ import { HDR_FORMATS } from "../../lib/hdr.ts";
 import { codecNameOf } from "../../media/codecs/registry.ts";
 import { textInputs, textOutputs } from "../../protocol/asset-fields.ts";
 import { ProfileName } from "../../protocol/encoding-profile.ts";
+import { Warning } from "../../protocol/warnings.ts";
 import { DEFAULT_PROFILE } from "../encoding-profiles/queries.ts";
 import { ASSET_SORTS } from "./order.ts";
 import { posterOf } from "./poster.ts";
@@ -249,6 +250,10 @@ export const Asset = v.pipe(
     progress: v.pipe(v.number(), v.description("0 to 100")),
     stage: v.nullable(v.string()),
     error: v.nullable(v.object({ code: v.string(), message: v.string() })),
+    warnings: v.pipe(
+      v.array(Warning),
+      v.description("What of the source the media do not contain; empty when they contain all of it"),
+    ),
     ready_at: NullableTime,
     expires_at: v.pipe(NullableTime, v.description("The asset is deleted within 30 seconds after this time")),
     parent_asset_id: v.pipe(
@@ -296,6 +301,7 @@ export const toAsset = (row: AssetRow): v.InferInput<typeof Asset> => ({
   progress: row.progress,
   stage: row.stage,
   error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+  warnings: row.warnings,
   ready_at: iso(row.readyAt),
   expires_at: iso(row.expiresAt),
   parent_asset_id: row.parentAssetId,

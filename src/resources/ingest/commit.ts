@@ -127,6 +127,7 @@ async function createAsset(tx: Db, app: App, { tenantId, policy, one }: AssetCre
     width: top?.width ?? null,
     height: top?.height ?? null,
     frameRate: top?.frame_rate ?? null,
+    warnings: given.warnings ?? [],
     progress: 100,
     tags: given.tags,
     readyAt: app.clock.now(),

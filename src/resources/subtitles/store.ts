@@ -168,7 +168,6 @@ export const emitSubtitleReady = (tx: Db, app: App, row: SubtitleRow) =>
       language: row.language,
       label: row.label,
       source: row.source,
-      warnings: row.warnings,
     },
   });
 

@@ -21,7 +21,7 @@ export async function planTask(job: TaskContract, context: JobContext, workspace
   const { signal, pidDir, memoryBytes } = run;
   const common = { cwd: work, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
   try {
-    const media = await probe(input, binaries, common);
+    const media = await probe(input, binaries, { ...common, makeWhole: () => source.need("all") });
     const { index } = source;
     const isSparse = !source.isWhole();
     const spec = requestedSpec(job);

@@ -2,7 +2,7 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { INIT_NAME } from "../../media/arguments.ts";
-import { MediaError } from "../../media/error.ts";
+import { isSourceFault } from "../../media/error.ts";
 import { fileNames } from "../../media/finish.ts";
 import type { ByteRange } from "../../media/mp4/layout.ts";
 import { encodeAudio } from "../../media/parallel/audio.ts";
@@ -185,9 +185,7 @@ function initsOf(index: SourceIndex, plan: StoredPlan, { end_frame }: Chunk): By
 }
 
 /** Another look at the source may help: not after a full disk, or when the task was aborted. */
-const isOfSource = (error: unknown) =>
-  error instanceof Inexact ||
-  (error instanceof MediaError && (error.code === "input_invalid" || error.code === "encode_failed"));
+const isOfSource = (error: unknown) => error instanceof Inexact || isSourceFault(error);
 
 /** Encodes a chunk from a part of its source. If that is not exact, the index may be wrong: then from all of it. */
 async function encodeExactly(
@@ -329,7 +327,10 @@ async function images({ job, context, workspace }: Running, plan: StoredPlan): P
 }
 
 /** What the plan has of the source. */
-const factsOf = ({ video }: StoredPlan): SourceFacts => ({ spherical: video?.track.spherical ?? null });
+const factsOf = ({ video, warnings }: StoredPlan): SourceFacts => ({
+  spherical: video?.track.spherical ?? null,
+  warnings,
+});
 
 /** On a shared disk the segments are files; otherwise each is downloaded when it is needed. */
 async function segmentReader(

@@ -31,7 +31,6 @@ const ready = (subtitle: any, fields = {}) => ({
     language: subtitle.language,
     label: subtitle.label,
     source: "upload",
-    warnings: subtitle.warnings,
     ...fields,
   },
 });

@@ -85,7 +85,6 @@ describe("a track", () => {
           language: "en",
           label: track.label,
           source: "upload",
-          warnings: [],
         },
       },
     ]);

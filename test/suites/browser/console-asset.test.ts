@@ -5,6 +5,7 @@ import { visit } from "../../support/browser/browser.ts";
 import { untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
+import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
 import { receiver } from "../../support/receiver.ts";
 import { subtitled } from "../../support/subtitles.ts";
 import {
@@ -63,6 +64,24 @@ describe("the overview", () => {
     await button(page, "Delete").click();
     await button(page, "Confirm").click();
     await heading(page, "Assets").waitFor();
+    expect(faultsOf(seen)).toEqual([]);
+  });
+
+  test("says what of the source was left out", async () => {
+    const path = join(emptyFolder(), "film.mkv");
+    const tracks = ["-map", "0", "-map", "1", "-map", "1", ...fast, "-c:a:0", "aac", "-c:a:1", "tta"];
+    await ffmpeg(...picture("320x180", "25", 2), ...sound(2), ...tracks, path);
+    const { asset } = await uploaded(pages.platform, pages.platform.key, {
+      bytes: readFileSync(path),
+      title: "Two languages",
+    });
+    await untilReady(pages.platform, asset.id);
+    const seen = await pages.open({ id: asset.id });
+    const { page } = seen;
+    const notice = page.getByRole("status").filter({ hasText: "Not all of the source plays" });
+    await notice.getByText("Track 3 (audio, tta) cannot be decoded and was left out.").waitFor();
+    expect(await axeFaults(page)).toEqual([]);
+    if (process.env.SHOT) await page.screenshot({ path: process.env.SHOT });
     expect(faultsOf(seen)).toEqual([]);
   });
 

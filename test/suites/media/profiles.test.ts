@@ -199,7 +199,13 @@ describe("a watermark", () => {
   test("is in every chunk of a source that is encoded in parts", async () => {
     const media = await probe(video, binaries);
     const chosen = spec(mark("top-left"));
-    const plan: StoredPlan = { ...planEncode(media, chosen), seekBackSeconds: 0.1, frames: null, hdrMetadata: null };
+    const plan: StoredPlan = {
+      ...planEncode(media, chosen),
+      seekBackSeconds: 0.1,
+      frames: null,
+      hdrMetadata: null,
+      warnings: [],
+    };
     const [outDir, workDir] = [join(folder, `out-${++count}`), join(folder, "chunk")];
     for (const directory of [outDir, workDir]) mkdirSync(directory);
     await encodeChunk({

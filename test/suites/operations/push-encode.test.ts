@@ -76,7 +76,7 @@ test(
     const ended = await run(["push", "--encode", clip, broken, upright, song, clip, ...more, "--json"], { env });
     expect(ended.code, ended.stderr).toBe(1);
     const { message } = JSON.parse(ended.stderr.trim().split("\n").at(-1) as string).error;
-    expect(message).toMatch(/^1 of 4 files were not uploaded: \S+broken\.mp4: The source is damaged/);
+    expect(message).toMatch(/^1 of 4 files were not uploaded: \S+broken\.mp4: The source is not a readable media file/);
     const pushed = JSON.parse(ended.stdout);
     expect(pushed.map(({ path }: { path: string }) => path)).toEqual([clip, upright, song]);
     const shapes = [
@@ -219,7 +219,7 @@ test("--watch encodes new files, once over runs, also after plain pushes", LONG,
   const ended = await watching.ended;
   expect(ended).toMatchObject({ code: 143 });
   expect(ended.stdout.trim().split("\n")).toHaveLength(1);
-  expect(ended.stderr).toMatch(/vodbox: \S+no\.mp4: The source is damaged/);
+  expect(ended.stderr).toMatch(/vodbox: \S+no\.mp4: The source is not a readable media file/);
   const { asset_id, watch_url } = JSON.parse(two);
   expect(watch_url).toBeNull();
   expect(await get(`/assets/${asset_id}`)).toMatchObject({ title: "two", playback_status: "ready", source_key: "" });
@@ -280,7 +280,7 @@ test("faults are reported in one sentence, before anything is encoded", LONG, as
       /Object storage is not configured/,
     ],
     ["no ffmpeg", 1, [], { VODBOX_FFMPEG: "/nothing" }, /VODBOX_FFMPEG is \/nothing/],
-    ["a file that is none", 1, [], {}, /The source is damaged or its format is not supported/],
+    ["a file that is none", 1, [], {}, /The source is not a readable media file/],
     ["a title for two", 2, [clip, "--title", "Both"], {}, /--title requires a single file/],
   ];
   for (const [name, code, args, more, sentence] of cases)

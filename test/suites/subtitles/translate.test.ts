@@ -109,7 +109,7 @@ describe.each(KINDS)("translated by %s", (kind) => {
       {
         type: "video.subtitle.ready",
         tenantId: asset.tenant_id,
-        data: { ...data, label: "English (auto translated)", warnings: [] },
+        data: { ...data, label: "English (auto translated)" },
       },
     ]);
     expect((await app.call("GET", made.body.url)).text).toBe(TRANSLATED);

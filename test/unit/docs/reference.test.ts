@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { currentDocument, IMAGES, SECTIONS } from "../../../scripts/docs/sections.ts";
 import { SETTINGS } from "../../../src/config/settings.ts";
 import { EVENT_TYPES, EVENTS } from "../../../src/events/catalog.ts";
+import { WARNING_CODES } from "../../../src/lib/warnings.ts";
 import { readDocument } from "../../support/docs/document.ts";
 
 test.each(SECTIONS)("the table of $name is current", ({ path }) => {
@@ -36,6 +37,17 @@ test("docs/api.md names every error code", () => {
   expect(codes.length).toBeGreaterThan(20);
   const text = readDocument("docs/api.md");
   expect(codes.filter((code) => !text.includes(`\`${code}\``))).toEqual([]);
+});
+
+test("docs/api.md names every code of a source's error, and of a warning", () => {
+  const [, union = ""] =
+    /type MediaErrorCode =([^;]*);/.exec(readFileSync(join(root, "src/media/error.ts"), "utf8")) ?? [];
+  const codes = [...union.matchAll(/"(\w+)"/g)].map(([, name]) => name as string);
+  expect(codes).toContain("unsupported_format");
+  const text = readDocument("docs/api.md");
+  // `aborted` is never reported.
+  const reported = codes.filter((code) => code !== "aborted");
+  expect([...reported, ...WARNING_CODES].filter((code) => !text.includes(`\`${code}\``))).toEqual([]);
 });
 
 test("every setting is used", () => {

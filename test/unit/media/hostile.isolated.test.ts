@@ -65,7 +65,7 @@ test("a source that claims to last for years is refused before it is encoded", a
   const claimed = { ...(await probe(path, binaries)), durationSeconds: 1e9 };
   await expect(
     encode({ input: path, outDir: join(folder, "never"), probe: claimed, spec, binaries }),
-  ).rejects.toMatchObject({ code: "input_invalid" });
+  ).rejects.toMatchObject({ code: "source_too_long" });
 });
 
 describe("a run", () => {

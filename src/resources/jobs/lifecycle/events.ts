@@ -69,4 +69,5 @@ const assetData = (app: App, asset: AssetRow) => ({
       ? (asset.manifestUrl ?? mediaUrl(app.baseUrl(), asset, "master.m3u8", null))
       : null,
   error: asset.errorCode === null ? null : { code: asset.errorCode, message: asset.errorMessage },
+  warnings: asset.warnings,
 });

@@ -126,6 +126,8 @@ async function apply(
         ...(isVr && { tags: supplementedTags(before.tags, { vr_projection, vr_stereo }) }),
         renditions: media.renditions,
         audioRenditions: media.audio_renditions ?? [],
+        // A cut contains what the media contained.
+        warnings: job.clip ? before.warnings : (media.warnings ?? []),
         errorCode: null,
         errorMessage: null,
         readyAt: app.clock.now(),

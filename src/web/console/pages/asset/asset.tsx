@@ -17,6 +17,7 @@ import type { SectionProps } from "./section.ts";
 import { Tabs } from "./tabs.tsx";
 import { texts } from "./texts.ts";
 import { useAssetEvents } from "./use-asset-events.ts";
+import { Warnings } from "./warnings.tsx";
 
 const Subtitles = lazy(() => import("./subtitles.tsx"));
 const Tracks = lazy(() => import("./tracks.tsx"));
@@ -114,6 +115,7 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
           ) : (
             <Waiting asset={asset} />
           )}
+          <Warnings warnings={asset.warnings} />
         </div>
         <Facts asset={asset} />
       </div>

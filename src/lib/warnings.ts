@@ -1,0 +1,11 @@
+/** The codes of an asset's `warnings`, with what each means. */
+export const WARNINGS = {
+  track_skipped: "A track of the source cannot be decoded and was left out; the others play",
+  source_truncated: "The end of the source is missing; its beginning plays",
+} as const;
+
+export type WarningCode = keyof typeof WARNINGS;
+export const WARNING_CODES = Object.keys(WARNINGS) as [WarningCode, ...WarningCode[]];
+
+/** `message` is for people: it names what was left out. */
+export type Warning = { code: WarningCode; message: string };
