@@ -30,8 +30,8 @@ export type RunOptions = {
   input?: Readable;
   /** Takes the output of `pipe:1`, as much as it can; the result is empty then. Its error ends the run. */
   output?: Writable;
-  /** Time limit of the run. */
-  timeLimitMs: number;
+  /** Time limit of the run; null: it may take as long as it makes progress, which `stallMs` limits. */
+  timeLimitMs: number | null;
   /** Longest time without progress of the output position. Needs `-progress pipe:1` in `args`. */
   stallMs?: number;
   /** The output position in seconds, about twice a second. Needs `-progress pipe:1` in `args`. */
@@ -54,6 +54,12 @@ export type RunOptions = {
 export type SourceRun = Pick<RunOptions, "signal" | "pidDir" | "memoryBytes" | "reads" | "writes" | "onLog"> & {
   cwd: string;
 };
+
+/**
+ * Limits of a run over a source, whose length may be unknown or wrong: it ends after ten minutes without progress, never
+ * while it makes some. Needs `-progress pipe:1`. How much it may write is limited by `-t` (arguments.ts).
+ */
+export const UNTIL_STALLED = { timeLimitMs: null, stallMs: 10 * 60_000 } as const;
 
 const LOG_TAIL_BYTES = 8 * 1024;
 const STDOUT_LIMIT_BYTES = 16 * 1024 * 1024;
@@ -166,11 +172,9 @@ function follow(
     child.kill("SIGKILL");
   };
   const onStall = () => end(new MediaError("timeout", "ffmpeg stopped making progress.", true, logTail()));
-  const limitTimer = setTimeout(
-    () =>
-      end(new MediaError("timeout", `The run took longer than ${Math.round(timeLimitMs / 1000)} s.`, true, logTail())),
-    timeLimitMs,
-  );
+  const onLimit = (ms: number) =>
+    end(new MediaError("timeout", `The run took longer than ${Math.round(ms / 1000)} s.`, true, logTail()));
+  const limitTimer = timeLimitMs === null ? undefined : setTimeout(() => onLimit(timeLimitMs), timeLimitMs);
   const restartStall = () => {
     clearTimeout(stallTimer);
     if (stallMs) stallTimer = setTimeout(onStall, stallMs);
