@@ -59,7 +59,6 @@ const UNEVEN_SECONDS = 0.5;
 
 /** Decides what is produced from a source. Throws MediaError `input_invalid` for a source beyond the limits. */
 export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
-  const { durationSeconds } = probe;
   const video = spec.video.enabled ? probe.video : null;
   if (!spec.video.enabled && probe.audio.length === 0)
     throw new MediaError(
@@ -67,6 +66,12 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
       "The encoding profile is for audio only, but the source has no audio.",
       false,
     );
+  const tracks = probe.audio.slice(0, spec.audio.max_tracks);
+  const endOf = ({ startSeconds, durationSeconds: length }: VideoTrack | AudioTrack) =>
+    length === null ? null : offset(startSeconds, probe) + length;
+  const videoEnd = video && endOf(video);
+  const end = [videoEnd, ...tracks.map(endOf)].reduce<number>((most, one) => Math.max(most, one ?? 0), 0);
+  const durationSeconds = end > 0 ? end : probe.durationSeconds;
   if (durationSeconds !== null && durationSeconds > MAX_DURATION_SECONDS) {
     throw new MediaError(
       "input_invalid",
@@ -74,15 +79,10 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
       false,
     );
   }
-  const tracks = probe.audio.slice(0, spec.audio.max_tracks);
-  const videoEnd = video?.durationSeconds ? video.durationSeconds + offset(video.startSeconds, probe) : null;
-  const audioEnds = tracks.map((track) => track.durationSeconds).filter((length) => length !== null);
-  const audioEnd = audioEnds.length ? Math.max(...audioEnds) : null;
-  const end = Math.max(videoEnd ?? 0, audioEnd ?? 0);
 
   const stereo = tracks.map((track, index): PlannedAudio => {
-    const isShorter = video && track.durationSeconds !== null && end - track.durationSeconds > UNEVEN_SECONDS;
-    const padToSeconds = isShorter ? end : 0;
+    const trackEnd = endOf(track);
+    const padToSeconds = trackEnd !== null && end - trackEnd > UNEVEN_SECONDS ? end : 0;
     return {
       name: stereoName(index),
       track,

@@ -114,26 +114,24 @@ const ENTRIES = [
   `stream_side_data=rotation,dv_profile,dv_bl_signal_compatibility_id,${Object.keys(SPHERICAL_ENTRIES).join(",")}`,
 ].join(":");
 
+export type ProbeOptions = {
+  signal?: AbortSignal;
+  cwd?: string;
+  pidDir?: string;
+  memoryBytes?: number | undefined;
+};
+
 /**
- * Reads the streams of the media file at `path` without decoding. Throws MediaError `input_invalid` (not a media file),
+ * Reads the streams of the media file at `path` without decoding, as its headers state them; `probeSource` (timeline.ts) has
+ * the times of its packets. Throws MediaError `input_invalid` (not a media file),
  * `input_has_no_media` (neither video nor audio), `timeout`, `aborted`.
  */
-export async function probe(
-  path: string,
-  binaries: Binaries,
-  options: {
-    signal?: AbortSignal;
-    cwd?: string;
-    pidDir?: string;
-    timeLimitMs?: number;
-    memoryBytes?: number | undefined;
-  } = {},
-): Promise<Probe> {
+export async function probe(path: string, binaries: Binaries, options: ProbeOptions = {}): Promise<Probe> {
   const stdout = await run(binaries.ffprobe, {
     args: ["-hide_banner", "-loglevel", "error", "-of", "json", "-show_entries", ENTRIES, ...untrustedInput(path)],
     ...(options.cwd && { cwd: options.cwd }),
     reads: [path],
-    timeLimitMs: options.timeLimitMs ?? 60_000,
+    timeLimitMs: 60_000,
     memoryBytes: options.memoryBytes,
     ...(options.signal && { signal: options.signal }),
     ...(options.pidDir && { pidDir: options.pidDir }),

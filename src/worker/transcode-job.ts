@@ -4,7 +4,7 @@ import { type SphericalMetadata, vrTagsOf } from "../lib/spherical.ts";
 import { type EncodeOptions, encode } from "../media/encode.ts";
 import type { EncodeResult } from "../media/finish.ts";
 import type { Rendition } from "../media/manifests.ts";
-import { probe } from "../media/probe.ts";
+import { probeSource } from "../media/timeline.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
 import { addCaptions, type Captions, createCaptions } from "./captions.ts";
 import type { JobContext } from "./context.ts";
@@ -78,7 +78,7 @@ async function encodeChecked(
   const common = { signal, pidDir: scratch.pidDir, memoryBytes };
   try {
     heartbeat.report("probing", PROBED);
-    const media = await probe(input, binaries, { ...common, cwd: work });
+    const media = await probeSource(input, binaries, { ...common, cwd: work });
     const spec = requestedSpec(job);
     const watermark = await fetchWatermark(spec, context, { work, signal });
     heartbeat.report("encoding", PROBED);
