@@ -54,8 +54,10 @@ export type EncodePlan = {
  */
 export const MAX_DURATION_SECONDS = 24 * 3600;
 
-// Tracks whose ends differ by up to half a second are not padded: players cope, and most files are like that.
-const UNEVEN_SECONDS = 0.5;
+/** Audio that ends before this much of the end is filled with silence: players wait where a track ends. */
+const PADDED_SECONDS = 0.1;
+/** The same for video. More, because most files are like that, and a held frame needs a run over the whole source. */
+const HELD_SECONDS = 0.5;
 
 /** Decides what is produced from a source. Throws MediaError `input_invalid` for a source beyond the limits. */
 export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
@@ -82,7 +84,7 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
 
   const stereo = tracks.map((track, index): PlannedAudio => {
     const trackEnd = endOf(track);
-    const padToSeconds = trackEnd !== null && end - trackEnd > UNEVEN_SECONDS ? end : 0;
+    const padToSeconds = trackEnd !== null && end - trackEnd > PADDED_SECONDS ? end : 0;
     return {
       name: stereoName(index),
       track,
@@ -96,7 +98,7 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   if (!video) return { video: null, audio, durationSeconds };
 
   const rate = chooseRate(video.averageRate, video.declaredRate, spec);
-  const holdUntilSeconds = videoEnd !== null && end - videoEnd > UNEVEN_SECONDS ? end : 0;
+  const holdUntilSeconds = videoEnd !== null && end - videoEnd > HELD_SECONDS ? end : 0;
   const renditions = titleLadder(video.width, video.height, spec) ?? planLadder(video.width, video.height, rate, spec);
   return { video: { track: video, rate, renditions, holdUntilSeconds, passthrough: null }, audio, durationSeconds };
 }
