@@ -5,7 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Milliseconds that a timer may be given: `ms`, at most MAX_TIMER_MS. Whoever waits for longer looks again when the timer
+ * Milliseconds that a timer may be given: `ms`, at most MAX_TIMER_MS. A caller that waits for longer looks again when the timer
  * ends. Throws RangeError when it is not a number, which Node takes for 1 ms too.
  */
 export function timerMs(ms: number): number {

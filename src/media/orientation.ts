@@ -7,7 +7,7 @@ const ROTATIONS = {
   270: ["transpose=cclock"],
 };
 
-/** Filters that turn the pictures of a track as its display matrix says. */
+/** Filters that rotate and mirror a track as its display matrix says. */
 export const orientationFilters = ({ isMirrored, rotation }: Pick<VideoTrack, "isMirrored" | "rotation">): string[] => [
   ...(isMirrored ? ["hflip"] : []),
   ...ROTATIONS[rotation],

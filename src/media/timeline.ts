@@ -10,7 +10,7 @@ import { PacketLines } from "./timeline/packet-lines.ts";
 import { TrackTimes } from "./timeline/track-times.ts";
 
 /*
- * When the tracks of a source begin and end, and how fast its pictures follow each other. Most containers leave that out or
+ * When the tracks of a source begin and end, and how fast its frames follow each other. Most containers leave that out or
  * state it wrongly: Matroska and FLV have no length of a track, recordings of browsers have none at all, transport streams
  * and MP3 only an estimate, and one late subtitle makes a clip of seconds last for hours. So the times of the packets are
  * read, once, without decoding. Everything that follows (plan, parts, silence, held frames, shown duration) uses the result,
@@ -118,7 +118,7 @@ function ratesOf(
   measuredRate: number | null,
   frames: number,
 ): Pick<VideoTrack, "averageRate" | "declaredRate"> {
-  // A single picture has none: of what is stated, a rate is taken, but not the unit of the container's times.
+  // A single frame has none: of what is stated, a rate is taken, but not the unit of the container's times.
   if (frames < 2) {
     const rate = declaredRate.num / declaredRate.den <= MAX_STATED_RATE ? declaredRate : NO_RATE;
     return { averageRate: rate, declaredRate: rate };

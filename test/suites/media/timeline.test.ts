@@ -25,8 +25,8 @@ type Row = {
   /** Frames of the top rendition; null: there is no video. */
   frames: number | null;
   rate?: number;
-  /** When the sound begins and ends, in seconds; null: there is none. */
-  sound: [number, number] | null;
+  /** When the audio begins and ends, in seconds; null: there is none. */
+  audible: [number, number] | null;
 };
 
 const ROWS: Row[] = [
@@ -34,32 +34,32 @@ const ROWS: Row[] = [
     name: "a browser's recording, without any length",
     file: "recorded.webm",
     from: [...video(3), ...tone(3), ...both, ...vp8, "-c:a", "libopus", "-live", "1"],
-    ...{ seconds: 3, frames: 75, sound: [0, 3] },
+    ...{ seconds: 3, frames: 75, audible: [0, 3] },
   },
   {
     name: "the same without audio",
     file: "silent.webm",
     from: [...video(3), ...vp8, "-live", "1"],
-    ...{ seconds: 3, frames: 75, sound: null },
+    ...{ seconds: 3, frames: 75, audible: null },
   },
   {
     name: "the same of audio alone",
     file: "sound.webm",
     from: [...tone(3), "-c:a", "libopus", "-live", "1"],
-    ...{ seconds: 3, frames: null, sound: [0, 3] },
+    ...{ seconds: 3, frames: null, audible: [0, 3] },
   },
   ...(["mkv", "flv", "avi", "mov", "ts"] as const).flatMap((container): Row[] => [
     {
       name: `audio that is longer than the video, in ${container}`,
       file: `audio-longer.${container}`,
       from: [...video(2), ...tone(5), ...both, ...x264, "-c:a", "aac"],
-      ...{ seconds: 5, frames: 125, sound: [0, 5] },
+      ...{ seconds: 5, frames: 125, audible: [0, 5] },
     },
     {
       name: `video that is longer than the audio, in ${container}`,
       file: `video-longer.${container}`,
       from: [...video(5), ...tone(2), ...both, ...x264, "-c:a", "aac"],
-      ...{ seconds: 5, frames: 125, sound: [0, 2] },
+      ...{ seconds: 5, frames: 125, audible: [0, 2] },
     },
   ]),
   ...(["mkv", "mp4", "ts"] as const).map(
@@ -67,14 +67,14 @@ const ROWS: Row[] = [
       name: `audio that begins later and ends later, in ${container}`,
       file: `late.${container}`,
       from: [...video(3), "-itsoffset", "2", ...tone(3), ...both, ...x264, "-c:a", "aac"],
-      ...{ seconds: 5, frames: 125, sound: [2, 5] },
+      ...{ seconds: 5, frames: 125, audible: [2, 5] },
     }),
   ),
   {
-    name: "a still picture with audio",
+    name: "a still image with audio",
     file: "still.mkv",
     from: [...video(0.04), ...tone(6), ...both, ...x264, "-c:a", "aac"],
-    ...{ seconds: 6, frames: 150, sound: [0, 6] },
+    ...{ seconds: 6, frames: 150, audible: [0, 6] },
   },
   {
     name: "a freeze of several seconds",
@@ -83,13 +83,13 @@ const ROWS: Row[] = [
       ...["-f", "lavfi", "-i", "testsrc2=s=64x36:r=30:d=8"],
       ...["-vf", "select='lt(t,2)+gte(t,7)'", "-vsync", "vfr", ...x264],
     ],
-    ...{ seconds: 8, frames: 240, rate: 30, sound: null },
+    ...{ seconds: 8, frames: 240, rate: 30, audible: null },
   },
   {
     name: "an MP4 in fragments, without an index",
     file: "fragments.mp4",
     from: [...video(3), ...tone(4), ...both, ...x264, "-c:a", "aac", "-movflags", "frag_keyframe+empty_moov"],
-    ...{ seconds: 4, frames: 100, sound: [0, 4] },
+    ...{ seconds: 4, frames: 100, audible: [0, 4] },
   },
   {
     name: "MP3 whose rate changes, without a header",
@@ -98,7 +98,7 @@ const ROWS: Row[] = [
       ...["-f", "lavfi", "-i", "sine=f=440:d=2,apad=pad_dur=8"],
       ...["-c:a", "libmp3lame", "-q:a", "9", "-write_xing", "0"],
     ],
-    ...{ seconds: 10, frames: null, sound: [0, 2] },
+    ...{ seconds: 10, frames: null, audible: [0, 2] },
   },
 ];
 
@@ -110,7 +110,7 @@ async function made({ file, from }: Pick<Row, "file" | "from">) {
   return { dir, ...(await encode({ input, outDir: dir, spec, binaries, scratchDir: folder, probe })) };
 }
 
-/** When the sound of a playlist begins and ends, and when the playlist does, in seconds. */
+/** When the audio of a playlist begins and ends to be heard, and when the playlist ends, in seconds. */
 async function heard(path: string): Promise<[number, number, number]> {
   const pcm = await ffmpeg("-i", path, "-map", "0:a", "-ac", "1", "-ar", "8000", "-f", "s16le", "-");
   const samples = new Int16Array(pcm.buffer, pcm.byteOffset, pcm.length >> 1);
@@ -132,12 +132,12 @@ describe.concurrent("every track plays to the end of the longest", () => {
       expect(frameRate).toBeCloseTo(row.rate ?? 25, 1);
     }
     const sound = row.frames === null ? top : audioRenditions[0];
-    expect(sound !== undefined).toBe(row.sound !== null);
-    if (!row.sound || !sound) return;
+    expect(sound !== undefined).toBe(row.audible !== null);
+    if (!row.audible || !sound) return;
     const path = join(dir, sound.playlist_path);
     const [begins, ends, length] = await heard(path);
-    expect(Math.abs(begins - row.sound[0])).toBeLessThan(0.1);
-    expect(Math.abs(ends - row.sound[1])).toBeLessThan(0.1);
+    expect(Math.abs(begins - row.audible[0])).toBeLessThan(0.1);
+    expect(Math.abs(ends - row.audible[1])).toBeLessThan(0.1);
     // The silence is there, too: a player waits where a track ends.
     expect(Math.abs(length - row.seconds)).toBeLessThan(0.15);
   });
