@@ -55,7 +55,7 @@ export type EncodePlan = {
 export const MAX_DURATION_SECONDS = 24 * 3600;
 
 /** Audio that ends before this much of the end is filled with silence: players wait where a track ends. */
-const PADDED_SECONDS = 0.1;
+const PADDED_SECONDS = 0.2;
 /** The same for video. More, because most files are like that, and a held frame needs a run over the whole source. */
 const HELD_SECONDS = 0.5;
 

@@ -6,7 +6,7 @@ const MAX_STEPS = 5000;
 /** Distances within these factors of the usual one are that one, rounded by the container or by a clock. */
 const [LEAST, MOST] = [0.8, 1.25];
 /** Of all distances, that must be alike for there to be a rate. */
-const SHARE = 0.6;
+const SHARE = 2 / 3;
 const MIN_DISTANCES = 3;
 
 /** The rate at which most frames of a track follow each other, from their times in any order that a codec stores. */
