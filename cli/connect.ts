@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { databaseFileOf } from "../src/config/database-file.ts";
 import type { Config } from "../src/config/load.ts";
@@ -9,6 +8,7 @@ import { ensureDataDir, hasSecrets, loadSecrets } from "../src/config/secrets.ts
 import { runningServerUrl } from "../src/config/server-file.ts";
 import { describeConnectionError } from "../src/lib/connection-errors.ts";
 import { UserError } from "../src/lib/errors.ts";
+import { sleep } from "../src/lib/timers.ts";
 import { withoutTrailing } from "../src/lib/without-trailing.ts";
 import { createLog } from "../src/log.ts";
 import { type Opened, openApp } from "../src/open.ts";

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { runningServerUrl } from "../src/config/server-file.ts";
 import { describeConnectionError } from "../src/lib/connection-errors.ts";
 import { UserError } from "../src/lib/errors.ts";
+import { abortAfter } from "../src/lib/timers.ts";
 import { withoutTrailing } from "../src/lib/without-trailing.ts";
 import { line, printJson } from "./print.ts";
 import { settingsOf, wantsJson } from "./settings.ts";
@@ -16,7 +17,7 @@ export async function healthCommand(command: Command): Promise<void> {
   const base = server ?? runningServerUrl(config);
   if (base === null) throw new UserError(`No server runs on ${config.data_dir}.`);
   const response = await fetch(`${withoutTrailing(base, "/")}/readyz`, {
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+    signal: abortAfter(TIMEOUT_MS),
   }).catch((error: Error) => {
     throw new UserError(describeConnectionError(base, error));
   });

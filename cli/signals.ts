@@ -1,3 +1,5 @@
+import { setTimeout } from "../src/lib/timers.ts";
+
 /** Longer than a graceful stop may take; after that the process is ended. */
 const LIMIT_MS = 14_000;
 

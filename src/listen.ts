@@ -5,6 +5,7 @@ import type { Config } from "./config/load.ts";
 import { nodeListener } from "./http/node.ts";
 import type { HttpServer } from "./http/server.ts";
 import { UserError } from "./lib/errors.ts";
+import { setTimeout } from "./lib/timers.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
 
 export type Listening = {

@@ -4,6 +4,7 @@ import { localWorkerCount } from "./config/local-worker-count.ts";
 import { removeServerUrl, writeServerUrl } from "./config/server-file.ts";
 import { crossValidate } from "./cross-validate.ts";
 import type { HttpServer } from "./http/server.ts";
+import { setTimeout } from "./lib/timers.ts";
 import { startListening } from "./listen.ts";
 import type { LiveIngest } from "./live-ingest.ts";
 import type { LocalWorkers } from "./local-workers.ts";

@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import { createInterface } from "node:readline";
-import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import type { Logger } from "pino";
 import { databaseFile } from "../storage/db/open.ts";
+import { sleep } from "./lib/timers.ts";
 import type { Running } from "./serve.ts";
 
 const ASK_AGAIN_MS = 250;

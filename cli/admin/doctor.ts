@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Config } from "../../src/config/load.ts";
 import { embeddedMigrations } from "../../src/lib/embedded.ts";
 import { UserError } from "../../src/lib/errors.ts";
+import { sleep } from "../../src/lib/timers.ts";
 import { type Finding, runCheck } from "../../src/resources/operator/doctor/finding.ts";
 import { checkOffline } from "../../src/resources/operator/doctor/offline.ts";
 import { integrityOf } from "../../storage/db/integrity.ts";

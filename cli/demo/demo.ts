@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Config } from "../../src/config/load.ts";
 import { UserError } from "../../src/lib/errors.ts";
+import { sleep } from "../../src/lib/timers.ts";
 import { createLog } from "../../src/log.ts";
 import { serve } from "../../src/serve.ts";
 import { isLocked } from "../../storage/db/lock.ts";

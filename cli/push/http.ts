@@ -3,6 +3,7 @@ import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { describeConnectionError, isCertificateError } from "../../src/lib/connection-errors.ts";
 import { UserError } from "../../src/lib/errors.ts";
+import { abortAfter } from "../../src/lib/timers.ts";
 import { RetryableError } from "./retry-policy.ts";
 
 /** The server refused the request, with its message. */
@@ -58,7 +59,7 @@ export function api(server: string, credential: Record<string, string>): Api {
       method,
       headers: { ...credential, "content-type": "application/json", ...headers },
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(answerMs),
+      signal: abortAfter(answerMs),
     })
       .then(async (answer) => ({
         ok: answer.ok,
@@ -90,7 +91,7 @@ export function api(server: string, credential: Record<string, string>): Api {
     return records;
   };
   const bytes = async (path: string) => {
-    const options = { headers: credential, signal: AbortSignal.timeout(ANSWER_MS) };
+    const options = { headers: credential, signal: abortAfter(ANSWER_MS) };
     const response = await fetch(`${server}/api/v1${path}`, options).catch((error: Error) => {
       throw new RetryableError(describeConnectionError(server, error));
     });

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../../src/lib/errors.ts";
+import { sleep } from "../../src/lib/timers.ts";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;

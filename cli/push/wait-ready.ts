@@ -1,6 +1,6 @@
 import { basename } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../../src/lib/errors.ts";
+import { sleep } from "../../src/lib/timers.ts";
 import type { Warning } from "../../src/lib/warnings.ts";
 import type { Asset } from "../../src/resources/assets/schema.ts";
 import { RequestRefused } from "./http.ts";

@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../../src/lib/errors.ts";
+import { sleep } from "../../src/lib/timers.ts";
 import { fileAt } from "./send.ts";
 import { type File, stateOf } from "./state.ts";
 

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
+import { setTimeout } from "./timers.ts";
 
 const LONGEST_WAIT_MS = 30_000;
 /** A process that ran for this long did not fail at its start. */

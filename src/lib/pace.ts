@@ -1,5 +1,6 @@
-import { setImmediate as nextIteration, setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextIteration } from "node:timers/promises";
 import { recentRequests } from "./recent-requests.ts";
+import { sleep } from "./timers.ts";
 
 const HOLD_MS = 4;
 /** Limit of one slice of background work, and so of the delay of a request that arrives during it. */

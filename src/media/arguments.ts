@@ -6,6 +6,7 @@ import { deviceArguments, type Encoder } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
+import { orientationFilters } from "./orientation.ts";
 import { audioBitrate, type EncodePlan, type Gain, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
 import { watermarkImage, watermarkInput, watermarkOverlay } from "./watermark.ts";
 
@@ -145,9 +146,7 @@ export function filterGraph(
     if (!top) return audioGraph(audio, spec).join(";");
     const filters = [
       ...(track.isInterlaced ? ["bwdif=mode=send_frame:deint=interlaced"] : []),
-      ...{ 0: [], 90: ["transpose=clock"], 180: ["transpose=clock", "transpose=clock"], 270: ["transpose=cclock"] }[
-        track.rotation
-      ],
+      ...orientationFilters(track),
       ...frameGrid(rate, range),
       scale(top),
       ...colors.convert,

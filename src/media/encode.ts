@@ -8,7 +8,7 @@ import { inspectCopied } from "./copied-video.ts";
 import { type Encoders, encoderFor, usesDevices } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { isSourceFault, MediaError } from "./error.ts";
-import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
+import { type Binaries, run, type SourceRun, UNTIL_STALLED } from "./ffmpeg.ts";
 import { type EncodeResult, type FileNames, fileNames, finish, type RequestedNames } from "./finish.ts";
 import { addInitBoxes } from "./init-boxes.ts";
 import { withGains } from "./loudness.ts";
@@ -55,10 +55,6 @@ export type EncodeOptions = {
   /** File names in `outDir` that differ from those of the specification. */
   names?: RequestedNames;
 };
-
-const STALL_MS = 5 * 60_000;
-/** Any machine encodes eight renditions of 2160p60 at such a preset at more than a hundredth of real time. */
-const timeLimitMs = (durationSeconds: number | null) => 3_600_000 + (durationSeconds ?? 24 * 3600) * 100_000;
 
 /**
  * Encodes a source into CMAF segments with an HLS and a DASH manifest and a thumbnail, in one ffmpeg run, another one for
@@ -247,8 +243,7 @@ async function pass(
       isWithoutRepeats,
     }),
     devices: usesDevices(encoder),
-    timeLimitMs: timeLimitMs(plan.durationSeconds),
-    stallMs: STALL_MS,
+    ...UNTIL_STALLED,
     onPosition: (seconds) => {
       if (!plan.durationSeconds) return;
       onProgress?.(share.from + Math.min(1, seconds / plan.durationSeconds) * (share.to - share.from));

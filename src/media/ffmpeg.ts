@@ -3,6 +3,7 @@ import { constants, setPriority } from "node:os";
 import { basename } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { setTimeout } from "../lib/timers.ts";
 import { classify, MediaError } from "./error.ts";
 import { forgetProcess, recordProcess } from "./orphan-processes.ts";
 import { type Precedence, takePrecedence } from "./precedence.ts";
@@ -29,8 +30,8 @@ export type RunOptions = {
   input?: Readable;
   /** Takes the output of `pipe:1`, as much as it can; the result is empty then. Its error ends the run. */
   output?: Writable;
-  /** Time limit of the run. */
-  timeLimitMs: number;
+  /** Time limit of the run; null: it may take as long as it makes progress, which `stallMs` limits. */
+  timeLimitMs: number | null;
   /** Longest time without progress of the output position. Needs `-progress pipe:1` in `args`. */
   stallMs?: number;
   /** The output position in seconds, about twice a second. Needs `-progress pipe:1` in `args`. */
@@ -54,11 +55,15 @@ export type SourceRun = Pick<RunOptions, "signal" | "pidDir" | "memoryBytes" | "
   cwd: string;
 };
 
+/**
+ * Limits of a run over a source, whose length may be unknown or wrong: it ends after ten minutes without progress, never
+ * while it makes some. Needs `-progress pipe:1`. How much it may write is limited by `-t` (arguments.ts).
+ */
+export const UNTIL_STALLED = { timeLimitMs: null, stallMs: 10 * 60_000 } as const;
+
 const LOG_TAIL_BYTES = 8 * 1024;
 const STDOUT_LIMIT_BYTES = 16 * 1024 * 1024;
 const KILL_AFTER_MS = 2000;
-/** A timer with a longer delay fires at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Demuxers for common upload formats. */
 export const UPLOADABLE = "mov,matroska,avi,mpegts,mpeg,flv,ogg,asf,wav,mp3,aac,flac,mxf,gif,apng,dv";
@@ -167,11 +172,9 @@ function follow(
     child.kill("SIGKILL");
   };
   const onStall = () => end(new MediaError("timeout", "ffmpeg stopped making progress.", true, logTail()));
-  const limitTimer = setTimeout(
-    () =>
-      end(new MediaError("timeout", `The run took longer than ${Math.round(timeLimitMs / 1000)} s.`, true, logTail())),
-    Math.min(timeLimitMs, LONGEST_TIMER_MS),
-  );
+  const onLimit = (ms: number) =>
+    end(new MediaError("timeout", `The run took longer than ${Math.round(ms / 1000)} s.`, true, logTail()));
+  const limitTimer = timeLimitMs === null ? undefined : setTimeout(() => onLimit(timeLimitMs), timeLimitMs);
   const restartStall = () => {
     clearTimeout(stallTimer);
     if (stallMs) stallTimer = setTimeout(onStall, stallMs);

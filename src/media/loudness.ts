@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { amplify, audioEncoder, normalizedAudio } from "./arguments.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
-import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
+import { run, type SourceRun, UNTIL_STALLED, untrustedInput } from "./ffmpeg.ts";
 import type { Gain, PlannedAudio } from "./plan.ts";
 
 type LoudnessOptions = { input: string; spec: EncodingSpec; ffmpeg: string; run: SourceRun };
@@ -11,11 +11,8 @@ const SILENCE_LUFS = -60;
 const MAX_GAIN_DB = 40;
 /** Above this level a sample would be limited; the encoder adds up to a decibel. */
 const PEAK_DB = -1.5;
-const TIME_LIMIT_MS = 12 * 3_600_000;
-const STALL_MS = 5 * 60_000;
 
 const METER = "ebur128=peak=true:framelog=verbose";
-const LIMITS = { timeLimitMs: TIME_LIMIT_MS, stallMs: STALL_MS };
 const measuring = (filter: string) => ["-af", filter, "-f", "null", "-"];
 const OPTIONS = ["-nostdin", "-hide_banner", "-loglevel", "info"];
 const PROGRESS = ["-progress", "pipe:1", "-nostats"];
@@ -79,7 +76,7 @@ async function measureSource(one: PlannedAudio, { input, spec, ffmpeg, run: comm
       ...[...OPTIONS, ...PROGRESS, "-vn", "-sn", "-dn", ...untrustedInput(input), "-map", `0:${one.track.index}`],
       ...measuring([...normalizedAudio(one, spec), METER].join(",")),
     ],
-    ...LIMITS,
+    ...UNTIL_STALLED,
     onLog,
   });
   return parseSummary(lines);
@@ -98,13 +95,14 @@ async function measureEncoded(one: PlannedAudio, gain: Gain, { input, spec, ffmp
       ...["-af", [...normalizedAudio(one, spec), ...amplify(gain)].join(",")],
       ...[...audioEncoder(one, spec), "-map_metadata", "-1", "-map_chapters", "-1", "-f", CONTAINER, "pipe:1"],
     ],
-    timeLimitMs: TIME_LIMIT_MS,
+    // Ends with the meter, which takes its output.
+    timeLimitMs: null,
     output: encoded,
   }).finally(() => encoded.end());
   const meter = run(ffmpeg, {
     ...{ ...shared, reads: [] },
     args: [...OPTIONS, ...PROGRESS, "-f", CONTAINER, "-i", "pipe:0", ...measuring(METER)],
-    ...LIMITS,
+    ...UNTIL_STALLED,
     input: encoded,
     onLog,
   });

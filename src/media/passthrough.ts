@@ -120,6 +120,7 @@ function isCandidate(probe: Probe, { video }: EncodePlan, spec: EncodingSpec, co
     (settings ? !track.isInterlaced : track.isProgressive) &&
     track.isSquare &&
     track.rotation === 0 &&
+    !track.isMirrored &&
     // ffmpeg moves the earliest stream to 0: it must be the video.
     Math.abs(track.startSeconds - probe.startSeconds) < GRID_SECONDS
   );

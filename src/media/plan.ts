@@ -55,15 +55,16 @@ export type EncodePlan = {
  */
 export const MAX_DURATION_SECONDS = 24 * 3600;
 
-// Tracks whose ends differ by up to half a second are not padded: players cope, and most files are like that.
-const UNEVEN_SECONDS = 0.5;
+/** Audio that ends before this much of the end is filled with silence: players wait where a track ends. */
+const PADDED_SECONDS = 0.2;
+/** The same for video. More, because most files are like that, and a held frame needs a run over the whole source. */
+const HELD_SECONDS = 0.5;
 
 /**
  * Decides what is produced from a source. Throws MediaError: `source_too_long`, and `input_invalid` or `unsupported_format` for
  * one without audio that plays, with a profile for audio only.
  */
 export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
-  const { durationSeconds } = probe;
   const video = spec.video.enabled ? probe.video : null;
   if (!spec.video.enabled && probe.audio.length === 0) {
     const skipped = probe.skipped.filter(({ kind }) => kind === "audio");
@@ -74,6 +75,12 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
       false,
     );
   }
+  const tracks = probe.audio.slice(0, spec.audio.max_tracks);
+  const endOf = ({ startSeconds, durationSeconds: length }: VideoTrack | AudioTrack) =>
+    length === null ? null : offset(startSeconds, probe) + length;
+  const videoEnd = video && endOf(video);
+  const end = [videoEnd, ...tracks.map(endOf)].reduce<number>((most, one) => Math.max(most, one ?? 0), 0);
+  const durationSeconds = end > 0 ? end : probe.durationSeconds;
   if (durationSeconds !== null && durationSeconds > MAX_DURATION_SECONDS) {
     throw new MediaError(
       "source_too_long",
@@ -81,15 +88,10 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
       false,
     );
   }
-  const tracks = probe.audio.slice(0, spec.audio.max_tracks);
-  const videoEnd = video?.durationSeconds ? video.durationSeconds + offset(video.startSeconds, probe) : null;
-  const audioEnds = tracks.map((track) => track.durationSeconds).filter((length) => length !== null);
-  const audioEnd = audioEnds.length ? Math.max(...audioEnds) : null;
-  const end = Math.max(videoEnd ?? 0, audioEnd ?? 0);
 
   const stereo = tracks.map((track, index): PlannedAudio => {
-    const isShorter = video && track.durationSeconds !== null && end - track.durationSeconds > UNEVEN_SECONDS;
-    const padToSeconds = isShorter ? end : 0;
+    const trackEnd = endOf(track);
+    const padToSeconds = trackEnd !== null && end - trackEnd > PADDED_SECONDS ? end : 0;
     return {
       name: stereoName(index),
       track,
@@ -103,7 +105,7 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   if (!video) return { video: null, audio, durationSeconds };
 
   const rate = chooseRate(video.averageRate, video.declaredRate, spec);
-  const holdUntilSeconds = videoEnd !== null && end - videoEnd > UNEVEN_SECONDS ? end : 0;
+  const holdUntilSeconds = videoEnd !== null && end - videoEnd > HELD_SECONDS ? end : 0;
   const renditions = titleLadder(video.width, video.height, spec) ?? planLadder(video.width, video.height, rate, spec);
   return { video: { track: video, rate, renditions, holdUntilSeconds, passthrough: null }, audio, durationSeconds };
 }

@@ -29,7 +29,8 @@ export type VideoTrack = {
   /** Display size: after rotation, with square pixels. */
   width: number;
   height: number;
-  /** Clockwise rotation to apply for display, in degrees. */
+  /** What to apply for display: first left and right change places, then it is rotated clockwise by these degrees. */
+  isMirrored: boolean;
   rotation: 0 | 90 | 180 | 270;
   averageRate: Rate;
   declaredRate: Rate;
@@ -70,6 +71,8 @@ export type Probe = {
   format: string;
   /** Null when the container does not state it, as in browser recordings. */
   durationSeconds: number | null;
+  /** Whether it does: a recording that was never completed has no index either. */
+  statesDuration: boolean;
   startSeconds: number;
   video: VideoTrack | null;
   audio: AudioTrack[];
@@ -110,7 +113,7 @@ const FfprobeStream = v.object({
   side_data_list: v.optional(
     v.array(
       v.looseObject({
-        rotation: v.optional(v.number()),
+        displaymatrix: v.optional(v.string()),
         dv_profile: v.optional(v.number()),
         dv_bl_signal_compatibility_id: v.optional(v.number()),
         ...SPHERICAL_ENTRIES,
@@ -131,13 +134,14 @@ const ENTRIES = [
   `stream=index,codec_type,codec_name,codec_tag_string,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_range,color_space,color_primaries,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate,nb_frames,nb_read_packets"}`,
   "stream_disposition=attached_pic,default",
   "stream_tags=language,rotate",
-  `stream_side_data=rotation,dv_profile,dv_bl_signal_compatibility_id,${Object.keys(SPHERICAL_ENTRIES).join(",")}`,
+  `stream_side_data=displaymatrix,dv_profile,dv_bl_signal_compatibility_id,${Object.keys(SPHERICAL_ENTRIES).join(",")}`,
 ].join(":");
 
 /**
- * Reads the streams of the media file at `path` without decoding. Throws MediaError `input_invalid` (damaged, or not a media
- * file), `unsupported_format` (a still image, or nothing in it can be decoded), `input_has_no_media` (neither video nor audio),
- * `timeout`, `aborted`.
+/**
+ * Reads the streams of the media file at `path` without decoding, as its headers state them; `probeSource` (timeline.ts) has
+ * the times of its packets. Throws MediaError `input_invalid` (damaged, or not a media file), `unsupported_format` (a still
+ * image, or nothing in it can be decoded), `input_has_no_media` (neither video nor audio), `timeout`, `aborted`.
  */
 export async function probe(path: string, binaries: Binaries, options: ProbeOptions = {}): Promise<Probe> {
   const args = ["-count_packets", "-read_intervals", `%+#${FIRST_PACKETS}`, "-show_entries", ENTRIES];
@@ -160,7 +164,7 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
   return { ...media, isTruncated: await isTruncated(path) };
 }
 
-type ProbeOptions = {
+export type ProbeOptions = {
   signal?: AbortSignal;
   cwd?: string;
   pidDir?: string;
@@ -235,9 +239,11 @@ function toProbe({ format, streams }: v.InferOutput<typeof FfprobeOutput>, decod
   if (ANIMATIONS.includes(format.format_name) && video?.nb_read_packets === "1") throw stillImage(format.format_name);
   const audio = tracks.audio.map(toAudio);
   const lengths = streams.map((s) => seconds(s.duration)).filter((length) => length !== null);
+  const stated = seconds(format.duration) ?? (lengths.length ? Math.max(...lengths) : null);
   return {
     format: format.format_name,
-    durationSeconds: seconds(format.duration) ?? (lengths.length ? Math.max(...lengths) : null),
+    durationSeconds: stated,
+    statesDuration: stated !== null,
     startSeconds: Number(format.start_time) || 0,
     video: video ? toVideo(video) : null,
     // The default track first: it becomes the default rendition.
@@ -247,7 +253,7 @@ function toProbe({ format, streams }: v.InferOutput<typeof FfprobeOutput>, decod
 }
 
 function toVideo(stream: Stream): VideoTrack {
-  const rotation = rotationOf(stream);
+  const { isMirrored, rotation } = orientationOf(stream);
   const ratio = fraction(stream.sample_aspect_ratio.replace(":", "/"));
   const aspect = ratio.num / ratio.den;
   const isPlausible = aspect > 1 / 16 && aspect < 16;
@@ -265,6 +271,7 @@ function toVideo(stream: Stream): VideoTrack {
     level: stream.level,
     width: isSideways ? high : wide,
     height: isSideways ? wide : high,
+    isMirrored,
     rotation,
     averageRate: fraction(stream.avg_frame_rate),
     declaredRate: fraction(stream.r_frame_rate),
@@ -315,13 +322,26 @@ const isDolbyVisionOnly = ({ side_data_list }: Stream): boolean =>
       profile === 5 || (profile !== undefined && compatible === 0),
   );
 
-/** The display matrix has counterclockwise degrees, the older `rotate` tag clockwise ones. */
-function rotationOf(stream: Stream): VideoTrack["rotation"] {
-  const matrix = stream.side_data_list.find((data) => data.rotation !== undefined)?.rotation;
-  const clockwise = matrix !== undefined ? -matrix : Number(stream.tags.rotate ?? 0) || 0;
-  const quarter = ((Math.round(clockwise / 90) % 4) + 4) % 4;
-  return (quarter * 90) as VideoTrack["rotation"];
+/**
+ * From the display matrix (ISO/IEC 14496-12, 8.3.2: a, b, u, c, d, v …; ffprobe prints three numbers a line), which may also
+ * mirror; or from the older `rotate` tag, in clockwise degrees.
+ */
+function orientationOf(stream: Stream): Pick<VideoTrack, "isMirrored" | "rotation"> {
+  const text = stream.side_data_list.find(({ displaymatrix }) => displaymatrix !== undefined)?.displaymatrix;
+  const rows = [...(text ?? "").matchAll(/^\d{8}:\s+(-?\d+)\s+(-?\d+)/gm)];
+  const [[a, b], [c, d]] = [rows[0], rows[1]].map((row) => [Number(row?.[1] ?? 0), Number(row?.[2] ?? 0)]) as [
+    [number, number],
+    [number, number],
+  ];
+  const determinant = a * d - b * c;
+  if (determinant === 0) return { isMirrored: false, rotation: quarters(Number(stream.tags.rotate ?? 0) || 0) };
+  const isMirrored = determinant < 0;
+  const degrees = (Math.atan2(isMirrored ? -b : b, isMirrored ? -a : a) * 180) / Math.PI;
+  return { isMirrored, rotation: quarters(degrees) };
 }
+
+/** The nearest rotation that the renditions can have. */
+const quarters = (clockwise: number) => ((((Math.round(clockwise / 90) % 4) + 4) % 4) * 90) as VideoTrack["rotation"];
 
 function seconds(value: string): number | null {
   const parsed = Number.parseFloat(value);

@@ -1,11 +1,10 @@
 import { stat } from "node:fs/promises";
 import { primaryLanguage } from "../lib/language.ts";
-import { type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
+import { type RunOptions, run, UNTIL_STALLED, untrustedInput } from "./ffmpeg.ts";
 import { MAX_DURATION_SECONDS } from "./plan.ts";
 import type { AudioTrack, Probe } from "./probe.ts";
 
 const RATE = 16_000;
-const STALL_MS = 5 * 60_000;
 const HEADER_BYTES = 44;
 
 /**
@@ -41,8 +40,7 @@ export async function writeSpeech({ ffmpeg, input, track, wavPath, ...room }: Sp
       ...["-ac", "1", "-c:a", "pcm_s16le", "-map_metadata", "-1", "-fflags", "+bitexact"],
       ...["-t", String(MAX_DURATION_SECONDS), "-f", "wav", `file:${wavPath}`],
     ],
-    timeLimitMs: 3_600_000 + (track.durationSeconds ?? MAX_DURATION_SECONDS) * 1000,
-    stallMs: STALL_MS,
+    ...UNTIL_STALLED,
   });
   return Math.max(0, (await stat(wavPath)).size - HEADER_BYTES) / (2 * RATE);
 }

@@ -1,5 +1,6 @@
 import type { ScheduledTask as CronTask, TaskOptions } from "node-cron";
 import type { Logger } from "pino";
+import { setTimeout } from "../lib/timers.ts";
 
 /** Background work: runs on a schedule, never concurrently with itself, and on shutdown if `runOnShutdown`. */
 export type ScheduledTask = {

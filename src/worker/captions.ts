@@ -1,5 +1,6 @@
 import { copyFile, mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { abortAfter, setInterval } from "../lib/timers.ts";
 import { MediaError } from "../media/error.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
 import type { Probe } from "../media/probe.ts";
@@ -143,7 +144,7 @@ async function within<T>(
   onProgress: (fraction: number) => void,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const limit = AbortSignal.timeout(ms);
+  const limit = abortAfter(ms);
   const startedAt = performance.now();
   const ticks = setInterval(() => onProgress(Math.min(1, (performance.now() - startedAt) / ms)), TICK_MS);
   try {

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { describeConnectionError, isCertificateError } from "../lib/connection-errors.ts";
+import { abortAfter, sleep } from "../lib/timers.ts";
 import { withoutTrailing } from "../lib/without-trailing.ts";
 import { type LiveClaim, LiveContract } from "../protocol/live-encode.ts";
 import type { Claim, Heartbeat, Lane, SignArtifacts } from "../protocol/worker.ts";
@@ -297,7 +297,7 @@ export function backoffMs(attempt: number): number {
 }
 
 export const withTimeout = (timeoutMs: number, signal?: AbortSignal) =>
-  signal ? AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) : AbortSignal.timeout(timeoutMs);
+  signal ? AbortSignal.any([signal, abortAfter(timeoutMs)]) : abortAfter(timeoutMs);
 
 function retryAfterMs(response: Response): number | undefined {
   const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);

@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../lib/timers.ts";
 import { MediaError } from "../media/error.ts";
 import { run } from "../media/ffmpeg.ts";
 import { liveArguments } from "../media/live-arguments.ts";

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../lib/errors.ts";
+import { sleep } from "../lib/timers.ts";
 import type { Encoder } from "../media/encoders.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
 import type { Binaries } from "../media/ffmpeg.ts";

@@ -3,6 +3,7 @@ import { open, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { mapBounded } from "../lib/bounded.ts";
 import { contentTypeOf } from "../lib/media-types.ts";
+import { setTimeout } from "../lib/timers.ts";
 import { SEGMENT_PATTERN } from "../media/arguments.ts";
 import type { SignedArtifact, WorkerContract } from "../protocol/worker-client.ts";
 import { check, type LeaseClient, LONG_RETRY, request, retrying } from "./lease-client.ts";

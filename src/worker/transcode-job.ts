@@ -5,7 +5,8 @@ import type { Warning } from "../lib/warnings.ts";
 import { type EncodeOptions, encode } from "../media/encode.ts";
 import type { EncodeResult } from "../media/finish.ts";
 import type { Rendition } from "../media/manifests.ts";
-import { type Probe, probe } from "../media/probe.ts";
+import type { Probe } from "../media/probe.ts";
+import { probeSource } from "../media/timeline.ts";
 import { warningsOf } from "../media/tracks.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
 import { addCaptions, type Captions, createCaptions } from "./captions.ts";
@@ -80,7 +81,7 @@ async function encodeChecked(
   const common = { signal, pidDir: scratch.pidDir, memoryBytes };
   try {
     heartbeat.report("probing", PROBED);
-    const media = await probe(input, binaries, { ...common, cwd: work });
+    const media = await probeSource(input, binaries, { ...common, cwd: work });
     const spec = requestedSpec(job);
     const watermark = await fetchWatermark(spec, context, { work, signal });
     heartbeat.report("encoding", PROBED);

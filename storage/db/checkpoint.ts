@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../../src/lib/timers.ts";
 import { Connection } from "./connection.ts";
 import { isBusy } from "./failures.ts";
 

@@ -1,3 +1,4 @@
+import { setInterval } from "../../src/lib/timers.ts";
 import { DatabaseUnreachable } from "./failures.ts";
 import { type HranaStream, SILENCE_MS } from "./hrana-stream.ts";
 import {

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../../src/lib/timers.ts";
 import type { DatabaseLog } from "../db/database.ts";
 import type { ObjectStore } from "../objects/store.ts";
 import type { Generation } from "./generation.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { encode } from "../../src/media/encode.ts";
 import { encodingSpec } from "../../src/media/encoding-spec.ts";
-import { probe } from "../../src/media/probe.ts";
+import { probeSource as probe } from "../../src/media/timeline.ts";
 import type { TestApp } from "./app.ts";
 import type { Answer, CallOptions } from "./client.ts";
 import { emptyFolder } from "./folder.ts";

@@ -4,7 +4,7 @@ import { deserialize, serialize } from "node:v8";
 import { references } from "../../src/lib/m3u8.ts";
 import { encode } from "../../src/media/encode.ts";
 import { encodingSpec } from "../../src/media/encoding-spec.ts";
-import { probe } from "../../src/media/probe.ts";
+import { probeSource as probe } from "../../src/media/timeline.ts";
 import type { TestApp } from "./app.ts";
 import type { Files } from "./batches.ts";
 import { checkup } from "./doctor.ts";

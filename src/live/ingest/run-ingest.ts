@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { setTimeout } from "../../lib/timers.ts";
 import type { Log } from "../publish/types.ts";
 import { createRtmpServer, type RtmpServer } from "../rtmp/server.ts";
 import { connector } from "../simulcast/connect.ts";

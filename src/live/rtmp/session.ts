@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { setTimeout } from "../../lib/timers.ts";
 import { PublishRate } from "../publish/publish-rate.ts";
 import { RejectedMedia } from "../publish/rejected-media.ts";
 import type { Log, LogLevel, PublishDecision, PublishRequest } from "../publish/types.ts";

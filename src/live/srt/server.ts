@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { lookup } from "node:dns/promises";
 import { plainAddress } from "../../lib/network.ts";
+import { setInterval } from "../../lib/timers.ts";
 import { ConnectionLimit } from "../publish/connection-limit.ts";
 import type { Log, PublishDecision, PublishRequest } from "../publish/types.ts";
 import { CookieJar } from "./cookie.ts";

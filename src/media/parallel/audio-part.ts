@@ -1,11 +1,11 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../../lib/timers.ts";
 import type { Chunk, WrittenRendition } from "../../protocol/task.ts";
 import { INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
 import { audioCodecs } from "../codecs/registry.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
-import { run } from "../ffmpeg.ts";
+import { run, UNTIL_STALLED } from "../ffmpeg.ts";
 import { shiftSegment } from "../isobmff.ts";
 import { prepareFolders, readSegment, readWritten, type Segment } from "../package.ts";
 import type { AudioOptions } from "./audio.ts";
@@ -24,8 +24,6 @@ export type AudioPart = {
   onPlaced?: ((files: string[]) => Promise<void>) | undefined;
 };
 
-const STALL_MS = 5 * 60_000;
-const TIME_LIMIT_MS = 3_600_000;
 const LOOK_MS = 200;
 /** Packets after the part: the encoder looks ahead, and ends its last packets with silence. */
 const MORE_PACKETS = 4;
@@ -58,8 +56,7 @@ export async function encodeAudioPart(options: AudioOptions, part: AudioPart): P
       writes: [...(options.run.writes ?? []), workDir],
       args: audioPartArguments({ input, outDir: workDir, audio: plan.audio, spec, samples }),
       precedence: range.is_urgent ? "urgent" : "background",
-      timeLimitMs: TIME_LIMIT_MS,
-      stallMs: STALL_MS,
+      ...UNTIL_STALLED,
       onPosition: (position) => seconds > 0 && onProgress?.(Math.min(1, position / seconds)),
     });
   } finally {

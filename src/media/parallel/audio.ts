@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { WrittenRendition } from "../../protocol/task.ts";
 import { encodeArguments } from "../arguments.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
-import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
+import { type Binaries, run, type SourceRun, UNTIL_STALLED } from "../ffmpeg.ts";
 import { withGains } from "../loudness.ts";
 import { prepareFolders, readWritten } from "../package.ts";
 import { decodeArguments } from "./audio-arguments.ts";
@@ -23,8 +23,6 @@ export type AudioOptions = {
   onWritten?: (rows: WrittenRendition[]) => Promise<void>;
 };
 
-const limits = { stallMs: 5 * 60_000, timeLimitMs: 12 * 3_600_000 };
-
 /**
  * Encodes all audio tracks of the source in one run, which costs a hundredth of the video. Copied ones are there after
  * seconds, and their faults are found afterwards. Throws MediaError.
@@ -40,7 +38,7 @@ export async function encodeAudio(options: AudioOptions): Promise<WrittenRenditi
   await run(binaries.ffmpeg, {
     ...options.run,
     args: encodeArguments({ input, outDir, plan, whole: options.plan, spec, isChecked: false }),
-    ...limits,
+    ...UNTIL_STALLED,
     onPosition: (seconds) => plan.durationSeconds && onProgress(Math.min(1, seconds / plan.durationSeconds)),
   });
   const rows: WrittenRendition[] = [];
@@ -54,7 +52,7 @@ export async function encodeAudio(options: AudioOptions): Promise<WrittenRenditi
       ...options.run,
       args: decodeArguments({ input, audio: copied }),
       precedence: "background",
-      ...limits,
+      ...UNTIL_STALLED,
       onPosition: (seconds) => plan.durationSeconds && onProgress(Math.min(1, seconds / plan.durationSeconds), share),
     });
   }

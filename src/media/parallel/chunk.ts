@@ -5,7 +5,7 @@ import { encodeArguments, INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
 import { type Encoders, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
-import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
+import { type Binaries, run, type SourceRun, UNTIL_STALLED } from "../ffmpeg.ts";
 import { addInitBoxes } from "../init-boxes.ts";
 import type { PlannedRendition } from "../ladder.ts";
 import { prepareFolders, readWritten, type Written } from "../package.ts";
@@ -43,9 +43,6 @@ export type ChunkOptions = {
 };
 /** `isPartial`: only the first segments of the chunk, because it was to yield. */
 export type EncodedChunk = { written: WrittenRendition[]; isPartial: boolean };
-
-const STALL_MS = 5 * 60_000;
-const timeLimitMs = (seconds: number) => 3_600_000 + seconds * 100_000;
 
 /**
  * Encodes the frames of one chunk into the segments that a run over the whole source would write at their place; each codec
@@ -195,8 +192,7 @@ async function encodeRange(
     precedence: chunk.is_urgent ? "latest" : "background",
     killSignal: yielding,
     devices: usesDevices(encoder),
-    timeLimitMs: timeLimitMs(seconds),
-    stallMs: STALL_MS,
+    ...UNTIL_STALLED,
     onPosition: (position) => onProgress?.(Math.min(1, position / seconds)),
   });
   if (fault !== null) throw new Inexact(`its decoder reports faults: ${fault}`);

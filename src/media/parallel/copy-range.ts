@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Chunk } from "../../protocol/task.ts";
 import { copyArguments, INIT_NAME } from "../arguments.ts";
 import { inspectCopied } from "../copied-video.ts";
-import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
+import { type Binaries, run, type SourceRun, UNTIL_STALLED } from "../ffmpeg.ts";
 import type { VideoRun } from "./video-runs.ts";
 
 type Options = {
@@ -14,9 +14,6 @@ type Options = {
   binaries: Binaries;
   run: SourceRun;
 };
-
-const STALL_MS = 5 * 60_000;
-const LIMIT_MS = 3_600_000;
 
 /**
  * Copies the packets of a chunk, which begins with a keyframe: those from it to the next chunk's first one. Those of an
@@ -32,8 +29,7 @@ export async function copyRange(options: Options, { plan, settings: additional, 
       ...common,
       writes: [...(common.writes ?? []), outDir],
       args: copyArguments({ input, outDir, plan, chunk, additional, isWithoutRepeats }),
-      timeLimitMs: LIMIT_MS,
-      stallMs: STALL_MS,
+      ...UNTIL_STALLED,
     });
   };
   if (!additional) return copyInto(workDir);

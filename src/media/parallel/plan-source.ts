@@ -112,8 +112,9 @@ function framesOf({ video }: EncodePlan, { startSeconds }: Probe): number | null
 const MAX_DELAY_FRAMES = 4;
 
 /** What can be listed before it is encoded. */
-function earlyOf(plan: StoredPlan, { spec, index }: PlanOptions): PlanResult["early"] {
+function earlyOf(plan: StoredPlan, { spec, index, probe }: PlanOptions): PlanResult["early"] {
   const { video, durationSeconds } = plan;
+  if (!probe.statesDuration) return null;
   const lengths = predictedVideo(plan, spec);
   if (!video || !durationSeconds || !lengths || lengths.some((frames) => frames < 1)) return null;
   const segments = lengths.length;
@@ -153,7 +154,7 @@ async function cutsOf(options: Planning, plan: EncodePlan, source: Source): Prom
   });
   const { video } = plan;
   if (!video) return cuts("no_video");
-  if (!plan.durationSeconds) return cuts("unknown_duration");
+  if (!plan.durationSeconds || !options.probe.statesDuration) return cuts("unknown_duration");
   if (video.holdUntilSeconds > 0) return cuts("held_frame");
   // Seeks in such a file are off by that time. Delays of audio encoders are shorter.
   if (options.probe.startSeconds < -SEEK_BACK_SECONDS) return cuts("inexact");

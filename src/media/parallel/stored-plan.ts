@@ -40,6 +40,8 @@ const videoTrack = v.object({
   level: v.number(),
   width: positive,
   height: positive,
+  // Absent in plans of earlier versions.
+  isMirrored: v.optional(v.boolean(), false),
   rotation: v.picklist([0, 90, 180, 270]),
   averageRate: rate,
   declaredRate: rate,

@@ -137,8 +137,8 @@ async function first(commands: [string, ...string[]][]): Promise<string[]> {
 export type Limits = {
   /** Private writable memory (RLIMIT_DATA). */
   memoryBytes: number;
-  /** Wall time; processor time may be as long on every core. */
-  timeLimitMs: number;
+  /** Wall time; processor time may be as long on every core. Null: none. */
+  timeLimitMs: number | null;
 };
 
 export type Grants = {
@@ -152,7 +152,7 @@ export type Grants = {
 
 const limitsOf = ({ memoryBytes, timeLimitMs }: Limits): Record<string, number> => ({
   data: memoryBytes,
-  cpu: Math.ceil((timeLimitMs / 1000) * availableParallelism()),
+  ...(timeLimitMs !== null && { cpu: Math.ceil((timeLimitMs / 1000) * availableParallelism()) }),
   fsize: MAX_FILE_BYTES,
   nofile: MAX_OPEN_FILES,
 });

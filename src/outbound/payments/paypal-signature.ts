@@ -1,6 +1,7 @@
 import { createVerify, X509Certificate } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
+import { abortAfter } from "../../lib/timers.ts";
 import { InvalidSignature, type Notification, PaymentFailed } from "./provider.ts";
 
 /** PayPal retries for three days; each notification is processed once, however late. */
@@ -73,7 +74,7 @@ function certificateHosts({ host }: URL): ReadonlySet<string> {
 
 async function load(url: URL): Promise<string> {
   try {
-    const answer = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(TIMEOUT_MS) });
+    const answer = await fetch(url, { redirect: "error", signal: abortAfter(TIMEOUT_MS) });
     if (answer.status === 404) throw new InvalidSignature("The certificate does not exist.");
     if (!answer.ok) throw new PaymentFailed(`PayPal responded with status ${answer.status} for its certificate.`);
     const chunks: Uint8Array[] = [];

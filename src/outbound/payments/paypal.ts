@@ -2,6 +2,7 @@ import * as v from "valibot";
 import type { Config } from "../../config/load.ts";
 import { requiredSettings } from "../../config/required-settings.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { abortAfter } from "../../lib/timers.ts";
 import { serviceUrl } from "../service-url.ts";
 import { paypalSignatures } from "./paypal-signature.ts";
 import {
@@ -191,7 +192,7 @@ function shaped<T>(schema: v.GenericSchema<unknown, T>, value: unknown): T {
 
 async function send(base: URL, path: string, headers: Record<string, string>, body: string): Promise<unknown> {
   try {
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const signal = abortAfter(TIMEOUT_MS);
     const answer = await fetch(serviceUrl(base.href, path), {
       method: "POST",
       headers: { ...headers, accept: "application/json" },

@@ -1,5 +1,5 @@
-import { setTimeout as wait } from "node:timers/promises";
 import { primaryLanguage } from "../../lib/language.ts";
+import { sleep } from "../../lib/timers.ts";
 import type { PlainCue } from "../../lib/vtt/write.ts";
 import { serviceUrl } from "../service-url.ts";
 import { cuesOf, shifted, vttOf } from "./cues.ts";
@@ -67,6 +67,6 @@ async function ask(request: AudioRequest): Promise<string> {
     if (!answer.retry || isLate || attempt >= ATTEMPTS)
       throw new TranscriptionFailed(`The transcription service ${answer.told}.`);
     const backoff = BACKOFF_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2);
-    await wait(answer.retryAfterMs ?? backoff, undefined, { signal: request.signal });
+    await sleep(answer.retryAfterMs ?? backoff, undefined, { signal: request.signal });
   }
 }

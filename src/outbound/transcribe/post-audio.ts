@@ -4,6 +4,7 @@ import { request as httpRequest, type IncomingMessage, type RequestOptions } fro
 import { request as httpsRequest } from "node:https";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { abortAfter } from "../../lib/timers.ts";
 import { retryAfterMs } from "../service-url.ts";
 import { headerOf, type Samples } from "./wav.ts";
 
@@ -29,7 +30,7 @@ export type AudioResponse = { text: string } | { told: string; retry: boolean; r
  */
 export async function postAudio(request: AudioRequest): Promise<AudioResponse> {
   const { url, wavPath, samples, timeoutMs } = request;
-  const limit = AbortSignal.timeout(timeoutMs);
+  const limit = abortAfter(timeoutMs);
   const signal = AbortSignal.any([request.signal, limit]);
   const bytes = samples.to - samples.from;
   const boundary = `vodbox-${randomUUID()}`;

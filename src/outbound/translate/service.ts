@@ -1,5 +1,5 @@
-import { setTimeout as wait } from "node:timers/promises";
 import type { Config } from "../../config/load.ts";
+import { abortAfter, sleep } from "../../lib/timers.ts";
 import { retryAfterMs, serviceUrl } from "../service-url.ts";
 import { TranslationFailed, type Translator } from "./translator.ts";
 
@@ -42,7 +42,7 @@ export function serviceAt(base: string, timeoutMs: number): SendRequest {
       if (!outcome.retry || isLate || attempt >= attempts)
         throw new TranslationFailed(`The translation service ${outcome.told}.`);
       const backoff = BACKOFF_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2);
-      await wait(outcome.retryAfterMs ?? backoff, undefined, { signal });
+      await sleep(outcome.retryAfterMs ?? backoff, undefined, { signal });
     }
   };
 }
@@ -50,7 +50,7 @@ export function serviceAt(base: string, timeoutMs: number): SendRequest {
 type Outcome = { json: unknown } | { told: string; retry: boolean; retryAfterMs?: number | null };
 
 async function once(url: URL, request: ServiceRequest, timeoutMs: number): Promise<Outcome> {
-  const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]);
+  const signal = AbortSignal.any([request.signal, abortAfter(timeoutMs)]);
   try {
     const { method = "POST", headers = {}, body } = request;
     const answer = await fetch(url, {

@@ -4,6 +4,7 @@ import { type App, forApp } from "../../app.ts";
 import { type SentEvents, sentEvent } from "../../http/server-sent-events.ts";
 import { iso } from "../../lib/clock.ts";
 import { yieldToRequests } from "../../lib/pace.ts";
+import { setTimeout } from "../../lib/timers.ts";
 
 /** How often the database is checked for changes while streams are open. Without a commit this costs no query. */
 const TICK_MS = 250;

@@ -3,6 +3,7 @@ import { type App, forApp } from "../../app.ts";
 import { metricsOf } from "../../http/metrics.ts";
 import { clientClosed, HttpError, invalid } from "../../lib/errors.ts";
 import { runInSlices } from "../../lib/time-slices.ts";
+import { abortAfter } from "../../lib/timers.ts";
 import { withPayloads } from "../../lib/vtt/replace-texts.ts";
 import { configuredTranslator } from "../../outbound/translate/configured.ts";
 import { translatePayloads } from "../../outbound/translate/payloads.ts";
@@ -43,7 +44,7 @@ export async function translatedText(
   const source = await subtitleContent(app, subtitle);
   const parsing = { tenantId: subtitle.tenantId, signal: left };
   const { payloads, places } = await parseDocument(app, "payloads", { text: source }, parsing);
-  const deadline = AbortSignal.timeout(WHOLE_TRACK * app.config.translate_timeout_seconds * 1000);
+  const deadline = abortAfter(WHOLE_TRACK * app.config.translate_timeout_seconds * 1000);
   const signal = AbortSignal.any([app.stopping, deadline, left]);
   try {
     const pair = { source: subtitle.language, target };

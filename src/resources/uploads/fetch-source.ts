@@ -5,6 +5,7 @@ import { ObjectTooLarge, StorageFull } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { setInterval, setTimeout } from "../../lib/timers.ts";
 import { httpClientOf } from "../../outbound/app-http-client.ts";
 import { BlockedDestination, type HttpClient, OutboundFailure } from "../../outbound/http-client.ts";
 

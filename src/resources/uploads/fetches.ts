@@ -3,6 +3,7 @@ import type { Db } from "../../../storage/db/open.ts";
 import { type SourceFetchRow, sourceFetches, type UploadRow, uploads } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { setInterval } from "../../lib/timers.ts";
 import { nextOwner } from "../../limits/fair-queue.ts";
 import { abandonUpload } from "../jobs/lifecycle/uploads.ts";
 import { requireTenant } from "../tenants/queries.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { encoderFor } from "../../media/encoders.ts";
 import { planSource } from "../../media/parallel/plan-source.ts";
-import { probe } from "../../media/probe.ts";
+import { probeSource } from "../../media/timeline.ts";
 import type { TaskResult } from "../../protocol/worker-client.ts";
 import type { JobContext } from "../context.ts";
 import { fetchWatermark, requestedSpec } from "../requested-spec.ts";
@@ -21,8 +21,8 @@ export async function planTask(job: TaskContract, context: JobContext, workspace
   const { signal, pidDir, memoryBytes } = run;
   const common = { cwd: work, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
   try {
-    const media = await probe(input, binaries, { ...common, makeWhole: () => source.need("all") });
     const { index } = source;
+    const media = await probeSource(input, binaries, { ...common, index, makeWhole: () => source.need("all") });
     const isSparse = !source.isWhole();
     const spec = requestedSpec(job);
     const watermark = await fetchWatermark(spec, context, { work, signal: heartbeat.signal });

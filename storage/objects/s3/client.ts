@@ -3,7 +3,7 @@ import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type In
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setTimeout, sleep } from "../../../src/lib/timers.ts";
 import { withoutTrailing } from "../../../src/lib/without-trailing.ts";
 import { StorageFull, StorageUnavailable } from "../store.ts";
 import { collect } from "../write-body.ts";

@@ -1,4 +1,5 @@
 import { newProbeKey } from "../../../src/lib/object-keys.ts";
+import { abortAfter } from "../../../src/lib/timers.ts";
 import type { ObjectStore, StorageClock, StorageFinding } from "../store.ts";
 import { type S3Client, S3Error, type S3Options } from "./client.ts";
 
@@ -63,7 +64,7 @@ export async function examineS3(subject: Subject, { origin, now }: ExamineOption
 }
 
 async function reach({ endpoint }: S3Options): Promise<string> {
-  const response = await fetch(endpoint, { redirect: "manual", signal: AbortSignal.timeout(ANSWER_MS) });
+  const response = await fetch(endpoint, { redirect: "manual", signal: abortAfter(ANSWER_MS) });
   await response.body?.cancel();
   return `${endpoint} responds`;
 }
@@ -75,7 +76,7 @@ export const s3Clock = ({ endpoint }: Pick<S3Options, "endpoint">): StorageClock
   limit: "S3 rejects all requests beyond 900 s.",
   /** Unsigned: a signature with a wrong clock would be refused, and any response contains the time. */
   async read() {
-    const response = await fetch(endpoint, { redirect: "manual", signal: AbortSignal.timeout(ANSWER_MS) });
+    const response = await fetch(endpoint, { redirect: "manual", signal: abortAfter(ANSWER_MS) });
     await response.body?.cancel();
     const serverMs = Date.parse(response.headers.get("date") ?? "");
     return Number.isNaN(serverMs) ? null : new Date(serverMs);
@@ -151,7 +152,7 @@ async function tryMultipart(store: ObjectStore, key: string): Promise<string> {
 }
 
 async function asClient(url: string, init: RequestInit = {}) {
-  const response = await fetch(url, { ...init, redirect: "manual", signal: AbortSignal.timeout(ANSWER_MS) });
+  const response = await fetch(url, { ...init, redirect: "manual", signal: abortAfter(ANSWER_MS) });
   return { ok: response.ok, status: response.status, headers: response.headers, text: await response.text() };
 }
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { probe } from "../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import { playingEarly, rowsOf } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
 import { hashesIn, packetsIn, packetsOf, samplesOf } from "../../support/media/parallel/frames.ts";

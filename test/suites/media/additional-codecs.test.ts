@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
 import type { EncodeResult } from "../../../src/media/finish.ts";
-import { probe } from "../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import { binaries, complaints, fast, ffmpeg, ffprobe, sound, temporaryFolder } from "../../support/media/sources.ts";
 import { nightly } from "../../support/nightly.ts";
 

@@ -6,8 +6,8 @@ import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
 import { MediaError } from "../../../src/media/error.ts";
 import { type Binaries, run } from "../../../src/media/ffmpeg.ts";
-import { probe } from "../../../src/media/probe.ts";
 import { missingIsolation } from "../../../src/media/sandbox/sandbox.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
 import {
   box,

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { encode } from "../../../src/media/encode.ts";
 import type { EncodingSpec } from "../../../src/media/encoding-spec.ts";
-import { probe } from "../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import { binaries, ffmpeg } from "../../support/media/sources.ts";
 
 type Options = {

@@ -7,7 +7,7 @@ import { encode } from "../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
 import { detectFfmpegCapabilities } from "../../../src/media/ffmpeg-capabilities.ts";
 import type { EncodeResult } from "../../../src/media/finish.ts";
-import { probe } from "../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
 import {
   type Code,

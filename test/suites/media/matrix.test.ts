@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test, vi } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
 import type { EncodeResult } from "../../../src/media/finish.ts";
-import { probe } from "../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import { isNightly } from "../../support/amount.ts";
 import { oddRows } from "../../support/media/matrix-odd-rows.ts";
 import { Players } from "../../support/media/matrix-players.ts";

@@ -8,7 +8,7 @@ import { type EncodingSpec, encodingSpec } from "../../../src/media/encoding-spe
 import { planSource } from "../../../src/media/parallel/plan-source.ts";
 import { withTitle } from "../../../src/media/per-title/analyze.ts";
 import { planAdditional, planEncode } from "../../../src/media/plan.ts";
-import { probe } from "../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
 import { EncodingSpec as SpecSchema } from "../../../src/protocol/encoding-spec.ts";
 import { encodedInParts, planned } from "../../support/media/parallel/parts.ts";

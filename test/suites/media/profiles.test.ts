@@ -10,7 +10,7 @@ import type { EncodeResult } from "../../../src/media/finish.ts";
 import { encodeChunk } from "../../../src/media/parallel/chunk.ts";
 import type { StoredPlan } from "../../../src/media/parallel/stored-plan.ts";
 import { planEncode } from "../../../src/media/plan.ts";
-import { probe } from "../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
 import { binaries, complaints, fast, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
 

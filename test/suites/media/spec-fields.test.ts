@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec } from "../../../src/media/encoding-spec.ts";
 import type { EncodeResult } from "../../../src/media/finish.ts";
-import { probe } from "../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import { EncodingSpec } from "../../../src/protocol/encoding-spec.ts";
 import { binaries, fast, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
 

@@ -7,7 +7,7 @@ import type { SphericalMetadata } from "../../../src/lib/spherical.ts";
 import { encode } from "../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
 import { writeInits } from "../../../src/media/parallel/head.ts";
-import { probe } from "../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import { withBox } from "../../support/media/hdr-sources.ts";
 import { encodedInParts, planned } from "../../support/media/parallel/parts.ts";
 import { binaries, complaints, ffmpeg, ffprobe, sound, temporaryFolder } from "../../support/media/sources.ts";

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { type EncodingSpec, encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { probe } from "../../../src/media/probe.ts";
 import { storyboardInterval } from "../../../src/media/storyboard.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import { binaries, fast, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
 
 const folder = temporaryFolder("storyboard");

@@ -15,7 +15,7 @@ import { planSource } from "../../../src/media/parallel/plan-source.ts";
 import { indexOfFile } from "../../../src/media/parallel/source-index.ts";
 import { parsePlan } from "../../../src/media/parallel/stored-plan.ts";
 import { segmentName } from "../../../src/media/parallel/written-rows.ts";
-import { probe } from "../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
 import { EncodingSpec as SpecSchema } from "../../../src/protocol/encoding-spec.ts";
 import type { WrittenRendition } from "../../../src/protocol/task.ts";

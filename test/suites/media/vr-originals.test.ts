@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
-import { probe } from "../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import { words } from "../../support/media/matrix-sources.ts";
 import { binaries, complaints, ffmpeg, packetsOf, sound, temporaryFolder } from "../../support/media/sources.ts";
 

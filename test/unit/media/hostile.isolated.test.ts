@@ -5,7 +5,7 @@ import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
 import { run, untrustedInput } from "../../../src/media/ffmpeg.ts";
 import { killOrphans, processStartTime, recordProcess } from "../../../src/media/orphan-processes.ts";
-import { probe } from "../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../src/media/timeline.ts";
 import { binaries, fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
 
 const folder = temporaryFolder("hostile");
@@ -62,7 +62,8 @@ describe("a list of other files", () => {
 test("a source that claims to last for years is refused before it is encoded", async () => {
   const path = join(folder, "plain.mp4");
   await ffmpeg(...picture("320x180", "25", 1), ...fast, path);
-  const claimed = { ...(await probe(path, binaries)), durationSeconds: 1e9 };
+  const read = await probe(path, binaries);
+  const claimed = { ...read, video: read.video && { ...read.video, durationSeconds: 1e9 } };
   await expect(
     encode({ input: path, outDir: join(folder, "never"), probe: claimed, spec, binaries }),
   ).rejects.toMatchObject({ code: "source_too_long" });

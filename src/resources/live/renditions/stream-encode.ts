@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import type { App } from "../../../app.ts";
+import { setInterval, setTimeout } from "../../../lib/timers.ts";
 import { randomName, sameSecret } from "../../../lib/tokens.ts";
 import { diskReserve } from "../../../live/ingest/disk-reserve.ts";
 import { keptSeconds } from "../../../live/ingest/segment-list.ts";

@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { and, asc, desc, eq, gt, isNotNull, lte } from "drizzle-orm";
 import { type LiveStreamRow, liveReports, liveStreams } from "../../../../storage/db/schema.ts";
 import { type App, forApp } from "../../../app.ts";
 import { pacer } from "../../../lib/pace.ts";
+import { sleep } from "../../../lib/timers.ts";
 import { keptSeconds } from "../../../live/ingest/segment-list.ts";
 import { LiveTimeline } from "../../../live/playlists/timeline.ts";
 import { ViewerCount } from "../../../live/playlists/viewer-count.ts";

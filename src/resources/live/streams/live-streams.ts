@@ -4,6 +4,7 @@ import { isNull } from "drizzle-orm";
 import { type LiveStreamRow, liveStreams as rows } from "../../../../storage/db/schema.ts";
 import { type App, forApp } from "../../../app.ts";
 import { HttpError } from "../../../lib/errors.ts";
+import { setInterval, setTimeout } from "../../../lib/timers.ts";
 import type {
   FinishedRecording,
   FromIngest,

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "../../../../storage/db/open.ts";
 import type { AssetRow, LiveStreamRow } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
@@ -8,6 +7,7 @@ import { storageOf } from "../../../http/storage.ts";
 import { iso } from "../../../lib/clock.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { newDeliveredPrefix, newSourceKey } from "../../../lib/object-keys.ts";
+import { sleep } from "../../../lib/timers.ts";
 import type { FinishedRecording } from "../../../live/ingest/messages.ts";
 import { RENDITIONS_FOLDER } from "../../../live/renditions/messages.ts";
 import type { Rendition } from "../../../media/manifests.ts";

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { databaseFile } from "../../../../storage/db/open.ts";
 import type { App } from "../../../app.ts";
+import { abortAfter } from "../../../lib/timers.ts";
 import { reasonOf } from "./finding.ts";
 
 /** Leases and tokens are valid for minutes. */
@@ -70,9 +71,7 @@ async function againstDatabase({ config, clock }: App): Promise<ClockCheck> {
   const address = config.database_url;
   if (address === undefined || databaseFile(address) !== null) return null;
   const url = new URL(address.replace(/^(libsql|wss?):/, (scheme) => (isPlain(address, scheme) ? "http:" : "https:")));
-  const answer = await fetch(url.origin, { redirect: "manual", signal: AbortSignal.timeout(ANSWER_MS) }).catch(
-    () => null,
-  );
+  const answer = await fetch(url.origin, { redirect: "manual", signal: abortAfter(ANSWER_MS) }).catch(() => null);
   await answer?.body?.cancel();
   const serverMs = Date.parse(answer?.headers.get("date") ?? "");
   return compared("the database", Number.isNaN(serverMs) ? null : new Date(serverMs), clock.now(), MAX_SKEW_S);

@@ -1,8 +1,8 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { DrizzleQueryError, sql } from "drizzle-orm";
 import type { App } from "../../../app.ts";
 import { storeDriver } from "../../../config/stores.ts";
 import { TENANTS } from "../../../lib/object-keys.ts";
+import { sleep } from "../../../lib/timers.ts";
 import { disagreement, storageLocationOf } from "../migration/storage-location.ts";
 
 /** A health check does not wait for the database as long as other requests. */
@@ -36,7 +36,7 @@ export const reasonOf = (error: unknown): string =>
 export async function databaseResponds(app: App): Promise<Finding[]> {
   const { objects } = app;
   const database = await runCheck("database", async () => {
-    const late = delay(ANSWER_MS, undefined, { ref: false }).then(() => {
+    const late = sleep(ANSWER_MS, undefined, { ref: false }).then(() => {
       throw new Error(`The database did not respond within ${ANSWER_MS / 1000} s.`);
     });
     await Promise.race([app.db.get(sql`select count(*) from _migrations`), late]);

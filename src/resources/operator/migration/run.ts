@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { StorageLocationRow } from "../../../../storage/db/schema.ts";
 import { layered } from "../../../../storage/objects/layered.ts";
 import type { ObjectInfo } from "../../../../storage/objects/store.ts";
@@ -8,6 +7,7 @@ import { type App, forApp } from "../../../app.ts";
 import { mapBounded } from "../../../lib/bounded.ts";
 import type { StoreKind } from "../../../lib/enums.ts";
 import { TENANTS } from "../../../lib/object-keys.ts";
+import { sleep } from "../../../lib/timers.ts";
 import { copyObject, isSame, joinedListing, type ListedPair } from "./copy-objects.ts";
 import { unfinished, waitingFor } from "./in-progress.ts";
 import { openStores, setStorageLocation, storageLocationOf } from "./storage-location.ts";

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { Connection } from "../../../../storage/db/connection.ts";
 import type { Database } from "../../../../storage/db/open.ts";
@@ -13,6 +12,7 @@ import { SECRET_NAMES } from "../../../config/secrets.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import { programVersion } from "../../../lib/embedded.ts";
 import type { Lock } from "../../../lib/lock-manager.ts";
+import { setInterval, sleep } from "../../../lib/timers.ts";
 
 /** The replication of this server's database. */
 export type Replication = {

@@ -14,7 +14,7 @@ import {
 } from "../../../../src/media/parallel/source-index.ts";
 import { parsePlan } from "../../../../src/media/parallel/stored-plan.ts";
 import { segmentName } from "../../../../src/media/parallel/written-rows.ts";
-import { probe } from "../../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../../src/media/timeline.ts";
 import type { WrittenRendition } from "../../../../src/protocol/task.ts";
 import { rangeOfAudio } from "../../../../src/resources/jobs/tasks/audio-parts.ts";
 import { rows } from "../../../support/amount.ts";

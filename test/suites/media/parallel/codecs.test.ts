@@ -6,7 +6,7 @@ import { BUILT_IN_PROFILES, specOf } from "../../../../src/media/encoding-profil
 import type { EncodeResult } from "../../../../src/media/finish.ts";
 import { encodeChunk } from "../../../../src/media/parallel/chunk.ts";
 import { writeInits } from "../../../../src/media/parallel/head.ts";
-import { probe } from "../../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../../src/media/timeline.ts";
 import type { ProfileDefinition } from "../../../../src/protocol/encoding-profile.ts";
 import type { Chunk } from "../../../../src/protocol/task.ts";
 import { rows } from "../../../support/amount.ts";

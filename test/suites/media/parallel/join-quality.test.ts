@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { encode } from "../../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
-import { probe } from "../../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../../src/media/timeline.ts";
 import { type JoinQuality, joinQuality } from "../../../support/media/parallel/joins.ts";
 import { encodedInParts, planned } from "../../../support/media/parallel/parts.ts";
 import { binaries, ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";

@@ -5,7 +5,7 @@ import { encode } from "../../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
 import type { EncodeResult } from "../../../../src/media/finish.ts";
 import { Inexact } from "../../../../src/media/parallel/inexact.ts";
-import { probe } from "../../../../src/media/probe.ts";
+import { probeSource as probe } from "../../../../src/media/timeline.ts";
 import { rows } from "../../../support/amount.ts";
 import { packetsOf, similarity } from "../../../support/media/parallel/frames.ts";
 import { encodedChunk, encodedInParts, planned } from "../../../support/media/parallel/parts.ts";

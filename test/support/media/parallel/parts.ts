@@ -19,8 +19,8 @@ import {
   windowRanges,
 } from "../../../../src/media/parallel/source-index.ts";
 import { parsePlan, type StoredPlan } from "../../../../src/media/parallel/stored-plan.ts";
-import { probe } from "../../../../src/media/probe.ts";
 import { readFromFolder } from "../../../../src/media/sample-video.ts";
+import { probeSource as probe } from "../../../../src/media/timeline.ts";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "../../../../src/protocol/task.ts";
 import { binaries } from "../sources.ts";
 

@@ -1,0 +1,135 @@
+import { Writable } from "node:stream";
+import { MediaError } from "./error.ts";
+import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
+import type { Rate } from "./ladder.ts";
+import type { TrackIndex } from "./mp4/index.ts";
+import { indexOfFile, type SourceIndex } from "./parallel/source-index.ts";
+import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack } from "./probe.ts";
+import { FrameRates } from "./timeline/frame-rates.ts";
+import { PacketLines } from "./timeline/packet-lines.ts";
+import { TrackTimes } from "./timeline/track-times.ts";
+
+/*
+ * When the tracks of a source begin and end, and how fast its frames follow each other. Most containers leave that out or
+ * state it wrongly: Matroska and FLV have no length of a track, recordings of browsers have none at all, transport streams
+ * and MP3 only an estimate, and one late subtitle makes a clip of seconds last for hours. So the times of the packets are
+ * read, once, without decoding. Everything that follows (plan, parts, silence, held frames, shown duration) uses the result,
+ * which has the form of a probe.
+ */
+
+/** Only ends what would never end: a day of packets is read in minutes. */
+const LIMIT_MS = 6 * 3_600_000;
+/** A header that differs from the packets by more than this is not believed. */
+const TOLERANCE_SECONDS = 1;
+const RATE_TOLERANCE = 0.02;
+
+/**
+ * Reads the streams of a source, with the times that its packets have. `index`: of a source of which only parts are there.
+ * Throws as `probe`, and MediaError `input_has_no_media` when no track has packets.
+ */
+export async function probeSource(
+  path: string,
+  binaries: Binaries,
+  { index, ...options }: ProbeOptions & { index?: SourceIndex | null | undefined } = {},
+): Promise<Probe> {
+  const headers = await probe(path, binaries, options);
+  if (isIndexed(headers)) {
+    const found = index ?? (await indexOfFile(path).catch(() => null));
+    // The index has the length of each track, and a time for each packet; only the rate has to be measured.
+    if (found) return withRate(headers, found.tracks);
+  }
+  await options.makeWhole?.();
+  return measured(headers, await readTracks(path, binaries, headers, options));
+}
+
+const isIndexed = ({ format }: Probe) => format.split(",").includes("mp4");
+
+function withRate(headers: Probe, tracks: readonly TrackIndex[]): Probe {
+  const { video } = headers;
+  const indexed = video && tracks[video.index];
+  if (!video || indexed?.kind !== "video") return headers;
+  const rates = new FrameRates();
+  for (const seconds of indexed.pts) rates.add(seconds);
+  return { ...headers, video: { ...video, ...ratesOf(video, rates.rate(), indexed.pts.length) } };
+}
+
+/** The packets of all tracks that may play. */
+async function readTracks(
+  path: string,
+  binaries: Binaries,
+  { format, video, audio }: Probe,
+  { makeWhole: _, timeLimitMs: __, ...options }: ProbeOptions,
+): Promise<Map<number, TrackTimes>> {
+  const wanted = [...(video ? [video] : []), ...audio];
+  const tracks = new Map(wanted.map(({ index }) => [index, new TrackTimes(index === video?.index)]));
+  const lines = new PacketLines(tracks, { isDiscontinuous: /^(?:mpegts|mpeg)$/.test(format) });
+  const output = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.take(chunk.toString("latin1"));
+      done();
+    },
+  });
+  await run(binaries.ffprobe, {
+    ...options,
+    args: [
+      ...["-hide_banner", "-loglevel", "error", "-of", "csv=p=0"],
+      ...["-show_entries", "packet=stream_index,pts_time,dts_time,duration_time"],
+      ...untrustedInput(path),
+    ],
+    reads: [path],
+    timeLimitMs: LIMIT_MS,
+    output,
+  }).catch((error) => {
+    // A source that ends in the middle has what was read of it; the encode reports its faults.
+    if (!(error instanceof MediaError) || error.exitCode === null) throw error;
+  });
+  return tracks;
+}
+
+function measured(headers: Probe, tracks: ReadonlyMap<number, TrackTimes>): Probe {
+  const timed = <Track extends VideoTrack | AudioTrack>(track: Track): Track | null => {
+    const { first, end, packets } = tracks.get(track.index) ?? { first: null, end: null, packets: 0 };
+    // A track that is only declared does not exist.
+    if (packets === 0) return null;
+    if (first === null || end === null) return track;
+    const isBelieved = Math.abs(first - track.startSeconds) < TOLERANCE_SECONDS;
+    const startSeconds = isBelieved ? track.startSeconds : first;
+    return { ...track, startSeconds, durationSeconds: Math.max(0, end - startSeconds) };
+  };
+  const video = headers.video && timed(headers.video);
+  const audio = headers.audio.flatMap((track) => timed(track) ?? []);
+  if (!video && audio.length === 0)
+    throw new MediaError("input_has_no_media", "The source has neither video nor audio.", false);
+  const ends = [...(video ? [video] : []), ...audio].map(({ startSeconds, durationSeconds }) =>
+    durationSeconds === null ? 0 : startSeconds + durationSeconds,
+  );
+  const seconds = Math.max(...ends) - headers.startSeconds;
+  const times = video && tracks.get(video.index);
+  return {
+    ...headers,
+    durationSeconds: seconds > 0 ? seconds : headers.durationSeconds,
+    video: video && times ? { ...video, ...ratesOf(video, times.rate, times.packets) } : video,
+    audio,
+  };
+}
+
+/** The rate of the motion, where the container states another one: freezes, gaps and a few odd frames do not lower it. */
+function ratesOf(
+  { averageRate, declaredRate }: VideoTrack,
+  measuredRate: number | null,
+  frames: number,
+): Pick<VideoTrack, "averageRate" | "declaredRate"> {
+  // A single frame has none: of what is stated, a rate is taken, but not the unit of the container's times.
+  if (frames < 2) {
+    const rate = declaredRate.num / declaredRate.den <= MAX_STATED_RATE ? declaredRate : NO_RATE;
+    return { averageRate: rate, declaredRate: rate };
+  }
+  if (measuredRate === null) return { averageRate, declaredRate };
+  const stated = averageRate.num / averageRate.den;
+  if (Math.abs(stated / measuredRate - 1) < RATE_TOLERANCE) return { averageRate, declaredRate };
+  return { averageRate: { num: Math.round(measuredRate * RATE_UNITS), den: RATE_UNITS }, declaredRate };
+}
+
+const NO_RATE: Rate = { num: 0, den: 1 };
+const RATE_UNITS = 1000;
+const MAX_STATED_RATE = 120;

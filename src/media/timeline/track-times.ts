@@ -1,0 +1,37 @@
+import { FrameRates } from "./frame-rates.ts";
+
+/** What the packets of one track say, one after the other. Times are in seconds, as in the file. */
+export class TrackTimes {
+  packets = 0;
+  /** Of the earliest packet; null while none has a time. */
+  first: number | null = null;
+  readonly #rates: FrameRates | null;
+  /** The packet that is shown last, and how long it lasts; 0 when the container does not say. */
+  #last = { seconds: Number.NEGATIVE_INFINITY, duration: 0 };
+
+  constructor(isVideo: boolean) {
+    this.#rates = isVideo ? new FrameRates() : null;
+  }
+
+  add(seconds: number | null, duration: number | null): void {
+    this.packets++;
+    if (seconds === null) return;
+    this.first = this.first === null ? seconds : Math.min(this.first, seconds);
+    if (seconds > this.#last.seconds) this.#last = { seconds, duration: duration ?? 0 };
+    this.#rates?.add(seconds);
+  }
+
+  /** When the last packet ends; null when none has a time. */
+  get end(): number | null {
+    const { seconds, duration } = this.#last;
+    if (this.first === null) return null;
+    return seconds + (duration > 0 ? duration : 1 / (this.rate ?? Number.POSITIVE_INFINITY));
+  }
+
+  /** Frames per second of video; null when its frames have no common distance. */
+  get rate(): number | null {
+    this.#measured ??= { rate: this.#rates?.rate() ?? null };
+    return this.#measured.rate;
+  }
+  #measured: { rate: number | null } | undefined;
+}
