@@ -135,7 +135,6 @@ describe("a completion", () => {
       language: "de",
       label: "Deutsch",
       source: "auto",
-      warnings: [],
     });
     const { hls_url } = (await app.call("GET", `/api/v1/playback/${asset.id}`, { key })).body;
     expect((await app.call("GET", hls_url)).text).toMatch(/TYPE=SUBTITLES,.*LANGUAGE="de"/);
