@@ -32,26 +32,18 @@ const scalar = JSON.parse(readFileSync(join(paths.root, "scripts/scalar-packages
 /** Packages that others need only for their type declarations. */
 const onlyTypes = /node_modules\/(@types\/.+|undici-types|typescript)$/;
 
-type LockEntry = {
-  version: string;
-  dev?: boolean;
-  optional?: boolean;
-  /** Needed by development packages and by optional ones only. */
-  devOptional?: boolean;
-  dependencies?: Record<string, string>;
-};
+type LockEntry = { version: string; dev?: boolean; optional?: boolean; dependencies?: Record<string, string> };
 export type Shipped = { name: string; version: string; licence: string; folder: string };
 
 /**
- * Every package that the executable may contain: the closure of `dependencies` without optional ones (native variants, and
- * what only a build needs).
+ * Every package that the executable may contain: the closure of `dependencies` without optional ones (native variants).
  */
 export function shippedPackages(): Shipped[] {
   const lock = JSON.parse(readFileSync(join(paths.root, "package-lock.json"), "utf8")) as {
     packages: Record<string, LockEntry>;
   };
   const keys = Object.entries(lock.packages)
-    .filter(([key, { dev, optional, devOptional }]) => key && !(dev || optional || devOptional) && !onlyTypes.test(key))
+    .filter(([key, { dev, optional }]) => key && !dev && !optional && !onlyTypes.test(key))
     .map(([key]) => key);
   const browser = shippedToBrowsers.map((name) => `node_modules/${name}`);
   return [...keys, ...browser]

@@ -45,6 +45,7 @@ test("install.sh --service installs a unit that systemd accepts without warnings
   expect([status, stderr]).toEqual([0, ""]);
   expect(stdout).toContain("Started vodbox.service");
   expect(calls()).toEqual([
+    "npm ci --no-progress --loglevel=error",
     "npm run --silent build --",
     "useradd --system --user-group --home-dir /var/lib/vodbox --no-create-home --shell /usr/sbin/nologin vodbox",
     "systemctl daemon-reload",
