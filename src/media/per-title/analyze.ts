@@ -31,7 +31,7 @@ const SEEK_BACK_SECONDS = 0.5;
 
 /**
  * The specification with the rungs of this source, where it requires that they are chosen; it is returned unchanged when they
- * have been, and when there is nothing to choose: without video, and when the container states no duration. Throws as
+ * have been, and when there is nothing to choose: without video, and when nothing of it has a time. Throws as
  * `analyzeTitle`.
  */
 export async function withTitle({ plan, binaries, ...options }: AnalyzeOptions): Promise<EncodingSpec> {

@@ -152,13 +152,13 @@ describe("the rungs of a title", () => {
     for (const { width, height } of portrait?.rungs ?? []) expect(height).toBeGreaterThan(width);
   });
 
-  test("are not chosen of audio, without a stated duration, and when they have been", async () => {
+  test("are chosen without a stated duration, not of audio, and not when they have been", async () => {
     const audio = join(folder, "audio.m4a");
     await ffmpeg(...sound(5), audio);
     expect(await chosen(audio)).toBeNull();
     const live = join(folder, "live.mkv");
     writeFileSync(live, await ffmpeg("-i", path("portrait"), "-c", "copy", "-f", "matroska", "-live", "1", "pipe:1"));
-    expect(await chosen(live)).toBeNull();
+    expect(await chosen(live)).toMatchObject({ source_width: 270 });
     const plain = specOf({ ...BUILT_IN_PROFILES.default.definition, ladder: LADDER }, null);
     expect(await chosen(path("short"), plain)).toBeNull();
     const spec = specWith();
