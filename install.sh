@@ -36,7 +36,7 @@ check() {
 }
 obtain() {
   began=$(date +%s) steps=$((2 + demo))
-  echo "Step 1 of $steps: npm packages (about 30 s, or 10 s from npm's cache)"
+  echo "Step 1 of $steps: npm packages (about 30 s)"
   npm ci --no-progress --loglevel=error
   echo "Step 2 of $steps: the executable (about 45 s, or 15 s from the cache of this machine; $(($(date +%s) - began)) s so far)"
   npm run --silent build -- $complete

@@ -115,7 +115,8 @@ async function heard(path: string): Promise<[number, number, number]> {
   const pcm = await ffmpeg("-i", path, "-map", "0:a", "-ac", "1", "-ar", "8000", "-f", "s16le", "-");
   const samples = new Int16Array(pcm.buffer, pcm.byteOffset, pcm.length >> 1);
   const isLoud = (sample: number) => Math.abs(sample) > 500;
-  return [samples.findIndex(isLoud), samples.findLastIndex(isLoud), samples.length].map((at) => at / 8000) as never;
+  const seconds = (at: number) => at / 8000;
+  return [seconds(samples.findIndex(isLoud)), seconds(samples.findLastIndex(isLoud)), seconds(samples.length)];
 }
 
 describe.concurrent("every track plays to the end of the longest", () => {
