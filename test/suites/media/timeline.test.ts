@@ -70,6 +70,21 @@ const ROWS: Row[] = [
       ...{ seconds: 5, frames: 125, audible: [2, 5] },
     }),
   ),
+  ...(
+    [
+      // The times of WMA are those before the delay of its encoder, two packets.
+      ["asf", "wmv2", "wmav2", [0.09, 5.06]],
+      ["ogv", "libtheora", "libvorbis", [0, 5]],
+      ["mpg", "mpeg2video", "mp2", [0, 5]],
+    ] as [string, string, string, [number, number]][]
+  ).map(
+    ([container, videoCodec, audioCodec, audible]): Row => ({
+      name: `audio that is longer than the video, in ${container}`,
+      file: `audio-longer.${container}`,
+      from: [...video(2), ...tone(5), ...both, "-c:v", videoCodec, "-c:a", audioCodec],
+      ...{ seconds: 5, frames: 125, audible },
+    }),
+  ),
   {
     name: "a still image with audio",
     file: "still.mkv",
