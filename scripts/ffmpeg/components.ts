@@ -19,7 +19,7 @@ export type LinkedStage = Exclude<Stage, "complete">;
 const components: Record<string, string> = {
   // Container formats of common uploads. `*_pipe` read exactly one image: cover art and posters. The raw streams of the
   // last line are what the program stream demuxer uses to detect its content; none is accepted for uploads.
-  demuxer: `mov matroska avi mpegts mpegps flv ogg asf wav mp3 aac flac mxf dv gif apng image_jpeg_pipe
+  demuxer: `mov matroska avi mpegts mpegps flv ogg asf wav mp3 aac flac mxf dv gif apng nut image_jpeg_pipe
     image_png_pipe image_webp_pipe
     mpegvideo m4v h264 hevc ac3 eac3 dts`,
   decoder: `h264 hevc vp8 libvpx_vp8 libvpx_vp9 vp9 libdav1d mpeg1video mpeg2video mpeg4 prores mjpeg png webp gif apng
@@ -38,10 +38,10 @@ const components: Record<string, string> = {
   // The first line is what the product writes; the rest creates test material of every accepted kind.
   encoder: `libx264 libx265 libsvtav1 aac mjpeg png libwebp libwebp_anim gif pcm_s16le rawvideo wrapped_avframe webvtt subrip
     libvpx_vp8 libvpx_vp9 libopus mpeg1video mpeg2video mpeg4 msmpeg4v3 wmv2 flv h263 prores_ks dnxhd ffv1 dvvideo
-    ac3 eac3 mp2 flac alac wmav2 pcm_s24le pcm_alaw adpcm_ima_wav movtext`,
+    ac3 eac3 mp2 flac alac wmav2 pcm_f32le pcm_s24le pcm_alaw adpcm_ima_wav movtext`,
   muxer: `mp4 mov dash hls webm matroska mpegts image2 image2pipe mjpeg webp gif wav null webvtt srt ffmetadata rawvideo
     avi flv asf mxf tgp ipod mpeg1system mpeg2vob ogg opus adts mp2 flac h264 framecrc framemd5 hash md5 crc
-    streamhash pcm_s16le data`,
+    streamhash pcm_s16le data nut`,
   filter: `scale zscale tonemap fps format aformat split asplit transpose rotate hflip vflip yadif bwdif interlace
     tinterlace idet setsar setdar setfield setparams setpts asetpts settb asettb aresample asetnsamples pan
     channelsplit channelmap join anull null copy acopy nullsink anullsink crop cropdetect pad apad tile thumbnail

@@ -1,13 +1,15 @@
 import { join } from "node:path";
 import type { HdrFormat, HdrMetadata } from "../lib/hdr.ts";
+import { audioGraph } from "./audio-filters.ts";
 import { audioCodecs, videoCodecs } from "./codecs/registry.ts";
 import { colorFilters, hdrFilters } from "./color.ts";
+import { constantFrames } from "./constant-frames.ts";
 import { deviceArguments, type Encoder } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
 import { orientationFilters } from "./orientation.ts";
-import { audioBitrate, type EncodePlan, type Gain, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
+import { audioBitrate, type EncodePlan, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
 import { watermarkImage, watermarkInput, watermarkOverlay } from "./watermark.ts";
 
 /** 8192 x 8192: admits 8K and VR, and refuses an image that claims a terabyte of memory. */
@@ -70,25 +72,26 @@ export type KeptHdr = { format: HdrFormat; metadata: HdrMetadata };
  * another for DASH took 137 s.
  */
 export function encodeArguments(options: ArgumentOptions): string[] {
-  const { input, plan, encoder = "software", range, readSeconds } = options;
+  const { input, plan, whole, encoder = "software", range, readSeconds } = options;
+  const isCopying = plan.video?.passthrough || plan.audio.some(({ isCopied }) => isCopied);
   return [
     ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
     ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
     // Rotation is done by our own filter, so that sizes always match the plan.
     ...["-noautorotate", "-max_pixels", String(MAX_PIXELS)],
     // Copied streams are decoded too, because only the decoder finds faults in them.
-    ...(plan.video?.passthrough || plan.audio.some(({ isCopied }) => isCopied)
-      ? ["-xerror", "-err_detect", "explode"]
-      : []),
+    ...(isCopying ? ["-xerror", "-err_detect", "explode"] : []),
     ...deviceArguments(encoder).global,
     ...(range && plan.video ? seek(range, plan.video.rate) : []),
     ...(readSeconds === undefined ? [] : ["-t", readSeconds.toFixed(3)]),
+    ...(isCopying ? UNCHANGED : KEPT_FILTERS),
     ...untrustedInput(input),
     ...(plan.video && options.watermark ? watermarkInput(options.watermark) : []),
-    ...graphArguments(filterGraph(plan, options, encoder)),
+    ...graphArguments([videoGraph(plan, options, encoder), audioGraph(plan.audio, options.spec)]),
     ...renditionsOf(plan, range).flatMap((one) => videoOutput(one, plan, options)),
     ...plan.audio.flatMap((one, index) => audioOutput(one, index, options)),
-    ...clockOutput(options),
+    // A source with an index is not a transport stream, and only the packets of the range are there.
+    ...(whole && range?.seekSeconds === undefined ? clockOutput(tracksOf(plan), whole) : []),
   ];
 }
 
@@ -96,17 +99,18 @@ export function encodeArguments(options: ArgumentOptions): string[] {
  * In a transport stream ffmpeg counts time from the first of the tracks that it uses, elsewhere from the first of all. A
  * run that encodes a part of the plan uses that track too, for one packet, so that its times are those of a run over all.
  */
-function clockOutput({ plan, whole, range }: ArgumentOptions): string[] {
-  // A source with an index is not a transport stream, and only the packets of the range are there.
-  if (!whole || range?.seekSeconds !== undefined) return [];
-  const tracks = ({ video, audio }: EncodePlan) => [
-    ...(video ? [video.track] : []),
-    ...audio.map(({ track }) => track),
-  ];
-  const [first] = tracks(whole).toSorted((a, b) => a.startSeconds - b.startSeconds);
-  if (!first || tracks(plan).some(({ index }) => index === first.index)) return [];
+export function clockOutput(used: readonly Track[], whole: Tracks): string[] {
+  const [first] = tracksOf(whole).toSorted((a, b) => a.startSeconds - b.startSeconds);
+  if (!first || used.some(({ index }) => index === first.index)) return [];
   return ["-map", `0:${first.index}`, "-c", "copy", "-frames", "1", "-f", "null", "-"];
 }
+
+type Track = { index: number; startSeconds: number };
+type Tracks = { video: { track: Track } | null; audio: readonly { track: Track }[] };
+const tracksOf = ({ video, audio }: Tracks): Track[] => [
+  ...(video ? [video.track] : []),
+  ...audio.map(({ track }) => track),
+];
 
 /**
  * Times stay those of the source, from 0, so that the frame grid is the same. The frames from the keyframe to the first
@@ -122,16 +126,27 @@ export function seek({ firstFrame, seekBackSeconds, seekSeconds }: FrameRange, {
 const renditionsOf = ({ video }: EncodePlan, range: FrameRange | undefined) =>
   video ? (range ? encodedOf(video) : video.renditions) : [];
 
-/** Nothing is decoded when all streams are copied. */
-const graphArguments = (graph: string) => (graph ? ["-filter_complex", graph] : []);
+/** Nothing is decoded when all streams are copied. Audio and video apart: what changes in one must not affect the other. */
+const graphArguments = (graphs: readonly string[]) =>
+  graphs.flatMap((graph) => (graph ? ["-filter_complex", graph] : []));
+
+/**
+ * Of an input whose frames may change their size or format: the filters stay, because new ones would begin again, and the
+ * first of them (`constantFrames`) returns frames of one size.
+ */
+export const KEPT_FILTERS = ["-reinit_filter:v", "0"];
+/** Of one that is copied, which must not change: samples that do end the run, frames that do are in its log. */
+export const UNCHANGED = ["-reinit_filter", "0"];
+/** What ffmpeg says of frames that change. */
+export const CHANGED_FRAMES = "Changing video frame properties on the fly";
 
 /** The renditions that are encoded. */
 const encodedOf = ({ renditions, passthrough }: NonNullable<EncodePlan["video"]>) =>
   passthrough?.isCopied ? renditions.slice(1) : renditions;
 
 /** Each encoded rendition ends in `[v<index>]`. */
-export function filterGraph(
-  { video, audio }: EncodePlan,
+export function videoGraph(
+  { video }: Pick<EncodePlan, "video">,
   { spec, range, only, watermark, additional, hdr }: ArgumentOptions,
   encoder: Encoder,
 ): string {
@@ -143,8 +158,9 @@ export function filterGraph(
     const [top] = renditions;
     const colors = hdr ? hdrFilters(track, hdr.format) : colorFilters(track);
     const overlay = overlayOptions(hdr);
-    if (!top) return audioGraph(audio, spec).join(";");
+    if (!top) return "";
     const filters = [
+      ...constantFrames(track),
       ...(track.isInterlaced ? ["bwdif=mode=send_frame:deint=interlaced"] : []),
       ...orientationFilters(track),
       ...frameGrid(rate, range),
@@ -180,7 +196,7 @@ export function filterGraph(
       if (next) from = `[s${index}]${scale(next)}`;
     }
   }
-  return [...chains, ...audioGraph(audio, spec)].join(";");
+  return chains.join(";");
 }
 
 /**
@@ -195,33 +211,6 @@ function frameGrid({ num, den }: Rate, range: FrameRange | undefined): string[] 
   if (firstFrame === 0) return [`${grid}:start_time=0`, ...(end.length > 0 ? [`trim=${end}`] : [])];
   return [grid, `trim=${[`start_pts=${firstFrame}`, ...end].join(":")}`, `setpts=PTS-${firstFrame}`];
 }
-
-const audioGraph = (audio: EncodePlan["audio"], spec: EncodingSpec): string[] =>
-  audio.flatMap((one, index) => {
-    const { track, padToSeconds, isCopied, gain } = one;
-    if (isCopied) return [];
-    const pad = padToSeconds ? [`apad=whole_dur=${padToSeconds.toFixed(3)}`] : [];
-    return `[0:${track.index}]${[...normalizedAudio(one, spec), ...(gain ? amplify(gain) : []), ...pad].join(",")}[a${index}]`;
-  });
-
-/** Filters that convert any audio to what the encoder takes for a rendition. */
-export const normalizedAudio = (
-  { surroundOf }: Pick<PlannedAudio, "surroundOf">,
-  spec: EncodingSpec,
-  { isFromStart = true } = {},
-): string[] => [
-  // async fills gaps with silence and first_pts a late start, which keeps audio and video in sync.
-  `aresample=${spec.audio.sample_rate}:async=1${isFromStart ? ":first_pts=0" : ""}`,
-  `aformat=sample_fmts=${audioCodecs[spec.audio.codec].sampleFormat}:channel_layouts=${surroundOf === null ? "stereo" : "5.1"}`,
-];
-
-/** -1.5 dB: true peaks are up to half a decibel above the samples. */
-const PEAK_LIMIT = 0.841;
-/** Filters that apply a gain. */
-export const amplify = ({ db, isLimited }: Gain): string[] => [
-  `volume=${db.toFixed(2)}dB`,
-  ...(isLimited ? [`alimiter=limit=${PEAK_LIMIT}:level=disabled`] : []),
-];
 
 const scale = ({ width, height }: PlannedRendition) => `scale=${width}:${height}:flags=bicubic,setsar=1`;
 

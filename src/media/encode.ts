@@ -2,8 +2,9 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type HdrMetadata, NO_HDR_METADATA } from "../lib/hdr.ts";
-import { encodeArguments, INIT_NAME, type KeptHdr } from "./arguments.ts";
+import { CHANGED_FRAMES, encodeArguments, INIT_NAME, type KeptHdr } from "./arguments.ts";
 import { copyAudio } from "./audio-copy.ts";
+import { encodeTracks } from "./audio-tracks.ts";
 import { inspectCopied } from "./copied-video.ts";
 import { type Encoders, encoderFor, usesDevices } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
@@ -228,27 +229,51 @@ async function pass(
   const audio = await withGains(plan.audio, { input, spec, ffmpeg: binaries.ffmpeg, run: common });
   await mkdir(outDir, { recursive: true });
   await prepareFolders(outDir, plan);
-  await run(binaries.ffmpeg, {
-    ...common,
-    args: encodeArguments({
-      input,
-      outDir,
-      plan: { ...plan, audio },
-      whole,
-      spec,
-      encoder,
-      watermark,
-      additional,
-      hdr,
-      isWithoutRepeats,
-    }),
-    devices: usesDevices(encoder),
-    ...UNTIL_STALLED,
-    onPosition: (seconds) => {
-      if (!plan.durationSeconds) return;
-      onProgress?.(share.from + Math.min(1, seconds / plan.durationSeconds) * (share.to - share.from));
-    },
-  });
+  const report = (fraction: number) => onProgress?.(share.from + Math.min(1, fraction) * (share.to - share.from));
+  const own = { ...plan, audio: audio.filter(({ isCopied }) => isCopied) };
+  const isAudioOnly = own.video === null && own.audio.length === 0;
+  let isChanging = false;
+  const encodeVideo = (room: SourceRun) =>
+    run(binaries.ffmpeg, {
+      ...room,
+      args: encodeArguments({
+        ...{ input, outDir, plan: own, whole: whole ?? plan, spec, encoder },
+        ...{ watermark, additional, hdr, isWithoutRepeats },
+      }),
+      devices: usesDevices(encoder),
+      ...UNTIL_STALLED,
+      onLog: (line) => {
+        isChanging ||= line.includes(CHANGED_FRAMES);
+        room.onLog?.(line);
+      },
+      onPosition: (seconds) => plan.durationSeconds && report(seconds / plan.durationSeconds),
+    });
+  await together(common, [
+    (room) =>
+      encodeTracks(audio, {
+        ...{ input, outDir, whole: whole ?? plan, spec, ffmpeg: binaries.ffmpeg, run: room },
+        ...(isAudioOnly && { onProgress: report }),
+      }),
+    ...(isAudioOnly ? [] : [encodeVideo]),
+  ]);
+  if (isChanging && own.video?.passthrough)
+    throw new MediaError("input_invalid", "The frames of the source change, so that it cannot be copied.", false);
+}
+
+/** Runs that read the source at the same time; when one fails, the others end. Throws the error of the first that failed. */
+async function together(common: SourceRun, runs: readonly ((room: SourceRun) => Promise<unknown>)[]): Promise<void> {
+  const failed = new AbortController();
+  const signal = AbortSignal.any([failed.signal, ...(common.signal ? [common.signal] : [])]);
+  const errors: unknown[] = [];
+  await Promise.all(
+    runs.map((start) =>
+      start({ ...common, signal }).catch((error) => {
+        errors.push(error);
+        failed.abort();
+      }),
+    ),
+  );
+  if (errors.length > 0) throw errors[0];
 }
 
 /** Reads what was written for the plan, and writes the thumbnail, the storyboard and the manifests. */

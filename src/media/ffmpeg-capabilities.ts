@@ -25,7 +25,7 @@ const NEEDED: Record<ComponentKind, Needed> = {
   encoders: [
     ...primaryVideoCodecs.map(({ softwareEncoder }) => softwareEncoder),
     ...encodableAudioCodecs.map(({ encoder }) => encoder),
-    ...["mjpeg", "png", "libwebp", "libwebp_anim", "gif", "pcm_s16le"],
+    ...["mjpeg", "png", "libwebp", "libwebp_anim", "gif", "pcm_s16le", "pcm_f32le"],
   ],
   decoders: [
     ...[
@@ -41,6 +41,7 @@ const NEEDED: Record<ComponentKind, Needed> = {
       "flac",
       "ac3",
       "pcm_s16le",
+      "pcm_f32le",
       "aac",
     ],
     ...[
@@ -54,8 +55,8 @@ const NEEDED: Record<ComponentKind, Needed> = {
       ["vorbis", "libvorbis"],
     ],
   ],
-  demuxers: [...UPLOADABLE.split(","), ...READABLE.image.split(",")],
-  muxers: ["dash", "mp4", "image2", "image2pipe", "webp", "gif", "wav", "null"],
+  demuxers: ["nut", ...UPLOADABLE.split(","), ...READABLE.image.split(",")],
+  muxers: ["dash", "mp4", "image2", "image2pipe", "webp", "gif", "wav", "nut", "null"],
   filters: [
     ...["scale", "zscale", "tonemap", "format", "fps", "split", "setsar", "transpose", "bwdif", "color", "overlay"],
     ...["setpts", "settb", "trim", "select", "ssim", "psnr", "tile", "crop", "pad", "palettegen", "paletteuse"],

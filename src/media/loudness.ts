@@ -1,7 +1,10 @@
 import { PassThrough } from "node:stream";
-import { amplify, audioEncoder, normalizedAudio } from "./arguments.ts";
+import { audioEncoder } from "./arguments.ts";
+import { DECODED_INPUT, runDecoded } from "./audio-decoding.ts";
+import { amplify, normalizedAudio } from "./audio-filters.ts";
+import { decodedFor } from "./audio-tracks.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
-import { run, type SourceRun, UNTIL_STALLED, untrustedInput } from "./ffmpeg.ts";
+import { run, type SourceRun, UNTIL_STALLED } from "./ffmpeg.ts";
 import type { Gain, PlannedAudio } from "./plan.ts";
 
 type LoudnessOptions = { input: string; spec: EncodingSpec; ffmpeg: string; run: SourceRun };
@@ -68,14 +71,12 @@ async function gainFor(track: PlannedAudio, target: number, options: LoudnessOpt
 /** As the encoder gets it. Null when ffmpeg reports none, as for a track without a packet. */
 async function measureSource(one: PlannedAudio, { input, spec, ffmpeg, run: common }: LoudnessOptions) {
   const { lines, onLog } = lastLines();
-  await run(ffmpeg, {
+  await runDecoded(ffmpeg, {
     ...common,
+    decoded: decodedFor(one, { input }),
     // The output directory may not exist yet, and the sandbox cannot grant access to a missing directory.
     writes: [],
-    args: [
-      ...[...OPTIONS, ...PROGRESS, "-vn", "-sn", "-dn", ...untrustedInput(input), "-map", `0:${one.track.index}`],
-      ...measuring([...normalizedAudio(one, spec), METER].join(",")),
-    ],
+    args: [...OPTIONS, ...PROGRESS, ...DECODED_INPUT, ...measuring([...normalizedAudio(one, spec), METER].join(","))],
     ...UNTIL_STALLED,
     onLog,
   });
@@ -87,11 +88,11 @@ async function measureEncoded(one: PlannedAudio, gain: Gain, { input, spec, ffmp
   const { lines, onLog } = lastLines();
   const encoded = new PassThrough();
   const shared = { ...common, writes: [] };
-  const encoding = run(ffmpeg, {
+  const encoding = runDecoded(ffmpeg, {
     ...shared,
+    decoded: decodedFor(one, { input }),
     args: [
-      ...["-nostdin", "-hide_banner", "-loglevel", "error", "-nostats", "-vn", "-sn", "-dn"],
-      ...[...untrustedInput(input), "-map", `0:${one.track.index}`],
+      ...["-nostdin", "-hide_banner", "-loglevel", "error", "-nostats", ...DECODED_INPUT],
       ...["-af", [...normalizedAudio(one, spec), ...amplify(gain)].join(",")],
       ...[...audioEncoder(one, spec), "-map_metadata", "-1", "-map_chapters", "-1", "-f", CONTAINER, "pipe:1"],
     ],

@@ -32,6 +32,8 @@ export type VideoTrack = {
   /** What to apply for display: first left and right change places, then it is rotated clockwise by these degrees. */
   isMirrored: boolean;
   rotation: 0 | 90 | 180 | 270;
+  /** The size before that, and the width of a pixel as a share of its height; null in plans of earlier versions. */
+  stored: { width: number; height: number; pixelAspect: Rate } | null;
   averageRate: Rate;
   declaredRate: Rate;
   pixelFormat: string;
@@ -273,6 +275,7 @@ function toVideo(stream: Stream): VideoTrack {
     height: isSideways ? wide : high,
     isMirrored,
     rotation,
+    stored: { width: stream.width, height: stream.height, pixelAspect: isPlausible ? ratio : { num: 1, den: 1 } },
     averageRate: fraction(stream.avg_frame_rate),
     declaredRate: fraction(stream.r_frame_rate),
     pixelFormat: stream.pix_fmt,

@@ -1,6 +1,8 @@
 import { stat } from "node:fs/promises";
 import { primaryLanguage } from "../lib/language.ts";
-import { type RunOptions, run, UNTIL_STALLED, untrustedInput } from "./ffmpeg.ts";
+import { DECODED_INPUT, DECODED_TRACK, runDecoded } from "./audio-decoding.ts";
+import { SYNCED } from "./audio-filters.ts";
+import { type RunOptions, UNTIL_STALLED } from "./ffmpeg.ts";
 import { MAX_DURATION_SECONDS } from "./plan.ts";
 import type { AudioTrack, Probe } from "./probe.ts";
 
@@ -28,15 +30,14 @@ type SpeechAudioOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memory
  * video. Returns its length in seconds. Throws MediaError.
  */
 export async function writeSpeech({ ffmpeg, input, track, wavPath, ...room }: SpeechAudioOptions): Promise<number> {
-  await run(ffmpeg, {
+  await runDecoded(ffmpeg, {
     ...room,
-    reads: [input],
+    decoded: { input, track, channelLayout: "stereo" },
     args: [
       ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
-      ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
-      ...untrustedInput(input),
+      ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5", ...DECODED_INPUT],
       // Gaps and a late start are filled with silence as in the encode, so that captions are in sync.
-      ...["-filter_complex", `[0:${track.index}]aresample=${RATE}:async=1:first_pts=0[a]`, "-map", "[a]"],
+      ...["-filter_complex", `${DECODED_TRACK}aresample=${RATE}:${SYNCED}:first_pts=0[a]`, "-map", "[a]"],
       ...["-ac", "1", "-c:a", "pcm_s16le", "-map_metadata", "-1", "-fflags", "+bitexact"],
       ...["-t", String(MAX_DURATION_SECONDS), "-f", "wav", `file:${wavPath}`],
     ],

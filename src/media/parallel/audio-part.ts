@@ -3,13 +3,14 @@ import { join } from "node:path";
 import { sleep } from "../../lib/timers.ts";
 import type { Chunk, WrittenRendition } from "../../protocol/task.ts";
 import { INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
+import { runDecoded } from "../audio-decoding.ts";
 import { audioCodecs } from "../codecs/registry.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
-import { run, UNTIL_STALLED } from "../ffmpeg.ts";
+import { UNTIL_STALLED } from "../ffmpeg.ts";
 import { shiftSegment } from "../isobmff.ts";
 import { prepareFolders, readSegment, readWritten, type Segment } from "../package.ts";
 import type { AudioOptions } from "./audio.ts";
-import { audioPartArguments } from "./audio-arguments.ts";
+import { audioPart } from "./audio-arguments.ts";
 import { firstSampleOf } from "./audio-grid.ts";
 import { Inexact } from "./inexact.ts";
 import { segmentName, toRows } from "./written-rows.ts";
@@ -51,14 +52,16 @@ export async function encodeAudioPart(options: AudioOptions, part: AudioPart): P
   const ended = new AbortController();
   const placing = placeWhile(ended.signal, placers);
   try {
-    await run(binaries.ffmpeg, {
-      ...options.run,
-      writes: [...(options.run.writes ?? []), workDir],
-      args: audioPartArguments({ input, outDir: workDir, audio: plan.audio, spec, samples }),
-      precedence: range.is_urgent ? "urgent" : "background",
-      ...UNTIL_STALLED,
-      onPosition: (position) => seconds > 0 && onProgress?.(Math.min(1, position / seconds)),
-    });
+    for (const [done, one] of plan.audio.entries())
+      await runDecoded(binaries.ffmpeg, {
+        ...options.run,
+        writes: [...(options.run.writes ?? []), workDir],
+        ...audioPart(one, { input, outDir: workDir, spec, samples }),
+        precedence: range.is_urgent ? "urgent" : "background",
+        ...UNTIL_STALLED,
+        onPosition: (position) =>
+          seconds > 0 && onProgress?.((done + Math.min(1, position / seconds)) / plan.audio.length),
+      });
   } finally {
     ended.abort();
     await placing;

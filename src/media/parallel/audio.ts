@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { WrittenRendition } from "../../protocol/task.ts";
 import { encodeArguments } from "../arguments.ts";
+import { encodeTracks } from "../audio-tracks.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun, UNTIL_STALLED } from "../ffmpeg.ts";
 import { withGains } from "../loudness.ts";
@@ -24,7 +25,7 @@ export type AudioOptions = {
 };
 
 /**
- * Encodes all audio tracks of the source in one run, which costs a hundredth of the video. Copied ones are there after
+ * Encodes all audio tracks of the source, which costs a hundredth of the video. Copied ones are there after
  * seconds, and their faults are found afterwards. Throws MediaError.
  */
 export async function encodeAudio(options: AudioOptions): Promise<WrittenRendition[]> {
@@ -35,12 +36,16 @@ export async function encodeAudio(options: AudioOptions): Promise<WrittenRenditi
   const loudness = { input, spec, ffmpeg: binaries.ffmpeg, run: options.run };
   const plan = { ...options.plan, video: null, audio: await withGains(options.plan.audio, loudness) };
   await prepareFolders(outDir, plan);
-  await run(binaries.ffmpeg, {
-    ...options.run,
-    args: encodeArguments({ input, outDir, plan, whole: options.plan, spec, isChecked: false }),
-    ...UNTIL_STALLED,
-    onPosition: (seconds) => plan.durationSeconds && onProgress(Math.min(1, seconds / plan.durationSeconds)),
-  });
+  if (copied.length > 0)
+    await run(binaries.ffmpeg, {
+      ...options.run,
+      args: encodeArguments({
+        ...{ input, outDir, spec, whole: options.plan, isChecked: false },
+        plan: { ...plan, audio: copied },
+      }),
+      ...UNTIL_STALLED,
+    });
+  await encodeTracks(plan.audio, { ...loudness, outDir, whole: options.plan, onProgress });
   const rows: WrittenRendition[] = [];
   for (const { name } of plan.audio) {
     const written = await readWritten(outDir, name);

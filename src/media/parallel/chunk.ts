@@ -1,7 +1,7 @@
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "../../protocol/task.ts";
-import { encodeArguments, INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
+import { CHANGED_FRAMES, encodeArguments, INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
 import { type Encoders, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
@@ -178,10 +178,11 @@ async function encodeRange(
     ...(seekSeconds !== undefined && { seekSeconds }),
   };
   let fault: string | null = null;
+  const faults = plan.video.passthrough ? [...FAULTS, CHANGED_FRAMES] : FAULTS;
   await run(binaries.ffmpeg, {
     ...common,
     onLog: (line) => {
-      if (FAULTS.some((text) => line.includes(text))) fault ??= line.trim().slice(0, 200);
+      if (faults.some((text) => line.includes(text))) fault ??= line.trim().slice(0, 200);
       common.onLog?.(line);
     },
     writes: [...(common.writes ?? []), workDir],

@@ -43,6 +43,12 @@ const videoTrack = v.object({
   // Absent in plans of earlier versions.
   isMirrored: v.optional(v.boolean(), false),
   rotation: v.picklist([0, 90, 180, 270]),
+  stored: v.optional(
+    v.nullable(
+      v.object({ width: positive, height: positive, pixelAspect: v.object({ num: positive, den: positive }) }),
+    ),
+    null,
+  ),
   averageRate: rate,
   declaredRate: rate,
   pixelFormat: text,

@@ -1,6 +1,6 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { encodeArguments, type FrameRange, filterGraph, INIT_NAME, seek } from "../arguments.ts";
+import { encodeArguments, type FrameRange, INIT_NAME, KEPT_FILTERS, seek, videoGraph } from "../arguments.ts";
 import { type Encoder, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
@@ -153,7 +153,7 @@ async function compare(
   const numbered = `select='not(mod(n,${EVERY}))',settb=1/1000,setpts=N`;
   const copies = paths.flatMap((_, index) => [`[r${index}]`, `[q${index}]`]);
   const graph = [
-    filterGraph(only, { input, outDir: "", plan: only, spec, range, watermark }, "software"),
+    videoGraph(only, { input, outDir: "", plan: only, spec, range, watermark }, "software"),
     `[v0]${numbered},split=${copies.length}${copies.join("")}`,
     ...paths.flatMap((_, index) => [
       `[${first + index}:v]${numbered},scale=${top.width}:${top.height}:flags=bicubic[d${index}]`,
@@ -169,7 +169,7 @@ async function compare(
     reads: [...(common.reads ?? []), ...(watermark ? [watermark] : [])],
     args: [
       ...["-nostdin", "-hide_banner", "-loglevel", "info", "-progress", "pipe:1", "-nostats", "-noautorotate"],
-      ...[...seek(range, plan.video.rate), ...untrustedInput(input), ...marked],
+      ...[...seek(range, plan.video.rate), ...KEPT_FILTERS, ...untrustedInput(input), ...marked],
       ...paths.flatMap((path) => ["-threads", "1", "-protocol_whitelist", "file", "-f", "mov", "-i", `file:${path}`]),
       ...["-filter_complex", graph.join(";")],
       ...paths.flatMap((_, index) => ["-map", `[o${index}]`, "-f", "null", "-"]),

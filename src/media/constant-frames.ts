@@ -1,0 +1,27 @@
+import type { VideoTrack } from "./probe.ts";
+
+/** By how much the aspect of a frame may differ from that of the track without bars: less than a pixel or two at the edge. */
+const TOLERANCE = 0.01;
+
+/**
+ * Filters that return frames of the size and format of the track, whatever becomes of them in the middle of the source:
+ * another size is scaled, another aspect gets bars. A frame that is as the track states is passed on as it is. They precede
+ * all filters that cannot change.
+ */
+export function constantFrames({ stored }: Pick<VideoTrack, "stored">): string[] {
+  // A plan of an earlier version: its other tasks do not have them.
+  if (!stored) return [];
+  const { width, height, pixelAspect } = stored;
+  const { num, den } = pixelAspect;
+  const aspect = `(${width * num}/${height * den})`;
+  const isAlike = `lt(abs(dar/${aspect}-1),${TOLERANCE})`;
+  // Of a wider frame the height is less, of a taller one the width; both are even, for the chroma and for the fields.
+  const side = (length: number, factor: string) =>
+    `if(${isAlike},${length},max(2,2*round(min(1,${factor})*${length}/2)))`;
+  const scaled = [`w='${side(width, `dar/${aspect}`)}'`, `h='${side(height, `${aspect}/dar`)}'`];
+  return [
+    `scale=${scaled.join(":")}:eval=frame:flags=bicubic`,
+    `pad=${width}:${height}:'2*floor((ow-iw)/4)':'2*floor((oh-ih)/4)':eval=frame`,
+    `setsar=${num}/${den}`,
+  ];
+}
