@@ -90,23 +90,24 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     ...graphArguments([videoGraph(plan, options, encoder), audioGraph(plan.audio, options.spec)]),
     ...renditionsOf(plan, range).flatMap((one) => videoOutput(one, plan, options)),
     ...plan.audio.flatMap((one, index) => audioOutput(one, index, options)),
-    // A source with an index is not a transport stream, and only the packets of the range are there.
-    ...(whole && range?.seekSeconds === undefined ? clockOutput(tracksOf(plan), whole) : []),
+    ...(whole ? clockOutput(tracksOf(plan), whole, { isRange: range !== undefined }) : []),
   ];
 }
 
 /**
- * In a transport stream ffmpeg counts time from the first of the tracks that it uses, elsewhere from the first of all. A
- * run that encodes a part of the plan uses that track too, for one packet, so that its times are those of a run over all.
+ * In a transport stream ffmpeg counts time from the first of the tracks that it uses, elsewhere from the first of all; and
+ * where times begin again, it goes on after the tracks that it uses. A run over a part of the tracks has the times of a run
+ * over all when it uses the others too; a range, which has no such places, only their first packets.
  */
-export function clockOutput(used: readonly Track[], whole: Tracks): string[] {
-  const [first] = tracksOf(whole).toSorted((a, b) => a.startSeconds - b.startSeconds);
-  if (!first || used.some(({ index }) => index === first.index)) return [];
-  return ["-map", `0:${first.index}`, "-c", "copy", "-frames", "1", "-f", "null", "-"];
+export function clockOutput(used: readonly Track[], whole: Tracks, { isRange = false } = {}): string[] {
+  if (!whole.isTransport) return [];
+  const others = tracksOf(whole).filter(({ index }) => used.every((one) => one.index !== index));
+  const maps = [...new Set(others.map(({ index }) => index))].flatMap((index) => ["-map", `0:${index}`]);
+  return maps.length > 0 ? [...maps, "-c", "copy", ...(isRange ? ["-frames", "1"] : []), "-f", "null", "-"] : [];
 }
 
-type Track = { index: number; startSeconds: number };
-type Tracks = { video: { track: Track } | null; audio: readonly { track: Track }[] };
+type Track = { index: number };
+type Tracks = { video: { track: Track } | null; audio: readonly { track: Track }[]; isTransport: boolean };
 const tracksOf = ({ video, audio }: Tracks): Track[] => [
   ...(video ? [video.track] : []),
   ...audio.map(({ track }) => track),

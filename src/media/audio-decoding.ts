@@ -1,5 +1,6 @@
 import { PassThrough } from "node:stream";
 import { clockOutput } from "./arguments.ts";
+import { isSourceFault } from "./error.ts";
 import { type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
 import type { EncodePlan } from "./plan.ts";
 import type { AudioTrack } from "./probe.ts";
@@ -16,7 +17,7 @@ export type DecodedTrack = {
   track: AudioTrack;
   channelLayout: string;
   /** What is produced from the source in all: its times count from the first of these tracks. */
-  whole?: Pick<EncodePlan, "video" | "audio"> | undefined;
+  whole?: Pick<EncodePlan, "video" | "audio" | "isTransport"> | undefined;
   /** Whole seconds; nothing before is returned. Of a source with an index. */
   fromSeconds?: number | undefined;
 };
@@ -41,10 +42,18 @@ const rateOf = ({ codec, sampleRate }: AudioTrack): number => {
   return codec.startsWith("aac") && sampleRate <= MAX_CORE_RATE ? 2 * sampleRate : sampleRate;
 };
 
+/**
+ * Of these, ffmpeg's decoder states the sample rate of the frame before, where it changes: that frame has a time far from its
+ * place, and is left out. So is the first one behind any gap, which silence fills anyway.
+ */
+const HAS_STALE_RATE = /^mp[123]/;
+const WITHOUT_JUMPS = "aselect='isnan(prev_pts)+lt(abs(pts-prev_pts)*TB,0.3)'";
+
 /** Arguments of the process that decodes a track. */
 function decoderArguments({ input, track, channelLayout, whole, fromSeconds }: DecodedTrack): string[] {
   const seek = fromSeconds === undefined ? [] : ["-copyts", "-start_at_zero"];
   const filters = [
+    ...(HAS_STALE_RATE.test(track.codec) ? [WITHOUT_JUMPS] : []),
     // What comes before is the delay of an encoder.
     `atrim=start=${fromSeconds ?? 0}`,
     `aresample=${rateOf(track)}`,
@@ -59,9 +68,13 @@ function decoderArguments({ input, track, channelLayout, whole, fromSeconds }: D
   ];
 }
 
+/** What ffmpeg says when a decoder returned nothing. */
+const NOTHING_DECODED = "Output file is empty";
+
 /**
- * Runs ffmpeg with the samples of a track as its input (`DECODED_INPUT` in `args`), and returns its stdout. Throws
- * MediaError as `run`, of the decoder too.
+ * Runs ffmpeg with the samples of a track as its input (`DECODED_INPUT` in `args`), and returns its stdout. Without any
+ * samples it returns nothing, and outputs that it would have written may be missing. Throws MediaError as `run`, of the
+ * decoder too.
  */
 export async function runDecoded(
   binary: string,
@@ -70,6 +83,7 @@ export async function runDecoded(
   const { signal, precedence, memoryBytes, pidDir, cwd, onLog, killSignal } = options;
   const samples = new PassThrough();
   let isOver = false;
+  let isEmpty = false;
   let failure: unknown;
   const decoding = run(binary, {
     args: decoderArguments(decoded),
@@ -78,7 +92,10 @@ export async function runDecoded(
     ...(signal && { signal }),
     ...(precedence && { precedence }),
     ...(pidDir !== undefined && { pidDir }),
-    ...(onLog && { onLog }),
+    onLog: (line) => {
+      isEmpty ||= line.includes(NOTHING_DECODED);
+      onLog?.(line);
+    },
     // Ends with the process that takes its output.
     timeLimitMs: null,
   }).catch((error) => {
@@ -90,6 +107,7 @@ export async function runDecoded(
   try {
     return await run(binary, { ...options, reads: [], input: samples });
   } catch (error) {
+    if (isEmpty && isSourceFault(error)) return Buffer.alloc(0);
     throw failure ?? error;
   } finally {
     isOver = true;

@@ -8,7 +8,7 @@ const TOLERANCE = 0.01;
  * another size is scaled, another aspect gets bars. A frame that is as the track states is passed on as it is. They precede
  * all filters that cannot change.
  */
-export function constantFrames({ stored }: Pick<VideoTrack, "stored">): string[] {
+export function constantFrames({ stored, pixelFormat }: Pick<VideoTrack, "stored" | "pixelFormat">): string[] {
   // A plan of an earlier version: its other tasks do not have them.
   if (!stored) return [];
   const { width, height, pixelAspect } = stored;
@@ -21,6 +21,7 @@ export function constantFrames({ stored }: Pick<VideoTrack, "stored">): string[]
   const scaled = [`w='${side(width, `dar/${aspect}`)}'`, `h='${side(height, `${aspect}/dar`)}'`];
   return [
     `scale=${scaled.join(":")}:eval=frame:flags=bicubic`,
+    ...(pixelFormat ? [`format=${pixelFormat}`] : []),
     `pad=${width}:${height}:'2*floor((ow-iw)/4)':'2*floor((oh-ih)/4)':eval=frame`,
     `setsar=${num}/${den}`,
   ];

@@ -47,6 +47,8 @@ export type EncodePlan = {
   audio: PlannedAudio[];
   /** Null when the source does not state it. */
   durationSeconds: number | null;
+  /** Times of the source count from the first of the tracks that are used, and may begin again (MPEG-TS and MPEG-PS). */
+  isTransport: boolean;
 };
 
 /**
@@ -102,13 +104,22 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
     };
   });
   const audio = [...stereo, ...planSurround(stereo, spec)];
-  if (!video) return { video: null, audio, durationSeconds };
+  const isTransport = TRANSPORTS.includes(probe.format);
+  if (!video) return { video: null, audio, durationSeconds, isTransport };
 
   const rate = chooseRate(video.averageRate, video.declaredRate, spec);
   const holdUntilSeconds = videoEnd !== null && end - videoEnd > HELD_SECONDS ? end : 0;
   const renditions = titleLadder(video.width, video.height, spec) ?? planLadder(video.width, video.height, rate, spec);
-  return { video: { track: video, rate, renditions, holdUntilSeconds, passthrough: null }, audio, durationSeconds };
+  return {
+    video: { track: video, rate, renditions, holdUntilSeconds, passthrough: null },
+    audio,
+    durationSeconds,
+    isTransport,
+  };
 }
+
+/** ffprobe's names. */
+export const TRANSPORTS: readonly string[] = ["mpegts", "mpeg"];
 
 /** The 5.1 renditions of the tracks that have as many channels. Fewer are not distributed to more. */
 const planSurround = (stereo: readonly PlannedAudio[], { audio }: EncodingSpec): PlannedAudio[] =>

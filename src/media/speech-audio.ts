@@ -43,5 +43,10 @@ export async function writeSpeech({ ffmpeg, input, track, wavPath, ...room }: Sp
     ],
     ...UNTIL_STALLED,
   });
-  return Math.max(0, (await stat(wavPath)).size - HEADER_BYTES) / (2 * RATE);
+  // Without any samples there is no file.
+  const bytes = await stat(wavPath).then(
+    ({ size }) => size,
+    () => 0,
+  );
+  return Math.max(0, bytes - HEADER_BYTES) / (2 * RATE);
 }

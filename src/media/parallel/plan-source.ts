@@ -170,7 +170,7 @@ async function cutsOf(options: Planning, plan: EncodePlan, source: Source): Prom
     return frames ? { ...cuts(null), copied: { plan: copying, frames } } : cuts("passthrough");
   }
   const indexed = options.index && videoTrackOf(options.index, options.probe.video);
-  const isTransport = /^(mpegts|mpeg)$/.test(options.probe.format);
+  const { isTransport } = plan;
   const lead = indexed
     ? longestKeyDistance(indexed)
     : isTransport

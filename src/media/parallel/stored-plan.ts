@@ -143,6 +143,8 @@ const StoredPlan = v.object({
     v.maxLength(64),
   ),
   durationSeconds: v.nullable(seconds),
+  // Absent in plans of earlier versions.
+  isTransport: v.optional(v.boolean(), false),
 });
 
 /** A plan as the server stores it. */
