@@ -45,6 +45,8 @@ export async function encodeAudioPart(options: AudioOptions, part: AudioPart): P
   const { packetSamples } = audioCodecs[spec.audio.codec];
   const end = segments === null ? null : firstSampleOf(first + segments, spec) + MORE_PACKETS * packetSamples;
   const samples = { first: firstSampleOf(begin, spec), end };
+  // A run without samples writes nothing, and must not find files of an earlier one.
+  await rm(workDir, { recursive: true, force: true });
   await prepareFolders(workDir, { ...plan, video: null });
   const placers = plan.audio.map(({ name }) => new AudioPlacer({ name, outDir, part, begin, spec }));
   const seconds =
