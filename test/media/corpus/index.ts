@@ -1,0 +1,9 @@
+import { containers } from "./containers.ts";
+import { faults } from "./faults.ts";
+import { pictures } from "./pictures.ts";
+import type { Source } from "./source.ts";
+import { sounds } from "./sounds.ts";
+import { timing } from "./timing.ts";
+
+/** What people upload: each row is a source that the system's ffmpeg makes, with what becomes of it. */
+export const corpus: readonly Source[] = [...containers, ...timing, ...sounds, ...pictures, ...faults];
