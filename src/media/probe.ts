@@ -6,6 +6,7 @@ import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { decodableCodecs } from "./ffmpeg-components.ts";
 import type { Rate } from "./ladder.ts";
+import { ofFirstProgram } from "./programs.ts";
 import { isPng, knownFormat, readHead } from "./signatures.ts";
 import { SPHERICAL_ENTRIES, sphericalOf } from "./spherical-side-data.ts";
 import {
@@ -125,6 +126,7 @@ const FfprobeStream = v.object({
 const FfprobeOutput = v.object({
   format: v.object({ format_name: v.string(), duration: text, start_time: text }),
   streams: v.array(FfprobeStream),
+  programs: v.optional(v.array(v.object({ streams: v.optional(v.array(v.object({ index: v.number() })), []) })), []),
 });
 type Stream = v.InferOutput<typeof FfprobeStream>;
 const CountedStream = v.object({ index: v.number(), nb_read_packets: text });
@@ -138,7 +140,6 @@ const ENTRIES = [
 ].join(":");
 
 /**
-/**
  * Reads the streams of the media file at `path` without decoding, as its headers state them; `probeSource` (timeline.ts) has
  * the times of its packets. Throws MediaError `input_invalid` (damaged, or not a media file), `unsupported_format` (a still
  * image, or nothing in it can be decoded), `input_has_no_media` (neither video nor audio), `timeout`, `aborted`.
@@ -150,7 +151,7 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
   if (!answer.success) throw new MediaError("input_invalid", "The source is not a readable media file.", false);
   const known = knownFormat(await readHead(path));
   if (known?.isImage) throw stillImage(known.name);
-  const { format } = answer.output;
+  const { format, programs } = answer.output;
   const streams = await withPackets(answer.output, async () => {
     await options.makeWhole?.();
     const counted = await ffprobe(path, binaries, ["-count_packets", ...UNPARSED, "-show_entries", COUNTED], {
@@ -160,7 +161,7 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
     return v.parse(v.pipe(v.string(), v.parseJson(), v.object({ streams: v.array(CountedStream) })), counted.toString())
       .streams;
   });
-  const media = toProbe({ format, streams }, await decodableCodecs(binaries.ffmpeg));
+  const media = toProbe({ format, streams, programs }, await decodableCodecs(binaries.ffmpeg));
   return { ...media, isTruncated: await isTruncated(path) };
 }
 
@@ -229,8 +230,8 @@ async function blameSource(error: unknown, path: string): Promise<never> {
 /** Containers of animations. One with a single frame is a still image. */
 const ANIMATIONS: readonly string[] = ["gif", "apng"];
 
-function toProbe({ format, streams }: v.InferOutput<typeof FfprobeOutput>, decodable: ReadonlySet<string>) {
-  const tracks = divideTracks(streams, decodable);
+function toProbe({ format, streams, programs }: v.InferOutput<typeof FfprobeOutput>, decodable: ReadonlySet<string>) {
+  const tracks = ofFirstProgram(divideTracks(streams, decodable), programs);
   const video = tracks.video.find((s) => s.disposition.default) ?? tracks.video[0];
   if (!video && tracks.audio.length === 0) {
     if (streams.length === 0 || tracks.skipped.length > 0) throw nothingPlays(format.format_name, tracks.skipped);

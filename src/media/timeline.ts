@@ -53,6 +53,12 @@ function withRate(headers: Probe, tracks: readonly TrackIndex[]): Probe {
   return { ...headers, video: { ...video, ...ratesOf(video, rates.rate(), indexed.pts.length) } };
 }
 
+/**
+ * As ffmpeg's AVFMT_TS_DISCONT: it counts time from the first of the tracks that it uses, not of all that are there, such as
+ * other programs.
+ */
+const isDiscontinuous = ({ format }: Pick<Probe, "format">) => /^(?:mpegts|mpeg|ogg)$/.test(format);
+
 /** The packets of all tracks that may play. */
 async function readTracks(
   path: string,
@@ -62,7 +68,7 @@ async function readTracks(
 ): Promise<Map<number, TrackTimes>> {
   const wanted = [...(video ? [video] : []), ...audio];
   const tracks = new Map(wanted.map(({ index }) => [index, new TrackTimes(index === video?.index)]));
-  const lines = new PacketLines(tracks, { isDiscontinuous: /^(?:mpegts|mpeg)$/.test(format) });
+  const lines = new PacketLines(tracks, { isDiscontinuous: isDiscontinuous({ format }) });
   const output = new Writable({
     write(chunk: Buffer, _encoding, done) {
       lines.take(chunk.toString("latin1"));
@@ -100,13 +106,18 @@ function measured(headers: Probe, tracks: ReadonlyMap<number, TrackTimes>): Prob
   const audio = headers.audio.flatMap((track) => timed(track) ?? []);
   if (!video && audio.length === 0)
     throw new MediaError("input_has_no_media", "The source has neither video nor audio.", false);
-  const ends = [...(video ? [video] : []), ...audio].map(({ startSeconds, durationSeconds }) =>
+  const played = [...(video ? [video] : []), ...audio];
+  const ends = played.map(({ startSeconds, durationSeconds }) =>
     durationSeconds === null ? 0 : startSeconds + durationSeconds,
   );
-  const seconds = Math.max(...ends) - headers.startSeconds;
+  const startSeconds = isDiscontinuous(headers)
+    ? Math.min(...played.map((track) => track.startSeconds))
+    : headers.startSeconds;
+  const seconds = Math.max(...ends) - startSeconds;
   const times = video && tracks.get(video.index);
   return {
     ...headers,
+    startSeconds,
     durationSeconds: seconds > 0 ? seconds : headers.durationSeconds,
     video: video && times ? { ...video, ...ratesOf(video, times.rate, times.packets) } : video,
     audio,

@@ -2,7 +2,7 @@ import type { Warning } from "../lib/warnings.ts";
 import { MediaError } from "./error.ts";
 
 /** What ffprobe reports of a stream, as far as it decides whether the stream plays. */
-type Stream = {
+export type Stream = {
   index: number;
   codec_type: string;
   codec_name: string;
@@ -24,6 +24,8 @@ export type SkippedTrack = {
   isUnsupported: boolean;
 };
 
+export type Tracks<S extends Stream> = { video: S[]; audio: S[]; skipped: SkippedTrack[] };
+
 export const isVideo = ({ codec_type, disposition }: Stream): boolean =>
   // ffmpeg reports cover art as a video stream, but it is not video.
   codec_type === "video" && !disposition.attached_pic;
@@ -33,10 +35,7 @@ export const isAudio = ({ codec_type }: Stream): boolean => codec_type === "audi
  * Divides the video and audio streams of a source, all of which have packets, into those that play and those that cannot be
  * decoded. `decodable`: ffprobe's names of the codecs that have a decoder.
  */
-export function divideTracks<S extends Stream>(
-  streams: readonly S[],
-  decodable: ReadonlySet<string>,
-): { video: S[]; audio: S[]; skipped: SkippedTrack[] } {
+export function divideTracks<S extends Stream>(streams: readonly S[], decodable: ReadonlySet<string>): Tracks<S> {
   const isKnown = (one: S) => decodable.has(one.codec_name);
   const video = streams.filter((one) => isVideo(one) && isKnown(one) && one.width > 0 && one.height > 0);
   const audio = streams.filter((one) => isAudio(one) && isKnown(one) && one.channels > 0);
