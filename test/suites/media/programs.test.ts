@@ -35,6 +35,8 @@ type Row = {
   silenced?: Track[];
   /** Of all tracks, those of a codec that has no decoder here. */
   unknown?: Track[];
+  /** Of all tracks, those whose payload is encrypted (ISO/IEC 13818-1, 2.4.3.3: transport_scrambling_control). */
+  scrambled?: Track[];
   /** Positions of the sizes and tones that play. */
   plays: { video: number | null; audio: number[] };
   warnings?: string[];
@@ -136,12 +138,30 @@ const ROWS: Row[] = [
     unknown: [video(1)],
     plays: { video: 0, audio: [0] },
   },
+  {
+    name: "the video of the first one is scrambled",
+    programs: [
+      [video(0), audio(0)],
+      [video(1), audio(1)],
+    ],
+    scrambled: [video(0)],
+    plays: { video: 1, audio: [1] },
+  },
+  {
+    name: "the first one is scrambled",
+    programs: [
+      [video(0), audio(0)],
+      [video(1), audio(1)],
+    ],
+    scrambled: [video(0), audio(0)],
+    plays: { video: 1, audio: [1] },
+  },
 ];
 
 const PACKET_BYTES = 188;
 const FIRST_PID = 0x100;
 
-async function made({ name, programs, silenced = [], unknown = [] }: Row): Promise<string> {
+async function made({ name, programs, silenced = [], unknown = [], scrambled = [] }: Row): Promise<string> {
   const tracks = programs.flat();
   const input = join(folder, `${name.replaceAll(" ", "-")}.ts`);
   const isOf = (some: Track[], one: Track) => some.some(({ kind, at }) => kind === one.kind && at === one.at);
@@ -163,10 +183,23 @@ async function made({ name, programs, silenced = [], unknown = [] }: Row): Promi
   for (let at = 0; at < bytes.length; at += PACKET_BYTES) {
     const packet = bytes.subarray(at, at + PACKET_BYTES);
     const track = tracks[(packet.readUInt16BE(1) & 0x1fff) - FIRST_PID];
-    if (!track || !isOf(silenced, track)) kept.push(packet);
+    if (track && isOf(silenced, track)) continue;
+    kept.push(track && isOf(scrambled, track) ? encrypted(packet) : packet);
   }
   writeFileSync(input, Buffer.concat(kept));
   return input;
+}
+
+function encrypted(packet: Buffer): Buffer {
+  const from = 4 + ((packet[3] as number) & 0x20 ? 1 + (packet[4] as number) : 0);
+  // A linear congruential generator in place of a cipher.
+  let state = packet[3] as number;
+  const scrambled = packet.map((byte, at) => {
+    state = (state * 1_103_515_245 + 12_345) & 0x7fffffff;
+    return at < from ? byte : byte ^ (state >> 16);
+  });
+  scrambled[3] = (packet[3] as number) | 0x80;
+  return Buffer.from(scrambled);
 }
 
 /** The tones of a rendition that are louder than silence, as positions. */
