@@ -5,6 +5,7 @@ import { colorFilters, hdrFilters } from "./color.ts";
 import { deviceArguments, type Encoder } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
+import { deinterlacingFilters } from "./fields/filters.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
 import { orientationFilters } from "./orientation.ts";
 import { audioBitrate, type EncodePlan, type Gain, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
@@ -145,7 +146,7 @@ export function filterGraph(
     const overlay = overlayOptions(hdr);
     if (!top) return audioGraph(audio, spec).join(";");
     const filters = [
-      ...(track.isInterlaced ? ["bwdif=mode=send_frame:deint=interlaced"] : []),
+      ...deinterlacingFilters(track),
       ...orientationFilters(track),
       ...frameGrid(rate, range),
       scale(top),

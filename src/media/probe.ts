@@ -45,9 +45,12 @@ export type VideoTrack = {
   color: ColorTags | null;
   /** What the container states for VR players; null for a flat, monoscopic video, and in plans of earlier versions. */
   spherical: SphericalMetadata | null;
+  /** Frames are deinterlaced: as the file states, until the content has been examined (fields/deinterlacing.ts). */
   isInterlaced: boolean;
-  /** The file states it explicitly. */
+  /** The file states it explicitly, and the content does not contradict it. */
   isProgressive: boolean;
+  /** Which field of all frames is the earlier one; "flagged": each frame states it, or that it is progressive. */
+  fieldOrder: "flagged" | "tff" | "bff";
   /** Pixels are square. */
   isSquare: boolean;
   startSeconds: number;
@@ -289,6 +292,7 @@ function toVideo(stream: Stream): VideoTrack {
     spherical: sphericalOf(stream.side_data_list, stream),
     isInterlaced: ["tt", "bb", "tb", "bt"].includes(stream.field_order),
     isProgressive: stream.field_order === "progressive",
+    fieldOrder: "flagged",
     isSquare: ratio.num === ratio.den || ratio.num === 0,
     startSeconds: Number(stream.start_time) || 0,
     durationSeconds: seconds(stream.duration),

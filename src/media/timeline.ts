@@ -1,8 +1,10 @@
 import { Writable } from "node:stream";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
+import { withFields } from "./fields/deinterlacing.ts";
 import type { Rate } from "./ladder.ts";
 import type { TrackIndex } from "./mp4/index.ts";
+import type { ByteRange } from "./mp4/layout.ts";
 import { indexOfFile, type SourceIndex } from "./parallel/source-index.ts";
 import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack } from "./probe.ts";
 import { FrameRates } from "./timeline/frame-rates.ts";
@@ -24,23 +26,35 @@ const TOLERANCE_SECONDS = 1;
 const RATE_TOLERANCE = 0.02;
 
 /**
- * Reads the streams of a source, with the times that its packets have. `index`: of a source of which only parts are there.
+ * Reads the streams of a source, with the times that its packets have, and whether its content is interlaced. `index`: of a
+ * source of which only parts are there.
  * Throws as `probe`, and MediaError `input_has_no_media` when no track has packets.
  */
 export async function probeSource(
   path: string,
   binaries: Binaries,
-  { index, ...options }: ProbeOptions & { index?: SourceIndex | null | undefined } = {},
+  { index, need, ...options }: SourceOptions = {},
 ): Promise<Probe> {
   const headers = await probe(path, binaries, options);
+  const fields = { path, binaries, ...options };
   if (isIndexed(headers)) {
     const found = index ?? (await indexOfFile(path).catch(() => null));
     // The index has the length of each track, and a time for each packet; only the rate has to be measured.
-    if (found) return withRate(headers, found.tracks);
+    if (found) {
+      const timed = withRate(headers, found.tracks);
+      const track = timed.video && found.tracks[timed.video.index];
+      return withFields(timed, { ...fields, need, ...(track?.kind === "video" && { index: track }) });
+    }
   }
   await options.makeWhole?.();
-  return measured(headers, await readTracks(path, binaries, headers, options));
+  return withFields(measured(headers, await readTracks(path, binaries, headers, options)), fields);
 }
+
+/** `need` makes bytes of a source available of which only parts are there. */
+type SourceOptions = ProbeOptions & {
+  index?: SourceIndex | null | undefined;
+  need?: ((ranges: readonly ByteRange[]) => Promise<void>) | undefined;
+};
 
 const isIndexed = ({ format }: Probe) => format.split(",").includes("mp4");
 
