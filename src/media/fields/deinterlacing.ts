@@ -46,7 +46,9 @@ type Options = Omit<ProbeOptions, "makeWhole" | "timeLimitMs"> & {
   need?: ((ranges: readonly ByteRange[]) => Promise<void>) | undefined;
 };
 
-type Sample = { verdict: Verdict; isFlagged: boolean };
+/** `stated`: by all of its frames; null when they differ. */
+type Sample = { verdict: Verdict; stated: Verdict | null };
+const STATED: Record<string, Verdict> = { P: "progressive", T: "tff", B: "bff" };
 
 /** A probe whose video states how it is deinterlaced. Throws MediaError `aborted`. */
 export async function withFields(probe: Probe, options: Options): Promise<Probe> {
@@ -67,13 +69,13 @@ function decided(
   const interlaced = samples.filter(({ verdict }) => verdict === "tff" || verdict === "bff");
   if (interlaced.length > 0) {
     // Frames that state it by themselves leave the progressive ones between them as they are.
-    if (interlaced.every(({ isFlagged }) => isFlagged))
+    if (interlaced.every(({ verdict, stated }) => verdict === stated))
       return { isInterlaced: true, isProgressive: false, fieldOrder: "flagged" };
     const top = interlaced.filter(({ verdict }) => verdict === "tff").length;
     return { isInterlaced: true, isProgressive: false, fieldOrder: top * 2 >= interlaced.length ? "tff" : "bff" };
   }
   const count = samples.filter(({ verdict }) => verdict === "progressive").length;
-  const isStated = isInterlaced || samples.some(({ isFlagged }) => isFlagged);
+  const isStated = isInterlaced || samples.some(({ stated }) => stated !== "progressive");
   const isDoubted = count >= Math.max(Math.min(MIN_PROGRESSIVE, samples.length), samples.length / 2);
   return { isInterlaced: isStated && !isDoubted, isProgressive, fieldOrder: "flagged" };
 }
@@ -136,7 +138,7 @@ function placesOf({ durationSeconds, startSeconds }: Probe, index: TrackIndex | 
 async function sampleAt(seconds: number, video: VideoTrack, { path, binaries, ...options }: Options): Promise<Sample> {
   const [width, height] = [Math.min(WIDTH, Math.max(video.width, video.height)), linesOf(video)];
   const combing = new Combing(width, height);
-  let [flagged, frames] = [0, 0];
+  const stated = new Set<Verdict>();
   const filters = ["showinfo=checksum=0", `scale=${width}:ih:flags=neighbor`, "format=gray", `pad=${width}:${height}`];
   await run(binaries.ffmpeg, {
     ...runOf(options),
@@ -151,13 +153,11 @@ async function sampleAt(seconds: number, video: VideoTrack, { path, binaries, ..
     timeLimitMs: LIMIT_MS,
     output: framesInto(combing, width * height),
     onLog: (line) => {
-      const field = /\bshowinfo\b.* i:([PTB]) /.exec(line)?.[1];
-      if (field === undefined) return;
-      frames++;
-      if (field !== "P") flagged++;
+      const field = STATED[/^\[Parsed_showinfo.* i:([PTB]) /.exec(line)?.[1] ?? ""];
+      if (field !== undefined) stated.add(field);
     },
   }).catch(unlessAborted);
-  return { verdict: combing.verdict(), isFlagged: frames > 0 && flagged === frames };
+  return { verdict: combing.verdict(), stated: stated.size > 1 ? null : ([...stated][0] ?? "progressive") };
 }
 
 /** Cuts the output of a run into frames. */
