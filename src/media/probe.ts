@@ -9,6 +9,7 @@ import type { Rate } from "./ladder.ts";
 import { ofFirstProgram } from "./programs.ts";
 import { isPng, knownFormat, readHead } from "./signatures.ts";
 import { SPHERICAL_ENTRIES, sphericalOf } from "./spherical-side-data.ts";
+import type { Jumps } from "./timeline/packet-lines.ts";
 import {
   divideTracks,
   isAudio,
@@ -82,6 +83,8 @@ export type Probe = {
   audio: AudioTrack[];
   /** Tracks that cannot be decoded. */
   skipped: SkippedTrack[];
+  /** Where its times jump, in seconds from its start; they were corrected. Null where they do not, or are not measured. */
+  jumps: Jumps | null;
   /** The file is shorter than its container states. */
   isTruncated: boolean;
 };
@@ -253,6 +256,7 @@ function toProbe({ format, streams, programs }: v.InferOutput<typeof FfprobeOutp
     // The default track first: it becomes the default rendition.
     audio: audio.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault) || a.index - b.index),
     skipped: tracks.skipped,
+    jumps: null,
   };
 }
 

@@ -8,7 +8,7 @@ import type { ByteRange } from "./mp4/layout.ts";
 import { indexOfFile, type SourceIndex } from "./parallel/source-index.ts";
 import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack } from "./probe.ts";
 import { FrameRates } from "./timeline/frame-rates.ts";
-import { PacketLines } from "./timeline/packet-lines.ts";
+import { type Jumps, PacketLines } from "./timeline/packet-lines.ts";
 import { TrackTimes } from "./timeline/track-times.ts";
 
 /*
@@ -79,7 +79,7 @@ async function readTracks(
   binaries: Binaries,
   { format, video, audio }: Probe,
   { makeWhole: _, timeLimitMs: __, ...options }: ProbeOptions,
-): Promise<Map<number, TrackTimes>> {
+): Promise<Read> {
   const wanted = [...(video ? [video] : []), ...audio];
   const tracks = new Map(wanted.map(({ index }) => [index, new TrackTimes(index === video?.index)]));
   const lines = new PacketLines(tracks, { isDiscontinuous: isDiscontinuous({ format }) });
@@ -103,10 +103,12 @@ async function readTracks(
     // A source that ends in the middle has what was read of it; the encode reports its faults.
     if (!(error instanceof MediaError) || error.exitCode === null) throw error;
   });
-  return tracks;
+  return { tracks, jumps: lines.jumps };
 }
 
-function measured(headers: Probe, tracks: ReadonlyMap<number, TrackTimes>): Probe {
+type Read = { tracks: ReadonlyMap<number, TrackTimes>; jumps: Jumps | null };
+
+function measured(headers: Probe, { tracks, jumps }: Read): Probe {
   const timed = <Track extends VideoTrack | AudioTrack>(track: Track): Track | null => {
     const { first, end, packets } = tracks.get(track.index) ?? { first: null, end: null, packets: 0 };
     // A track that is only declared does not exist.
@@ -132,6 +134,7 @@ function measured(headers: Probe, tracks: ReadonlyMap<number, TrackTimes>): Prob
   return {
     ...headers,
     startSeconds,
+    jumps: jumps && { ...jumps, firstSeconds: jumps.firstSeconds - startSeconds },
     durationSeconds: seconds > 0 ? seconds : headers.durationSeconds,
     video: video && times ? { ...video, ...ratesOf(video, times.rate, times.packets) } : video,
     audio,

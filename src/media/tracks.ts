@@ -1,5 +1,6 @@
 import type { Warning } from "../lib/warnings.ts";
 import { MediaError } from "./error.ts";
+import type { Jumps } from "./timeline/packet-lines.ts";
 
 /** What ffprobe reports of a stream, as far as it decides whether the stream plays. */
 export type Stream = {
@@ -80,10 +81,10 @@ function codecOf({ codec_name, codec_tag_string }: Stream): string {
 
 const described = ({ number, kind, codec }: SkippedTrack) => `track ${number} (${kind}, ${codec})`;
 
-type Left = { skipped: readonly SkippedTrack[]; isTruncated?: boolean };
+type Left = { skipped: readonly SkippedTrack[]; isTruncated?: boolean; jumps?: Jumps | null };
 
-/** One warning for each track that was left out, and one for a source whose end is missing. */
-export const warningsOf = ({ skipped, isTruncated = false }: Left): Warning[] => [
+/** One warning for each track that was left out, one for a source whose end is missing, and one for times that jump. */
+export const warningsOf = ({ skipped, isTruncated = false, jumps = null }: Left): Warning[] => [
   ...skipped.map(
     (track): Warning => ({
       code: "track_skipped",
@@ -91,7 +92,15 @@ export const warningsOf = ({ skipped, isTruncated = false }: Left): Warning[] =>
     }),
   ),
   ...(isTruncated ? [TRUNCATED] : []),
+  ...(jumps ? [repaired(jumps)] : []),
 ];
+function repaired({ count, firstSeconds }: Jumps): Warning {
+  const times = count === 1 ? "once" : `${count} times, first`;
+  return {
+    code: "timestamps_repaired",
+    message: `The timestamps of the source jump ${times} at ${firstSeconds.toFixed(1)} s. They were corrected, and all of it plays.`,
+  };
+}
 const TRUNCATED: Warning = {
   code: "source_truncated",
   message: "The source is shorter than its container states: its end is missing. The part before it plays.",
