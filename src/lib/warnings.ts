@@ -9,5 +9,5 @@ export const WARNINGS = {
 export type WarningCode = keyof typeof WARNINGS;
 export const WARNING_CODES = Object.keys(WARNINGS) as [WarningCode, ...WarningCode[]];
 
-/** `message` is for people: it names what was left out. */
+/** `message` is for people: it names what was left out, or corrected. */
 export type Warning = { code: WarningCode; message: string };
