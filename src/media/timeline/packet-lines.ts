@@ -4,21 +4,30 @@ import type { TrackTimes } from "./track-times.ts";
 const JUMP_SECONDS = 10;
 /** As in ffmpeg: its clock does not go back by more, wherever it was recorded again or joined. */
 const BACK_SECONDS = 0.1;
+/** Elsewhere frames are stored out of order, and a pause may be long. */
+const [OTHER_JUMP_SECONDS, OTHER_BACK_SECONDS] = [600, 1];
 /** Smaller ones are corrected too, but nothing that a person would notice. */
 const REPORTED_SECONDS = 0.5;
 /** Longer than any line that ffprobe prints of a packet. */
 const MAX_LINE = 1000;
+/** More are damage. */
+const MAX_SHIFTS = 200;
 
-/** Where the times of a source jump, in seconds of the file, and how often. */
-export type Jumps = { count: number; firstSeconds: number };
+/** From a packet of a track on (counted from 0), its times are later by so many seconds than those of the file. */
+export type Shift = { index: number; packet: number; seconds: number };
+/** Where the times of a source jump, in seconds of the file, and how often. `shifts`: those that ffmpeg does not correct. */
+export type Jumps = { count: number; firstSeconds: number; shifts: readonly Shift[] };
 
 /** Reads what ffprobe prints of packets: `stream_index,pts_time,dts_time,duration_time`. */
 export class PacketLines {
   readonly #tracks: ReadonlyMap<number, TrackTimes>;
   readonly #isDiscontinuous: boolean;
   readonly #expected = new Map<number, number>();
+  readonly #shifted = new Map<number, number>();
+  readonly #shifts: Shift[] = [];
   #offset = 0;
-  #jumps: Jumps | null = null;
+  #count = 0;
+  #firstSeconds = 0;
   #rest = "";
 
   /** `isDiscontinuous`: its clock may jump, and ffmpeg continues its own. */
@@ -29,7 +38,8 @@ export class PacketLines {
 
   /** Jumps that were followed; null when there are none. */
   get jumps(): Jumps | null {
-    return this.#jumps;
+    if (this.#count === 0) return null;
+    return { count: this.#count, firstSeconds: this.#firstSeconds, shifts: this.#shifts };
   }
 
   take(text: string): void {
@@ -47,20 +57,44 @@ export class PacketLines {
       const seconds = Number.parseFloat(field);
       return Number.isFinite(seconds) ? seconds : null;
     }) as [number | null, number | null, number | null];
-    if (this.#isDiscontinuous && decoded !== null) this.#follow(index, decoded, lasts ?? 0);
     const seconds = shown ?? decoded;
+    if (this.#isDiscontinuous) {
+      if (decoded !== null) this.#follow(index, decoded, lasts ?? 0);
+    } else if (seconds !== null) {
+      this.#followShown(index, seconds, lasts ?? 0);
+      if ((this.#shifted.get(index) ?? 0) !== this.#offset) {
+        this.#shifts.push({ index, packet: track.packets, seconds: this.#offset });
+        this.#shifted.set(index, this.#offset);
+      }
+    }
     track.add(seconds === null ? null : seconds + this.#offset, lasts);
   }
 
+  /** As ffmpeg does: from when the last packet of the same track ends. */
   #follow(index: number, decoded: number, lasts: number): void {
     const expected = this.#expected.get(index);
-    const found = decoded + this.#offset;
-    const by = expected === undefined ? 0 : found - expected;
-    if (expected !== undefined && (by > JUMP_SECONDS || by < -BACK_SECONDS)) {
-      this.#offset -= by;
-      if (Math.abs(by) > REPORTED_SECONDS)
-        this.#jumps = { count: (this.#jumps?.count ?? 0) + 1, firstSeconds: this.#jumps?.firstSeconds ?? expected };
-    }
+    const by = expected === undefined ? 0 : decoded + this.#offset - expected;
+    if (expected !== undefined && (by > JUMP_SECONDS || by < -BACK_SECONDS)) this.#jump(by, expected);
     this.#expected.set(index, decoded + this.#offset + lasts);
+  }
+
+  /** From when the longest track ends. A pause in which another track goes on is none of the clock. */
+  #followShown(index: number, shown: number, lasts: number): void {
+    const own = this.#expected.get(index);
+    if (own !== undefined && this.#shifts.length < MAX_SHIFTS) {
+      const end = Math.max(...this.#expected.values());
+      const isBack = shown + this.#offset < own - OTHER_BACK_SECONDS;
+      // Of video alone it may be a picture that does not change.
+      const isForward = this.#expected.size > 1 && shown + this.#offset > end + OTHER_JUMP_SECONDS;
+      if (isBack || isForward) this.#jump(shown + this.#offset - end, end);
+    }
+    this.#expected.set(index, Math.max(shown + this.#offset + lasts, this.#expected.get(index) ?? shown));
+  }
+
+  #jump(by: number, at: number): void {
+    this.#offset -= by;
+    if (Math.abs(by) < REPORTED_SECONDS) return;
+    if (this.#count === 0) this.#firstSeconds = at;
+    this.#count++;
   }
 }
