@@ -23,6 +23,7 @@ export class PacketLines {
   readonly #tracks: ReadonlyMap<number, TrackTimes>;
   readonly #isDiscontinuous: boolean;
   readonly #expected = new Map<number, number>();
+  readonly #latest = new Map<number, number>();
   readonly #shifted = new Map<number, number>();
   readonly #shifts: Shift[] = [];
   #offset = 0;
@@ -80,15 +81,17 @@ export class PacketLines {
 
   /** From when the longest track ends. A pause in which another track goes on is none of the clock. */
   #followShown(index: number, shown: number, lasts: number): void {
-    const own = this.#expected.get(index);
-    if (own !== undefined && this.#shifts.length < MAX_SHIFTS) {
+    const latest = this.#latest.get(index);
+    if (latest !== undefined && this.#shifts.length < MAX_SHIFTS) {
       const end = Math.max(...this.#expected.values());
-      const isBack = shown + this.#offset < own - OTHER_BACK_SECONDS;
+      const isBack = shown + this.#offset < latest - OTHER_BACK_SECONDS;
       // Of video alone it may be a picture that does not change.
       const isForward = this.#expected.size > 1 && shown + this.#offset > end + OTHER_JUMP_SECONDS;
       if (isBack || isForward) this.#jump(shown + this.#offset - end, end);
     }
-    this.#expected.set(index, Math.max(shown + this.#offset + lasts, this.#expected.get(index) ?? shown));
+    const seconds = shown + this.#offset;
+    this.#latest.set(index, Math.max(seconds, this.#latest.get(index) ?? seconds));
+    this.#expected.set(index, Math.max(seconds + lasts, this.#expected.get(index) ?? seconds));
   }
 
   #jump(by: number, at: number): void {
