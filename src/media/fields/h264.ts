@@ -6,7 +6,7 @@ const HIGH_PROFILES = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 13
 const SPS = 7;
 
 /**
- * Whether an `avcC` record (ISO/IEC 14496-15, 5.3.3.1) states that all pictures are frames: frame_mbs_only_flag (ITU-T H.264,
+ * Whether an `avcC` record (ISO/IEC 14496-15, 5.3.3.1) states that everything is stored in frames: frame_mbs_only_flag (ITU-T H.264,
  * 7.4.2.1.1). False when it cannot be read.
  */
 export function hasOnlyFrames(avcC: Buffer): boolean {

@@ -79,13 +79,13 @@ export class PacketLines {
     this.#expected.set(index, decoded + this.#offset + lasts);
   }
 
-  /** From when the longest track ends. A pause in which another track goes on is none of the clock. */
+  /** From when the longest track ends. A pause in which another track continues is none of the clock. */
   #followShown(index: number, shown: number, lasts: number): void {
     const latest = this.#latest.get(index);
     if (latest !== undefined && this.#shifts.length < MAX_SHIFTS) {
       const end = Math.max(...this.#expected.values());
       const isBack = shown + this.#offset < latest - OTHER_BACK_SECONDS;
-      // Of video alone it may be a picture that does not change.
+      // Of video alone it may be an image that does not change.
       const isForward = this.#expected.size > 1 && shown + this.#offset > end + OTHER_JUMP_SECONDS;
       if (isBack || isForward) this.#jump(shown + this.#offset - end, end);
     }

@@ -30,9 +30,13 @@ export async function captionWarnings({ config }: App, captions: readonly string
   return { warnings: [{ code: "captions_not_configured", message }] };
 }
 
+/** Languages in a message, which has a limit in bytes. */
+const NAMED = 5;
+
 /** The asset's warning of captions in `languages` that were requested and not created; null with a transcriber. */
 export async function missingCaptions({ config }: App, languages: readonly string[]): Promise<Warning | null> {
   if (languages.length === 0 || (await configuredTranscriber(config)).transcriber !== null) return null;
-  const message = `Captions were requested (${languages.join(", ")}), but this server has no transcriber (VODBOX_TRANSCRIBE): they were not created.`;
+  const named = [...languages.slice(0, NAMED), ...(languages.length > NAMED ? ["…"] : [])].join(", ");
+  const message = `Captions were requested (${named}), but this server has no transcriber (VODBOX_TRANSCRIBE): they were not created.`;
   return { code: "captions_not_configured", message };
 }

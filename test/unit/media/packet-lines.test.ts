@@ -30,7 +30,7 @@ const ROWS: Row[] = [
   { name: "they jump by hours", lines: both(...count(0, 5), ...count(7200, 7205)), jumps: [1, 5], end: 10 },
   { name: "a pause of two minutes", lines: both(0, 1, 120, 121), jumps: null, end: 122 },
   {
-    name: "a picture that does not change for an hour, with audio",
+    name: "an image that does not change for an hour, with audio",
     lines: [...both(0, 1), ...only(1, ...count(2, 3600)), ...both(3600, 3601)],
     jumps: null,
     end: 3602,
