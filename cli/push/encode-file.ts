@@ -8,7 +8,7 @@ import { MediaError } from "../../src/media/error.ts";
 import type { Binaries } from "../../src/media/ffmpeg.ts";
 import type { EncodeResult } from "../../src/media/finish.ts";
 import { processStartTime } from "../../src/media/orphan-processes.ts";
-import { probe } from "../../src/media/probe.ts";
+import { probeSource } from "../../src/media/timeline.ts";
 import { warningsOf } from "../../src/media/tracks.ts";
 import type { Scratch } from "../../src/worker/scratch.ts";
 import { sumOf } from "../../src/worker/transfer.ts";
@@ -82,7 +82,7 @@ async function encodeToFolder(encoder: Encoder, file: File, folder: string): Pro
   sum.catch(() => {});
   const progress = meter.encode(basename(file.path));
   try {
-    const source = await probe(file.path, binaries, { ...common, cwd: work });
+    const source = await probeSource(file.path, binaries, { ...common, cwd: work });
     progress.seconds(source.durationSeconds);
     const result = await encode({
       ...{ input: file.path, outDir, probe: source, spec, watermark, binaries, scratchDir: work },

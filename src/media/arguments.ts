@@ -7,6 +7,7 @@ import { constantFrames } from "./constant-frames.ts";
 import { deviceArguments, type Encoder } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
+import { deinterlacingFilters } from "./fields/filters.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
 import { orientationFilters } from "./orientation.ts";
 import { audioBitrate, type EncodePlan, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
@@ -162,7 +163,7 @@ export function videoGraph(
     if (!top) return "";
     const filters = [
       ...constantFrames(track),
-      ...(track.isInterlaced ? ["bwdif=mode=send_frame:deint=interlaced"] : []),
+      ...deinterlacingFilters(track),
       ...orientationFilters(track),
       ...frameGrid(rate, range),
       scale(top),

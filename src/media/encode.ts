@@ -28,6 +28,7 @@ import {
 import type { Probe } from "./probe.ts";
 import { keptHdrMetadata } from "./read-hdr-metadata.ts";
 import { requireAdditionalEncoders } from "./require-encoder.ts";
+import { withoutJumps } from "./timeline/repair.ts";
 import { undecodedTracks } from "./tracks.ts";
 import { withoutUndecodable } from "./undecodable.ts";
 
@@ -62,22 +63,32 @@ export type EncodeOptions = {
  * each additional codec, and short ones. Throws MediaError.
  */
 export async function encode(options: EncodeOptions): Promise<EncodeResult> {
-  const { outDir, scratchDir = tmpdir() } = options;
+  const { scratchDir = tmpdir() } = options;
   const cwd = await mkdtemp(join(scratchDir, "encode-"));
-  const reporting = { ...options, onProgress: upwards(options.onProgress) };
   try {
-    return await encodeIn(cwd, reporting);
+    const { binaries } = options;
+    const run = { ...sourceRunOf(options, cwd), writes: [] };
+    const source = await withoutJumps(options, { binaries, run });
+    return await encodeDecodable(cwd, { ...options, ...source, onProgress: upwards(options.onProgress) });
+  } finally {
+    await rm(cwd, { recursive: true, force: true });
+  }
+}
+
+/** Without the tracks of which the decoder returns nothing, when the encode fails. */
+async function encodeDecodable(cwd: string, options: EncodeOptions): Promise<EncodeResult> {
+  const { input, outDir, probe, binaries } = options;
+  try {
+    return await encodeIn(cwd, options);
   } catch (error) {
     // ffmpeg also fails when one of several tracks cannot be decoded.
     if (!isSourceFault(error)) throw error;
     const run = { ...sourceRunOf(options, cwd), writes: [] };
-    const rest = await withoutUndecodable(options.probe, { input: options.input, binaries: options.binaries, run });
+    const rest = await withoutUndecodable(probe, { input, binaries, run });
     if (!rest) throw error;
     await rm(outDir, { recursive: true, force: true });
-    const result = await encodeIn(cwd, { ...reporting, probe: rest.probe });
+    const result = await encodeIn(cwd, { ...options, probe: rest.probe });
     return { ...result, skipped: [...rest.skipped, ...result.skipped] };
-  } finally {
-    await rm(cwd, { recursive: true, force: true });
   }
 }
 

@@ -6,8 +6,10 @@ import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { decodableCodecs } from "./ffmpeg-components.ts";
 import type { Rate } from "./ladder.ts";
+import { ofFirstProgram } from "./programs.ts";
 import { isPng, knownFormat, readHead } from "./signatures.ts";
 import { SPHERICAL_ENTRIES, sphericalOf } from "./spherical-side-data.ts";
+import type { Jumps } from "./timeline/packet-lines.ts";
 import {
   divideTracks,
   isAudio,
@@ -46,9 +48,12 @@ export type VideoTrack = {
   color: ColorTags | null;
   /** What the container states for VR players; null for a flat, monoscopic video, and in plans of earlier versions. */
   spherical: SphericalMetadata | null;
+  /** Frames are deinterlaced: as the file states, until the content has been examined (fields/deinterlacing.ts). */
   isInterlaced: boolean;
-  /** The file states it explicitly. */
+  /** The file states it explicitly, and the content does not contradict it. */
   isProgressive: boolean;
+  /** Which field of all frames is the earlier one; "flagged": each frame states it, or that it is progressive. */
+  fieldOrder: "flagged" | "tff" | "bff";
   /** Pixels are square. */
   isSquare: boolean;
   startSeconds: number;
@@ -80,6 +85,8 @@ export type Probe = {
   audio: AudioTrack[];
   /** Tracks that cannot be decoded. */
   skipped: SkippedTrack[];
+  /** Where its times jump, in seconds from its start; they were corrected. Null where they do not, or are not measured. */
+  jumps: Jumps | null;
   /** The file is shorter than its container states. */
   isTruncated: boolean;
 };
@@ -127,6 +134,7 @@ const FfprobeStream = v.object({
 const FfprobeOutput = v.object({
   format: v.object({ format_name: v.string(), duration: text, start_time: text }),
   streams: v.array(FfprobeStream),
+  programs: v.optional(v.array(v.object({ streams: v.optional(v.array(v.object({ index: v.number() })), []) })), []),
 });
 type Stream = v.InferOutput<typeof FfprobeStream>;
 const CountedStream = v.object({ index: v.number(), nb_read_packets: text });
@@ -140,7 +148,6 @@ const ENTRIES = [
 ].join(":");
 
 /**
-/**
  * Reads the streams of the media file at `path` without decoding, as its headers state them; `probeSource` (timeline.ts) has
  * the times of its packets. Throws MediaError `input_invalid` (damaged, or not a media file), `unsupported_format` (a still
  * image, or nothing in it can be decoded), `input_has_no_media` (neither video nor audio), `timeout`, `aborted`.
@@ -152,7 +159,7 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
   if (!answer.success) throw new MediaError("input_invalid", "The source is not a readable media file.", false);
   const known = knownFormat(await readHead(path));
   if (known?.isImage) throw stillImage(known.name);
-  const { format } = answer.output;
+  const { format, programs } = answer.output;
   const streams = await withPackets(answer.output, async () => {
     await options.makeWhole?.();
     const counted = await ffprobe(path, binaries, ["-count_packets", ...UNPARSED, "-show_entries", COUNTED], {
@@ -162,7 +169,7 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
     return v.parse(v.pipe(v.string(), v.parseJson(), v.object({ streams: v.array(CountedStream) })), counted.toString())
       .streams;
   });
-  const media = toProbe({ format, streams }, await decodableCodecs(binaries.ffmpeg));
+  const media = toProbe({ format, streams, programs }, await decodableCodecs(binaries.ffmpeg));
   return { ...media, isTruncated: await isTruncated(path) };
 }
 
@@ -231,8 +238,8 @@ async function blameSource(error: unknown, path: string): Promise<never> {
 /** Containers of animations. One with a single frame is a still image. */
 const ANIMATIONS: readonly string[] = ["gif", "apng"];
 
-function toProbe({ format, streams }: v.InferOutput<typeof FfprobeOutput>, decodable: ReadonlySet<string>) {
-  const tracks = divideTracks(streams, decodable);
+function toProbe({ format, streams, programs }: v.InferOutput<typeof FfprobeOutput>, decodable: ReadonlySet<string>) {
+  const tracks = ofFirstProgram(divideTracks(streams, decodable), programs);
   const video = tracks.video.find((s) => s.disposition.default) ?? tracks.video[0];
   if (!video && tracks.audio.length === 0) {
     if (streams.length === 0 || tracks.skipped.length > 0) throw nothingPlays(format.format_name, tracks.skipped);
@@ -251,6 +258,7 @@ function toProbe({ format, streams }: v.InferOutput<typeof FfprobeOutput>, decod
     // The default track first: it becomes the default rendition.
     audio: audio.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault) || a.index - b.index),
     skipped: tracks.skipped,
+    jumps: null,
   };
 }
 
@@ -291,6 +299,7 @@ function toVideo(stream: Stream): VideoTrack {
     spherical: sphericalOf(stream.side_data_list, stream),
     isInterlaced: ["tt", "bb", "tb", "bt"].includes(stream.field_order),
     isProgressive: stream.field_order === "progressive",
+    fieldOrder: "flagged",
     isSquare: ratio.num === ratio.den || ratio.num === 0,
     startSeconds: Number(stream.start_time) || 0,
     durationSeconds: seconds(stream.duration),

@@ -1,12 +1,14 @@
 import { Writable } from "node:stream";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
+import { withFields } from "./fields/deinterlacing.ts";
 import type { Rate } from "./ladder.ts";
 import type { TrackIndex } from "./mp4/index.ts";
+import type { ByteRange } from "./mp4/layout.ts";
 import { indexOfFile, type SourceIndex } from "./parallel/source-index.ts";
 import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack } from "./probe.ts";
 import { FrameRates } from "./timeline/frame-rates.ts";
-import { PacketLines } from "./timeline/packet-lines.ts";
+import { type Jumps, PacketLines } from "./timeline/packet-lines.ts";
 import { TrackTimes } from "./timeline/track-times.ts";
 
 /*
@@ -24,23 +26,35 @@ const TOLERANCE_SECONDS = 1;
 const RATE_TOLERANCE = 0.02;
 
 /**
- * Reads the streams of a source, with the times that its packets have. `index`: of a source of which only parts are there.
+ * Reads the streams of a source, with the times that its packets have, and whether its content is interlaced. `index`: of a
+ * source of which only parts are there.
  * Throws as `probe`, and MediaError `input_has_no_media` when no track has packets.
  */
 export async function probeSource(
   path: string,
   binaries: Binaries,
-  { index, ...options }: ProbeOptions & { index?: SourceIndex | null | undefined } = {},
+  { index, need, ...options }: SourceOptions = {},
 ): Promise<Probe> {
   const headers = await probe(path, binaries, options);
+  const fields = { path, binaries, ...options };
   if (isIndexed(headers)) {
     const found = index ?? (await indexOfFile(path).catch(() => null));
     // The index has the length of each track, and a time for each packet; only the rate has to be measured.
-    if (found) return withRate(headers, found.tracks);
+    if (found) {
+      const timed = withRate(headers, found.tracks);
+      const track = timed.video && found.tracks[timed.video.index];
+      return withFields(timed, { ...fields, need, ...(track?.kind === "video" && { index: track }) });
+    }
   }
   await options.makeWhole?.();
-  return measured(headers, await readTracks(path, binaries, headers, options));
+  return withFields(measured(headers, await readTracks(path, binaries, headers, options)), fields);
 }
+
+/** `need` makes bytes of a source available of which only parts are there. */
+type SourceOptions = ProbeOptions & {
+  index?: SourceIndex | null | undefined;
+  need?: ((ranges: readonly ByteRange[]) => Promise<void>) | undefined;
+};
 
 const isIndexed = ({ format }: Probe) => format.split(",").includes("mp4");
 
@@ -53,16 +67,22 @@ function withRate(headers: Probe, tracks: readonly TrackIndex[]): Probe {
   return { ...headers, video: { ...video, ...ratesOf(video, rates.rate(), indexed.pts.length) } };
 }
 
+/**
+ * As ffmpeg's AVFMT_TS_DISCONT: it counts time from the first of the tracks that it uses, not of all that are there, such as
+ * other programs.
+ */
+const isDiscontinuous = ({ format }: Pick<Probe, "format">) => /^(?:mpegts|mpeg|ogg)$/.test(format);
+
 /** The packets of all tracks that may play. */
 async function readTracks(
   path: string,
   binaries: Binaries,
   { format, video, audio }: Probe,
   { makeWhole: _, timeLimitMs: __, ...options }: ProbeOptions,
-): Promise<Map<number, TrackTimes>> {
+): Promise<Read> {
   const wanted = [...(video ? [video] : []), ...audio];
   const tracks = new Map(wanted.map(({ index }) => [index, new TrackTimes(index === video?.index)]));
-  const lines = new PacketLines(tracks, { isDiscontinuous: /^(?:mpegts|mpeg)$/.test(format) });
+  const lines = new PacketLines(tracks, { isDiscontinuous: isDiscontinuous({ format }) });
   const output = new Writable({
     write(chunk: Buffer, _encoding, done) {
       lines.take(chunk.toString("latin1"));
@@ -83,10 +103,12 @@ async function readTracks(
     // A source that ends in the middle has what was read of it; the encode reports its faults.
     if (!(error instanceof MediaError) || error.exitCode === null) throw error;
   });
-  return tracks;
+  return { tracks, jumps: lines.jumps };
 }
 
-function measured(headers: Probe, tracks: ReadonlyMap<number, TrackTimes>): Probe {
+type Read = { tracks: ReadonlyMap<number, TrackTimes>; jumps: Jumps | null };
+
+function measured(headers: Probe, { tracks, jumps }: Read): Probe {
   const timed = <Track extends VideoTrack | AudioTrack>(track: Track): Track | null => {
     const { first, end, packets } = tracks.get(track.index) ?? { first: null, end: null, packets: 0 };
     // A track that is only declared does not exist.
@@ -100,13 +122,19 @@ function measured(headers: Probe, tracks: ReadonlyMap<number, TrackTimes>): Prob
   const audio = headers.audio.flatMap((track) => timed(track) ?? []);
   if (!video && audio.length === 0)
     throw new MediaError("input_has_no_media", "The source has neither video nor audio.", false);
-  const ends = [...(video ? [video] : []), ...audio].map(({ startSeconds, durationSeconds }) =>
+  const played = [...(video ? [video] : []), ...audio];
+  const ends = played.map(({ startSeconds, durationSeconds }) =>
     durationSeconds === null ? 0 : startSeconds + durationSeconds,
   );
-  const seconds = Math.max(...ends) - headers.startSeconds;
+  const startSeconds = isDiscontinuous(headers)
+    ? Math.min(...played.map((track) => track.startSeconds))
+    : headers.startSeconds;
+  const seconds = Math.max(...ends) - startSeconds;
   const times = video && tracks.get(video.index);
   return {
     ...headers,
+    startSeconds,
+    jumps: jumps && { ...jumps, firstSeconds: jumps.firstSeconds - startSeconds },
     durationSeconds: seconds > 0 ? seconds : headers.durationSeconds,
     video: video && times ? { ...video, ...ratesOf(video, times.rate, times.packets) } : video,
     audio,

@@ -1,8 +1,9 @@
 import type { Warning } from "../lib/warnings.ts";
 import { MediaError } from "./error.ts";
+import type { Jumps } from "./timeline/packet-lines.ts";
 
 /** What ffprobe reports of a stream, as far as it decides whether the stream plays. */
-type Stream = {
+export type Stream = {
   index: number;
   codec_type: string;
   codec_name: string;
@@ -24,6 +25,8 @@ export type SkippedTrack = {
   isUnsupported: boolean;
 };
 
+export type Tracks<S extends Stream> = { video: S[]; audio: S[]; skipped: SkippedTrack[] };
+
 export const isVideo = ({ codec_type, disposition }: Stream): boolean =>
   // ffmpeg reports cover art as a video stream, but it is not video.
   codec_type === "video" && !disposition.attached_pic;
@@ -33,10 +36,7 @@ export const isAudio = ({ codec_type }: Stream): boolean => codec_type === "audi
  * Divides the video and audio streams of a source, all of which have packets, into those that play and those that cannot be
  * decoded. `decodable`: ffprobe's names of the codecs that have a decoder.
  */
-export function divideTracks<S extends Stream>(
-  streams: readonly S[],
-  decodable: ReadonlySet<string>,
-): { video: S[]; audio: S[]; skipped: SkippedTrack[] } {
+export function divideTracks<S extends Stream>(streams: readonly S[], decodable: ReadonlySet<string>): Tracks<S> {
   const isKnown = (one: S) => decodable.has(one.codec_name);
   const video = streams.filter((one) => isVideo(one) && isKnown(one) && one.width > 0 && one.height > 0);
   const audio = streams.filter((one) => isAudio(one) && isKnown(one) && one.channels > 0);
@@ -81,10 +81,10 @@ function codecOf({ codec_name, codec_tag_string }: Stream): string {
 
 const described = ({ number, kind, codec }: SkippedTrack) => `track ${number} (${kind}, ${codec})`;
 
-type Left = { skipped: readonly SkippedTrack[]; isTruncated?: boolean };
+type Left = { skipped: readonly SkippedTrack[]; isTruncated?: boolean; jumps?: Jumps | null };
 
-/** One warning for each track that was left out, and one for a source whose end is missing. */
-export const warningsOf = ({ skipped, isTruncated = false }: Left): Warning[] => [
+/** One warning for each track that was left out, one for a source whose end is missing, and one for times that jump. */
+export const warningsOf = ({ skipped, isTruncated = false, jumps = null }: Left): Warning[] => [
   ...skipped.map(
     (track): Warning => ({
       code: "track_skipped",
@@ -92,7 +92,15 @@ export const warningsOf = ({ skipped, isTruncated = false }: Left): Warning[] =>
     }),
   ),
   ...(isTruncated ? [TRUNCATED] : []),
+  ...(jumps ? [repaired(jumps)] : []),
 ];
+function repaired({ count, firstSeconds }: Jumps): Warning {
+  const times = count === 1 ? "once" : `${count} times, first`;
+  return {
+    code: "timestamps_repaired",
+    message: `The timestamps of the source jump ${times} at ${firstSeconds.toFixed(1)} s. They were corrected, and all of it plays.`,
+  };
+}
 const TRUNCATED: Warning = {
   code: "source_truncated",
   message: "The source is shorter than its container states: its end is missing. The part before it plays.",

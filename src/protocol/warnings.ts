@@ -16,7 +16,7 @@ export const Warning = v.object({
         .join(". "),
     ),
   ),
-  message: v.pipe(Text(MAX_MESSAGE_BYTES), v.description("For people: what was left out")),
+  message: v.pipe(Text(MAX_MESSAGE_BYTES), v.description("For people: what was left out, or corrected")),
 });
 
 /** What a worker reports. It may be hostile, so that everything is limited. */

@@ -61,6 +61,8 @@ const videoTrack = v.object({
   spherical: v.optional(v.nullable(spherical), null),
   isInterlaced: v.boolean(),
   isProgressive: v.boolean(),
+  // Absent in plans of earlier versions.
+  fieldOrder: v.optional(v.picklist(["flagged", "tff", "bff"]), "flagged"),
   isSquare: v.boolean(),
   startSeconds: v.number(),
   durationSeconds: v.nullable(seconds),

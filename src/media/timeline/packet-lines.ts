@@ -2,21 +2,45 @@ import type { TrackTimes } from "./track-times.ts";
 
 /** As ffmpeg's `-dts_delta_threshold`: a jump in a transport stream by more is one of its clock, and not a pause. */
 const JUMP_SECONDS = 10;
+/** As in ffmpeg: its clock does not go back by more, wherever it was recorded again or joined. */
+const BACK_SECONDS = 0.1;
+/** Elsewhere frames are stored out of order, and a pause may be long. */
+const [OTHER_JUMP_SECONDS, OTHER_BACK_SECONDS] = [600, 1];
+/** Smaller ones are corrected too, but nothing that a person would notice. */
+const REPORTED_SECONDS = 0.5;
 /** Longer than any line that ffprobe prints of a packet. */
 const MAX_LINE = 1000;
+/** More are damage. */
+const MAX_SHIFTS = 200;
+
+/** From a packet of a track on (counted from 0), its times are later by so many seconds than those of the file. */
+export type Shift = { index: number; packet: number; seconds: number };
+/** Where the times of a source jump, in seconds of the file, and how often. `shifts`: those that ffmpeg does not correct. */
+export type Jumps = { count: number; firstSeconds: number; shifts: readonly Shift[] };
 
 /** Reads what ffprobe prints of packets: `stream_index,pts_time,dts_time,duration_time`. */
 export class PacketLines {
   readonly #tracks: ReadonlyMap<number, TrackTimes>;
   readonly #isDiscontinuous: boolean;
   readonly #expected = new Map<number, number>();
+  readonly #latest = new Map<number, number>();
+  readonly #shifted = new Map<number, number>();
+  readonly #shifts: Shift[] = [];
   #offset = 0;
+  #count = 0;
+  #firstSeconds = 0;
   #rest = "";
 
   /** `isDiscontinuous`: its clock may jump, and ffmpeg continues its own. */
   constructor(tracks: ReadonlyMap<number, TrackTimes>, { isDiscontinuous }: { isDiscontinuous: boolean }) {
     this.#tracks = tracks;
     this.#isDiscontinuous = isDiscontinuous;
+  }
+
+  /** Jumps that were followed; null when there are none. */
+  get jumps(): Jumps | null {
+    if (this.#count === 0) return null;
+    return { count: this.#count, firstSeconds: this.#firstSeconds, shifts: this.#shifts };
   }
 
   take(text: string): void {
@@ -34,15 +58,46 @@ export class PacketLines {
       const seconds = Number.parseFloat(field);
       return Number.isFinite(seconds) ? seconds : null;
     }) as [number | null, number | null, number | null];
-    if (this.#isDiscontinuous && decoded !== null) this.#follow(index, decoded, lasts ?? 0);
     const seconds = shown ?? decoded;
+    if (this.#isDiscontinuous) {
+      if (decoded !== null) this.#follow(index, decoded, lasts ?? 0);
+    } else if (seconds !== null) {
+      this.#followShown(index, seconds, lasts ?? 0);
+      if ((this.#shifted.get(index) ?? 0) !== this.#offset) {
+        this.#shifts.push({ index, packet: track.packets, seconds: this.#offset });
+        this.#shifted.set(index, this.#offset);
+      }
+    }
     track.add(seconds === null ? null : seconds + this.#offset, lasts);
   }
 
+  /** As ffmpeg does: from when the last packet of the same track ends. */
   #follow(index: number, decoded: number, lasts: number): void {
     const expected = this.#expected.get(index);
-    const found = decoded + this.#offset;
-    if (expected !== undefined && Math.abs(found - expected) > JUMP_SECONDS) this.#offset += expected - found;
+    const by = expected === undefined ? 0 : decoded + this.#offset - expected;
+    if (expected !== undefined && (by > JUMP_SECONDS || by < -BACK_SECONDS)) this.#jump(by, expected);
     this.#expected.set(index, decoded + this.#offset + lasts);
+  }
+
+  /** From when the longest track ends. A pause in which another track continues is none of the clock. */
+  #followShown(index: number, shown: number, lasts: number): void {
+    const latest = this.#latest.get(index);
+    if (latest !== undefined && this.#shifts.length < MAX_SHIFTS) {
+      const end = Math.max(...this.#expected.values());
+      const isBack = shown + this.#offset < latest - OTHER_BACK_SECONDS;
+      // Of video alone it may be an image that does not change.
+      const isForward = this.#expected.size > 1 && shown + this.#offset > end + OTHER_JUMP_SECONDS;
+      if (isBack || isForward) this.#jump(shown + this.#offset - end, end);
+    }
+    const seconds = shown + this.#offset;
+    this.#latest.set(index, Math.max(seconds, this.#latest.get(index) ?? seconds));
+    this.#expected.set(index, Math.max(seconds + lasts, this.#expected.get(index) ?? seconds));
+  }
+
+  #jump(by: number, at: number): void {
+    this.#offset -= by;
+    if (Math.abs(by) < REPORTED_SECONDS) return;
+    if (this.#count === 0) this.#firstSeconds = at;
+    this.#count++;
   }
 }

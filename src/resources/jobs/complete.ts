@@ -10,6 +10,7 @@ import { HttpError, notFound } from "../../lib/errors.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import type { Completion } from "../../protocol/worker.ts";
+import { missingCaptions } from "../subtitles/caption-request.ts";
 import { publishCaptions, readCaptions } from "./captions.ts";
 import { applyClip, verifyClip } from "./complete-clip.ts";
 import { announcedSum } from "./contract.ts";
@@ -88,7 +89,10 @@ export async function complete(
     }
     await lease.end?.(tx, resultHash);
     const captionErrors = await publishCaptions(tx, app, before, captions);
-    const { job: completed } = await completeJob(tx, app, leased, verified, {
+    const unconfigured = await missingCaptions(app, Object.keys(captionErrors ?? {}));
+    const warnings = [...(verified.media.warnings ?? []), ...(unconfigured ? [unconfigured] : [])];
+    const warned = { ...verified, media: { ...verified.media, warnings } };
+    const { job: completed } = await completeJob(tx, app, leased, warned, {
       resultHash,
       sourceSha256: sum,
       captionErrors,

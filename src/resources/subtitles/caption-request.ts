@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import type { App } from "../../app.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
+import type { Warning } from "../../lib/warnings.ts";
 import { configuredTranscriber } from "../../outbound/transcribe/configured.ts";
 
 /** Requests for captions of the speech: of an upload, or of the recordings of a channel. */
@@ -27,4 +28,15 @@ export async function captionWarnings({ config }: App, captions: readonly string
   const message =
     "Captions are requested, but this server has no transcriber (VODBOX_TRANSCRIBE); only a worker with its own transcriber can create them.";
   return { warnings: [{ code: "captions_not_configured", message }] };
+}
+
+/** Languages in a message, which has a limit in bytes. */
+const NAMED = 5;
+
+/** The asset's warning of captions in `languages` that were requested and not created; null with a transcriber. */
+export async function missingCaptions({ config }: App, languages: readonly string[]): Promise<Warning | null> {
+  if (languages.length === 0 || (await configuredTranscriber(config)).transcriber !== null) return null;
+  const named = [...languages.slice(0, NAMED), ...(languages.length > NAMED ? ["…"] : [])].join(", ");
+  const message = `Captions were requested (${named}), but this server has no transcriber (VODBOX_TRANSCRIBE): they were not created.`;
+  return { code: "captions_not_configured", message };
 }

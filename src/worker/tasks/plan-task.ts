@@ -22,13 +22,14 @@ export async function planTask(job: TaskContract, context: JobContext, workspace
   const common = { cwd: work, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
   try {
     const { index } = source;
-    const media = await probeSource(input, binaries, { ...common, index, makeWhole: () => source.need("all") });
+    const { need } = source;
+    const media = await probeSource(input, binaries, { ...common, index, need, makeWhole: () => need("all") });
     const isSparse = !source.isWhole();
     const spec = requestedSpec(job);
     const watermark = await fetchWatermark(spec, context, { work, signal: heartbeat.signal });
     const onProgress = (fraction: number) => heartbeat.report("probing", DOWNLOADED + fraction * (100 - DOWNLOADED));
     const encoder = encoderFor(encoders, spec.video.codec);
-    const trials = { encoder, watermark, workDir: join(work, "trials"), need: source.need, onProgress };
+    const trials = { encoder, watermark, workDir: join(work, "trials"), need, onProgress };
     return { plan: await planSource({ input, probe: media, spec, binaries, run, index, isSparse, trials }) };
   } catch (error) {
     // A source that was damaged in transit is reported as such.

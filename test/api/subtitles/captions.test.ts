@@ -111,6 +111,23 @@ describe("an upload with captions", () => {
   });
 });
 
+describe("an asset whose captions were not created", () => {
+  const missing = { errors: { de: "Transcription is not configured on the worker." }, texts: { en: VTT } };
+  const warning = { code: "captions_not_configured", message: expect.stringMatching(/\(de\).*VODBOX_TRANSCRIBE/) };
+
+  test.each([
+    ["has a warning without a transcriber", { captions: ["en", "de"] }, missing, [warning]],
+    ["has none when they are there", { captions: ["en"] }, { texts: { en: VTT } }, []],
+    ["has none when none were requested", {}, {}, []],
+  ])("%s", async (_, request, what, expected) => {
+    const { asset, contract } = await claimed(request);
+    expect((await complete(contract, what)).status).toBe(200);
+    expect((await app.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.warnings).toEqual(expected);
+    const events = await app.newEvents();
+    expect(events.find(({ type }) => type === "video.asset.ready")?.data).toMatchObject({ warnings: expected });
+  });
+});
+
 describe("a completion", () => {
   test("creates tracks for requested and additional captions, with events before the asset's", async () => {
     const { asset, contract } = await claimed({ captions: ["en", "de"] });

@@ -78,7 +78,7 @@ describe("the overview", () => {
     await untilReady(pages.platform, asset.id);
     const seen = await pages.open({ id: asset.id });
     const { page } = seen;
-    const notice = page.getByRole("status").filter({ hasText: "Not all of the source plays" });
+    const notice = page.getByRole("status").filter({ hasText: "Warnings" });
     await notice.getByText("Track 3 (audio, tta) cannot be decoded and was left out.").waitFor();
     expect(await axeFaults(page)).toEqual([]);
     if (process.env.SHOT) await page.screenshot({ path: process.env.SHOT });

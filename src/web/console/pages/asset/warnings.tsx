@@ -2,14 +2,14 @@ import { useTexts } from "../../texts/texts.tsx";
 import type { Asset } from "../../types.ts";
 import { texts } from "./texts.ts";
 
-/** What of the source the media do not contain. */
+/** What differs from the source, or from what was requested. */
 export function Warnings({ warnings }: Pick<Asset, "warnings">) {
   const t = useTexts(texts);
   if (warnings.length === 0) return null;
   return (
     <div class="notice" role="status">
       <p>
-        <strong>{t("incomplete")}</strong>
+        <strong>{t("warnings")}</strong>
       </p>
       <ul>
         {warnings.map(({ code, message }, at) => (

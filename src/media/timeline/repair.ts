@@ -1,0 +1,52 @@
+import { join } from "node:path";
+import { type Binaries, run, type SourceRun, UNTIL_STALLED, untrustedInput } from "../ffmpeg.ts";
+import type { Probe } from "../probe.ts";
+import { probeSource } from "../timeline.ts";
+import type { Shift } from "./packet-lines.ts";
+
+type Source = { input: string; probe: Probe };
+
+/**
+ * A source whose times do not jump. ffmpeg corrects those of a transport stream by itself; the packets of others are copied
+ * to a file in the working directory with the times that were measured. Throws MediaError.
+ */
+export async function withoutJumps(
+  { input, probe }: Source,
+  { binaries, run: common }: { binaries: Binaries; run: SourceRun },
+): Promise<Source> {
+  const shifts = probe.jumps?.shifts ?? [];
+  if (shifts.length === 0) return { input, probe };
+  const tracks = [...(probe.video ? [probe.video] : []), ...probe.audio];
+  const repaired = join(common.cwd, "repaired.mkv");
+  await run(binaries.ffmpeg, {
+    ...common,
+    args: [
+      ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
+      ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
+      ...untrustedInput(input),
+      ...tracks.flatMap(({ index }, at) => ["-map", `0:${index}`, `-bsf:${at}`, shifted(index, shifts)]),
+      // All packets: they are counted.
+      ...["-c", "copy", "-copyinkf", "-copypriorss", "1", "-max_muxing_queue_size", "16384"],
+      ...["-strict", "experimental", "-allow_raw_vfw", "1", "-f", "matroska", `file:${repaired}`],
+    ],
+    ...UNTIL_STALLED,
+  });
+  const { signal, pidDir, memoryBytes, cwd } = common;
+  const options = { cwd, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
+  const { skipped, isTruncated, jumps } = probe;
+  return {
+    input: repaired,
+    probe: { ...(await probeSource(repaired, binaries, options)), skipped, isTruncated, jumps },
+  };
+}
+
+/** The bitstream filter that adds what is to be added from some packets on. */
+function shifted(index: number, shifts: readonly Shift[]): string {
+  const own = shifts.filter((one) => one.index === index);
+  const terms = own.map(({ packet, seconds }, at) => {
+    const by = seconds - (own[at - 1]?.seconds ?? 0);
+    return `gte(N\\,${packet})*(${by.toFixed(6)})`;
+  });
+  const sum = `(${["0", ...terms].join("+")})/TB`;
+  return `setts=pts=PTS+${sum}:dts=DTS+${sum}`;
+}
