@@ -27,15 +27,15 @@ const RGB = /rgb|bgr|gbr|pal8/;
 
 const isUnknown = (value: string) => value === "" || value === "unknown";
 
-/** Chromium's rule for untagged video: below 720 lines, as they are stored, it is BT.601. */
-const untagged = (lines: number): Standard => (lines < 720 ? BT601 : BT709);
+/** Chromium's rule for untagged video: below 720 lines, as they are stored, and in full range, it is BT.601. */
+const untagged = (lines: number, isFull = false): Standard => (lines < 720 || isFull ? BT601 : BT709);
 
 /**
  * The colors of SDR video as its file states them; what is missing, or what players do not handle, is completed by the
  * rule that browsers follow for it: without a matrix they ignore the primaries too.
  */
-function standardOf({ matrix, primaries, transfer }: ColorTags, lines: number): Standard {
-  if (isUnknown(matrix)) return untagged(lines);
+function standardOf({ matrix, primaries, transfer }: ColorTags, lines: number, isFull: boolean): Standard {
+  if (isUnknown(matrix)) return untagged(lines, isFull);
   const isConverted = CONVERTED_MATRICES.includes(matrix);
   const ofConverted = matrix.startsWith("bt2020") ? BT2020 : BT709;
   const base = KEPT.find((one) => one.matrix === matrix) ?? (isConverted ? ofConverted : untagged(lines));
@@ -100,8 +100,8 @@ export function colorFilters(source: Source & { isHdr: boolean }): ColorFilters 
       ...to709(),
     );
   }
-  const standard = standardOf(color, linesOf(source));
   const isFull = color.range === "pc" || pixelFormat.startsWith("yuvj");
+  const standard = standardOf(color, linesOf(source), isFull);
   if (CONVERTED_MATRICES.includes(standard.matrix) || CONVERTED_PRIMARIES.includes(standard.primaries))
     return to709Filters(tagged({ ...standard, transfer: SHOWN_TRANSFER }, isFull ? "pc" : "tv"), ...to709());
   const convert = isFull ? [tagged(standard, "pc"), "zscale=r=limited"] : [];

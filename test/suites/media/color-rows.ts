@@ -56,7 +56,6 @@ export const marked = specOf(
 
 export const COLOR_ROWS: Record<string, ColorRow> = {
   "BT.601 of 525 lines": row({ tags: bt601 }, BT601),
-  "BT.601 of 525 lines in HD": row({ tags: bt601, size: HD }, BT601),
   "BT.601 of 625 lines": row({ tags: pal }, "tv,bt470bg,smpte170m,bt470bg"),
   "BT.709": row({ tags: bt709 }, BT709),
   "BT.709 in HD": row({ tags: bt709, size: HD }, BT709),
@@ -66,17 +65,14 @@ export const COLOR_ROWS: Record<string, ColorRow> = {
   "BT.2020 in 8 bits": row({ tags: bt2020 }, BT709),
   "BT.2020 in 10 bits": row({ tags: bt2020, format: "yuv420p10le", encoder: x264("high10") }, BT709),
   "BT.2020 in full range": row({ tags: bt2020, isFull: true }, BT709),
-  P3: row({ tags: standard("bt709", "smpte432", "bt709") }, BT709),
-  "P3 of cinemas": row({ tags: standard("bt709", "smpte431", "bt709") }, BT709),
-  "NTSC of 1953": row({ tags: standard("smpte170m", "bt470m", "bt709") }, BT709),
-  film: row({ tags: standard("bt709", "film", "bt709") }, BT709),
-  "EBU 3213": row({ tags: standard("smpte170m", "ebu3213", "smpte170m") }, BT709),
-  "SMPTE 240": row({ tags: standard("smpte240m"), size: HD }, BT709),
-  FCC: row({ tags: standard("fcc", "bt709", "bt709"), size: HD }, BT709),
+  HDR10: { source: hdr("hdr10"), states: [BT709, BT709], exception: "it is tone-mapped" },
+  HLG: { source: hdr("hlg"), states: [BT709, BT709], exception: "it is tone-mapped" },
+  "BT.601 with a watermark": row({ tags: bt601 }, BT601, BT601, { spec: marked, exception: "it has no watermark" }),
+  "BT.2020 with a watermark": row({ tags: bt2020 }, BT709, BT709, { spec: marked, exception: "it has no watermark" }),
   "BT.709 in full range": row({ tags: bt709, isFull: true }, BT709),
   "BT.601 in full range": row({ tags: bt601, isFull: true }, BT601),
   yuvj420p: row({ tags: bt601, isFull: true, format: "yuvj420p" }, BT601),
-  "untagged HD in full range": row({ tags: untagged, isFull: true, size: HD }, BT709),
+  "untagged HD in full range": row({ tags: untagged, stored: "smpte170m", isFull: true, size: HD }, BT601),
   MJPEG: row(
     {
       tags: untagged,
@@ -110,19 +106,28 @@ export const COLOR_ROWS: Record<string, ColorRow> = {
   "ProRes 4:4:4 of BT.601": row({ tags: bt601, format: "yuv444p10le", ...prores("4"), size: HD }, BT601),
   "ProRes of BT.2020": row({ tags: bt2020, format: "yuv422p10le", ...prores("3") }, BT709),
   "4:4:4 in H.264": row({ tags: bt709, format: "yuv444p", encoder: x264("high444") }, BT709),
-  "the matrix of BT.601 alone": row({ tags: standard("smpte170m", "unknown") }, "tv,smpte170m,unknown,unknown", BT601),
+  "the matrix of BT.601 alone": row(
+    { tags: standard("smpte170m", "unknown", "unknown") },
+    "tv,smpte170m,unknown,unknown",
+    BT601,
+  ),
   "the matrix of BT.709 alone, in HD": row(
-    { tags: standard("bt709", "unknown"), size: HD },
+    { tags: standard("bt709", "unknown", "unknown"), size: HD },
     "tv,bt709,unknown,unknown",
     BT709,
   ),
-  "the matrix of BT.709 alone, in SD": row({ tags: standard("bt709", "unknown") }, BT709, BT709, {
+  "the matrix of BT.709 alone, in SD": row({ tags: standard("bt709", "unknown", "unknown") }, BT709, BT709, {
     exception: "Chromium ignores the matrix",
   }),
-  "the matrix of BT.601 alone, in HD": row({ tags: standard("smpte170m", "unknown"), size: HD }, BT601, BT601, {
-    exception: "Chromium ignores the matrix",
-  }),
-  "primaries alone": row({ tags: standard("unknown", "bt470bg", "unknown") }, "unknown,unknown,unknown,bt470bg", BT601),
+  "the matrix of BT.601 alone, in HD": row(
+    { tags: standard("smpte170m", "unknown", "unknown"), size: HD },
+    BT601,
+    BT601,
+    {
+      exception: "Chromium ignores the matrix",
+    },
+  ),
+  "primaries alone": row({ tags: standard("unknown", "bt470bg", "unknown") }, "tv,unknown,unknown,bt470bg", BT601),
   "primaries of BT.2020 alone": row({ tags: standard("unknown", "bt2020", "unknown"), size: HD }, BT709),
   "the matrix of BT.601 with primaries of BT.709": row(
     { tags: standard("smpte170m", "bt709", "bt709") },
@@ -132,8 +137,12 @@ export const COLOR_ROWS: Record<string, ColorRow> = {
     { tags: standard("bt709", "bt470bg", "bt709") },
     "tv,bt709,bt709,bt470bg",
   ),
-  HDR10: { source: hdr("hdr10"), states: [BT709, BT709], exception: "it is tone-mapped" },
-  HLG: { source: hdr("hlg"), states: [BT709, BT709], exception: "it is tone-mapped" },
-  "BT.601 with a watermark": row({ tags: bt601 }, BT601, BT601, { spec: marked, exception: "it has no watermark" }),
-  "BT.2020 with a watermark": row({ tags: bt2020 }, BT709, BT709, { spec: marked, exception: "it has no watermark" }),
+  P3: row({ tags: standard("bt709", "smpte432", "bt709") }, BT709),
+  "P3 of cinemas": row({ tags: standard("bt709", "smpte431", "bt709") }, BT709),
+  "NTSC of 1953": row({ tags: standard("smpte170m", "bt470m", "bt709") }, BT709),
+  film: row({ tags: standard("bt709", "film", "bt709") }, BT709),
+  "SMPTE 240": row({ tags: standard("smpte240m") }, BT709, BT709, {
+    exception: "Chromium has no such matrix",
+  }),
+  FCC: row({ tags: standard("fcc", "bt709", "bt709"), size: HD }, BT709),
 };

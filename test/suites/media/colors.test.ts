@@ -12,7 +12,10 @@ import { binaries, temporaryFolder } from "../../support/media/sources.ts";
 const folder = temporaryFolder("colors");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** sRGB; each can be stored in every standard of this test, whose primaries differ. */
+/**
+ * sRGB; each can be stored in every standard of this test, whose primaries differ. Browsers show the primaries of BT.601 for 525
+ * lines as those of BT.709 (shown-colors.test.ts).
+ */
 const PATCHES = [
   [220, 40, 40],
   [70, 200, 60],
@@ -82,7 +85,7 @@ const CASES: Record<string, Case> = {
   },
   "BT.601 of 525 lines": {
     states: BT601,
-    ...{ size: "sd", to: "m=170m:p=170m:t=709:r=limited", format: "yuv420p" },
+    ...{ size: "sd", to: "m=170m:p=709:t=709:r=limited", format: "yuv420p" },
     tags: stated("smpte170m", "smpte170m", "smpte170m"),
   },
   "BT.601 of 625 lines, in HD": {
@@ -102,10 +105,10 @@ const CASES: Record<string, Case> = {
   },
   "full range of BT.601": {
     states: BT601,
-    ...{ size: "sd", to: "m=170m:p=170m:t=709:r=full", format: "yuvj420p" },
+    ...{ size: "sd", to: "m=170m:p=709:t=709:r=full", format: "yuvj420p" },
     tags: stated("smpte170m", "smpte170m", "smpte170m", "pc"),
   },
-  "untagged SD": { size: "sd", to: "m=170m:p=170m:t=709:r=limited", format: "yuv420p", tags: [], states: BT601 },
+  "untagged SD": { size: "sd", to: "m=170m:p=709:t=709:r=limited", format: "yuv420p", tags: [], states: BT601 },
   "untagged HD": { size: "hd", to: "m=709:p=709:t=709:r=limited", format: "yuv420p", tags: [], states: BT709 },
   RGB: {
     states: BT709,

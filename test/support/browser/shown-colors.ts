@@ -34,12 +34,17 @@ async function draw(given: {
   if (kind === "video") {
     const video = document.createElement("video");
     video.muted = true;
+    // Outside of the document it may be garbage collected before its events.
+    document.body.append(video);
     const isLoaded = event(video, "loadeddata");
     video.src = url;
     if (!(await isLoaded)) return null;
+    // Without it a canvas may stay black.
+    const frame = new Promise((resolve) => video.requestVideoFrameCallback(resolve));
     const isShown = event(video, "seeked");
     video.currentTime = 1;
     if (!(await isShown)) return null;
+    await frame;
     source = video;
     size = { width: video.videoWidth, height: video.videoHeight };
   } else {
@@ -54,6 +59,7 @@ async function draw(given: {
   const context = canvas.getContext("2d");
   if (!context) throw new Error("no context");
   context.drawImage(source, 0, 0);
+  source.remove();
   URL.revokeObjectURL(url);
   const { width, height } = region ?? size;
   const side = width / count;

@@ -46,7 +46,8 @@ export async function colorSource(folder: string, name: string, source: ColorSou
   for (let x = 0; x < width; x++) line.set(PATCHES[Math.floor((x * PATCHES.length) / width)] ?? [], x * 3);
   const raw = join(folder, `${name}.rgb`);
   writeFileSync(raw, Buffer.concat(Array(height).fill(line)));
-  const stored = source.stored ?? tags.matrix;
+  const guessed = height < 720 ? "smpte170m" : "bt709";
+  const stored = source.stored ?? (tags.matrix === "unknown" ? guessed : tags.matrix);
   const isRgb = /rgb|gbr/.test(format);
   const range = isFull || isRgb ? "pc" : "tv";
   const matrix = `scale=out_color_matrix=${SCALE_NAMES[stored] ?? stored}:out_range=${range}:flags=accurate_rnd+full_chroma_int`;
