@@ -51,6 +51,7 @@ const tagged = ({ matrix, primaries, transfer }: Standard, range: "tv" | "pc") =
 
 type Source = { color: ColorTags | null; pixelFormat: string; width: number; height: number; rotation: number };
 
+const LIMITED_709 = "zscale=m=709:r=limited";
 /**
  * Filters to BT.709, through R'G'B', which has no values for colors outside the smaller gamut: Y'CbCr has, and limits each
  * of its components, which made a red of 255, 0, 0 in BT.2020 to 215, 0, 0.
@@ -58,7 +59,7 @@ type Source = { color: ColorTags | null; pixelFormat: string; width: number; hei
 const to709 = (options = `p=709:t=${SHOWN_TRANSFER}`): string[] => [
   `zscale=m=gbr:${options}:r=full`,
   "format=gbrp10le",
-  "zscale=m=709:r=limited",
+  LIMITED_709,
 ];
 
 /**
@@ -93,12 +94,10 @@ export function colorFilters(source: Source & { isHdr: boolean }): ColorFilters 
   if (!color) return { convert: isHdr ? toneMap(undefined) : [], tags: [], matrix: BT709.matrix };
   if (isHdr) return to709Filters(...toneMap(color.transfer));
   if (RGB.test(pixelFormat)) {
-    const primaries = CONVERTED_PRIMARIES.includes(color.primaries) ? color.primaries : BT709.primaries;
-    return to709Filters(
-      "format=gbrp",
-      tagged({ matrix: "gbr", primaries, transfer: SHOWN_TRANSFER }, "pc"),
-      ...to709(),
-    );
+    const isWide = CONVERTED_PRIMARIES.includes(color.primaries);
+    const primaries = isWide ? color.primaries : BT709.primaries;
+    const stated = tagged({ matrix: "gbr", primaries, transfer: SHOWN_TRANSFER }, "pc");
+    return to709Filters("format=gbrp", stated, ...(isWide ? to709() : [LIMITED_709]));
   }
   const isFull = color.range === "pc" || pixelFormat.startsWith("yuvj");
   const standard = standardOf(color, linesOf(source), isFull);
