@@ -9,25 +9,39 @@ type Standard = { matrix: string; primaries: string; transfer: string };
 const BT709: Standard = { matrix: "bt709", primaries: "bt709", transfer: "bt709" };
 const BT601: Standard = { matrix: "smpte170m", primaries: "smpte170m", transfer: "smpte170m" };
 const BT2020: Standard = { matrix: "bt2020nc", primaries: "bt2020", transfer: "bt709" };
-const PAL: Standard = { matrix: "bt470bg", primaries: "bt470bg", transfer: "smpte170m" };
+/** Without its primaries: where only the matrix is stated, browsers show those of `BT601`. */
+const PAL: Standard = { matrix: "bt470bg", primaries: "smpte170m", transfer: "smpte170m" };
 const KEPT = [BT709, BT601, PAL];
+const KEPT_PRIMARIES = ["bt709", "smpte170m", "bt470bg"];
 const SDR_TRANSFERS = ["bt709", "smpte170m", "iec61966-2-1"];
+/**
+ * Browsers show all of these with the curve of sRGB. With that of BT.1886, the dark channel of a saturated green was up to 12
+ * of 255 off after a conversion of primaries.
+ */
+const SHOWN_TRANSFER = "iec61966-2-1";
+/** What browsers show, but other players cannot be expected to. It is converted to BT.709. */
+const CONVERTED_MATRICES = ["bt2020nc", "bt2020c", "fcc", "smpte240m", "ycgco"];
+const CONVERTED_PRIMARIES = ["bt2020", "smpte431", "smpte432", "bt470m", "film", "ebu3213"];
 /** Pixels of these formats have no matrix. */
 const RGB = /rgb|bgr|gbr|pal8/;
 
-/** Chromium's rule for untagged video: below 720 lines it is BT.601. */
-const untagged = (height: number): Standard => (height < 720 ? BT601 : BT709);
+const isUnknown = (value: string) => value === "" || value === "unknown";
+
+/** Chromium's rule for untagged video: below 720 lines, as they are stored, and in full range, it is BT.601. */
+const untagged = (lines: number, isFull = false): Standard => (lines < 720 || isFull ? BT601 : BT709);
 
 /**
  * The colors of SDR video as its file states them; what is missing, or what players do not handle, is completed by the
- * rule that browsers follow for it.
+ * rule that browsers follow for it: without a matrix they ignore the primaries too.
  */
-function standardOf({ matrix, primaries, transfer }: ColorTags, height: number): Standard {
-  const base = [...KEPT, BT2020].find((one) => one.matrix === matrix) ?? untagged(height);
-  const isKnown = [...KEPT, BT2020].some((one) => one.primaries === primaries);
+function standardOf({ matrix, primaries, transfer }: ColorTags, lines: number, isFull: boolean): Standard {
+  if (isUnknown(matrix)) return untagged(lines, isFull);
+  const isConverted = CONVERTED_MATRICES.includes(matrix);
+  const ofConverted = matrix.startsWith("bt2020") ? BT2020 : BT709;
+  const base = KEPT.find((one) => one.matrix === matrix) ?? (isConverted ? ofConverted : untagged(lines));
   return {
-    matrix: base.matrix,
-    primaries: isKnown ? primaries : base.primaries,
+    matrix: isConverted ? matrix : base.matrix,
+    primaries: [...KEPT_PRIMARIES, ...CONVERTED_PRIMARIES].includes(primaries) ? primaries : base.primaries,
     transfer: SDR_TRANSFERS.includes(transfer) ? transfer : base.transfer,
   };
 }
@@ -35,7 +49,18 @@ function standardOf({ matrix, primaries, transfer }: ColorTags, height: number):
 const tagged = ({ matrix, primaries, transfer }: Standard, range: "tv" | "pc") =>
   `setparams=colorspace=${matrix}:color_primaries=${primaries}:color_trc=${transfer}:range=${range}`;
 
-type Source = { color: ColorTags | null; pixelFormat: string; height: number; isHdr: boolean };
+type Source = { color: ColorTags | null; pixelFormat: string; width: number; height: number; rotation: number };
+
+const LIMITED_709 = "zscale=m=709:r=limited";
+/**
+ * Filters to BT.709, through R'G'B', which has no values for colors outside the smaller gamut: Y'CbCr has, and limits each
+ * of its components, which made a red of 255, 0, 0 in BT.2020 to 215, 0, 0.
+ */
+const to709 = (options = `p=709:t=${SHOWN_TRANSFER}`): string[] => [
+  `zscale=m=gbr:${options}:r=full`,
+  "format=gbrp10le",
+  LIMITED_709,
+];
 
 /**
  * Converts PQ or HLG to BT.709: to linear light, into the smaller gamut, highlights rolled off by the curve that John Hable
@@ -48,34 +73,43 @@ const toneMap = (transfer: string | undefined): string[] => [
   "format=gbrpf32le",
   "zscale=p=bt709",
   "tonemap=tonemap=hable:desat=0",
-  "zscale=t=bt709:m=bt709:r=tv",
+  ...to709("t=709"),
 ];
 
 type ColorFilters = { convert: string[]; tags: string[]; matrix: string };
+const to709Filters = (...convert: string[]): ColorFilters => ({
+  convert,
+  tags: [tagged(BT709, "tv")],
+  matrix: BT709.matrix,
+});
 
 /**
- * Filters for the colors of SDR renditions: those that convert what players cannot be expected to show (HDR, BT.2020, RGB,
- * full range) to BT.709 in limited range, and the tags of the result, which are to follow the last filter. Without tags, a
- * rendition of 1080 lines and one of 480 would be shown in different colors.
+ * Filters for the colors of SDR renditions: those that convert what players cannot be expected to show (HDR, wide gamuts,
+ * RGB, full range) to BT.709 in limited range, and the tags of the result, which are to follow the last filter. Without
+ * tags, a rendition of 1080 lines and one of 480 would be shown in different colors.
  */
-export function colorFilters({ color, pixelFormat, height, isHdr }: Source): ColorFilters {
+export function colorFilters(source: Source & { isHdr: boolean }): ColorFilters {
+  const { color, pixelFormat, isHdr } = source;
   // A plan of an earlier version: its other tasks have no tags.
   if (!color) return { convert: isHdr ? toneMap(undefined) : [], tags: [], matrix: BT709.matrix };
-  const to709 = "zscale=m=709:p=709:t=709:r=limited";
-  if (isHdr) return { convert: toneMap(color.transfer), tags: [tagged(BT709, "tv")], matrix: BT709.matrix };
+  if (isHdr) return to709Filters(...toneMap(color.transfer));
   if (RGB.test(pixelFormat)) {
-    const source = "setparams=colorspace=gbr:color_primaries=bt709:color_trc=bt709:range=pc";
-    return { convert: ["format=gbrp", source, to709], tags: [tagged(BT709, "tv")], matrix: BT709.matrix };
+    const isWide = CONVERTED_PRIMARIES.includes(color.primaries);
+    const primaries = isWide ? color.primaries : BT709.primaries;
+    const stated = tagged({ matrix: "gbr", primaries, transfer: SHOWN_TRANSFER }, "pc");
+    return to709Filters("format=gbrp", stated, ...(isWide ? to709() : [LIMITED_709]));
   }
-  const standard = standardOf(color, height);
   const isFull = color.range === "pc" || pixelFormat.startsWith("yuvj");
-  if (standard.matrix === BT2020.matrix || standard.primaries === BT2020.primaries) {
-    const source = tagged({ ...standard, transfer: "bt709" }, isFull ? "pc" : "tv");
-    return { convert: [source, to709], tags: [tagged(BT709, "tv")], matrix: BT709.matrix };
-  }
+  const standard = standardOf(color, linesOf(source), isFull);
+  if (CONVERTED_MATRICES.includes(standard.matrix) || CONVERTED_PRIMARIES.includes(standard.primaries))
+    return to709Filters(tagged({ ...standard, transfer: SHOWN_TRANSFER }, isFull ? "pc" : "tv"), ...to709());
   const convert = isFull ? [tagged(standard, "pc"), "zscale=r=limited"] : [];
   return { convert, tags: [tagged(standard, "tv")], matrix: standard.matrix };
 }
+
+/** Lines as they are stored. */
+const linesOf = ({ width, height, rotation }: Pick<Source, "width" | "height" | "rotation">) =>
+  rotation % 180 === 0 ? height : width;
 
 /** Of HDR video, by ffmpeg's names; anything else is understood as BT.2020. */
 const HDR_MATRICES = ["bt2020nc", "bt2020c", "ictcp", "bt709"];
@@ -85,7 +119,10 @@ const HDR_PRIMARIES = ["bt2020", "smpte432", "smpte431", "bt709"];
  * The same for renditions that keep HDR: its signal is not changed if it is that of ITU-R BT.2100 in Y'CbCr and limited
  * range, which is all that players can be expected to show. Other matrices, primaries and ranges are converted to that.
  */
-export function hdrFilters({ color, pixelFormat }: Source, format: HdrFormat): ColorFilters {
+export function hdrFilters(
+  { color, pixelFormat }: Pick<Source, "color" | "pixelFormat">,
+  format: HdrFormat,
+): ColorFilters {
   const kept = { ...BT2020, transfer: HDR_SIGNALS[format].transfer };
   const tags = [tagged(kept, "tv")];
   const isRgb = RGB.test(pixelFormat);
@@ -103,18 +140,21 @@ export function hdrFilters({ color, pixelFormat }: Source, format: HdrFormat): C
   return { convert: [...(isRgb ? ["format=gbrp16le"] : []), ...convert], tags, matrix: kept.matrix };
 }
 
-/** Whether a stream may be copied: players show its colors as it states them, or as they guess them. */
-export const isCopyableColor = ({ matrix, primaries, transfer, range }: ColorTags): boolean =>
-  isAbsentOr(
-    matrix,
-    KEPT.map((one) => one.matrix),
-  ) &&
-  isAbsentOr(
-    primaries,
-    KEPT.map((one) => one.primaries),
-  ) &&
-  isAbsentOr(transfer, SDR_TRANSFERS) &&
-  range !== "pc";
+/**
+ * Whether a stream may be copied: all players show its colors as the other renditions state them. Where it does not state
+ * all of them, Chromium goes by the number of lines alone, and other players by its matrix.
+ */
+export function isCopyableColor(color: ColorTags, lines: number): boolean {
+  const { matrix, primaries, transfer, range } = color;
+  if (range === "pc") return false;
+  const isPartial = [matrix, primaries, transfer].some(isUnknown);
+  return (
+    (isUnknown(matrix) || KEPT.some((one) => one.matrix === matrix)) &&
+    (isUnknown(primaries) || KEPT_PRIMARIES.includes(primaries)) &&
+    (isUnknown(transfer) || SDR_TRANSFERS.includes(transfer)) &&
+    (!isPartial || isUnknown(matrix) || (matrix === BT709.matrix) === (untagged(lines) === BT709))
+  );
+}
 
 /** Whether HDR video has exactly the signal that `hdrFilters` produces, and states all of it. */
 export const isKeptHdrColor = (color: ColorTags | null, format: HdrFormat): boolean =>
@@ -123,29 +163,47 @@ export const isKeptHdrColor = (color: ColorTags | null, format: HdrFormat): bool
   color.transfer === HDR_SIGNALS[format].transfer &&
   color.range === "tv";
 
-const isAbsentOr = (value: string, known: readonly string[]) => ["", "unknown", ...known].includes(value);
-
-/** ISO/IEC 23091-2, 8.1 and 8.3: the values that are converted, with zimg's names. */
-const PRIMARIES: Record<number, string> = { 1: "709", 5: "bt470bg", 6: "170m", 9: "2020" };
-const MATRICES: Record<number, string> = { 1: "709", 5: "470bg", 6: "170m", 9: "2020_ncl" };
+/**
+ * ISO/IEC 23091-2, 8.1 and 8.3: the values that Chromium converts, with zimg's names. It shows the primaries of BT.601 for
+ * 525 lines (6) and SMPTE ST 240 (7) as those of BT.709.
+ */
+const PRIMARIES: Record<number, string> = {
+  ...{ 1: "709", 4: "bt470m", 5: "bt470bg", 6: "709", 7: "709", 8: "film" },
+  ...{ 9: "2020", 11: "smpte431", 12: "smpte432", 22: "jedec-p22" },
+};
+const MATRICES: Record<number, string> = {
+  1: "709",
+  4: "fcc",
+  5: "470bg",
+  6: "170m",
+  7: "7",
+  8: "ycgco",
+  9: "2020_ncl",
+};
+const UNSPECIFIED = 2;
 
 /** JPEG and WebP have the matrix of BT.601 (JFIF 1.02; RFC 9649, 3.5), in full and in limited range. */
 const PICTURES = {
-  jpeg: { zimg: "m=170m:p=709:t=709:r=full", plain: "out_color_matrix=bt601:out_range=full", format: "yuvj420p" },
-  webp: { zimg: "m=170m:p=709:t=709:r=limited", plain: "out_color_matrix=bt601:out_range=limited", format: "yuv420p" },
-  rgb: { zimg: "m=gbr:p=709:t=709:r=full", plain: "", format: "gbrp" },
+  jpeg: { zimg: "m=170m:r=full", plain: "out_color_matrix=bt601:out_range=full", format: "yuvj420p" },
+  webp: { zimg: "m=170m:r=limited", plain: "out_color_matrix=bt601:out_range=limited", format: "yuv420p" },
+  rgb: { zimg: null, plain: "", format: "gbrp" },
 };
 
 /**
- * A filter that converts frames of SDR video to the colors of an image for the web: sRGB, which has the primaries of
- * BT.709. `init` is the init segment of the video, whose `colr` box states the source's; untagged video is understood
- * as browsers do. Without an init segment only the matrix is converted, where the stream states one.
+ * A filter that converts frames of SDR video to the colors of an image for the web, as browsers show the video: sRGB, which
+ * has the primaries of BT.709. `init` is the init segment of the video, whose `colr` box states the source's; what does not
+ * state all of its colors is understood as browsers do. Without an init segment only the matrix is converted, where the
+ * stream states one.
  */
 export function toPicture(init: Buffer | null, kind: keyof typeof PICTURES): string {
   const { zimg, plain, format } = PICTURES[kind];
   const source = init && sourceOf(init);
-  // The transfer functions of SDR video are shown alike, so none is converted.
-  if (source) return `zscale=min=${source.matrix}:pin=${source.primaries}:tin=709:${zimg},format=${format}`;
+  if (source) {
+    // Like browsers through R'G'B': what Y'CbCr has outside of it is cut off there.
+    const from = `min=${source.matrix}:pin=${source.primaries}:tin=${SHOWN_TRANSFER}`;
+    const rgb = `zscale=${from}:m=gbr:p=709:t=${SHOWN_TRANSFER}:r=full,format=gbrp`;
+    return zimg ? `${rgb},zscale=${zimg},format=${format}` : rgb;
+  }
   return plain ? `scale=${plain},format=${format}` : `format=${format}`;
 }
 
@@ -153,7 +211,8 @@ function sourceOf(init: Buffer): { matrix: string; primaries: string } | null {
   const { width, height, colors } = readColors(init);
   // zimg refuses subsampled frames of odd sizes.
   if (width % 2 !== 0 || height % 2 !== 0) return null;
-  if (!colors) return height < 720 ? { matrix: "170m", primaries: "170m" } : { matrix: "709", primaries: "709" };
+  if (!colors || [colors.matrix, colors.primaries, colors.transfer].includes(UNSPECIFIED))
+    return { matrix: untagged(height) === BT601 ? "170m" : "709", primaries: "709" };
   const matrix = MATRICES[colors.matrix];
   const primaries = PRIMARIES[colors.primaries];
   return matrix && primaries ? { matrix, primaries } : null;

@@ -115,7 +115,9 @@ function isCandidate(probe: Probe, { video }: EncodePlan, spec: EncodingSpec, co
     hasOthers &&
     probe.format.split(",").includes("mp4") &&
     isCopyable({ ...track, hdr }, isOriginal) &&
-    (hdr ? isKeptHdrColor(track.color, hdr) : !track.isHdr && (track.color === null || isCopyableColor(track.color))) &&
+    (hdr
+      ? isKeptHdrColor(track.color, hdr)
+      : !track.isHdr && (track.color === null || isCopyableColor(track.color, track.height))) &&
     // Files in HEVC and AV1 rarely state it: AV1 has only frames, and HEVC is examined when it is copied.
     (settings ? !track.isInterlaced : track.isProgressive) &&
     track.isSquare &&

@@ -12,7 +12,10 @@ import { binaries, temporaryFolder } from "../../support/media/sources.ts";
 const folder = temporaryFolder("colors");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** sRGB; each can be stored in every standard of this test, whose primaries differ. */
+/**
+ * sRGB; each can be stored in every standard of this test, whose primaries differ. As in browsers (shown-colors.test.ts), the
+ * primaries of BT.601 for 525 lines are those of BT.709, and the curve is that of sRGB.
+ */
 const PATCHES = [
   [220, 40, 40],
   [70, 200, 60],
@@ -77,39 +80,45 @@ const stated = (matrix: string, primaries: string, transfer: string, range = "tv
 const CASES: Record<string, Case> = {
   "BT.709": {
     states: BT709,
-    ...{ size: "sd", to: "m=709:p=709:t=709:r=limited", format: "yuv420p" },
+    ...{ size: "sd", to: "m=709:p=709:t=iec61966-2-1:r=limited", format: "yuv420p" },
     tags: stated("bt709", "bt709", "bt709"),
   },
   "BT.601 of 525 lines": {
     states: BT601,
-    ...{ size: "sd", to: "m=170m:p=170m:t=709:r=limited", format: "yuv420p" },
+    ...{ size: "sd", to: "m=170m:p=709:t=iec61966-2-1:r=limited", format: "yuv420p" },
     tags: stated("smpte170m", "smpte170m", "smpte170m"),
   },
   "BT.601 of 625 lines, in HD": {
     states: "tv,bt470bg,smpte170m,bt470bg",
-    ...{ size: "hd", to: "m=470bg:p=bt470bg:t=709:r=limited", format: "yuv420p" },
+    ...{ size: "hd", to: "m=470bg:p=bt470bg:t=iec61966-2-1:r=limited", format: "yuv420p" },
     tags: stated("bt470bg", "bt470bg", "smpte170m"),
   },
   "BT.2020": {
     states: BT709,
-    ...{ size: "sd", to: "m=2020_ncl:p=2020:t=709:r=limited", format: "yuv420p10le" },
+    ...{ size: "sd", to: "m=2020_ncl:p=2020:t=iec61966-2-1:r=limited", format: "yuv420p10le" },
     tags: stated("bt2020nc", "bt2020", "bt2020-10"),
   },
   "full range": {
     states: BT709,
-    ...{ size: "hd", to: "m=709:p=709:t=709:r=full", format: "yuv420p" },
+    ...{ size: "hd", to: "m=709:p=709:t=iec61966-2-1:r=full", format: "yuv420p" },
     tags: stated("bt709", "bt709", "bt709", "pc"),
   },
   "full range of BT.601": {
     states: BT601,
-    ...{ size: "sd", to: "m=170m:p=170m:t=709:r=full", format: "yuvj420p" },
+    ...{ size: "sd", to: "m=170m:p=709:t=iec61966-2-1:r=full", format: "yuvj420p" },
     tags: stated("smpte170m", "smpte170m", "smpte170m", "pc"),
   },
-  "untagged SD": { size: "sd", to: "m=170m:p=170m:t=709:r=limited", format: "yuv420p", tags: [], states: BT601 },
-  "untagged HD": { size: "hd", to: "m=709:p=709:t=709:r=limited", format: "yuv420p", tags: [], states: BT709 },
+  "untagged SD": {
+    size: "sd",
+    to: "m=170m:p=709:t=iec61966-2-1:r=limited",
+    format: "yuv420p",
+    tags: [],
+    states: BT601,
+  },
+  "untagged HD": { size: "hd", to: "m=709:p=709:t=iec61966-2-1:r=limited", format: "yuv420p", tags: [], states: BT709 },
   RGB: {
     states: BT709,
-    ...{ size: "sd", to: "m=gbr:p=709:t=709:r=full", format: "gbrp" },
+    ...{ size: "sd", to: "m=gbr:p=709:t=iec61966-2-1:r=full", format: "gbrp" },
     ...{ tags: [], encoder: ["-c:v", "libx264rgb", "-preset", "veryfast", "-crf", "4"] },
   },
 };
@@ -132,7 +141,7 @@ beforeAll(() => {
 function source(name: string, { size, to, format, tags, encoder = x264 }: Case): string {
   const { width, height } = SIZES[size];
   const input = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", `${width}x${height}`, "-r", "25"];
-  const srgb = "format=gbrp,setparams=colorspace=gbr:color_primaries=bt709:color_trc=bt709:range=pc";
+  const srgb = "format=gbrp,setparams=colorspace=gbr:color_primaries=bt709:color_trc=iec61966-2-1:range=pc";
   // Without tags the encoder must not learn them from the filters.
   const untagged = "setparams=colorspace=unknown:color_primaries=unknown:color_trc=unknown:range=unknown";
   const last = tags.length > 0 ? [] : [untagged];

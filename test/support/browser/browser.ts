@@ -5,6 +5,12 @@ import { atEnd } from "../folder.ts";
 
 const PROGRAMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
+/** Composition and canvases as with a GPU, which SwiftShader emulates. */
+export const EMULATED_GPU = [
+  ...["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"],
+  ...["--ignore-gpu-blocklist", "--enable-gpu-rasterization"],
+];
+
 /** The system's Chromium, without background requests, with further `flags`. The caller closes it. */
 export function startBrowser(...flags: string[]): Promise<Browser> {
   const executablePath = PROGRAMS.find(existsSync);
@@ -13,7 +19,7 @@ export function startBrowser(...flags: string[]): Promise<Browser> {
     executablePath,
     args: [
       "--no-sandbox",
-      "--disable-gpu",
+      ...(flags.some((flag) => flag.startsWith("--use-gl=")) ? [] : ["--disable-gpu"]),
       "--disable-background-networking",
       "--disable-quic",
       "--no-first-run",

@@ -8,7 +8,7 @@ import type { Row } from "../../../support/media/matrix-sources.ts";
 import { framesToEncode } from "../../../support/media/parallel/frames.ts";
 import { planned, sparseCopy } from "../../../support/media/parallel/parts.ts";
 import { ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
-import { unevenRows } from "./uneven-rows.ts";
+import { colorRows, unevenRows } from "./uneven-rows.ts";
 
 vi.setConfig({ maxConcurrency: 2 });
 
@@ -18,7 +18,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** The same source with a duration of 22 s: three chunks of eight seconds. */
 const lengthened = (args: string[]) => args.map((arg) => arg.replaceAll(/\bd=[0-9.]+/g, "d=22"));
 /** The others derive from a second file, or are damaged. */
-const generated = [...rows, ...oddRows, ...unevenRows].filter((row): row is Row & { from: string[] } =>
+const generated = [...rows, ...oddRows, ...unevenRows, ...colorRows].filter((row): row is Row & { from: string[] } =>
   Array.isArray(row.from),
 );
 

@@ -23,3 +23,28 @@ export const unevenRows: MadeRow[] = [
     ],
   },
 ];
+
+const stated = (matrix: string, primaries: string, transfer: string, range = "tv") => [
+  ...["-colorspace", matrix, "-color_primaries", primaries, "-color_trc", transfer, "-color_range", range],
+];
+const x264 = ["-c:v", "libx264", "-preset", "ultrafast"];
+
+/** Colors that are converted. */
+export const colorRows: MadeRow[] = [
+  {
+    name: "BT.2020",
+    file: "c2020.mp4",
+    from: [...picture(), ...x264, "-pix_fmt", "yuv420p10le", ...stated("bt2020nc", "bt2020", "bt2020-10")],
+  },
+  {
+    name: "P3",
+    file: "cp3.mp4",
+    from: [...picture(), ...x264, "-pix_fmt", "yuv420p", ...stated("bt709", "smpte432", "bt709")],
+  },
+  {
+    name: "BT.601 in full range",
+    file: "cfull.mp4",
+    from: [...picture(), ...x264, "-pix_fmt", "yuvj420p", ...stated("smpte170m", "smpte170m", "smpte170m", "pc")],
+  },
+  { name: "RGB", file: "crgb.mov", from: [...picture(), "-c:v", "png", "-pix_fmt", "rgb24"] },
+];
