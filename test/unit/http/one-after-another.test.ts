@@ -106,7 +106,7 @@ describe("requests of one connection", () => {
 
   test("a request with Connection: close is the last one", async () => {
     const { base, seen } = await serving(echo);
-    const requests = repeat(6, (n) => ({ path: `/${n}`, headers: n === 5 ? { connection: "close" } : {} }));
+    const requests = repeat(6, (n) => ({ path: `/${n}`, ...(n === 5 && { headers: { connection: "close" } }) }));
     expect(await pipelined(base, requests)).toHaveLength(6);
     await until(() => seen.running === 0 && seen.closed === 6);
   });
