@@ -35,6 +35,8 @@ export const EXPENSIVE = {
   bulk: { ...usual, perOwner: 1 },
   /** All manifests of an asset, of which there are at most 32 MiB, are in memory. */
   clips: usual,
+  /** Pages of lists that are larger than most. Each is in memory until it is sent. */
+  lists: { ...usual, concurrency: 16, waitingPerOwner: 256 },
   /** Reads an index to its end, in slices. */
   count: usual,
   /**
