@@ -1,6 +1,6 @@
 import { FastResponse } from "srvx";
 import * as v from "valibot";
-import { invalid } from "../lib/errors.ts";
+import { clientClosed, invalid } from "../lib/errors.ts";
 import { pacer } from "../lib/pace.ts";
 import { admit } from "../limits/expensive.ts";
 import { queueOwner } from "./queue-owner.ts";
@@ -145,7 +145,7 @@ async function serialized<Row>(
       if (bytes > maxBytes) return null;
       await pace();
     }
-    signal.throwIfAborted();
+    if (signal.aborted) throw clientClosed();
   }
   return { parts, headers: {} };
 }
