@@ -32,7 +32,7 @@ export function decodeKey<T>(cursor: string | undefined, schema: v.GenericSchema
 
 /** Largest body of a page, unless its first record is larger. */
 export const MAX_PAGE_BYTES = 4 * 2 ** 20;
-/** A larger page waits for its turn among those of the same tenant, and is serialized in slices. */
+/** A larger page waits in the fair queue `lists`. */
 const LIGHT_BYTES = 128 * 1024;
 /** A usual page and the row after it. */
 const ROWS_AT_ONCE = 101;

@@ -8,7 +8,7 @@ import type { Context } from "../http/route.ts";
 export type Bytes = Uint8Array<ArrayBuffer>;
 type Read = () => Promise<Bytes>;
 
-/** Content that does not change while the program runs. Each coding of it exists once, whoever requests it. */
+/** Content that does not change while the program runs. Each coding of it exists once, for all requests. */
 export type StaticBytes = {
   version: string;
   plain: Read;

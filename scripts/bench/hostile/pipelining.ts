@@ -29,7 +29,7 @@ const post = `POST /api/v1/uploads/initiate HTTP/1.1\r\nhost: x\r\ncontent-type:
 const MIXES: Record<string, string> = {
   "openapi.json": get("/api/v1/openapi.json"),
   "scalar.js": get("/docs/scalar.js"),
-  "openapi.json and POST in turn": get("/api/v1/openapi.json") + post,
+  "openapi.json and POST alternately": get("/api/v1/openapi.json") + post,
 };
 
 export const pipelining: HostileAttack[] = Object.entries(MIXES).flatMap(([name, text]) => [

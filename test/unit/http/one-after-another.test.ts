@@ -70,7 +70,7 @@ describe("requests of one connection", () => {
       repeat(60, (n) => (n === 59 ? { method: "PUT", path: "/", body: "x".repeat(1e6) } : { path: `/${n}` })),
     ],
     [
-      "GET and POST in turn",
+      "GET and POST alternately",
       repeat(400, (n) => (n % 2 ? { path: `/${n}` } : { method: "POST", path: `/${n}`, body: "{}" })),
     ],
   ])("%s: are processed one at a time and answered in order", async (_, requests) => {
