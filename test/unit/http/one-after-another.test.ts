@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextIteration, setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { oneAfterAnother } from "../../../src/http/one-after-another.ts";
 import { type PipelinedRequest, pipeline, pipelined, written } from "../../support/pipelined.ts";
@@ -44,7 +44,8 @@ const until = async (condition: () => boolean) => {
 const echo: Handle = async (incoming, outgoing) => {
   let bytes = 0;
   for await (const chunk of incoming) bytes += chunk.length;
-  await sleep(Number(new URL(incoming.url as string, "http://x").searchParams.get("ms") ?? 0));
+  const { searchParams } = new URL(incoming.url as string, "http://x");
+  for (let left = Number(searchParams.get("iterations")); left > 0; left--) await nextIteration();
   const text = `${incoming.method} ${incoming.url} ${bytes}`;
   outgoing.setHeader("content-length", Buffer.byteLength(text));
   outgoing.end(text);
@@ -59,7 +60,7 @@ describe("requests of one connection", () => {
     ["as many as may wait", repeat(17, (n) => ({ path: `/${n}` }))],
     ["one more", repeat(18, (n) => ({ path: `/${n}` }))],
     ["many", repeat(3000, (n) => ({ path: `/${n}` }))],
-    ["many of which the first are slow", repeat(100, (n) => ({ path: `/${n}?ms=${n < 3 ? 50 : 0}` }))],
+    ["many of which the first are slow", repeat(100, (n) => ({ path: `/${n}?iterations=${n < 3 ? 500 : 0}` }))],
     ["many with bodies", repeat(300, (n) => ({ method: "POST", path: `/${n}`, body: "x".repeat(n * 50) }))],
     [
       "a large body among others",
@@ -112,7 +113,10 @@ describe("requests of one connection", () => {
   });
 
   test("a client that leaves: what waits is not started, and every response closes", async () => {
-    const { base, seen } = await serving((_, outgoing) => void sleep(50).then(() => outgoing.end("x")));
+    const { base, seen } = await serving(async (_, outgoing) => {
+      for (let left = 500; left > 0; left--) await nextIteration();
+      outgoing.end("x");
+    });
     const socket = pipeline(
       base,
       repeat(500, (n) => ({ path: `/${n}` })),
