@@ -10,7 +10,8 @@ import { benchConsole } from "./console.ts";
 import { benchDeliveries } from "./deliveries.ts";
 import { benchEncoders } from "./encoders.ts";
 import { benchGuard, recordGuard } from "./guard.ts";
-import { benchHostile } from "./hostile.ts";
+import { benchHostile } from "./hostile/main.ts";
+import { benchHostileRotation } from "./hostile-rotation.ts";
 import { benchHrana } from "./hrana.ts";
 import { benchInstant } from "./instant.ts";
 import { benchLibrary } from "./library.ts";
@@ -61,6 +62,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   hrana: benchHrana,
   replica: benchReplica,
   hostile: benchHostile,
+  "hostile-rotation": benchHostileRotation,
   guard: benchGuard,
 };
 
@@ -69,6 +71,7 @@ const BY_NAME = [
   "soak",
   "live-soak",
   "hostile",
+  "hostile-rotation",
   "replica",
   "parallel",
   "parallel-quality",

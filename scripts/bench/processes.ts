@@ -7,7 +7,8 @@ import { promisify } from "node:util";
 import { paths } from "../build/paths.ts";
 
 const run = promisify(execFile);
-export const EXECUTABLE = join(paths.root, "dist/vodbox");
+/** VODBOX_BENCH_EXECUTABLE measures another build, such as that of an older version. */
+export const EXECUTABLE = process.env.VODBOX_BENCH_EXECUTABLE ?? join(paths.root, "dist/vodbox");
 export const ADMIN = "admin-token-of-the-bench";
 export const WORKER = "worker-token-of-the-bench";
 

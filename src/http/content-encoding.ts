@@ -6,7 +6,7 @@ import type { SharedCache } from "../../storage/cache/shared-cache.ts";
 import { matchingTag } from "./if-none-match.ts";
 import type { Context } from "./route.ts";
 
-type ContentEncoding = "br" | "gzip";
+export type ContentEncoding = "br" | "gzip";
 /** Smaller responses fit into one packet either way, and are not compressed. */
 export const MIN_CODED_BYTES = 1000;
 const REMEMBERED_BYTES = 16 * 2 ** 20;

@@ -2,6 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import type { H3 } from "h3";
 import { NodeRequest, sendNodeResponse } from "srvx/node";
 import { FileBody } from "../../storage/objects/read-file.ts";
+import { closeWhenStalled } from "./close-when-stalled.ts";
+import { oneAfterAnother } from "./one-after-another.ts";
 import { responseSentListener } from "./response-sent.ts";
 import { sendFile } from "./send-file.ts";
 
@@ -14,12 +16,12 @@ type Convertible = { _toNodeResponse?(): Plain };
  * the system call is half the cost of a small response. Streams are left to srvx.
  */
 export function nodeListener(h3: H3): RequestListener {
-  return (incoming, outgoing) => {
+  return oneAfterAnother((incoming, outgoing) => {
     const answered = h3.fetch(new NodeRequest({ req: incoming, res: outgoing }));
     if (answered instanceof Promise)
       answered.then((response) => send(incoming, outgoing, response)).catch(() => outgoing.destroy());
     else send(incoming, outgoing, answered).catch(() => outgoing.destroy());
-  };
+  });
 }
 
 /**
@@ -51,10 +53,11 @@ async function send(incoming: IncomingMessage, outgoing: ServerResponse, respons
     return sendNodeResponse(outgoing, { _toNodeResponse: () => ({ status, headers, body }) } as unknown as Response);
   const hasBody = incoming.method !== "HEAD" && body !== undefined && body !== null;
   if (waiting.length === 0) setImmediate(sendWaiting);
-  const ended = hasBody ? responseSentListener(response) : undefined;
+  const listener = hasBody ? responseSentListener(response) : undefined;
+  const isLarge = hasBody && body instanceof Uint8Array && body.length > PIECE_BYTES;
   const write = () => {
     outgoing.writeHead(status, headers);
-    if (ended) sendInPieces(outgoing, body as Uint8Array, ended);
+    if (listener || isLarge) sendInPieces(outgoing, body as Uint8Array, listener);
     else outgoing.end(hasBody ? body : undefined);
   };
   waiting.push({ outgoing, write });
@@ -63,7 +66,8 @@ async function send(incoming: IncomingMessage, outgoing: ServerResponse, respons
 /** Large enough not to slow a fast client, and the granularity at which undelivered bytes are known. */
 const PIECE_BYTES = 512 * 1024;
 
-function sendInPieces(outgoing: ServerResponse, body: Uint8Array, ended: (unsentBytes: number) => void): void {
+function sendInPieces(outgoing: ServerResponse, body: Uint8Array, ended = (_unsentBytes: number) => {}): void {
+  closeWhenStalled(outgoing);
   let sentBytes = 0;
   let acceptedBytes = 0;
   const next = (error?: Error | null) => {

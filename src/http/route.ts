@@ -52,6 +52,14 @@ export type Context<Params = unknown, Query = unknown, Body = unknown> = {
   limit(name: LimitName): Promise<void>;
 };
 
+/** The body of a `Reply` that is JSON already. */
+export class JsonText {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
 /** A response with headers or a status other than 200, or one that is not JSON. */
 export class Reply {
   readonly status: number;

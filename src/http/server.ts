@@ -11,7 +11,6 @@ import { HttpError } from "../lib/errors.ts";
 import { recentRequests } from "../lib/recent-requests.ts";
 import { diskOf } from "../limits/disk-reserve.ts";
 import { admit } from "../limits/expensive.ts";
-import type { Owner } from "../limits/fair-queue.ts";
 import { audited } from "./audit.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
 import { readJson } from "./body.ts";
@@ -22,7 +21,8 @@ import { discardRest } from "./discard-rest.ts";
 import { findReplay, repeatOf, storeResponse } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
 import { metricsOf } from "./metrics.ts";
-import { type Context, isBodyRequired, type Method, Reply, type Route } from "./route.ts";
+import { queueOwner } from "./queue-owner.ts";
+import { type Context, isBodyRequired, JsonText, type Method, Reply, type Route } from "./route.ts";
 import { streamOf } from "./stream.ts";
 import { validate } from "./validate.ts";
 
@@ -197,7 +197,7 @@ async function admitted(route: Route, context: Context): Promise<unknown> {
   const { expensive } = route;
   // A handler that reads the body itself waits after reading it, so that a slow sender takes no slot.
   if (!expensive || route.raw) return route.handle(context);
-  const owner = ownerOf(context);
+  const owner = queueOwner(context);
   const permit = await admit(context.app, expensive, owner, context.signal);
   let stream: ReturnType<typeof streamOf>;
   try {
@@ -209,10 +209,6 @@ async function admitted(route: Route, context: Context): Promise<unknown> {
     if (!stream || stream.closed) permit.release();
   }
 }
-
-/** The tenant or address whose slots an operation uses. */
-const ownerOf = ({ caller, address }: Context): Owner =>
-  caller.kind === "key" || caller.kind === "batch" ? caller.tenantId : caller.kind === "admin" ? "admin" : address;
 
 async function restored(route: Route, context: Context, { status, body, headers }: Reply): Promise<Reply> {
   return new Reply(status, (await route.idempotent?.restore?.(context, body)) ?? body, headers);
@@ -316,7 +312,8 @@ function renderReply(reply: Reply, requestId: string, more?: Record<string, stri
     return new FastResponse(null, { status: reply.status, headers });
   }
   headers["content-type"] ??= "application/json; charset=utf-8";
-  return new FastResponse(JSON.stringify(reply.body), { status: reply.status, headers });
+  const text = reply.body instanceof JsonText ? reply.body.text : JSON.stringify(reply.body);
+  return new FastResponse(text, { status: reply.status, headers });
 }
 
 /**

@@ -28,8 +28,10 @@ export function streamed(
   const onGone = () => body.destroy();
   incoming?.socket.once("close", onGone);
   body.once("close", () => incoming?.socket.off("close", onGone));
-  body.on("error", (error) => {
-    if (error.name !== "AbortError") app.log.error({ request_id: requestId, err: error }, "a response was aborted");
+  body.on("error", (error: NodeJS.ErrnoException) => {
+    // A client that leaves is not an error.
+    if (error.name !== "AbortError" && error.code !== "ERR_STREAM_PREMATURE_CLOSE")
+      app.log.error({ request_id: requestId, err: error }, "a response was aborted");
   });
   // srvx pipes Node streams directly; its types allow only web bodies.
   const response = new FastResponse(body as unknown as ReadableStream, { headers: common });

@@ -6,6 +6,9 @@ import { FairQueue, type FairQueueLimits, type Owner, type Permit, QueueExceeded
 const processors = availableParallelism();
 const usual = { concurrency: 4, perOwner: 2, waitingPerOwner: 16, maxWaitMs: 30_000 } satisfies FairQueueLimits;
 
+/** At least two slots, and one more than a single owner can occupy. */
+const shares = (slots: number) => ({ concurrency: Math.max(2, slots), perOwner: Math.max(1, slots - 1) });
+
 /**
  * Operations that cost far more than a typical request, and how many of them run at once in each process of a server.
  * Every kind has its own queue, and one tenant cannot occupy all slots of a kind that has more than one.
@@ -24,17 +27,16 @@ export const EXPENSIVE = {
    * requests.
    */
   beacons: { concurrency: 1, perOwner: 1, waitingPerOwner: 1000, maxWaitMs: 15_000 },
-  /** One run of ffmpeg each, at most ten seconds. */
-  pictures: {
-    concurrency: Math.max(1, Math.floor(processors / 2)),
-    perOwner: Math.max(1, Math.floor(processors / 2) - 1),
-    waitingPerOwner: 64,
-    maxWaitMs: 15_000,
-  },
+  /** Still images: one short run of ffmpeg each. */
+  pictures: { ...usual, ...shares(Math.floor(processors / 2)), waitingPerOwner: 64, maxWaitMs: 15_000 },
+  /** Runs of ffmpeg of up to ten seconds, which yield to still images. */
+  animations: { ...usual, ...shares(Math.floor(processors / 2)), maxWaitMs: 60_000 },
   /** Up to a thousand changes, in small transactions. */
   bulk: { ...usual, perOwner: 1 },
   /** All manifests of an asset, of which there are at most 32 MiB, are in memory. */
   clips: usual,
+  /** Pages of lists that are larger than most. Each is in memory until it is sent. */
+  lists: { ...usual, concurrency: 16, waitingPerOwner: 256 },
   /** Reads an index to its end, in slices. */
   count: usual,
   /**

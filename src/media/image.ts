@@ -14,9 +14,11 @@ export type ImageSource =
   | { input: Readable; kind: "image" }
   // The init segment of the video, which is also part of `input`; null without one.
   | { input: Readable; kind: "video"; init: Buffer | null };
-type Running = Pick<RunOptions, "cwd" | "signal" | "pidDir"> & { ffmpeg: string };
+type Running = Pick<RunOptions, "cwd" | "signal" | "killSignal" | "pidDir"> & { ffmpeg: string };
 
 const TIME_LIMIT_MS = 10_000;
+/** An animation is suspended for half of the time, and five seconds, while still images are drawn (precedence.ts). */
+const SUSPENDABLE_TIME_LIMIT_MS = 2 * TIME_LIMIT_MS + 5000;
 const MEMORY_BYTES = 2 ** 30;
 /** 8192 × 8192: a small file may decompress to far more. */
 const MAX_PIXELS = 2 ** 26;
@@ -52,7 +54,8 @@ export function still(
     source.kind === "video"
       ? [frameAt(request.offsetSeconds), ...fitted(request.box), toPicture(source.init, COLORS[request.format])]
       : fitted(request.box);
-  return draw(source, ["-vf", filters.join(","), "-frames:v", "1", ...STILL[request.format]], running);
+  const output = ["-vf", filters.join(","), "-frames:v", "1", ...STILL[request.format]];
+  return draw(source, output, { ...running, precedence: "urgent" });
 }
 
 /**
@@ -76,10 +79,14 @@ export function animated(
   const colored = `${filters},split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=bayer:bayer_scale=4`;
   const graph = format === "gif" ? colored : filters;
   const limit = ["-fs", String(MAX_ANIMATION_BYTES), "-loop", "0", "-f", format];
-  return draw(source, ["-vf", graph, ...ANIMATED[format], ...limit], running);
+  return draw(source, ["-vf", graph, ...ANIMATED[format], ...limit], { ...running, precedence: "background" });
 }
 
-function draw({ input, kind }: ImageSource, output: string[], { ffmpeg, ...running }: Running): Promise<Buffer> {
+function draw(
+  { input, kind }: ImageSource,
+  output: string[],
+  { ffmpeg, ...running }: Running & { precedence: "urgent" | "background" },
+): Promise<Buffer> {
   const args = [
     ...["-nostdin", "-hide_banner", "-loglevel", "error", "-protocol_whitelist", "pipe"],
     ...["-format_whitelist", READABLE[kind], "-max_streams", "64", "-max_pixels", String(MAX_PIXELS)],
@@ -87,7 +94,8 @@ function draw({ input, kind }: ImageSource, output: string[], { ffmpeg, ...runni
     ...["-threads", "1", "-i", "pipe:0", "-map", "0:v:0", "-map_metadata", "-1", "-threads", "1"],
     ...[...output, "pipe:1"],
   ];
-  const limits = { timeLimitMs: TIME_LIMIT_MS, memoryBytes: MEMORY_BYTES };
+  const timeLimitMs = running.precedence === "background" ? SUSPENDABLE_TIME_LIMIT_MS : TIME_LIMIT_MS;
+  const limits = { timeLimitMs, memoryBytes: MEMORY_BYTES };
   return run(ffmpeg, { ...running, ...limits, input, args, viaSpawnServer: true });
 }
 

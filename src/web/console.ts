@@ -41,14 +41,14 @@ export const consoleRoutes: Route[] = [
     path: "/console/files/:name",
     summary: "Get a script or style of the console",
     params: v.object({ name: v.string() }),
-    handle({ params, headers }) {
-      const { name } = params;
+    handle(context) {
+      const { name } = context.params;
       names ??= new Set(embeddedNames("console/").map((one) => one.slice("console/".length)));
       const type = TYPES[name.split(".").at(-1) as string];
       if (type === undefined || !names.has(name)) notFound("file");
       // Names contain a hash of the content.
       const cacheControl = "public, max-age=31536000, immutable";
-      return embeddedFile(`console/${name}`, { type, cacheControl, headers });
+      return embeddedFile(context, `console/${name}`, { type, cacheControl });
     },
   }),
 ];

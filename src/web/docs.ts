@@ -1,9 +1,11 @@
-import type { openApi } from "../http/openapi.ts";
+import type { App } from "../app.ts";
 import type { Route } from "../http/route.ts";
 import { route } from "../http/route.ts";
+import { pacer } from "../lib/pace.ts";
 import { embeddedFile, versionOf } from "./embedded-file.ts";
 import { html } from "./html.ts";
 import { htmlResponse, newNonce } from "./html-response.ts";
+import { brotliOf, type StaticBytes, serveStatic, staticBytes } from "./static-bytes.ts";
 
 const DOCUMENT = "/api/v1/openapi.json";
 /** Paths of the page's scripts, in the order in which the page runs them, and their embedded files. */
@@ -31,18 +33,46 @@ function page(): Response {
   return htmlResponse(body, { nonce, policy: POLICY });
 }
 
+/** JSON of an object with large properties of properties. Serialized in parts, because it takes long as a whole. */
+async function serialized(object: Record<string, unknown>): Promise<string> {
+  const pace = pacer();
+  const members: string[] = [];
+  for (const [name, value] of Object.entries(object)) {
+    await pace();
+    const isLarge = name === "paths" || name === "components" || name === "schemas";
+    const text = isLarge ? await serialized(value as Record<string, unknown>) : JSON.stringify(value);
+    members.push(`${JSON.stringify(name)}:${text}`);
+  }
+  return `{${members.join(",")}}`;
+}
+
+async function writeDocument(app: App, api: readonly Route[]): Promise<StaticBytes> {
+  const { openApi } = await import("../http/openapi.ts");
+  const text = await serialized({ ...(await openApi(api)), servers: [{ url: app.baseUrl() }] });
+  const bytes = new TextEncoder().encode(text);
+  return staticBytes(
+    bytes,
+    async () => bytes,
+    () => brotliOf(bytes),
+  );
+}
+
 /** The OpenAPI document, derived from the route table, and the page that shows it, which works offline. */
 export function documentRoutes(api: readonly Route[]): Route[] {
-  let document: ReturnType<typeof openApi> | undefined;
+  let document: Promise<StaticBytes> | undefined;
   const open = { method: "GET", credential: "none", tag: "Documents", hidden: true, responses: { 200: null } } as const;
   return [
     route({
       ...open,
       path: DOCUMENT,
       summary: "Get this API as an OpenAPI 3.0.3 document",
-      async handle({ app }) {
-        document ??= import("../http/openapi.ts").then(({ openApi }) => openApi(api));
-        return { ...(await document), servers: [{ url: app.baseUrl() }] };
+      async handle(context) {
+        document ??= writeDocument(context.app, api).catch((error) => {
+          document = undefined;
+          throw error;
+        });
+        const about = { type: "application/json; charset=utf-8", cacheControl: "public, no-cache" };
+        return serveStatic(await document, context, about);
       },
     }),
     route({ ...open, path: "/docs", summary: "API reference", handle: page }),
@@ -51,11 +81,11 @@ export function documentRoutes(api: readonly Route[]): Route[] {
         ...open,
         path: `/${path}`,
         summary: "Get a script of the reference page",
-        handle({ headers, url }) {
+        handle(context) {
           // A page of another version must not keep this one's script.
-          const isCurrent = url.searchParams.get("v") === versionOf(file);
+          const isCurrent = context.url.searchParams.get("v") === versionOf(file);
           const cacheControl = isCurrent ? "public, max-age=31536000, immutable" : "public, no-cache";
-          return embeddedFile(file, { type: "text/javascript; charset=utf-8", cacheControl, headers });
+          return embeddedFile(context, file, { type: "text/javascript; charset=utf-8", cacheControl });
         },
       }),
     ),

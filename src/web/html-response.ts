@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { FastResponse } from "srvx";
 import type { Markup } from "./html.ts";
 
 /** A Content-Security-Policy by directive. */
@@ -26,7 +27,7 @@ type Page = {
 };
 
 export const htmlResponse = (body: Markup, { nonce, policy, status = 200, headers }: Page): Response =>
-  new Response(body.text, {
+  new FastResponse(body.text, {
     status,
     headers: {
       "content-type": "text/html; charset=utf-8",

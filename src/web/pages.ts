@@ -63,11 +63,12 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
     path: "/svc-player.js",
     summary: "Get the player script",
     responses: { 200: null },
-    async handle({ headers, url }) {
+    async handle(context) {
       // A URL with its version never changes; without one it must be revalidated.
-      const isPinned = url.searchParams.get("v") === versionOf(PLAYER_SCRIPT);
+      const isPinned = context.url.searchParams.get("v") === versionOf(PLAYER_SCRIPT);
       const cacheControl = isPinned ? "public, max-age=31536000, immutable" : "public, no-cache";
-      const file = await embeddedFile(PLAYER_SCRIPT, { type: "text/javascript; charset=utf-8", cacheControl, headers });
+      const type = "text/javascript; charset=utf-8";
+      const file = await embeddedFile(context, PLAYER_SCRIPT, { type, cacheControl });
       // For a module script, or one with integrity, other sites need CORS.
       file.headers.set("access-control-allow-origin", "*");
       file.headers.set("cross-origin-resource-policy", "cross-origin");

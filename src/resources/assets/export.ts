@@ -1,5 +1,6 @@
-import { and, desc, eq, lt } from "drizzle-orm";
+import { and, desc, eq, inArray, lt } from "drizzle-orm";
 import * as v from "valibot";
+import { readBySize, rowBytes, type SizedRow } from "../../../storage/db/row-bytes.ts";
 import { assets } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
@@ -10,7 +11,8 @@ import { CSV_COLUMNS, escapeCell } from "./csv-cells.ts";
 import { Tags } from "./schema.ts";
 import { TEXT_COLUMNS, textSelection, textsOf } from "./texts.ts";
 
-const PAGE = 100;
+/** Sizes that are read at once. */
+const PAGE = 500;
 
 export const ExportQuery = v.object({
   format: v.optional(oneOf(["csv", "json"]), "csv"),
@@ -22,23 +24,27 @@ export const ExportedAsset = v.object({
   original_filename: v.nullable(v.string()),
 });
 
-/** The caller's assets, newest first, page by page. */
-const assetPages = (app: App, caller: Caller, tenantId: number | undefined) =>
-  pagesOf({ from: Number.MAX_SAFE_INTEGER, limit: PAGE, keyOf: (row: { id: number }) => row.id }, (before) =>
+/** The caller's assets, newest first, in groups of limited size. */
+async function* assetPages(app: App, caller: Caller, tenantId: number | undefined) {
+  const own = and(ownedBy(caller, assets.tenantId), tenantId === undefined ? undefined : eq(assets.tenantId, tenantId));
+  const pages = pagesOf({ from: Number.MAX_SAFE_INTEGER, limit: PAGE, keyOf: ({ id }: SizedRow) => id }, (before) =>
     app.db
-      .select({ id: assets.id, ...textSelection, tags: assets.tags, filename: assets.originalFilename })
+      .select({ id: assets.id, bytes: rowBytes(assets) })
       .from(assets)
-      .where(
-        and(
-          ownedBy(caller, assets.tenantId),
-          tenantId === undefined ? undefined : eq(assets.tenantId, tenantId),
-          lt(assets.id, before),
-        ),
-      )
+      .where(and(own, lt(assets.id, before)))
       .orderBy(desc(assets.id))
       .limit(PAGE)
       .all(),
   );
+  for await (const sized of pages)
+    yield* readBySize(sized, (ids) =>
+      app.db
+        .select({ id: assets.id, ...textSelection, tags: assets.tags, filename: assets.originalFilename })
+        .from(assets)
+        .where(inArray(assets.id, ids))
+        .all(),
+    );
+}
 
 /** RFC 4180, in UTF-8. */
 export async function* exportCsv(app: App, caller: Caller, tenantId: number | undefined): AsyncGenerator<string> {

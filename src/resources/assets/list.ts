@@ -3,10 +3,12 @@ import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { type Given, preparedFor } from "../../../storage/db/prepared.ts";
+import { readBySize, rowBytes } from "../../../storage/db/row-bytes.ts";
 import { type AssetRow, assets } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { type Caller, ownerOf } from "../../http/caller.ts";
 import { readPage } from "../../http/list-cache.ts";
+import type { Batches } from "../../http/paging.ts";
 import { invalid } from "../../lib/errors.ts";
 import { pacer } from "../../lib/pace.ts";
 import { ASSET_SORTS, type AssetSort, cursorOf, ORDERS, type Position } from "./order.ts";
@@ -86,25 +88,44 @@ const sliceEnds = forSort((sort) =>
   }),
 );
 
-/** In the order of `sort`, up to `limit` + 1 rows, which shows the caller whether there are more. */
-export async function listAssets(
-  app: App,
-  caller: Caller,
-  query: Query,
-  { limit, after }: { limit: number; after?: Position | undefined },
-): Promise<AssetRow[]> {
-  const { sort } = query;
+/** In the order of `sort`. */
+export function listAssets(app: App, caller: Caller, query: Query, after?: Position): Batches<AssetRow> {
   const conditions = conditionsOf(caller, query);
+  return async function* (count) {
+    const ids = await idsFor(app, conditions, query.sort, { count, after });
+    const sized = await readPage(app, sizesOf, { ids: JSON.stringify(ids) });
+    const sizes = new Map(sized.map(({ id, bytes }) => [id, bytes]));
+    const inOrder = ids.map((id) => ({ id, bytes: sizes.get(id) ?? 0 }));
+    yield* readBySize(inOrder, async (group) =>
+      [...(await readAssets(app, group)).values()].filter((row) => row !== undefined),
+    );
+  };
+}
+
+/** Sizes of assets by id. */
+const sizesOf = preparedFor((db, given: Given<"ids">) =>
+  db
+    .select({ id: assets.id, bytes: rowBytes(assets) })
+    .from(assets)
+    .where(sql`${assets.id} in (select value from json_each(${given.ids}))`)
+    .prepare(),
+);
+
+async function idsFor(
+  app: App,
+  conditions: Conditions,
+  sort: AssetSort,
+  { count, after }: { count: number; after: Position | undefined },
+): Promise<number[]> {
   const ids: number[] = [];
   // Without a filter, the first entries of the index are the page.
   const slices = hasFilter(conditions, sort) ? slicesOf(app.db, conditions, sort, after) : [{ after, end: undefined }];
   for await (const slice of slices) {
-    const args = { ...conditions, ...boundsOf(slice), limit: limit + 1 - ids.length };
+    const args = { ...conditions, ...boundsOf(slice), limit: count - ids.length };
     for (const { id } of await readPage(app, idsOf[sort], args)) ids.push(id);
-    if (ids.length > limit) break;
+    if (ids.length >= count) break;
   }
-  const rows = await readAssets(app, ids);
-  return ids.map((id) => rows.get(id)).filter((row) => row !== undefined);
+  return ids;
 }
 
 /**

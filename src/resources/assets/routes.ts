@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { page, UNPAGED } from "../../http/paging.ts";
+import { page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { notFound } from "../../lib/errors.ts";
@@ -42,11 +42,11 @@ export const assetRoutes = [
     summary: "List assets, newest first or sorted",
     query: AssetQuery,
     responses: { 200: v.array(Asset) },
-    async handle({ app, caller, query, url }) {
-      const limit = query.limit ?? UNPAGED;
+    handle(context) {
+      const { app, caller, query } = context;
       const { sort, cursor } = query;
-      const rows = await listAssets(app, caller, query, { limit, after: positionOf(sort, cursor) });
-      return page(rows, limit, url, app.baseUrl(), toAsset, (row) => cursorOf(positionIn(sort, row)));
+      const batches = listAssets(app, caller, query, positionOf(sort, cursor));
+      return page(context, { batches, toWire: toAsset, cursorOf: (row) => cursorOf(positionIn(sort, row)) });
     },
   }),
   route({

@@ -3,12 +3,11 @@ import * as v from "valibot";
 import { billingOrders, type TenantRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { ownedBy } from "../../http/caller.ts";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { byId, page } from "../../http/paging.ts";
 import { Reply, route } from "../../http/route.ts";
 import { Paging, QueryId } from "../../http/schemas.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { monthOf } from "../../lib/months.ts";
-import { pacer } from "../../lib/pace.ts";
 import { listTenants, requireTenant } from "../tenants/queries.ts";
 import { usageOf } from "../tenants/usage.ts";
 import { estimateOf, summaryOf } from "./estimate.ts";
@@ -34,18 +33,13 @@ export const billingRoutes = [
     summary: "Get the usage and estimated cost of a month, per tenant",
     query: v.object({ ...Paging, ...MonthQuery }),
     responses: { 200: v.array(UsageSummary) },
-    async handle({ app, caller, query, url }) {
+    handle(context) {
+      const { app, caller, query } = context;
       const month = requestedMonth(app, query.month);
-      const limit = query.limit ?? UNPAGED;
-      const after = decodeCursor(query.cursor);
-      const rows = await listTenants(app, caller, { limit, after, id: query.tenant_id });
-      const summaries: { id: number; summary: unknown }[] = [];
-      const pace = pacer();
-      for (const row of rows) {
-        summaries.push({ id: row.id, summary: await summaryOf(app.db, app, row, month) });
-        await pace();
-      }
-      return page(summaries, limit, url, app.baseUrl(), ({ summary }) => summary);
+      const batches = byId(query.cursor, (after, limit) =>
+        listTenants(app, caller, { limit, after, id: query.tenant_id }),
+      );
+      return page(context, { batches, toWire: (row) => summaryOf(app.db, app, row, month) });
     },
   }),
   route({
@@ -98,24 +92,25 @@ export const billingRoutes = [
     summary: "List orders, newest first",
     query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
     responses: { 200: v.array(Order) },
-    async handle({ app, caller, query, url }) {
-      const limit = query.limit ?? UNPAGED;
-      const before = decodeCursor(query.cursor);
-      const rows = await app.db
-        .select()
-        .from(billingOrders)
-        .where(
-          and(
-            ownedBy(caller, billingOrders.tenantId),
-            query.tenant_id === undefined ? undefined : eq(billingOrders.tenantId, query.tenant_id),
-            before === undefined ? undefined : lt(billingOrders.id, before),
-          ),
-        )
-        .orderBy(desc(billingOrders.id))
-        .limit(limit + 1)
-        .all();
+    handle(context) {
+      const { app, caller, query } = context;
+      const batches = byId(query.cursor, (before, limit) =>
+        app.db
+          .select()
+          .from(billingOrders)
+          .where(
+            and(
+              ownedBy(caller, billingOrders.tenantId),
+              query.tenant_id === undefined ? undefined : eq(billingOrders.tenantId, query.tenant_id),
+              before === undefined ? undefined : lt(billingOrders.id, before),
+            ),
+          )
+          .orderBy(desc(billingOrders.id))
+          .limit(limit + 1)
+          .all(),
+      );
       const now = app.clock.now();
-      return page(rows, limit, url, app.baseUrl(), (row) => toOrder(row, now));
+      return page(context, { batches, toWire: (row) => toOrder(row, now) });
     },
   }),
   route({

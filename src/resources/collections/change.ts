@@ -5,7 +5,7 @@ import type { Db } from "../../../storage/db/open.ts";
 import { type CollectionRow, collections } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
-import { invalid, notFound } from "../../lib/errors.ts";
+import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { getCollection } from "./queries.ts";
 import type { CollectionPatch, CollectionWrite } from "./schema.ts";
@@ -13,9 +13,13 @@ import type { CollectionPatch, CollectionWrite } from "./schema.ts";
 /** Rows that are changed before the event loop continues: about two milliseconds of work. */
 const BATCH = 250;
 const ANCESTORS_AT_ONCE = 500;
+const MAX_COLLECTIONS = 10_000;
+/** A root is at level 1. Trees of older versions may have more; they are not made deeper. */
+const MAX_LEVELS = 32;
 
 /**
- * Throws 404 for a tenant that is not the caller's, 422 for a slug that is taken and a parent that is not the tenant's.
+ * Throws 404 for a tenant that is not the caller's, 422 for a slug that is taken and a parent that is not the tenant's,
+ * 422 `collection_limit_reached`.
  */
 export async function createCollection(
   tx: Db,
@@ -27,6 +31,8 @@ export async function createCollection(
   await requireFreeSlug(tx, tenant.id, collection.slug);
   const parentId = collection.parent_id ?? null;
   if (parentId !== null) await requireParent(tx, tenant.id, parentId, null);
+  await requireCount(tx, tenant.id);
+  if (parentId !== null) await requireLevels(tx, parentId, 1);
   const now = app.clock.now();
   return tx
     .insert(collections)
@@ -52,10 +58,13 @@ export const updateCollection = (
   { collection: change }: v.InferOutput<typeof CollectionPatch>,
 ): Promise<CollectionRow> =>
   app.write(async (tx) => {
-    const { tenantId, slug } = (await getCollection(tx, caller, id)) ?? notFound("collection");
+    const { tenantId, slug, parentId: before } = (await getCollection(tx, caller, id)) ?? notFound("collection");
     if (change.slug !== undefined && change.slug !== slug) await requireFreeSlug(tx, tenantId, change.slug);
     const parentId = change.parent_id;
-    if (typeof parentId === "number") await requireParent(tx, tenantId, parentId, id);
+    if (typeof parentId === "number" && parentId !== before) {
+      await requireParent(tx, tenantId, parentId, id);
+      await requireLevels(tx, parentId, await levelsBelow(tx, id));
+    }
     return tx
       .update(collections)
       .set({
@@ -99,6 +108,42 @@ async function requireFreeSlug(tx: Db, tenantId: number, slug: string): Promise<
   const sameSlug = and(eq(collections.tenantId, tenantId), eq(collections.slug, slug));
   if (await tx.select({ id: collections.id }).from(collections).where(sameSlug).get())
     invalid("collection.slug", "is taken");
+}
+
+const limitReached = (message: string): never => {
+  throw new HttpError(422, "collection_limit_reached", message);
+};
+
+async function requireCount(tx: Db, tenantId: number): Promise<void> {
+  const rows = await tx.all(
+    sql`select 1 from collections where tenant_id = ${tenantId} limit 1 offset ${MAX_COLLECTIONS - 1}`,
+  );
+  if (rows.length > 0) limitReached(`A tenant has at most ${MAX_COLLECTIONS} collections; delete some first.`);
+}
+
+/** `levels` of collections fit below `parentId`. */
+async function requireLevels(tx: Db, parentId: number, levels: number): Promise<void> {
+  const above = await tx.all(sql`
+    with recursive above (id, parent_id) as (
+      select id, parent_id from collections where id = ${parentId}
+      union all select c.id, c.parent_id from above join collections c on c.id = above.parent_id
+      limit ${MAX_LEVELS}
+    ) select id from above`);
+  if (above.length + levels > MAX_LEVELS) limitReached(`Collections are nested in at most ${MAX_LEVELS} levels.`);
+}
+
+/** Levels of the collection with all below it, counted up to one more than may be. */
+async function levelsBelow(tx: Db, id: number): Promise<number> {
+  let level: number[] = [id];
+  for (let levels = 0; levels <= MAX_LEVELS; levels++) {
+    if (level.length === 0) return levels;
+    const below: { id: number }[] = await tx.all(
+      sql`select id from collections where parent_id in (select value from json_each(${JSON.stringify(level)}))`,
+    );
+    level = below.map((row) => row.id);
+    await nextIteration();
+  }
+  return MAX_LEVELS + 1;
 }
 
 /** Belongs to the tenant, and is not a descendant of `child`, whose parent it is to become. */

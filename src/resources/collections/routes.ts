@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { decodeKey, encodeKey, page, UNPAGED } from "../../http/paging.ts";
+import { decodeKey, encodeKey, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging, PathId, QueryId } from "../../http/schemas.ts";
 import { streamedJson } from "../../http/stream.ts";
@@ -25,11 +25,11 @@ export const collectionRoutes = [
     summary: "List collections, by position, then creation time",
     query: v.object({ ...Paging, tenant_id: TenantId }),
     responses: { 200: v.array(Collection) },
-    async handle({ app, caller, query, url }) {
-      const limit = query.limit ?? UNPAGED;
+    handle(context) {
+      const { app, caller, query } = context;
       const after = decodeKey(query.cursor, PlaceCursor);
-      const rows = await listCollections(app, caller, { tenantId: query.tenant_id, limit, after });
-      return page(rows, limit, url, app.baseUrl(), toCollection, (row) => encodeKey(cursorOf(row)));
+      const batches = listCollections(app, caller, { tenantId: query.tenant_id, after });
+      return page(context, { batches, toWire: toCollection, cursorOf: (row) => encodeKey(cursorOf(row)) });
     },
   }),
   route({
@@ -42,13 +42,14 @@ export const collectionRoutes = [
     body: CollectionWrite,
     idempotent: {},
     responses: { 201: Collection },
-    errors: { 404: ["not_found"], 422: ["idempotency_key_reused"] },
+    errors: { 404: ["not_found"], 422: ["collection_limit_reached", "idempotency_key_reused"] },
     handle: ({ app, caller, body, commit }) =>
       commit(async (tx) => toCollection(await createCollection(tx, app, caller, body))),
   }),
   route({
     method: "GET",
     path: `${path}/tree`,
+    expensive: "export",
     tag,
     operationId: "getCollectionTree",
     summary: "Get the tree of collections",
@@ -82,6 +83,7 @@ export const collectionRoutes = [
     params: CollectionParams,
     body: CollectionPatch,
     responses: { 200: Collection },
+    errors: { 422: ["collection_limit_reached"] },
     handle: async ({ app, caller, params, body }) => toCollection(await updateCollection(app, caller, params.id, body)),
   }),
   route({

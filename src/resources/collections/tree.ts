@@ -1,55 +1,64 @@
-import type { CollectionRow } from "../../../storage/db/schema.ts";
+import type { SizedRow } from "../../../storage/db/row-bytes.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { pacer } from "../../lib/pace.ts";
-import { type CollectionCursor, cursorOf, listCollections } from "./queries.ts";
+import { type CollectionCursor, type CollectionEntry, cursorOf, listEntries, readEntries } from "./queries.ts";
 import { toCollection } from "./schema.ts";
 
 const PAGE = 500;
-type Below = Map<number | null, CollectionRow[]>;
 
-/** The children of each collection (null: the roots), in the order of the list. */
-async function readBelow(app: App, caller: Caller, tenantId: number | undefined): Promise<Below> {
-  const below: Below = new Map([[null, []]]);
-  const known = new Set<number>();
-  const rows: CollectionRow[] = [];
+/** The entries of the tree, each before its children. Nothing else of the collections is in memory. */
+async function readTree(app: App, caller: Caller, tenantId: number | undefined): Promise<Map<number, Node>> {
+  const below = new Map<number | null, CollectionEntry[]>([[null, []]]);
+  const known = new Map<number, CollectionEntry>();
   const pace = pacer();
   for (let after: CollectionCursor | undefined, more = true; more; ) {
-    const page = await listCollections(app, caller, { tenantId, limit: PAGE, after });
-    more = page.length > PAGE;
-    for (const row of page.slice(0, PAGE)) {
+    const page = await listEntries(app, caller, { tenantId, limit: PAGE, after });
+    more = page.length === PAGE;
+    for (const entry of page) {
+      after = cursorOf(entry);
       // A collection that was moved during the read would appear twice.
-      if (known.has(row.id)) continue;
-      known.add(row.id);
-      rows.push(row);
-      after = cursorOf(row);
+      if (!known.has(entry.id)) known.set(entry.id, entry);
     }
     await pace();
   }
-  for (const row of rows) {
+  for (const entry of known.values()) {
     // A collection whose parent was deleted during the read must not be lost.
-    const parent = row.parentId !== null && known.has(row.parentId) ? row.parentId : null;
+    const parent = entry.parentId !== null && known.has(entry.parentId) ? entry.parentId : null;
     const siblings = below.get(parent);
-    if (siblings) siblings.push(row);
-    else below.set(parent, [row]);
+    if (siblings) siblings.push(entry);
+    else below.set(parent, [entry]);
   }
-  return below;
+  const nodes = new Map<number, Node>();
+  const trail = [{ entries: below.get(null) ?? [], next: 0 }];
+  for (let level = trail.at(-1); level; level = trail.at(-1)) {
+    const entry = level.entries[level.next++];
+    if (!entry) trail.pop();
+    else {
+      nodes.set(entry.id, { id: entry.id, bytes: entry.bytes, parent: entry.parentId });
+      trail.push({ entries: below.get(entry.id) ?? [], next: 0 });
+    }
+  }
+  return nodes;
 }
 
-/** Serializes the tree as JSON without recursion: nesting is not limited, but the stack is. */
+type Node = SizedRow & { parent: number | null };
+
+/** Serializes the tree as JSON without recursion: older trees may have any number of levels, but the stack has not. */
 export async function* treeJson(app: App, caller: Caller, tenantId: number | undefined): AsyncGenerator<string> {
-  const below = await readBelow(app, caller, tenantId);
-  const trail = [{ rows: below.get(null) ?? [], next: 0 }];
+  const nodes = await readTree(app, caller, tenantId);
+  /** The collections whose children are being written. */
+  const open: number[] = [];
   yield "[";
-  for (let level = trail.at(-1); level; level = trail.at(-1)) {
-    const row = level.rows[level.next];
-    if (!row) {
-      trail.pop();
-      yield trail.length > 0 ? "]}" : "]";
-      continue;
+  for await (const rows of readEntries(app, [...nodes.values()]))
+    for (const row of rows) {
+      // The parent was deleted during the read: -1, so the collection is a root.
+      const level = open.lastIndexOf(nodes.get(row.id)?.parent ?? -1) + 1;
+      // The first child of the collection before it, or the first of all.
+      const isFirst = level === open.length;
+      yield isFirst ? "" : `${"]}".repeat(open.length - level)},`;
+      yield `${JSON.stringify(toCollection(row)).slice(0, -1)},"children":[`;
+      open.splice(level, open.length, row.id);
     }
-    yield `${level.next > 0 ? "," : ""}${JSON.stringify(toCollection(row)).slice(0, -1)},"children":[`;
-    level.next++;
-    trail.push({ rows: below.get(row.id) ?? [], next: 0 });
-  }
+  yield `${"]}".repeat(open.length)}]`;
 }

@@ -3,7 +3,7 @@ import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { apiKeys, type UserRow, users } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { byId, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Id } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
@@ -63,22 +63,23 @@ export const deviceRoutes = [
     summary: "List users",
     query: UserQuery,
     responses: { 200: v.array(User) },
-    async handle({ app, query, url }) {
-      const limit = query.limit ?? UNPAGED;
-      const after = decodeCursor(query.cursor);
-      const rows = await app.db
-        .select()
-        .from(users)
-        .where(
-          and(
-            query.tenant_id === undefined ? undefined : eq(users.tenantId, query.tenant_id),
-            after === undefined ? undefined : gt(users.id, after),
-          ),
-        )
-        .orderBy(asc(users.id))
-        .limit(limit + 1)
-        .all();
-      return page(rows, limit, url, app.baseUrl(), toUser);
+    handle(context) {
+      const { app, query } = context;
+      const batches = byId(query.cursor, (after, limit) =>
+        app.db
+          .select()
+          .from(users)
+          .where(
+            and(
+              query.tenant_id === undefined ? undefined : eq(users.tenantId, query.tenant_id),
+              after === undefined ? undefined : gt(users.id, after),
+            ),
+          )
+          .orderBy(asc(users.id))
+          .limit(limit + 1)
+          .all(),
+      );
+      return page(context, { batches, toWire: toUser });
     },
   }),
   route({

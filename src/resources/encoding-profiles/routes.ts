@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { EncodingProfileRow } from "../../../storage/db/schema.ts";
 import { readBytes } from "../../http/body.ts";
-import { decodeKey, encodeKey, page, UNPAGED } from "../../http/paging.ts";
+import { decodeKey, encodeKey, inBatches, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
@@ -32,11 +32,17 @@ export const encodingProfileRoutes = [
     summary: "List encoding profiles: the built-in ones, then the operator's and the tenant's in order of creation",
     query: v.object({ ...Paging, ...ProfileOwner.entries }),
     responses: { 200: v.array(EncodingProfile) },
-    async handle({ app, caller, query, url }) {
-      const limit = query.limit ?? UNPAGED;
-      const after = decodeKey(query.cursor, Cursor)?.[0];
-      const profiles = await listProfiles(app.db, caller, { limit, after, owner: query.tenant_id });
-      return page<ListedProfile>(profiles, limit, url, app.baseUrl(), toProfile, ({ id }) => encodeKey([id]));
+    handle(context) {
+      const { app, caller, query } = context;
+      const from = decodeKey(query.cursor, Cursor)?.[0];
+      const batches = inBatches({ from, keyOf: ({ id }: ListedProfile) => id }, (after, limit) =>
+        listProfiles(app.db, caller, { limit, after, owner: query.tenant_id }),
+      );
+      return page<ListedProfile>(context, {
+        batches,
+        toWire: toProfile,
+        cursorOf: (row: ListedProfile) => encodeKey([row.id]),
+      });
     },
   }),
   route({

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { byId, page } from "../../http/paging.ts";
 import { Reply, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { iso } from "../../lib/clock.ts";
@@ -84,19 +84,19 @@ export const intentRoutes = [
     query: IntentQuery,
     responses: { 200: v.array(BatchUpload) },
     errors: off,
-    async handle({ app, caller, params, query, url }) {
+    async handle(context) {
+      const { app, caller, params, query } = context;
       const batch = (await getBatch(app.db, caller, params.id)) ?? notFound("batch");
-      const limit = query.limit ?? UNPAGED;
-      const rows = await listIntents(app.db, batch, { limit, after: decodeCursor(query.cursor), status: query.status });
-      const partly = rows.filter(({ status, partSize }) => status === "pending" && partSize !== null);
-      const parts = Map.groupBy(
-        await recordedParts(
-          app.db,
-          partly.map(({ id }) => id),
-        ),
-        ({ uploadId }) => uploadId,
+      const batches = byId(query.cursor, (after, limit) =>
+        listIntents(app.db, batch, { limit, after, status: query.status }),
       );
-      return page(rows, limit, url, app.baseUrl(), (row) => toIntent(row, { parts: parts.get(row.id) ?? [] }));
+      return page(context, {
+        batches,
+        async toWire(row) {
+          const hasParts = row.status === "pending" && row.partSize !== null;
+          return toIntent(row, { parts: hasParts ? await recordedParts(app.db, [row.id]) : [] });
+        },
+      });
     },
   }),
   route({

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { byId, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging, PathId } from "../../http/schemas.ts";
 import { storageOf } from "../../http/storage.ts";
@@ -20,6 +20,9 @@ import { listWorkers, toWorker, Worker } from "./workers.ts";
 const jobs = "/api/v1/transcoding_jobs";
 const tag = "Transcoding jobs";
 const conflict = { 409: ["job_conflict"] };
+
+/** Jobs that are read at once: their specifications and logs have up to 40 KB. */
+const JOBS_AT_ONCE = 25;
 
 /** Jobs as tenants and operators see them; workers have separate routes. */
 export const assetJobRoutes = [
@@ -116,10 +119,10 @@ export const assetJobRoutes = [
     summary: "List jobs, newest first",
     query: JobQuery,
     responses: { 200: v.array(Job) },
-    async handle({ app, caller, query, url }) {
-      const limit = query.limit ?? UNPAGED;
-      const rows = await listJobs(app, caller, query, { limit, before: decodeCursor(query.cursor) });
-      return page(rows, limit, url, app.baseUrl(), toJob);
+    handle(context) {
+      const { app, caller, query } = context;
+      const read = (before: number | undefined, limit: number) => listJobs(app, caller, query, { limit, before });
+      return page(context, { batches: byId(query.cursor, read, JOBS_AT_ONCE), toWire: toJob });
     },
   }),
   route({
@@ -146,11 +149,10 @@ export const assetJobRoutes = [
     summary: "List the workers of the last week with their running jobs, newest first",
     query: v.object(Paging),
     responses: { 200: v.array(Worker) },
-    async handle({ app, query, url }) {
-      const limit = query.limit ?? UNPAGED;
-      const before = decodeCursor(query.cursor);
-      const rows = await listWorkers(app.db, app.clock.now(), { limit, before });
-      return page(rows, limit, url, app.baseUrl(), toWorker);
+    handle(context) {
+      const { app, query } = context;
+      const batches = byId(query.cursor, (before, limit) => listWorkers(app.db, app.clock.now(), { limit, before }));
+      return page(context, { batches, toWire: toWorker });
     },
   }),
   route({

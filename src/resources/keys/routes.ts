@@ -2,7 +2,7 @@ import { and, desc, eq, isNull, lt } from "drizzle-orm";
 import * as v from "valibot";
 import { apiKeys } from "../../../storage/db/schema.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { byId, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging, PathId, QueryId } from "../../http/schemas.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
@@ -22,23 +22,24 @@ export const keyRoutes = [
     summary: "List API keys, newest first",
     query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
     responses: { 200: v.array(ApiKey) },
-    async handle({ app, caller, query, url }) {
-      const limit = query.limit ?? UNPAGED;
-      const before = decodeCursor(query.cursor);
-      const rows = await app.db
-        .select()
-        .from(apiKeys)
-        .where(
-          and(
-            ownedBy(caller, apiKeys.tenantId),
-            query.tenant_id === undefined ? undefined : eq(apiKeys.tenantId, query.tenant_id),
-            before === undefined ? undefined : lt(apiKeys.id, before),
-          ),
-        )
-        .orderBy(desc(apiKeys.id))
-        .limit(limit + 1)
-        .all();
-      return page(rows, limit, url, app.baseUrl(), toApiKey);
+    handle(context) {
+      const { app, caller, query } = context;
+      const batches = byId(query.cursor, (before, limit) =>
+        app.db
+          .select()
+          .from(apiKeys)
+          .where(
+            and(
+              ownedBy(caller, apiKeys.tenantId),
+              query.tenant_id === undefined ? undefined : eq(apiKeys.tenantId, query.tenant_id),
+              before === undefined ? undefined : lt(apiKeys.id, before),
+            ),
+          )
+          .orderBy(desc(apiKeys.id))
+          .limit(limit + 1)
+          .all(),
+      );
+      return page(context, { batches, toWire: toApiKey });
     },
   }),
   route({

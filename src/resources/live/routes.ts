@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { liveChannels } from "../../../storage/db/schema.ts";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { byId, page } from "../../http/paging.ts";
 import { type Route, route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { newStreamKey, sha256 } from "../../lib/tokens.ts";
@@ -56,15 +56,13 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     summary: "List channels, including revoked ones, newest first",
     query: ChannelQuery,
     responses: { 200: v.array(LiveChannel) },
-    async handle({ app, caller, query, url }) {
-      const limit = query.limit ?? UNPAGED;
-      const rows = await listChannels(app.db, caller, {
-        tenantId: query.tenant_id,
-        channel: query.channel,
-        before: decodeCursor(query.cursor),
-        limit: limit + 1,
-      });
-      return page(rows, limit, url, app.baseUrl(), (row) => toLiveChannel(app, row));
+    handle(context) {
+      const { app, caller, query } = context;
+      const filter = { tenantId: query.tenant_id, channel: query.channel };
+      const batches = byId(query.cursor, (before, limit) =>
+        listChannels(app.db, caller, { ...filter, before, limit: limit + 1 }),
+      );
+      return page(context, { batches, toWire: (row) => toLiveChannel(app, row) });
     },
   }),
   route({

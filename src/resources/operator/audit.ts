@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { AUDIT_ACTORS, type AuditRow } from "../../../storage/db/schema.ts";
 import { listAudit } from "../../http/audit.ts";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { byId, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { ClientTime, Paging, QueryId } from "../../http/schemas.ts";
 
@@ -51,14 +51,14 @@ export const auditRoutes = [
     summary: "List audit entries, newest first",
     query: v.object({ ...Paging, tenant_id: v.optional(QueryId), since: v.optional(ClientTime) }),
     responses: { 200: v.array(Entry) },
-    async handle({ app, query, url }) {
-      const limit = query.limit ?? UNPAGED;
+    handle(context) {
+      const { app, query } = context;
       const filter = {
         tenantId: query.tenant_id,
         since: query.since === undefined ? undefined : Date.parse(query.since),
       };
-      const rows = await listAudit(app.db, filter, { limit, before: decodeCursor(query.cursor) });
-      return page(rows, limit, url, app.baseUrl(), toEntry);
+      const batches = byId(query.cursor, (before, limit) => listAudit(app.db, filter, { limit, before }));
+      return page(context, { batches, toWire: toEntry });
     },
   }),
 ];

@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, inArray, lt } from "drizzle-orm";
 import * as v from "valibot";
+import { readBySize, rowBytes, type SizedRow } from "../../../storage/db/row-bytes.ts";
 import {
   type AssetRow,
   assets,
@@ -21,10 +22,8 @@ import { posterOf } from "../assets/poster.ts";
 import { Tags } from "../assets/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 
-/** A small page, because an asset's tracks may be large. */
-const PAGE = 20;
-/** Tracks whose cues are read at once: at most 800 KB. */
-const TRACKS_PAGE = 4;
+/** Sizes that are read at once. */
+const PAGE = 500;
 const SCHEMA_VERSION = 1;
 
 const Nullable = v.nullable(v.string());
@@ -120,18 +119,7 @@ async function* graphJson(app: App, tenant: TenantRow): AsyncGenerator<string> {
   const head = { schema_version: SCHEMA_VERSION, exported_at: iso(app.clock.now()), tenant: tenant.slug };
   yield `${JSON.stringify(head).slice(0, -1)},"assets":[`;
   let separator = "";
-  const keyOf = ({ asset }: { asset: AssetRow }) => asset.id;
-  const pages = pagesOf({ from: Number.MAX_SAFE_INTEGER, limit: PAGE, keyOf }, (before) =>
-    app.db
-      .select({ asset: assets, collection: { id: collections.id, name: collections.name, slug: collections.slug } })
-      .from(assets)
-      .leftJoin(collections, eq(collections.id, assets.collectionId))
-      .where(and(eq(assets.tenantId, tenant.id), lt(assets.id, before)))
-      .orderBy(desc(assets.id))
-      .limit(PAGE)
-      .all(),
-  );
-  for await (const rows of pages) {
+  for await (const rows of assetGroups(app, tenant)) {
     const ids = rows.map(({ asset }) => asset.id);
     const texts = Map.groupBy(await subtitlesOf(app, ids), (row) => row.assetId);
     const timed = Map.groupBy(await trackIdsOf(app, ids), (row) => row.assetId);
@@ -146,6 +134,29 @@ async function* graphJson(app: App, tenant: TenantRow): AsyncGenerator<string> {
   yield "]}";
 }
 
+/** A tenant's assets with their collections, newest first, in groups of limited size. */
+async function* assetGroups(app: App, tenant: TenantRow) {
+  const pages = pagesOf({ from: Number.MAX_SAFE_INTEGER, limit: PAGE, keyOf: ({ id }: SizedRow) => id }, (before) =>
+    app.db
+      .select({ id: assets.id, bytes: rowBytes(assets) })
+      .from(assets)
+      .where(and(eq(assets.tenantId, tenant.id), lt(assets.id, before)))
+      .orderBy(desc(assets.id))
+      .limit(PAGE)
+      .all(),
+  );
+  const read = async (ids: number[]) => {
+    const rows = await app.db
+      .select({ asset: assets, collection: { id: collections.id, name: collections.name, slug: collections.slug } })
+      .from(assets)
+      .leftJoin(collections, eq(collections.id, assets.collectionId))
+      .where(inArray(assets.id, ids))
+      .all();
+    return rows.map((row) => ({ id: row.asset.id, ...row }));
+  };
+  for await (const sized of pages) yield* readBySize(sized, read);
+}
+
 const subtitlesOf = (app: App, ids: number[]) =>
   app.db
     .select()
@@ -156,24 +167,21 @@ const subtitlesOf = (app: App, ids: number[]) =>
 /** Without their cues: an asset may have any number of tracks, each of 200 KB. */
 const trackIdsOf = (app: App, ids: number[]) =>
   app.db
-    .select({ id: tracks.id, assetId: tracks.assetId })
+    .select({ id: tracks.id, assetId: tracks.assetId, bytes: rowBytes(tracks) })
     .from(tracks)
     .where(inArray(tracks.assetId, ids))
     .orderBy(asc(tracks.position), asc(tracks.name))
     .all();
 
-async function* tracksJson(app: App, rows: readonly { id: number }[]): AsyncGenerator<string> {
+/** A track that was deleted meanwhile is left out. */
+async function* tracksJson(app: App, sized: readonly SizedRow[]): AsyncGenerator<string> {
   let separator = "";
-  for (let from = 0; from < rows.length; from += TRACKS_PAGE) {
-    const ids = rows.slice(from, from + TRACKS_PAGE).map(({ id }) => id);
-    const page = await app.db.select().from(tracks).where(inArray(tracks.id, ids)).all();
-    // A track that was deleted meanwhile is left out.
-    const ordered = ids.flatMap((id) => page.find((row) => row.id === id) ?? []);
-    for (const row of ordered) {
+  const groups = readBySize(sized, (ids) => app.db.select().from(tracks).where(inArray(tracks.id, ids)).all());
+  for await (const rows of groups)
+    for (const row of rows) {
       yield separator + JSON.stringify(toTrackEntry(row));
       separator = ",";
     }
-  }
 }
 
 type Parts = {

@@ -3,7 +3,7 @@ import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { signingKeys, type TenantRow } from "../../../storage/db/schema.ts";
 import { ownedBy } from "../../http/caller.ts";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { byId, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging, PathId, QueryId } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
@@ -26,23 +26,24 @@ export const signingKeyRoutes = [
     summary: "List signing keys (public keys only), newest first",
     query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
     responses: { 200: v.array(SigningKey) },
-    async handle({ app, caller, query, url }) {
-      const limit = query.limit ?? UNPAGED;
-      const before = decodeCursor(query.cursor);
-      const rows = await app.db
-        .select()
-        .from(signingKeys)
-        .where(
-          and(
-            ownedBy(caller, signingKeys.tenantId),
-            query.tenant_id === undefined ? undefined : eq(signingKeys.tenantId, query.tenant_id),
-            before === undefined ? undefined : lt(signingKeys.id, before),
-          ),
-        )
-        .orderBy(desc(signingKeys.id))
-        .limit(limit + 1)
-        .all();
-      return page(rows, limit, url, app.baseUrl(), toSigningKey);
+    handle(context) {
+      const { app, caller, query } = context;
+      const batches = byId(query.cursor, (before, limit) =>
+        app.db
+          .select()
+          .from(signingKeys)
+          .where(
+            and(
+              ownedBy(caller, signingKeys.tenantId),
+              query.tenant_id === undefined ? undefined : eq(signingKeys.tenantId, query.tenant_id),
+              before === undefined ? undefined : lt(signingKeys.id, before),
+            ),
+          )
+          .orderBy(desc(signingKeys.id))
+          .limit(limit + 1)
+          .all(),
+      );
+      return page(context, { batches, toWire: toSigningKey });
     },
   }),
   route({

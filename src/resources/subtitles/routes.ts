@@ -1,10 +1,8 @@
-import { Readable } from "node:stream";
-import { FastResponse } from "srvx";
 import * as v from "valibot";
 import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { decodeKey, encodeKey, page, UNPAGED } from "../../http/paging.ts";
-import { Reply, route } from "../../http/route.ts";
+import { decodeKey, encodeKey, page } from "../../http/paging.ts";
+import { route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { notFound } from "../../lib/errors.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
@@ -33,18 +31,21 @@ export const subtitleRoutes = [
     query: SubtitleQuery,
     responses: { 200: v.array(Subtitle) },
     errors: { 503: noStorage },
-    async handle({ app, caller, params, query, url }) {
+    async handle(context) {
+      const { app, caller, params, query } = context;
       const asset = (await readAsset(app, caller, params.video_asset_id)) ?? notFound("asset");
       const after = decodeKey(query.cursor, SubtitleCursor);
       const rows = (await subtitlesOf(app.db, asset.id)).filter((row) => !after || isBehind(row, after));
-      const limit = query.limit ?? UNPAGED;
       const cursorOf = (row: SubtitleRow) => encodeKey([row.position, row.language]);
-      const listed = page(rows, limit, url, app.baseUrl(), (row) => row, cursorOf);
-      const onPage = listed.body as SubtitleRow[];
-      if (query.include === undefined)
-        return new Reply(200, await Promise.all(onPage.map((row) => subtitleRecord(app, asset, row))), listed.headers);
-      storageOf(app);
-      return contentsOf(app, asset, onPage, listed.headers);
+      const hasContent = query.include !== undefined;
+      if (hasContent) storageOf(app);
+      return page(context, {
+        batches: async function* (count) {
+          yield rows.slice(0, count);
+        },
+        toWire: (row) => (hasContent ? withContent(app, asset, row) : subtitleRecord(app, asset, row)),
+        cursorOf,
+      });
     },
   }),
   route({
@@ -158,18 +159,3 @@ async function withContent(app: App, asset: AssetRow, row: SubtitleRow) {
 
 const isBehind = (row: SubtitleRow, [position, language]: [number, string]) =>
   row.position > position || (row.position === position && row.language > language);
-
-/** One text in memory at a time: twenty would be forty megabytes. */
-function contentsOf(app: App, asset: AssetRow, rows: SubtitleRow[], headers: Record<string, string>): Response {
-  async function* json() {
-    yield "[";
-    for (const [index, row] of rows.entries())
-      yield `${index === 0 ? "" : ","}${JSON.stringify(await withContent(app, asset, row))}`;
-    yield "]";
-  }
-  // srvx pipes Node streams directly; its types allow only web bodies.
-  const body = Readable.from(json(), { highWaterMark: 1 }) as unknown as ReadableStream;
-  return new FastResponse(body, {
-    headers: { "content-type": "application/json; charset=utf-8", "cache-control": "no-store", ...headers },
-  });
-}

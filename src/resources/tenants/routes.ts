@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
 import { tenants } from "../../../storage/db/schema.ts";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { byId, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
@@ -25,10 +25,10 @@ export const tenantRoutes = [
     summary: "List the tenants visible to the caller",
     query: v.object(Paging),
     responses: { 200: v.array(Tenant) },
-    async handle({ app, caller, query, url }) {
-      const limit = query.limit ?? UNPAGED;
-      const rows = await listTenants(app, caller, { limit, after: decodeCursor(query.cursor) });
-      return page(rows, limit, url, app.baseUrl(), toTenant);
+    handle(context) {
+      const { app, caller, query } = context;
+      const batches = byId(query.cursor, (after, limit) => listTenants(app, caller, { limit, after }));
+      return page(context, { batches, toWire: toTenant });
     },
   }),
   route({

@@ -1,8 +1,10 @@
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
+import { readBySize, rowBytes } from "../../../storage/db/row-bytes.ts";
 import { type TrackRow, tracks } from "../../../storage/db/schema.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
+import type { Batches } from "../../http/paging.ts";
 import type { TrackQuery } from "./schema.ts";
 
 /** The caller's track, on the asset of the path. */
@@ -17,48 +19,31 @@ export const getTrack = (db: Db, caller: Caller, at: { assetId: number; id: numb
 export type TrackKey = [position: number, name: string, id: number];
 export const keyOf = ({ position, name, id }: TrackRow): TrackKey => [position, name, id];
 
-/** Maximum size of cues in one response, for any number of tracks. */
-const PAGE_BYTES = 8 * 2 ** 20;
-
-/**
- * By position and name, up to `limit` tracks and 8 MiB of cues, plus one row when there are more. Sizes are queried
- * first, so that memory is bounded too.
- */
-export async function listTracks(
+/** By position and name. Sizes are queried first, because the cues of a page of tracks may have 200 MB. */
+export function listTracks(
   db: Db,
   caller: Caller,
   assetId: number,
   query: v.InferOutput<typeof TrackQuery>,
-  page: { limit: number; after: TrackKey | undefined },
-): Promise<{ rows: TrackRow[]; limit: number }> {
-  const order = [asc(tracks.position), asc(tracks.name), asc(tracks.id)];
+  after: TrackKey | undefined,
+): Batches<TrackRow> {
+  const isBehind =
+    after && sql`(${tracks.position}, ${tracks.name}, ${tracks.id}) > (${after[0]}, ${after[1]}, ${after[2]})`;
   const where = and(
     eq(tracks.assetId, assetId),
     ownedBy(caller, tracks.tenantId),
     query.kind === undefined ? undefined : eq(tracks.kind, query.kind),
     query.status && eq(tracks.status, query.status),
-    page.after &&
-      sql`(${tracks.position}, ${tracks.name}, ${tracks.id}) > (${page.after[0]}, ${page.after[1]}, ${page.after[2]})`,
+    isBehind,
   );
-  const sizes = await db
-    .select({ bytes: sql<number>`coalesce(length(${tracks.cues}), 0)` })
-    .from(tracks)
-    .where(where)
-    .orderBy(...order)
-    .limit(page.limit + 1)
-    .all();
-  let bytes = 0;
-  const tooMuch = sizes.findIndex((row) => {
-    bytes += row.bytes;
-    return bytes > PAGE_BYTES;
-  });
-  const limit = tooMuch === -1 ? page.limit : Math.min(page.limit, Math.max(1, tooMuch));
-  const rows = await db
-    .select()
-    .from(tracks)
-    .where(where)
-    .orderBy(...order)
-    .limit(limit + 1)
-    .all();
-  return { rows, limit };
+  return async function* (limit) {
+    const sizes = await db
+      .select({ id: tracks.id, bytes: rowBytes(tracks) })
+      .from(tracks)
+      .where(where)
+      .orderBy(asc(tracks.position), asc(tracks.name), asc(tracks.id))
+      .limit(limit)
+      .all();
+    yield* readBySize(sizes, (ids) => db.select().from(tracks).where(inArray(tracks.id, ids)).all());
+  };
 }

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
 import { tracks } from "../../../storage/db/schema.ts";
-import { decodeKey, encodeKey, page, UNPAGED } from "../../http/paging.ts";
+import { decodeKey, encodeKey, page } from "../../http/paging.ts";
 import { Reply, route } from "../../http/route.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { readAsset } from "../assets/queries.ts";
@@ -38,14 +38,12 @@ export const trackRoutes = [
     params: AssetParams,
     query: TrackQuery,
     responses: { 200: v.array(Track) },
-    async handle({ app, caller, params, query, url }) {
+    async handle(context) {
+      const { app, caller, params, query } = context;
       const asset = (await readAsset(app, caller, params.video_asset_id)) ?? notFound("asset");
       const after: TrackKey | undefined = decodeKey(query.cursor, TrackCursor);
-      const { rows, limit } = await listTracks(app.db, caller, asset.id, query, {
-        limit: query.limit ?? UNPAGED,
-        after,
-      });
-      return page(rows, limit, url, app.baseUrl(), toTrack, (row) => encodeKey(keyOf(row)));
+      const batches = listTracks(app.db, caller, asset.id, query, after);
+      return page(context, { batches, toWire: toTrack, cursorOf: (row) => encodeKey(keyOf(row)) });
     },
   }),
   route({

@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import * as v from "valibot";
 import { type AssetRow, sourceFetches, type UploadRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { byId, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
@@ -125,11 +125,11 @@ export const uploadRoutes = [
     summary: "List uploads, newest first",
     query: UploadQuery,
     responses: { 200: v.array(Upload) },
-    async handle({ app, caller, query, url }) {
-      const limit = query.limit ?? UNPAGED;
-      const rows = await listUploads(app, caller, query, { limit, before: decodeCursor(query.cursor) });
+    handle(context) {
+      const { app, caller, query } = context;
+      const batches = byId(query.cursor, (before, limit) => listUploads(app, caller, query, { limit, before }));
       // Without PUT URLs: signing a thousand of them would block other requests.
-      return page(rows, limit, url, app.baseUrl(), ({ upload, externalId }) => toUpload(upload, externalId, null));
+      return page(context, { batches, toWire: ({ upload, externalId }) => toUpload(upload, externalId, null) });
     },
   }),
   route({

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { byId, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { type DeliveryFilter, listDeliveries } from "./queries.ts";
@@ -30,10 +30,11 @@ export const webhookOperatorRoutes = [
     summary: "List the deliveries of all tenants, newest first",
     query: AllDeliveriesQuery,
     responses: { 200: v.array(Delivery) },
-    async handle({ app, caller, query, url }) {
-      const limit = query.limit ?? UNPAGED;
-      const at = { limit, before: decodeCursor(query.cursor) };
-      return page(await listDeliveries(app.db, caller, filterOf(query), at), limit, url, app.baseUrl(), toDelivery);
+    handle(context) {
+      const { app, caller, query } = context;
+      const filter = filterOf(query);
+      const batches = byId(query.cursor, (before, limit) => listDeliveries(app.db, caller, filter, { limit, before }));
+      return page(context, { batches, toWire: toDelivery });
     },
   }),
   route({

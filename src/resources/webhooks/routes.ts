@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { decodeCursor, decodeKey, encodeKey, page, UNPAGED } from "../../http/paging.ts";
+import { byId, decodeKey, encodeKey, inBatches, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging, QueryId } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
@@ -26,6 +26,7 @@ import {
   DeliveryDetails,
   DeliveryParams,
   DeliveryQuery,
+  type DeliveryWithEvent,
   Endpoint,
   EndpointParams,
   EndpointPatch,
@@ -53,11 +54,12 @@ export const webhookRoutes = [
     summary: "List webhook endpoints, newest first",
     query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
     responses: { 200: v.array(Endpoint) },
-    async handle({ app, caller, query, url }) {
-      const limit = query.limit ?? UNPAGED;
-      const after = decodeCursor(query.cursor);
-      const rows = await listEndpoints(app, caller, { limit, after, tenantId: query.tenant_id });
-      return page(rows, limit, url, app.baseUrl(), toEndpoint);
+    handle(context) {
+      const { app, caller, query } = context;
+      const batches = byId(query.cursor, (after, limit) =>
+        listEndpoints(app, caller, { limit, after, tenantId: query.tenant_id }),
+      );
+      return page(context, { batches, toWire: toEndpoint });
     },
   }),
   route({
@@ -170,12 +172,12 @@ export const webhookRoutes = [
     summary: "List the deliveries of an endpoint, newest first",
     query: DeliveryQuery,
     responses: { 200: v.array(Delivery) },
-    async handle({ app, caller, params, query, url }) {
+    async handle(context) {
+      const { app, caller, params, query } = context;
       const { id } = (await getEndpoint(app.db, caller, params.id)) ?? notFound("webhook");
-      const limit = query.limit ?? UNPAGED;
       const filter = { endpointId: id, status: query.status, event: query.event };
-      const rows = await listDeliveries(app.db, caller, filter, { limit, before: decodeCursor(query.cursor) });
-      return page(rows, limit, url, app.baseUrl(), toDelivery);
+      const batches = byId(query.cursor, (before, limit) => listDeliveries(app.db, caller, filter, { limit, before }));
+      return page(context, { batches, toWire: toDelivery });
     },
   }),
   route({
@@ -188,12 +190,14 @@ export const webhookRoutes = [
     params: AssetDeliveryParams,
     query: AssetDeliveryQuery,
     responses: { 200: v.array(Delivery) },
-    async handle({ app, caller, params, query, url }) {
+    async handle(context) {
+      const { app, caller, params, query } = context;
       const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
-      const limit = query.limit ?? UNPAGED;
-      const at = { limit, status: query.status, after: decodeKey(query.cursor, AssetDeliveryKey) };
-      const rows = await listAssetDeliveries(app.db, asset, at);
-      return page(rows, limit, url, app.baseUrl(), toDelivery, (row) => encodeKey([row.eventId, row.id]));
+      const keyOf = (row: DeliveryWithEvent) => [row.eventId, row.id] as [number, number];
+      const batches = inBatches({ from: decodeKey(query.cursor, AssetDeliveryKey), keyOf }, (after, limit) =>
+        listAssetDeliveries(app.db, asset, { limit, status: query.status, after }),
+      );
+      return page(context, { batches, toWire: toDelivery, cursorOf: (row) => encodeKey(keyOf(row)) });
     },
   }),
   route({

@@ -179,7 +179,51 @@ describe("the hierarchy", () => {
     ]);
     expectError(await change(1, { parent_id: depth }), 422, "validation_failed");
     expect((await change(2, { parent_id: null })).status).toBe(200);
-    expect((await change(1, { parent_id: depth })).status).toBe(200);
+    // It is from an older version, and does not grow.
+    expectError(await change(1, { parent_id: depth }), 422, "collection_limit_reached");
+    expect((await change(4, { parent_id: 3 })).status).toBe(200);
+  });
+});
+
+describe("the limits of a tenant's collections", () => {
+  /** Inserts a chain or a flat list of collections; returns the first and last id. */
+  const insert = (count: number, { isChain }: { isChain: boolean }) =>
+    app.opened.app.write(async (tx) => {
+      const [{ first }] = (await tx.all(sql`select coalesce(max(id), 0) + 1 as first from collections`)) as [
+        { first: number },
+      ];
+      await tx.run(sql`
+        with recursive n (i) as (values (0) union all select i + 1 from n where i < ${count - 1})
+        insert into collections (id, tenant_id, parent_id, name, slug, created_at, updated_at)
+        select i + ${first}, ${tenant.id}, iif(${isChain ? 1 : 0} and i > 0, i + ${first} - 1, null),
+          'l' || i, 'l' || (i + ${first}), 1, 1 from n`);
+      return { first, last: first + count - 1 };
+    });
+  const create = (slug: string, fields: Record<string, unknown> = {}) =>
+    app.call("POST", path, { key, body: { tenant_id: tenant.id, collection: { name: slug, slug, ...fields } } });
+  const clear = () => app.opened.app.write(async (tx) => tx.run(sql`delete from collections`));
+
+  test("are 32 levels, for new and for moved ones", async () => {
+    await clear();
+    const chain = await insert(31, { isChain: true });
+    const other = await insert(2, { isChain: true });
+    const last = await create("level-32", { parent_id: chain.last });
+    expect(last.status).toBe(201);
+    expectError(await create("level-33", { parent_id: last.body.id }), 422, "collection_limit_reached");
+    expectError(await change(other.first, { parent_id: chain.last }), 422, "collection_limit_reached");
+    expectError(await change(other.last, { parent_id: last.body.id }), 422, "collection_limit_reached");
+    expect((await change(other.last, { parent_id: chain.last })).status).toBe(200);
+    expect((await change(other.first, { parent_id: chain.last - 1 })).status).toBe(200);
+  });
+
+  test("are 10,000", async () => {
+    await clear();
+    const { first } = await insert(9_999, { isChain: false });
+    expect((await create("last")).status).toBe(201);
+    expectError(await create("one-more"), 422, "collection_limit_reached");
+    expect((await app.call("DELETE", `${path}/${first}`, { key })).status).toBe(204);
+    expect((await create("one-more")).status).toBe(201);
+    await clear();
   });
 });
 

@@ -205,17 +205,19 @@ describe("the list", () => {
     expectError(await app.call("GET", `${at}?status=x`, { key }), 422, "validation_failed");
   });
 
-  test("returns at most 8 MiB of cues, and a cursor", async () => {
+  test("returns at most 4 MiB, and a cursor", async () => {
     const large = ofBytes(199_000);
     for (let n = 0; n < 45; n++) await write({ kind: "scene", name: `n${n}`, position: n, cues: large });
-    const first = await app.call("GET", at, { key });
-    expect(first.text.length).toBeLessThan(9 * 2 ** 20);
-    const [, next = ""] = /<(.+)>; rel="next"/.exec(first.headers.get("link") ?? "") ?? [];
-    const second = await app.call("GET", next, { key });
-    expect([...first.body, ...second.body].map(({ position }: any) => position)).toEqual(
-      Array.from({ length: 45 }, (_, n) => n),
-    );
-    expect(second.headers.get("link")).toBe(null);
+    const positions: number[] = [];
+    let pages = 0;
+    for (let next: string | undefined = at; next; pages++) {
+      const { body, text, headers } = await app.call("GET", next, { key });
+      expect(Buffer.byteLength(text)).toBeLessThanOrEqual(4 * 2 ** 20);
+      positions.push(...body.map(({ position }: any) => position));
+      next = /<(.+)>; rel="next"/.exec(headers.get("link") ?? "")?.[1];
+    }
+    expect(positions).toEqual(Array.from({ length: 45 }, (_, n) => n));
+    expect(pages).toBe(3);
   });
 });
 

@@ -5,8 +5,8 @@ import type { AssetRow } from "../../../../storage/db/schema.ts";
 import type { ObjectStore } from "../../../../storage/objects/store.ts";
 import { forApp } from "../../../app.ts";
 import { cacheDir } from "../../../lib/cache-dir.ts";
-import { HttpError, notFound } from "../../../lib/errors.ts";
-import { queueOf, RETRY_HEADERS } from "../../../limits/expensive.ts";
+import { clientClosed, HttpError, notFound } from "../../../lib/errors.ts";
+import { type ExpensiveName, queueOf, RETRY_HEADERS } from "../../../limits/expensive.ts";
 import { QueueExceeded } from "../../../limits/fair-queue.ts";
 import { binariesAside } from "../../../media/binaries.ts";
 import { MediaError } from "../../../media/error.ts";
@@ -19,12 +19,11 @@ import { type Clip, clipReader } from "./source-clip.ts";
 const MAX_POSTER_BYTES = 16 * 2 ** 20;
 
 /**
- * Generates images with the server's own ffmpeg, a few at a time, fairly among tenants. Throws 404 when the asset has
- * no suitable media; 503 `busy` when the tenant's queue is full, or one took too long. An image that `signal` aborts
- * before its start is not generated.
+ * Generates images with the server's own ffmpeg, a few at a time, fairly among tenants. Still images and animations
+ * have their own slots, and animations are suspended while still images are drawn. Throws 404 when the asset has no
+ * suitable media; 503 `busy` when the tenant's queue is full, or one took too long. `signal` ends a run at once.
  */
 export const imageRenderer = forApp((app) => {
-  const queue = queueOf(app, "pictures");
   const clipOf = clipReader(app);
   const folder = join(app.config.data_dir, "pictures");
   const pidDir = join(folder, "pids");
@@ -43,17 +42,22 @@ export const imageRenderer = forApp((app) => {
     return ffmpeg;
   };
 
-  const running = async () => {
+  const running = async (killSignal: AbortSignal) => {
     prepared ??= prepare();
     const ffmpeg = await prepared.catch((error) => {
       prepared = undefined;
       throw error;
     });
-    return { ffmpeg, pidDir, signal: app.stopping };
+    return { ffmpeg, pidDir, signal: app.stopping, killSignal };
   };
 
-  async function draw(objects: ObjectStore, asset: AssetRow, request: ImageRequest): Promise<Buffer> {
-    const tool = await running();
+  async function draw(
+    objects: ObjectStore,
+    asset: AssetRow,
+    request: ImageRequest,
+    signal: AbortSignal,
+  ): Promise<Buffer> {
+    const tool = await running(signal);
     if (request.kind === "animated") {
       const { start, end, width } = request;
       const clip = (await clipOf(objects, asset, { start, end, width, height: null })) ?? notFound("image");
@@ -66,9 +70,13 @@ export const imageRenderer = forApp((app) => {
   }
 
   /** `impossible` throws the error of an image that cannot be rendered. */
-  async function queued(asset: AssetRow, signal: AbortSignal, work: () => Promise<Buffer>, impossible: () => never) {
+  async function queued(
+    { asset, signal, queue = "pictures" }: { asset: AssetRow; signal: AbortSignal; queue?: ExpensiveName },
+    work: () => Promise<Buffer>,
+    impossible: () => never,
+  ) {
     try {
-      const bytes = await queue.run(asset.tenantId, work, signal);
+      const bytes = await queueOf(app, queue).run(asset.tenantId, work, signal);
       // For example, an animation that begins after the last frame.
       return bytes.length > 0 ? bytes : impossible();
     } catch (error) {
@@ -76,6 +84,7 @@ export const imageRenderer = forApp((app) => {
       if (!(error instanceof MediaError)) throw error;
       if (error.code === "timeout")
         throw busy("Rendering the image took too long; try again, or request a smaller one.");
+      if (signal.aborted) throw clientClosed();
       if (error.code === "aborted") throw busy("The server is stopping; try again.");
       app.log.warn({ asset_id: asset.id, code: error.code, log: error.logTail }, "an image could not be rendered");
       return impossible();
@@ -85,17 +94,15 @@ export const imageRenderer = forApp((app) => {
   return {
     render: (objects: ObjectStore, asset: AssetRow, request: ImageRequest, signal: AbortSignal): Promise<Buffer> =>
       queued(
-        asset,
-        signal,
-        () => draw(objects, asset, request),
+        { asset, signal, queue: request.kind === "animated" ? "animations" : "pictures" },
+        () => draw(objects, asset, request, signal),
         () => notFound("image"),
       ),
     /** A poster as JPEG from an image of a client. Throws 422 `invalid_image` when it cannot be decoded. */
     posterFromImage: (asset: AssetRow, input: Readable, signal: AbortSignal): Promise<Buffer> =>
       queued(
-        asset,
-        signal,
-        async () => still({ input, kind: "image" }, { ...POSTER, offsetSeconds: 0 }, await running()),
+        { asset, signal },
+        async () => still({ input, kind: "image" }, { ...POSTER, offsetSeconds: 0 }, await running(signal)),
         () => unprocessable("The image is damaged, too large, or of an unsupported kind."),
       ),
     /** A poster as JPEG from a frame of the video. Throws 422 `invalid_image` when there is none. */
@@ -103,9 +110,9 @@ export const imageRenderer = forApp((app) => {
       const noFrame = () => unprocessable("The asset has no video frame at this time.");
       const work = async () => {
         const clip = (await clipOf(objects, asset, { start: time, end: time, ...POSTER.box })) ?? noFrame();
-        return still(video(clip), { ...POSTER, offsetSeconds: clip.offsetSeconds }, await running());
+        return still(video(clip), { ...POSTER, offsetSeconds: clip.offsetSeconds }, await running(signal));
       };
-      return queued(asset, signal, work, noFrame);
+      return queued({ asset, signal }, work, noFrame);
     },
   };
 });

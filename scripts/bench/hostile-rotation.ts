@@ -19,7 +19,7 @@ const ATTACKS_A_SECOND = 5;
 const LOOK_MS = 2000;
 
 /** One tenant's ordinary requests, alone and then next to a tenant that tries every attack in rotation. */
-export async function benchHostile(): Promise<Result[]> {
+export async function benchHostileRotation(): Promise<Result[]> {
   const work = workFolder();
   const server = await startVodbox(join(work.path, "data"), {
     workers: 1,
