@@ -1,4 +1,4 @@
-import { beeping, both, picture, type Source, SECONDS, words, x264 } from "./source.ts";
+import { beeping, both, picture, SECONDS, type Source, words, x264 } from "./source.ts";
 
 /** Containers with the codecs that people put into them. */
 
@@ -109,7 +109,8 @@ const withVideo = Object.entries(PAIRS).flatMap(([ending, pairs]) =>
       from: [...both({ size }), ...words(`${VIDEO[video]} ${AUDIO[audio]}`)],
       // Their encoders delay what they encode, which these containers do not state.
       ...(/wma|nellymoser|speex|truehd/.test(audio) && { apart: 0.12 }),
-      ...(ending === "vob" && audio === "dvd" && { from: [...both({ size }), ...words(`${VIDEO[video]} ${AUDIO[audio]} -f vob`)] }),
+      ...(ending === "vob" &&
+        audio === "dvd" && { from: [...both({ size }), ...words(`${VIDEO[video]} ${AUDIO[audio]} -f vob`)] }),
       within: 0.25,
     };
   }),

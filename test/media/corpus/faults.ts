@@ -50,7 +50,16 @@ const truncated = (
   ] as [string, string[], boolean][]
 ).map(
   ([ending, codecs, isStated]): Source => ({
-    ...{ ...common, name: "the end is missing", family: "Damage", ending, seconds: 3, within: 1.2, flashes: [], beeps: [] },
+    ...{
+      ...common,
+      name: "the end is missing",
+      family: "Damage",
+      ending,
+      seconds: 3,
+      within: 1.2,
+      flashes: [],
+      beeps: [],
+    },
     from: damaged([...both(), ...codecs], cut(0.75)),
     ...(isStated && { warnings: ["source_truncated"] }),
   }),
@@ -74,8 +83,16 @@ const holes = (["mp4", "mkv", "ts", "avi", "webm", "mpg"] as const).map(
 
 const skipped = (
   [
-    ["audio in TTA next to AAC", "mkv", ["-map", "0", "-map", "1", "-map", "1", ...x264, ...words("-c:a:0 aac -c:a:1 tta")]],
-    ["audio in WavPack next to AAC", "mkv", ["-map", "0", "-map", "1", "-map", "1", ...x264, ...words("-c:a:0 aac -c:a:1 wavpack")]],
+    [
+      "audio in TTA next to AAC",
+      "mkv",
+      ["-map", "0", "-map", "1", "-map", "1", ...x264, ...words("-c:a:0 aac -c:a:1 tta")],
+    ],
+    [
+      "audio in WavPack next to AAC",
+      "mkv",
+      ["-map", "0", "-map", "1", "-map", "1", ...x264, ...words("-c:a:0 aac -c:a:1 wavpack")],
+    ],
     ["only audio in TTA", "mkv", [...x264, ...words("-c:a tta")]],
     ["video in VC-2", "mkv", words("-c:v vc2 -strict -2 -pix_fmt yuv422p10 -c:a aac")],
     ["video in ZMBV", "avi", words("-c:v zmbv -c:a mp2")],
@@ -83,7 +100,14 @@ const skipped = (
   ] as [string, string, string[]][]
 ).map(
   ([name, ending, codecs]): Source => ({
-    ...{ name, family: "Tracks without a decoder", ending, from: [...both(), ...codecs], seconds: SECONDS, within: 0.25 },
+    ...{
+      name,
+      family: "Tracks without a decoder",
+      ending,
+      from: [...both(), ...codecs],
+      seconds: SECONDS,
+      within: 0.25,
+    },
     ...{ warnings: ["track_skipped"] },
     ...(name.startsWith("video") ? { size: null, apart: 0.12 } : { size: "160x90", rate: 25 }),
     ...(name.startsWith("only") && { tracks: 0 }),
@@ -93,8 +117,20 @@ const skipped = (
 const still = (args: string): string[] => [...picture({ seconds: 0.04 }), ...words(args)];
 const refused: Source[] = [
   { name: "a PNG", family: "Refused", ending: "png", from: still("-frames:v 1"), error: ["unsupported_format"] },
-  { name: "a JPEG", family: "Refused", ending: "jpg", from: still("-frames:v 1 -q:v 2"), error: ["unsupported_format"] },
-  { name: "a GIF of one frame", family: "Refused", ending: "gif", from: still("-frames:v 1"), error: ["unsupported_format"] },
+  {
+    name: "a JPEG",
+    family: "Refused",
+    ending: "jpg",
+    from: still("-frames:v 1 -q:v 2"),
+    error: ["unsupported_format"],
+  },
+  {
+    name: "a GIF of one frame",
+    family: "Refused",
+    ending: "gif",
+    from: still("-frames:v 1"),
+    error: ["unsupported_format"],
+  },
   { name: "a WebP", family: "Refused", ending: "webp", from: still("-frames:v 1"), error: ["unsupported_format"] },
   { name: "a BMP", family: "Refused", ending: "bmp", from: still("-frames:v 1"), error: ["unsupported_format"] },
   { name: "a TIFF", family: "Refused", ending: "tiff", from: still("-frames:v 1"), error: ["unsupported_format"] },

@@ -1,8 +1,8 @@
 import { containers } from "./containers.ts";
 import { faults } from "./faults.ts";
 import { pictures } from "./pictures.ts";
-import type { Source } from "./source.ts";
 import { sounds } from "./sounds.ts";
+import type { Source } from "./source.ts";
 import { timing } from "./timing.ts";
 
 /** What people upload: each row is a source that the system's ffmpeg makes, with what becomes of it. */

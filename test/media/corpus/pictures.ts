@@ -62,7 +62,11 @@ const sizes = (
 ).map(
   ([given, ending, size]): Source => ({
     ...{ ...common, name: `${given}`, family: "Sizes and shapes", ending, size, flashes: [] },
-    from: [...both({ size: given }), ...(ending === "mkv" ? words("-c:v ffv1") : words("-c:v libx264 -preset ultrafast -pix_fmt yuv420p")), ...aac],
+    from: [
+      ...both({ size: given }),
+      ...(ending === "mkv" ? words("-c:v ffv1") : words("-c:v libx264 -preset ultrafast -pix_fmt yuv420p")),
+      ...aac,
+    ],
   }),
 );
 
@@ -103,7 +107,11 @@ const colors = (
   ["mp4", "mkv"].map(
     (ending): Source => ({
       ...{ ...common, name, family: "Colors", ending, size: "160x90" },
-      from: [...both(), ...words(`-c:v libx264 -preset ultrafast ${args.includes("pix_fmt") ? "" : "-pix_fmt yuv420p"} ${args}`), ...aac],
+      from: [
+        ...both(),
+        ...words(`-c:v libx264 -preset ultrafast ${args.includes("pix_fmt") ? "" : "-pix_fmt yuv420p"} ${args}`),
+        ...aac,
+      ],
     }),
   ),
 );

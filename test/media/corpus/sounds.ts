@@ -26,7 +26,11 @@ const channels = (
     const { args, ending } = ENCODERS[codec] as (typeof ENCODERS)[string];
     return {
       ...{ ...common, name: `${layout} in ${codec}`, family: "Channels", ending },
-      from: [...beeping({ layout }), ...words(args), ...(codec === "opus" && layout !== "mono" ? words("-mapping_family 1") : [])],
+      from: [
+        ...beeping({ layout }),
+        ...words(args),
+        ...(codec === "opus" && layout !== "mono" ? words("-mapping_family 1") : []),
+      ],
     };
   }),
 );
@@ -76,7 +80,14 @@ const extras: Source[] = [
   ),
   ...(["mov", "mp4"] as const).map(
     (ending): Source => ({
-      ...{ name: "a time code", family: "Covers, chapters and data", ending, seconds: SECONDS, size: "160x90", rate: 25 },
+      ...{
+        name: "a time code",
+        family: "Covers, chapters and data",
+        ending,
+        seconds: SECONDS,
+        size: "160x90",
+        rate: 25,
+      },
       from: [...both(), ...x264, ...words("-c:a aac -timecode 01:00:00:00")],
     }),
   ),
@@ -86,9 +97,21 @@ const extras: Source[] = [
       from: async (path) => {
         const { writeFileSync } = await import("node:fs");
         const { ffmpeg } = await import("../../support/media/sources.ts");
-        const chapter = (start: number, end: number) => `[CHAPTER]\nTIMEBASE=1/1\nSTART=${start}\nEND=${end}\ntitle=${start}\n`;
+        const chapter = (start: number, end: number) =>
+          `[CHAPTER]\nTIMEBASE=1/1\nSTART=${start}\nEND=${end}\ntitle=${start}\n`;
         writeFileSync(`${path}.txt`, `;FFMETADATA1\n${chapter(0, 2)}${chapter(2, 4)}`);
-        await ffmpeg(...both(), "-f", "ffmetadata", "-i", `${path}.txt`, "-map_metadata", "2", ...x264, ...words("-c:a aac"), path);
+        await ffmpeg(
+          ...both(),
+          "-f",
+          "ffmetadata",
+          "-i",
+          `${path}.txt`,
+          "-map_metadata",
+          "2",
+          ...x264,
+          ...words("-c:a aac"),
+          path,
+        );
       },
     }),
   ),

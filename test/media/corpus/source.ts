@@ -37,7 +37,12 @@ const LENGTH = 0.12;
 const flash = `drawbox=enable='lt(mod(t,1),${LENGTH})':color=white:t=fill`;
 
 /** Inputs of ffmpeg: a dark picture with motion that flashes, and silence with beeps. */
-export const picture = ({ size = SIZE, rate = RATE as number | string, seconds = SECONDS, more = "" } = {}): string[] => [
+export const picture = ({
+  size = SIZE,
+  rate = RATE as number | string,
+  seconds = SECONDS,
+  more = "",
+} = {}): string[] => [
   ...["-f", "lavfi", "-i", `testsrc2=s=${size}:r=${rate}:d=${seconds},lutyuv=y=val/4+16,${flash}${more && `,${more}`}`],
 ];
 export const beeping = ({ rate = 48_000, layout = "stereo", seconds = SECONDS, hertz = 1000 } = {}): string[] => {

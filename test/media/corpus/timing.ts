@@ -1,4 +1,18 @@
-import { aac, beeping, both, from, opus, picture, RATE, remade, SECONDS, type Source, vp8, words, x264 } from "./source.ts";
+import {
+  aac,
+  beeping,
+  both,
+  from,
+  opus,
+  picture,
+  RATE,
+  remade,
+  SECONDS,
+  type Source,
+  vp8,
+  words,
+  x264,
+} from "./source.ts";
 
 /** Rates, gaps, freezes, and tracks that begin and end at other times. */
 
@@ -20,7 +34,14 @@ const rates = ["mp4", "mkv", "ts"].flatMap((ending) =>
     ] as [string, number][]
   ).map(
     ([rate, expected]): Source => ({
-      ...{ name: `${rate} frames per second`, family: "Frame rates", ending, rate: expected, seconds: SECONDS, size: "160x90" },
+      ...{
+        name: `${rate} frames per second`,
+        family: "Frame rates",
+        ending,
+        rate: expected,
+        seconds: SECONDS,
+        size: "160x90",
+      },
       from: [...both({ rate }), ...codecs(ending)],
     }),
   ),
@@ -100,7 +121,13 @@ const lengths: Source[] = [
     }),
   ),
   {
-    ...{ name: "MP3 without a header of its length", family: "Lengths left out", ending: "mp3", seconds: 8, size: null },
+    ...{
+      name: "MP3 without a header of its length",
+      family: "Lengths left out",
+      ending: "mp3",
+      seconds: 8,
+      size: null,
+    },
     ...{ apart: 0.12, from: [...beeping({ seconds: 8 }), ...words("-c:a libmp3lame -q:a 9 -write_xing 0")] },
   },
   {
@@ -109,13 +136,32 @@ const lengths: Source[] = [
   },
   ...(["mkv", "mp4"] as const).map(
     (ending): Source => ({
-      ...{ name: "a subtitle at ten hours", family: "Lengths left out", ending, seconds: SECONDS, rate: RATE, size: "160x90" },
+      ...{
+        name: "a subtitle at ten hours",
+        family: "Lengths left out",
+        ending,
+        seconds: SECONDS,
+        rate: RATE,
+        size: "160x90",
+      },
       from: async (path) => {
         const { ffmpeg } = await import("../../support/media/sources.ts");
         const { writeFileSync } = await import("node:fs");
-        writeFileSync(`${path}.srt`, "1\n00:00:01,000 --> 00:00:02,000\nHello\n\n2\n10:00:00,000 --> 10:00:01,000\nLate\n");
+        writeFileSync(
+          `${path}.srt`,
+          "1\n00:00:01,000 --> 00:00:02,000\nHello\n\n2\n10:00:00,000 --> 10:00:01,000\nLate\n",
+        );
         const subtitles = ending === "mp4" ? "mov_text" : "srt";
-        await ffmpeg(...both(), "-i", `${path}.srt`, ...words("-map 0 -map 1 -map 2"), ...codecs(ending), "-c:s", subtitles, path);
+        await ffmpeg(
+          ...both(),
+          "-i",
+          `${path}.srt`,
+          ...words("-map 0 -map 1 -map 2"),
+          ...codecs(ending),
+          "-c:s",
+          subtitles,
+          path,
+        );
       },
     }),
   ),
@@ -125,18 +171,39 @@ const lengths: Source[] = [
 const starts: Source[] = [
   ...["mkv", "ts", "flv", "mov"].map(
     (ending): Source => ({
-      ...{ name: "times that begin at an hour", family: "Starts and cuts", ending, seconds: SECONDS, rate: RATE, size: "160x90" },
+      ...{
+        name: "times that begin at an hour",
+        family: "Starts and cuts",
+        ending,
+        seconds: SECONDS,
+        rate: RATE,
+        size: "160x90",
+      },
       from: [...both(), ...codecs(ending), ...words("-output_ts_offset 3600")],
     }),
   ),
   ...["mp4", "mov"].flatMap((ending): Source[] => [
     {
-      ...{ name: "an edit list that cuts at a keyframe", family: "Starts and cuts", ending, seconds: 3, rate: RATE, size: "160x90" },
+      ...{
+        name: "an edit list that cuts at a keyframe",
+        family: "Starts and cuts",
+        ending,
+        seconds: 3,
+        rate: RATE,
+        size: "160x90",
+      },
       from: remade([...both(), ...codecs("mp4")], "mp4", ...words("-ss 1 -c copy")),
       ...{ within: 0.3, flashes: [], beeps: [] },
     },
     {
-      ...{ name: "a cut between keyframes", family: "Starts and cuts", ending, seconds: 2.4, rate: RATE, size: "160x90" },
+      ...{
+        name: "a cut between keyframes",
+        family: "Starts and cuts",
+        ending,
+        seconds: 2.4,
+        rate: RATE,
+        size: "160x90",
+      },
       from: async (path) => {
         const { ffmpeg } = await import("../../support/media/sources.ts");
         await ffmpeg(...both(), ...codecs("mp4"), `${path}.mp4`);
