@@ -60,6 +60,9 @@ export type VideoTrack = {
   durationSeconds: number | null;
 };
 
+/** A pixel that is wider or higher than this is a mistake. */
+export const MAX_PIXEL_ASPECT = 16;
+
 export type AudioTrack = {
   index: number;
   codec: string;
@@ -266,7 +269,7 @@ function toVideo(stream: Stream): VideoTrack {
   const { isMirrored, rotation } = orientationOf(stream);
   const ratio = fraction(stream.sample_aspect_ratio.replace(":", "/"));
   const aspect = ratio.num / ratio.den;
-  const isPlausible = aspect > 1 / 16 && aspect < 16;
+  const isPlausible = aspect >= 1 / MAX_PIXEL_ASPECT && aspect <= MAX_PIXEL_ASPECT;
   // Makes pixels square by enlarging one dimension, so that no line of the source is lost.
   const stretch = isPlausible ? aspect : 1;
   const wide = Math.round(stretch > 1 ? stream.width * stretch : stream.width);

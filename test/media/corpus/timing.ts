@@ -89,7 +89,7 @@ const unequal = ["mp4", "mov", "mkv", "webm", "ts", "flv", "avi"].flatMap((endin
             from: [...picture(), ...["-itsoffset", "2"], ...beeping(), ...maps, ...codecs(ending)],
           },
           {
-            ...{ ...common, name: "video late and longer", seconds: 6, flashes: from(2, 6), beeps: from(0, 4) },
+            ...{ ...common, name: "video late and longer", seconds: 6, flashes: [0, ...from(3, 6)], beeps: from(0, 4) },
             from: [...["-itsoffset", "2"], ...picture(), ...beeping(), ...maps, ...codecs(ending)],
           },
         ]),

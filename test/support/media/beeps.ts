@@ -19,7 +19,9 @@ const RATE = 8000;
 
 /** When the beeps of a file or playlist begin, in seconds. */
 export async function beepsOf(input: string, track = 0): Promise<number[]> {
-  const pcm = await ffmpeg("-i", input, "-map", `0:a:${track}`, "-ac", "1", "-ar", String(RATE), "-f", "s16le", "-");
+  // Where there are no samples there is silence.
+  const filters = ["-map", `0:a:${track}`, "-af", `aresample=${RATE}:async=1:first_pts=0`, "-ac", "1"];
+  const pcm = await ffmpeg("-i", input, ...filters, "-f", "s16le", "-");
   const samples = new Int16Array(pcm.buffer, pcm.byteOffset, pcm.length >> 1);
   return onsets(
     Array.from(samples, (sample) => Math.abs(sample) > 2500),
@@ -28,10 +30,11 @@ export async function beepsOf(input: string, track = 0): Promise<number[]> {
   );
 }
 
-/** When its flashes begin. `rate`: its frames per second, which must be constant. */
+/** When its flashes begin. `rate`: its frames per second, or those that it is looked at. */
 export async function flashesOf(input: string, rate: number): Promise<number[]> {
-  const gray = ["-vf", "scale=16:16:flags=area,format=gray", "-f", "rawvideo"];
-  const pixels = await ffmpeg("-i", input, "-map", "0:v:0", ...gray, "-");
+  const gray = ["-vf", `scale=16:16:flags=area,format=gray,fps=${rate}:start_time=0`, "-f", "rawvideo"];
+  // Filters that are built again, because the frames change, would begin at 0 again.
+  const pixels = await ffmpeg("-reinit_filter:v", "0", "-i", input, "-map", "0:v:0", ...gray, "-");
   const frames = Array.from({ length: pixels.length >> 8 }, (_, at) => {
     const [x, y] = [8, 8];
     return (pixels[at * 256 + y * 16 + x] ?? 0) > 120;

@@ -120,6 +120,40 @@ const withoutTypes = ({ source }: RegExp) => `{
   };
 }`;
 
+/** Runs in the page before its scripts. */
+const KEEP_APPENDED = `{
+  const types = new WeakMap();
+  const kept = [];
+  const { addSourceBuffer } = MediaSource.prototype;
+  MediaSource.prototype.addSourceBuffer = function (type) {
+    const buffer = addSourceBuffer.call(this, type);
+    types.set(buffer, type);
+    return buffer;
+  };
+  const { appendBuffer } = SourceBuffer.prototype;
+  SourceBuffer.prototype.appendBuffer = function (data) {
+    const bytes = new Uint8Array(ArrayBuffer.isView(data) ? data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength) : data.slice(0));
+    kept.push({ type: types.get(this), offset: this.timestampOffset, bytes });
+    return appendBuffer.call(this, data);
+  };
+  window.appended = () =>
+    kept.map(({ type, offset, bytes }) => {
+      let text = "";
+      for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
+      return { type, offset, base64: btoa(text) };
+    });
+}`;
+
+/** A piece of a stream that a player gave to the browser. */
+export type Appended = {
+  player: string;
+  /** Media type with codecs. */
+  type: string;
+  /** What the browser adds to its times, in seconds. */
+  offset: number;
+  data: Buffer;
+};
+
 export type PlayOptions = {
   /** Media types, with codec strings, that the browser is made to refuse. */
   without?: RegExp;
@@ -159,6 +193,27 @@ export class Players {
     } finally {
       await page.close();
     }
+  }
+
+  /** Plays the same, and returns what each player gave to the browser, in order. */
+  async appended(folder: string): Promise<Appended[]> {
+    this.#browser ??= sharedBrowser();
+    this.#base ??= this.#serve();
+    const [browser, base] = await Promise.all([this.#browser, this.#base]);
+    const all: Appended[] = [];
+    for (const player of ["hls.js", "dash.js", "shaka"]) {
+      const page = await browser.newPage();
+      try {
+        await page.addInitScript(KEEP_APPENDED);
+        await page.goto(base);
+        await page.evaluate(`playAll(...${JSON.stringify([`/made/${folder}`, "", [player]])})`);
+        const found = (await page.evaluate("appended()")) as { type: string; offset: number; base64: string }[];
+        all.push(...found.map(({ base64, ...one }) => ({ ...one, player, data: Buffer.from(base64, "base64") })));
+      } finally {
+        await page.close();
+      }
+    }
+    return all;
   }
 
   async close(): Promise<void> {

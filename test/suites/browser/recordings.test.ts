@@ -1,0 +1,165 @@
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { encode } from "../../../src/media/encode.ts";
+import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
+import { probeSource } from "../../../src/media/timeline.ts";
+import { sharedBrowser } from "../../support/browser/browser.ts";
+import { beeps, beepsOf, flashes, flashesOf, worstOffset } from "../../support/media/beeps.ts";
+import { Players } from "../../support/media/matrix-players.ts";
+import { binaries, fast, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
+
+/** What a browser records plays as it was recorded, and sound and picture are together in each player. */
+
+const folder = temporaryFolder("recordings");
+const players = new Players(folder);
+afterAll(async () => {
+  await players.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Of a beep from its flash, where people begin to notice it (ITU-R BT.1359-1, figure 2). */
+const APART_SECONDS = 0.045;
+const RATE = 30;
+const PLAYLIST = "master.m3u8";
+
+async function encoded(name: string) {
+  const input = join(folder, name);
+  const outDir = `${input}-out`;
+  const probe = await probeSource(input, binaries);
+  const result = await encode({ input, outDir, probe, spec, binaries, scratchDir: folder });
+  return { ...result, playlist: join(outDir, PLAYLIST) };
+}
+
+type Recording = {
+  name: string;
+  type: string;
+  seconds: number;
+  /** What happens in the page after so many seconds. */
+  later?: { after: number; change: "turn" | "pause" };
+  isStill?: boolean;
+  hasVideo?: boolean;
+};
+
+const RECORDINGS: Recording[] = [
+  { name: "VP8", type: "video/webm;codecs=vp8,opus", seconds: 5 },
+  { name: "VP9", type: "video/webm;codecs=vp9,opus", seconds: 5 },
+  { name: "another size", type: "video/webm;codecs=vp8,opus", seconds: 6, later: { after: 2.6, change: "turn" } },
+  { name: "a pause", type: "video/webm;codecs=vp8,opus", seconds: 5, later: { after: 2.6, change: "pause" } },
+  { name: "a still picture", type: "video/webm;codecs=vp8,opus", seconds: 5, isStill: true },
+  { name: "sound alone", type: "audio/webm;codecs=opus", seconds: 5, hasVideo: false },
+];
+
+/** Runs in the page, and returns what was recorded in base64. Each second begins with a flash and a beep. */
+const RECORD = `async ({ type, seconds, later, isStill = false, hasVideo = true }) => {
+  const canvas = Object.assign(document.createElement("canvas"), { width: 320, height: 240 });
+  const context = canvas.getContext("2d");
+  const sound = new AudioContext();
+  await sound.resume();
+  const oscillator = sound.createOscillator();
+  const gain = sound.createGain();
+  const output = sound.createMediaStreamDestination();
+  gain.gain.value = 0;
+  oscillator.frequency.value = 1000;
+  oscillator.connect(gain).connect(output);
+  oscillator.start();
+  const start = sound.currentTime + 0.2;
+  for (let second = 0; second < seconds + 4; second++) {
+    gain.gain.setValueAtTime(0.8, start + second + 0.4);
+    gain.gain.setValueAtTime(0, start + second + 0.5);
+  }
+  const draw = () => {
+    const at = (sound.currentTime - start + 10) % 1;
+    context.fillStyle = !isStill && at >= 0.4 && at < 0.5 ? "white" : "black";
+    context.fillRect(0, 0, canvas.width, canvas.height);
+  };
+  draw();
+  const tracks = [...(hasVideo ? canvas.captureStream(30).getVideoTracks() : []), ...output.stream.getAudioTracks()];
+  const recorder = new MediaRecorder(new MediaStream(tracks), { mimeType: type, videoBitsPerSecond: 1_000_000 });
+  const parts = [];
+  recorder.ondataavailable = ({ data }) => parts.push(data);
+  recorder.start(500);
+  const timer = isStill ? 0 : setInterval(draw, 15);
+  const wait = (time) => new Promise((done) => setTimeout(done, time * 1000));
+  await wait(later ? later.after : seconds);
+  if (later?.change === "turn") Object.assign(canvas, { width: 240, height: 320 });
+  if (later?.change === "pause") {
+    recorder.pause();
+    await wait(1.3);
+    recorder.resume();
+  }
+  if (later) await wait(seconds - later.after);
+  const isOver = new Promise((done) => recorder.addEventListener("stop", done));
+  recorder.stop();
+  await isOver;
+  clearInterval(timer);
+  await sound.close();
+  const reader = new FileReader();
+  const isRead = new Promise((done) => reader.addEventListener("load", done));
+  reader.readAsDataURL(new Blob(parts));
+  await isRead;
+  return reader.result.slice(reader.result.indexOf(",") + 1);
+}`;
+
+test.each(RECORDINGS.map((one) => [one.name, one] as const))("a recording: %s", async (name, recording) => {
+  const page = await (await sharedBrowser("--autoplay-policy=no-user-gesture-required")).newPage();
+  const file = `${name.replaceAll(" ", "-")}.webm`;
+  try {
+    const data = (await page.evaluate(`(${RECORD})(${JSON.stringify(recording)})`)) as string;
+    writeFileSync(join(folder, file), Buffer.from(data, "base64"));
+  } finally {
+    await page.close();
+  }
+  const { hasVideo = true, isStill = false, seconds } = recording;
+  const source = join(folder, file);
+  const [heardBefore, seenBefore] = [await beepsOf(source), hasVideo ? await flashesOf(source, RATE) : []];
+  // A busy machine may leave out frames of the recording, but what is in it is in the result.
+  expect(heardBefore.length).toBeGreaterThanOrEqual(seconds - 1);
+  expect(seenBefore.length).toBeGreaterThanOrEqual(hasVideo && !isStill ? seconds - 2 : 0);
+  const result = await encoded(file);
+  expect(result.durationSeconds).toBeGreaterThan(seconds - 1);
+  expect(result.durationSeconds).toBeLessThan(seconds + 2);
+  const rate = result.frameRate ?? RATE;
+  const [heard, seen] = [await beepsOf(result.playlist), hasVideo ? await flashesOf(result.playlist, rate) : []];
+  expect(worstOffset(heard, heardBefore, heardBefore.length), `${heard} of ${heardBefore}`).toBeLessThan(APART_SECONDS);
+  // Frames of the recording and of the result are on different grids.
+  expect(worstOffset(seen, seenBefore, seenBefore.length), `${seen} of ${seenBefore}`).toBeLessThan(
+    APART_SECONDS + 1 / rate,
+  );
+});
+
+/** An init segment and the media segments in the order of their times: a player may request one again, or earlier. */
+function inOrder(pieces: readonly Buffer[]): Buffer {
+  const timeOf = (piece: Buffer) => {
+    // Version 1 (ISO/IEC 14496-12, 8.8.12).
+    const at = piece.indexOf("tfdt");
+    return at < 0 ? -1 : Number(piece.readBigUInt64BE(at + 8));
+  };
+  const byTime = new Map(pieces.map((piece) => [timeOf(piece), piece]));
+  return Buffer.concat([...byTime].toSorted(([one], [other]) => one - other).map(([, piece]) => piece));
+}
+
+describe("what a player gives to the browser", () => {
+  test.each(["mp4", "ts", "mkv"])("has each beep at its flash, of a source in .%s", async (ending) => {
+    const [name, seconds] = [`beeps.${ending}`, 9];
+    await ffmpeg(
+      ...[...flashes("320x180", RATE, seconds), ...beeps(seconds), ...fast, "-pix_fmt", "yuv420p", "-c:a", "aac"],
+      join(folder, name),
+    );
+    await encoded(name);
+    const appended = await players.appended(`${name}-out`);
+    for (const player of ["hls.js", "dash.js", "shaka"]) {
+      const own = appended.filter((one) => one.player === player);
+      mkdirSync(join(folder, player), { recursive: true });
+      const pathOf = (kind: "audio" | "video") => {
+        const path = join(folder, player, `${ending}-${kind}.mp4`);
+        writeFileSync(path, inOrder(own.filter(({ type }) => type.startsWith(kind)).map(({ data }) => data)));
+        return path;
+      };
+      expect(own.map(({ offset }) => Math.abs(offset)).every((offset) => offset < 0.001)).toBe(true);
+      const [heard, seen] = [await beepsOf(pathOf("audio")), await flashesOf(pathOf("video"), RATE)];
+      expect(seen).toHaveLength(seconds);
+      expect(worstOffset(heard, seen, seconds), `${player}: ${heard} and ${seen}`).toBeLessThan(APART_SECONDS);
+    }
+  });
+});
