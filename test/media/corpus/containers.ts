@@ -54,7 +54,7 @@ const AUDIO: Record<string, string> = {
   opus: "-c:a libopus",
   vorbis: "-c:a libvorbis",
   speex: "-c:a libspeex -ar 16000 -ac 1",
-  flac: "-c:a flac",
+  flac: "-c:a flac -strict -2",
   alac: "-c:a alac",
   pcm: "-c:a pcm_s16le",
   pcm24: "-c:a pcm_s24le",

@@ -49,26 +49,32 @@ const formats = (
 const sizes = (
   [
     ["161x91", "mkv", "160x90"],
+    ["161x91 in 4:4:4", "mkv", "160x90"],
+    ["163x93 in 4:1:0", "mkv", "162x92"],
     ["90x160", "mp4", "90x160"],
     ["16x16", "mp4", "16x16"],
     ["640x36", "mp4", "640x36"],
     ["36x640", "mkv", "36x640"],
-    ["1x1", "mkv", "2x2"],
-    ["320x1", "mkv", "320x2"],
+    ["1x1 in 4:4:4", "mkv", "16x16"],
+    ["320x1 in 4:4:4", "mkv", "320x16"],
     ["1280x720", "mp4", "1280x720"],
     ["720x1280", "mp4", "720x1280"],
     ["1080x1080", "mp4", "1080x1080"],
   ] as [string, string, string][]
-).map(
-  ([given, ending, size]): Source => ({
-    ...{ ...common, name: `${given}`, family: "Sizes and shapes", ending, size, flashes: [] },
+).map(([name, ending, size]): Source => {
+  const [given = ""] = name.split(" ");
+  const format = name.endsWith("4:4:4") ? "yuv444p" : name.endsWith("4:1:0") ? "yuv410p" : "yuv420p";
+  // The generator makes even sizes only.
+  const more = `scale=${given.replace("x", ":")},setsar=1,format=${format}`;
+  return {
+    ...{ ...common, name, family: "Sizes and shapes", ending, size, flashes: [] },
     from: [
-      ...both({ size: given }),
+      ...both({ more }),
       ...(ending === "mkv" ? words("-c:v ffv1") : words("-c:v libx264 -preset ultrafast -pix_fmt yuv420p")),
       ...aac,
     ],
-  }),
-);
+  };
+});
 
 const shapes = (
   [
@@ -80,7 +86,8 @@ const shapes = (
     ["160x90", "100/1", "160x90"],
   ] as [string, string, string][]
 ).flatMap(([given, aspect, size]) =>
-  ["mp4", "mkv", "ts"].map(
+  // x264 writes such pixels into a transport stream that nothing decodes.
+  ["mp4", "mkv", ...(aspect === "100/1" ? [] : ["ts"])].map(
     (ending): Source => ({
       ...{ ...common, name: `${given} with pixels of ${aspect}`, family: "Sizes and shapes", ending, size },
       from: [
