@@ -97,7 +97,7 @@ export function encodeArguments(options: ArgumentOptions): string[] {
 
 /**
  * In a transport stream ffmpeg counts time from the first of the tracks that it uses, elsewhere from the first of all; and
- * where times begin again, it goes on after the tracks that it uses. A run over a part of the tracks has the times of a run
+ * where times begin again, it continues after the tracks that it uses. A run over a part of the tracks has the times of a run
  * over all when it uses the others too; a range, which has no such places, only their first packets.
  */
 export function clockOutput(used: readonly Track[], whole: Tracks, { isRange = false } = {}): string[] {

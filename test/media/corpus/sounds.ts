@@ -66,7 +66,7 @@ const tracks = ["mp4", "mkv", "mov", "ts"].flatMap((ending) =>
   ),
 );
 
-/** What else is in a file: pictures of a cover, chapters, time codes, fonts, data. */
+/** What else is in a file: images of a cover, chapters, time codes, fonts, data. */
 const extras: Source[] = [
   ...(["mp3", "m4a", "flac"] as const).map(
     (ending): Source => ({

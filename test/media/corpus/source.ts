@@ -36,7 +36,7 @@ export const words = (text: string): string[] => text.split(" ").filter(Boolean)
 const LENGTH = 0.12;
 const flash = `drawbox=enable='lt(mod(t,1),${LENGTH})':color=white:t=fill`;
 
-/** Inputs of ffmpeg: a dark picture with motion that flashes, and silence with beeps. */
+/** Inputs of ffmpeg: a dark video with motion that flashes, and silence with beeps. */
 export const picture = ({
   size = SIZE,
   rate = RATE as number | string,

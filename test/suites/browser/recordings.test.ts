@@ -9,7 +9,7 @@ import { beeps, beepsOf, flashes, flashesOf, worstOffset } from "../../support/m
 import { Players } from "../../support/media/matrix-players.ts";
 import { binaries, fast, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
 
-/** What a browser records plays as it was recorded, and sound and picture are together in each player. */
+/** What a browser records plays as it was recorded, and audio and video are in sync in each player. */
 
 const folder = temporaryFolder("recordings");
 const players = new Players(folder);
@@ -36,7 +36,7 @@ type Recording = {
   type: string;
   seconds: number;
   /** What happens in the page after so many seconds. */
-  later?: { after: number; change: "turn" | "pause" };
+  later?: { after: number; change: "rotate" | "pause" };
   isStill?: boolean;
   hasVideo?: boolean;
 };
@@ -44,32 +44,32 @@ type Recording = {
 const RECORDINGS: Recording[] = [
   { name: "VP8", type: "video/webm;codecs=vp8,opus", seconds: 5 },
   { name: "VP9", type: "video/webm;codecs=vp9,opus", seconds: 5 },
-  { name: "another size", type: "video/webm;codecs=vp8,opus", seconds: 6, later: { after: 2.6, change: "turn" } },
+  { name: "another size", type: "video/webm;codecs=vp8,opus", seconds: 6, later: { after: 2.6, change: "rotate" } },
   { name: "a pause", type: "video/webm;codecs=vp8,opus", seconds: 5, later: { after: 2.6, change: "pause" } },
-  { name: "a still picture", type: "video/webm;codecs=vp8,opus", seconds: 5, isStill: true },
-  { name: "sound alone", type: "audio/webm;codecs=opus", seconds: 5, hasVideo: false },
+  { name: "a still image", type: "video/webm;codecs=vp8,opus", seconds: 5, isStill: true },
+  { name: "audio alone", type: "audio/webm;codecs=opus", seconds: 5, hasVideo: false },
 ];
 
 /** Runs in the page, and returns what was recorded in base64. Each second begins with a flash and a beep. */
 const RECORD = `async ({ type, seconds, later, isStill = false, hasVideo = true }) => {
   const canvas = Object.assign(document.createElement("canvas"), { width: 320, height: 240 });
   const context = canvas.getContext("2d");
-  const sound = new AudioContext();
-  await sound.resume();
-  const oscillator = sound.createOscillator();
-  const gain = sound.createGain();
-  const output = sound.createMediaStreamDestination();
+  const audio = new AudioContext();
+  await audio.resume();
+  const oscillator = audio.createOscillator();
+  const gain = audio.createGain();
+  const output = audio.createMediaStreamDestination();
   gain.gain.value = 0;
   oscillator.frequency.value = 1000;
   oscillator.connect(gain).connect(output);
   oscillator.start();
-  const start = sound.currentTime + 0.2;
+  const start = audio.currentTime + 0.2;
   for (let second = 0; second < seconds + 4; second++) {
     gain.gain.setValueAtTime(0.8, start + second + 0.4);
     gain.gain.setValueAtTime(0, start + second + 0.5);
   }
   const draw = () => {
-    const at = (sound.currentTime - start + 10) % 1;
+    const at = (audio.currentTime - start + 10) % 1;
     context.fillStyle = !isStill && at >= 0.4 && at < 0.5 ? "white" : "black";
     context.fillRect(0, 0, canvas.width, canvas.height);
   };
@@ -82,7 +82,7 @@ const RECORD = `async ({ type, seconds, later, isStill = false, hasVideo = true 
   const timer = isStill ? 0 : setInterval(draw, 15);
   const wait = (time) => new Promise((done) => setTimeout(done, time * 1000));
   await wait(later ? later.after : seconds);
-  if (later?.change === "turn") Object.assign(canvas, { width: 240, height: 320 });
+  if (later?.change === "rotate") Object.assign(canvas, { width: 240, height: 320 });
   if (later?.change === "pause") {
     recorder.pause();
     await wait(1.3);
@@ -93,7 +93,7 @@ const RECORD = `async ({ type, seconds, later, isStill = false, hasVideo = true 
   recorder.stop();
   await isOver;
   clearInterval(timer);
-  await sound.close();
+  await audio.close();
   const reader = new FileReader();
   const isRead = new Promise((done) => reader.addEventListener("load", done));
   reader.readAsDataURL(new Blob(parts));

@@ -10,7 +10,7 @@ import { framesToEncode } from "../../support/media/parallel/frames.ts";
 import { planned } from "../../support/media/parallel/parts.ts";
 import { binaries, fast, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
 
-/** Sources whose frames or samples change in the middle: sound and picture stay together, and the size stays. */
+/** Sources whose frames or samples change in the middle: audio and video stay in sync, and the size stays. */
 
 const folder = temporaryFolder("changes");
 afterAll(() => process.env.KEEP || rmSync(folder, { recursive: true, force: true }));
@@ -66,7 +66,7 @@ const ROWS: Row[] = [
   { name: "the sample rate", container: "mpg", video: mpeg2, audio: mp2, sections: rates(32000, 48000) },
   { name: "the sample rate", container: "mkv", video: x264, audio: mp2, sections: rates(44100, 48000) },
   {
-    ...{ name: "everything of the sound", container: "ts", video: x264, audio: aac },
+    ...{ name: "everything of the audio", container: "ts", video: x264, audio: aac },
     sections: [{ audio: { rate: 44100, layout: "mono" } }, { audio: { rate: 48000, layout: "stereo" } }],
   },
   { name: "the size", container: "ts", video: x264, audio: aac, sections: sizes("320x180", "640x360") },
@@ -131,7 +131,7 @@ const ROWS: Row[] = [
 
 const fileOf = (row: Row) => join(folder, `${ROWS.indexOf(row)}-${row.name.replaceAll(/\W/g, "-")}.${row.container}`);
 
-/** Writes the sections one after the other, as recorders do: with times that go on, and headers that change. */
+/** Writes the sections one after the other, as recorders do: with times that continue, and headers that change. */
 async function write(row: Row): Promise<string> {
   const output = fileOf(row);
   const parts: string[] = [];

@@ -4,7 +4,7 @@ import { ffmpeg } from "./sources.ts";
 
 const LENGTH = 0.1;
 
-/** Inputs of ffmpeg. `size` such as 320x180; the picture is black between the flashes, with a moving dot. */
+/** Inputs of ffmpeg. `size` such as 320x180; the image is black between the flashes. */
 export const flashes = (size: string, rate: string | number, seconds: number): string[] => [
   ...["-f", "lavfi", "-i"],
   `color=black:s=${size}:r=${rate}:d=${seconds},drawbox=enable='lt(mod(t,1),${LENGTH})':color=white:t=fill`,
