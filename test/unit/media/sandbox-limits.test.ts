@@ -39,14 +39,16 @@ describe.each(["namespaces", "landlock"])("by %s", (mode) => {
     expect(await attempt(name)).toBe(`DONE ${name}\n`);
   });
 
-  test.each([
-    ["private_memory", "shared_memory", "shared_validate", "memory_file", "dev_shm", "dev_zero", "system_v"],
-    ["forks", "survivor", "vfork"],
-    ["new_namespaces", "new_mounts", "cloned", "cloned3", "joined_namespace", "mounted", "opened_tree"],
-    ["traced", "memory_of_parent", "pidfd", "key", "keyring", "bpf", "perf", "fault_handler", "io_uring"],
-    ["tcp", "udp", "udp6", "unix_socket", "netlink", "vsock", "alg", "pair"],
-    ["symbolic", "hard", "fifo", "device", "socket_file", "huge_file"],
-  ].flat())("refused: %s", async (name) => {
+  test.each(
+    [
+      ["private_memory", "shared_memory", "shared_validate", "memory_file", "dev_shm", "dev_zero", "system_v"],
+      ["forks", "survivor", "vfork"],
+      ["new_namespaces", "new_mounts", "cloned", "cloned3", "joined_namespace", "mounted", "opened_tree"],
+      ["traced", "memory_of_parent", "pidfd", "key", "keyring", "bpf", "perf", "fault_handler", "io_uring"],
+      ["tcp", "udp", "udp6", "unix_socket", "netlink", "vsock", "alg", "pair"],
+      ["symbolic", "hard", "fifo", "device", "socket_file", "huge_file"],
+    ].flat(),
+  )("refused: %s", async (name) => {
     expect(await attempt(name)).toMatch(new RegExp(`^(forks 0\n)?refused ${name} \\d+\n$`));
     expect(readdirSync(work).filter((file) => !["made-file", "made-huge"].includes(file))).toEqual([]);
   });
