@@ -1,7 +1,7 @@
 /*
  * vodbox-sandbox: runs a program that reads untrusted media where it can reach its own files and nothing else.
  *
- *   vodbox-sandbox --mode namespaces|landlock [--read PATH]... [--write PATH]... [--device PATH]...
+ *   vodbox-sandbox --mode namespaces|landlock|filter [--read PATH]... [--write PATH]... [--device PATH]...
  *                  [--data BYTES] [--cpu SECONDS] [--fsize BYTES] [--nofile N] [--nice N] [--parent PID]
  *                  -- PROGRAM [ARGUMENT...]
  *   vodbox-sandbox --check
@@ -13,7 +13,9 @@
  *   (landlock(7)): the listed paths alone can be opened; TCP and signals to other processes are refused where the
  *   kernel knows those rules (ABI 4 and 6).
  *
- * Either way all capabilities are dropped, no_new_privs is set, a filter refuses system calls (filter.c), and the program
+ * filter: the rest below, for a program that something else isolates (bubblewrap).
+ *
+ * In every mode all capabilities are dropped, no_new_privs is set, a filter refuses system calls (filter.c), and the program
  * and everything that it started ends with --parent, and with the program (processes.c). --check prints the modes that
  * work here, one a line. Exit status: the program's, or its signal; 125 when it could not be confined, 126
  * or 127 when it could not be started.
@@ -73,6 +75,12 @@ void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ..
 static void add_grant(enum access access, const char *path) {
   if (grant_count == MAX_GRANTS || path[0] != '/') {
     errno = EINVAL;
+    fail("%s", path);
+  }
+  /* A program that runs at the same time could replace a folder that it may write to, and so choose what is granted. */
+  struct stat found;
+  if (access == WRITE && lstat(path, &found) == 0 && S_ISLNK(found.st_mode)) {
+    errno = ELOOP;
     fail("%s", path);
   }
   char *real = realpath(path, NULL);
@@ -340,8 +348,8 @@ int main(int count, char **arguments) {
   }
   char directory[PATH_MAX];
   if (!getcwd(directory, sizeof directory)) fail("working directory");
-  int by_namespaces = strcmp(mode, "namespaces") == 0;
-  if (!by_namespaces && strcmp(mode, "landlock") != 0) {
+  int by_namespaces = strcmp(mode, "namespaces") == 0, by_landlock = strcmp(mode, "landlock") == 0;
+  if (!by_namespaces && !by_landlock && strcmp(mode, "filter") != 0) {
     errno = EINVAL;
     fail("--mode %s", mode);
   }
@@ -351,7 +359,7 @@ int main(int count, char **arguments) {
   if (by_namespaces) confine_by_namespaces();
   else {
     drop_privileges();
-    run.confine = apply_landlock;
+    if (by_landlock) run.confine = apply_landlock;
   }
   /* Nothing that runs in the sandbox may read this process, or its supervisor. */
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sandboxLauncher } from "../../../src/media/binaries.ts";
+import { findSandbox, sandboxedCommand } from "../../../src/media/sandbox/sandbox.ts";
 import { descendantsOf, isAlive, until, untilGone } from "../../support/descendants.ts";
 import { hostileProgram } from "../../support/hostile/hostile.ts";
 import { temporaryFolder } from "../../support/media/sources.ts";
@@ -85,4 +86,26 @@ describe.each(["namespaces", "landlock"])("by %s", (mode) => {
     const { stdout } = await promisify(execFile)("ps", ["-eo", "args"]);
     expect(stdout).not.toContain("sleep 2345678");
   });
+});
+
+test("in bubblewrap the filter of the launcher applies too", async () => {
+  const system = await findSandbox(null);
+  const isolation = { kind: "bwrap" as const, path: "/usr/bin/bwrap", launcher };
+  const confinement = {
+    limits: { memoryBytes: 512 * 2 ** 20, timeLimitMs: 5000 },
+    grants: { reads: [], writes: [work], devices: false },
+    ...{ cwd: work, nice: 10 },
+  };
+  const [file = "", ...args] = await sandboxedCommand(program, confinement, { ...system, isolation });
+  const names = ["forks", "shared_memory", "udp", "symbolic", "new_namespaces", "key"];
+  const { stdout } = await promisify(execFile)(file, [...args, ...names, "written"], { cwd: work });
+  expect(stdout.replace(/ \d+$/gm, "")).toBe(
+    ["forks", ...names.map((name) => `refused ${name}`), "DONE written", ""].join("\n"),
+  );
+});
+
+test("a link is not granted for writing", async () => {
+  symlinkSync(work, join(folder, "linked"));
+  const args = ["--mode", "namespaces", "--write", join(folder, "linked"), "--", program, "written"];
+  await expect(promisify(execFile)(launcher, args, { cwd: work })).rejects.toMatchObject({ code: 125 });
 });
