@@ -185,18 +185,33 @@ export async function copyResult(from: string, to: string, maxBytes?: number): P
  * Removes what is neither a folder nor a regular file, or lies too deep, from a folder into which a program wrote that has
  * ended. Returns the name of one of these, or null. Throws MediaError when the folder has too many entries.
  */
-export async function removeIrregular(path: string, depth = 0): Promise<string | null> {
+export async function removeIrregular(path: string): Promise<string | null> {
+  await using folder = await openFolder(path, path);
+  return await removeIn(folder, path, 0);
+}
+
+async function removeIn({ fd }: FileHandle, named: string, depth: number): Promise<string | null> {
+  // Links are not followed from here on, also where a program exchanges a folder for one.
+  const path = `/proc/self/fd/${fd}`;
   const folders: string[] = [];
   const irregular: string[] = [];
   let entries = 0;
   for await (const entry of await opendir(path, { bufferSize: LISTED_AT_ONCE })) {
-    if (++entries > MAX_ENTRIES) throw fault(path, "has too many files");
+    if (++entries > MAX_ENTRIES) throw fault(named, "has too many files");
     if (entry.isDirectory() && depth < MAX_DEPTH) folders.push(entry.name);
     else if (!entry.isFile()) irregular.push(entry.name);
   }
   for (const name of irregular) await rm(join(path, name), { recursive: true, force: true });
   let found = irregular[0] ?? null;
-  for (const name of folders) found = (await removeIrregular(join(path, name), depth + 1)) ?? found;
+  for (const name of folders) {
+    try {
+      await using folder = await openFolder(join(path, name), name);
+      found = (await removeIn(folder, name, depth + 1)) ?? found;
+    } catch (error) {
+      // Another run has removed its own.
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    }
+  }
   return found;
 }
 
