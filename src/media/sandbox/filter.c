@@ -18,6 +18,8 @@
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -97,6 +99,32 @@ static void answer_if(int number, uint32_t action) {
   answer(action);
 }
 
+static int by_number(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+/*
+ * A search in the sorted numbers, of which those from `from` to before `to` are left: the kernel evaluates the filter for
+ * every system call when it is installed, and a list takes 0.3 ms of the start.
+ */
+static void search(const int *numbers, size_t from, size_t to) {
+  if (to - from <= 3) {
+    for (; from < to; from++) answer_if(numbers[from], with(EPERM));
+    answer(SECCOMP_RET_ALLOW);
+    return;
+  }
+  size_t middle = (from + to) / 2;
+  unsigned short jump = length;
+  emit(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)numbers[middle], 0, 0);
+  search(numbers, from, middle);
+  if (length - jump - 1 > UINT8_MAX) {
+    errno = E2BIG;
+    fail("filter");
+  }
+  instructions[jump].jt = (uint8_t)(length - jump - 1);
+  search(numbers, middle, to);
+}
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
 static void build(uint32_t fork_action, int has_hardware) {
   length = 0;
   load(offsetof(struct seccomp_data, arch));
@@ -107,9 +135,6 @@ static void build(uint32_t fork_action, int has_hardware) {
   emit(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1);
   answer(with(ENOSYS));
 #endif
-  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) answer_if(refused[i], with(EPERM));
-  for (size_t i = 0; !has_hardware && i < sizeof refused_without_hardware / sizeof *refused_without_hardware; i++)
-    answer_if(refused_without_hardware[i], with(EPERM));
   /* Its flags are in memory, which a filter cannot read; C libraries then use clone. */
   answer_if(NR_CLONE3, with(ENOSYS));
 #ifdef SYS_fork
@@ -124,13 +149,22 @@ static void build(uint32_t fork_action, int has_hardware) {
   answer(SECCOMP_RET_ALLOW);
   answer(fork_action);
   if (!has_hardware) {
-    emit(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 4);
+    emit(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 5);
     load_argument(3);
     emit(BPF_ALU | BPF_AND | BPF_K, SHARED_ANONYMOUS, 0, 0);
     emit(BPF_JMP | BPF_JEQ | BPF_K, SHARED_ANONYMOUS, 0, 1);
     answer(with(EPERM));
+    answer(SECCOMP_RET_ALLOW);
   }
-  answer(SECCOMP_RET_ALLOW);
+  int numbers[COUNT(refused) + COUNT(refused_without_hardware)];
+  size_t count = COUNT(refused);
+  memcpy(numbers, refused, sizeof refused);
+  if (!has_hardware) {
+    memcpy(numbers + count, refused_without_hardware, sizeof refused_without_hardware);
+    count += COUNT(refused_without_hardware);
+  }
+  qsort(numbers, count, sizeof *numbers, by_number);
+  search(numbers, 0, count);
 }
 
 void install_filter(enum forks forks, int has_hardware) {
