@@ -97,7 +97,7 @@ describe.each(Object.entries(attacks))("%s", (name, attack) => {
   });
 });
 
-test("a compromised ffmpeg of a server publishes no secret, and the job fails or goes on without it", async () => {
+test("a compromised ffmpeg of a server publishes no secret", async () => {
   const dataDir = emptyFolder();
   const token = join(secrets, "admin_token");
   const program = compromised(
