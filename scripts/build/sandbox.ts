@@ -8,8 +8,8 @@ import { say } from "./report.ts";
 import { isInstalled, run } from "./run.ts";
 
 const folder = join(paths.root, "src/media/sandbox");
-const sources = ["launcher.c", "spawner.c"].map((name) => join(folder, name));
-const headers = [join(folder, "spawner.h")];
+const sources = ["launcher.c", "filter.c", "processes.c", "spawner.c"].map((name) => join(folder, name));
+const headers = ["launcher.h", "spawner.h"].map((name) => join(folder, name));
 const flags = [
   ...["-O2", "-Wall", "-Wextra", "-Werror", "-static-pie", "-fPIE", "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2"],
   ...["-Wl,-z,relro,-z,now,-z,noexecstack", "-s"],

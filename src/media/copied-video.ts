@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { HdrFormat } from "../lib/hdr.ts";
 import { INIT_NAME } from "./arguments.ts";
@@ -8,6 +7,7 @@ import type { AdditionalVideo } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { configurationOf, readInit } from "./isobmff.ts";
 import { segmentNames } from "./package.ts";
+import { readResult } from "./results.ts";
 
 /** ISO/IEC 14496-12, 8.8.3.1: sample_is_non_sync_sample. */
 const NON_SYNC = 0x10000;
@@ -27,14 +27,14 @@ type Options = {
  */
 export async function inspectCopied({ folder, codec, hdr }: Options): Promise<{ isRepeating: boolean }> {
   try {
-    const init = await readFile(join(folder, INIT_NAME));
+    const init = await readResult(join(folder, INIT_NAME));
     const configuration = configurationOf(init);
     if (!configuration || readInit(init).hdr !== hdr) throw new Error("its init segment is not that of the rendition");
     const inspector = videoCodecs[codec].copy.inspect(configuration);
     const defaults = readDefaults(init);
     for (const name of await segmentNames(folder)) {
       let isFirst = true;
-      for (const { data, flags } of readSamples(await readFile(join(folder, name)), defaults)) {
+      for (const { data, flags } of readSamples(await readResult(join(folder, name)), defaults)) {
         const fault = inspector.faultOf(data, isFirst || (flags & NON_SYNC) === 0);
         if (fault) throw new Error(`${fault} (${name})`);
         isFirst = false;

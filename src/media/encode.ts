@@ -42,6 +42,8 @@ export type EncodeOptions = {
   binaries: Binaries;
   /** 0 to 1; not called when the source does not state its duration. */
   onProgress?: (fraction: number) => void;
+  /** The names of the renditions whose segments will be written, before each try. */
+  onRenditions?: (names: string[]) => void;
   signal?: AbortSignal;
   /** Where ffmpeg's working directory is created; by default in the system's temporary directory. */
   scratchDir?: string;
@@ -175,6 +177,8 @@ type Way = {
 
 async function encodeOnce(plan: EncodePlan, way: Way): Promise<EncodeResult> {
   const additional = planAdditional(plan, way.options.spec);
+  const renditions = [plan, ...additional.map((one) => one.plan)].flatMap(({ video }) => video?.renditions ?? []);
+  way.options.onRenditions?.([...renditions, ...plan.audio].map(({ name }) => name));
   // First, because it shows whether the rest of the work is of use.
   for (const one of additional) await passCopy(one, plan, way);
   const encoded = additional.flatMap((one) => withoutCopy(one) ?? []);

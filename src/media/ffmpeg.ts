@@ -7,6 +7,7 @@ import { setTimeout } from "../lib/timers.ts";
 import { classify, MediaError } from "./error.ts";
 import { forgetProcess, recordProcess } from "./orphan-processes.ts";
 import { type Precedence, takePrecedence } from "./precedence.ts";
+import { removeIrregular } from "./results.ts";
 import { defaultMemoryBytes, sandboxedCommand, spawnServer } from "./sandbox/sandbox.ts";
 import type { Spawned } from "./sandbox/spawn-server.ts";
 
@@ -116,10 +117,28 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
   const ended = follow(child, options);
   const record = pidDir && child.pid ? recordProcess(pidDir, child.pid).catch(() => null) : null;
   try {
-    return await ended;
+    const output = await ended;
+    await clear(grants.writes);
+    return output;
+  } catch (error) {
+    // Another run may read what this one left, such as one without the track that failed.
+    await clear(grants.writes).catch(() => {});
+    throw error;
   } finally {
     const path = await record;
     if (path) await forgetProcess(path);
+  }
+}
+
+/** Removes what no encoder writes. Throws MediaError when there was any, because the source has taken over ffmpeg. */
+async function clear(writes: readonly string[]): Promise<void> {
+  for (const path of writes) {
+    const name = await removeIrregular(path).catch((error: NodeJS.ErrnoException) => {
+      // The job has been aborted, and its folder removed; or another run has removed its own.
+      if (error.code === "ENOENT") return null;
+      throw error;
+    });
+    if (name !== null) throw new MediaError("encode_failed", `ffmpeg left ${name}, which is not a file.`, false);
   }
 }
 

@@ -1,4 +1,3 @@
-import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { codecNameOf } from "./codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
@@ -6,6 +5,7 @@ import { MediaError } from "./error.ts";
 import type { Binaries, SourceRun } from "./ffmpeg.ts";
 import { largestOf, type ManifestPlan, type Rendition, writeManifests } from "./manifests.ts";
 import type { Written } from "./package.ts";
+import { statResult } from "./results.ts";
 import { readFromFolder, type SegmentReader } from "./sample-video.ts";
 import { writeStaticMp4 } from "./static-mp4.ts";
 import { writeStoryboard } from "./storyboard.ts";
@@ -100,7 +100,10 @@ export async function finish(options: FinishOptions): Promise<EncodeResult> {
       ...packaged.files.slice(-2),
     ],
     bytes:
-      packaged.bytes + (await stat(join(outDir, names.thumbnail))).size + (storyboard?.bytes ?? 0) + (mp4Bytes ?? 0),
+      packaged.bytes +
+      (await statResult(join(outDir, names.thumbnail))).size +
+      (storyboard?.bytes ?? 0) +
+      (mp4Bytes ?? 0),
     skipped: options.skipped ?? [],
   };
 }

@@ -1,9 +1,9 @@
-import { readFile, writeFile } from "node:fs/promises";
 import type { HdrMetadata } from "../lib/hdr.ts";
 import type { SphericalMetadata } from "../lib/spherical.ts";
 import { hdrBoxes } from "./hdr-boxes.ts";
 import { readColors } from "./isobmff.ts";
 import { field, find } from "./mp4/boxes.ts";
+import { readResult, writeResult } from "./results.ts";
 import { sphericalBoxes } from "./spherical-boxes.ts";
 
 /** Of a rendition, which players read before they decode. Null: there are none. */
@@ -16,14 +16,14 @@ export type StatedMetadata = { hdr: HdrMetadata | null; spherical: SphericalMeta
  */
 export async function addInitBoxes(path: string, { hdr, spherical }: StatedMetadata): Promise<void> {
   if (!hdr && !spherical) return;
-  const init = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+  const init = await readResult(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return null;
     throw error;
   });
   if (!init) return;
   const { width } = readColors(init);
   const added = Buffer.concat([...(hdr ? hdrBoxes(hdr) : []), ...(spherical ? sphericalBoxes(spherical, width) : [])]);
-  if (added.length > 0) await writeFile(path, withEntryBoxes(init, added));
+  if (added.length > 0) await writeResult(path, withEntryBoxes(init, added));
 }
 
 /** An init segment with further boxes at the end of its sample entry. */

@@ -1,4 +1,3 @@
-import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { HDR_SIGNALS, type HdrFormat } from "../lib/hdr.ts";
 import { type AudioRendition, bitRates, masterPlaylist, mediaPlaylist, type PlaylistSegment } from "../lib/m3u8.ts";
@@ -14,6 +13,7 @@ import { MPD_TEMPLATES, videoSetsOf } from "./mpd-sets.ts";
 import type { Segment, Written } from "./package.ts";
 import type { PlannedAudio } from "./plan.ts";
 import type { AudioTrack } from "./probe.ts";
+import { statResult, writeResult } from "./results.ts";
 import type { Storyboard } from "./storyboard.ts";
 
 export type Rendition = {
@@ -99,7 +99,7 @@ export async function writeManifests(given: {
   const { version, playlist } = spec.hls;
   const files: string[] = [];
   const write = async (path: string, text: string) => {
-    await writeFile(join(outDir, path), text);
+    await writeResult(join(outDir, path), text);
     files.push(path);
   };
   for (const { name, init, segments } of all) {
@@ -118,7 +118,7 @@ export async function writeManifests(given: {
     files.push(`${name}/${INIT_NAME}`, ...segments.map((segment) => `${name}/${segment.name}`));
   }
   const initBytes = new Map<string, number>();
-  for (const { name } of all) initBytes.set(name, (await stat(join(outDir, name, INIT_NAME))).size);
+  for (const { name } of all) initBytes.set(name, (await statResult(join(outDir, name, INIT_NAME))).size);
   const sized = { plan, spec, videos, audios, target, initBytes };
   const groups = audioGroups(plan, audios, spec.audio.group);
   const renditions = toRenditions(sized, groups[0]);
@@ -126,7 +126,7 @@ export async function writeManifests(given: {
   await write(names.manifest, master({ ...options, ...sized }, groups));
   await write(names.dash, mpd(options, target, Math.max(...all.map((one) => one.durationSeconds))));
   const sizes = await Promise.all(
-    files.filter((file) => !file.endsWith(".m4s")).map((file) => stat(join(outDir, file))),
+    files.filter((file) => !file.endsWith(".m4s")).map((file) => statResult(join(outDir, file))),
   );
   const bytes =
     sizes.reduce((sum, { size }) => sum + size, 0) +

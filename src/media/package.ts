@@ -1,4 +1,4 @@
-import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { INIT_NAME, MUXER_MANIFEST, SEGMENT_PATTERN } from "./arguments.ts";
 import {
@@ -10,6 +10,7 @@ import {
   SEGMENT_HEAD_BYTES,
 } from "./isobmff.ts";
 import type { EncodePlan } from "./plan.ts";
+import { listResults, makeFolder, openResult, readResult, writeResult } from "./results.ts";
 
 export type Segment = {
   name: string;
@@ -27,7 +28,7 @@ export type Written = { name: string; init: InitSegment; segments: Segment[]; du
 /** Creates the directories that ffmpeg writes into. */
 export async function prepareFolders(outDir: string, plan: EncodePlan): Promise<void> {
   const names = [...(plan.video?.renditions ?? []), ...plan.audio].map(({ name }) => name);
-  for (const name of names) await mkdir(join(outDir, name), { recursive: true });
+  for (const name of names) await makeFolder(join(outDir, name));
 }
 
 /**
@@ -42,13 +43,16 @@ export async function readWritten(
 ): Promise<Written | null> {
   const folder = join(outDir, name);
   await rm(join(folder, MUXER_MANIFEST), { force: true });
-  const files: string[] = await readdir(folder).catch(() => []);
+  const files = await listResults(folder).catch((error: NodeJS.ErrnoException): string[] => {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  });
   const names = segmentsIn(files);
   if (names.length === 0 || !files.includes(INIT_NAME)) {
     await rm(folder, { recursive: true, force: true });
     return null;
   }
-  const init = readInit(await readFile(join(folder, INIT_NAME)));
+  const init = readInit(await readResult(join(folder, INIT_NAME)));
   const segments: Segment[] = [];
   for (const file of names) segments.push(await readSegment(folder, file));
   const [before, last] = segments.slice(-2);
@@ -61,7 +65,7 @@ export async function readWritten(
 }
 
 /** The segments of a rendition, in order. Throws the errors of the file system. */
-export const segmentNames = async (folder: string): Promise<string[]> => segmentsIn(await readdir(folder));
+export const segmentNames = async (folder: string): Promise<string[]> => segmentsIn(await listResults(folder));
 
 const segmentsIn = (files: readonly string[]): string[] =>
   files.filter((file) => SEGMENT_PATTERN.test(file)).sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10));
@@ -76,11 +80,10 @@ export const isShort = (seconds: number, delaySeconds = 0) => seconds <= Math.ma
 
 async function joinFiles(folder: string, before: Segment, last: Segment): Promise<boolean> {
   const [path, lastPath] = [join(folder, before.name), join(folder, last.name)];
-  const joined = joinSegments(await readFile(path), await readFile(lastPath));
+  const joined = joinSegments(await readResult(path), await readResult(lastPath));
   if (!joined) return false;
   // A segment under its final name is always complete: it may be being delivered.
-  await writeFile(`${path}.joined`, joined);
-  await rename(`${path}.joined`, path);
+  await writeResult(path, joined);
   await rm(lastPath);
   return true;
 }
@@ -92,7 +95,7 @@ export async function readSegment(folder: string, name: string): Promise<Segment
 }
 
 async function readHead(path: string): Promise<{ bytes: number; head: Buffer }> {
-  await using file = await open(path);
+  await using file = await openResult(path);
   const head = Buffer.alloc(SEGMENT_HEAD_BYTES);
   const { bytesRead } = await file.read(head, 0, head.length, 0);
   return { bytes: (await file.stat()).size, head: head.subarray(0, bytesRead) };

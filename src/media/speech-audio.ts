@@ -1,10 +1,10 @@
-import { stat } from "node:fs/promises";
 import { primaryLanguage } from "../lib/language.ts";
 import { DECODED_INPUT, DECODED_TRACK, runDecoded } from "./audio-decoding.ts";
 import { SYNCED } from "./audio-filters.ts";
 import { type RunOptions, UNTIL_STALLED } from "./ffmpeg.ts";
 import { MAX_DURATION_SECONDS } from "./plan.ts";
 import type { AudioTrack, Probe } from "./probe.ts";
+import { statResult } from "./results.ts";
 
 const RATE = 16_000;
 const HEADER_BYTES = 44;
@@ -44,9 +44,12 @@ export async function writeSpeech({ ffmpeg, input, track, wavPath, ...room }: Sp
     ...UNTIL_STALLED,
   });
   // Without any samples there is no file.
-  const bytes = await stat(wavPath).then(
+  const bytes = await statResult(wavPath).then(
     ({ size }) => size,
-    () => 0,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return 0;
+      throw error;
+    },
   );
   return Math.max(0, bytes - HEADER_BYTES) / (2 * RATE);
 }

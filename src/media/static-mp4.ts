@@ -1,8 +1,9 @@
-import { mkdir, rm, stat } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Written } from "./package.ts";
+import { makeFolder, statResult } from "./results.ts";
 import { type SegmentReader, writeSampleVideo } from "./sample-video.ts";
 
 type StaticMp4Options = {
@@ -30,7 +31,7 @@ export async function writeStaticMp4(options: StaticMp4Options): Promise<number 
   const video = videos.find(({ init }) => Math.min(init.width, init.height) <= limit) ?? videos.at(-1);
   if (!video) return null;
   const cwd = join(common.cwd, "mp4");
-  await mkdir(cwd, { recursive: true });
+  await makeFolder(cwd);
   const parts = [video, ...audios.slice(0, 1)];
   for (const { name: rendition, segments } of parts)
     await writeSampleVideo({ name: rendition, segments, read }, join(cwd, `${rendition}.mp4`));
@@ -49,5 +50,5 @@ export async function writeStaticMp4(options: StaticMp4Options): Promise<number 
     timeLimitMs: 3_600_000,
   });
   await rm(cwd, { recursive: true, force: true });
-  return (await stat(join(outDir, name))).size;
+  return (await statResult(join(outDir, name))).size;
 }

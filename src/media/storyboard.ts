@@ -1,4 +1,4 @@
-import { mkdir, rm, stat, writeFile } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { INIT_NAME } from "./arguments.ts";
 import { toPicture } from "./color.ts";
@@ -6,6 +6,7 @@ import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Segment, Written } from "./package.ts";
+import { makeFolder, statResult, writeResult } from "./results.ts";
 import { type SegmentReader, writeSampleVideo } from "./sample-video.ts";
 
 export type Storyboard = {
@@ -63,7 +64,7 @@ async function write(
     Math.max(2, Math.round((side * scale) / 2) * 2),
   ) as [number, number];
   const cwd = join(common.cwd, "storyboard");
-  await mkdir(cwd, { recursive: true });
+  await makeFolder(cwd);
   const sample = join(cwd, "sample.mp4");
   const chosen = nearest(segments, intervalSeconds, tiles);
   await writeSampleVideo({ name: source.name, segments: chosen, read }, sample);
@@ -88,9 +89,9 @@ async function write(
   });
   const board = { name, image, columns, rows, tileWidth, tileHeight, intervalSeconds };
   const text = storyboardVtt(board, durationSeconds);
-  await writeFile(join(outDir, name), text);
+  await writeResult(join(outDir, name), text);
   await rm(cwd, { recursive: true, force: true });
-  return { ...board, bytes: (await stat(join(outDir, image))).size + Buffer.byteLength(text) };
+  return { ...board, bytes: (await statResult(join(outDir, image))).size + Buffer.byteLength(text) };
 }
 
 /** Seconds between thumbnails: the keyframe interval, or enough segments that the sheet holds all of them. */

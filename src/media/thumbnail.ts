@@ -1,4 +1,4 @@
-import { copyFile, readdir, rm, stat } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { INIT_NAME } from "./arguments.ts";
 import { toPicture } from "./color.ts";
@@ -6,6 +6,7 @@ import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Segment, Written } from "./package.ts";
+import { copyResult, listResults, statResult } from "./results.ts";
 import { type SegmentReader, writeSampleVideo } from "./sample-video.ts";
 
 type ThumbnailOptions = {
@@ -21,6 +22,7 @@ type ThumbnailOptions = {
 };
 
 const CANDIDATE_SEGMENTS = 8;
+const MAX_IMAGE_BYTES = 64 * 2 ** 20;
 
 /**
  * Creates the thumbnail from the encoded segments: keyframes of up to eight segments of a small rendition, which takes
@@ -68,7 +70,7 @@ export async function writeThumbnail({
     ],
     timeLimitMs: 120_000,
   });
-  await copyFile(await richest(common.cwd), join(outDir, name));
+  await copyResult(await richest(common.cwd), join(outDir, name), MAX_IMAGE_BYTES);
   await rm(sample, { force: true });
 }
 
@@ -82,9 +84,9 @@ function chooseSegments(segments: Segment[]): Segment[] {
 /** At equal quality the largest JPEG has the most detail, so a black or faded frame is never chosen. */
 async function richest(folder: string): Promise<string> {
   let best = { path: "", size: 0 };
-  for (const file of await readdir(folder)) {
+  for (const file of await listResults(folder)) {
     if (!/^still-\d+\.jpg$/.test(file)) continue;
-    const { size } = await stat(join(folder, file));
+    const { size } = await statResult(join(folder, file));
     if (size > best.size) best = { path: join(folder, file), size };
   }
   if (!best.path) throw new MediaError("encode_failed", "The thumbnail could not be created.", true);

@@ -1,9 +1,10 @@
-import { copyFile, mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { abortAfter, setInterval } from "../lib/timers.ts";
 import { MediaError } from "../media/error.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
 import type { Probe } from "../media/probe.ts";
+import { copyResult, writeResult } from "../media/results.ts";
 import { spokenLanguage, writeSpeech } from "../media/speech-audio.ts";
 import { type Transcriber, TranscriptionFailed } from "../outbound/transcribe/transcriber.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
@@ -103,7 +104,7 @@ export async function createCaptions(
     );
     const file = fileOf(job, key);
     await mkdir(dirname(join(dir, file)), { recursive: true });
-    await writeFile(join(dir, file), vtt);
+    await writeResult(join(dir, file), vtt);
     captions.files.push(file);
     context.log.info(
       {
@@ -169,7 +170,7 @@ function fileOf({ outputs: { prefix } }: WorkerContract, key: string): string {
 export async function addCaptions({ dir, files }: Captions, outDir: string): Promise<void> {
   for (const file of files) {
     await mkdir(dirname(join(outDir, file)), { recursive: true });
-    await copyFile(join(dir, file), join(outDir, file));
+    await copyResult(join(dir, file), join(outDir, file));
   }
 }
 

@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type ClipPlaylist, clipPlaylists } from "../lib/clip/hls.ts";
 import { type NumberedFiles, numberedFiles } from "../lib/shared-media.ts";
@@ -21,6 +21,7 @@ import {
 } from "../media/clip/exact-playlists.ts";
 import { ClipImpossible } from "../media/clip/impossible.ts";
 import { readInit } from "../media/isobmff.ts";
+import { writeResult } from "../media/results.ts";
 import type { Clip } from "../protocol/clip.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
 import type { JobContext } from "./context.ts";
@@ -51,13 +52,13 @@ export async function cutClip(job: ClipContract, context: JobContext, workspace:
       onLog: (line) => heartbeat.logLine(line),
     },
   };
-  const publisher = new Publisher({ client, job, dir: outDir, signal: heartbeat.signal, isWatching: false });
+  const publisher = new Publisher({ client, job, dir: outDir, signal: heartbeat.signal });
   try {
     const cutter = new ClipCutter(job, context, workspace, encoding);
     const { files, skipped, duration, segments, own } = await cutter.run();
     for (const [path, content] of files) {
       await mkdir(dirname(join(outDir, path)), { recursive: true });
-      await writeFile(join(outDir, path), content);
+      await writeResult(join(outDir, path), content);
     }
     heartbeat.report("publishing", ENCODED);
     await publisher.finish([...files.keys()]);

@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isShared } from "../lib/shared-media.ts";
 import { INIT_NAME } from "../media/arguments.ts";
@@ -8,6 +8,7 @@ import { joinParts } from "../media/join/join-parts.ts";
 import { type Part, readPart } from "../media/join/read-part.ts";
 import type { Written } from "../media/package.ts";
 import { type Probe, probe } from "../media/probe.ts";
+import { makeFolder, writeResult } from "../media/results.ts";
 import { readFromFolder, type SegmentReader, writeSampleVideo } from "../media/sample-video.ts";
 import type { Join } from "../protocol/join.ts";
 import type { Completion, SignedArtifact, WorkerContract } from "../protocol/worker-client.ts";
@@ -37,12 +38,12 @@ export async function joinMedia(job: JoinContract, context: JobContext, workspac
   // A job that was released keeps its attempt number, and so its directory.
   await removeFolder(outDir);
   await mkdir(outDir, { recursive: true });
-  const publisher = new Publisher({ client, job, dir: outDir, signal, isWatching: false });
+  const publisher = new Publisher({ client, job, dir: outDir, signal });
   let written: string[] = [];
   const write = async (rendition: string, file: string, data: Buffer) => {
     signal.throwIfAborted();
-    await mkdir(join(outDir, rendition), { recursive: true });
-    await writeFile(join(outDir, rendition, file), data);
+    await makeFolder(join(outDir, rendition));
+    await writeResult(join(outDir, rendition, file), data);
     written.push(`${rendition}/${file}`);
   };
   /** Scratch space is needed for one part only. */

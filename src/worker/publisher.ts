@@ -1,10 +1,11 @@
-import { openAsBlob } from "node:fs";
-import { open, readdir, stat } from "node:fs/promises";
+import { constants, openAsBlob } from "node:fs";
+import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { mapBounded } from "../lib/bounded.ts";
 import { contentTypeOf } from "../lib/media-types.ts";
 import { setTimeout } from "../lib/timers.ts";
 import { SEGMENT_PATTERN } from "../media/arguments.ts";
+import { listResults, openResult, statResult } from "../media/results.ts";
 import type { SignedArtifact, WorkerContract } from "../protocol/worker-client.ts";
 import { check, type LeaseClient, LONG_RETRY, request, retrying } from "./lease-client.ts";
 
@@ -22,8 +23,8 @@ type Options = {
   signal: AbortSignal;
   /** Names of files that have been published. */
   onFile?: (delivered: number) => void;
-  /** Whether segments are published as soon as they appear in `dir`; true by default. */
-  isWatching?: boolean;
+  /** Folders in `dir` whose segments are published as soon as they appear; read at every look. */
+  watched?: ReadonlySet<string>;
 };
 
 /**
@@ -42,7 +43,7 @@ export class Publisher {
   constructor(options: Options) {
     this.#options = options;
     this.#deliver = options.job.artifacts.local_path ? this.#sync : this.#upload;
-    if (options.isWatching ?? true) this.#plan();
+    if (options.watched) this.#plan();
   }
 
   /** Publishes all `files`, in this order. Errors are final: the server refused, or the job was aborted. */
@@ -74,12 +75,14 @@ export class Publisher {
   }
 
   async #look(): Promise<void> {
-    const { dir, signal } = this.#options;
+    const { dir, signal, watched = [] } = this.#options;
     const segments: string[] = [];
-    for (const folder of await readdir(dir, { withFileTypes: true })) {
-      if (!folder.isDirectory()) continue;
-      const names = await readdir(join(dir, folder.name));
-      segments.push(...names.filter((name) => SEGMENT_PATTERN.test(name)).map((name) => `${folder.name}/${name}`));
+    for (const folder of watched) {
+      const names = await listResults(join(dir, folder)).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === "ENOENT") return [];
+        throw error;
+      });
+      segments.push(...names.filter((name) => SEGMENT_PATTERN.test(name)).map((name) => `${folder}/${name}`));
     }
     await this.#send(await this.#unsent(segments), UPLOADS_BESIDE, AbortSignal.any([signal, this.#ended.signal]));
   }
@@ -127,23 +130,29 @@ export class Publisher {
       this.#done(file, stamp);
     }
     for (const folder of new Set([dir, dirname(dir), ...files.map((file) => dirname(join(dir, file)))]))
-      await sync(folder);
+      await syncFolder(folder);
   };
 }
 
 async function stampOf(path: string): Promise<string> {
-  const { ino, size, mtimeNs } = await stat(path, { bigint: true });
+  const { ino, size, mtimeNs } = await statResult(path);
   return `${ino} ${size} ${mtimeNs}`;
 }
 
 async function sync(path: string): Promise<void> {
-  await using handle = await open(path, "r");
+  await using handle = await openResult(path);
+  await handle.sync();
+}
+
+async function syncFolder(path: string): Promise<void> {
+  await using handle = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   await handle.sync();
 }
 
 async function put(client: LeaseClient, signed: SignedArtifact, file: string, signal: AbortSignal): Promise<void> {
-  // Streamed, with a known length, without which S3 refuses a body.
-  const body = await openAsBlob(file);
+  await using opened = await openResult(file);
+  // Streamed, with a known length, without which S3 refuses a body. The open file, whatever has its name by now.
+  const body = await openAsBlob(`/proc/self/fd/${opened.fd}`);
   const type = contentTypeOf(file);
   await retrying({ attempts: LONG_RETRY, signal }, async () => {
     const response = await request(client.resolve(signed.url), {

@@ -1,9 +1,9 @@
-import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as v from "valibot";
 import { sha256 } from "../lib/tokens.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
 import { MediaError } from "../media/error.ts";
+import { writeResult } from "../media/results.ts";
 import { EncodingSpec } from "../protocol/encoding-spec.ts";
 import type { WorkerContract } from "../protocol/worker-client.ts";
 import type { JobContext } from "./context.ts";
@@ -47,6 +47,6 @@ export async function fetchWatermark(
   if (sha256(image) !== expected)
     throw new MediaError("encode_failed", "The watermark's image is not the expected one.", true);
   const path = join(work, "watermark.png");
-  await writeFile(path, image);
+  await writeResult(path, image);
   return path;
 }

@@ -6,6 +6,7 @@ import { type EncodeOptions, encode } from "../media/encode.ts";
 import type { EncodeResult } from "../media/finish.ts";
 import type { Rendition } from "../media/manifests.ts";
 import type { Probe } from "../media/probe.ts";
+import { removeOthers } from "../media/results.ts";
 import { probeSource } from "../media/timeline.ts";
 import { warningsOf } from "../media/tracks.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
@@ -34,13 +35,17 @@ export async function transcode(job: WorkerContract, context: JobContext, worksp
   // A job that was released keeps its attempt number, and so its directory.
   await removeFolder(outDir);
   await mkdir(outDir, { recursive: true });
-  const publisher = new Publisher({ client, job, dir: outDir, signal: heartbeat.signal });
+  const watched = new Set<string>();
+  const publisher = new Publisher({ client, job, dir: outDir, signal: heartbeat.signal, watched });
   try {
-    const { result, captions, ...source } = await encodeChecked(job, context, workspace, input);
+    const { result, captions, ...source } = await encodeChecked(job, context, workspace, { input, watched });
     if (!job.source.local_path) await rm(input, { force: true });
     heartbeat.report("publishing", ENCODED);
     await addCaptions(captions, outDir);
-    await publisher.finish([...captions.files, ...result.files]);
+    const files = [...captions.files, ...result.files];
+    // On a shared disk they would be objects of the asset.
+    await removeOthers(outDir, files);
+    await publisher.finish(files);
     heartbeat.report("publishing", 100);
     return { ...toCompletion(result, job.outputs.prefix, source), ...captions.told };
   } finally {
@@ -70,7 +75,7 @@ async function encodeChecked(
   job: WorkerContract,
   context: JobContext,
   { heartbeat, work, outDir }: Workspace,
-  input: string,
+  { input, watched }: { input: string; watched: Set<string> },
 ): Promise<{ result: EncodeResult; captions: Captions } & SourceFacts> {
   const { binaries, scratch, memoryBytes, encoders } = context;
   const { source } = job;
@@ -97,6 +102,9 @@ async function encodeChecked(
           ...{ ...common, signal: ended, input, outDir, probe: media, spec, binaries },
           ...{ scratchDir: work, names: requestedNames(job), encoders, watermark },
           onLog: (line) => heartbeat.logLine(line),
+          onRenditions: (names) => {
+            for (const name of names) watched.add(name);
+          },
           onProgress: (fraction) => heartbeat.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
         });
         isEncoded = true;

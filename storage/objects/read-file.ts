@@ -15,9 +15,10 @@ const statFd = promisify(fs.fstat) as (fd: number, options: { bigint: true }) =>
 export async function openFile(path: string) {
   let fd: number;
   try {
-    fd = await openFd(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    // A pipe without a writer would otherwise wait for one.
+    fd = await openFd(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
-    if (["ENOENT", "ENOTDIR", "ELOOP"].includes(codeOf(error))) return null;
+    if (["ENOENT", "ENOTDIR", "ELOOP", "ENXIO"].includes(codeOf(error))) return null;
     throw error;
   }
   const stat = await statFd(fd, { bigint: true }).catch(async (error) => {

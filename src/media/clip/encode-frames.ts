@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { INIT_NAME, MUXER_MANIFEST } from "../arguments.ts";
 import type { BitrateLimits } from "../codecs/codec.ts";
@@ -11,6 +11,7 @@ import { readColors, readInit, sampleEntryOf } from "../isobmff.ts";
 import { chooseRate, planLadder, reducedRate, titleLadder } from "../ladder.ts";
 import { additionalTitle, settingsFor } from "../plan.ts";
 import { requireAdditionalEncoders } from "../require-encoder.ts";
+import { makeFolder, readResult, writeResult } from "../results.ts";
 import { type Defaults, readDefaults, readSamples, type Sample, writeSegment } from "./fragments.ts";
 import { ClipImpossible } from "./impossible.ts";
 import { freeId, profileOf } from "./parameter-sets.ts";
@@ -43,9 +44,9 @@ export async function encodeFrames(
   const dir = await mkdtemp(join(common.cwd, "frames-"));
   try {
     const input = join(dir, "group.mp4");
-    await writeFile(input, playable(group));
+    await writeResult(input, playable(group));
     const out = join(dir, "out");
-    await mkdir(out);
+    await makeFolder(out);
     const rate = rateOf(group, spec);
     const { options, filters: last } = await encoderFor(group, encoding, isForeign);
     const filters = [
@@ -78,8 +79,8 @@ export async function encodeFrames(
         `file:${join(out, MUXER_MANIFEST)}`,
       ],
     });
-    const init = await readFile(join(out, INIT_NAME));
-    const samples = readSamples(await readFile(join(out, SEGMENT)), readDefaults(init));
+    const init = await readResult(join(out, INIT_NAME));
+    const samples = readSamples(await readResult(join(out, SEGMENT)), readDefaults(init));
     if (samples.length !== count)
       throw new MediaError("encode_failed", `${samples.length} frames were encoded instead of ${count}.`, false);
     return { init, samples };

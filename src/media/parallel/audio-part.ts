@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { sleep } from "../../lib/timers.ts";
 import type { Chunk, WrittenRendition } from "../../protocol/task.ts";
@@ -9,6 +9,7 @@ import type { EncodingSpec } from "../encoding-spec.ts";
 import { UNTIL_STALLED } from "../ffmpeg.ts";
 import { shiftSegment } from "../isobmff.ts";
 import { prepareFolders, readSegment, readWritten, type Segment } from "../package.ts";
+import { listResults, makeFolder, moveResult, readResult, writeResult } from "../results.ts";
 import type { AudioOptions } from "./audio.ts";
 import { audioPart } from "./audio-arguments.ts";
 import { firstSampleOf } from "./audio-grid.ts";
@@ -105,7 +106,7 @@ class AudioPlacer {
     const { name, part } = this.#options;
     const { segments } = part.range;
     const folder = join(part.workDir, name);
-    const files = (await readdir(folder)).filter((file) => SEGMENT_PATTERN.test(file)).sort();
+    const files = (await listResults(folder)).filter((file) => SEGMENT_PATTERN.test(file)).sort();
     const certain = segments === null ? files.slice(0, -UNCERTAIN) : files;
     const placed: string[] = [];
     for (const file of certain.slice(
@@ -137,8 +138,8 @@ class AudioPlacer {
         throw new Inexact(`segment ${first + index} of ${name} has other packets.`);
       if (index >= this.#placed) await this.#place(segment.name);
     }
-    await mkdir(join(outDir, name), { recursive: true });
-    await rename(join(part.workDir, name, INIT_NAME), join(outDir, name, INIT_NAME));
+    await makeFolder(join(outDir, name));
+    await moveResult(join(part.workDir, name, INIT_NAME), join(outDir, name, INIT_NAME));
     const time = firstSampleOf(begin, spec);
     const moved = kept.map((segment) => ({ ...segment, start: segment.start + time }));
     return toRows(join(outDir, name), { ...written, segments: moved }, first);
@@ -163,11 +164,10 @@ class AudioPlacer {
     const { name, outDir, part, begin, spec } = this.#options;
     const target = `${name}/${segmentName(part.range.first_segment + this.#placed)}`;
     const path = join(part.workDir, name, file);
-    const data = await readFile(path);
+    const data = await readResult(path);
     shiftSegment(data, { time: firstSampleOf(begin, spec), sequence: begin });
-    await mkdir(join(outDir, name), { recursive: true });
-    await writeFile(`${path}.placed`, data);
-    await rename(`${path}.placed`, join(outDir, target));
+    await makeFolder(join(outDir, name));
+    await writeResult(join(outDir, target), data);
     this.#placed++;
     return target;
   }

@@ -1,4 +1,4 @@
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "../../protocol/task.ts";
 import { CHANGED_FRAMES, encodeArguments, INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
@@ -9,6 +9,7 @@ import { type Binaries, run, type SourceRun, UNTIL_STALLED } from "../ffmpeg.ts"
 import { addInitBoxes } from "../init-boxes.ts";
 import type { PlannedRendition } from "../ladder.ts";
 import { prepareFolders, readWritten, type Written } from "../package.ts";
+import { listResults, makeFolder, moveResult } from "../results.ts";
 import { copyRange } from "./copy-range.ts";
 import { Inexact } from "./inexact.ts";
 import { joinedAt, segmentFramesOf } from "./passthrough-parts.ts";
@@ -135,7 +136,7 @@ async function encodeRuns(
 const noFrames = ({ number }: Chunk) => new Inexact(`chunk ${number} has no frames.`);
 
 async function hasSegments(workDir: string, renditions: readonly PlannedRendition[]): Promise<boolean> {
-  const found = await Promise.all(renditions.map(({ name }) => readdir(join(workDir, name))));
+  const found = await Promise.all(renditions.map(({ name }) => listResults(join(workDir, name))));
   return found.every((files) => files.some((file) => SEGMENT_PATTERN.test(file)));
 }
 
@@ -239,10 +240,10 @@ async function place(
 ): Promise<WrittenRendition> {
   const { name, segments } = written;
   const [from, to] = [join(workDir, name), join(outDir, name)];
-  await mkdir(to, { recursive: true });
+  await makeFolder(to);
   const time = chunk.first_frame * ticks;
   for (const [index, segment] of segments.entries()) await placer.place(name, segment.name, { index, ticks });
-  await rename(join(from, INIT_NAME), join(to, INIT_NAME));
+  await moveResult(join(from, INIT_NAME), join(to, INIT_NAME));
   const moved = segments.map((segment) => ({ ...segment, start: segment.start + time }));
   return toRows(to, { ...written, segments: moved }, chunk.first_segment);
 }

@@ -1,9 +1,10 @@
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Chunk } from "../../protocol/task.ts";
 import { copyArguments, INIT_NAME } from "../arguments.ts";
 import { inspectCopied } from "../copied-video.ts";
 import { type Binaries, run, type SourceRun, UNTIL_STALLED } from "../ffmpeg.ts";
+import { listResults, makeFolder, moveResult } from "../results.ts";
 import type { VideoRun } from "./video-runs.ts";
 
 type Options = {
@@ -24,7 +25,7 @@ export async function copyRange(options: Options, { plan, settings: additional, 
   const [top] = plan.video.renditions;
   if (!top) return;
   const copyInto = async (outDir: string, isWithoutRepeats = false) => {
-    await mkdir(join(outDir, top.name), { recursive: true });
+    await makeFolder(join(outDir, top.name));
     await run(binaries.ffmpeg, {
       ...common,
       writes: [...(common.writes ?? []), outDir],
@@ -44,9 +45,9 @@ export async function copyRange(options: Options, { plan, settings: additional, 
     await copyInto(copyDir, true);
   }
   // Segments are placed as soon as they are there, with the timescale of the init segment.
-  const files = (await readdir(folder)).sort(
+  const files = (await listResults(folder)).sort(
     (a, b) => Number(b === INIT_NAME) - Number(a === INIT_NAME) || (a < b ? -1 : 1),
   );
-  for (const file of files) await rename(join(folder, file), join(workDir, top.name, file));
+  for (const file of files) await moveResult(join(folder, file), join(workDir, top.name, file));
   await clear();
 }

@@ -1,4 +1,4 @@
-import { mkdir, readFile, rename, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { WrittenRendition } from "../../protocol/task.ts";
 import { encodeArguments, INIT_NAME } from "../arguments.ts";
@@ -10,6 +10,7 @@ import { addInitBoxes, type StatedMetadata } from "../init-boxes.ts";
 import { type InitSegment, readInit } from "../isobmff.ts";
 import { largestOf, writeManifests } from "../manifests.ts";
 import { prepareFolders } from "../package.ts";
+import { makeFolder, moveResult, readResult } from "../results.ts";
 import { readFromFolder } from "../sample-video.ts";
 import { writeThumbnail } from "../thumbnail.ts";
 import { copyRange } from "./copy-range.ts";
@@ -43,8 +44,8 @@ type Init = { workDir: string; outDir: string; name: string; stated?: StatedMeta
 async function keepInit({ workDir, outDir, name, stated }: Init): Promise<void> {
   const path = join(workDir, name, INIT_NAME);
   if (stated) await addInitBoxes(path, stated);
-  await mkdir(join(outDir, name), { recursive: true });
-  await rename(path, join(outDir, name, INIT_NAME));
+  await makeFolder(join(outDir, name));
+  await moveResult(path, join(outDir, name, INIT_NAME));
 }
 
 /** Writes the init segments of these renditions, of all codecs, and of all audio tracks. */
@@ -129,7 +130,8 @@ export async function writeEarly({
   ...options
 }: Common & { written: readonly WrittenRendition[]; names: FileNames }): Promise<EncodeResult> {
   const { outDir, plan, spec, binaries } = options;
-  const initOf = async (name: string): Promise<InitSegment> => readInit(await readFile(join(outDir, name, INIT_NAME)));
+  const initOf = async (name: string): Promise<InitSegment> =>
+    readInit(await readResult(join(outDir, name, INIT_NAME)));
   const videos = await Promise.all(
     videoRenditions(plan, spec).map(async ({ name }) => listedVideo(plan, spec, name, await initOf(name))),
   );

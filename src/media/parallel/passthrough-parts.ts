@@ -1,4 +1,4 @@
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { joinSegments } from "../isobmff.ts";
@@ -6,6 +6,7 @@ import type { Rate } from "../ladder.ts";
 import { isShort, readWritten, type Written } from "../package.ts";
 import { cutsOf } from "../passthrough.ts";
 import type { Passthrough } from "../plan.ts";
+import { readResult, writeResult } from "../results.ts";
 import { Inexact } from "./inexact.ts";
 import { type SourceIndex, videoTrackOf, windowOf } from "./source-index.ts";
 import type { StoredPlan } from "./stored-plan.ts";
@@ -68,9 +69,9 @@ export async function joinedAt(
   let segment: { path: string; data: Buffer } | null = null;
   for (const { name, start } of written.segments) {
     const path = join(folder, name);
-    const data = await readFile(path);
+    const data = await readResult(path);
     if (first.has(start)) {
-      if (segment) await writeFile(segment.path, segment.data);
+      if (segment) await writeResult(segment.path, segment.data);
       segment = { path, data };
       continue;
     }
@@ -79,6 +80,6 @@ export async function joinedAt(
     segment.data = joined;
     await rm(path);
   }
-  if (segment) await writeFile(segment.path, segment.data);
+  if (segment) await writeResult(segment.path, segment.data);
   return readWritten(workDir, written.name, { joinLast: false });
 }

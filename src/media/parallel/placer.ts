@@ -1,4 +1,3 @@
-import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "../../lib/timers.ts";
 import type { Chunk } from "../../protocol/task.ts";
@@ -6,6 +5,7 @@ import { INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
 import { joinSegments, readInit, shiftSegment } from "../isobmff.ts";
 import type { Rate } from "../ladder.ts";
 import { readSegment } from "../package.ts";
+import { listResults, makeFolder, readResult, writeResult } from "../results.ts";
 import { segmentName } from "./written-rows.ts";
 
 type PlacerOptions = {
@@ -67,17 +67,15 @@ export class Placer {
   /** Places segment `index` of the chunk, unless it is there; `ticks` is the duration of a frame in the timescale. */
   async place(name: string, file: string, { index, ticks }: { index: number; ticks: number }): Promise<void> {
     if (this.#placed.has(this.#targetOf(name, index))) return;
-    await this.#write(name, { index, ticks, data: await readFile(join(this.#options.workDir, name, file)) });
+    await this.#write(name, { index, ticks, data: await readResult(join(this.#options.workDir, name, file)) });
   }
 
   async #write(name: string, { index, ticks, data }: { index: number; ticks: number; data: Buffer }): Promise<void> {
-    const { workDir, outDir, chunk, sequence } = this.#options;
+    const { outDir, chunk, sequence } = this.#options;
     const target = this.#targetOf(name, index);
     shiftSegment(data, { time: chunk.first_frame * ticks, sequence });
-    await mkdir(join(outDir, name), { recursive: true });
-    const path = join(workDir, `${name}.placed`);
-    await writeFile(path, data);
-    await rename(path, join(outDir, target));
+    await makeFolder(join(outDir, name));
+    await writeResult(join(outDir, target), data);
     this.#placed.add(target);
   }
 
@@ -105,7 +103,7 @@ export class Placer {
   async #lookAt(name: string): Promise<void> {
     const { workDir, chunk } = this.#options;
     const folder = join(workDir, name);
-    const files = (await readdir(folder)).filter((file) => SEGMENT_PATTERN.test(file)).sort();
+    const files = (await listResults(folder)).filter((file) => SEGMENT_PATTERN.test(file)).sort();
     const certain = chunk.segments === null ? files.slice(0, -UNCERTAIN) : files;
     const cursor = this.#cursors.get(name) ?? { segments: 0, files: 0 };
     this.#cursors.set(name, cursor);
@@ -124,7 +122,7 @@ export class Placer {
     const { workDir, rate } = this.#options;
     const known = this.#ticks.get(name);
     if (known !== undefined) return known;
-    const { timescale } = readInit(await readFile(join(workDir, name, INIT_NAME)));
+    const { timescale } = readInit(await readResult(join(workDir, name, INIT_NAME)));
     const ticks = (timescale * rate.den) / rate.num;
     this.#ticks.set(name, ticks);
     return ticks;
@@ -156,9 +154,9 @@ export class Placer {
 
 /** The segment that these files are, which begin with keyframes. Throws Error when they cannot be joined. */
 async function joined(folder: string, [first, ...others]: readonly string[]): Promise<Buffer> {
-  let data: Buffer = await readFile(join(folder, first as string));
+  let data: Buffer = await readResult(join(folder, first as string));
   for (const file of others) {
-    const both = joinSegments(data, await readFile(join(folder, file)));
+    const both = joinSegments(data, await readResult(join(folder, file)));
     if (!both) throw new Error("The segments cannot be joined.");
     data = both;
   }

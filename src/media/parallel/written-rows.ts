@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { HdrFormat } from "../../lib/hdr.ts";
 import type { SegmentRow, WrittenRendition } from "../../protocol/task.ts";
 import { INIT_NAME, segmentFileName } from "../arguments.ts";
 import type { Segment, Written } from "../package.ts";
+import { readResult } from "../results.ts";
 
 /** The name of segment `number`, counted from 0. */
 export const segmentName = (number: number) => segmentFileName(number + 1);
@@ -16,7 +16,7 @@ export async function toRows(
   first: number,
 ): Promise<WrittenRendition> {
   const sha256 = createHash("sha256")
-    .update(await readFile(join(folder, INIT_NAME)))
+    .update(await readResult(join(folder, INIT_NAME)))
     .digest("hex");
   const { timescale, codec, width, height, delay } = init;
   const row = ({ bytes, start, duration, first: frame }: Segment): SegmentRow => [

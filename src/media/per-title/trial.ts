@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { encodeArguments, type FrameRange, INIT_NAME, KEPT_FILTERS, seek, videoGraph } from "../arguments.ts";
 import { type Encoder, usesDevices } from "../encoders.ts";
@@ -7,6 +7,7 @@ import { run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
 import type { PlannedRendition } from "../ladder.ts";
 import { prepareFolders, readWritten, type Written } from "../package.ts";
 import type { EncodePlan } from "../plan.ts";
+import { makeFolder, readResult, writeResult } from "../results.ts";
 import { watermarkInput } from "../watermark.ts";
 import type { Measured } from "./score.ts";
 
@@ -62,7 +63,7 @@ export async function tryRange(
   );
   const pixels = all.reduce((sum, { width, height }) => sum + width * height, 0);
   const runs = pixels <= MOST_PIXELS ? [all] : steps.map((step) => all.filter((one) => one.step === step));
-  await mkdir(workDir, { recursive: true });
+  await makeFolder(workDir);
   try {
     const written: Written[] = [];
     for (const one of runs) written.push(...((await encodeTrials(range, one, options)) ?? []));
@@ -115,8 +116,9 @@ async function encodeTrials(
 async function asFile(dir: string, { name, segments }: Written): Promise<string> {
   const path = join(dir, `${name}.mp4`);
   const parts: Buffer[] = [];
-  for (const file of [INIT_NAME, ...segments.map((one) => one.name)]) parts.push(await readFile(join(dir, name, file)));
-  await writeFile(path, Buffer.concat(parts));
+  for (const file of [INIT_NAME, ...segments.map((one) => one.name)])
+    parts.push(await readResult(join(dir, name, file)));
+  await writeResult(path, Buffer.concat(parts));
   return path;
 }
 

@@ -1,7 +1,7 @@
 /*
  * vodbox-sandbox: runs a program that reads untrusted media where it can reach its own files and nothing else.
  *
- *   vodbox-sandbox --mode namespaces|landlock [--read PATH]... [--write PATH]... [--device PATH]...
+ *   vodbox-sandbox --mode namespaces|landlock|filter [--read PATH]... [--write PATH]... [--device PATH]...
  *                  [--data BYTES] [--cpu SECONDS] [--fsize BYTES] [--nofile N] [--nice N] [--parent PID]
  *                  -- PROGRAM [ARGUMENT...]
  *   vodbox-sandbox --check
@@ -13,11 +13,15 @@
  *   (landlock(7)): the listed paths alone can be opened; TCP and signals to other processes are refused where the
  *   kernel knows those rules (ABI 4 and 6).
  *
- * Either way all capabilities are dropped, no_new_privs is set, and the program dies with --parent. --check prints the
- * modes that work here, one a line. Exit status: the program's, or its signal; 125 when it could not be confined, 126
+ * filter: the rest below, for a program that something else isolates (bubblewrap).
+ *
+ * In every mode all capabilities are dropped, no_new_privs is set, a filter refuses system calls (filter.c), and the program
+ * and everything that it started ends with --parent, and with the program (processes.c). --check prints the modes that
+ * work here, one a line. Exit status: the program's, or its signal; 125 when it could not be confined, 126
  * or 127 when it could not be started.
  */
 #define _GNU_SOURCE
+#include "launcher.h"
 #include "spawner.h"
 
 #include <errno.h>
@@ -42,7 +46,6 @@
 #include <unistd.h>
 
 #define MAX_GRANTS 256
-#define EXIT_CONFINE 125
 /* Where the new root is assembled: any directory will do, since the old root is moved away from under it first. */
 #define BASE "/tmp"
 
@@ -56,7 +59,7 @@ struct grant {
 static struct grant grants[MAX_GRANTS];
 static int grant_count;
 
-static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ...) {
+void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ...) {
   int error = errno;
   va_list values;
   va_start(values, format);
@@ -72,6 +75,12 @@ static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *for
 static void add_grant(enum access access, const char *path) {
   if (grant_count == MAX_GRANTS || path[0] != '/') {
     errno = EINVAL;
+    fail("%s", path);
+  }
+  /* A program that runs at the same time could replace a folder that it may write to, and so choose what is granted. */
+  struct stat found;
+  if (access == WRITE && lstat(path, &found) == 0 && S_ISLNK(found.st_mode)) {
+    errno = ELOOP;
     fail("%s", path);
   }
   char *real = realpath(path, NULL);
@@ -196,6 +205,8 @@ struct ll_path { uint64_t access; int32_t parent; } __attribute__((packed));
 #define LL_WRITE_FILE (1ULL << 1)
 #define LL_READ_FILE (1ULL << 2)
 #define LL_READ_DIR (1ULL << 3)
+/* MAKE_CHAR, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK, MAKE_SYM. */
+#define LL_SPECIAL_FILES (1ULL << 6 | 1ULL << 9 | 1ULL << 10 | 1ULL << 11 | 1ULL << 12)
 #define LL_TRUNCATE (1ULL << 14)
 #define LL_IOCTL_DEV (1ULL << 15)
 #define LL_FILE_RIGHTS (LL_EXECUTE | LL_WRITE_FILE | LL_READ_FILE | LL_TRUNCATE | LL_IOCTL_DEV)
@@ -216,7 +227,7 @@ static void apply_landlock(void) {
     int path = open(grants[i].real, O_PATH | O_CLOEXEC);
     if (path < 0 || fstat(path, &found) != 0) fail("%s", grants[i].path);
     uint64_t access = LL_READ_FILE | LL_READ_DIR | LL_EXECUTE;
-    if (grants[i].access == WRITE) access = all & ~LL_EXECUTE;
+    if (grants[i].access == WRITE) access = all & ~(LL_EXECUTE | LL_SPECIAL_FILES);
     if (grants[i].access == DEVICE) access = LL_READ_FILE | LL_READ_DIR | LL_WRITE_FILE | LL_IOCTL_DEV;
     access &= all & (S_ISDIR(found.st_mode) ? ~0ULL : LL_FILE_RIGHTS);
     struct ll_path rule = {access, path};
@@ -251,91 +262,6 @@ static void set_limit(int resource, rlim_t value) {
   if (setrlimit(resource, &wanted) != 0) fail("limit");
 }
 
-/* ---- processes ---- */
-
-static void __attribute__((noreturn)) start(char **command) {
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, NULL);
-  /* close_range(2); older kernels have only what is inherited on purpose open here. */
-  syscall(436, 3, ~0U, 0);
-  execv(command[0], command);
-  int error = errno;
-  fprintf(stderr, "vodbox-sandbox: %s: %s\n", command[0], strerror(error));
-  _exit(error == ENOENT ? 127 : 126);
-}
-
-/* Passes signals on to `child` until it ends, and reaps whatever else ends; returns its wait status. */
-static int attend(pid_t child, const sigset_t *signals) {
-  for (;;) {
-    int signal = sigwaitinfo(signals, NULL);
-    if (signal < 0) continue;
-    if (signal != SIGCHLD) {
-      kill(child, signal);
-      continue;
-    }
-    int status;
-    for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
-      if (ended == child) return status;
-  }
-}
-
-/*
- * Three processes: this one, which the caller knows and waits for; the first of the PID namespace, with which all
- * others in it end; and the program. The first of a namespace ignores signals that it has no handler for, so the
- * program is not that one itself.
- */
-static int run_in_namespace(char **command, const char *directory) {
-  int alive[2], result[2];
-  if (pipe2(alive, O_CLOEXEC) != 0 || pipe2(result, O_CLOEXEC) != 0) fail("pipe");
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGCHLD);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGHUP);
-  sigprocmask(SIG_BLOCK, &signals, NULL);
-  pid_t init = fork();
-  if (init < 0) fail("fork");
-  if (init == 0) {
-    close(alive[1]);
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    /* One that died before that is not reported; its end of the pipe is closed. */
-    struct pollfd end = {alive[0], 0, 0};
-    if (poll(&end, 1, 0) != 0) _exit(EXIT_CONFINE);
-    pid_t program = fork();
-    if (program < 0) fail("fork");
-    if (program == 0) {
-      if (chdir(directory) != 0) fail("%s", directory);
-      start(command);
-    }
-    /* Standard input and output belong to the program: a reader waits for their last holder. */
-    for (int standard = 0; standard < 3; standard++) close(standard);
-    int status = attend(program, &signals);
-    if (write(result[1], &status, sizeof status) < 0) _exit(EXIT_CONFINE);
-    _exit(0);
-  }
-  close(alive[0]);
-  close(result[1]);
-  for (int standard = 0; standard < 3; standard++) close(standard);
-  int status = attend(init, &signals), reported;
-  if (read(result[0], &reported, sizeof reported) == sizeof reported) status = reported;
-  return status;
-}
-
-static void __attribute__((noreturn)) end_like(int status) {
-  if (WIFSIGNALED(status)) {
-    int number = WTERMSIG(status);
-    sigset_t one;
-    sigemptyset(&one);
-    sigaddset(&one, number);
-    signal(number, SIG_DFL);
-    sigprocmask(SIG_UNBLOCK, &one, NULL);
-    kill(getpid(), number);
-  }
-  _exit(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_CONFINE);
-}
-
 /* ---- what works here ---- */
 
 static int works(void (*confine)(void)) {
@@ -367,6 +293,15 @@ static void confine_by_landlock(void) {
 static int check(void) {
   if (works(confine_by_namespaces)) puts("namespaces");
   if (works(confine_by_landlock)) printf("landlock %d\n", landlock_abi());
+  return 0;
+}
+
+/* Whether devices of a hardware encoder were granted, in addition to those that every program gets. */
+static int has_hardware(void) {
+  for (int i = 0; i < grant_count; i++)
+    if (grants[i].access == DEVICE && strcmp(grants[i].path, "/dev/null") != 0 &&
+        strcmp(grants[i].path, "/dev/urandom") != 0)
+      return 1;
   return 0;
 }
 
@@ -413,18 +348,25 @@ int main(int count, char **arguments) {
   }
   char directory[PATH_MAX];
   if (!getcwd(directory, sizeof directory)) fail("working directory");
-  int by_namespaces = strcmp(mode, "namespaces") == 0;
-  if (!by_namespaces && strcmp(mode, "landlock") != 0) {
+  int by_namespaces = strcmp(mode, "namespaces") == 0, by_landlock = strcmp(mode, "landlock") == 0;
+  if (!by_namespaces && !by_landlock && strcmp(mode, "filter") != 0) {
     errno = EINVAL;
     fail("--mode %s", mode);
   }
+  struct run run = {command, directory, NULL, by_namespaces, has_hardware(), -1};
+  /* Before it is out of reach; it is not passed on to the program. */
+  run.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (by_namespaces) confine_by_namespaces();
-  else confine_by_landlock();
+  else {
+    drop_privileges();
+    if (by_landlock) run.confine = apply_landlock;
+  }
+  /* Nothing that runs in the sandbox may read this process, or its supervisor. */
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   /* Last: a change of credentials clears it (prctl(2)). */
   if (parent != 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != parent) _exit(EXIT_CONFINE);
   }
-  if (!by_namespaces) start(command);
-  end_like(run_in_namespace(command, directory));
+  end_like(supervise(&run));
 }

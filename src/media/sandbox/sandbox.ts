@@ -11,11 +11,11 @@ import { SpawnServer } from "./spawn-server.ts";
 /**
  * Hides the file system from a program: - `launcher`: the program of launcher.c, by namespaces, or by Landlock where
  * user namespaces are not allowed; - `bwrap`: bubblewrap, where the launcher is missing or the kernel allows namespaces
- * only to set-user-ID programs.
+ * only to set-user-ID programs; it starts the launcher, if there is one, for its filter of system calls.
  */
 type Isolation =
   | { kind: "launcher"; path: string; mode: "namespaces" | "landlock"; landlockAbi: number }
-  | { kind: "bwrap"; path: string };
+  | { kind: "bwrap"; path: string; launcher?: string };
 
 /**
  * What this system offers to confine a program, in addition to an ffmpeg that is built without network and playlists.
@@ -98,7 +98,7 @@ async function findIsolation(path: string | null): Promise<Isolation | null> {
   const landlockAbi = Number(modes.find((line) => line.startsWith("landlock "))?.slice("landlock ".length) ?? 0);
   if (path && modes.includes("namespaces")) return { kind: "launcher", path, mode: "namespaces", landlockAbi };
   const [bwrap] = await first([["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"]]);
-  if (bwrap) return { kind: "bwrap", path: bwrap };
+  if (bwrap) return { kind: "bwrap", path: bwrap, ...(path && landlockAbi > 0 && { launcher: path }) };
   return path && landlockAbi > 0 ? { kind: "launcher", path, mode: "landlock", landlockAbi } : null;
 }
 
@@ -190,14 +190,21 @@ export async function sandboxedCommand(
   const limited = prlimit ? [prlimit, ...bounds, "--core=0"] : [];
   if (isolation?.kind === "bwrap") {
     const own = ["--unshare-all", "--die-with-parent", "--cap-drop", "ALL"];
+    const { launcher } = isolation;
+    const visible = launcher ? BWRAP.read(launcher) : [];
+    const filter = launcher
+      ? [launcher, "--mode", "filter", ...(grants.devices ? ENCODER_DEVICES.flatMap(LAUNCHER.device) : []), "--"]
+      : [];
     return [
       ...limited,
       isolation.path,
       ...own,
       ...(await granted(program, grants, BWRAP)),
+      ...visible,
       "--chdir",
       cwd,
       "--",
+      ...filter,
       program,
     ];
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { createReadStream } from "node:fs";
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { Readable } from "node:stream";
@@ -48,12 +49,14 @@ export async function postAudio(request: AudioRequest): Promise<AudioResponse> {
     },
   };
   try {
+    // ffmpeg wrote it.
+    const handle = await open(wavPath, constants.O_RDONLY | constants.O_NOFOLLOW);
     const request = (url.protocol === "https:" ? httpsRequest : httpRequest)(url, options);
     const answered = new Promise<IncomingMessage>((resolve, reject) => {
       request.once("response", resolve);
       request.on("error", reject);
     });
-    const file = createReadStream(wavPath, { start: samples.from, end: samples.to - 1, highWaterMark: 1 << 18 });
+    const file = handle.createReadStream({ start: samples.from, end: samples.to - 1, highWaterMark: 1 << 18 });
     const body = async function* () {
       yield head;
       yield* file;

@@ -1,3 +1,4 @@
+import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { TranscriptionFailed } from "./transcriber.ts";
 
@@ -53,7 +54,7 @@ const HOPS_OF_A_PAUSE = 5;
 
 /** Splits long audio at its quietest points, so that no word is cut. Short audio is one section. */
 export async function piecesOf(wavPath: string, { mostSeconds, searchSeconds }: PieceLimits): Promise<Samples[]> {
-  await using handle = await open(wavPath, "r");
+  await using handle = await open(wavPath, constants.O_RDONLY | constants.O_NOFOLLOW);
   const { from, to } = await samplesOf(handle);
   const pieces: Samples[] = [];
   let start = from;

@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { INIT_NAME } from "../../media/arguments.ts";
@@ -27,6 +27,7 @@ import { videoRenditions } from "../../media/parallel/video-runs.ts";
 import { segmentName } from "../../media/parallel/written-rows.ts";
 import { encodedAdditional } from "../../media/plan.ts";
 import { requireAdditionalEncoders } from "../../media/require-encoder.ts";
+import { makeFolder, readResult, writeResult } from "../../media/results.ts";
 import { readFromFolder, type SegmentReader } from "../../media/sample-video.ts";
 import type { Chunk, Task, WrittenRendition } from "../../protocol/task.ts";
 import type { TaskResult } from "../../protocol/worker-client.ts";
@@ -342,19 +343,15 @@ async function segmentReader(
   const download: SegmentReader = (rendition, file) =>
     context.client.read(job, `${job.outputs.prefix}${rendition}/${file}`, heartbeat.signal);
   for (const { name } of written) {
-    await mkdir(join(outDir, name), { recursive: true });
-    await writeFile(join(outDir, name, INIT_NAME), await download(name, INIT_NAME));
+    await makeFolder(join(outDir, name));
+    await writeResult(join(outDir, name, INIT_NAME), await download(name, INIT_NAME));
   }
   return async (rendition, file) =>
-    file === INIT_NAME ? readFile(join(outDir, rendition, file)) : download(rendition, file);
+    file === INIT_NAME ? readResult(join(outDir, rendition, file)) : download(rendition, file);
 }
 
 const publisherOf = ({ job, context, workspace }: Running) =>
-  new Publisher({
-    ...{ client: context.client, job, dir: workspace.outDir, signal: workspace.heartbeat.signal },
-    // Other tasks write to the same directory of a shared disk.
-    isWatching: false,
-  });
+  new Publisher({ client: context.client, job, dir: workspace.outDir, signal: workspace.heartbeat.signal });
 
 /** Files of a task's renditions, relative to the output directory. */
 const filesOf = (written: readonly WrittenRendition[]) =>

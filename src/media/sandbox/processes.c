@@ -1,0 +1,214 @@
+/*
+ * The processes of the launcher: the one that the caller knows and waits for; the supervisor; and the program. The
+ * supervisor is the first process of the PID namespace, with which all others in it end. Without a namespace it adopts
+ * what the program leaves (PR_SET_CHILD_SUBREAPER) and kills it. The first process of a namespace ignores signals that it
+ * has no handler for, so the program is not that one itself.
+ */
+#define _GNU_SOURCE
+#include "launcher.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * At the same time, for a script, which is ended when it has more. They are counted, because a limit of the kernel
+ * (RLIMIT_NPROC) would count threads too, and not hold for root; a filter that asks the supervisor about each fork
+ * (SECCOMP_RET_USER_NOTIF) lets it fail with EINTR when a signal arrives meanwhile.
+ */
+#define MAX_PROCESSES 64
+#define COUNT_MS 20
+/* Counting takes at most this part of the time. */
+#define COUNT_SHARE 50
+/* Of the whole machine; more are not looked at. */
+#define MAX_LISTED 65536
+/* Without a PID namespace: that the launcher has ended. */
+#define LAUNCHER_ENDED SIGUSR1
+
+/* ---- what is below the supervisor ---- */
+
+struct listed { pid_t pid, parent; };
+
+/* The processes of the machine, from `proc`; 0 when it cannot be read. */
+static size_t list_processes(int proc, struct listed *all) {
+  size_t count = 0;
+  int folder = proc < 0 ? -1 : openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *entries = folder < 0 ? NULL : fdopendir(folder);
+  if (!entries) return 0;
+  for (struct dirent *entry; count < MAX_LISTED && (entry = readdir(entries));) {
+    char path[32], stat[512];
+    if (!isdigit((unsigned char)entry->d_name[0]) || strlen(entry->d_name) > 10) continue;
+    snprintf(path, sizeof path, "%.10s/stat", entry->d_name);
+    int file = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) continue;
+    ssize_t got = read(file, stat, sizeof stat - 1);
+    close(file);
+    if (got <= 0) continue;
+    stat[got] = '\0';
+    /* proc(5): the name, which may contain anything, is in parentheses; then state and parent. */
+    char *end = strrchr(stat, ')');
+    if (!end || end[1] == '\0' || end[2] == '\0' || end[2] == 'Z') continue;
+    all[count++] = (struct listed){(pid_t)atoi(entry->d_name), (pid_t)atoi(end + 4)};
+  }
+  closedir(entries);
+  return count;
+}
+
+static pid_t own_pid(int proc) {
+  char text[16] = "";
+  return proc >= 0 && readlinkat(proc, "self", text, sizeof text - 1) > 0 ? (pid_t)atoi(text) : 0;
+}
+
+/* How many processes are below this one; those of `kill_with`, unless it is 0, are sent that signal. */
+static size_t descendants(int proc, int kill_with) {
+  static struct listed all[MAX_LISTED];
+  static pid_t below[MAX_LISTED];
+  size_t listed = list_processes(proc, all), count = 0;
+  pid_t parent = own_pid(proc);
+  for (size_t at = 0; listed > 0 && at <= count; parent = below[at++]) {
+    for (size_t i = 0; i < listed && count < MAX_LISTED; i++)
+      if (all[i].parent == parent) below[count++] = all[i].pid;
+    if (at == count) break;
+  }
+  for (size_t i = 0; kill_with != 0 && i < count; i++) kill(below[i], kill_with);
+  return count;
+}
+
+/* Until nothing is left: what is adopted while others are killed is killed in the next round. */
+static void end_descendants(int proc) {
+  for (;;) {
+    pid_t ended = waitpid(-1, NULL, WNOHANG);
+    if (ended < 0 && errno == ECHILD) return;
+    if (ended == 0 && descendants(proc, SIGKILL) == 0) return;
+    struct timespec moment = {0, 1000000};
+    if (ended == 0) nanosleep(&moment, NULL);
+  }
+}
+
+/* ---- the program ---- */
+
+static int is_script(const char *path) {
+  char head[2] = "";
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t got = file < 0 ? -1 : read(file, head, sizeof head);
+  if (file >= 0) close(file);
+  return got == 2 && head[0] == '#' && head[1] == '!';
+}
+
+static void __attribute__((noreturn)) start(const struct run *run, enum forks forks) {
+  sigset_t none;
+  sigemptyset(&none);
+  /* With the supervisor, also where there is no namespace. */
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (chdir(run->directory) != 0) fail("%s", run->directory);
+  if (run->confine) run->confine();
+  install_filter(forks, run->has_hardware);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  /* close_range(2); older kernels have only what is inherited on purpose open here. */
+  syscall(436, 3, ~0U, 0);
+  execv(run->command[0], run->command);
+  int error = errno;
+  fprintf(stderr, "vodbox-sandbox: %s: %s\n", run->command[0], strerror(error));
+  _exit(error == ENOENT ? 127 : 126);
+}
+
+static long long milliseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* Passes signals on to `child` until it ends, and reaps whatever else ends; returns its wait status. */
+static int attend(pid_t child, const sigset_t *handled, enum forks forks, int proc) {
+  int signals = signalfd(-1, handled, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals < 0) fail("signalfd");
+  struct pollfd source = {signals, POLLIN, 0};
+  long long next = 0;
+  for (;;) {
+    if (poll(&source, 1, forks == COUNTED_FORKS ? COUNT_MS : -1) < 0) continue;
+    long long before = milliseconds();
+    if (forks == COUNTED_FORKS && before >= next) {
+      if (descendants(proc, 0) > MAX_PROCESSES) return kill(child, SIGKILL), SIGKILL;
+      long long now = milliseconds();
+      next = now + COUNT_MS + (now - before) * COUNT_SHARE;
+    }
+    struct signalfd_siginfo info;
+    while (read(signals, &info, sizeof info) == sizeof info) {
+      if (info.ssi_signo == LAUNCHER_ENDED) return kill(child, SIGKILL), SIGKILL;
+      if (info.ssi_signo != SIGCHLD) {
+        kill(child, (int)info.ssi_signo);
+        continue;
+      }
+      int status;
+      for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
+        if (ended == child) return status;
+    }
+  }
+}
+
+static void __attribute__((noreturn)) be_supervisor(const struct run *run, const sigset_t *signals, int alive, int result) {
+  /* The first process of a namespace takes the others with it; another one has to end them. */
+  prctl(PR_SET_PDEATHSIG, run->is_namespace ? SIGKILL : LAUNCHER_ENDED, 0, 0, 0);
+  if (!run->is_namespace) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  /* A launcher that died before that is not reported; its end of the pipe is closed. */
+  struct pollfd end = {alive, 0, 0};
+  if (poll(&end, 1, 0) != 0) _exit(EXIT_CONFINE);
+  enum forks forks = is_script(run->command[0]) ? COUNTED_FORKS : NO_FORKS;
+  pid_t program = fork();
+  if (program < 0) fail("fork");
+  if (program == 0) start(run, forks);
+  /* Standard input and output belong to the program: a reader waits for their last holder. */
+  for (int standard = 0; standard < 3; standard++) close(standard);
+  int status = attend(program, signals, forks, run->proc);
+  if (!run->is_namespace) end_descendants(run->proc);
+  if (write(result, &status, sizeof status) < 0) _exit(EXIT_CONFINE);
+  _exit(0);
+}
+
+int supervise(const struct run *run) {
+  int alive[2], result[2];
+  if (pipe2(alive, O_CLOEXEC) != 0 || pipe2(result, O_CLOEXEC) != 0) fail("pipe");
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int *one = (const int[]){SIGCHLD, SIGTERM, SIGINT, SIGHUP, LAUNCHER_ENDED, 0}; *one; one++)
+    sigaddset(&signals, *one);
+  sigprocmask(SIG_BLOCK, &signals, NULL);
+  pid_t supervisor = fork();
+  if (supervisor < 0) fail("fork");
+  if (supervisor == 0) {
+    close(alive[1]);
+    be_supervisor(run, &signals, alive[0], result[1]);
+  }
+  close(alive[0]);
+  close(result[1]);
+  for (int standard = 0; standard < 3; standard++) close(standard);
+  sigdelset(&signals, LAUNCHER_ENDED);
+  int status = attend(supervisor, &signals, NO_FORKS, -1), reported;
+  if (read(result[0], &reported, sizeof reported) == sizeof reported) status = reported;
+  return status;
+}
+
+void __attribute__((noreturn)) end_like(int status) {
+  if (WIFSIGNALED(status)) {
+    int number = WTERMSIG(status);
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    signal(number, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    kill(getpid(), number);
+  }
+  _exit(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_CONFINE);
+}
