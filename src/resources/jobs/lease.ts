@@ -46,17 +46,13 @@ export async function attemptOfToken(db: Db, jobId: number, token: string): Prom
 /** The same, with a valid lease. */
 export async function liveLease(db: Db, app: App, jobId: number, token: string): Promise<OfToken> {
   const leased = await attemptOfToken(db, jobId, token);
-  const { status, leaseExpiresAt } = leased.job;
-  if (status === "canceled") return stale("The job was canceled.");
-  if (
-    status !== "running" ||
-    leased.attempt.outcome !== null ||
-    leaseExpiresAt === null ||
-    leaseExpiresAt <= app.clock.now()
-  )
-    return stale();
-  return leased;
+  if (leased.job.status === "canceled") return stale("The job was canceled.");
+  return isLiveJob(leased, app.clock.now()) ? leased : stale();
 }
+
+/** Whether the lease of a job's current attempt is valid at `now`. */
+export const isLiveJob = ({ job, attempt }: OfToken, now: number): boolean =>
+  job.status === "running" && attempt.outcome === null && job.leaseExpiresAt !== null && job.leaseExpiresAt > now;
 
 export const leaseMs = (app: App) => app.config.lease_seconds * 1000;
 /** A heartbeat is expected every quarter of the lease. */
