@@ -1,6 +1,7 @@
 import { and, eq, isNotNull, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, subtitles, transcodingJobs } from "../../../storage/db/schema.ts";
+import { afterCommit } from "../../../storage/db/after-commit.ts";
+import { type AssetRow, assets, subtitles, transcodingJobs, uploads } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
@@ -8,6 +9,7 @@ import { scheduleDeletion } from "../../http/object-gc.ts";
 import { isDeletionHeld } from "../../http/removal-hold.ts";
 import { notFound } from "../../lib/errors.ts";
 import { assetPrefix, isDeliveredPrefix, ownerOf, parseKey } from "../../lib/object-keys.ts";
+import { dropParts } from "../uploads/multipart.ts";
 import { getAsset } from "./queries.ts";
 import { deleteUnshared, passOnMedia, releaseMedia } from "./shared-media.ts";
 import { deleteAssetRow } from "./stored-bytes.ts";
@@ -23,6 +25,13 @@ export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<st
   await passOnMedia(tx, app, asset);
   const trims = await trimPrefixes(tx, asset);
   const texts = await joinedTexts(tx, asset);
+  const pending = await tx
+    .select()
+    .from(uploads)
+    .where(and(eq(uploads.assetId, asset.id), eq(uploads.status, "pending")))
+    .all();
+  // Its URLs are refused from the commit on; the writers that run stop, and leave nothing.
+  if (pending.length > 0) afterCommit(tx, () => void dropParts(app, pending));
   await deleteAssetRow(tx, app, asset);
   await releaseMedia(tx, app, asset);
   const own = [
