@@ -92,9 +92,9 @@ async function requireActiveOwner(app: App, key: string): Promise<void> {
  * tenant continues: otherwise the suspension would use up its attempts, and fail the asset.
  */
 async function requireWorker(app: App, key: string, lease: string): Promise<void> {
-  await requireUrlLease(app, lease);
   const owner = ownerOf(key);
   if (owner) await requireTenantKept(app, owner.tenantId);
+  await requireUrlLease(app, lease);
 }
 
 async function putObject(context: Context, takes: FindAnnouncement) {
