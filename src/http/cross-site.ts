@@ -22,7 +22,11 @@ export function requireSameOrigin(headers: Headers, baseUrl: string): void {
 }
 
 function refuse(): never {
-  throw new HttpError(403, "cross_site", "Pages of other origins cannot change anything with a session of this server.");
+  throw new HttpError(
+    403,
+    "cross_site",
+    "Pages of other origins cannot change anything with a session of this server.",
+  );
 }
 
 /** Throws 415 unless the body is declared as JSON, which a form of another site cannot do without a preflight. */

@@ -74,7 +74,15 @@ export function verifyUrl(
   const expiresAt = new Date(Number(parameters.expires) * 1000);
   // Last, so that a forger learns nothing; and NaN counts as expired.
   if (!(request.now < expiresAt)) return { ok: false, reason: "expired" };
-  const { method, max_bytes, upload_id: uploadId, part_number, filename, content_type: contentType, lease } = parameters;
+  const {
+    method,
+    max_bytes,
+    upload_id: uploadId,
+    part_number,
+    filename,
+    content_type: contentType,
+    lease,
+  } = parameters;
   return {
     ok: true,
     address: {

@@ -1,6 +1,6 @@
 import { and, eq, isNotNull, ne } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
 import { afterCommit } from "../../../storage/db/after-commit.ts";
+import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, subtitles, transcodingJobs, uploads } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";

@@ -6,10 +6,11 @@ import { route } from "../../http/route.ts";
 import { Paging } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { admit } from "../../limits/expensive.ts";
+import { withinStorage } from "../tenants/quota.ts";
 import { createProfile, deleteProfile, profileOwner, setImage, updateProfile } from "./change.ts";
 import { findProfile, type ListedProfile, listProfiles, ofRow } from "./queries.ts";
 import { EncodingProfile, ProfileOwner, ProfileParams, ProfilePatch, ProfileWrite, toProfile } from "./schema.ts";
-import { MAX_IMAGE_BYTES, readImage, requirePng, storeImage } from "./watermark.ts";
+import { countImage, MAX_IMAGE_BYTES, readImage, requirePng, storeImage } from "./watermark.ts";
 
 const path = "/api/v1/encoding_profiles";
 const tag = "Encoding profiles";
@@ -126,7 +127,8 @@ export const encodingProfileRoutes = [
       400: ["incomplete_body"],
       413: ["payload_too_large"],
       415: ["unsupported_media_type"],
-      422: ["invalid_image"],
+      403: ["quota_exceeded"],
+      422: ["invalid_image", "watermark_limit_reached"],
     },
     async handle(context) {
       const { app, caller, params, query, headers } = context;
@@ -143,7 +145,13 @@ export const encodingProfileRoutes = [
       }
       return app.write(async (tx) => {
         const sha256 = await storeImage(tx, app, bytes);
-        return shown(await setImage(tx, app, caller, { name: params.name, tenantId: query.tenant_id }, sha256));
+        const named = { name: params.name, tenantId: query.tenant_id };
+        const set = async () => {
+          const row = await setImage(tx, app, caller, named, sha256);
+          if (owner !== null) await countImage(tx, app, owner, sha256, bytes.length);
+          return row;
+        };
+        return shown(await (owner === null ? set() : withinStorage(tx, app, owner, set)));
       });
     },
   }),

@@ -1,10 +1,5 @@
 import { eq } from "drizzle-orm";
-import {
-  taskLeases,
-  transcodingAttempts,
-  transcodingJobs,
-  transcodingTasks,
-} from "../../../storage/db/schema.ts";
+import { taskLeases, transcodingAttempts, transcodingJobs, transcodingTasks } from "../../../storage/db/schema.ts";
 import { type App, lockNamespace } from "../../app.ts";
 import { revoked } from "../../http/revoked-url.ts";
 import { hmac, sameSecret } from "../../lib/tokens.ts";

@@ -37,7 +37,8 @@ test.each(SITES)("%s", async (_, headers, isOwn) => {
   if (isOwn) expect((await begin()).status).toBe(201);
   else expectError(await begin(), 403, "cross_site");
   // A body that cannot be valid is not read before.
-  if (!isOwn) expectError(await app.call("POST", path, { raw: "{", headers: { ...json, ...headers } }), 403, "cross_site");
+  if (!isOwn)
+    expectError(await app.call("POST", path, { raw: "{", headers: { ...json, ...headers } }), 403, "cross_site");
   const { cookie, csrf } = await signIn(app, { api_key: key });
   for (const token of [csrf, "wrong"]) {
     const changed = await app.call("DELETE", path, { headers: { cookie, "x-csrf-token": token, ...headers } });

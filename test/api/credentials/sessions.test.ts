@@ -77,7 +77,7 @@ describe("a session", () => {
     expect(plain.headers.get("set-cookie")).toMatch(
       /^vodbox_session=[A-Za-z0-9]{43}; Path=\/; HttpOnly; SameSite=Strict$/,
     );
-    const secure = await app.call("POST", path, { 
+    const secure = await app.call("POST", path, {
       body,
       headers: { origin: "https://video.example.com", host: "video.example.com" },
     });
@@ -88,11 +88,7 @@ describe("a session", () => {
     expect(JSON.stringify(rows)).not.toContain(token);
     expect(JSON.stringify(rows)).not.toContain(plain.body.csrf_token);
     for (const site of ["cross-site", "same-site"])
-      expectError(
-        await app.call("POST", path, { body, headers: { "sec-fetch-site": site } }),
-        403,
-        "cross_site",
-      );
+      expectError(await app.call("POST", path, { body, headers: { "sec-fetch-site": site } }), 403, "cross_site");
     const own = await app.call("POST", path, { body, headers: { "sec-fetch-site": "same-origin" } });
     expect(own.status).toBe(201);
   });

@@ -50,7 +50,11 @@ const KINDS: Record<string, () => Promise<Started>> = {
   "part of a multipart upload": async () => {
     const { id, asset_id } = await post("/api/v1/uploads/initiate_multipart", fields);
     const { url, headers } = await post(`/api/v1/uploads/${id}/sign_part`, { part_number: 1 });
-    return { send: (raw) => app.call("PUT", url, { raw, headers }), abort: () => app.call("POST", `/api/v1/uploads/${id}/abort_multipart`, { key, body: {} }), assetId: asset_id };
+    return {
+      send: (raw) => app.call("PUT", url, { raw, headers }),
+      abort: () => app.call("POST", `/api/v1/uploads/${id}/abort_multipart`, { key, body: {} }),
+      assetId: asset_id,
+    };
   },
   tus: async () => {
     const headers = { "tus-resumable": "1.0.0" };

@@ -82,8 +82,7 @@ const ENDS: Record<string, (lease: Lease) => Promise<unknown>> = {
   },
   "without its token": async () =>
     expectOk(await app.call("POST", "/api/v1/admin/tokens/worker/rotate", { admin: app.admin, body: {} })),
-  "of a deleted asset": async ({ asset }) =>
-    expectOk(await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })),
+  "of a deleted asset": async ({ asset }) => expectOk(await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })),
   "of a deleted tenant": async () =>
     expectOk(
       await app.call("DELETE", `/api/v1/admin/tenants/${tenant.id}?confirm=${tenant.slug}`, { admin: app.admin }),

@@ -64,7 +64,10 @@ export function addressContract(name: string, open: () => Promise<Addressed>) {
     test("parts are put to their own URLs", async () => {
       const { store, send } = await open();
       const uploadId = await store.createMultipart(CONTRACT_KEY, { bytes: 7, partSize: 7 });
-      const { url, method, headers } = await store.signPart(CONTRACT_KEY, uploadId, 1, { expiresAt: soon(), maxBytes: 7 });
+      const { url, method, headers } = await store.signPart(CONTRACT_KEY, uploadId, 1, {
+        expiresAt: soon(),
+        maxBytes: 7,
+      });
       const sent = await send(new Request(url, { method, headers, body: "a part." }));
       const etag = sent.headers.get("etag") as string;
       expect([sent.status, etag]).toEqual([200, `"${createHash("md5").update("a part.").digest("hex")}"`]);

@@ -35,9 +35,36 @@ test.each([
   ["a missing segment", [[0, 0]], [1, 2, 3, 5, 6], [0, 3], 1],
   ["the first one missing", [[0, 0]], range(2, 6), [0, 0], 1],
   ["the last ones missing", [[0, 0]], range(1, 4), [0, 4], 0],
-  ["a missing one before a later snapshot", [[0, 0], [6, 6]], [1, 2, 4, 5, 6, 7, 8], [6, 8], 1],
-  ["a missing one behind a later snapshot", [[0, 0], [4, 4]], [1, 2, 3, 4, 5, 7], [0, 5], 1],
-  ["a missing one that a snapshot needs", [[0, 0], [3, 6]], [1, 2, 3, 4, 6, 7], [0, 4], 2],
+  [
+    "a missing one before a later snapshot",
+    [
+      [0, 0],
+      [6, 6],
+    ],
+    [1, 2, 4, 5, 6, 7, 8],
+    [6, 8],
+    1,
+  ],
+  [
+    "a missing one behind a later snapshot",
+    [
+      [0, 0],
+      [4, 4],
+    ],
+    [1, 2, 3, 4, 5, 7],
+    [0, 5],
+    1,
+  ],
+  [
+    "a missing one that a snapshot needs",
+    [
+      [0, 0],
+      [3, 6],
+    ],
+    [1, 2, 3, 4, 6, 7],
+    [0, 4],
+    2,
+  ],
   ["the first snapshots were pruned", [[4, 4]], range(5, 8), [4, 8], 0],
 ] as const)("%s", async (_, snapshots, segments, [from, to], faults) => {
   const store = await replica(
@@ -50,7 +77,13 @@ test.each([
 });
 
 test("a snapshot without its data is not a beginning", async () => {
-  const store = await replica([{ from: 0, until: 0 }, { from: 4, until: 4 }], range(1, 6));
+  const store = await replica(
+    [
+      { from: 0, until: 0 },
+      { from: 4, until: 4 },
+    ],
+    range(1, 6),
+  );
   const data = (await store.list("snapshots/")).objects.filter(({ key }) => key.endsWith(".zst"));
   for (const { key } of data) await store.delete(key);
   const chain = await checkChain(store, await listSnapshots(store));
