@@ -7,6 +7,7 @@ import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { requireTenant } from "../tenants/queries.ts";
+import { withinStorage } from "../tenants/quota.ts";
 import { getCollection } from "./queries.ts";
 import type { CollectionPatch, CollectionWrite } from "./schema.ts";
 
@@ -34,7 +35,7 @@ export async function createCollection(
   await requireCount(tx, tenant.id);
   if (parentId !== null) await requireLevels(tx, parentId, 1);
   const now = app.clock.now();
-  return tx
+  const insert = () => tx
     .insert(collections)
     .values({
       tenantId: tenant.id,
@@ -48,6 +49,7 @@ export async function createCollection(
     })
     .returning()
     .get();
+  return collection.description == null ? insert() : withinStorage(tx, app, tenant.id, insert);
 }
 
 /** Sets the given fields. Throws 422 as above, and for a parent that is a descendant of the collection. */
@@ -65,7 +67,8 @@ export const updateCollection = (
       await requireParent(tx, tenantId, parentId, id);
       await requireLevels(tx, parentId, await levelsBelow(tx, id));
     }
-    return tx
+    const put = () =>
+      tx
       .update(collections)
       .set({
         ...(change.name !== undefined && { name: change.name }),
@@ -78,6 +81,7 @@ export const updateCollection = (
       .where(eq(collections.id, id))
       .returning()
       .get();
+    return change.description == null ? put() : withinStorage(tx, app, tenantId, put);
   });
 
 /**
