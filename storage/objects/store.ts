@@ -46,6 +46,9 @@ export type PutPartOptions = {
   confirm?: (() => Promise<void>) | undefined;
 };
 
+/** How long a URL with a lease is valid where it cannot be revoked. A PUT that begins before may end later. */
+export const UNREVOCABLE_MS = 3_600_000;
+
 /**
  * `lease` names what the URL ends with. This server checks it at each request; storage that serves URLs itself cannot,
  * and signs for a short time instead.

@@ -2,10 +2,11 @@ import { and, eq, isNotNull, ne } from "drizzle-orm";
 import { afterCommit } from "../../../storage/db/after-commit.ts";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, subtitles, transcodingJobs, uploads } from "../../../storage/db/schema.ts";
+import { UNREVOCABLE_MS } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
-import { scheduleDeletion } from "../../http/object-gc.ts";
+import { lateMs, scheduleDeletion } from "../../http/object-gc.ts";
 import { isDeletionHeld } from "../../http/removal-hold.ts";
 import { notFound } from "../../lib/errors.ts";
 import { assetPrefix, isDeliveredPrefix, ownerOf, parseKey } from "../../lib/object-keys.ts";
@@ -41,7 +42,10 @@ export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<st
     ...trims,
     ...texts,
   ];
-  await scheduleDeletion(tx, app, own, SETTLED_LEASES * app.config.lease_seconds * 1000);
+  const settledMs = SETTLED_LEASES * app.config.lease_seconds * 1000;
+  // Where URLs cannot be revoked, those of its upload and of its workers work until they expire.
+  const until = Math.max(app.clock.now() + UNREVOCABLE_MS, ...pending.map(({ expiresAt }) => expiresAt));
+  await scheduleDeletion(tx, app, own, Math.max(settledMs, lateMs(app, until)));
   const data = {
     asset_id: String(asset.id),
     external_id: asset.externalId,

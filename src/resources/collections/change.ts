@@ -35,20 +35,21 @@ export async function createCollection(
   await requireCount(tx, tenant.id);
   if (parentId !== null) await requireLevels(tx, parentId, 1);
   const now = app.clock.now();
-  const insert = () => tx
-    .insert(collections)
-    .values({
-      tenantId: tenant.id,
-      parentId,
-      name: collection.name,
-      slug: collection.slug,
-      description: collection.description ?? null,
-      position: collection.position ?? 0,
-      createdAt: now,
-      updatedAt: now,
-    })
-    .returning()
-    .get();
+  const insert = () =>
+    tx
+      .insert(collections)
+      .values({
+        tenantId: tenant.id,
+        parentId,
+        name: collection.name,
+        slug: collection.slug,
+        description: collection.description ?? null,
+        position: collection.position ?? 0,
+        createdAt: now,
+        updatedAt: now,
+      })
+      .returning()
+      .get();
   return collection.description == null ? insert() : withinStorage(tx, app, tenant.id, insert);
 }
 
@@ -69,18 +70,18 @@ export const updateCollection = (
     }
     const put = () =>
       tx
-      .update(collections)
-      .set({
-        ...(change.name !== undefined && { name: change.name }),
-        ...(change.slug !== undefined && { slug: change.slug }),
-        ...(change.description !== undefined && { description: change.description }),
-        ...(change.position !== undefined && { position: change.position }),
-        ...(parentId !== undefined && { parentId }),
-        updatedAt: app.clock.now(),
-      })
-      .where(eq(collections.id, id))
-      .returning()
-      .get();
+        .update(collections)
+        .set({
+          ...(change.name !== undefined && { name: change.name }),
+          ...(change.slug !== undefined && { slug: change.slug }),
+          ...(change.description !== undefined && { description: change.description }),
+          ...(change.position !== undefined && { position: change.position }),
+          ...(parentId !== undefined && { parentId }),
+          updatedAt: app.clock.now(),
+        })
+        .where(eq(collections.id, id))
+        .returning()
+        .get();
     return change.description == null ? put() : withinStorage(tx, app, tenantId, put);
   });
 

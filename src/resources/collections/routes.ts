@@ -42,7 +42,11 @@ export const collectionRoutes = [
     body: CollectionWrite,
     idempotent: {},
     responses: { 201: Collection },
-    errors: { 403: ["quota_exceeded"], 404: ["not_found"], 422: ["collection_limit_reached", "idempotency_key_reused"] },
+    errors: {
+      403: ["quota_exceeded"],
+      404: ["not_found"],
+      422: ["collection_limit_reached", "idempotency_key_reused"],
+    },
     handle: ({ app, caller, body, commit }) =>
       commit(async (tx) => toCollection(await createCollection(tx, app, caller, body))),
   }),

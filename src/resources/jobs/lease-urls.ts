@@ -1,5 +1,13 @@
 import { eq } from "drizzle-orm";
-import { taskLeases, transcodingAttempts, transcodingJobs, transcodingTasks } from "../../../storage/db/schema.ts";
+import {
+  assets,
+  type JobRow,
+  taskLeases,
+  transcodingAttempts,
+  transcodingJobs,
+  transcodingTasks,
+} from "../../../storage/db/schema.ts";
+import { UNREVOCABLE_MS } from "../../../storage/objects/store.ts";
 import { type App, lockNamespace } from "../../app.ts";
 import { revoked } from "../../http/revoked-url.ts";
 import { hmac, sameSecret } from "../../lib/tokens.ts";
@@ -32,6 +40,24 @@ export async function requireUrlLease(app: App, value: string): Promise<LeaseNam
   const isLive = kind === "task" ? await isTaskLive(app, Number(id)) : await isAttemptLive(app, Number(id));
   if (!isLive) return revoked("The lease has ended.");
   return kind === "task" ? `task:${Number(id)}` : `attempt:${Number(id)}`;
+}
+
+/**
+ * The `source_url` of a heartbeat's answer: another URL of the source, where storage serves it itself and the earlier one
+ * expires. Empty elsewhere, and for a job without a source.
+ */
+export async function renewedSource(
+  app: App,
+  { job, ...leased }: { job: JobRow; attempt: { id: number }; lease?: { id: number } },
+): Promise<{ source_url?: string }> {
+  const { objects } = app;
+  if (!objects || objects.addressOrigin === null || job.clip || job.joined || job.status !== "running") return {};
+  const isAsset = eq(assets.id, job.assetId);
+  const asset = await app.db.select({ sourceKey: assets.sourceKey }).from(assets).where(isAsset).get();
+  if (!asset) return {};
+  const expiresAt = new Date(app.clock.now() + UNREVOCABLE_MS);
+  const lease = urlLease(app, nameOfLease(leased));
+  return { source_url: (await objects.signGet(asset.sourceKey, { expiresAt, lease })).url };
 }
 
 async function isAttemptLive({ db, clock }: App, id: number): Promise<boolean> {

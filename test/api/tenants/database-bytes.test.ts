@@ -188,9 +188,9 @@ test("watermarks in use have at most 20 MiB, and replaced ones make room", async
   const full = await bytesOf();
   for (let time = 0; time < 5; time++) expect((await setImage("p0", png(size))).status).toBe(200);
   expect(await bytesOf()).toBeLessThanOrEqual(full + 2 * size);
-  const [{ bytes }] = (await app.opened.app.db.all(
-    sql`SELECT sum(octet_length(image)) AS bytes FROM watermarks`,
-  )) as [{ bytes: number }];
+  const [{ bytes }] = (await app.opened.app.db.all(sql`SELECT sum(octet_length(image)) AS bytes FROM watermarks`)) as [
+    { bytes: number },
+  ];
   expect(bytes).toBeLessThanOrEqual(((20 * 2 ** 20 + size) * 4) / 3);
   // A deleted profile makes room.
   await send("DELETE", "/api/v1/encoding_profiles/p1");
@@ -214,7 +214,9 @@ test("bytes in the database are billed from the time at which they were written"
   await send("POST", `/api/v1/assets/${asset.id}/tracks`, { kind: "fill", cues: [cue(190_000)] });
   await app.runTask("bill-database-bytes");
   const rows = async () =>
-    (await app.opened.app.db.all(sql`SELECT storage_byte_ms AS ms FROM usage_months WHERE tenant_id = ${tenant.id}`)) as {
+    (await app.opened.app.db.all(
+      sql`SELECT storage_byte_ms AS ms FROM usage_months WHERE tenant_id = ${tenant.id}`,
+    )) as {
       ms: string;
     }[];
   expect(before).toBeDefined();
