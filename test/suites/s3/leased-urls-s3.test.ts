@@ -29,37 +29,40 @@ const HOUR = 3600;
 const secondsOf = (url: string) => Number(new URL(url).searchParams.get("X-Amz-Expires"));
 const objects = async () => (await app.opened.app.objects?.list("tenants/"))?.objects.map((one) => one.key) ?? [];
 
-test.each(["job", "task"])("on S3 the URLs of a %s are valid for an hour, and a heartbeat renews the source's", async (kind) => {
-  const { asset } = await uploaded(app, key);
-  const { body: contract } = await (kind === "job" ? next(app) : nextTask(app));
-  expect(contract.job.asset_id).toBe(asset.id);
-  const path = `${contract.outputs.prefix}a.m4s`;
-  const sign = async (method: string) =>
-    (
-      await app.call("POST", contract.artifacts.sign_url, {
-        worker: app.worker,
-        lease: contract.lease.token,
-        body: { paths: [path], method },
-      })
-    ).body[0].url;
-  const put = await sign("PUT");
-  for (const url of [contract.source.url, put, await sign("GET")]) {
-    expect(secondsOf(url)).toBeGreaterThan(HOUR - 60);
-    expect(secondsOf(url)).toBeLessThanOrEqual(HOUR);
-  }
-  const { body } = await callback(app, contract, "heartbeat", { progress: 1 });
-  expect(secondsOf(body.source_url)).toBeLessThanOrEqual(HOUR);
-  expect((await app.call("GET", body.source_url)).text).toBe("not really a video");
+test.each(["job", "task"])(
+  "on S3 the URLs of a %s are valid for an hour, and a heartbeat renews the source's",
+  async (kind) => {
+    const { asset } = await uploaded(app, key);
+    const { body: contract } = await (kind === "job" ? next(app) : nextTask(app));
+    expect(contract.job.asset_id).toBe(asset.id);
+    const path = `${contract.outputs.prefix}a.m4s`;
+    const sign = async (method: string) =>
+      (
+        await app.call("POST", contract.artifacts.sign_url, {
+          worker: app.worker,
+          lease: contract.lease.token,
+          body: { paths: [path], method },
+        })
+      ).body[0].url;
+    const put = await sign("PUT");
+    for (const url of [contract.source.url, put, await sign("GET")]) {
+      expect(secondsOf(url)).toBeGreaterThan(HOUR - 60);
+      expect(secondsOf(url)).toBeLessThanOrEqual(HOUR);
+    }
+    const { body } = await callback(app, contract, "heartbeat", { progress: 1 });
+    expect(secondsOf(body.source_url)).toBeLessThanOrEqual(HOUR);
+    expect((await app.call("GET", body.source_url)).text).toBe("not really a video");
 
-  // A kept URL stores an object after the end, which is deleted once the URL has expired.
-  await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
-  expect(await objects()).toEqual([]);
-  expect((await app.call("PUT", put, { raw: "late" })).status).toBe(200);
-  await app.runTask("sweep-objects");
-  app.advance(2 * HOUR * 1000 + 1000);
-  await app.runTask("sweep-objects");
-  expect(await objects()).toEqual([]);
-});
+    // A kept URL stores an object after the end, which is deleted once the URL has expired.
+    await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+    expect(await objects()).toEqual([]);
+    expect((await app.call("PUT", put, { raw: "late" })).status).toBe(200);
+    await app.runTask("sweep-objects");
+    app.advance(2 * HOUR * 1000 + 1000);
+    await app.runTask("sweep-objects");
+    expect(await objects()).toEqual([]);
+  },
+);
 
 test("on S3 an object at the URL of an aborted upload is deleted once the URL has expired", async () => {
   const body = { filename: "a.mp4", bytes_expected: 4 };
