@@ -16,7 +16,7 @@ export type SignedUrl = {
   part?: { uploadId: string; partNumber: number } | undefined;
   filename?: string | undefined;
   contentType?: string | undefined;
-  /** The lease with which the URL ends; whoever verifies it knows its form. */
+  /** The lease with which the URL ends. Its form is that of the caller. */
   lease?: string | undefined;
 };
 

@@ -1,12 +1,13 @@
 import * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
 import type { EncodingProfileRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
 import { readBytes } from "../../http/body.ts";
 import { decodeKey, encodeKey, inBatches, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { admit } from "../../limits/expensive.ts";
-import { withinStorage } from "../tenants/quota.ts";
 import { createProfile, deleteProfile, profileOwner, setImage, updateProfile } from "./change.ts";
 import { findProfile, type ListedProfile, listProfiles, ofRow } from "./queries.ts";
 import { EncodingProfile, ProfileOwner, ProfileParams, ProfilePatch, ProfileWrite, toProfile } from "./schema.ts";
@@ -23,7 +24,10 @@ const RawPng = v.pipe(
   v.description("At most 1 MiB, and 4096 pixels wide and high"),
 );
 
-export const encodingProfileRoutes = [
+/** Runs work that writes rows of a tenant, within the storage of its plan. Throws 403 `quota_exceeded`. */
+type WithinStorage = <T>(tx: Db, app: App, tenantId: number, work: () => Promise<T>) => Promise<T>;
+
+export const encodingProfileRoutes = (withinStorage: WithinStorage) => [
   route({
     method: "GET",
     path,

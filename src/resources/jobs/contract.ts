@@ -9,7 +9,7 @@ import type { Lane, WorkerContract } from "../../protocol/worker.ts";
 import { clipContract } from "./clip-contract.ts";
 import { specOfJob } from "./encoding-profile.ts";
 import { joinContract } from "./join-contract.ts";
-import { heartbeatSeconds } from "./lease.ts";
+import { heartbeatSeconds, type Lease } from "./lease.ts";
 import { type LeaseName, urlLease } from "./lease-urls.ts";
 import { attemptOf } from "./schema.ts";
 import type { WantedCaptions } from "./source-upload.ts";
@@ -22,7 +22,6 @@ export const announcedSum = ({ sourceSha256, readyAt }: AssetRow) => (readyAt ==
 
 const NO_SOURCE = { url: "", method: "GET", headers: {} };
 
-export type Lease = { token: string; attemptId: number; expiresAt: number };
 export type ContractOptions = {
   job: JobRow;
   asset: AssetRow;

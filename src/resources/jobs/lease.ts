@@ -12,6 +12,8 @@ import { hmac, sameSecret, sha256 } from "../../lib/tokens.ts";
 export const leaseToken = (app: App, jobId: number, attemptId: number, idempotencyKey: string) =>
   hmac(app.secrets.signing_secret, `lease\n${jobId}\n${attemptId}\n${idempotencyKey}`);
 
+/** What a claim returns; `expiresAt` in milliseconds. */
+export type Lease = { token: string; attemptId: number; expiresAt: number };
 /** A job that runs, and its attempt. */
 export type Leased = { job: JobRow; attempt: Pick<AttemptRow, "id"> };
 type OfToken = { job: JobRow; attempt: AttemptRow };

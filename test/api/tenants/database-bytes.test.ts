@@ -162,7 +162,7 @@ test.each(["cues", "tags", "the description of an asset", "the description of a 
   },
 );
 
-test("uploads have less room when rows need it", async () => {
+test("uploads have less storage when rows need it", async () => {
   await app.plan(tenant.id, "starter");
   await send("POST", `/api/v1/assets/${asset.id}/tracks`, { kind: "fill", cues: [cue(15_000)] });
   expectError(
@@ -172,7 +172,7 @@ test("uploads have less room when rows need it", async () => {
   );
 });
 
-test("watermarks in use have at most 20 MiB, and replaced ones make room", async () => {
+test("watermarks in use have at most 20 MiB, and replaced ones are deleted for others", async () => {
   const size = 1_000_000;
   const most = Math.floor((20 * 2 ** 20) / (size + 1000));
   const before = await bytesOf();
@@ -192,7 +192,7 @@ test("watermarks in use have at most 20 MiB, and replaced ones make room", async
     { bytes: number },
   ];
   expect(bytes).toBeLessThanOrEqual(((20 * 2 ** 20 + size) * 4) / 3);
-  // A deleted profile makes room.
+  // The image of a deleted profile is deleted for another.
   await send("DELETE", "/api/v1/encoding_profiles/p1");
   expect((await setImage("more", png(size))).status).toBe(200);
   // An image that a job uses is in use, whatever becomes of its profile.

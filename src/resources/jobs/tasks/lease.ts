@@ -11,8 +11,7 @@ import {
 import type { App } from "../../../app.ts";
 import { notFound } from "../../../lib/errors.ts";
 import { hmac, sameSecret, sha256 } from "../../../lib/tokens.ts";
-import type { Lease } from "../contract.ts";
-import { leaseMs, stale } from "../lease.ts";
+import { type Lease, leaseMs, stale } from "../lease.ts";
 import type { Claimant } from "../lifecycle/attempts.ts";
 import { applyTask } from "./lifecycle.ts";
 
