@@ -46,6 +46,7 @@ import { signingKeyRoutes } from "./resources/signing-keys/routes.ts";
 import { derivedSubtitleRoutes } from "./resources/subtitles/derived-routes.ts";
 import { featureRoutes } from "./resources/subtitles/features.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
+import { withinStorage } from "./resources/tenants/quota.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
 import { trackRoutes } from "./resources/tracks/routes.ts";
 import { multipartRoutes } from "./resources/uploads/multipart-routes.ts";
@@ -79,7 +80,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...subtitleRoutes,
     ...derivedSubtitleRoutes,
     ...featureRoutes,
-    ...encodingProfileRoutes,
+    ...encodingProfileRoutes(withinStorage),
     ...jobRoutes,
     ...taskRoutes,
     ...cloudJobRoutes,

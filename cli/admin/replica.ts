@@ -8,7 +8,8 @@ import { UserError } from "../../src/lib/errors.ts";
 import { restoreFromReplica } from "../../src/resources/operator/replica/restore.ts";
 import { isLocked } from "../../storage/db/lock.ts";
 import { listAll } from "../../storage/objects/list-all.ts";
-import { listGenerations, listSegments, listSnapshots } from "../../storage/replica/catalog.ts";
+import { listGenerations, listSnapshots } from "../../storage/replica/catalog.ts";
+import { checkChain } from "../../storage/replica/chain.ts";
 import { line, printJson, printRecord } from "../print.ts";
 import { showProgress } from "../progress.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
@@ -54,10 +55,7 @@ export async function status(command: Command): Promise<void> {
   const [generations, snapshots] = [await listGenerations(store), await listSnapshots(store)];
   const newest = generations.at(-1);
   const lastSnapshot = snapshots.findLast(({ generation }) => generation === newest?.generation);
-  let last = lastSnapshot?.at ?? null;
-  if (newest)
-    for await (const page of listSegments(store, newest.generation, lastSnapshot?.until ?? -1))
-      last = page.at(-1)?.last ?? last;
+  const chain = await checkChain(store, snapshots);
   let [objects, bytes] = [0, 0];
   for await (const object of listAll(store, "")) [objects, bytes] = [objects + 1, bytes + object.bytes];
   const timeOf = (at: number | null | undefined) =>
@@ -66,8 +64,9 @@ export async function status(command: Command): Promise<void> {
   printRecord(
     {
       replica,
-      restorable_from: timeOf(snapshots[0]?.at),
-      restorable_to: timeOf(lastSnapshot ? last : null),
+      restorable_from: timeOf(chain.from),
+      restorable_to: timeOf(chain.to),
+      faults: wantsJson(command) ? chain.faults : chain.faults.join(" ") || null,
       generation: newest?.generation ?? null,
       generations: generations.length,
       snapshots: snapshots.length,

@@ -47,6 +47,16 @@ export const scheduleDeletion = async (tx: Db, app: App, keys: readonly string[]
   if (rows.length > 0) await tx.insert(objectGarbage).values(rows).onConflictDoNothing();
 };
 
+/** A PUT that began while its URL was valid may end this much later. */
+const LATE_PUT_MS = 3_600_000;
+
+/**
+ * How long after now an object may still arrive at a URL that was valid until `until`, in milliseconds: 0 where this server
+ * answers for URLs, because it refuses them at once.
+ */
+export const lateMs = (app: App, until: number): number =>
+  app.objects && app.objects.addressOrigin !== null ? Math.max(0, until - app.clock.now()) + LATE_PUT_MS : 0;
+
 /** Makes a registered key or prefix, which nothing references, due in `inMs`, or leaves it as it is when it is due before. */
 export const hastenDeletion = async (tx: Db, app: App, key: string, inMs: number) => {
   const dueAt = app.clock.now() + inMs;

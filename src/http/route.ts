@@ -91,6 +91,8 @@ export type Route = {
    * body in the handler, and calls `admit` there.
    */
   expensive?: ExpensiveName;
+  /** Sets the cookie of a session: refused for pages of other origins, and the body must be declared as JSON. */
+  beginsSession?: boolean;
   /** Also requires X-SVC-JOB-LEASE-TOKEN. */
   lease?: boolean;
   /** X-SVC-BATCH-TOKEN is accepted instead of a key. */

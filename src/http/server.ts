@@ -17,6 +17,7 @@ import { readJson } from "./body.ts";
 import { idleLimitMs, watchBody } from "./body-idle.ts";
 import { clientAddresses } from "./client-address.ts";
 import { corsHeaders, preflightHeaders } from "./cors.ts";
+import { requireJsonType, requireSameOrigin } from "./cross-site.ts";
 import { discardRest } from "./discard-rest.ts";
 import { findReplay, repeatOf, storeResponse } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
@@ -151,6 +152,10 @@ async function answer(
     const { headers, method } = event.req;
     const credentials = { headers, query: event.url.searchParams, method };
     const caller = await authenticator.authenticate(route, credentials);
+    if (route.beginsSession) {
+      requireSameOrigin(headers, app.baseUrl());
+      requireJsonType(headers);
+    }
     const address = addressOf(event);
     if (route.limit) every = { ...always, ...(await limits.consume(route.limit, caller, address)) };
     const limit: Context["limit"] = async (name) => void (await limits.consume(name, caller, address));

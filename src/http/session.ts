@@ -6,6 +6,7 @@ import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
 import { hmac, sameSecret, sha256 } from "../lib/tokens.ts";
 import { type Caller, SCOPES } from "./caller.ts";
+import { requireSameOrigin } from "./cross-site.ts";
 
 /** Browser sessions: a cookie in place of a credential header. */
 
@@ -50,7 +51,7 @@ const findSession = (db: Db) =>
 export type Sessions = {
   /**
    * The caller of a request with a session cookie; null without the cookie. Throws 401 when the session has ended and
-   * 403 for a change without the session's CSRF token.
+   * 403 for a change by a page of another origin, or without the session's CSRF token.
    */
   callerOf(headers: Headers, method: string): Promise<Caller | null>;
 };
@@ -85,6 +86,7 @@ export function createSessions(app: App): Sessions {
       )
         throw new HttpError(401, "unauthorized", "The session has ended; sign in again.");
       const csrfToken = csrfTokenOf(token);
+      if (isChange(method)) requireSameOrigin(headers, app.baseUrl());
       if (isChange(method) && !sameSecret(headers.get("x-csrf-token") ?? "", csrfToken))
         throw new HttpError(403, "csrf_token_required", "Send the session's CSRF token in X-CSRF-Token.");
       touch(found.session, now);

@@ -233,4 +233,10 @@ export const HeartbeatAnswer = v.object({
   lease_expires_at: v.nullable(Time),
   cancel_requested: v.boolean(),
   yield_requested: v.optional(v.boolean()),
+  source_url: v.optional(
+    v.pipe(
+      v.string(),
+      v.description("Replaces the URL of the source, which expires; only where storage serves it itself"),
+    ),
+  ),
 });

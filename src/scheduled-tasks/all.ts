@@ -30,6 +30,7 @@ import { emptyTrash } from "../resources/operator/trash.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { pruneSessions } from "../resources/sessions/prune.ts";
 import { deleteTenants } from "../resources/tenants/deletion.ts";
+import { billDatabaseBytes } from "../resources/tenants/usage.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
 import { sweepAppends, sweepParts } from "../resources/uploads/sweep-parts.ts";
@@ -99,6 +100,7 @@ export const allScheduledTasks = (
   { name: "prune-replaced-media", schedule: "30 */5 * * * *", run: () => pruneReplacedMedia(app) },
   { name: "complete-abandoned-streams", schedule: "*/5 * * * * *", run: () => abandonedStreams(app).complete() },
   { name: "prune-live-reports", schedule: "*/15 * * * * *", run: () => pruneReports(app) },
+  { name: "bill-database-bytes", schedule: "*/30 * * * * *", run: () => billDatabaseBytes(app) },
   { name: "prune-watermarks", schedule: "0 47 * * * *", run: () => pruneWatermarks(app) },
   { name: "prune-audit", schedule: "0 37 * * * *", run: () => pruneAudit(app) },
   {

@@ -131,6 +131,8 @@ export class LeaseHeartbeat {
       };
       const answer = await this.#client.heartbeat(this.#job, report, this.#ended.signal);
       if (log !== null) this.#log.markSent(log);
+      // Requests that begin from now on use it.
+      if (answer.source_url !== undefined) this.#job.source.url = answer.source_url;
       if (answer.cancel_requested) this.#abort("canceled");
       if (answer.yield_requested) this.#yielding.abort();
     } catch (error) {

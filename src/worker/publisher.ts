@@ -7,7 +7,7 @@ import { setTimeout } from "../lib/timers.ts";
 import { SEGMENT_PATTERN } from "../media/arguments.ts";
 import { listResults, openResult, statResult } from "../media/results.ts";
 import type { SignedArtifact, WorkerContract } from "../protocol/worker-client.ts";
-import { check, type LeaseClient, LONG_RETRY, request, retrying } from "./lease-client.ts";
+import { check, type LeaseClient, LONG_RETRY, request, retrying, ServerRefused } from "./lease-client.ts";
 
 const LOOK_MS = 500;
 const PATHS_PER_SIGNING = 100;
@@ -115,7 +115,15 @@ export class Publisher {
       const file = byKey.get(signed.path);
       if (file === undefined) return;
       const stamp = await stampOf(join(dir, file));
-      await put(client, signed, join(dir, file), either);
+      try {
+        await put(client, signed, join(dir, file), either);
+      } catch (error) {
+        // The URL has expired in a long upload, or the worker token was rotated: only the lease decides.
+        if (!(error instanceof ServerRefused && error.status === 403)) throw error;
+        const [again] = await client.sign(job, [signed.path], either);
+        if (again?.path !== signed.path) throw error;
+        await put(client, again, join(dir, file), either);
+      }
       this.#done(file, stamp);
     });
   };

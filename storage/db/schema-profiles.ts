@@ -1,4 +1,4 @@
-import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { SharedMedia } from "../../src/lib/shared-media.ts";
 import { id, times } from "./columns.ts";
 
@@ -20,7 +20,20 @@ export const watermarks = sqliteTable("watermarks", {
   /** Base64. */
   image: text("image").notNull(),
   usedAt: integer("used_at").notNull(),
+  /** When a job last began to refer to it; 0: never. */
+  jobUsedAt: integer("job_used_at").notNull().default(0),
 });
+
+/** The images that a tenant has uploaded and that are kept. */
+export const tenantWatermarks = sqliteTable(
+  "tenant_watermarks",
+  {
+    tenantId: integer("tenant_id").notNull(),
+    sha256: text("sha256").notNull(),
+    bytes: integer("bytes").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.sha256] })],
+);
 
 export const replacedMedia = sqliteTable("replaced_media", {
   mediaPrefix: text("media_prefix").primaryKey(),

@@ -50,7 +50,13 @@ export {
   type ServerRow,
   servers,
 } from "./schema-operations.ts";
-export { type EncodingProfileRow, encodingProfiles, replacedMedia, watermarks } from "./schema-profiles.ts";
+export {
+  type EncodingProfileRow,
+  encodingProfiles,
+  replacedMedia,
+  tenantWatermarks,
+  watermarks,
+} from "./schema-profiles.ts";
 export { SESSION_SUBJECTS, type SessionRow, sessions, setupCodes } from "./schema-sessions.ts";
 export { type SubtitleRow, subtitles, type TrackCue, type TrackRow, tracks } from "./schema-texts.ts";
 
@@ -80,6 +86,10 @@ export const tenants = sqliteTable("tenants", {
   /** Of media that publishers sent. */
   liveMs: integer("live_ms").notNull().default(0),
   storageChangedAt: integer("storage_changed_at"),
+  /** Cues, tags, descriptions and watermarks in the database, in addition to `storageBytes`; maintained by triggers. */
+  databaseBytes: integer("database_bytes").notNull().default(0),
+  /** The value that bills have used since `storageChangedAt`. */
+  billedDatabaseBytes: integer("billed_database_bytes").notNull().default(0),
   /** The default of its assets; null: the server's setting. */
   earlyPlayback: integer("early_playback", { mode: "boolean" }),
   /** After the asset became ready; null: never. */

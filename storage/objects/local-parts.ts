@@ -40,7 +40,7 @@ export function localParts(folders: Folders, space: SpaceGuard, take?: AcquireLo
     plan: Plan,
     { uploadId, partNumber }: { uploadId: string; partNumber: number },
     body: Readable,
-    { maxBytes, announced, signal }: { maxBytes: number; announced: number | undefined; signal: AbortSignal },
+    { maxBytes, bytes: announced, signal, confirm }: PutPartOptions & { signal: AbortSignal },
   ): Promise<Part> {
     let file: FileHandle | null = null;
     try {
@@ -54,6 +54,7 @@ export function localParts(folders: Folders, space: SpaceGuard, take?: AcquireLo
       );
       // Now, while other parts still arrive: syncing all at the end would take longer than a copy.
       await file.datasync();
+      await confirm?.();
       signal.throwIfAborted();
       const part = { partNumber, bytes, etag: `"${hash.digest("hex")}"` };
       await files.mark(uploadId, part);
@@ -93,7 +94,7 @@ export function localParts(folders: Folders, space: SpaceGuard, take?: AcquireLo
       if (!isPartNumber(plan, partNumber)) throw new PartsMismatch(`The upload has no part ${partNumber}.`);
       const maxBytes = Math.min(plan.partSize, plan.bytes - (partNumber - 1) * plan.partSize, options.maxBytes);
       return writers.write({ uploadId, partNumber, number, signal: options.signal }, (signal) =>
-        write(plan, { uploadId, partNumber }, body, { maxBytes, announced: options.bytes, signal }),
+        write(plan, { uploadId, partNumber }, body, { ...options, maxBytes, signal }),
       );
     },
 

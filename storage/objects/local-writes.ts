@@ -4,9 +4,9 @@ import { codeOf, type Folders } from "./folders.ts";
 import { InvalidKey, pathOf } from "./keys.ts";
 import { infoOf, statFile } from "./list-files.ts";
 import { asStorageFull, type SpaceGuard } from "./space.ts";
-import type { ObjectInfo } from "./store.ts";
+import type { ObjectInfo, PutOptions } from "./store.ts";
 
-type Temporary = Awaited<ReturnType<Folders["temporary"]>>;
+export type Temporary = Awaited<ReturnType<Folders["temporary"]>>;
 
 /** Creates the files of objects in a local store. */
 export function localWrites(folders: Folders, space: SpaceGuard) {
@@ -18,6 +18,7 @@ export function localWrites(folders: Folders, space: SpaceGuard) {
     key: string,
     bytes: number | undefined,
     fill: (temporary: Temporary) => Promise<void>,
+    { confirm, lock = (work) => work() }: Pick<PutOptions, "confirm" | "lock"> = {},
   ): Promise<ObjectInfo> {
     const path = pathOf(folders.root, key);
     const folder = dirname(path);
@@ -30,7 +31,12 @@ export function localWrites(folders: Folders, space: SpaceGuard) {
       await fill(temporary);
       await temporary.file.sync();
       const stat = await temporary.file.stat({ bigint: true });
-      await folders.place(temporary.path, path);
+      const placed = temporary.path;
+      // After the sync, which takes seconds for a large file: what `confirm` finds is still true at the rename.
+      await lock(async () => {
+        await confirm?.();
+        await folders.place(placed, path);
+      });
       await folders.sync(folder);
       return infoOf(key, stat);
     } catch (error) {

@@ -8,7 +8,7 @@ import { checkPrefix, pathOf } from "./keys.ts";
 import { infoOf, statFile, walk } from "./list-files.ts";
 import { localAppends } from "./local-appends.ts";
 import { localParts } from "./local-parts.ts";
-import { localWrites } from "./local-writes.ts";
+import { localWrites, type Temporary } from "./local-writes.ts";
 import { openFile } from "./read-file.ts";
 import { type SignedUrl, signUrl, type UrlSigning } from "./signed-url.ts";
 import { spaceGuard } from "./space.ts";
@@ -53,13 +53,13 @@ export function localStore({ root, signing, minFreeBytes = 0, storeProcesses }: 
     clock: null,
     recognizesUploads: true,
     appends,
-    put(key, body, { maxBytes, signal, confirm, bytes } = {}) {
+    put(key, body, { maxBytes, signal, confirm, lock, bytes } = {}) {
       // The body may fail before its file is open; writeBody detects that, but there would be no listener.
       if (!(body instanceof Uint8Array)) body.on("error", () => {});
-      return write(key, bytes, async ({ file }) => {
+      const fill = async ({ file }: Pick<Temporary, "file">) => {
         await space.whileWriting(file, (writing) => writeBody(file, body, { maxBytes, signal, ...writing }));
-        await confirm?.();
-      });
+      };
+      return write(key, bytes, fill, { confirm, lock });
     },
 
     async putFile(key, path, options) {
@@ -131,13 +131,13 @@ export function localStore({ root, signing, minFreeBytes = 0, storeProcesses }: 
       });
     },
 
-    signPut: async (key, { expiresAt, maxBytes, contentType }) =>
+    signPut: async (key, { expiresAt, maxBytes, contentType, lease }) =>
       signed(
-        { method: "PUT", key, expiresAt, maxBytes, contentType },
+        { method: "PUT", key, expiresAt, maxBytes, contentType, lease },
         contentType ? { "content-type": contentType } : {},
       ),
-    signGet: async (key, { expiresAt, filename, contentType }) =>
-      signed({ method: "GET", key, expiresAt, filename, contentType }),
+    signGet: async (key, { expiresAt, filename, contentType, lease }) =>
+      signed({ method: "GET", key, expiresAt, filename, contentType, lease }),
 
     createMultipart: parts.create,
     async signPart(key, uploadId, partNumber, { expiresAt, maxBytes }) {

@@ -9,7 +9,7 @@ import { s3LargeObjects } from "./s3/large-objects.ts";
 import { s3Multipart } from "./s3/multipart.ts";
 import { PART_BYTES, partsOf } from "./s3/parts-of.ts";
 import { elements, textOf } from "./s3/xml.ts";
-import { type ListPage, type ObjectInfo, type ObjectStore, ObjectTooLarge } from "./store.ts";
+import { type ListPage, type ObjectInfo, type ObjectStore, ObjectTooLarge, UNREVOCABLE_MS } from "./store.ts";
 
 export type S3StoreOptions = S3Options & {
   /** Larger objects are copied in parts (CopyObject supports 5 GiB). */
@@ -141,18 +141,26 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
     },
 
     /** S3 cannot limit a body: the completion of the upload compares its size. */
-    async signPut(key, { expiresAt, contentType }) {
+    async signPut(key, { expiresAt, contentType, lease }) {
       checkKey(key);
       const headers: Record<string, string> = contentType ? { "content-type": contentType } : {};
-      return { ...client.presigned({ method: "PUT", key, headers }, expiresAt), method: "PUT", headers };
+      return {
+        ...client.presigned({ method: "PUT", key, headers }, shortened(expiresAt, lease)),
+        method: "PUT",
+        headers,
+      };
     },
 
-    async signGet(key, { expiresAt, filename, contentType }) {
+    async signGet(key, { expiresAt, filename, contentType, lease }) {
       checkKey(key);
       const query: Record<string, string> = {};
       if (filename !== undefined) query["response-content-disposition"] = disposition(filename);
       if (contentType !== undefined) query["response-content-type"] = contentType;
-      return { ...client.presigned({ method: "GET", key, query }, expiresAt), method: "GET", headers: {} };
+      return {
+        ...client.presigned({ method: "GET", key, query }, shortened(expiresAt, lease)),
+        method: "GET",
+        headers: {},
+      };
     },
 
     ...multipart,
@@ -176,6 +184,10 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
   };
   return store;
 }
+
+/** S3 cannot revoke a URL: one that should end with a lease is valid for a short time, and signed again. */
+const shortened = (expiresAt: Date, lease: string | undefined) =>
+  lease === undefined ? expiresAt : new Date(Math.min(expiresAt.getTime(), Date.now() + UNREVOCABLE_MS));
 
 type Sending = { contentType?: string | undefined; signal?: AbortSignal | undefined };
 type Headers = NodeJS.Dict<string | string[]>;

@@ -16,6 +16,8 @@ export type SignedUrl = {
   part?: { uploadId: string; partNumber: number } | undefined;
   filename?: string | undefined;
   contentType?: string | undefined;
+  /** The lease with which the URL ends. Its form is that of the caller. */
+  lease?: string | undefined;
 };
 
 export type Verified = { ok: true; address: SignedUrl } | { ok: false; reason: "expired" | "altered" };
@@ -23,7 +25,10 @@ export type Verified = { ok: true; address: SignedUrl } | { ok: false; reason: "
 const PATH = "/objects/";
 
 /** The parameters in the order in which they are written and signed; there are no others. */
-const PARAMETERS = ["method", "expires", "max_bytes", "upload_id", "part_number", "filename", "content_type"] as const;
+const PARAMETERS = [
+  ...(["method", "expires", "max_bytes", "upload_id", "part_number", "filename", "content_type"] as const),
+  "lease",
+] as const;
 type Parameters = Partial<Record<(typeof PARAMETERS)[number], string>>;
 
 /**
@@ -42,6 +47,7 @@ export function signUrl({ secret, baseUrl }: UrlSigning, address: SignedUrl): st
   }
   if (address.filename !== undefined) parameters.filename = address.filename;
   if (address.contentType !== undefined) parameters.content_type = address.contentType;
+  if (address.lease !== undefined) parameters.lease = address.lease;
   let query = "";
   for (const name of PARAMETERS) {
     const value = parameters[name];
@@ -68,7 +74,15 @@ export function verifyUrl(
   const expiresAt = new Date(Number(parameters.expires) * 1000);
   // Last, so that a forger learns nothing; and NaN counts as expired.
   if (!(request.now < expiresAt)) return { ok: false, reason: "expired" };
-  const { method, max_bytes, upload_id: uploadId, part_number, filename, content_type: contentType } = parameters;
+  const {
+    method,
+    max_bytes,
+    upload_id: uploadId,
+    part_number,
+    filename,
+    content_type: contentType,
+    lease,
+  } = parameters;
   return {
     ok: true,
     address: {
@@ -79,16 +93,20 @@ export function verifyUrl(
       part: uploadId === undefined ? undefined : { uploadId, partNumber: Number(part_number) },
       filename,
       contentType,
+      lease,
     },
   };
 }
 
 /** Over the decoded values in an unambiguous form, so that an encoding changed by a proxy does no harm. */
 function signatureOf(secret: UrlSigning["secret"], key: string, parameters: Parameters): string {
+  const { lease, ...others } = parameters;
   const message = JSON.stringify([
     "vodbox object address 1",
     key,
-    ...PARAMETERS.map((name) => parameters[name] ?? null),
+    ...PARAMETERS.filter((name) => name !== "lease").map((name) => others[name] ?? null),
+    // Only where there is one: URLs that an earlier version has signed remain valid.
+    ...(lease === undefined ? [] : [lease]),
   ]);
   return createHmac("sha256", secret).update(message).digest("base64url");
 }

@@ -18,8 +18,10 @@ export type PutOptions = {
   bytes?: number | undefined;
   contentType?: string;
   signal?: AbortSignal;
-  /** Called when all bytes have arrived and before they replace the object: an error prevents that. */
-  confirm?: () => Promise<void>;
+  /** Called when all bytes are durable and before they replace the object: an error prevents that. */
+  confirm?: (() => Promise<void>) | undefined;
+  /** Runs `confirm` and the replacement in a critical section of the caller. */
+  lock?: (<T>(work: () => Promise<T>) => Promise<T>) | undefined;
 };
 
 /** A complete part. `partNumber` counts from 1; `etag` is quoted. */
@@ -40,10 +42,20 @@ export type PutPartOptions = {
   /** Its exact length, if known: without it S3 needs the part in memory. */
   bytes?: number | undefined;
   signal?: AbortSignal | undefined;
+  /** As in PutOptions: before the part counts. */
+  confirm?: (() => Promise<void>) | undefined;
 };
 
-export type SignPutOptions = { expiresAt: Date; maxBytes: number; contentType?: string };
-export type SignGetOptions = { expiresAt: Date; filename?: string; contentType?: string };
+/** How long a URL with a lease is valid where it cannot be revoked. A PUT that begins before may end later. */
+export const UNREVOCABLE_MS = 3_600_000;
+
+/**
+ * `lease` names what the URL ends with. This server checks it at each request; storage that serves URLs itself cannot,
+ * and signs for a short time instead.
+ */
+type Leased = { lease?: string | undefined };
+export type SignPutOptions = Leased & { expiresAt: Date; maxBytes: number; contentType?: string };
+export type SignGetOptions = Leased & { expiresAt: Date; filename?: string; contentType?: string };
 export type ListPage = { objects: ObjectInfo[]; cursor: string | null };
 
 /** The clock of a storage server, which refuses requests of clients whose clocks differ too much. */

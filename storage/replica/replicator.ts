@@ -71,7 +71,8 @@ export class Replicator {
   #current: Generation | null = null;
   /** While there is no generation with a snapshot: since when. */
   #uncoveredSince: number;
-  #error: string | null = "The replica has not been reached yet.";
+  /** Null until an attempt has failed: the lag shows that nothing is copied yet. */
+  #error: string | null = null;
   #warnedAt = Number.NEGATIVE_INFINITY;
   /** The log when a generation was last given up. */
   #gaveUp = { salts: "", frames: 0 };

@@ -76,6 +76,7 @@ export async function putArtifacts(
   const signed = await app.call("POST", contract.artifacts.sign_url, {
     worker: app.worker,
     lease: contract.lease.token,
+    ...(contract.attempt_id && { headers: { "x-svc-job-attempt-id": String(contract.attempt_id) } }),
     body: { paths: Object.keys(contents) },
   });
   if (signed.status !== 200) throw new Error(signed.text);

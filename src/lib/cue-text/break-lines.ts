@@ -1,6 +1,6 @@
 const SPACELESS = /[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmr}\p{scx=Mymr}]/u;
-const TOKENS = /<[^>]*>|&[a-z#\d]{1,20};|[\s\S]/giu;
-const WITHOUT_TAGS = /&[a-z#\d]{1,20};|[\s\S]/giu;
+/** A tag contains no other `<`: the search for its end stops at the next one, and takes linear time. */
+const TOKENS = /<[^<>]*>|&[a-z#\d]{1,20};|[\s\S]/giu;
 
 /** Longer than any player shows; bounds the cost of hostile input. */
 const MAX_CHARACTERS = 5000;
@@ -9,9 +9,7 @@ const MAX_LINES = 20;
 /** Breaks one line into up to `lines` of similar length, at spaces, or anywhere in scripts without spaces. */
 export function breakLines(text: string, lines: number, terminator: string): string {
   if (lines <= 1 || text.length > MAX_CHARACTERS) return text;
-  // After the last > there is no tag; searching for its end at every < would take quadratic time.
-  const end = text.lastIndexOf(">") + 1;
-  const tokens = [...(text.slice(0, end).match(TOKENS) ?? []), ...(text.slice(end).match(WITHOUT_TAGS) ?? [])];
+  const tokens: string[] = text.match(TOKENS) ?? [];
   const isTag = (token: string) => token.startsWith("<") && token.length > 1;
   /** Possible line ends, and the visible length before each. */
   const candidates: { at: number; shown: number; drop: boolean }[] = [];

@@ -8,6 +8,7 @@ import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
 import { textInputs } from "../../protocol/asset-fields.ts";
+import { withinStorage } from "../tenants/quota.ts";
 import { getAsset, ownCollection } from "./queries.ts";
 import { Asset, type AssetPatch, toAsset } from "./schema.ts";
 import { type TextValues, toColumns } from "./texts.ts";
@@ -26,7 +27,8 @@ export const updateAsset = (app: App, caller: Caller, id: number, change: AssetC
     const texts = toColumns(rest);
     const fixed = fixedFieldsOf(rest);
     // A single statement where possible: with a remote database each is a round trip.
-    if (collectionId === undefined && policy === undefined && expiresAt === undefined && fixed.length === 0)
+    const isShort = texts.description == null;
+    if (isShort && collectionId === undefined && policy === undefined && expiresAt === undefined && fixed.length === 0)
       return (await putAsset(tx, app, caller, id, texts)) ?? notFound("asset");
     const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
     requireUnchanged(asset, fixed);
@@ -100,8 +102,11 @@ function putAsset(tx: Db, app: App, caller: Caller, id: number, change: Change):
 }
 
 /** Changes an asset that was read in the same transaction. */
-export const putChange = async (tx: Db, app: App, { id }: AssetRow, change: Change): Promise<AssetRow> =>
-  (await putAsset(tx, app, { kind: "admin" }, id, change)) as AssetRow;
+export const putChange = async (tx: Db, app: App, { id, tenantId }: AssetRow, change: Change): Promise<AssetRow> => {
+  const put = async () => (await putAsset(tx, app, { kind: "admin" }, id, change)) as AssetRow;
+  const hasTexts = change.tags !== undefined || change.description != null;
+  return hasTexts ? withinStorage(tx, app, tenantId, put) : put();
+};
 
 /** Null removes a tag. Returns null instead of a map with over 100 keys. */
 export function mergedTags(tags: Record<string, TagValue>, change: Record<string, TagValue | null>) {

@@ -1,10 +1,19 @@
 import { and, eq, isNotNull, ne } from "drizzle-orm";
+import { afterCommit } from "../../../storage/db/after-commit.ts";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, subtitles, transcodingJobs } from "../../../storage/db/schema.ts";
+import {
+  type AssetRow,
+  assets,
+  subtitles,
+  transcodingJobs,
+  type UploadRow,
+  uploads,
+} from "../../../storage/db/schema.ts";
+import { UNREVOCABLE_MS } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
-import { scheduleDeletion } from "../../http/object-gc.ts";
+import { lateMs, scheduleDeletion } from "../../http/object-gc.ts";
 import { isDeletionHeld } from "../../http/removal-hold.ts";
 import { notFound } from "../../lib/errors.ts";
 import { assetPrefix, isDeliveredPrefix, ownerOf, parseKey } from "../../lib/object-keys.ts";
@@ -23,6 +32,13 @@ export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<st
   await passOnMedia(tx, app, asset);
   const trims = await trimPrefixes(tx, asset);
   const texts = await joinedTexts(tx, asset);
+  const pending = await tx
+    .select()
+    .from(uploads)
+    .where(and(eq(uploads.assetId, asset.id), eq(uploads.status, "pending")))
+    .all();
+  // Its URLs are refused from the commit on; the writers that run stop, and leave nothing.
+  if (pending.length > 0) afterCommit(tx, () => void dropPending(app, pending));
   await deleteAssetRow(tx, app, asset);
   await releaseMedia(tx, app, asset);
   const own = [
@@ -32,7 +48,10 @@ export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<st
     ...trims,
     ...texts,
   ];
-  await scheduleDeletion(tx, app, own, SETTLED_LEASES * app.config.lease_seconds * 1000);
+  const settledMs = SETTLED_LEASES * app.config.lease_seconds * 1000;
+  // Where URLs cannot be revoked, those of its upload and of its workers work until they expire.
+  const until = Math.max(app.clock.now() + UNREVOCABLE_MS, ...pending.map(({ expiresAt }) => expiresAt));
+  await scheduleDeletion(tx, app, own, Math.max(settledMs, lateMs(app, until)));
   const data = {
     asset_id: String(asset.id),
     external_id: asset.externalId,
@@ -44,6 +63,18 @@ export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<st
   };
   await emit(tx, app, "video.asset.deleted", { tenantId: asset.tenantId, data });
   return own;
+}
+
+/** Deletes what pending uploads have stored so far. What a crash leaves is swept. */
+async function dropPending({ objects, log }: App, pending: readonly UploadRow[]): Promise<void> {
+  for (const { id, objectKey, multipartId } of pending) {
+    try {
+      await objects?.appends?.discard(objectKey);
+      if (multipartId !== null) await objects?.abortMultipart(objectKey, multipartId);
+    } catch (error) {
+      log.warn({ err: error, upload_id: id }, "the parts of an ended upload could not be deleted yet");
+    }
+  }
 }
 
 /** Deletes an asset, and its objects at once: a second time they are deleted as `removeAsset` schedules it. */

@@ -93,6 +93,7 @@ export const assetRoutes = [
     params: AssetParams,
     body: AssetPatch,
     responses: { 200: Asset },
+    errors: { 403: ["quota_exceeded"] },
     handle: async ({ app, caller, params, body }) =>
       toAsset(await updateAsset(app, caller, params.id, body.video_asset)),
   }),
@@ -116,6 +117,7 @@ export const assetRoutes = [
     params: AssetParams,
     body: TagPatch,
     responses: { 200: Tags },
+    errors: { 403: ["quota_exceeded"] },
     handle: ({ app, caller, params, body }) => mergeTags(app, caller, params.id, body),
   }),
   route({

@@ -2,6 +2,7 @@ import { eq, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, subtitles } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { withinStorage } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
 
 /**
@@ -13,11 +14,14 @@ type NewAsset = Omit<typeof assets.$inferInsert, "createdAt" | "updatedAt">;
 
 export async function insertAsset(tx: Db, app: App, values: NewAsset): Promise<AssetRow> {
   const now = app.clock.now();
-  const asset = await tx
-    .insert(assets)
-    .values({ ...values, createdAt: now, updatedAt: now })
-    .returning()
-    .get();
+  const insert = () =>
+    tx
+      .insert(assets)
+      .values({ ...values, createdAt: now, updatedAt: now })
+      .returning()
+      .get();
+  const hasTexts = values.description != null || Object.keys(values.tags ?? {}).length > 0;
+  const asset = await (hasTexts ? withinStorage(tx, app, values.tenantId, insert) : insert());
   await count(tx, app, asset, asset.storageBytes);
   return asset;
 }

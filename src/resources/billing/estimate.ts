@@ -7,7 +7,7 @@ import { iso } from "../../lib/clock.ts";
 import { dividedHalfUp, scaled, unscaled } from "../../lib/decimal.ts";
 import { nextMonth } from "../../lib/months.ts";
 import { pricesOf } from "../tenants/quota.ts";
-import { type MonthUsage, usageOf, wholeMinutes } from "../tenants/usage.ts";
+import { type MonthUsage, storedBytesOf, usageOf, wholeMinutes } from "../tenants/usage.ts";
 import type { Estimate, UsageSummary } from "./schema.ts";
 
 /** A gigabyte is 10^9 bytes, so nine places represent single bytes. */
@@ -89,7 +89,7 @@ export async function summaryOf(db: Db, app: App, tenant: TenantRow, monthStart:
     plan_name: tenant.planName,
     period_start: estimate.period_start,
     period_end: estimate.period_end,
-    storage_bytes: tenant.storageBytes,
+    storage_bytes: storedBytesOf(tenant),
     egress_bytes: used.egressBytes,
     transcoding_minutes: wholeMinutes(used.transcodingMs),
     live_minutes: wholeMinutes(used.liveMs),

@@ -7,6 +7,7 @@ import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { requireTenant } from "../tenants/queries.ts";
+import { withinStorage } from "../tenants/quota.ts";
 import { getCollection } from "./queries.ts";
 import type { CollectionPatch, CollectionWrite } from "./schema.ts";
 
@@ -34,20 +35,22 @@ export async function createCollection(
   await requireCount(tx, tenant.id);
   if (parentId !== null) await requireLevels(tx, parentId, 1);
   const now = app.clock.now();
-  return tx
-    .insert(collections)
-    .values({
-      tenantId: tenant.id,
-      parentId,
-      name: collection.name,
-      slug: collection.slug,
-      description: collection.description ?? null,
-      position: collection.position ?? 0,
-      createdAt: now,
-      updatedAt: now,
-    })
-    .returning()
-    .get();
+  const insert = () =>
+    tx
+      .insert(collections)
+      .values({
+        tenantId: tenant.id,
+        parentId,
+        name: collection.name,
+        slug: collection.slug,
+        description: collection.description ?? null,
+        position: collection.position ?? 0,
+        createdAt: now,
+        updatedAt: now,
+      })
+      .returning()
+      .get();
+  return collection.description == null ? insert() : withinStorage(tx, app, tenant.id, insert);
 }
 
 /** Sets the given fields. Throws 422 as above, and for a parent that is a descendant of the collection. */
@@ -65,19 +68,21 @@ export const updateCollection = (
       await requireParent(tx, tenantId, parentId, id);
       await requireLevels(tx, parentId, await levelsBelow(tx, id));
     }
-    return tx
-      .update(collections)
-      .set({
-        ...(change.name !== undefined && { name: change.name }),
-        ...(change.slug !== undefined && { slug: change.slug }),
-        ...(change.description !== undefined && { description: change.description }),
-        ...(change.position !== undefined && { position: change.position }),
-        ...(parentId !== undefined && { parentId }),
-        updatedAt: app.clock.now(),
-      })
-      .where(eq(collections.id, id))
-      .returning()
-      .get();
+    const put = () =>
+      tx
+        .update(collections)
+        .set({
+          ...(change.name !== undefined && { name: change.name }),
+          ...(change.slug !== undefined && { slug: change.slug }),
+          ...(change.description !== undefined && { description: change.description }),
+          ...(change.position !== undefined && { position: change.position }),
+          ...(parentId !== undefined && { parentId }),
+          updatedAt: app.clock.now(),
+        })
+        .where(eq(collections.id, id))
+        .returning()
+        .get();
+    return change.description == null ? put() : withinStorage(tx, app, tenantId, put);
   });
 
 /**

@@ -42,7 +42,11 @@ export const collectionRoutes = [
     body: CollectionWrite,
     idempotent: {},
     responses: { 201: Collection },
-    errors: { 404: ["not_found"], 422: ["collection_limit_reached", "idempotency_key_reused"] },
+    errors: {
+      403: ["quota_exceeded"],
+      404: ["not_found"],
+      422: ["collection_limit_reached", "idempotency_key_reused"],
+    },
     handle: ({ app, caller, body, commit }) =>
       commit(async (tx) => toCollection(await createCollection(tx, app, caller, body))),
   }),
@@ -83,7 +87,7 @@ export const collectionRoutes = [
     params: CollectionParams,
     body: CollectionPatch,
     responses: { 200: Collection },
-    errors: { 422: ["collection_limit_reached"] },
+    errors: { 403: ["quota_exceeded"], 422: ["collection_limit_reached"] },
     handle: async ({ app, caller, params, body }) => toCollection(await updateCollection(app, caller, params.id, body)),
   }),
   route({

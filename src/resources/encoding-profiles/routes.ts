@@ -1,5 +1,7 @@
 import * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
 import type { EncodingProfileRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
 import { readBytes } from "../../http/body.ts";
 import { decodeKey, encodeKey, inBatches, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
@@ -9,7 +11,7 @@ import { admit } from "../../limits/expensive.ts";
 import { createProfile, deleteProfile, profileOwner, setImage, updateProfile } from "./change.ts";
 import { findProfile, type ListedProfile, listProfiles, ofRow } from "./queries.ts";
 import { EncodingProfile, ProfileOwner, ProfileParams, ProfilePatch, ProfileWrite, toProfile } from "./schema.ts";
-import { MAX_IMAGE_BYTES, readImage, requirePng, storeImage } from "./watermark.ts";
+import { countImage, MAX_IMAGE_BYTES, readImage, requirePng, storeImage } from "./watermark.ts";
 
 const path = "/api/v1/encoding_profiles";
 const tag = "Encoding profiles";
@@ -22,7 +24,10 @@ const RawPng = v.pipe(
   v.description("At most 1 MiB, and 4096 pixels wide and high"),
 );
 
-export const encodingProfileRoutes = [
+/** Runs work that writes rows of a tenant, within the storage of its plan. Throws 403 `quota_exceeded`. */
+type WithinStorage = <T>(tx: Db, app: App, tenantId: number, work: () => Promise<T>) => Promise<T>;
+
+export const encodingProfileRoutes = (withinStorage: WithinStorage) => [
   route({
     method: "GET",
     path,
@@ -126,7 +131,8 @@ export const encodingProfileRoutes = [
       400: ["incomplete_body"],
       413: ["payload_too_large"],
       415: ["unsupported_media_type"],
-      422: ["invalid_image"],
+      403: ["quota_exceeded"],
+      422: ["invalid_image", "watermark_limit_reached"],
     },
     async handle(context) {
       const { app, caller, params, query, headers } = context;
@@ -143,7 +149,13 @@ export const encodingProfileRoutes = [
       }
       return app.write(async (tx) => {
         const sha256 = await storeImage(tx, app, bytes);
-        return shown(await setImage(tx, app, caller, { name: params.name, tenantId: query.tenant_id }, sha256));
+        const named = { name: params.name, tenantId: query.tenant_id };
+        const set = async () => {
+          const row = await setImage(tx, app, caller, named, sha256);
+          if (owner !== null) await countImage(tx, app, owner, sha256, bytes.length);
+          return row;
+        };
+        return shown(await (owner === null ? set() : withinStorage(tx, app, owner, set)));
       });
     },
   }),

@@ -1,6 +1,7 @@
 import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type BatchRow, ingestBatches, ingestParts, ingestUploads } from "../../../storage/db/schema.ts";
+import { abortUploadsUnder } from "../../../storage/objects/abort-uploads.ts";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import { type App, lockNamespace } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
@@ -55,7 +56,7 @@ export async function clear(app: App, batch: BatchRow): Promise<boolean> {
   if (!objects || (await isDeletionHeld(app))) return false;
   try {
     const prefix = batchPrefix(batch);
-    for await (const { key, uploadId } of objects.listMultiparts(prefix)) await objects.abortMultipart(key, uploadId);
+    await abortUploadsUnder(objects, prefix);
     await deletePrefix(objects, prefix);
     return true;
   } catch (error) {

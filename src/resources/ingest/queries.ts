@@ -9,6 +9,7 @@ import {
 } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
+import { revoked } from "../../http/revoked-url.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { parseKey } from "../../lib/object-keys.ts";
 
@@ -24,11 +25,14 @@ export const getBatch = (db: Db, caller: Caller, id: number): Promise<BatchRow |
     .get();
 
 /** Throws 409 unless the batch still accepts uploads and a manifest. */
-export function requireOpen({ status, expiresAt }: BatchRow, now: number): void {
-  if (status === "open" && expiresAt > now) return;
-  const state = status === "open" ? "expired" : status;
-  throw new HttpError(409, "batch_conflict", `The batch is ${state}; start a new one.`);
+export function requireOpen(batch: BatchRow, now: number): void {
+  if (isOpen(batch, now)) return;
+  throw new HttpError(409, "batch_conflict", `The batch is ${stateOf(batch)}; start a new one.`);
 }
+
+const isOpen = ({ status, expiresAt }: BatchRow, now: number) => status === "open" && expiresAt > now;
+/** The state of a batch that is not open. */
+const stateOf = ({ status }: BatchRow) => (status === "open" ? "expired" : status);
 
 export type UploadTarget = { batch: BatchRow; intent: BatchUploadRow };
 
@@ -93,18 +97,19 @@ export const recordedParts = (db: Db, uploadIds: number[]): Promise<PartRow[]> =
     .all();
 
 /**
- * For the handler of signed URLs, where the URL is the credential: throws 409 for a key of a batch that accepts no
- * bytes for it, else returns its upload. Null for keys outside of batches.
+ * For the handler of signed URLs, where the URL is the credential: the upload of a key in a batch. Throws 403
+ * `address_revoked` when the batch, or the upload, has ended or does not exist, 409 when the upload is complete. Null for keys
+ * outside of batches.
  */
 export async function announcedForKey(app: App, key: string): Promise<BatchUploadRow | null> {
   const parsed = parseKey(key);
   if (parsed?.kind !== "batch") return null;
   const own = and(eq(ingestBatches.folder, parsed.folder), eq(ingestBatches.tenantId, parsed.tenantId));
   const batch = await app.db.select().from(ingestBatches).where(own).get();
-  if (!batch) return null;
-  requireOpen(batch, app.clock.now());
+  if (!batch) return revoked("The batch does not exist any more.");
+  if (!isOpen(batch, app.clock.now())) return revoked(`The batch is ${stateOf(batch)}.`);
   const intent = await intentOfKey(app.db, batch.id, parsed.path);
-  if (!intent) throw new HttpError(409, "upload_conflict", "The upload is aborted.");
+  if (!intent) return revoked("The upload was aborted.");
   requirePending(intent);
   return intent;
 }

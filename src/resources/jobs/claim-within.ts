@@ -8,6 +8,7 @@ import { sameSecret } from "../../lib/tokens.ts";
 import type { Claim } from "../../protocol/worker.ts";
 import { type Claimed, claim } from "./claim.ts";
 import { workerContract } from "./contract.ts";
+import { nameOfLease } from "./lease-urls.ts";
 import { passOn, waitForJob, wakeNext } from "./long-poll.ts";
 import { correctSize } from "./registered-source.ts";
 import { NO_CAPTIONS, sourceUpload, wantedCaptions } from "./source-upload.ts";
@@ -83,7 +84,10 @@ async function contractFor(app: App, { job, asset, lease, task }: Claimed, body:
     contentType: upload?.contentType ?? "application/octet-stream",
     sourceBytes: stored?.bytes ?? asset.sourceBytes,
     captions: !job.clip && createsCaptions(task) ? await wantedCaptions(app.db, asset.id, upload) : NO_CAPTIONS,
-    lease,
+    lease: {
+      ...lease,
+      name: nameOfLease({ attempt: { id: lease.attemptId }, ...(task && { lease: { id: task.leaseId ?? -1 } }) }),
+    },
     sharesDisk,
     task: task ? await taskOfContract(app.db, task) : null,
     lane: body.lane,

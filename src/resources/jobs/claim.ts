@@ -12,7 +12,6 @@ import {
 } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Lane } from "../../protocol/worker.ts";
-import type { Lease } from "./contract.ts";
 import { hasAdditional } from "./encoding-profile.ts";
 import {
   isTaken,
@@ -26,7 +25,7 @@ import {
   type Unit,
   unlessCodecs,
 } from "./fair-queue.ts";
-import { leaseToken, stale } from "./lease.ts";
+import { type Lease, leaseToken, stale } from "./lease.ts";
 import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
 import { IS_QUEUED } from "./tasks/lifecycle.ts";
 import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";

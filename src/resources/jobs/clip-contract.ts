@@ -9,14 +9,14 @@ const AT_EACH_END = 3;
 /** What a worker does not read. */
 const IMAGE = /\.(jpe?g|png|webp)$/i;
 
-type Access = { expiresAt: Date; localPath(key: string): string | null };
+type Access = { expiresAt: Date; lease: string | undefined; localPath(key: string): string | null };
 
 /** The part of a contract that describes an exact clip, with URLs of all objects that are needed for it. */
 export async function clipContract(
   objects: ObjectStore,
   asset: Pick<AssetRow, "sharedPrefix" | "sharedMedia">,
   clip: ClipJob,
-  { expiresAt, localPath }: Access,
+  { expiresAt, lease, localPath }: Access,
 ): Promise<Clip> {
   const keys = new Map<string, { key: string; is_shared: boolean }>();
   const { sharedPrefix, sharedMedia } = clip.trim ?? asset;
@@ -26,7 +26,7 @@ export async function clipContract(
     keys.set(key.slice(clip.prefix.length), { key, is_shared: false });
   const listed = await Promise.all(
     [...keys].map(async ([path, { key, is_shared }]) => {
-      const { url, method, headers } = await objects.signGet(key, { expiresAt });
+      const { url, method, headers } = await objects.signGet(key, { expiresAt, lease });
       return { path, url, method, headers, local_path: localPath(key), is_shared };
     }),
   );

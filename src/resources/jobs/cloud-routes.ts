@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { JobRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { route } from "../../http/route.ts";
 import { invalid } from "../../lib/errors.ts";
@@ -17,6 +18,7 @@ import { countFault, faultOf } from "./failure.ts";
 import { asConflict, fenced, fencedAttempt, fenceOf } from "./fence.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
+import { renewedSource } from "./lease-urls.ts";
 import { failAttempt, releaseAttempt } from "./lifecycle/attempts.ts";
 import type { StoreReceipt } from "./receipts.ts";
 import { HeartbeatAnswer, Job, JobParams, toHeartbeatAnswer, toJob } from "./schema.ts";
@@ -68,14 +70,20 @@ export const cloudJobRoutes = [
     body: Heartbeat,
     responses: { 200: HeartbeatAnswer },
     errors: conflict,
-    handle: ({ app, params, body, headers }) =>
-      fenced(app, params.id, {
+    async handle({ app, params, body, headers }) {
+      let job: JobRow | undefined;
+      const answered = await fenced(app, params.id, {
         fence: fenceOf(headers),
         operation: "heartbeat",
         body,
         answer: toHeartbeatAnswer,
-        work: (token, receipt) => heartbeat(app, params.id, token, body, receipt),
-      }),
+        async work(token, receipt) {
+          job = await heartbeat(app, params.id, token, body, receipt);
+        },
+      });
+      if (!job) return answered;
+      return { ...(answered as object), ...(await renewedSource(app, { job, attempt: { id: job.attemptId ?? -1 } })) };
+    },
   }),
   route({
     ...callback,

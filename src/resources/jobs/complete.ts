@@ -16,6 +16,7 @@ import { applyClip, verifyClip } from "./complete-clip.ts";
 import { announcedSum } from "./contract.ts";
 import { isOutdatedTrim } from "./job-commands.ts";
 import { attemptOfToken, type Leased, liveLease } from "./lease.ts";
+import { leaseLock, nameOfLease } from "./lease-urls.ts";
 import { failAttempt } from "./lifecycle/attempts.ts";
 import { completeJob } from "./lifecycle/results.ts";
 import { type StoreReceipt, storeNoReceipt } from "./receipts.ts";
@@ -32,7 +33,7 @@ export type JobLease = {
   /** The job, if the holder has completed it with this result already. */
   repeated(db: Db, resultHash: string): Promise<JobRow | null>;
   /** The job and its attempt while the lease is valid. Throws 404, 409. */
-  live(db: Db): Promise<Leased>;
+  live(db: Db): Promise<Leased & { lease?: { id: number } }>;
   /** Ends the lease of a task, in the transaction of the completion. */
   end?(tx: Db, resultHash: string): Promise<unknown>;
 };
@@ -58,7 +59,20 @@ export async function complete(
   const existing = await lease.repeated(app.db, resultHash);
   if (existing) return existing;
 
-  const { job, attempt } = await lease.live(app.db);
+  const leased = await lease.live(app.db);
+  // Nothing that the worker still sends replaces what is verified here.
+  return leaseLock(app).withLock(nameOfLease(leased), () =>
+    completeLeased(app, lease, leased, result, { resultHash, receipt }),
+  );
+}
+
+async function completeLeased(
+  app: App,
+  lease: JobLease,
+  { job, attempt }: Leased,
+  result: Result,
+  { resultHash, receipt }: Required<CompleteOptions>,
+): Promise<JobRow> {
   const prefix = attemptPrefix(job, attempt.id);
   const objects = storageOf(app);
   if (job.clip) {

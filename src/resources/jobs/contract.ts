@@ -9,11 +9,12 @@ import type { Lane, WorkerContract } from "../../protocol/worker.ts";
 import { clipContract } from "./clip-contract.ts";
 import { specOfJob } from "./encoding-profile.ts";
 import { joinContract } from "./join-contract.ts";
-import { heartbeatSeconds } from "./lease.ts";
+import { heartbeatSeconds, type Lease } from "./lease.ts";
+import { type LeaseName, urlLease } from "./lease-urls.ts";
 import { attemptOf } from "./schema.ts";
 import type { WantedCaptions } from "./source-upload.ts";
 
-/** Validity of the URLs for the source and artifacts: longer than any known encode. */
+/** Validity of the URLs for the source: longer than any known encode. They end with the lease, if that is earlier. */
 const SIGNED_FOR_MS = 24 * 3_600_000;
 
 /** Metadata that the sender declared. After completion it is what a worker measured, which may be replaced. */
@@ -21,7 +22,6 @@ export const announcedSum = ({ sourceSha256, readyAt }: AssetRow) => (readyAt ==
 
 const NO_SOURCE = { url: "", method: "GET", headers: {} };
 
-export type Lease = { token: string; attemptId: number; expiresAt: number };
 export type ContractOptions = {
   job: JobRow;
   asset: AssetRow;
@@ -29,7 +29,7 @@ export type ContractOptions = {
   /** Size in storage, if known. */
   sourceBytes: number;
   captions: WantedCaptions;
-  lease: Lease | null;
+  lease: (Lease & { name: LeaseName }) | null;
   sharesDisk: boolean;
   /** The part of the job that is leased. */
   task?: Task | null;
@@ -61,7 +61,8 @@ export async function workerContract(
   const expiresAt = new Date(app.clock.now() + SIGNED_FOR_MS);
   // Clips and joined assets have no source of their own.
   const hasSource = !job.clip && !job.joined;
-  const source = !hasSource ? NO_SOURCE : await objects.signGet(asset.sourceKey, { expiresAt });
+  const urls = { expiresAt, lease: lease ? urlLease(app, lease.name) : undefined };
+  const source = !hasSource ? NO_SOURCE : await objects.signGet(asset.sourceKey, urls);
   const callbacks = `${app.baseUrl()}${base}/${job.id}${task ? `/tasks/${task.id}` : ""}`;
   const local = (key: string) => (sharesDisk && lease ? objects.localPath(key) : null);
   return {
@@ -105,7 +106,7 @@ export async function workerContract(
     early_playback: task?.publishes ?? false,
     ...(lane !== "main" && { lane }),
     ...(task && { task }),
-    ...(job.clip && { clip: await clipContract(objects, asset, job.clip, { expiresAt, localPath: local }) }),
+    ...(job.clip && { clip: await clipContract(objects, asset, job.clip, { ...urls, localPath: local }) }),
     ...(job.joined && { join: joinContract(job.joined, local) }),
   };
 }

@@ -12,6 +12,8 @@ import { hmac, sameSecret, sha256 } from "../../lib/tokens.ts";
 export const leaseToken = (app: App, jobId: number, attemptId: number, idempotencyKey: string) =>
   hmac(app.secrets.signing_secret, `lease\n${jobId}\n${attemptId}\n${idempotencyKey}`);
 
+/** What a claim returns; `expiresAt` in milliseconds. */
+export type Lease = { token: string; attemptId: number; expiresAt: number };
 /** A job that runs, and its attempt. */
 export type Leased = { job: JobRow; attempt: Pick<AttemptRow, "id"> };
 type OfToken = { job: JobRow; attempt: AttemptRow };
@@ -46,17 +48,13 @@ export async function attemptOfToken(db: Db, jobId: number, token: string): Prom
 /** The same, with a valid lease. */
 export async function liveLease(db: Db, app: App, jobId: number, token: string): Promise<OfToken> {
   const leased = await attemptOfToken(db, jobId, token);
-  const { status, leaseExpiresAt } = leased.job;
-  if (status === "canceled") return stale("The job was canceled.");
-  if (
-    status !== "running" ||
-    leased.attempt.outcome !== null ||
-    leaseExpiresAt === null ||
-    leaseExpiresAt <= app.clock.now()
-  )
-    return stale();
-  return leased;
+  if (leased.job.status === "canceled") return stale("The job was canceled.");
+  return isLiveJob(leased, app.clock.now()) ? leased : stale();
 }
+
+/** Whether the lease of a job's current attempt is valid at `now`. */
+export const isLiveJob = ({ job, attempt }: OfToken, now: number): boolean =>
+  job.status === "running" && attempt.outcome === null && job.leaseExpiresAt !== null && job.leaseExpiresAt > now;
 
 export const leaseMs = (app: App) => app.config.lease_seconds * 1000;
 /** A heartbeat is expected every quarter of the lease. */

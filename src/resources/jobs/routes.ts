@@ -19,6 +19,7 @@ import { specForClient } from "./encoding-profile.ts";
 import { countFault, faultOf } from "./failure.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
+import { renewedSource } from "./lease-urls.ts";
 import { failAttempt, releaseAttempt } from "./lifecycle/attempts.ts";
 import { HeartbeatAnswer, Job, JobParams, toHeartbeatAnswer, toJob } from "./schema.ts";
 import { signArtifacts } from "./sign-artifacts.ts";
@@ -67,7 +68,11 @@ export const jobRoutes = [
     responses: { 200: HeartbeatAnswer },
     errors: stale,
     async handle({ app, params, body, headers }) {
-      return toHeartbeatAnswer(await heartbeat(app, params.id, leaseTokenOf(headers), body));
+      const job = await heartbeat(app, params.id, leaseTokenOf(headers), body);
+      return {
+        ...toHeartbeatAnswer(job),
+        ...(await renewedSource(app, { job, attempt: { id: job.attemptId ?? -1 } })),
+      };
     },
   }),
   route({

@@ -6,8 +6,9 @@ import { attemptPrefix } from "../../lib/object-keys.ts";
 import type { SignArtifacts } from "../../protocol/worker.ts";
 import { isOfPart } from "./join-contract.ts";
 import type { Leased } from "./lease.ts";
+import { nameOfLease, urlLease } from "./lease-urls.ts";
 
-/** A presigned URL for artifacts is valid as long as an encode may take. */
+/** A presigned URL for artifacts is valid as long as an encode may take, and ends with the lease. */
 const ARTIFACT_TTL_MS = 24 * 3_600_000;
 const MAX_ARTIFACT_BYTES = 64 * 2 ** 30;
 
@@ -16,12 +17,13 @@ const MAX_ARTIFACT_BYTES = 64 * 2 ** 30;
  */
 export async function signArtifacts(
   app: App,
-  { job, attempt }: Leased,
+  { job, attempt, lease }: Leased & { lease?: { id: number } },
   { paths, method: wanted }: v.InferOutput<typeof SignArtifacts>,
 ) {
   const prefix = attemptPrefix(job, attempt.id);
   const objects = storageOf(app);
   const expiresAt = new Date(app.clock.now() + ARTIFACT_TTL_MS);
+  const urls = { expiresAt, lease: urlLease(app, nameOfLease({ attempt, ...(lease && { lease }) })) };
   return Promise.all(
     paths.map(async (path, index) => {
       const isReadable = wanted === "GET" && job.joined?.some((part) => isOfPart(part, path));
@@ -33,8 +35,8 @@ export async function signArtifacts(
       }
       const { url, method, headers } =
         wanted === "GET"
-          ? await objects.signGet(path, { expiresAt })
-          : await objects.signPut(path, { expiresAt, maxBytes: MAX_ARTIFACT_BYTES });
+          ? await objects.signGet(path, urls)
+          : await objects.signPut(path, { ...urls, maxBytes: MAX_ARTIFACT_BYTES });
       return { path, url, method, headers };
     }),
   );

@@ -1,6 +1,8 @@
 import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
 import { assets, transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
+import { UNREVOCABLE_MS } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
+import { lateMs } from "../../http/object-gc.ts";
 import { isDeletionHeld } from "../../http/removal-hold.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
 import { isReplaced } from "../assets/replaced-media.ts";
@@ -14,7 +16,10 @@ const SETTLED_LEASES = 2;
 export async function sweepAttempts(app: App): Promise<number> {
   const { objects } = app;
   if (!objects || (await isDeletionHeld(app))) return 0;
-  const settled = app.clock.now() - SETTLED_LEASES * app.config.lease_seconds * 1000;
+  const now = app.clock.now();
+  // Where URLs cannot be revoked, they work until they expire.
+  const settledMs = Math.max(SETTLED_LEASES * app.config.lease_seconds * 1000, lateMs(app, now + UNREVOCABLE_MS));
+  const settled = now - settledMs;
   const ended = await app.db
     .select({ id: transcodingAttempts.id, job: transcodingJobs, plays: assets.mediaPrefix })
     .from(transcodingAttempts)

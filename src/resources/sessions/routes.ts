@@ -3,7 +3,6 @@ import { sessions } from "../../../storage/db/schema.ts";
 import { type Caller, SCOPES, type Session } from "../../http/caller.ts";
 import { type Context, Reply, route } from "../../http/route.ts";
 import { cookieOf } from "../../http/session.ts";
-import { HttpError } from "../../lib/errors.ts";
 import { attempt } from "./attempts.ts";
 import { SessionBody, SetUp, SignIn } from "./schema.ts";
 import { setUp } from "./setup.ts";
@@ -16,23 +15,13 @@ const begins = {
   credential: "none",
   method: "POST",
   audited: true,
+  beginsSession: true,
   responses: { 201: SessionBody },
-  errors: { 401: ["unauthorized"], 403: ["csrf_token_required"], 429: ["rate_limited"], 503: ["busy"] },
+  errors: { 401: ["unauthorized"], 403: ["cross_site"], 429: ["rate_limited"], 503: ["busy"] },
 } as const;
-
-/**
- * Another site must not sign a visitor in to a session of its choice: no CSRF token can exist yet, but browsers say
- * where a request comes from (Fetch Metadata).
- */
-function refuseOtherSites(headers: Headers): void {
-  const site = headers.get("sec-fetch-site");
-  if (site === "cross-site" || site === "same-site")
-    throw new HttpError(403, "csrf_token_required", "Pages of other origins cannot begin a session.");
-}
 
 async function begin(context: Pick<Context, "app" | "headers" | "address">, work: () => Promise<NewSession>) {
   const { app, headers, address } = context;
-  refuseOtherSites(headers);
   const session = await attempt(app, address, work);
   const cookie = cookieOf(session.token, { headers, baseUrl: app.baseUrl() });
   return new Reply(201, toNewSession(session), { "set-cookie": cookie });
@@ -86,7 +75,7 @@ export const sessionRoutes = [
     operationId: "deleteSession",
     summary: "Sign out: end the session of this request's cookie",
     responses: { 204: null },
-    errors: { ...shared.errors, 403: ["csrf_token_required"] },
+    errors: { ...shared.errors, 403: ["cross_site", "csrf_token_required"] },
     async handle({ app, caller, headers }) {
       const { id } = sessionOf(caller).session;
       await app.write((tx) => tx.delete(sessions).where(eq(sessions.id, id)));

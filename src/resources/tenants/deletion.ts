@@ -2,6 +2,7 @@ import { and, asc, eq, inArray, isNotNull, isNull } from "drizzle-orm";
 import { afterCommit } from "../../../storage/db/after-commit.ts";
 import type { Db } from "../../../storage/db/open.ts";
 import { type TenantRow, tenants } from "../../../storage/db/schema.ts";
+import { abortUploadsUnder } from "../../../storage/objects/abort-uploads.ts";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { App } from "../../app.ts";
 import { scheduleDeletion } from "../../http/object-gc.ts";
@@ -72,6 +73,7 @@ async function deleteTenant(app: App, { id, slug }: Pick<TenantRow, "id" | "slug
   const rows = await deleteTenantRows(app, id);
   // A copy of the database that a backup is making has the rows, and needs their objects.
   const mayContinue = async () => !app.stopping.aborted && !(await isDeletionHeld(app));
+  if (app.objects && (await mayContinue())) await abortUploadsUnder(app.objects, tenantPrefix(id));
   const objects = app.objects ? await deletePrefix(app.objects, tenantPrefix(id), { mayContinue }) : 0;
   if (!(await mayContinue())) return;
   await app.write(async (tx) => {

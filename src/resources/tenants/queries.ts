@@ -127,3 +127,6 @@ export function refuseDeleting(tenant: TenantRow): TenantRow {
   if (tenant.deleteRequestedAt === null) return tenant;
   throw new HttpError(409, "tenant_deleting", `The tenant ${tenant.slug} is being deleted.`);
 }
+
+export const tenantById = (db: Db, id: number): Promise<TenantRow | undefined> =>
+  db.select().from(tenants).where(eq(tenants.id, id)).get();

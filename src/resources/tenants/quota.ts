@@ -4,7 +4,8 @@ import type { App } from "../../app.ts";
 import { DEFAULT_PRICES } from "../../config/prices.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { monthOf } from "../../lib/months.ts";
-import { MINUTE_MS, usageOf, wholeMinutes } from "./usage.ts";
+import { tenantById } from "./queries.ts";
+import { MINUTE_MS, storedBytesOf, usageOf, wholeMinutes } from "./usage.ts";
 
 export const pricesOf = ({ config }: App) => config.prices ?? DEFAULT_PRICES;
 
@@ -14,7 +15,7 @@ export const storageQuotaOf = (app: App, { planName }: TenantRow): number | null
 /** Bytes that may be announced or stored in addition to the current ones; null for unlimited. */
 export function remainingStorage(app: App, tenant: TenantRow): number | null {
   const quota = storageQuotaOf(app, tenant);
-  return quota === null ? null : Math.max(0, quota - tenant.storageBytes - tenant.announcedBytes);
+  return quota === null ? null : Math.max(0, quota - storedBytesOf(tenant) - tenant.announcedBytes);
 }
 
 /**
@@ -31,8 +32,23 @@ export function requireStored(app: App, tenant: TenantRow, adding: number): void
   require(app, tenant, { adding, announced: 0 });
 }
 
+/**
+ * Runs work that writes rows of a tenant. Throws 403 `quota_exceeded`, so that the transaction is undone, when they need more
+ * bytes in the database than before, and these exceed the plan.
+ */
+export async function withinStorage<T>(tx: Db, app: App, tenantId: number, work: () => Promise<T>): Promise<T> {
+  const before = await tenantById(tx, tenantId);
+  if (!before || storageQuotaOf(app, before) === null) return work();
+  const result = await work();
+  const after = await tenantById(tx, tenantId);
+  const added = (after?.databaseBytes ?? 0) - before.databaseBytes;
+  if (added > 0) requireStorage(app, before, added);
+  return result;
+}
+
 function require(app: App, tenant: TenantRow, { adding, announced }: { adding: number; announced: number }): void {
-  const { planName, storageBytes } = tenant;
+  const { planName } = tenant;
+  const storageBytes = storedBytesOf(tenant);
   const quota = storageQuotaOf(app, tenant);
   if (quota === null || storageBytes + announced + adding <= quota) return;
   const open = announced > 0 ? `, ${announced} are reserved by open uploads and ingest batches` : "";

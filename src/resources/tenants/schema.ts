@@ -4,7 +4,7 @@ import { Name, oneOf, PlaybackPolicy, Time, whole } from "../../http/schemas.ts"
 import { iso } from "../../lib/clock.ts";
 import { TENANT_STATES, TENANT_STATUSES } from "../../lib/enums.ts";
 import { ProfileName } from "../../protocol/encoding-profile.ts";
-import { wholeMinutes } from "./usage.ts";
+import { storedBytesOf, wholeMinutes } from "./usage.ts";
 
 export const PlanName = oneOf(PLANS);
 const Status = oneOf(TENANT_STATUSES);
@@ -104,7 +104,7 @@ export const toTenant = (row: TenantRow): v.InferInput<typeof Tenant> => ({
   delete_sources_after_days: row.deleteSourcesAfterDays,
   delete_analytics_after_days: row.deleteAnalyticsAfterDays,
   default_encoding_profile: row.defaultEncodingProfile,
-  storage_bytes: row.storageBytes,
+  storage_bytes: storedBytesOf(row),
   source_bytes: row.sourceBytes,
   egress_bytes: row.egressBytes,
   transcoding_minutes: wholeMinutes(row.transcodingMs),

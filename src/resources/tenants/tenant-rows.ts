@@ -49,6 +49,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("uploads"),
   owned("assets"),
   owned("encoding_profiles"),
+  owned("tenant_watermarks", "tenant_id, sha256"),
   owned("collections"),
   owned("pairing_codes"),
   owned("sessions"),

@@ -1,6 +1,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type TenantRow, tenants, usageMonths } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
 import { monthOf, spansByMonth } from "../../lib/months.ts";
 
 export const MINUTE_MS = 60_000;
@@ -17,7 +18,8 @@ export type UsageChange = { storageBytes?: number; egressBytes?: number; transco
 export async function addUsage(tx: Db, tenantId: number, by: UsageChange, now: number): Promise<void> {
   const egressBytes = by.egressBytes ?? 0;
   const transcodingMs = Math.round(by.transcodingMs ?? 0);
-  const tenant = by.storageBytes ? await tx.select().from(tenants).where(eq(tenants.id, tenantId)).get() : undefined;
+  const tenant =
+    by.storageBytes !== undefined ? await tx.select().from(tenants).where(eq(tenants.id, tenantId)).get() : undefined;
   if (tenant)
     for (const { monthStart, byteMs } of heldSince(tenant, now)) await addStoredTime(tx, tenantId, monthStart, byteMs);
   const updated = await tx
@@ -28,7 +30,10 @@ export async function addUsage(tx: Db, tenantId: number, by: UsageChange, now: n
       egressBytes: sql`${tenants.egressBytes} + ${egressBytes}`,
       transcodingMs: sql`${tenants.transcodingMs} + ${transcodingMs}`,
       // A clock that was set back counts nothing twice.
-      ...(tenant && { storageChangedAt: Math.max(tenant.storageChangedAt ?? 0, now) }),
+      ...(tenant && {
+        storageChangedAt: Math.max(tenant.storageChangedAt ?? 0, now),
+        billedDatabaseBytes: sql`${tenants.databaseBytes}`,
+      }),
     })
     .where(eq(tenants.id, tenantId))
     .returning({ id: tenants.id })
@@ -67,13 +72,30 @@ export async function addLiveTime(tx: Db, times: readonly LiveTime[]): Promise<v
     ON CONFLICT DO UPDATE SET live_ms = live_ms + excluded.live_ms`);
 }
 
-type StoredSince = Pick<TenantRow, "storageBytes" | "storageChangedAt">;
+type StoredSince = Pick<TenantRow, "storageBytes" | "billedDatabaseBytes" | "storageChangedAt">;
 
 /** Byte-milliseconds stored since the last update, by month. */
-function* heldSince({ storageBytes, storageChangedAt }: StoredSince, now: number) {
-  if (storageBytes === 0 || storageChangedAt === null) return;
+function* heldSince({ storageBytes, billedDatabaseBytes, storageChangedAt }: StoredSince, now: number) {
+  const bytes = storageBytes + billedDatabaseBytes;
+  if (bytes === 0 || storageChangedAt === null) return;
   for (const { monthStart, ms } of spansByMonth(storageChangedAt, now))
-    yield { monthStart, byteMs: BigInt(storageBytes) * BigInt(ms) };
+    yield { monthStart, byteMs: BigInt(bytes) * BigInt(ms) };
+}
+
+/** All bytes of a tenant: of its objects in storage, and of its rows in the database. */
+export const storedBytesOf = ({ storageBytes, databaseBytes }: Pick<TenantRow, "storageBytes" | "databaseBytes">) =>
+  Math.min(Number.MAX_SAFE_INTEGER, storageBytes + databaseBytes);
+
+const TENANTS_AT_ONCE = 100;
+
+/** Bills changes of the bytes in the database from now on. Triggers count them, which know no time. */
+export async function billDatabaseBytes({ db, write, clock }: Pick<App, "db" | "write" | "clock">): Promise<void> {
+  const changed = sql`${tenants.databaseBytes} <> ${tenants.billedDatabaseBytes}`;
+  const due = await db.select({ id: tenants.id }).from(tenants).where(changed).limit(TENANTS_AT_ONCE).all();
+  if (due.length === 0) return;
+  await write(async (tx) => {
+    for (const { id } of due) await addUsage(tx, id, { storageBytes: 0 }, clock.now());
+  });
 }
 
 /** Added here and not by SQL, whose integers end at 2^63; no other write runs between the two statements. */

@@ -20,7 +20,7 @@ import { patchTrack, upsertTrack } from "./write.ts";
 
 const path = "/api/v1/assets/:video_asset_id/tracks";
 const tag = "Tracks";
-const errors = { 422: ["cues_malformed", "cues_too_large", "cues_or_storage_key_required"] };
+const errors = { 403: ["quota_exceeded"], 422: ["cues_malformed", "cues_too_large", "cues_or_storage_key_required"] };
 /** Far above the limit for inline cues; a larger body gets the same advice, unread. */
 const write = {
   maxBodyBytes: 2 ** 20,
@@ -59,7 +59,7 @@ export const trackRoutes = [
     body: TrackWrite,
     idempotent: {},
     responses: { 201: Track, 200: Track },
-    errors: { 422: [...errors[422], "idempotency_key_reused"] },
+    errors: { ...errors, 422: [...errors[422], "idempotency_key_reused"] },
     handle: ({ app, caller, params, body, commit }) =>
       commit(async (tx) => {
         const { track, created } = await upsertTrack(tx, app, caller, params.video_asset_id, body);

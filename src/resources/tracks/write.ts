@@ -7,6 +7,7 @@ import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { getAsset } from "../assets/queries.ts";
+import { withinStorage } from "../tenants/quota.ts";
 import { getTrack } from "./queries.ts";
 import { MAX_CUE_BYTES, MAX_CUES, type TrackPatch, type TrackWrite, USE_STORAGE_KEY } from "./schema.ts";
 
@@ -52,20 +53,22 @@ export async function upsertTrack(
     position: body.position ?? before?.position ?? 0,
     updatedAt: now,
   };
-  const track = before
-    ? await tx.update(tracks).set(values).where(eq(tracks.id, before.id)).returning().get()
-    : await tx
-        .insert(tracks)
-        .values({
-          ...values,
-          tenantId: asset.tenantId,
-          assetId: asset.id,
-          kind: body.kind,
-          name: body.name,
-          createdAt: now,
-        })
-        .returning()
-        .get();
+  const put = () =>
+    before
+      ? tx.update(tracks).set(values).where(eq(tracks.id, before.id)).returning().get()
+      : tx
+          .insert(tracks)
+          .values({
+            ...values,
+            tenantId: asset.tenantId,
+            assetId: asset.id,
+            kind: body.kind,
+            name: body.name,
+            createdAt: now,
+          })
+          .returning()
+          .get();
+  const track = await withinStorage(tx, app, asset.tenantId, put);
   await emitReady(tx, app, track, before?.status);
   return { track, created: !before };
 }
@@ -85,22 +88,11 @@ export async function patchTrack(
   const cues = patch.cues === undefined ? before.cues : patch.cues && storedCues(patch.cues);
   const storageKey = patch.storage_key === undefined ? before.storageKey : patch.storage_key;
   requireContent(cues, storageKey);
-  const track = await tx
-    .update(tracks)
-    .set({
-      kind,
-      name,
-      cues,
-      storageKey,
-      position: patch.position,
-      status: patch.status,
-      source: patch.source,
-      producer: patch.producer,
-      updatedAt: app.clock.now(),
-    })
-    .where(eq(tracks.id, before.id))
-    .returning()
-    .get();
+  const { position, status, source, producer } = patch;
+  const values = { kind, name, cues, storageKey, position, status, source, producer, updatedAt: app.clock.now() };
+  const track = await withinStorage(tx, app, before.tenantId, () =>
+    tx.update(tracks).set(values).where(eq(tracks.id, before.id)).returning().get(),
+  );
   await emitReady(tx, app, track, before.status);
   return track;
 }

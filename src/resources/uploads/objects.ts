@@ -3,12 +3,14 @@ import type { UploadRow } from "../../../storage/db/schema.ts";
 import { verifyUrl } from "../../../storage/objects/signed-url.ts";
 import { NoSuchMultipart, ObjectTooLarge, PartsMismatch } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
+import { revoked } from "../../http/revoked-url.ts";
 import { type Context, Reply, type Route, route } from "../../http/route.ts";
 import { serveObject } from "../../http/serve-object.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
-import { ownerOf, parseKey } from "../../lib/object-keys.ts";
+import { ownerOf } from "../../lib/object-keys.ts";
 import { urlSigning } from "../../lib/url-signing.ts";
+import { leaseLock, requireUrlLease } from "../jobs/lease-urls.ts";
 import { requireActiveTenant, requireTenantKept } from "../tenants/active.ts";
 import { bodyOf, tooLarge } from "./body.ts";
 import { lengthOfPart, parseContentRange, putChunk } from "./chunk.ts";
@@ -19,8 +21,8 @@ const path = "/objects/**:key";
 const cors = { allowHeaders: "Content-Type, Content-Range, Range, *", exposeHeaders: "ETag, Range, Content-Range" };
 
 /**
- * Throws 409 when the owner of the key, other than an upload, accepts no more bytes for it; else returns the announced
- * size and the part size. Null for a key without an announcement.
+ * The announced size and the part size of a key that belongs to a batch; null for other keys. Throws 403
+ * `address_revoked` or 409 when the batch accepts no more bytes for it.
  */
 type FindAnnouncement = (app: App, key: string) => Promise<Announced | null>;
 type Announced = { bytesExpected: number; partSize: number | null };
@@ -49,8 +51,8 @@ export const objectRoutes = (takes: FindAnnouncement): Route[] => [
     cors,
     responses: { 200: null },
     async handle({ app, url, method, headers }) {
-      const { key, contentType, filename } = verified(app, "GET", url);
-      if (!isWorkersSource(key, filename)) await requireActiveOwner(app, key);
+      const { key, contentType, filename, lease } = verified(app, "GET", url);
+      await (lease === undefined ? requireActiveOwner(app, key) : requireWorker(app, key, lease));
       const extraHeaders: Record<string, string> = filename ? { "content-disposition": create(filename) } : {};
       return serveObject({
         objects: storageOf(app),
@@ -74,34 +76,41 @@ function verified(app: App, method: "GET" | "PUT", url: URL) {
   throw new HttpError(403, checked.reason === "expired" ? "address_expired" : "address_invalid", message);
 }
 
-/** The source URL of a worker has no file name; a download URL has one. */
-const isWorkersSource = (key: string, filename: string | undefined) =>
-  filename === undefined && ownerOf(key)?.area === "sources";
-
 /**
- * Throws 403 `tenant_suspended` for a signed URL of a suspended tenant, however long it is valid. A running job
- * continues: otherwise the suspension would use up its attempts, and fail the asset.
+ * Throws 403 `tenant_suspended` for a signed URL of a suspended tenant, however long it is valid, and 404 for one of a
+ * deleted tenant.
  */
 async function requireActiveOwner(app: App, key: string): Promise<void> {
   const owner = ownerOf(key);
-  // Only the worker of an attempt gets URLs for its prefix.
   if (!owner) return;
-  if (parseKey(key)?.kind === "attempt") await requireTenantKept(app, owner.tenantId);
-  else await requireActiveTenant(app, owner.tenantId);
+  await requireActiveTenant(app, owner.tenantId);
+  await requireTenantKept(app, owner.tenantId);
+}
+
+/**
+ * Throws 403 `address_revoked` when the worker has lost its lease, 404 for a deleted tenant. A running job of a suspended
+ * tenant continues: otherwise the suspension would use up its attempts, and fail the asset.
+ */
+async function requireWorker(app: App, key: string, lease: string): Promise<void> {
+  const owner = ownerOf(key);
+  if (owner) await requireTenantKept(app, owner.tenantId);
+  await requireUrlLease(app, lease);
 }
 
 async function putObject(context: Context, takes: FindAnnouncement) {
   const { app, url, incoming, headers } = context;
-  const { key, maxBytes = 0, part } = verified(app, "PUT", url);
+  const { key, maxBytes = 0, part, lease } = verified(app, "PUT", url);
   const objects = storageOf(app);
+  if (lease !== undefined) return putLeased(context, { key, maxBytes, lease });
+  /** Checked again at the end: during the transfer the upload may have been completed, or have ended. */
   const confirm = async () => {
     await requireActiveOwner(app, key);
-    await stillPending(app, key);
-    await takes(app, key);
+    const batchUpload = await takes(app, key);
+    const upload = batchUpload ? null : await stillPending(app, key);
+    return { upload, announced: batchUpload ?? upload };
   };
-  await requireActiveOwner(app, key);
-  const upload = await stillPending(app, key);
-  const announced = (await takes(app, key)) ?? upload;
+  const checked = async () => void (await confirm());
+  const { upload, announced } = await confirm();
   const header = headers.get("content-range");
   const range = header === null ? null : parseContentRange(header, announced?.bytesExpected);
   const start = part && announced ? (part.partNumber - 1) * (announced.partSize ?? 0) : 0;
@@ -109,33 +118,65 @@ async function putObject(context: Context, takes: FindAnnouncement) {
   if (Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
   const body = bodyOf(context);
   try {
-    if (range !== null && !part) return await putChunk(context, { key, maxBytes, range, body, confirm });
+    if (range !== null && !part) return await putChunk(context, { key, maxBytes, range, body, confirm: checked });
     const bytes = headers.has("content-length") ? Number(headers.get("content-length")) : undefined;
     if (part) {
       const { etag } = await objects.putPart(key, part.uploadId, part.partNumber, body, {
         maxBytes: Math.min(maxBytes, partBytes),
         bytes,
+        confirm: checked,
       });
       return new Reply(200, undefined, { etag });
     }
-    // Checked again at the end: during the transfer the upload may have been completed or have expired.
-    const { etag } = await objects.put(key, body, { maxBytes, bytes, confirm });
+    const { etag } = await objects.put(key, body, { maxBytes, bytes, confirm: checked });
     if (upload) await objects.appends?.discard(key);
     return new Reply(200, undefined, { etag });
   } catch (error) {
-    if (error instanceof ObjectTooLarge) return tooLarge(error.maxBytes);
-    if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
-      throw new HttpError(409, "upload_conflict", error.message);
-    // The client disconnected: no one receives this response, and it is not an error of the server.
-    if (incoming?.destroyed && !incoming.complete)
-      throw new HttpError(400, "incomplete_body", "The request body ended early; nothing was stored.");
-    throw error;
+    // The writer was stopped because the upload has ended, which is the better answer.
+    if (!(error instanceof HttpError)) await confirm();
+    return failed(error, incoming);
   }
 }
 
-/** Throws 409 unless the upload of the key still waits for its bytes. Null for the key of anything else. */
-async function stillPending(app: App, key: string): Promise<UploadRow | null> {
+/** A worker's result. It is placed under the lock of the lease: a completion never overlaps with it. */
+async function putLeased(
+  context: Context,
+  { key, maxBytes, lease }: { key: string; maxBytes: number; lease: string },
+): Promise<Reply> {
+  const { app, incoming, headers } = context;
+  const confirm = () => requireWorker(app, key, lease);
+  await confirm();
+  const name = await requireUrlLease(app, lease);
+  const bytes = headers.has("content-length") ? Number(headers.get("content-length")) : undefined;
+  if ((bytes ?? 0) > maxBytes) return tooLarge(maxBytes);
+  const lock = <T>(work: () => Promise<T>) => leaseLock(app).withLock(name, work);
+  try {
+    const { etag } = await storageOf(app).put(key, bodyOf(context), { maxBytes, bytes, confirm, lock });
+    return new Reply(200, undefined, { etag });
+  } catch (error) {
+    return failed(error, incoming);
+  }
+}
+
+function failed(error: unknown, incoming: Context["incoming"]): never {
+  if (error instanceof ObjectTooLarge) return tooLarge(error.maxBytes);
+  if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
+    throw new HttpError(409, "upload_conflict", error.message);
+  // The client disconnected: no one receives this response, and it is not an error of the server.
+  if (incoming?.destroyed && !incoming.complete)
+    throw new HttpError(400, "incomplete_body", "The request body ended early; nothing was stored.");
+  throw error;
+}
+
+/**
+ * The upload of a key, which still waits for its bytes. Throws 403 `address_revoked` when it, or its asset, has ended or does
+ * not exist, 409 when it is complete.
+ */
+async function stillPending(app: App, key: string): Promise<UploadRow> {
   const upload = await uploadOfKey(app.db, key);
-  if (!upload || upload.status === "pending") return upload ?? null;
-  throw new HttpError(409, "upload_conflict", `The upload is ${upload.status}; its content can no longer change.`);
+  if (!upload) return revoked("The upload does not exist any more.");
+  if (upload.status === "completed")
+    throw new HttpError(409, "upload_conflict", "The upload is completed; its content can no longer change.");
+  if (upload.status === "pending" && upload.expiresAt > app.clock.now()) return upload;
+  return revoked(`The upload is ${upload.status === "pending" ? "expired" : upload.status}.`);
 }

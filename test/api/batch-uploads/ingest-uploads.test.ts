@@ -195,7 +195,7 @@ test("aborting one upload, and all of a batch", async () => {
   expect(await underWay(app)).toBe(1);
   for (let time = 0; time < 2; time++) expect((await ask("DELETE", `/uploads/${intent.id}`)).status).toBe(204);
   expect(await underWay(app)).toBe(0);
-  expectError(await app.call("PUT", signed.url, { raw: "x" }), 409, "upload_conflict");
+  expectError(await app.call("PUT", signed.url, { raw: "x" }), 403, "address_revoked");
   expectError(await ask("POST", `/uploads/${intent.id}/parts`, { body: { part_number: 1 } }), 409, "upload_conflict");
   expect((await app.call("GET", path, { key })).body.upload_count).toBe(0);
   await put("a.m4s", "abc");
@@ -206,8 +206,8 @@ test("aborting one upload, and all of a batch", async () => {
   expect(await objects(app)).toEqual([]);
   expectError(
     await app.call("PUT", late.upload_url, { raw: "abc", headers: late.upload_headers }),
-    409,
-    "batch_conflict",
+    403,
+    "address_revoked",
   );
   for (const [method, rest, body] of [
     ["POST", "/uploads", { object_key: "x", bytes_expected: 1 }],

@@ -77,6 +77,8 @@ async function populate(owner: { id: number }, token: string) {
     `INSERT INTO live_reports (stream_id, number, end_seconds, reports) SELECT id, 1, 2, '[]' FROM live_streams WHERE tenant_id = ${owner.id}`,
   );
   await post(`/api/v1/live/channels/${channel.id}/targets`, { url: "rtmp://example.com/app/key" }, token);
+  await insert(`INSERT INTO watermarks (sha256, image, used_at) VALUES ('image-${owner.id}', 'AAAA', 1)`);
+  await insert(`INSERT INTO tenant_watermarks VALUES (${owner.id}, 'image-${owner.id}', 3)`);
   await insert(`INSERT INTO live_minutes VALUES (${owner.id}, ${channel.id}, 1, 1, 1, 1)`);
   await uploaded(app, token);
   await post("/api/v1/uploads/initiate", { filename: "b.mp4", bytes_expected: 3 }, token);

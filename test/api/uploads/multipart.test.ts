@@ -151,8 +151,8 @@ describe("an abort", () => {
     await asked.promise;
     expect((await ask("abort_multipart")).status).toBe(204);
     late.resolve();
-    expectError(await putting, 409, "upload_conflict");
-    expectError(await app.call("PUT", signed.url, { raw: "x" }), 409, "upload_conflict");
+    expectError(await putting, 403, "address_revoked");
+    expectError(await app.call("PUT", signed.url, { raw: "x" }), 403, "address_revoked");
     expect([upload.status, await objects(app), await underWay(app)]).toEqual(["pending", 0, []]);
   });
 });

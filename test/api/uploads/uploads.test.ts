@@ -299,7 +299,7 @@ describe("an expired upload", () => {
     app.advance(601_000);
     await app.runTask("expire-uploads");
     put.goOn();
-    expectError(await put.answer, 409, "upload_conflict");
+    expectError(await put.answer, 403, "address_revoked");
     expect(await objects(app)).toBe(0);
   });
 });

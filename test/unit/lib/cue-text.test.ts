@@ -101,6 +101,9 @@ describe("a translated fragment", () => {
 test.each([
   ["one two three four", 2, "one two\nthree four"],
   ["<v Fred Smith>one two", 2, "<v Fred Smith>one\ntwo"],
+  // A tag contains no other <.
+  ["a < b <i>c d</i>", 2, "a < b\n<i>c d</i>"],
+  ["<<<< <a> b", 2, "<<<<\n<a> b"],
   ["oneword", 3, "oneword"],
   ["a b c", 9, "a\nb\nc"],
   ["これは長い字幕です", 2, "これは長\nい字幕です"],

@@ -1,10 +1,23 @@
+import { eq } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
+import { uploads } from "../../../storage/db/schema.ts";
+import { type TestApp, testApp } from "../../support/app.ts";
 import { expectError } from "../../support/error.ts";
-import { addressContract } from "../../support/storage/url-contract.ts";
+import { addressContract, CONTRACT_KEY } from "../../support/storage/url-contract.ts";
+
+/** An upload of tenant 1 that waits for bytes at `objectKey`: without one its URLs are refused. */
+async function awaiting(objectKey: string): Promise<TestApp> {
+  const app = await testApp();
+  const { id } = await app.tenant();
+  expect(objectKey).toContain(`tenants/${id}/`);
+  const body = { filename: "a.mp4", bytes_expected: 10 };
+  const { body: upload } = await app.call("POST", "/api/v1/uploads/initiate", { key: await app.key(id), body });
+  await app.opened.app.write(async (tx) => tx.update(uploads).set({ objectKey }).where(eq(uploads.id, upload.id)));
+  return app;
+}
 
 addressContract("local addresses", async () => {
-  const app = await testApp();
+  const app = await awaiting(CONTRACT_KEY);
   return {
     store: app.opened.app.objects as NonNullable<typeof app.opened.app.objects>,
     send: app.opened.server.fetch,
@@ -13,10 +26,10 @@ addressContract("local addresses", async () => {
 });
 
 test("a part that is too large is 413, one of an ended upload 409; its ETag is readable by any site", async () => {
-  const app = await testApp();
+  const key = "tenants/1/sources/a.mp4";
+  const app = await awaiting(key);
   const { objects } = app.opened.app;
   if (!objects) throw new Error("There is no storage");
-  const key = "tenants/1/sources/a.mp4";
   const uploadId = await objects.createMultipart(key, { bytes: 6, partSize: 4 });
   const expiresAt = new Date(Date.now() + 60_000);
   const sign = async (number: number, maxBytes: number) =>

@@ -3,8 +3,7 @@ import type { Db } from "../../../../storage/db/open.ts";
 import { type AttemptRow, assets, type JobRow, transcodingAttempts } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { sha256 } from "../../../lib/tokens.ts";
-import type { Lease } from "../contract.ts";
-import { type Leased, leaseMs, leaseToken } from "../lease.ts";
+import { type Lease, type Leased, leaseMs, leaseToken } from "../lease.ts";
 import { cancelTasks, deleteTasks } from "../tasks/lifecycle.ts";
 import { applyTransition, type Changed } from "./apply.ts";
 

@@ -1,8 +1,9 @@
 import { eq } from "drizzle-orm";
+import { afterCommit } from "../../../../storage/db/after-commit.ts";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, type UploadRow, uploads } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
-import { scheduleDeletion } from "../../../http/object-gc.ts";
+import { lateMs, scheduleDeletion } from "../../../http/object-gc.ts";
 import { isSourceElsewhere } from "../../assets/delete.ts";
 import { addStoredBytes } from "../../assets/stored-bytes.ts";
 import { applyTransition } from "./apply.ts";
@@ -40,7 +41,12 @@ export async function abandonUpload(
   const subject = { assetId: upload.assetId, upload: ended };
   const changes = error ? { asset: { errorCode: error.code, errorMessage: error.message } } : {};
   const { asset } = await applyTransition(tx, app, "abandon", subject, changes);
-  if (!(await isSourceElsewhere(tx, asset))) await scheduleDeletion(tx, app, [upload.objectKey]);
+  if (!(await isSourceElsewhere(tx, asset))) {
+    // Where its URL cannot be revoked, an object may arrive until it expires: deleted now, and again then.
+    const inMs = lateMs(app, upload.expiresAt);
+    await scheduleDeletion(tx, app, [upload.objectKey], inMs);
+    if (inMs > 0) afterCommit(tx, () => void app.objects?.delete(upload.objectKey).catch(() => {}));
+  }
   return { upload: ended, asset };
 }
 

@@ -10,6 +10,7 @@ import type { PlanResult } from "../../../protocol/task.ts";
 import type { TaskCompletion } from "../../../protocol/worker.ts";
 import { checkCaptions } from "../captions.ts";
 import { complete, type JobLease } from "../complete.ts";
+import { leaseLock, nameOfLease } from "../lease-urls.ts";
 import { wantedCaptions } from "../source-upload.ts";
 import { checkSubtitlePaths } from "../verify-artifacts.ts";
 import { deferSlow } from "./defer.ts";
@@ -33,12 +34,13 @@ export async function completeTask(app: App, ref: TaskRef, result: Completion): 
   const existing = await lease.repeated(app.db, resultHash);
   if (existing) return existing;
   const leased = await liveTask(app.db, app, ref);
+  const locked = <T>(work: () => Promise<T>) => leaseLock(app).withLock(nameOfLease(leased), work);
   switch (leased.task.kind) {
     case "plan":
       return completePlan(app, lease, resultHash, result);
     case "chunk":
     case "audio":
-      return completePart(app, lease, resultHash, await checkedPart(app, leased, result));
+      return locked(async () => completePart(app, lease, resultHash, await checkedPart(app, leased, result)));
     case "whole":
       return complete(app, lease, result, { resultHash });
     case "images":

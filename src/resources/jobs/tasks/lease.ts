@@ -11,8 +11,7 @@ import {
 import type { App } from "../../../app.ts";
 import { notFound } from "../../../lib/errors.ts";
 import { hmac, sameSecret, sha256 } from "../../../lib/tokens.ts";
-import type { Lease } from "../contract.ts";
-import { leaseMs, stale } from "../lease.ts";
+import { type Lease, leaseMs, stale } from "../lease.ts";
 import type { Claimant } from "../lifecycle/attempts.ts";
 import { applyTask } from "./lifecycle.ts";
 
@@ -73,13 +72,14 @@ export async function taskOfToken(db: Db, { jobId, taskId, token }: TaskRef): Pr
 /** The same, with a valid lease. */
 export async function liveTask(db: Db, app: App, ref: TaskRef): Promise<LeasedTask> {
   const leased = await taskOfToken(db, ref);
-  const { task, lease, job } = leased;
-  if (task.status === "canceled") return stale("The task was canceled.");
-  const isLive =
-    task.status === "running" &&
-    lease.outcome === null &&
-    (task.leaseExpiresAt ?? 0) > app.clock.now() &&
-    job.status === "running" &&
-    job.attemptId === task.attemptId;
-  return isLive ? leased : stale();
+  if (leased.task.status === "canceled") return stale("The task was canceled.");
+  return isLiveTask(leased, app.clock.now()) ? leased : stale();
 }
+
+/** Whether the last lease of a task is valid at `now`, and its attempt is the current one of its job. */
+export const isLiveTask = ({ task, lease, job }: Omit<LeasedTask, "attempt">, now: number): boolean =>
+  task.status === "running" &&
+  lease.outcome === null &&
+  (task.leaseExpiresAt ?? 0) > now &&
+  job.status === "running" &&
+  job.attemptId === task.attemptId;

@@ -1,4 +1,6 @@
+import { eq } from "drizzle-orm";
 import * as v from "valibot";
+import { transcodingJobs } from "../../../../storage/db/schema.ts";
 import { route } from "../../../http/route.ts";
 import { PathId } from "../../../http/schemas.ts";
 import { invalid } from "../../../lib/errors.ts";
@@ -11,6 +13,7 @@ import {
   TaskCompletion,
 } from "../../../protocol/worker.ts";
 import { countFault, faultOf } from "../failure.ts";
+import { renewedSource } from "../lease-urls.ts";
 import { publish } from "../publish.ts";
 import { HeartbeatAnswer, Job, toJob, toTaskHeartbeatAnswer } from "../schema.ts";
 import { signArtifacts } from "../sign-artifacts.ts";
@@ -50,7 +53,13 @@ export const taskRoutes = [
     body: Heartbeat,
     responses: { 200: HeartbeatAnswer },
     errors: stale,
-    handle: async (context) => toTaskHeartbeatAnswer(await heartbeatTask(context.app, refOf(context), context.body)),
+    async handle(context) {
+      const { app, body } = context;
+      const task = await heartbeatTask(app, refOf(context), body);
+      const job = await app.db.select().from(transcodingJobs).where(eq(transcodingJobs.id, task.jobId)).get();
+      const leased = { attempt: { id: task.attemptId }, lease: { id: task.leaseId ?? -1 } };
+      return { ...toTaskHeartbeatAnswer(task), ...(job && (await renewedSource(app, { job, ...leased }))) };
+    },
   }),
   route({
     ...callback,

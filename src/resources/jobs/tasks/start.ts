@@ -12,8 +12,7 @@ import {
 import type { App } from "../../../app.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import type { Chunk, Task } from "../../../protocol/task.ts";
-import type { Lease } from "../contract.ts";
-import { stale } from "../lease.ts";
+import { type Lease, stale } from "../lease.ts";
 import { type Claimant, startUnleased } from "../lifecycle/attempts.ts";
 import { PLAN_TASK } from "./chunks.ts";
 import { leaseTask, liveTask, taskToken } from "./lease.ts";

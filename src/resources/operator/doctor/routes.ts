@@ -2,7 +2,6 @@ import * as v from "valibot";
 import { Reply, route } from "../../../http/route.ts";
 import { NullableTime, Time } from "../../../http/schemas.ts";
 import { iso } from "../../../lib/clock.ts";
-import { notFound } from "../../../lib/errors.ts";
 import { type Checkup, lastCheckup, quickCheckup, runningCheckup, startCheckup } from "./checkup.ts";
 
 const path = "/api/v1/admin/doctor";
@@ -81,9 +80,12 @@ export const doctorRoutes = [
     method: "GET",
     path: `${path}/checkup`,
     operationId: "getCheckup",
-    summary: "Get the progress of the running check, or the result of the last one",
-    responses: { 200: CheckupResponse },
-    errors: { 404: ["not_found"] },
-    handle: async ({ app }) => toAnswer((await lastCheckup(app)) ?? notFound("check-up"), app.clock.now()),
+    summary: "Get the progress of the running check, or the result of the last one; 204 without one",
+    // No check has run yet: that is not an error.
+    responses: { 200: CheckupResponse, 204: null },
+    async handle({ app }) {
+      const checkup = await lastCheckup(app);
+      return checkup ? toAnswer(checkup, app.clock.now()) : new Reply(204, undefined);
+    },
   }),
 ];

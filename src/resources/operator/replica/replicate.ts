@@ -30,6 +30,8 @@ const NAME = "replica";
 const POST_MS = 500;
 const START_AGAIN_MS = 1000;
 const TAKE_OVER_MS = 4000;
+/** In which a process that replicates reports for the first time. */
+const START_MS = 10_000;
 const DAY_MS = 86_400_000;
 
 /**
@@ -91,12 +93,17 @@ export function replicate(config: Config, replica: string, parts: Parts): Replic
     const post = () => void peers?.post(NAME, replicator.status());
     if (!isOver) posting = setInterval(post, POST_MS).unref();
   };
+  const startedAt = clock.now();
   const started = start();
   return {
     async status() {
       if (!peers || lock) return replicator.status();
       const posted = (await peers.posted(NAME)) as ReplicaStatus | undefined;
-      return posted ?? { lag_seconds: 0, error: "No process replicates the database at the moment." };
+      if (posted) return posted;
+      // At a start the process that replicates has not reported yet.
+      const ms = clock.now() - startedAt;
+      const error = ms < START_MS ? null : "No process replicates the database at the moment.";
+      return { lag_seconds: Math.max(0, ms) / 1000, error };
     },
     async finish() {
       // The other processes may still be writing; the last one to stop stores the rest.

@@ -5,6 +5,7 @@ import type { Caller } from "../../../http/caller.ts";
 import type { Context } from "../../../http/route.ts";
 import { storageOf } from "../../../http/storage.ts";
 import { HttpError, notFound } from "../../../lib/errors.ts";
+import { requireActiveTenant } from "../../tenants/active.ts";
 import { bodyOf, tooLarge } from "../body.ts";
 import { completeUpload } from "../complete.ts";
 import { getUpload } from "../queries.ts";
@@ -42,6 +43,8 @@ async function finish(app: App, caller: Caller, upload: UploadRow): Promise<numb
   const { id, objectKey, bytesExpected } = upload;
   const confirm = async () => {
     if ((await tusUpload(app, caller, id)).status !== "pending") throw new NoSuchMultipart();
+    // The key was valid when the request began.
+    await requireActiveTenant(app, upload.tenantId);
   };
   try {
     await appendsOf(app).finish(objectKey, bytesExpected, { confirm });
@@ -71,6 +74,8 @@ export async function appendBody(context: Context, upload: UploadRow, offset: nu
     return newOffset < upload.bytesExpected ? newOffset : await finish(app, caller, upload);
   } catch (error) {
     if (error instanceof ObjectTooLarge) return tooLarge(upload.bytesExpected);
+    // The writer was stopped because the upload has ended, which is the better answer.
+    if (!(error instanceof HttpError && error.status !== 409)) await tusUpload(app, caller, upload.id);
     if (error instanceof OffsetMismatch) throw conflict(error.held);
     if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
       throw new HttpError(409, "upload_conflict", error.message);

@@ -1,5 +1,4 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { VodboxError } from "../../../../clients/typescript/error.ts";
 import { vodbox } from "../../api.ts";
 import { ConfirmDialog } from "../../components/dialog.tsx";
 import { ErrorNotice } from "../../components/notice.tsx";
@@ -19,10 +18,10 @@ export function Checkup() {
   const [isAsking, setAsking] = useState(false);
   const load = useCallback(async () => {
     try {
-      setCheckup(await vodbox.getCheckup());
+      // None has run yet: no content.
+      setCheckup((await vodbox.getCheckup()) ?? null);
     } catch (thrown) {
-      // None has run yet.
-      if (!(thrown instanceof VodboxError) || thrown.status !== 404) setError(thrown);
+      setError(thrown);
     }
   }, []);
   const isRunning = checkup?.status === "running";
