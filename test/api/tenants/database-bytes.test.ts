@@ -230,7 +230,7 @@ test("a migration counts what exists", async () => {
   const at = folder();
   const [file, url] = [`${at}/test.db`, `file:${at}/test.db`];
   const all = embeddedMigrations();
-  await migrate({ url, migrations: all.filter(({ name }) => name < "0056") });
+  await migrate({ url, migrations: all.filter(({ name }) => name < "0055") });
   const image = Buffer.alloc(1001, 1).toString("base64");
   const now = "1, 1";
   bare(file).exec(`
