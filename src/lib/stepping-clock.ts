@@ -30,8 +30,8 @@ export class SteppingClock implements Clock {
     this.#monotonic = sources.monotonic();
   }
 
-  /** Milliseconds since the epoch. */
-  now(): number {
+  /** Milliseconds since the epoch. A property: callers take it from the clock. */
+  readonly now = (): number => {
     const wall = this.#sources.wall();
     const monotonic = this.#sources.monotonic();
     const passed = monotonic - this.#monotonic;
@@ -47,7 +47,7 @@ export class SteppingClock implements Clock {
     this.#isSettling = true;
     void this.#settle({ from, to: wall, suspendedMs: isSuspended ? passed : 0 });
     return from;
-  }
+  };
 
   /** The listeners of one step run at the same time; one that fails ends the wait for it. Returns a function that removes it. */
   onStep(listener: (step: ClockStep) => Promise<void>): () => void {
