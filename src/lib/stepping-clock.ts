@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import type { Clock, ClockStep } from "./clock.ts";
 
 /** A smaller difference is left to what corrects clocks slowly, and to rounding. */
@@ -51,8 +52,10 @@ export class SteppingClock implements Clock {
 
   /** The listeners of one step run at the same time; one that fails ends the wait for it. Returns a function that removes it. */
   onStep(listener: (step: ClockStep) => Promise<void>): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    // The reading that notices a step may be part of a transaction, and the listener must not be.
+    const outside = AsyncResource.bind(listener);
+    this.#listeners.add(outside);
+    return () => void this.#listeners.delete(outside);
   }
 
   async #settle(step: ClockStep): Promise<void> {

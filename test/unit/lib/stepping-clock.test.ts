@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { expect, test } from "vitest";
 import type { ClockStep } from "../../../src/lib/clock.ts";
 import { SteppingClock } from "../../../src/lib/stepping-clock.ts";
@@ -103,4 +104,16 @@ test("without listeners a step is followed at once", () => {
     sleep(100_000);
     expect(clock.now()).toBe(wall());
   }
+});
+
+test("listeners do not run within what noticed the step", async () => {
+  const { clock, pass, set, settle } = stepped();
+  const transaction = new AsyncLocalStorage<string>();
+  const seen: unknown[] = [];
+  clock.onStep(async () => void seen.push(transaction.getStore()));
+  pass(1000);
+  set(HOUR);
+  transaction.run("open", () => clock.now());
+  await settle();
+  expect(seen).toEqual([undefined]);
 });
