@@ -5,7 +5,7 @@ import type { Clock, ClockStep } from "./clock.ts";
 export const STEP_MS = 1000;
 /**
  * The scheduler reads the clock once a second. A process that has not done so for longer was suspended, or its event loop was
- * blocked: nobody could reach it, so this time counts as a step too.
+ * blocked. No client could reach it, so this time counts as a step too.
  */
 const SILENT_MS = 5000;
 
@@ -14,7 +14,7 @@ const SYSTEM: Sources = { wall: () => Date.now(), monotonic: () => performance.n
 
 /**
  * The system's clock, which notices when the wall clock is set, and when the process was suspended. Until all listeners have
- * settled, `now` goes on from the time before the step, so that no lease expires before its time was moved. Without listeners a
+ * settled, `now` continues from the time before the step, so that no lease expires before its time was moved. Without listeners a
  * step is followed at once.
  */
 export class SteppingClock implements Clock {

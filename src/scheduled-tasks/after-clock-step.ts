@@ -63,7 +63,7 @@ export async function settleTimes(app: App, step: ClockStep, isFirst: boolean): 
   setImmediate(() => void settleLeases(app, step).catch(() => {}));
 }
 
-/** Leases that were alive begin again, those that had ended stay so; the time limits of attempts go on. */
+/** Leases that were alive begin again, those that had ended stay so; the time limits of attempts continue. */
 async function settleLeases(app: App, { from, to }: ClockStep): Promise<void> {
   const until = to + leaseMs(app);
   for (const table of [transcodingJobs, transcodingTasks]) {

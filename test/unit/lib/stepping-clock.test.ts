@@ -20,7 +20,7 @@ function stepped({ listens = true } = {}) {
     });
   return {
     ...{ clock, steps },
-    /** Both clocks go on, with readings of the clock every second. */
+    /** Both clocks continue, with readings of the clock every second. */
     pass(ms: number) {
       for (let left = ms; left > 0; left -= 1000) {
         wall += Math.min(1000, left);
@@ -59,7 +59,7 @@ test.each([1000, 8 * HOUR, 720 * HOUR, 87_600 * HOUR, -1000, -8 * HOUR, -720 * H
     const { clock, steps, pass, set, settle, wall } = stepped();
     pass(10_000);
     set(ms);
-    // Until then the time before the step goes on.
+    // Until then the time before the step continues.
     expect(clock.now()).toBe(wall() - ms);
     pass(3000);
     expect(clock.now()).toBe(wall() - ms);
