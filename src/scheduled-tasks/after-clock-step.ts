@@ -34,6 +34,7 @@ const RETRIES: Times[] = [
 const HEARTBEATS: Times[] = [
   { table: sql`imports`, column: sql`renewed_at` },
   { table: sql`servers`, column: sql`seen_at` },
+  { table: sql`workers`, column: sql`last_seen_at` },
   { table: sql`live_streams`, column: sql`updated_at`, where: sql`finished_at IS NULL` },
 ];
 /** All heartbeats are more frequent. Older ones are of what has died. */

@@ -11,7 +11,7 @@ const SECOND = 1000;
 const HOUR = 3600 * SECOND;
 const DAY = 24 * HOUR;
 
-type Step = { name: string; from?: number; to: number; isStopped?: boolean };
+type Step = { name: string; from?: number; to: number; isStopped?: boolean; processes?: number };
 const SINCE_1970 = DAY - Date.now();
 
 const STEPS: Step[] = [
@@ -26,13 +26,20 @@ const STEPS: Step[] = [
   { name: "-30 days", to: -30 * DAY },
   { name: "suspended", to: 0, isStopped: true },
   { name: "suspended, -8 h", to: -8 * HOUR, isStopped: true },
+  { name: "+8 h, two processes", to: 8 * HOUR, processes: 2 },
+  { name: "-8 h, two processes", to: -8 * HOUR, processes: 2 },
 ];
 
 const LEASE_SECONDS = 10;
 
 test.each(rows(STEPS, 4))("$name: requests, leases, scheduled tasks and a live stream continue", async (step) => {
   const clock = steppedClock(step.from);
-  const env = { ...clock.env, VODBOX_LEASE_SECONDS: String(LEASE_SECONDS), VODBOX_LOG_LEVEL: "info" };
+  const env: Record<string, string> = {
+    ...clock.env,
+    VODBOX_LEASE_SECONDS: String(LEASE_SECONDS),
+    VODBOX_LOG_LEVEL: "info",
+  };
+  if (step.processes) env.VODBOX_PROCESSES = String(step.processes);
   const server = await liveServer({ env });
   const channel = await newChannel(server);
   const publisher = publish(server, channel, 300);
