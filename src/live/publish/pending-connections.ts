@@ -13,7 +13,11 @@ export type Pending = {
   release(): void;
 };
 
-type Entry = { network: string; close: () => void };
+/** `advancedAt`: by the monotonic clock; 0 before the first progress. */
+type Entry = { network: string; advancedAt: number; close: () => void };
+
+/** A connection that has made progress within this time is closed only when all of its network have. */
+const FRESH_MS = 1000;
 
 /**
  * The budget of connections whose publisher is not known yet. It is separate from the one of publishers, so whatever strangers
@@ -33,13 +37,14 @@ export class PendingConnections {
 
   /** `close` is called when another connection needs the place. */
   add(address: string, close: () => void): Pending {
-    const entry: Entry = { network: networkOf(address), close };
+    const entry: Entry = { network: networkOf(address), advancedAt: 0, close };
     // Counted first: with its own, a network may be the one that has the most.
     this.#perNetwork.set(entry.network, this.#of(entry.network) + 1);
     while (this.#entries.size >= this.#limits.pendingConnections) this.#closeOldest();
     this.#entries.add(entry);
     return {
       advance: () => {
+        entry.advancedAt = performance.now();
         if (this.#entries.delete(entry)) this.#entries.add(entry);
       },
       release: () => this.#remove(entry),
@@ -56,8 +61,11 @@ export class PendingConnections {
 
   #closeOldest(): void {
     let found: Entry | null = null;
+    const freshFrom = performance.now() - FRESH_MS;
+    const isFresh = ({ advancedAt }: Entry) => advancedAt > 0 && advancedAt > freshFrom;
     for (const entry of this.#entries) {
-      if (found === null || this.#of(entry.network) > this.#of(found.network)) found = entry;
+      const more: number = found === null ? 1 : this.#of(entry.network) - this.#of(found.network);
+      if (more > 0 || (more === 0 && found !== null && isFresh(found) && !isFresh(entry))) found = entry;
     }
     if (found === null) return;
     this.#remove(found);

@@ -29,7 +29,7 @@ test("one that gets further outlasts older and newer ones that do not", () => {
   add("a", 4);
   expect(closed).toEqual([1, 2]);
   add("a", 5);
-  expect(closed).toEqual([1, 2, 0]);
+  expect(closed).toEqual([1, 2, 3]);
 });
 
 test("one that publishes or has ended needs no place, and is not closed", () => {
