@@ -23,10 +23,11 @@ import { type OpenStore, storesOf } from "./config/stores.ts";
 import { crossValidate } from "./cross-validate.ts";
 import { auditing } from "./http/audit.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
-import { type Clock, systemClock } from "./lib/clock.ts";
+import type { Clock } from "./lib/clock.ts";
 import { embeddedMigrations } from "./lib/embedded.ts";
 import { UserError } from "./lib/errors.ts";
 import { RecentLines } from "./lib/recent-lines.ts";
+import { SteppingClock } from "./lib/stepping-clock.ts";
 import { randomName } from "./lib/tokens.ts";
 import { recoverImports } from "./resources/assets/import/recover.ts";
 import { finishRestore } from "./resources/operator/backup/resume-restore.ts";
@@ -81,7 +82,7 @@ async function open(
   {
     log,
     recentLines = new RecentLines(),
-    clock = systemClock,
+    clock = new SteppingClock(),
     clusterWorker = null,
     allowEmptyDatabase = false,
     replicates = false,

@@ -4,6 +4,7 @@ import { localWorkerCount } from "./config/local-worker-count.ts";
 import { removeServerUrl, writeServerUrl } from "./config/server-file.ts";
 import { crossValidate } from "./cross-validate.ts";
 import type { HttpServer } from "./http/server.ts";
+import { systemClock } from "./lib/clock.ts";
 import { setTimeout } from "./lib/timers.ts";
 import { startListening } from "./listen.ts";
 import type { LiveIngest } from "./live-ingest.ts";
@@ -17,6 +18,7 @@ import { LiveRelay } from "./resources/live/streams/relay.ts";
 import { processFigures } from "./resources/operator/metrics.ts";
 import { joinServers } from "./resources/operator/servers.ts";
 import { newSetupCode } from "./resources/sessions/setup.ts";
+import { settleTimes } from "./scheduled-tasks/after-clock-step.ts";
 import { allScheduledTasks } from "./scheduled-tasks/all.ts";
 import { type Scheduler, startScheduler } from "./scheduled-tasks/scheduler.ts";
 import { usableTls } from "./tls.ts";
@@ -75,7 +77,12 @@ export async function serve(
   opened.listeningOn(listening.address);
   if (!clusterWorker) writeServerUrl(config, listening.localAddress);
   await channelCache(app).refresh();
-  const scheduler = startScheduler(allScheduledTasks(app, { authenticator: server.authenticator, egress }), log);
+  const isFirst = !clusterWorker || clusterWorker.isFirst;
+  app.clock.onStep?.((step) => settleTimes(app, step, isFirst));
+  // Setting a clock of a test starts no task.
+  const taskClock = app.clock.onStep ? app.clock : systemClock;
+  const tasks = allScheduledTasks(app, { authenticator: server.authenticator, egress });
+  const scheduler = startScheduler(tasks, { log, clock: taskClock });
   clusterWorker?.link(app, () => processFigures(app));
   const setupCode = !clusterWorker || clusterWorker.isFirst ? await newSetupCode(app) : null;
   const ingest = await startIngest(app, server).catch(async (error) => {

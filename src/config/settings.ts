@@ -158,8 +158,7 @@ export const SETTINGS = {
   rtmp_connections_per_address: {
     schema: integer(1, 100_000),
     fallback: "16",
-    about:
-      "concurrent RTMP connections, and SRT connections, from one address; more behind a proxy, where all have one",
+    about: "concurrent RTMP publishers, and SRT publishers, from one address; more behind a proxy, where all have one",
   },
   max_attempts: { schema: integer(1, 100), fallback: "5", about: "attempts before a job fails" },
   max_upload_bytes: {

@@ -1,5 +1,15 @@
+/**
+ * The wall clock was set, or the process was suspended. Milliseconds since the epoch: before, by the monotonic clock, and after.
+ * `suspendedMs` is the time in which the process did not run, as far as the monotonic clock counts it.
+ */
+export type ClockStep = { from: number; to: number; suspendedMs: number };
+
 /** The program's time in milliseconds since the epoch. Tests pass one that they control. */
-export type Clock = { now(): number };
+export type Clock = {
+  now(): number;
+  /** The clock waits for the listeners before it follows a step. Returns a function that removes the listener. */
+  onStep?(listener: (step: ClockStep) => Promise<void>): () => void;
+};
 export const systemClock: Clock = { now: () => Date.now() };
 
 /**

@@ -1,11 +1,11 @@
-import type { ScheduledTask as CronTask, TaskOptions } from "node-cron";
 import type { Logger } from "pino";
+import type { Clock } from "../lib/clock.ts";
 import { setTimeout } from "../lib/timers.ts";
 
 /** Background work: runs on a schedule, never concurrently with itself, and on shutdown if `runOnShutdown`. */
 export type ScheduledTask = {
   name: string;
-  /** A cron expression with seconds. */
+  /** A cron expression with seconds, in UTC. */
   schedule: string;
   run(): Promise<unknown>;
   /** Registers a callback that starts the task early. A hint only: the task checks for work itself. */
@@ -21,25 +21,27 @@ export type Scheduler = {
 };
 
 const BEGIN_AFTER_MS = 300;
+/** How often tasks that are due are looked for. */
+const TICK_MS = 1000;
+/** A tick that is later than that missed the times of tasks that run every second. */
+const LATE_MS = 2000;
+/** A run that the monotonic clock starts so long before its time by the wall clock is the run of that time. */
+const SAME_TIME_MS = 2000;
 
-type CronLogger = NonNullable<TaskOptions["logger"]>;
+/** When a task runs next: whichever clock reaches its time first. */
+type Planned = { task: ScheduledTask; after(wall: number): number; wall: number; monotonic: number };
 
-/** The library's own logger prints colored text. */
-const schedulerLog = (log: Logger): CronLogger => {
-  const to = (level: "error" | "debug") => (message: string | Error, error?: Error) => {
-    const err = error ?? (message instanceof Error ? message : undefined);
-    log[level]({ ...(err && { err }) }, message instanceof Error ? "the scheduler failed" : message);
-  };
-  return {
-    info: (text) => log.info(text),
-    warn: (text) => log.warn(text),
-    error: to("error"),
-    debug: to("debug"),
-  };
-};
-
-/** A task that throws is logged and runs again at its next time. */
-export function startScheduler(tasks: readonly ScheduledTask[], log: Logger): Scheduler {
+/**
+ * A task that throws is logged and runs again at its next time.
+ *
+ * The time of each next run is kept by the wall clock and by the monotonic one. When the wall clock is set forward, or the
+ * process was suspended, each task that is due runs once for all the times it missed, whose number is not looked at; when it
+ * is set back, each task keeps its interval. A run is planned from the current time, so its cost does not depend on the step.
+ */
+export function startScheduler(
+  tasks: readonly ScheduledTask[],
+  { log, clock }: { log: Logger; clock: Clock },
+): Scheduler {
   const running = new Map<string, Promise<void>>();
   const start = (task: ScheduledTask) => {
     const current = running.get(task.name);
@@ -55,26 +57,52 @@ export function startScheduler(tasks: readonly ScheduledTask[], log: Logger): Sc
     running.set(task.name, run);
     return run;
   };
-  let cronTasks: CronTask[] = [];
   let stopped = false;
   for (const task of tasks) {
     task.wakes?.(() => {
       if (!stopped) void start(task);
     });
   }
-  // Shortly after the server listens: setting up the schedules takes half as long as the rest of a start.
-  const timer = setTimeout(async () => {
-    const { schedule } = await import("node-cron");
-    if (stopped) return;
-    const logger = schedulerLog(log);
-    cronTasks = tasks.map((task) => {
-      const cronTask = schedule(task.schedule, () => start(task), { name: task.name, logger });
-      // With a listener, the library does not print its own warning, which does not name the task.
-      cronTask.on("execution:missed", ({ date }) =>
-        log.warn({ task: task.name, at: date.toISOString() }, "a scheduled task missed its time: the process was busy"),
+  let planned: Planned[] = [];
+  let last = 0;
+  const tick = () => {
+    const wall = clock.now();
+    const monotonic = performance.now();
+    const lateMs = monotonic - last - TICK_MS;
+    last = monotonic;
+    if (lateMs > LATE_MS)
+      log.warn(
+        { late_ms: Math.round(lateMs) },
+        "scheduled tasks missed their time: the process was busy or suspended; each of them runs once",
       );
-      return cronTask;
+    for (const one of planned) {
+      if (wall < one.wall && monotonic < one.monotonic) continue;
+      plan(one, wall, monotonic);
+      void start(one.task);
+    }
+    wait(wall);
+  };
+  // Shortly after each full second, when most tasks are due.
+  const wait = (wall: number) => {
+    timer = setTimeout(tick, TICK_MS - (((wall % TICK_MS) + TICK_MS) % TICK_MS));
+  };
+  // Shortly after the server listens: setting up the schedules takes as long as a part of a start.
+  let timer = setTimeout(async () => {
+    const { Cron } = await import("croner");
+    if (stopped) return;
+    const wall = clock.now();
+    last = performance.now();
+    planned = tasks.map((task) => {
+      const cron = new Cron(task.schedule, { utcOffset: 0 });
+      const one: Planned = {
+        ...{ task, wall, monotonic: last },
+        // A schedule without a next time would be one of a single date.
+        after: (from) => cron.nextRun(new Date(from))?.getTime() ?? Number.POSITIVE_INFINITY,
+      };
+      plan(one, wall, last);
+      return one;
     });
+    wait(wall);
   }, BEGIN_AFTER_MS);
   return {
     async run(name) {
@@ -86,9 +114,15 @@ export function startScheduler(tasks: readonly ScheduledTask[], log: Logger): Sc
     async stop() {
       stopped = true;
       clearTimeout(timer);
-      await Promise.all(cronTasks.map((task) => task.destroy()));
       await Promise.all(running.values());
       for (const task of tasks) if (task.runOnShutdown) await start(task);
     },
   };
+}
+
+/** Sets the next time of a task that is being planned, or has just run. */
+function plan(one: Planned, wall: number, monotonic: number): void {
+  const isEarly = one.wall > wall && one.wall - wall <= SAME_TIME_MS;
+  one.wall = one.after(isEarly ? one.wall : wall);
+  one.monotonic = monotonic + (one.wall - wall);
 }

@@ -331,7 +331,7 @@ export class Replicator {
     const now = this.#options.now();
     if (this.#maintenance || performance.now() < this.#maintainAt) return;
     const isDue = isSnapshotDue(current, now);
-    const isPruneDue = current.snapshot !== null && now - this.#prunedAt >= PRUNE_MS;
+    const isPruneDue = current.snapshot !== null && Math.abs(now - this.#prunedAt) >= PRUNE_MS;
     if (!isDue && !isPruneDue) return;
     // A snapshot is of the database file: what is only in the log would not be in it.
     if (isDue && current.snapshot !== null && current.base.number < current.number) {

@@ -141,7 +141,7 @@ export class Broadcast {
     const recording = await this.#packager.end();
     await this.#reports;
     if (!this.#isOpened) return rm(this.#folder, { recursive: true, force: true });
-    this.#options.send({ stream: this.name, endedAtMs: Date.now() });
+    this.#options.send({ stream: this.name, endedAtMs: Math.max(this.#startedAtMs, Date.now()) });
     const { record, isEncoded: withSource } = this.channel;
     const { requireSpace: admit } = this.#options;
     const target = recordingFolder(this.#options.root, this.name);

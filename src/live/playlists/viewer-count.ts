@@ -15,11 +15,11 @@ export class ViewerCount {
   readonly #seen = new Map<number, number>();
   #forgottenMs = 0;
 
-  /** Notes a request. `session` is any string. `nowMs` does not decrease. */
+  /** Notes a request. `session` is any string. */
   see(session: string, nowMs: number): void {
     // 48 bits: among 100,000 sessions the probability that any two are counted as one is 0.002 %.
     const key = hash("sha256", session, "buffer").readUIntBE(0, 6);
-    if (nowMs - this.#forgottenMs >= FORGET_EVERY_MS) this.#forget(nowMs);
+    if (Math.abs(nowMs - this.#forgottenMs) >= FORGET_EVERY_MS) this.#forget(nowMs);
     if (!this.#seen.delete(key) && this.#seen.size >= MAX_SESSIONS) return;
     this.#seen.set(key, nowMs);
   }
@@ -31,6 +31,8 @@ export class ViewerCount {
   }
 
   #forget(nowMs: number): void {
+    // The clock was set back: their requests are in the future, and would count until then.
+    if (nowMs < this.#forgottenMs) for (const key of this.#seen.keys()) this.#seen.set(key, nowMs);
     this.#forgottenMs = nowMs;
     for (const [key, at] of this.#seen) {
       if (nowMs - at < WINDOW_MS) return;

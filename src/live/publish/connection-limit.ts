@@ -1,13 +1,13 @@
 import { networkOf } from "../../lib/network.ts";
 
 export type ConnectionLimits = {
-  /** Connections in all. */
+  /** Connections of publishers in all. */
   connections: number;
-  /** Connections from one address. */
+  /** Connections of publishers from one address. */
   connectionsPerAddress: number;
 };
 
-/** Counts open connections, in all and by the network of their address. */
+/** Counts the connections of publishers, from their request to publish on, in all and by the network of their address. */
 export class ConnectionLimit {
   readonly #limits: ConnectionLimits;
   readonly #perNetwork = new Map<string, number>();

@@ -1,9 +1,11 @@
 import type { ConnectionLimits } from "../publish/connection-limit.ts";
+import type { PendingLimits } from "../publish/pending-connections.ts";
 import type { RateLimits } from "../publish/publish-rate.ts";
 
 /** What one publisher, one address and all of them together may use. Every value can be set, for tests and operators. */
 export type RtmpLimits = RateLimits &
-  ConnectionLimits & {
+  ConnectionLimits &
+  PendingLimits & {
     /** Milliseconds from the TCP connection to an accepted publish, handshakes and authorization included. */
     publishTimeoutMs: number;
     /** Milliseconds without an audio or video message after which a publish ends. */
@@ -42,5 +44,7 @@ export const DEFAULT_LIMITS: Readonly<RtmpLimits> = {
   maxMessageRate: 5000,
   windowSeconds: 10,
   connections: 1000,
+  // Each may have 64 kB of incomplete messages.
+  pendingConnections: 512,
   connectionsPerAddress: 16,
 };

@@ -2,6 +2,8 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
 import { plainAddress } from "../../lib/network.ts";
 import { ConnectionLimit } from "../publish/connection-limit.ts";
+import { PendingConnections } from "../publish/pending-connections.ts";
+import { StrangerLog } from "../publish/stranger-log.ts";
 import type { Log, PublishDecision, PublishRequest } from "../publish/types.ts";
 import { DEFAULT_LIMITS, type RtmpLimits } from "./limits.ts";
 import { Session } from "./session.ts";
@@ -42,24 +44,20 @@ export function createRtmpServer({ authorize, limits, tls, log = () => {} }: Rtm
   /** Each with the end of its connection. */
   const sessions = new Map<Session, Promise<void>>();
   const limit = new ConnectionLimit(allLimits);
+  const pendings = new PendingConnections(allLimits);
+  const strangers = new StrangerLog(log);
 
   const server = createServer((raw) => {
     const address = addressOf(raw);
     if (address === null) return void raw.destroy();
-    const release = limit.admit(address);
-    if (release === null) {
-      const fields = { address, connections: sessions.size, of_this_address: limit.of(address) };
-      log("warn", "a connection exceeds a limit", fields);
-      return void raw.destroy();
-    }
+    const pending = pendings.add(address, () => session.displaced());
     raw.setNoDelay(true);
     const socket = secureContext ? secure(raw, secureContext) : raw;
-    const session = new Session(socket, { address, limits: allLimits, authorize, log });
+    const session = new Session(socket, { address, limits: allLimits, authorize, log, strangers, limit, pending });
     const { promise: closed, resolve } = Promise.withResolvers<void>();
     sessions.set(session, closed);
     socket.once("close", () => {
       sessions.delete(session);
-      release();
       resolve();
     });
   });

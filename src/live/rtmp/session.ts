@@ -1,7 +1,10 @@
 import type { Socket } from "node:net";
 import { setTimeout } from "../../lib/timers.ts";
+import type { ConnectionLimit } from "../publish/connection-limit.ts";
+import type { Pending } from "../publish/pending-connections.ts";
 import { PublishRate } from "../publish/publish-rate.ts";
 import { RejectedMedia } from "../publish/rejected-media.ts";
+import type { StrangerLog } from "../publish/stranger-log.ts";
 import type { Log, LogLevel, PublishDecision, PublishRequest } from "../publish/types.ts";
 import type { StreamEnd } from "../samples.ts";
 import { splitAggregate } from "./aggregate.ts";
@@ -20,12 +23,18 @@ import { publishTarget } from "./target.ts";
 /** A smaller window of the peer would have us write more than it sends. */
 const MIN_WINDOW_BYTES = 16_384;
 const LOGGED_CHARACTERS = 200;
+const TOO_MANY =
+  "Too many publishers are connected, from this address or in all. End one, or raise VODBOX_RTMP_CONNECTIONS_PER_ADDRESS.";
 
 export type SessionOptions = {
   address: string;
   limits: RtmpLimits;
   authorize: (request: PublishRequest) => Promise<PublishDecision>;
   log: Log;
+  /** Before a publish is accepted. */
+  strangers: StrangerLog;
+  limit: ConnectionLimit;
+  pending: Pending;
 };
 
 /**
@@ -50,6 +59,8 @@ export class Session {
   #received = 0;
   #acknowledged = 0;
   #windowBytes = WINDOW_BYTES;
+  /** Of the budget of publishers; null before a publish. */
+  #release: (() => void) | null = null;
   /** Until publish, then of idle time, then for the peer to read why it is closed. */
   #timer: NodeJS.Timeout;
 
@@ -72,6 +83,13 @@ export class Session {
     this.#finish("stopped", rejectedStatus(description));
   }
 
+  /** Another connection needs its place. */
+  displaced(): void {
+    this.#log("info", "a connection that does not publish was closed for a new one", {});
+    this.#end("disconnected");
+    this.#socket.destroy();
+  }
+
   #messageBytes(type: number): number {
     const { mediaBytes, dataBytes, commandBytes } = this.#options.limits;
     if (this.#state !== "publishing") return commandBytes;
@@ -86,6 +104,7 @@ export class Session {
       const rest = this.#handshake.push(data);
       if (rest === null) return;
       this.#state = "open";
+      this.#options.pending.advance();
       this.#reader.append(rest);
     } else {
       if (this.#rate) this.#rate.addBytes(data.length);
@@ -207,6 +226,7 @@ export class Session {
   #connected(command: Command): void {
     if (this.#connect) throw new RtmpFault("The peer sends connect twice.");
     this.#connect = command.object;
+    this.#options.pending.advance();
     this.#responses.connected(command.transactionId);
   }
 
@@ -215,6 +235,12 @@ export class Session {
     const target = publishTarget(connect, stringOf(command.arguments[0]));
     if (target.name === "") return this.#finish("stopped", refusedStatus("refused"));
     this.#name = target.name;
+    this.#release = this.#options.limit.admit(this.#options.address);
+    if (this.#release === null) {
+      this.#log("warn", "a connection exceeds a limit", {});
+      return this.#finish("stopped", rejectedStatus(TOO_MANY));
+    }
+    this.#options.pending.advance();
     this.#state = "authorizing";
     this.#socket.pause();
     const encoder = stringOf(connect.get("flashVer"));
@@ -247,6 +273,7 @@ export class Session {
   #start({ sink, limits }: Extract<PublishDecision, { accepted: true }>): void {
     this.#state = "publishing";
     const { maxBitrate } = this.#options.limits;
+    this.#options.pending.release();
     this.#rate = new PublishRate({ ...this.#options.limits, maxBitrate: limits?.maxBitrate ?? maxBitrate });
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#timedOut("sends no audio or video"), this.#options.limits.idleTimeoutMs);
@@ -307,12 +334,15 @@ export class Session {
   #closed(): void {
     this.#end("disconnected");
     clearTimeout(this.#timer);
+    this.#options.pending.release();
   }
 
   #end(end: StreamEnd): void {
     if (this.#state === "closed") return;
     this.#state = "closed";
     clearTimeout(this.#timer);
+    this.#release?.();
+    this.#release = null;
     if (!this.#stream) return;
     this.#log("info", "a publish has ended", { end });
     try {
@@ -325,6 +355,8 @@ export class Session {
   #log(level: LogLevel, message: string, fields: Record<string, string>): void {
     const all = { address: this.#options.address, stream: this.#name, ...fields };
     const short = Object.entries(all).map(([name, value]) => [name, value.slice(0, LOGGED_CHARACTERS)] as const);
-    this.#options.log(level, message, Object.fromEntries(short));
+    const shown = { ...Object.fromEntries(short), address: all.address };
+    if (this.#rate) this.#options.log(level, message, shown);
+    else this.#options.strangers.write(level, message, shown);
   }
 }

@@ -1,11 +1,13 @@
 import type { DemuxerLimits } from "../mpegts/demuxer.ts";
 import type { ConnectionLimits } from "../publish/connection-limit.ts";
+import type { PendingLimits } from "../publish/pending-connections.ts";
 import type { RateLimits } from "../publish/publish-rate.ts";
 import type { HandshakeLimits } from "./handshake-rate.ts";
 
 /** What one publisher, one address and all of them together may use. `maxMessageRate` counts packets. */
 export type SrtLimits = RateLimits &
   ConnectionLimits &
+  PendingLimits &
   HandshakeLimits &
   DemuxerLimits & {
     /** Milliseconds from the handshake to an accepted publish. */
@@ -41,9 +43,13 @@ export const DEFAULT_LIMITS: Readonly<SrtLimits> = {
   maxMessageRate: 20_000,
   windowSeconds: 10,
   connections: 1000,
+  pendingConnections: 512,
   connectionsPerAddress: 16,
   inductionsPerSecond: 5000,
   handshakesPerAddress: 120,
+  moreHandshakesPerSecond: 20,
+  // With a passphrase each derives a key, which takes about a millisecond.
+  handshakesPerSecond: 400,
   videoBytes: 8 * 1024 * 1024,
   audioBytes: 256 * 1024,
   garbageBytes: 256 * 1024,

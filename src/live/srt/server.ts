@@ -4,6 +4,8 @@ import { lookup } from "node:dns/promises";
 import { plainAddress } from "../../lib/network.ts";
 import { setInterval } from "../../lib/timers.ts";
 import { ConnectionLimit } from "../publish/connection-limit.ts";
+import { PendingConnections } from "../publish/pending-connections.ts";
+import { StrangerLog } from "../publish/stranger-log.ts";
 import type { Log, PublishDecision, PublishRequest } from "../publish/types.ts";
 import { CookieJar } from "./cookie.ts";
 import {
@@ -65,6 +67,8 @@ class Listener implements SrtServer {
   readonly #cookies = new CookieJar();
   readonly #rate: HandshakeRate;
   readonly #limit: ConnectionLimit;
+  readonly #pendings: PendingConnections;
+  readonly #strangers: StrangerLog;
   readonly #sessions = new Map<number, Session>();
   /** By the caller and its socket id, for repeated handshakes. */
   readonly #callers = new Map<string, Session>();
@@ -79,6 +83,8 @@ class Listener implements SrtServer {
     this.#log = log;
     this.#rate = new HandshakeRate(this.#limits);
     this.#limit = new ConnectionLimit(this.#limits);
+    this.#pendings = new PendingConnections(this.#limits);
+    this.#strangers = new StrangerLog(log);
   }
 
   async listen(port: number, host: string): Promise<void> {
@@ -165,7 +171,7 @@ class Listener implements SrtServer {
 
   #reject(handshake: Handshake, from: RemoteInfo, reason: number): void {
     const { address } = from;
-    this.#log("info", "a connection was rejected", { address: plainAddress(address), reason });
+    this.#strangers.write("info", "a connection was rejected", { address: plainAddress(address), reason });
     this.#send(rejection(handshake, address, reason), from);
   }
 
@@ -177,15 +183,10 @@ class Listener implements SrtServer {
     }: Pick<SessionOptions, "handshake" | "target" | "latencyMs" | "keyMaterial"> & { from: RemoteInfo },
   ): void {
     const { address, port } = from;
-    const release = this.#limit.admit(plainAddress(address));
-    if (release === null) {
-      const count = { connections: this.#sessions.size, of_this_address: this.#limit.of(plainAddress(address)) };
-      this.#log("warn", "a connection exceeds a limit", { address: plainAddress(address), ...count });
-      return this.#send(rejection(accepted.handshake, address, REJECTION.resource), from);
-    }
+    const pending = this.#pendings.add(plainAddress(address), () => session.displaced());
     const socketId = this.#freeId();
     const peer: Peer = { address, port };
-    const session = new Session(
+    const session: Session = new Session(
       {
         ...{
           peer,
@@ -195,10 +196,13 @@ class Listener implements SrtServer {
           limits: this.#limits,
           authorize: this.#authorize,
           log: this.#log,
+          strangers: this.#strangers,
+          limit: this.#limit,
+          pending,
         },
         send: (packet) => this.#send(packet, peer),
         onClose: () => {
-          release();
+          pending.release();
           this.#sessions.delete(socketId);
           this.#callers.delete(caller);
           if (this.#sessions.size === 0) this.#stopTimer();

@@ -1,8 +1,11 @@
 import { plainAddress } from "../../lib/network.ts";
 import { TsDemuxer } from "../mpegts/demuxer.ts";
+import type { ConnectionLimit } from "../publish/connection-limit.ts";
+import type { Pending } from "../publish/pending-connections.ts";
 import { PublishRate } from "../publish/publish-rate.ts";
 import { PublishStream } from "../publish/publish-stream.ts";
 import { RejectedMedia } from "../publish/rejected-media.ts";
+import type { StrangerLog } from "../publish/stranger-log.ts";
 import type { Log, LogLevel, PublishDecision, PublishRequest } from "../publish/types.ts";
 import type { StreamEnd } from "../samples.ts";
 import { ArrivalClock } from "./arrival-clock.ts";
@@ -51,6 +54,10 @@ export type SessionOptions = {
   /** Called once: the connection is forgotten. */
   onClose: () => void;
   log: Log;
+  /** Before a publish is accepted. */
+  strangers: StrangerLog;
+  limit: ConnectionLimit;
+  pending: Pending;
 };
 
 /** What exists once a publish is accepted. */
@@ -79,6 +86,9 @@ export class Session {
   #heardAt: number;
   #mediaAt: number;
   #retransmitted = 0;
+  #isAccepted = false;
+  /** Of the budget of publishers; null before a publish. */
+  #release: (() => void) | null = null;
   readonly #cipher: StreamCipher | null;
 
   constructor(options: SessionOptions, now: number) {
@@ -136,6 +146,12 @@ export class Session {
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  /** Another connection needs its place. */
+  displaced(): void {
+    this.#log("info", "a connection that does not publish was closed for a new one", {});
+    this.#close("disconnected");
   }
 
   /** Ends the stream as `stopped`. SRT has no message for the reason, which is logged. */
@@ -217,6 +233,11 @@ export class Session {
       if (this.#state === "authorizing") this.#refuse("passphrase", REJECTION.wrongPassphrase);
       return;
     }
+    this.#release = this.#state === "authorizing" ? this.#options.limit.admit(plainAddress(peer.address)) : null;
+    if (this.#release === null) {
+      if (this.#state === "authorizing") this.#refuse("connections", REJECTION.resource);
+      return;
+    }
     const decision = await this.#decisionOn({ ...target, address: plainAddress(peer.address), encoder: "" });
     if (decision.accepted) {
       const stream = new PublishStream(decision.sink);
@@ -238,6 +259,7 @@ export class Session {
     const { handshake, peer, send } = this.#options;
     this.#log("info", "a publish was refused", { reason });
     this.#state = "refused";
+    this.#freeLimit();
     this.#heardAt = performance.now();
     this.#answer = rejection(handshake, peer.address, number);
     send(this.#answer);
@@ -247,6 +269,8 @@ export class Session {
     const { handshake, limits, peer, send, socketId, keyMaterial } = this.#options;
     const now = performance.now();
     this.#state = "publishing";
+    this.#isAccepted = true;
+    this.#options.pending.release();
     this.#heardAt = now;
     this.#mediaAt = now;
     const first = handshake.initialSequence;
@@ -301,6 +325,7 @@ export class Session {
   #close(end: StreamEnd): void {
     if (this.#state === "closed") return;
     this.#state = "closed";
+    this.#freeLimit();
     const publishing = this.#publishing;
     this.#publishing = null;
     this.#options.onClose();
@@ -314,11 +339,18 @@ export class Session {
     }
   }
 
+  #freeLimit(): void {
+    this.#release?.();
+    this.#release = null;
+  }
+
   #log(level: LogLevel, message: string, fields: Record<string, string | number>): void {
     const all = { address: plainAddress(this.#options.peer.address), stream: this.#options.target.name, ...fields };
     const short = Object.entries(all).map(
       ([name, value]) => [name, typeof value === "string" ? value.slice(0, LOGGED_CHARACTERS) : value] as const,
     );
-    this.#options.log(level, message, Object.fromEntries(short));
+    const shown = { ...Object.fromEntries(short), address: all.address };
+    if (this.#isAccepted) this.#options.log(level, message, shown);
+    else this.#options.strangers.write(level, message, shown);
   }
 }

@@ -48,7 +48,7 @@ export async function claimWithin(
   await noteWorker(app, body.worker_id, body.version);
   const takes = { takesTasks, takesCodecs, clipsVersion, takesJoins, lane: takesTasks ? body.lane : ("main" as const) };
   const workerId = body.worker_id ?? null;
-  const deadline = Date.now() + (body.wait_seconds ?? 0) * 1000;
+  const deadline = performance.now() + (body.wait_seconds ?? 0) * 1000;
   const socket = incoming?.socket;
   let seen = 0;
   for (;;) {
@@ -60,7 +60,7 @@ export async function claimWithin(
       return answer(await contractFor(app, claimed, { ...body, lane: takes.lane }, base), claimed.lease.attemptId);
     }
     passOn(app, takes.lane, seen);
-    const leftSeconds = (deadline - Date.now()) / 1000;
+    const leftSeconds = (deadline - performance.now()) / 1000;
     if (leftSeconds <= 0 || app.stopping.aborted) return new Reply(204, undefined);
     seen = await waitForJob(app, { seconds: leftSeconds, socket, workerId, seen, ...takes });
   }

@@ -73,16 +73,16 @@ async function digestOf(app: App, objects: ObjectStore, claimed: Claimed): Promi
   if (!object) return null;
   const hash = createHash("sha256");
   const pace = backgroundPacer();
-  let renewAt = app.clock.now() + CLAIM_MS / 2;
+  let renewAt = performance.now() + CLAIM_MS / 2;
   try {
     for await (const chunk of object.body) {
       app.stopping.throwIfAborted();
       hash.update(chunk as Buffer);
       await pace();
-      if (app.clock.now() < renewAt) continue;
+      if (performance.now() < renewAt) continue;
       // Deleted together with its asset, or no longer its source.
       if (!(await renew(app, claimed))) return null;
-      renewAt = app.clock.now() + CLAIM_MS / 2;
+      renewAt = performance.now() + CLAIM_MS / 2;
     }
     return hash.digest("hex");
   } finally {

@@ -53,7 +53,8 @@ export async function noteWorker(app: App, workerId: string | null | undefined, 
   if (!workerId) return;
   const now = app.clock.now();
   const known = noted(app);
-  if (now - (known.get(workerId) ?? 0) < NOTED_EVERY_MS) return;
+  // The clock may have been set back.
+  if (Math.abs(now - (known.get(workerId) ?? 0)) < NOTED_EVERY_MS) return;
   known.set(workerId, now);
   await app.write(async (tx) => {
     const seen = { lastSeenAt: now, ...(version !== undefined && { version }) };

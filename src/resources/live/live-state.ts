@@ -127,7 +127,8 @@ async function broadcastOf(app: App, { id, channel }: PublicChannel, now: number
   if (last === null) return { status: "idle", last, viewers: 0 };
   if (last.endedAt === null)
     return { status: "live", last, viewers: isOwn ? viewersOf(own, now) : storedStreams(app).viewersOf(id) };
-  return now - last.endedAt < ENDED_SHOWN_MS
+  // Not for longer when the clock was set back.
+  return Math.abs(now - last.endedAt) < ENDED_SHOWN_MS
     ? { status: "ended", last, viewers: 0 }
     : { status: "idle", last: null, viewers: 0 };
 }

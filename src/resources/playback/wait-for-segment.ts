@@ -88,15 +88,15 @@ async function follow(
   { objects, asset, key }: Wanted,
   { ref, abandoned }: { ref: SegmentRef; abandoned: AbortSignal },
 ): Promise<End> {
-  const deadline = Date.now() + MAX_WAIT_MS;
+  const deadline = performance.now() + MAX_WAIT_MS;
   const lookMs = objects.localPath(key) === null ? LOOK_MS.remote : LOOK_MS.local;
   let askAt = 0;
-  while (Date.now() < deadline && !app.stopping.aborted && !abandoned.aborted) {
-    if (Date.now() >= askAt) {
+  while (performance.now() < deadline && !app.stopping.aborted && !abandoned.aborted) {
+    if (performance.now() >= askAt) {
       const availability = await requestSegment(app, asset, ref);
       // It may have been stored since, by the task that has just completed.
       if (availability !== "coming") return (await objects.head(key)) ? "stored" : availability;
-      askAt = Date.now() + ASK_MS;
+      askAt = performance.now() + ASK_MS;
     }
     await sleep(lookMs, undefined, { signal: abandoned }).catch(() => {});
     if (await objects.head(key)) return "stored";

@@ -69,7 +69,7 @@ test.each([
   const database = new Sqlite(join(dataDir, "vodbox.db"), { timeout: 5000 });
   database.exec("ALTER TABLE source_fetches RENAME TO hidden");
   database.close();
-  await until(server, /missed its time/);
+  await until(server, /missed their time/);
   await until(server, /it runs again/);
   // By the server and by its worker, which starts later.
   await until(server, /says[\s\S]*says/);
@@ -78,7 +78,7 @@ test.each([
   const lines = linesOf(await server.ended);
   const found = (level: string, text: RegExp) => lines.filter((line) => line.level === level && text.test(line.msg));
   expect(found("warn", /^This is old$/)[0]).toMatchObject({ warning: "DeprecationWarning", code: "DEP0999" });
-  expect(found("warn", /missed its time/).length).toBeGreaterThan(0);
+  expect(found("warn", /missed their time/).length).toBeGreaterThan(0);
   expect(found("error", /it runs again/)[0]).toMatchObject({ err: { message: expect.any(String) } });
   expect(found("warn", /^A library says\nsomething$/).length).toBeGreaterThan(1);
   expect(found("info", /a: 1/).length).toBeGreaterThan(1);

@@ -32,3 +32,16 @@ test("a session is any string", () => {
   for (const session of ["", "__proto__", "\0", "é", "\ud800", "x".repeat(1_000_000)]) viewers.see(session, 0);
   expect(viewers.count(0)).toBe(6);
 });
+
+test("a clock that is set back or forward does not keep viewers", () => {
+  const viewers = new ViewerCount();
+  const HOUR = 3_600_000;
+  viewers.see("one", 9 * HOUR);
+  viewers.see("two", 9 * HOUR);
+  viewers.see("one", HOUR);
+  expect(viewers.count(HOUR)).toBe(2);
+  viewers.see("one", HOUR + 20_000);
+  expect(viewers.count(HOUR + 40_000)).toBe(1);
+  viewers.see("two", 9 * HOUR);
+  expect(viewers.count(9 * HOUR)).toBe(1);
+});

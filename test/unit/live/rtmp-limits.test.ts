@@ -180,13 +180,14 @@ test("a flood of small messages ends the stream", async () => {
   expect((await client.status()).description).toContain("100 messages per second");
 });
 
-test("connections per address and in all are limited, and freed", async () => {
+test("publishers per address and in all are limited, and freed", async () => {
   const rtmp = await startRtmp({ limits: { connectionsPerAddress: 2 } });
-  const clients = [await RtmpClient.open(rtmp.port), await RtmpClient.open(rtmp.port)];
-  await expect.poll(() => rtmp.server.connections).toBe(2);
+  const clients = [await RtmpClient.publish(rtmp.port), await RtmpClient.publish(rtmp.port)];
   const third = await RtmpClient.open(rtmp.port);
+  third.write(handshakeBytes(), publishBytes({ name: "third" }));
+  expect((await third.status()).description).toContain("Too many publishers");
   await third.closed;
-  expect(rtmp.server.connections).toBe(2);
+  expect(rtmp.recorders.length).toBe(2);
   clients[0]?.destroy();
   await expect.poll(() => rtmp.server.connections).toBe(1);
   await RtmpClient.publish(rtmp.port);
@@ -194,6 +195,8 @@ test("connections per address and in all are limited, and freed", async () => {
   const one = await startRtmp({ limits: { connections: 1 } });
   await RtmpClient.publish(one.port);
   const second = await RtmpClient.open(one.port);
+  second.write(handshakeBytes(), publishBytes({ name: "second" }));
+  expect((await second.status()).code).toBe("NetStream.Publish.Rejected");
   await second.closed;
   expect(one.log).toContainEqual(expect.objectContaining({ message: "a connection exceeds a limit" }));
 });

@@ -112,7 +112,7 @@ export class StoredStreams {
   }
 
   #isOver({ endedAt }: LiveStreamRow): boolean {
-    return endedAt !== null && this.#app.clock.now() - endedAt > LINGER_MS;
+    return endedAt !== null && Math.abs(this.#app.clock.now() - endedAt) > LINGER_MS;
   }
 
   async #read(followed: Followed): Promise<void> {
