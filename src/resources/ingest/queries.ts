@@ -98,8 +98,8 @@ export const recordedParts = (db: Db, uploadIds: number[]): Promise<PartRow[]> =
 
 /**
  * For the handler of signed URLs, where the URL is the credential: the upload of a key in a batch. Throws 403
- * `address_revoked` when the batch, or the upload, has ended or does not exist, 409 when the upload is complete. Null for keys
- * outside of batches.
+ * `address_revoked` when the batch, or the upload, has ended or does not exist, 409 when the batch is committed or the upload
+ * complete. Null for keys outside of batches.
  */
 export async function announcedForKey(app: App, key: string): Promise<BatchUploadRow | null> {
   const parsed = parseKey(key);
@@ -107,6 +107,7 @@ export async function announcedForKey(app: App, key: string): Promise<BatchUploa
   const own = and(eq(ingestBatches.folder, parsed.folder), eq(ingestBatches.tenantId, parsed.tenantId));
   const batch = await app.db.select().from(ingestBatches).where(own).get();
   if (!batch) return revoked("The batch does not exist any more.");
+  if (batch.status === "committed") requireOpen(batch, app.clock.now());
   if (!isOpen(batch, app.clock.now())) return revoked(`The batch is ${stateOf(batch)}.`);
   const intent = await intentOfKey(app.db, batch.id, parsed.path);
   if (!intent) return revoked("The upload was aborted.");

@@ -149,7 +149,7 @@ describe("a registered asset", () => {
     const put = () => app.call("PUT", upload_url, { raw: "x".repeat(18), headers: upload_headers });
     expect((await put()).status).toBe(200);
     const { asset } = (await create({ source_key, source_bytes: 0, storage_bytes: 0 })).body;
-    expect((await put()).status).toBe(409);
+    expectError(await put(), 403, "address_revoked");
     const complete = { key, body: { bytes_received: 18 } };
     expectError(await app.call("POST", `/api/v1/uploads/${id}/complete`, complete), 409, "upload_conflict");
     expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes).toBe(18);

@@ -187,6 +187,16 @@ test("assets that share files have their own copies", async () => {
   expect(await objects(app)).toEqual([]);
 });
 
+test("a PUT to the URL of a committed batch is 409", async () => {
+  const { app, key } = await begun();
+  const { putAll, commit, want } = await leased(app, key);
+  const { body: kept } = await want("late.bin", "late");
+  await putAll(tiny());
+  await commit({ assets: [tinyAsset()] });
+  const late = await app.call("PUT", kept.upload_url, { raw: "late", headers: kept.upload_headers });
+  expectError(late, 409, "batch_conflict");
+});
+
 test("the token of one asset covers no other asset of its batch, and no source", async () => {
   const { app, key } = await begun();
   const { putAll, commit } = await leased(app, key);

@@ -155,7 +155,7 @@ test("the registry has each codec under its own name, and one that every video i
 
 /**
  * Other reasons to name a codec: decoders and demuxers of sources, file name extensions, an example, the parameter sets
- * of exact clips, which only one codec has, and what publishers of live streams send, with the identifiers of FLV and MPEG-TS.
+ * of exact clips, which only one codec has, what of a source may be interlaced or has another sample rate than it states, and what publishers of live streams send, with the identifiers of FLV and MPEG-TS.
  */
 const NAMED_ELSEWHERE = [
   "src/http/openapi-examples.ts",
@@ -170,9 +170,12 @@ const NAMED_ELSEWHERE = [
   "src/live/rtmp/tag-writer.ts",
   "src/live/rtmp/video-tag.ts",
   "src/live/samples.ts",
+  "src/media/audio-decoding.ts",
   "src/media/clip/parameter-sets.ts",
   "src/media/ffmpeg-capabilities.ts",
   "src/media/ffmpeg.ts",
+  "src/media/fields/deinterlacing.ts",
+  "src/media/fields/h264.ts",
 ];
 
 test("codecs are named in their own file, in the registry and in the encoding specification only", () => {

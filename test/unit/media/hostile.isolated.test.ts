@@ -130,7 +130,10 @@ describe("a run", () => {
   test("passes on none of our environment, and returns the end of a long log without the directory's name", async () => {
     process.env.CANARY_TOKEN = "canary-value";
     // Of the shell itself: a program may not start others.
-    const script = ["-c", "export -p; i=0; while [ $i -lt 2000 ]; do echo line $i of $PWD >&2; i=$((i+1)); done; exit 1"];
+    const script = [
+      "-c",
+      "export -p; i=0; while [ $i -lt 2000 ]; do echo line $i of $PWD >&2; i=$((i+1)); done; exit 1",
+    ];
     const error = await run("/bin/sh", { args: script, cwd: folder, timeLimitMs: 20_000 }).catch((thrown) => thrown);
     expect(error.logTail.length).toBeLessThan(8300);
     expect(error.logTail).toContain("line 1999 of .");
