@@ -76,6 +76,8 @@ export async function writeManifests(given: {
   prefersFirst?: boolean;
   /** Of a part of longer media: the number of its first segment, and where that begins. */
   begins?: { number: number; seconds: number } | undefined;
+  /** The media files are not those of ffmpeg. */
+  areOurs?: boolean;
 }): Promise<Packaged> {
   const options = {
     ...given,
@@ -83,7 +85,7 @@ export async function writeManifests(given: {
     listedFirst: given.listedFirst ?? ladderFirst(given),
     prefersFirst: given.prefersFirst || hasLoneCodec(given.videos),
   };
-  const { outDir, plan, spec, videos, audios, names } = options;
+  const { outDir, plan, spec, videos, audios, names, areOurs } = options;
   const all = [...videos, ...audios];
   const [first] = videos;
   // Players switch at segment boundaries; an unaligned rendition would stutter at every switch.
@@ -118,7 +120,7 @@ export async function writeManifests(given: {
     files.push(`${name}/${INIT_NAME}`, ...segments.map((segment) => `${name}/${segment.name}`));
   }
   const initBytes = new Map<string, number>();
-  for (const { name } of all) initBytes.set(name, (await statResult(join(outDir, name, INIT_NAME))).size);
+  for (const { name } of all) initBytes.set(name, (await statResult(join(outDir, name, INIT_NAME), { areOurs })).size);
   const sized = { plan, spec, videos, audios, target, initBytes };
   const groups = audioGroups(plan, audios, spec.audio.group);
   const renditions = toRenditions(sized, groups[0]);
@@ -126,7 +128,7 @@ export async function writeManifests(given: {
   await write(names.manifest, master({ ...options, ...sized }, groups));
   await write(names.dash, mpd(options, target, Math.max(...all.map((one) => one.durationSeconds))));
   const sizes = await Promise.all(
-    files.filter((file) => !file.endsWith(".m4s")).map((file) => statResult(join(outDir, file))),
+    files.filter((file) => !file.endsWith(".m4s")).map((file) => statResult(join(outDir, file), { areOurs })),
   );
   const bytes =
     sizes.reduce((sum, { size }) => sum + size, 0) +

@@ -10,7 +10,15 @@ import {
   SEGMENT_HEAD_BYTES,
 } from "./isobmff.ts";
 import type { EncodePlan } from "./plan.ts";
-import { listResults, makeFolder, openResult, readResult, writeResult } from "./results.ts";
+import {
+  listResults,
+  MAX_READ_BYTES,
+  makeFolder,
+  type Origin,
+  openResult,
+  readResult,
+  writeResult,
+} from "./results.ts";
 
 export type Segment = {
   name: string;
@@ -39,7 +47,7 @@ export async function prepareFolders(outDir: string, plan: EncodePlan): Promise<
 export async function readWritten(
   outDir: string,
   name: string,
-  { joinLast = true, count }: { joinLast?: boolean; count?: number | undefined } = {},
+  { joinLast = true, count, areOurs }: { joinLast?: boolean; count?: number | undefined } & Origin = {},
 ): Promise<Written | null> {
   const folder = join(outDir, name);
   await rm(join(folder, MUXER_MANIFEST), { force: true });
@@ -52,14 +60,15 @@ export async function readWritten(
     await rm(folder, { recursive: true, force: true });
     return null;
   }
-  const init = readInit(await readResult(join(folder, INIT_NAME)));
+  const init = readInit(await readResult(join(folder, INIT_NAME), MAX_READ_BYTES, { areOurs }));
   const segments: Segment[] = [];
-  for (const file of names) segments.push(await readSegment(folder, file));
+  for (const file of names) segments.push(await readSegment(folder, file, { areOurs }));
   const [before, last] = segments.slice(-2);
   const isExtra = (one: Segment) =>
     count === undefined ? isShort(one.durationSeconds, init.delay / init.timescale) : segments.length === count + 1;
   if (joinLast && before && last && isExtra(last))
-    if (await joinFiles(folder, before, last)) segments.splice(-2, 2, await readSegment(folder, before.name));
+    if (await joinFiles(folder, [before, last], { areOurs }))
+      segments.splice(-2, 2, await readSegment(folder, before.name));
   const durationSeconds = segments.reduce((sum, segment) => sum + segment.durationSeconds, 0);
   return { name, init, segments, durationSeconds };
 }
@@ -78,9 +87,12 @@ const segmentsIn = (files: readonly string[]): string[] =>
 export const SHORT_SECONDS = 0.25;
 export const isShort = (seconds: number, delaySeconds = 0) => seconds <= Math.max(SHORT_SECONDS, delaySeconds);
 
-async function joinFiles(folder: string, before: Segment, last: Segment): Promise<boolean> {
+async function joinFiles(folder: string, [before, last]: [Segment, Segment], origin: Origin): Promise<boolean> {
   const [path, lastPath] = [join(folder, before.name), join(folder, last.name)];
-  const joined = joinSegments(await readResult(path), await readResult(lastPath));
+  const joined = joinSegments(
+    await readResult(path, MAX_READ_BYTES, origin),
+    await readResult(lastPath, MAX_READ_BYTES, origin),
+  );
   if (!joined) return false;
   // A segment under its final name is always complete: it may be being delivered.
   await writeResult(path, joined);
@@ -88,14 +100,14 @@ async function joinFiles(folder: string, before: Segment, last: Segment): Promis
   return true;
 }
 
-export async function readSegment(folder: string, name: string): Promise<Segment> {
-  const { bytes, head } = await readHead(join(folder, name));
+export async function readSegment(folder: string, name: string, origin: Origin = {}): Promise<Segment> {
+  const { bytes, head } = await readHead(join(folder, name), origin);
   const { timescale, start, duration } = readSegmentTimes(head);
   return { name, bytes, start, duration, durationSeconds: duration / timescale, first: readFirstSample(head) };
 }
 
-async function readHead(path: string): Promise<{ bytes: number; head: Buffer }> {
-  await using file = await openResult(path);
+async function readHead(path: string, origin: Origin): Promise<{ bytes: number; head: Buffer }> {
+  await using file = await openResult(path, origin);
   const head = Buffer.alloc(SEGMENT_HEAD_BYTES);
   const { bytesRead } = await file.read(head, 0, head.length, 0);
   return { bytes: (await file.stat()).size, head: head.subarray(0, bytesRead) };

@@ -46,8 +46,11 @@ async function openFolder(path: string, named: string): Promise<FileHandle> {
   }
 }
 
+/** `areOurs`: files that ffmpeg did not write, and that may have several names: a recording has those of its live stream. */
+export type Origin = { areOurs?: boolean | undefined };
+
 /** Opens a result for reading. The caller closes it. */
-export async function openResult(path: string): Promise<FileHandle> {
+export async function openResult(path: string, origin: Origin = {}): Promise<FileHandle> {
   return inFolder(dirname(path), async (folder) => {
     let file: FileHandle;
     try {
@@ -60,7 +63,7 @@ export async function openResult(path: string): Promise<FileHandle> {
       throw error;
     }
     try {
-      check(path, await file.stat({ bigint: true }));
+      check(path, await file.stat({ bigint: true }), origin);
       return file;
     } catch (error) {
       await file.close();
@@ -69,22 +72,25 @@ export async function openResult(path: string): Promise<FileHandle> {
   });
 }
 
-function check(path: string, found: BigIntStats): void {
+function check(path: string, found: BigIntStats, { areOurs = false }: Origin = {}): void {
   if (!found.isFile()) throw fault(path, "is not a regular file");
-  if (found.nlink > 1n) throw fault(path, "has more than one name");
+  if (found.nlink > 1n && !areOurs) throw fault(path, "has more than one name");
   if ((found.mode & 0o6000n) !== 0n) throw fault(path, "would change the user of a process");
   if (found.size > BigInt(MAX_RESULT_BYTES)) throw fault(path, "is too large");
 }
 
-export async function statResult(path: string): Promise<{ size: number; ino: bigint; mtimeNs: bigint }> {
-  await using file = await openResult(path);
+export async function statResult(
+  path: string,
+  origin: Origin = {},
+): Promise<{ size: number; ino: bigint; mtimeNs: bigint }> {
+  await using file = await openResult(path, origin);
   const { size, ino, mtimeNs } = await file.stat({ bigint: true });
   return { size: Number(size), ino, mtimeNs };
 }
 
 /** Reads a result of at most `maxBytes`. One that changes meanwhile is read to the size that it had. */
-export async function readResult(path: string, maxBytes = MAX_READ_BYTES): Promise<Buffer> {
-  await using file = await openResult(path);
+export async function readResult(path: string, maxBytes = MAX_READ_BYTES, origin: Origin = {}): Promise<Buffer> {
+  await using file = await openResult(path, origin);
   const { size } = await file.stat();
   if (size > maxBytes) throw fault(path, "is too large");
   const data = Buffer.allocUnsafeSlow(size);

@@ -79,7 +79,7 @@ export class Recorder {
     let { bytes, duration } = stored;
     for (let number = segments + 1; number <= stored.segments; number++) {
       const folder = join(this.#options.folder, name);
-      const dropped = await readSegment(folder, segmentFileName(number));
+      const dropped = await readSegment(folder, segmentFileName(number), { areOurs: true });
       await rm(join(folder, segmentFileName(number)));
       bytes -= dropped.bytes;
       duration -= dropped.duration;

@@ -35,7 +35,7 @@ export async function readTracks(recording: string): Promise<InterruptedTrack[]>
     const names = files.filter((file) => SEGMENT_PATTERN.test(file));
     names.sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10));
     const segments: Segment[] = [];
-    for (const file of names) segments.push(await readSegment(folder, file));
+    for (const file of names) segments.push(await readSegment(folder, file, { areOurs: true }));
     const open = await readOpen(folder, { files, number: segments.length + 1 });
     tracks.push({ kind: init.width > 0 ? "video" : "audio", name, folder, init, initData, segments, open });
   }
@@ -97,7 +97,7 @@ export async function completeOpen(
     ...{ timescale: init.timescale, start: start.presentation, bytes },
     duration: end - start.time,
   });
-  segments.push(await readSegment(folder, segmentFileName(number)));
+  segments.push(await readSegment(folder, segmentFileName(number), { areOurs: true }));
 }
 
 /** Null without a segment. */

@@ -42,7 +42,8 @@ export async function finishRecording(
   await rm(target, { recursive: true, force: true });
   for (const track of [recorded.video, recorded.audio])
     if (track) await linkFiles(join(live, track.name), join(target, track.name), { range, admit });
-  const read = async (name: string | undefined) => (name === undefined ? null : readWritten(target, name));
+  const read = async (name: string | undefined) =>
+    name === undefined ? null : readWritten(target, name, { areOurs: true });
   const [video, audio] = await Promise.all([read(recorded.video?.name), read(recorded.audio?.name)]);
   if (!video && !audio) return null;
   const rate = recorded.video?.rate ?? null;
@@ -59,6 +60,7 @@ export async function finishRecording(
     audios: audio ? [audio] : [],
     names,
     storyboard: null,
+    areOurs: true,
     begins: range && range.first > 1 ? { number: range.first, seconds: range.seconds } : undefined,
   });
   const tracks = [video, audio].filter((track) => track !== null);
