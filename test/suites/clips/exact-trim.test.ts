@@ -12,6 +12,7 @@ import {
   frameHashes,
   SECONDS,
 } from "../../support/clips.ts";
+import { databaseBytes } from "../../support/database-bytes.ts";
 import { checkup } from "../../support/doctor.ts";
 import { expectError } from "../../support/error.ts";
 import { callback, next } from "../../support/flow.ts";
@@ -67,7 +68,7 @@ async function expectCounted(): Promise<void> {
   const { body: assets } = await app.call("GET", "/api/v1/assets", { key });
   const sum = assets.reduce((total: number, one: { storage_bytes: number }) => total + one.storage_bytes, 0);
   const { body } = await app.call("GET", "/api/v1/tenants", { key });
-  expect([sum, body[0].storage_bytes]).toEqual([bytes, bytes]);
+  expect([sum, body[0].storage_bytes]).toEqual([bytes, bytes + (await databaseBytes(app, body[0].id))]);
   app.advance(25 * 3_600_000);
   const { of } = await checkup(app);
   for (const check of ["missing", "unreferenced"]) expect(of(check)).toMatchObject({ ok: true, mended: 0 });
