@@ -84,11 +84,24 @@ function session(destination: number, payloads: Buffer[], random: Random): Buffe
   return [...packets.slice(0, 6), ...controls, ...packets.slice(6)];
 }
 
+/** The type of a handshake that rejects one (The SRT Protocol, 4.3); null of other packets. */
+const rejectionOf = (packet: Buffer): number | null => {
+  const isHandshake = packet.length >= 40 && packet.readUInt32BE(0) === 0x8000_0000;
+  const type = isHandshake ? packet.readUInt32BE(36) : 0;
+  return type >= 1000 && type < 3000 ? type : null;
+};
+
 test(`${DATAGRAMS} mutated datagrams disturb their own connection and nothing else`, async () => {
   const limits = { peerTimeoutMs: 1000, publishTimeoutMs: 500, closeTimeoutMs: 200, minLatencyMs: 50 };
   const seen = { accepted: 0, samples: 0, ends: new Map<number, number>() };
   const srt = await startSrt({
-    limits: { ...limits, connectionsPerAddress: 10_000, handshakesPerAddress: 1e9, inductionsPerSecond: 1e9 },
+    limits: {
+      ...limits,
+      connectionsPerAddress: 10_000,
+      handshakesPerAddress: 1e9,
+      handshakesPerSecond: 1e9,
+      inductionsPerSecond: 1e9,
+    },
     authorize: async ({ name }) => {
       if (name === "healthy") return null;
       const id = seen.accepted++;
@@ -133,6 +146,8 @@ test(`${DATAGRAMS} mutated datagrams disturb their own connection and nothing el
   let [sent, longestMs] = [0, 0];
   while (sent < DATAGRAMS) {
     const client = await SrtClient.open(srt.port);
+    // The log has one line for the rejections of an address and a minute.
+    client.socket.on("message", (packet) => reasons.add(rejectionOf(packet)));
     const cookie = await client.cookie();
     // Handshakes with a valid cookie.
     const conclusions = Array.from({ length: 20 }, (_, index) =>
