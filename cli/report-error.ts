@@ -1,5 +1,5 @@
 import { CommanderError } from "commander";
-import { UserError } from "../src/lib/errors.ts";
+import { UserError, withoutStatement } from "../src/lib/errors.ts";
 
 /** One line, with its full stop. */
 export const sentence = (text: string) =>
@@ -24,7 +24,8 @@ export function reportError(error: unknown, json: boolean): number {
     printError(error.message, { json, code: error.code });
     return error.exitCode;
   }
-  printError(error instanceof Error ? error.message : String(error), { json });
-  if (process.env.VODBOX_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  const reason = error instanceof Error ? withoutStatement(error) : null;
+  printError(reason?.message ?? String(error), { json });
+  if (process.env.VODBOX_LOG_LEVEL === "debug" && reason) process.stderr.write(`${reason.stack}\n`);
   return 1;
 }

@@ -1,6 +1,7 @@
 import { format, stripVTControlCharacters } from "node:util";
 import pino, { type DestinationStream, type Logger } from "pino";
 import type { Config } from "./config/load.ts";
+import { withoutStatement } from "./lib/errors.ts";
 import type { RecentLines } from "./lib/recent-lines.ts";
 
 /**
@@ -17,7 +18,7 @@ export async function createLog(
     base: undefined,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (level: string) => ({ level }) },
-    serializers: { err: (error: Error) => pino.stdSerializers.err(withoutParameters(error)) },
+    serializers: { err: (error: Error) => pino.stdSerializers.err(withoutStatement(error)) },
     redact: [
       "token",
       "*.token",
@@ -69,11 +70,4 @@ export function logProcess(log: Logger): void {
       log[level](stripVTControlCharacters(format(...values)));
   const printed = { log: to("info"), info: to("info"), warn: to("warn"), error: to("error") };
   Object.assign(globalThis.console, { ...printed, debug: to("debug"), trace: to("debug") });
-}
-
-/** Drizzle includes query parameters, such as token hashes, in the message; the cause has the actual error. */
-function withoutParameters(error: Error): Error {
-  return error.name === "DrizzleQueryError" || error.message?.startsWith("Failed query:")
-    ? ((error.cause as Error) ?? new Error("A query failed"))
-    : error;
 }

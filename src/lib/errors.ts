@@ -53,3 +53,13 @@ export class UserError extends Error {
 /** For a request whose client has disconnected and reads no response. nginx logs such requests with the same status. */
 export const clientClosed = (): HttpError =>
   new HttpError(499, "client_closed_request", "The client closed the connection.");
+
+/**
+ * The error, or the cause of a failed statement: its own message has the statement and the parameters, such as hashes of
+ * tokens, but not the reason.
+ */
+export function withoutStatement(error: Error): Error {
+  return error.name === "DrizzleQueryError" || error.message?.startsWith("Failed query:")
+    ? ((error.cause as Error) ?? new Error("A query failed"))
+    : error;
+}

@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
-import { NoSuchMultipart, ObjectTooLarge, PartsMismatch } from "../../../storage/objects/store.ts";
 import { type Context, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { BatchUpload, RecordedPart } from "../../protocol/batch.ts";
-import { bodyOf, tooLarge } from "../uploads/body.ts";
+import { bodyFailed, bodyOf, tooLarge } from "../uploads/body.ts";
 import { forgetPart, multipartOf, openBatch, partBytes, recordPart, storageKey } from "./batch-upload.ts";
 import { completeIntent, markCompleted } from "./complete.ts";
 import { getIntent, requirePending, type UploadTarget } from "./queries.ts";
@@ -159,11 +158,6 @@ async function receiving<T>({ incoming }: Context, put: () => Promise<T>): Promi
   try {
     return await put();
   } catch (error) {
-    if (error instanceof ObjectTooLarge) return tooLarge(error.maxBytes);
-    if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
-      throw new HttpError(409, "upload_conflict", error.message);
-    if (incoming?.destroyed && !incoming.complete)
-      throw new HttpError(400, "incomplete_body", "The request body ended early; nothing was stored.");
-    throw error;
+    return bodyFailed(error, incoming);
   }
 }

@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
+import { NoSuchMultipart, ObjectTooLarge, PartsMismatch } from "../../../storage/objects/store.ts";
 import type { Context } from "../../http/route.ts";
 import { HttpError } from "../../lib/errors.ts";
 
@@ -14,3 +15,14 @@ export const tooLarge = (maxBytes: number): never => {
     `The body is larger than the ${maxBytes} bytes announced; nothing was stored.`,
   );
 };
+
+/** Throws what a body that could not be stored is answered with: 413, 409 for parts that do not fit, 400 for one that ended early. */
+export function bodyFailed(error: unknown, incoming: Context["incoming"]): never {
+  if (error instanceof ObjectTooLarge) return tooLarge(error.maxBytes);
+  if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
+    throw new HttpError(409, "upload_conflict", error.message);
+  // The client disconnected: no one receives this response, and it is not an error of the server.
+  if (incoming?.destroyed && !incoming.complete)
+    throw new HttpError(400, "incomplete_body", "The request body ended early; nothing was stored.");
+  throw error;
+}

@@ -1,7 +1,6 @@
 import { create } from "content-disposition";
 import type { UploadRow } from "../../../storage/db/schema.ts";
 import { verifyUrl } from "../../../storage/objects/signed-url.ts";
-import { NoSuchMultipart, ObjectTooLarge, PartsMismatch } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { revoked } from "../../http/revoked-url.ts";
 import { type Context, Reply, type Route, route } from "../../http/route.ts";
@@ -12,7 +11,7 @@ import { ownerOf } from "../../lib/object-keys.ts";
 import { urlSigning } from "../../lib/url-signing.ts";
 import { leaseLock, requireUrlLease } from "../jobs/lease-urls.ts";
 import { requireActiveTenant, requireTenantKept } from "../tenants/active.ts";
-import { bodyOf, tooLarge } from "./body.ts";
+import { bodyFailed, bodyOf, tooLarge } from "./body.ts";
 import { lengthOfPart, parseContentRange, putChunk } from "./chunk.ts";
 import { uploadOfKey } from "./queries.ts";
 
@@ -134,7 +133,7 @@ async function putObject(context: Context, takes: FindAnnouncement) {
   } catch (error) {
     // The writer was stopped because the upload has ended, which is the better answer.
     if (!(error instanceof HttpError)) await confirm();
-    return failed(error, incoming);
+    return bodyFailed(error, incoming);
   }
 }
 
@@ -154,18 +153,8 @@ async function putLeased(
     const { etag } = await storageOf(app).put(key, bodyOf(context), { maxBytes, bytes, confirm, lock });
     return new Reply(200, undefined, { etag });
   } catch (error) {
-    return failed(error, incoming);
+    return bodyFailed(error, incoming);
   }
-}
-
-function failed(error: unknown, incoming: Context["incoming"]): never {
-  if (error instanceof ObjectTooLarge) return tooLarge(error.maxBytes);
-  if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
-    throw new HttpError(409, "upload_conflict", error.message);
-  // The client disconnected: no one receives this response, and it is not an error of the server.
-  if (incoming?.destroyed && !incoming.complete)
-    throw new HttpError(400, "incomplete_body", "The request body ended early; nothing was stored.");
-  throw error;
 }
 
 /**

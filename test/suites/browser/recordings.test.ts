@@ -80,15 +80,25 @@ const RECORD = `async ({ type, seconds, later, isStill = false, hasVideo = true 
   recorder.ondataavailable = ({ data }) => parts.push(data);
   recorder.start(500);
   const timer = isStill ? 0 : setInterval(draw, 15);
-  const wait = (time) => new Promise((done) => setTimeout(done, time * 1000));
-  await wait(later ? later.after : seconds);
+  // A recording takes as long as what it records: by the clock of its audio.
+  const begun = audio.currentTime;
+  const until = (seconds) =>
+    new Promise((done) => {
+      const watch = setInterval(() => {
+        if (audio.currentTime - begun < seconds) return;
+        clearInterval(watch);
+        done();
+      }, 10);
+    });
+  const pause = later?.change === "pause" ? 1.3 : 0;
+  await until(later ? later.after : seconds);
   if (later?.change === "rotate") Object.assign(canvas, { width: 240, height: 320 });
-  if (later?.change === "pause") {
+  if (pause > 0) {
     recorder.pause();
-    await wait(1.3);
+    await until(later.after + pause);
     recorder.resume();
   }
-  if (later) await wait(seconds - later.after);
+  await until(seconds + pause);
   const isOver = new Promise((done) => recorder.addEventListener("stop", done));
   recorder.stop();
   await isOver;

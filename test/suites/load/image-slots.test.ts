@@ -1,11 +1,11 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { imagesFolder } from "../../../src/resources/assets/images-folder.ts";
 import { type AssetRow, assets } from "../../../storage/db/schema.ts";
 import { type TestApp, testApp } from "../../support/app.ts";
+import { until } from "../../support/descendants.ts";
 import { colouredFilm, delivered } from "../../support/films.ts";
 import { newFolder } from "../../support/folder.ts";
 
@@ -80,18 +80,14 @@ describe("an animation whose clients have left", () => {
     const found = await app.opened.app.objects?.list(imagesFolder(asset as AssetRow), { limit: 1000 });
     return found?.objects.length as number;
   };
-  const until = async (condition: () => boolean) => {
-    while (!condition()) await sleep(5);
-  };
-
   test("is ended, and not stored", async () => {
     const before = await stored();
     const leaving = new AbortController();
     const first = get(ids[2], animation(1), leaving.signal).catch(() => 0);
-    await until(() => pids() > 0);
+    await until("it runs", () => pids() > 0);
     leaving.abort();
     await first;
-    await until(() => pids() === 0);
+    await until("it has ended", () => pids() === 0);
     expect(await stored()).toBe(before);
   });
 
@@ -100,7 +96,7 @@ describe("an animation whose clients have left", () => {
     const leaving = new AbortController();
     const first = get(ids[2], animation(2), leaving.signal).catch(() => 0);
     const second = get(ids[2], animation(2));
-    await until(() => pids() > 0);
+    await until("it runs", () => pids() > 0);
     leaving.abort();
     await first;
     expect(await second).toBe(200);

@@ -13,7 +13,7 @@ import { binaries, fast, ffmpeg, temporaryFolder } from "../../support/media/sou
 /** Sources whose frames or samples change in the middle: audio and video stay in sync, and the size stays. */
 
 const folder = temporaryFolder("changes");
-afterAll(() => process.env.KEEP || rmSync(folder, { recursive: true, force: true }));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const RATE = 25;
 const SECONDS = 5;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
-import { setImmediate as nextIteration, setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextIteration } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { oneAfterAnother } from "../../../src/http/one-after-another.ts";
 import { type PipelinedRequest, pipeline, pipelined, written } from "../../support/pipelined.ts";
@@ -37,7 +37,7 @@ async function serving(handle: Handle, perRequest: "queued" | "direct" = "queued
 }
 
 const until = async (condition: () => boolean) => {
-  while (!condition()) await sleep(5);
+  while (!condition()) await nextIteration();
 };
 
 /** Answers with the method, the path and the length of the body. */

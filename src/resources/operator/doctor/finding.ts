@@ -1,6 +1,7 @@
-import { DrizzleQueryError, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import type { App } from "../../../app.ts";
 import { storeDriver } from "../../../config/stores.ts";
+import { withoutStatement } from "../../../lib/errors.ts";
 import { TENANTS } from "../../../lib/object-keys.ts";
 import { sleep } from "../../../lib/timers.ts";
 import { disagreement, storageLocationOf } from "../migration/storage-location.ts";
@@ -28,9 +29,7 @@ export async function runCheck(check: string, look: Check): Promise<Finding> {
   }
 }
 
-/** The message of a failed statement contains the statement, its cause the reason. */
-export const reasonOf = (error: unknown): string =>
-  (error instanceof DrizzleQueryError && error.cause ? error.cause : (error as Error)).message;
+export const reasonOf = (error: unknown): string => withoutStatement(error as Error).message;
 
 /** Checks that database and storage respond. */
 export async function databaseResponds(app: App): Promise<Finding[]> {
