@@ -8,6 +8,7 @@ import { StorageFull, StorageUnavailable } from "../../storage/objects/store.ts"
 import type { App } from "../app.ts";
 import { TooComplex, tooComplex } from "../lib/document-limits.ts";
 import { HttpError } from "../lib/errors.ts";
+import { arrival } from "../lib/loop-share.ts";
 import { recentRequests } from "../lib/recent-requests.ts";
 import { diskOf } from "../limits/disk-reserve.ts";
 import { admit } from "../limits/expensive.ts";
@@ -57,6 +58,7 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
       const count = requests.of(path, method);
       const plain = async (event: H3Event) => {
         const from = performance.now();
+        await arrival();
         const recent = recentRequests.begin();
         const endWatch = watchBody(incomingOf(event), limitMs);
         const response = await answer(app, row, event, pipeline).finally(() => {

@@ -1,8 +1,8 @@
 import { setImmediate as nextIteration } from "node:timers/promises";
+import { step } from "./loop-share.ts";
 import { recentRequests } from "./recent-requests.ts";
 import { sleep } from "./timers.ts";
 
-const HOLD_MS = 4;
 /** Limit of one slice of background work, and so of the delay of a request that arrives during it. */
 const BACKGROUND_HOLD_MS = 2;
 /** Background work continues after this time, even under constant load. */
@@ -28,15 +28,18 @@ export async function yieldToRequests(): Promise<void> {
     await sleep(1);
 }
 
-/** For long work: `await pace()` between its steps lets everybody else run once it has held the event loop for `holdMs`. */
-export function pacer(holdMs = HOLD_MS, yieldNow: () => Promise<void> = yieldToEventLoop): () => Promise<void> {
+/**
+ * For long work of a request: `await pace()` between its steps lets everybody else run once the event loop is held for too
+ * long, by whomever.
+ */
+export const pacer = () => async () => await step();
+
+/** For work that is not latency-sensitive, such as imports and exports: requests take precedence. */
+export function backgroundPacer(): () => Promise<void> {
   let from = performance.now();
   return async () => {
-    if (performance.now() - from < holdMs) return;
-    await yieldNow();
+    if (performance.now() - from < BACKGROUND_HOLD_MS) return;
+    await yieldToRequests();
     from = performance.now();
   };
 }
-
-/** `pacer` for work that is not latency-sensitive, such as imports and exports: requests take precedence. */
-export const backgroundPacer = () => pacer(BACKGROUND_HOLD_MS, yieldToRequests);

@@ -28,6 +28,7 @@ async function readTree(app: App, caller: Caller, tenantId: number | undefined):
     const siblings = below.get(parent);
     if (siblings) siblings.push(entry);
     else below.set(parent, [entry]);
+    await pace();
   }
   const nodes = new Map<number, Node>();
   const trail = [{ entries: below.get(null) ?? [], next: 0 }];
@@ -38,6 +39,7 @@ async function readTree(app: App, caller: Caller, tenantId: number | undefined):
       nodes.set(entry.id, { id: entry.id, bytes: entry.bytes, parent: entry.parentId });
       trail.push({ entries: below.get(entry.id) ?? [], next: 0 });
     }
+    await pace();
   }
   return nodes;
 }

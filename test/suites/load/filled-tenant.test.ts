@@ -5,10 +5,13 @@ import type { Route } from "../../../src/http/route.ts";
 import { type TestApp, testApp } from "../../support/app.ts";
 
 const MEBIBYTE = 2 ** 20;
-/** Processor time of one iteration of the event loop. */
-const MAX_BLOCK_MS = 10;
-/** The best of several rounds: compilation and garbage collection are not the handler's. */
-const ROUNDS = 4;
+/**
+ * One iteration of the event loop takes at most as long as 10 MiB of JSON take to serialize: 10 ms where one takes
+ * 1 ms. Times of the test itself, so that it holds on any machine.
+ */
+const MAX_BLOCK_MIB = 10;
+/** The best of several rounds: compilation, garbage collection, and other programs are not the handler's. */
+const ROUNDS = 10;
 
 let app: TestApp;
 let key: string;
@@ -60,31 +63,30 @@ async function fill(): Promise<void> {
   });
 }
 
-/** Requests a path and reads the response without parsing it. */
+/** Requests a path and reads the response without parsing it, or its first `maxBytes`. */
 async function read(
   path: string,
   headers: Record<string, string>,
+  maxBytes = Number.POSITIVE_INFINITY,
 ): Promise<{ status: number; bytes: number; link: string }> {
   const response = await app.opened.server.fetch(new Request(`http://vodbox.test${path}`, { headers }));
   let bytes = 0;
-  for await (const chunk of response.body ?? []) bytes += (chunk as Uint8Array).length;
+  for await (const chunk of response.body ?? []) {
+    bytes += (chunk as Uint8Array).length;
+    if (bytes >= maxBytes) break;
+  }
   return { status: response.status, bytes, link: response.headers.get("link") ?? "" };
 }
 
-/** The most processor time of this thread, in ms, between two iterations of the event loop while `work` runs. */
-async function longestBlock(work: () => Promise<unknown>): Promise<number> {
+/** Watches the event loop while `work` runs. Resolves to the times of its iterations, in ms. */
+async function iterationsOf(work: () => Promise<unknown>): Promise<number[]> {
   let isOn = true;
-  let longest = 0;
-  const cpuMs = () => {
-    const { user, system } = process.threadCpuUsage();
-    return (user + system) / 1000;
-  };
+  const times: number[] = [];
   const watching = (async () => {
-    await nextIteration();
-    for (let from = cpuMs(); isOn; ) {
+    for (let from = performance.now(); isOn; ) {
       await nextIteration();
-      const now = cpuMs();
-      longest = Math.max(longest, now - from);
+      const now = performance.now();
+      times.push(now - from);
       from = now;
     }
   })();
@@ -92,8 +94,22 @@ async function longestBlock(work: () => Promise<unknown>): Promise<number> {
     isOn = false;
   });
   await watching;
-  return longest;
+  return times;
 }
+
+const BIG = Array.from({ length: 1024 }, (_, n) => ({ id: n, text: "x".repeat(1000) }));
+/** The time that a MiB of JSON takes to serialize at best, in ms. */
+function mebibyteMs(): number {
+  const times = Array.from({ length: 20 }, () => {
+    const from = performance.now();
+    JSON.stringify(BIG);
+    return performance.now() - from;
+  });
+  return Math.min(...times);
+}
+
+const at = (times: number[], share: number) =>
+  [...times].sort((a, b) => a - b)[Math.floor(times.length * share)] as number;
 
 /** Streams that never end. */
 const isEndless = ({ produces, path }: Route) =>
@@ -108,19 +124,20 @@ const pathOf = ({ path }: Route) => path.replaceAll(/\*\*:\w+|:\w+/g, "1");
 
 describe("a tenant that is filled to its limits", () => {
   test("no GET route blocks the event loop", async () => {
-    const blocks: Record<string, number> = {};
+    const blocks: Record<string, string> = {};
     const routes = app.opened.routes.filter((route) => route.method === "GET" && !isEndless(route));
     for (const route of routes) {
-      let best = Number.POSITIVE_INFINITY;
-      for (let round = 0; round < ROUNDS && best > MAX_BLOCK_MS; round++) {
+      let ratio = Number.POSITIVE_INFINITY;
+      for (let round = 0; round < ROUNDS && ratio > MAX_BLOCK_MIB; round++) {
         let status = 0;
-        const block = await longestBlock(async () => {
+        const times = await iterationsOf(async () => {
           ({ status } = await read(pathOf(route), auth(route, key)));
         });
         expect(status, route.path).not.toBe(500);
-        best = Math.min(best, block);
+        // The longest of up to fifty. Of thousands, as exports take, some were interrupted by other programs.
+        ratio = Math.min(ratio, at(times, 0.98) / mebibyteMs());
       }
-      if (best > MAX_BLOCK_MS) blocks[route.path] = Math.round(best);
+      if (ratio > MAX_BLOCK_MIB) blocks[route.path] = `as long as ${ratio.toFixed(1)} MiB`;
     }
     expect(blocks).toEqual({});
   });
@@ -142,27 +159,52 @@ describe("a tenant that is filled to its limits", () => {
 
   test("another tenant's requests continue next to 64 of its lists", async () => {
     const paths = ["/api/v1/assets", "/api/v1/collections", "/api/v1/assets/1/tracks", "/api/v1/collections/tree"];
+    const other = async () => {
+      const from = performance.now();
+      expect((await read("/api/v1/assets", { "x-api-key": otherKey })).status).toBe(200);
+      return performance.now() - from;
+    };
     let isOn = true;
     const attack = Promise.all(
-      Array.from({ length: 64 }, (_, n) => read(paths[n % paths.length] as string, { "x-api-key": key })),
+      Array.from({ length: 64 }, (_, n) =>
+        // A tree has 200 MB: the client leaves before its end.
+        read(paths[n % paths.length] as string, { "x-api-key": key }, 8 * MEBIBYTE),
+      ),
     ).finally(() => {
       isOn = false;
     });
-    const blocks: number[] = [];
-    while (isOn) {
-      blocks.push(
-        await longestBlock(async () => {
-          expect((await read("/api/v1/assets", { "x-api-key": otherKey })).status).toBe(200);
-        }),
-      );
-    }
+    const times: number[] = [];
+    const iterations = await iterationsOf(async () => {
+      while (isOn) {
+        times.push(await other());
+        await nextIteration();
+      }
+    });
     const statuses = new Map<number, number>();
     for (const { status } of await attack) statuses.set(status, (statuses.get(status) ?? 0) + 1);
     // Of the trees, four are sent at once and sixteen wait.
     expect([...statuses.keys()].filter((status) => status !== 200 && status !== 429)).toEqual([]);
     expect(statuses.get(200)).toBeGreaterThanOrEqual(60);
-    blocks.sort((a, b) => a - b);
-    expect(blocks.length).toBeGreaterThan(64);
-    expect(blocks[Math.floor(blocks.length * 0.95)]).toBeLessThan(5 * MAX_BLOCK_MS);
+    expect(times.length).toBeGreaterThan(64);
+    // Next to whatever else this machine does.
+    const longest = await iterationsOf(async () => {
+      for (let n = 0; n < 200; n++) {
+        for (let mebibyte = 0; mebibyte < MAX_BLOCK_MIB; mebibyte++) JSON.stringify(BIG);
+        await nextIteration();
+      }
+    });
+    expect(at(iterations, 0.95)).toBeLessThan(3 * at(longest, 0.95));
+    expect(at(times, 0.95)).toBeLessThan(3 * at(longest, 0.95));
+  });
+
+  test("256 requests that arrive at once hold the event loop for no longer than one may", async () => {
+    let ratio = Number.POSITIVE_INFINITY;
+    for (let round = 0; round < ROUNDS && ratio > MAX_BLOCK_MIB; round++) {
+      const times = await iterationsOf(() =>
+        Promise.all(Array.from({ length: 256 }, () => read("/api/v1/assets?limit=2", { "x-api-key": key }))),
+      );
+      ratio = Math.min(ratio, Math.max(...times) / mebibyteMs());
+    }
+    expect(ratio).toBeLessThanOrEqual(MAX_BLOCK_MIB);
   });
 });
