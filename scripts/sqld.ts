@@ -27,7 +27,7 @@ export async function startSqld(folder: string, { keyFile }: { keyFile?: string 
     child.stderr.on("data", (chunk) => {
       stderr += chunk;
     });
-    const closed = once(child, "close");
+    const closed = once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>;
     // What answers at the address may be another program that has taken the port in the meantime.
     const listening = new Promise<boolean>((resolve) => {
       createInterface({ input: child.stdout })
@@ -41,8 +41,10 @@ export async function startSqld(folder: string, { keyFile }: { keyFile?: string 
     };
     if ((await listening) && (await isHealthy(url))) return { url, pid: child.pid as number, stop };
     await stop();
-    if (attempt === MAX_ATTEMPTS || !stderr.includes("Address already in use"))
-      throw new Error(`sqld did not start:\n${stderr}`);
+    const [code, signal] = await closed;
+    // Its port was taken in the meantime, or it ended without a reason, as it does rarely on a busy machine.
+    if (attempt === MAX_ATTEMPTS || signal === "SIGKILL")
+      throw new Error(`sqld did not start (exit status ${code}, signal ${signal}):\n${stderr}`);
   }
 }
 

@@ -7,7 +7,10 @@ export type ConnectionLimits = {
   connectionsPerAddress: number;
 };
 
-/** Counts the connections of publishers, from their request to publish on, in all and by the network of their address. */
+/**
+ * Counts the connections of publishers, in all and by the network of their address. Until a publish is accepted, a connection
+ * has a place of `PendingConnections` only: wrong keys must not take the places of publishers at the same address.
+ */
 export class ConnectionLimit {
   readonly #limits: ConnectionLimits;
   readonly #perNetwork = new Map<string, number>();
@@ -17,11 +20,16 @@ export class ConnectionLimit {
     this.#limits = limits;
   }
 
-  /** Counts a connection. Returns a function to call once at its end; null when it exceeds a limit. */
+  /** Whether another connection would exceed a limit. */
+  isFull(address: string): boolean {
+    const { connections, connectionsPerAddress } = this.#limits;
+    return this.#count >= connections || this.of(address) >= connectionsPerAddress;
+  }
+
+  /** Counts a connection whose publish is accepted. Returns a function to call once at its end; null when it exceeds a limit. */
   admit(address: string): (() => void) | null {
     const network = networkOf(address);
-    const { connections, connectionsPerAddress } = this.#limits;
-    if (this.#count >= connections || this.of(address) >= connectionsPerAddress) return null;
+    if (this.isFull(address)) return null;
     this.#count++;
     this.#perNetwork.set(network, this.of(address) + 1);
     return () => {

@@ -235,16 +235,17 @@ export class Session {
     const target = publishTarget(connect, stringOf(command.arguments[0]));
     if (target.name === "") return this.#finish("stopped", refusedStatus("refused"));
     this.#name = target.name;
-    this.#release = this.#options.limit.admit(this.#options.address);
-    if (this.#release === null) {
-      this.#log("warn", "a connection exceeds a limit", {});
-      return this.#finish("stopped", rejectedStatus(TOO_MANY));
-    }
+    if (this.#options.limit.isFull(this.#options.address)) return this.#tooMany();
     this.#options.pending.advance();
     this.#state = "authorizing";
     this.#socket.pause();
     const encoder = stringOf(connect.get("flashVer"));
     void this.#authorize({ ...target, address: this.#options.address, encoder });
+  }
+
+  #tooMany(): void {
+    this.#log("warn", "a connection exceeds a limit", {});
+    this.#finish("stopped", rejectedStatus(TOO_MANY));
   }
 
   async #authorize(request: PublishRequest): Promise<void> {
@@ -253,6 +254,8 @@ export class Session {
       if (decision.accepted) {
         this.#stream = new IngestStream(decision.sink);
         if (this.#state !== "authorizing") return this.#stream.end("disconnected");
+        this.#release = this.#options.limit.admit(this.#options.address);
+        if (this.#release === null) return this.#tooMany();
         this.#start(decision);
       } else if (this.#state === "authorizing") {
         this.#log("info", "a publish was refused", { reason: decision.reason });

@@ -5,7 +5,10 @@ export type HandshakeLimits = {
   inductionsPerSecond: number;
   /** Handshakes with a valid cookie from one address in a minute. */
   handshakesPerAddress: number;
-  /** Those in each second when the ones of the minute are used up, by whichever caller at that address. More are not answered. */
+  /**
+   * Those in each second when the ones of the minute are used up, by whichever caller at that address, and as many by callers
+   * that had none in this minute. More are not answered.
+   */
   moreHandshakesPerSecond: number;
   /** Handshakes with a valid cookie of all addresses in a second, except for the first one of each address. */
   handshakesPerSecond: number;
@@ -20,8 +23,9 @@ const MAX_NETWORKS = 10_000;
 export class HandshakeRate {
   readonly #limits: HandshakeLimits;
   #inductions = { until: 0, count: 0 };
-  #second = { until: 0, count: 0, counts: new Map<string, number>() };
-  #minute = { until: 0, counts: new Map<string, number>() };
+  #second = { until: 0, count: 0, counts: new Map<string, number>(), newCallers: new Map<string, number>() };
+  /** As many callers as handshakes were allowed. */
+  #minute = { until: 0, counts: new Map<string, number>(), callers: new Set<string>() };
 
   constructor(limits: HandshakeLimits) {
     this.#limits = limits;
@@ -33,17 +37,26 @@ export class HandshakeRate {
     return ++this.#inductions.count <= this.#limits.inductionsPerSecond;
   }
 
-  /** Whether a handshake may begin a connection, from an address that has returned its cookie. */
-  allowsConclusion(address: string, now: number): boolean {
-    if (now >= this.#minute.until) this.#minute = { until: now + MINUTE_MS, counts: new Map() };
-    if (now >= this.#second.until) this.#second = { until: now + SECOND_MS, count: 0, counts: new Map() };
+  /** Whether a handshake may begin a connection, of a caller that has returned its cookie. */
+  allowsConclusion({ address, port }: { address: string; port: number }, now: number): boolean {
+    if (now >= this.#minute.until) this.#minute = { until: now + MINUTE_MS, counts: new Map(), callers: new Set() };
+    if (now >= this.#second.until)
+      this.#second = { until: now + SECOND_MS, count: 0, counts: new Map(), newCallers: new Map() };
     const network = networkOf(address);
     const ofMinute = counted(this.#minute.counts, network);
     const ofSecond = counted(this.#second.counts, network);
     if (ofMinute === null || ofSecond === null) return false;
     const { handshakesPerAddress, moreHandshakesPerSecond, handshakesPerSecond } = this.#limits;
-    if (ofMinute > handshakesPerAddress && ofSecond > moreHandshakesPerSecond) return false;
-    return ++this.#second.count <= handshakesPerSecond || ofSecond === 1;
+    const caller = `${address}|${port}`;
+    if (ofMinute > handshakesPerAddress && ofSecond > moreHandshakesPerSecond) {
+      // Who tries again all the time must not take the places of one that has just come.
+      if (this.#minute.callers.has(caller)) return false;
+      const newCallers = counted(this.#second.newCallers, network);
+      if (newCallers === null || newCallers > moreHandshakesPerSecond) return false;
+    }
+    if (++this.#second.count > handshakesPerSecond && ofSecond !== 1) return false;
+    this.#minute.callers.add(caller);
+    return true;
   }
 }
 

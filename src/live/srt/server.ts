@@ -148,7 +148,7 @@ class Listener implements SrtServer {
     const caller = `${address}|${port}|${handshake.socketId}`;
     const existing = this.#callers.get(caller);
     if (existing) return existing.repeatAnswer(packet.length);
-    if (!this.#rate.allowsConclusion(address, now)) return;
+    if (!this.#rate.allowsConclusion(from, now)) return;
     const extensions = readExtensions(packet);
     const target = extensions ? this.#targetOf(handshake, extensions) : REJECTION.rogue;
     if (typeof target === "number") return this.#reject(handshake, from, target);

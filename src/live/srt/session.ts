@@ -233,16 +233,16 @@ export class Session {
       if (this.#state === "authorizing") this.#refuse("passphrase", REJECTION.wrongPassphrase);
       return;
     }
-    this.#release = this.#state === "authorizing" ? this.#options.limit.admit(plainAddress(peer.address)) : null;
-    if (this.#release === null) {
-      if (this.#state === "authorizing") this.#refuse("connections", REJECTION.resource);
-      return;
-    }
-    const decision = await this.#decisionOn({ ...target, address: plainAddress(peer.address), encoder: "" });
+    if (this.#state !== "authorizing") return;
+    const address = plainAddress(peer.address);
+    if (this.#options.limit.isFull(address)) return this.#refuse("connections", REJECTION.resource);
+    const decision = await this.#decisionOn({ ...target, address, encoder: "" });
     if (decision.accepted) {
       const stream = new PublishStream(decision.sink);
-      if (this.#state === "authorizing") this.#start(stream, decision);
-      else stream.end("disconnected");
+      this.#release = this.#state === "authorizing" ? this.#options.limit.admit(address) : null;
+      if (this.#release) return this.#start(stream, decision);
+      stream.end("disconnected");
+      if (this.#state === "authorizing") this.#refuse("connections", REJECTION.resource);
     } else if (this.#state === "authorizing") this.#refuse(decision.reason, REFUSALS[decision.reason]);
   }
 
