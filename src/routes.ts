@@ -53,6 +53,9 @@ import { multipartRoutes } from "./resources/uploads/multipart-routes.ts";
 import { objectRoutes } from "./resources/uploads/objects.ts";
 import { uploadRoutes } from "./resources/uploads/routes.ts";
 import { tusRoutes } from "./resources/uploads/tus/routes.ts";
+import { invitationRoutes } from "./resources/users/invitations.ts";
+import { meRoutes } from "./resources/users/me.ts";
+import { userRoutes } from "./resources/users/routes.ts";
 import { webhookOperatorRoutes } from "./resources/webhooks/operator.ts";
 import { webhookRoutes } from "./resources/webhooks/routes.ts";
 import { consoleRoutes } from "./web/console.ts";
@@ -71,6 +74,9 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...signingKeyRoutes,
     ...deviceRoutes,
     ...sessionRoutes,
+    ...userRoutes,
+    ...invitationRoutes,
+    ...meRoutes,
     ...assetRoutes,
     ...assetCsvRoutes,
     ...collectionRoutes,

@@ -61,7 +61,9 @@ function targetOf(path: string, params: Record<string, unknown>): Pick<Call, "ta
   const parts = path.split("/");
   const at = parts.findLastIndex((part) => part.startsWith(":"));
   const [type, name] = [parts[at - 1], parts[at]?.slice(1)];
-  if (type !== undefined && name !== undefined) return { targetType: type, targetId: String(params[name]) };
+  // A code is a secret.
+  if (type !== undefined && name !== undefined && name !== "code")
+    return { targetType: type, targetId: String(params[name]) };
   return { targetType: /^\/api\/v1\/(?:admin\/)?([a-z_]+)/.exec(path)?.[1] ?? path, targetId: null };
 }
 

@@ -3,10 +3,12 @@ import { cacheUntilCommit } from "../../storage/db/commit-cache.ts";
 import type { Db } from "../../storage/db/open.ts";
 import { apiKeys, tenants } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
+import type { Role } from "../lib/enums.ts";
 import { HttpError } from "../lib/errors.ts";
 import { sameSecret, sha256 } from "../lib/tokens.ts";
 import { batchOfToken } from "./batch-token.ts";
 import type { Caller } from "./caller.ts";
+import { requireRole, scopesWithin } from "./roles.ts";
 import type { Route } from "./route.ts";
 import { createSessions } from "./session.ts";
 
@@ -36,6 +38,7 @@ const findKey = (db: Db) =>
       expiresAt: apiKeys.expiresAt,
       revokedAt: apiKeys.revokedAt,
       tenantStatus: tenants.status,
+      role: sql<Role | null>`(SELECT role FROM users WHERE id = ${apiKeys.userId})`,
     })
     .from(apiKeys)
     .innerJoin(tenants, eq(tenants.id, apiKeys.tenantId))
@@ -63,7 +66,9 @@ export function createAuthenticator(app: App): Authenticator {
       return unauthorized("The API key is missing, unknown, revoked or expired.");
     }
     used.set(key.id, now);
-    return { kind: "key", keyId: key.id, tenantId: key.tenantId, scopes: key.scopes };
+    const role = key.role ?? undefined;
+    const scopes = scopesWithin(role, key.scopes);
+    return { kind: "key", keyId: key.id, tenantId: key.tenantId, scopes, ...(role && { role }) };
   }
 
   /** The caller of a session that may use the route; null without a session. */
@@ -113,6 +118,7 @@ export function createAuthenticator(app: App): Authenticator {
   return {
     async authenticate(route, { headers, query, method }) {
       const caller = await identify(route, headers, query, method);
+      requireRole(route, caller, method);
       if (
         caller.kind === "key" &&
         route.scopes.length > 0 &&

@@ -1,4 +1,5 @@
 import { type Column, eq, type SQL } from "drizzle-orm";
+import type { Role } from "../lib/enums.ts";
 import { notFound } from "../lib/errors.ts";
 
 export const SCOPES = [
@@ -24,6 +25,8 @@ export type TenantCaller = {
   tenantId: number;
   scopes: readonly string[];
   session?: Session;
+  /** The role of the user who signed in, or who redeemed the device token. */
+  role?: Role;
 };
 
 /** The authenticated caller. Every query that loads a row takes one. */

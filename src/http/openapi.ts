@@ -39,6 +39,8 @@ const CODES: Record<number, string> = {
 const TAGS: Record<string, string> = {
   Uploads: "Uploads of sources",
   Playback: "Playback URLs and tokens",
+  Users: "Users of a tenant, their roles, and invitations",
+  Account: "One's own account, in a session",
   Assets: "Videos, their metadata and tags",
   Collections: "Folders of assets",
   Subtitles: "Subtitles, their translation and synchronization",
@@ -326,7 +328,9 @@ const others = (route: Route): Json =>
 function errorStatuses(route: Route): number[] {
   const statuses = new Set(Object.keys(route.errors ?? {}).map(Number));
   if (route.credential !== "none" && route.credential !== "signed") statuses.add(401);
-  if (route.scopes.length > 0) statuses.add(403);
+  // A viewer changes nothing.
+  if (route.scopes.length > 0 || route.forAdmins || (route.credential === "key" && route.method !== "GET"))
+    statuses.add(403);
   if (route.params) statuses.add(404);
   if (route.body) for (const status of [400, 413, 415, 422]) statuses.add(status);
   if (route.query) statuses.add(422);

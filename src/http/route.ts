@@ -93,6 +93,12 @@ export type Route = {
   expensive?: ExpensiveName;
   /** Sets the cookie of a session: refused for pages of other origins, and the body must be declared as JSON. */
   beginsSession?: boolean;
+  /** Sessions of users with the role admin, and the admin token, only: others 403 `forbidden_role`. */
+  forAdmins?: boolean;
+  /** A change of the caller's own account, which every role allows. */
+  ownAccount?: boolean;
+  /** A POST that changes nothing. */
+  reads?: boolean;
   /** Also requires X-SVC-JOB-LEASE-TOKEN. */
   lease?: boolean;
   /** X-SVC-BATCH-TOKEN is accepted instead of a key. */

@@ -3,10 +3,12 @@ import { cacheUntilCommit } from "../../storage/db/commit-cache.ts";
 import type { Db } from "../../storage/db/open.ts";
 import { type SessionRow, sessions } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
+import type { Role } from "../lib/enums.ts";
 import { HttpError } from "../lib/errors.ts";
 import { hmac, sameSecret, sha256 } from "../lib/tokens.ts";
 import { type Caller, SCOPES } from "./caller.ts";
 import { requireSameOrigin } from "./cross-site.ts";
+import { scopesWithin } from "./roles.ts";
 
 /** Browser sessions: a cookie in place of a credential header. */
 
@@ -43,6 +45,7 @@ const findSession = (db: Db) =>
     .select({
       session: sessions,
       scopes: sql<string | null>`(SELECT scopes FROM api_keys WHERE id = ${sessions.apiKeyId})`,
+      role: sql<Role | null>`(SELECT role FROM users WHERE id = ${sessions.userId})`,
     })
     .from(sessions)
     .where(eq(sessions.tokenHash, sql.placeholder("hash")))
@@ -93,8 +96,10 @@ export function createSessions(app: App): Sessions {
       const { id, expiresAt, tenantId, apiKeyId, userId } = found.session;
       const session = { id, csrfToken, expiresAt };
       if (tenantId === null) return { kind: "admin", session };
-      const scopes = found.scopes === null ? SCOPES : (JSON.parse(found.scopes) as string[]);
-      return { kind: "key", keyId: apiKeyId, tenantId, scopes, session, ...(userId !== null && { userId }) };
+      const role = found.role ?? undefined;
+      const scopes = scopesWithin(role, found.scopes === null ? SCOPES : (JSON.parse(found.scopes) as string[]));
+      const ofUser = { ...(userId !== null && { userId }), ...(role && { role }) };
+      return { kind: "key", keyId: apiKeyId, tenantId, scopes, session, ...ofUser };
     },
   };
 }

@@ -5,6 +5,11 @@ export const TENANT_STATUSES = ["active", "suspended"] as const;
 export const TENANT_STATES = [...TENANT_STATUSES, "deleting"] as const;
 export const PLAYBACK_POLICIES = ["public", "signed"] as const;
 
+/** What a user may do: src/http/roles.ts. */
+export const ROLES = ["admin", "editor", "viewer"] as const;
+export type Role = (typeof ROLES)[number];
+export const THEMES = ["light", "dark"] as const;
+
 /** The source of an asset. */
 export const INPUT_STATUSES = ["pending", "uploaded", "failed"] as const;
 /** The media of an asset. */

@@ -34,6 +34,7 @@ import { billDatabaseBytes } from "../resources/tenants/usage.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
 import { sweepAppends, sweepParts } from "../resources/uploads/sweep-parts.ts";
+import { pruneInvitations } from "../resources/users/invitations.ts";
 import { pruneDeliveries } from "../resources/webhooks/prune.ts";
 import { deleteOldAnalytics } from "./delete-old-analytics.ts";
 import { deleteOldSources } from "./delete-old-sources.ts";
@@ -97,6 +98,7 @@ export const allScheduledTasks = (
   { name: "share-log", schedule: "* * * * * *", run: () => logStreamOf(app).share() },
   { name: "empty-trash", schedule: "0 41 * * * *", run: () => emptyTrash(app) },
   { name: "prune-sessions", schedule: "0 43 * * * *", run: () => pruneSessions(app) },
+  { name: "prune-invitations", schedule: "0 44 * * * *", run: () => pruneInvitations(app) },
   { name: "prune-replaced-media", schedule: "30 */5 * * * *", run: () => pruneReplacedMedia(app) },
   { name: "complete-abandoned-streams", schedule: "*/5 * * * * *", run: () => abandonedStreams(app).complete() },
   { name: "prune-live-reports", schedule: "*/15 * * * * *", run: () => pruneReports(app) },

@@ -1,4 +1,5 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { ROLES } from "../../src/lib/enums.ts";
 import { id } from "./columns.ts";
 
 export const SESSION_SUBJECTS = ["admin", "api_key", "user"] as const;
@@ -13,6 +14,22 @@ export const sessions = sqliteTable("sessions", {
   userId: integer("user_id"),
   expiresAt: integer("expires_at").notNull(),
   endsAt: integer("ends_at"),
+  /** What a person recognizes it by. */
+  address: text("address"),
+  userAgent: text("user_agent"),
+  createdAt: integer("created_at").notNull(),
+});
+
+/** To become a user of a tenant. */
+export const invitations = sqliteTable("invitations", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  emailAddress: text("email_address").notNull(),
+  role: text("role", { enum: ROLES }).notNull(),
+  codeHash: text("code_hash").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+  /** Accepted or revoked. */
+  endedAt: integer("ended_at"),
   createdAt: integer("created_at").notNull(),
 });
 
@@ -22,4 +39,5 @@ export const setupCodes = sqliteTable("setup_codes", {
   expiresAt: integer("expires_at").notNull(),
 });
 
+export type InvitationRow = typeof invitations.$inferSelect;
 export type SessionRow = typeof sessions.$inferSelect;

@@ -8,7 +8,9 @@ import {
   INPUT_STATUSES,
   PLAYBACK_POLICIES,
   PLAYBACK_STATUSES,
+  ROLES,
   TENANT_STATUSES,
+  THEMES,
   UPLOAD_STATUSES,
 } from "../../src/lib/enums.ts";
 import type { SharedMedia } from "../../src/lib/shared-media.ts";
@@ -57,7 +59,14 @@ export {
   tenantWatermarks,
   watermarks,
 } from "./schema-profiles.ts";
-export { SESSION_SUBJECTS, type SessionRow, sessions, setupCodes } from "./schema-sessions.ts";
+export {
+  type InvitationRow,
+  invitations,
+  SESSION_SUBJECTS,
+  type SessionRow,
+  sessions,
+  setupCodes,
+} from "./schema-sessions.ts";
 export { type SubtitleRow, subtitles, type TrackCue, type TrackRow, tracks } from "./schema-texts.ts";
 
 /**
@@ -122,6 +131,11 @@ export const users = sqliteTable("users", {
   tenantId: integer("tenant_id").notNull(),
   emailAddress: text("email_address").notNull(),
   passwordHash: text("password_hash").notNull(),
+  role: text("role", { enum: ROLES }).notNull().default("admin"),
+  name: text("name"),
+  /** Of the console; null: the browser's. */
+  language: text("language"),
+  theme: text("theme", { enum: THEMES }),
   ...times,
 });
 

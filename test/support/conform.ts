@@ -39,7 +39,9 @@ export function conformance(routes: readonly Route[]) {
 function told(route: Route): number[] {
   const statuses = Object.keys(route.errors ?? {}).map(Number);
   if (route.credential !== "none") statuses.push(401);
-  if (route.scopes.length > 0) statuses.push(403);
+  if (route.scopes.length > 0 || route.forAdmins) statuses.push(403);
+  // A viewer changes nothing.
+  if (route.credential === "key" && route.method !== "GET") statuses.push(403);
   if (route.params) statuses.push(404);
   if (route.body) statuses.push(400, 413, 415, 422);
   if (route.query || route.idempotent) statuses.push(422);

@@ -4,7 +4,7 @@ import { type UserRow, users } from "../../../storage/db/schema.ts";
 /** The caller has made sure that no user has the email address. */
 export const insertUser = (
   tx: Db,
-  user: Pick<UserRow, "tenantId" | "emailAddress" | "passwordHash">,
+  user: Pick<UserRow, "tenantId" | "emailAddress" | "passwordHash"> & Partial<Pick<UserRow, "name" | "role">>,
   now: number,
 ): Promise<UserRow> =>
   tx

@@ -2,8 +2,9 @@ import { randomInt } from "node:crypto";
 import { and, eq, gt, isNull, lte } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { pairingCodes, type TenantRow, tenants } from "../../../storage/db/schema.ts";
+import { pairingCodes, type TenantRow, tenants, type UserRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { scopesWithin } from "../../http/roles.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { insertKey } from "../keys/insert.ts";
@@ -50,7 +51,7 @@ export async function redeem(app: App, body: v.InferOutput<typeof Redeem>): Prom
         .where(and(eq(pairingCodes.codeHash, codeHash), isNull(pairingCodes.usedAt), gt(pairingCodes.expiresAt, now)))
         .returning()
         .get();
-      return used ? grant(tx, app, { tenantId: used.tenantId, userId: null, name: body.device_name }) : refuse();
+      return used ? grant(tx, app, { tenantId: used.tenantId, user: null, name: body.device_name }) : refuse();
     });
   }
   const { email_address: email, password } = body;
@@ -67,7 +68,7 @@ export async function redeem(app: App, body: v.InferOutput<typeof Redeem>): Prom
     { email, password },
     {
       refuse,
-      work: (tx, user) => grant(tx, app, { tenantId: user.tenantId, userId: user.id, name: body.device_name }),
+      work: (tx, user) => grant(tx, app, { tenantId: user.tenantId, user, name: body.device_name }),
     },
   );
 }
@@ -75,18 +76,20 @@ export async function redeem(app: App, body: v.InferOutput<typeof Redeem>): Prom
 async function grant(
   tx: Db,
   app: App,
-  { tenantId, userId, name }: { tenantId: number; userId: number | null; name: string },
+  { tenantId, user, name }: { tenantId: number; user: UserRow | null; name: string },
 ) {
   const active = and(eq(tenants.id, tenantId), eq(tenants.status, "active"));
   const tenant = (await tx.select().from(tenants).where(active).get()) ?? refuse();
-  const key = { tenant, userId, name, scopes: SCOPES, expiresAt: null, now: app.clock.now() };
+  // The role counts with each use of the token, too.
+  const scopes = [...scopesWithin(user?.role, SCOPES)];
+  const key = { tenant, userId: user?.id ?? null, name, scopes, expiresAt: null, now: app.clock.now() };
   const { row, token } = await insertKey(tx, key);
   return {
     token,
     token_type: "api_key" as const,
     api_key_id: row.id,
     tenant_id: tenantId,
-    scopes: SCOPES,
+    scopes,
     device_name: name,
   };
 }

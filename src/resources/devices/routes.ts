@@ -2,13 +2,13 @@ import { and, asc, eq, gt, isNull } from "drizzle-orm";
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { apiKeys, type UserRow, users } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
 import { byId, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Id } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
 import { requireTenant } from "../tenants/queries.ts";
+import { revokeDevices } from "../users/queries.ts";
 import { insertUser } from "./insert-user.ts";
 import { hashPassword } from "./passwords.ts";
 import { newPairingCode, redeem } from "./redeem.ts";
@@ -37,6 +37,7 @@ export const deviceRoutes = [
     method: "DELETE",
     path: "/api/v1/device_tokens/current",
     audited: true,
+    ownAccount: true,
     tag: "Device tokens",
     operationId: "revokeCurrentToken",
     summary: "Revoke the API key of this request",
@@ -99,7 +100,8 @@ export const deviceRoutes = [
         const tenant = await requireTenant(tx, caller, body.tenant_id);
         const sameEmail = eq(users.emailAddress, body.email_address);
         if (await tx.select({ id: users.id }).from(users).where(sameEmail).get()) invalid("email_address", "is taken");
-        const user = { tenantId: tenant.id, emailAddress: body.email_address, passwordHash };
+        const { name = null, role } = body;
+        const user = { tenantId: tenant.id, emailAddress: body.email_address, passwordHash, name, role };
         return toUser(await insertUser(tx, user, app.clock.now()));
       });
     },
@@ -110,17 +112,18 @@ export const deviceRoutes = [
     path: `${admin}/users/:ref`,
     audited: true,
     operationId: "updateUser",
-    summary: "Change a user's password and revoke the device tokens redeemed with the old one",
+    summary: "Change a user's role, or password, which revokes the device tokens redeemed with the old one",
     params: Ref,
     body: UserPatch,
     responses: { 200: User },
     async handle({ app, params, body }) {
       if (!(await findUser(app.db, params.ref))) notFound("user");
-      const passwordHash = await hashPassword(body.password);
+      const passwordHash = body.password === undefined ? undefined : await hashPassword(body.password);
       return app.write(async (tx) => {
         const user = (await findUser(tx, params.ref)) ?? notFound("user");
-        const set = { passwordHash, updatedAt: app.clock.now() };
-        await revokeDevices(tx, app, user.id);
+        const { role = user.role } = body;
+        const set = { role, ...(passwordHash && { passwordHash }), updatedAt: app.clock.now() };
+        if (passwordHash !== undefined) await revokeDevices(tx, app, user.id);
         return toUser(await tx.update(users).set(set).where(eq(users.id, user.id)).returning().get());
       });
     },
@@ -159,13 +162,6 @@ export const deviceRoutes = [
       }),
   }),
 ];
-
-/** Device tokens redeemed with the user's password; neither those from pairing codes nor other API keys. */
-async function revokeDevices(tx: Db, app: App, userId: number): Promise<void> {
-  const now = app.clock.now();
-  const userKeys = and(eq(apiKeys.userId, userId), isNull(apiKeys.revokedAt));
-  await tx.update(apiKeys).set({ revokedAt: now, updatedAt: now }).where(userKeys);
-}
 
 const findUser = (db: Db, ref: string): Promise<UserRow | undefined> =>
   db

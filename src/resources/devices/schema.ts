@@ -1,7 +1,8 @@
 import * as v from "valibot";
 import type { UserRow } from "../../../storage/db/schema.ts";
-import { Id, Name, Paging, QueryId, Time } from "../../http/schemas.ts";
+import { Id, Name, oneOf, Paging, QueryId, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
+import { ROLES } from "../../lib/enums.ts";
 
 /** In the form that is compared: mail servers that distinguish Ann@ from ann@ do not occur in practice. */
 export const EmailAddress = v.pipe(
@@ -13,14 +14,22 @@ export const EmailAddress = v.pipe(
 export const Password = Name(1024);
 export const NewPassword = v.pipe(Password, v.minLength(8, "must have at least 8 characters"));
 
-export const UserWrite = v.object({ tenant_id: Id, email_address: EmailAddress, password: NewPassword });
-export const UserPatch = v.object({ password: NewPassword });
+export const UserWrite = v.object({
+  tenant_id: Id,
+  email_address: EmailAddress,
+  name: v.optional(v.nullable(Name(200))),
+  role: v.optional(oneOf(ROLES), "admin"),
+  password: NewPassword,
+});
+export const UserPatch = v.object({ password: v.optional(NewPassword), role: v.optional(oneOf(ROLES)) });
 export const UserQuery = v.object({ ...Paging, tenant_id: v.optional(QueryId) });
 export const User = v.pipe(
   v.object({
     id: v.number(),
     tenant_id: v.number(),
     email_address: v.string(),
+    name: v.nullable(v.string()),
+    role: oneOf(ROLES),
     created_at: Time,
     updated_at: Time,
   }),
@@ -30,6 +39,8 @@ export const toUser = (row: UserRow): v.InferInput<typeof User> => ({
   id: row.id,
   tenant_id: row.tenantId,
   email_address: row.emailAddress,
+  name: row.name,
+  role: row.role,
   created_at: iso(row.createdAt),
   updated_at: iso(row.updatedAt),
 });

@@ -91,6 +91,7 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Rou
     route({
       method,
       path: "/api/v1/assets/:id/vr_manifest.json",
+      reads: true,
       tag: "Playback",
       operationId: method === "GET" ? "getVrManifest" : "requestVrManifest",
       summary: "Get the manifest of a VR player (DeoVR or HereSphere)",

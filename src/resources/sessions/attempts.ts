@@ -15,8 +15,8 @@ const attempts = forApp(({ config, cache }) => ({
 
 /**
  * Runs attempts to sign in from one address one after another, so that concurrent guesses cannot exceed the limit of
- * failures before they are counted. Throws 429 once it is reached, whatever the credential. An attempt that throws 401
- * is a failure.
+ * failures before they are counted. Throws 429 once it is reached, whatever the credential. An attempt that throws 401,
+ * or 403 `wrong_password`, is a failure.
  */
 export async function attempt<T>(app: App, address: string, work: () => Promise<T>): Promise<T> {
   const { failures, queues } = attempts(app);
@@ -34,7 +34,8 @@ export async function attempt<T>(app: App, address: string, work: () => Promise<
     try {
       return await work();
     } catch (error) {
-      if (error instanceof HttpError && error.status === 401) await failures.countAddress(address);
+      if (error instanceof HttpError && (error.status === 401 || error.code === "wrong_password"))
+        await failures.countAddress(address);
       throw error;
     }
   });

@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { SESSION_SUBJECTS } from "../../../storage/db/schema.ts";
-import { Name, Time } from "../../http/schemas.ts";
+import { Name, oneOf, Time } from "../../http/schemas.ts";
+import { ROLES } from "../../lib/enums.ts";
 import { EmailAddress, NewPassword, Password } from "../devices/schema.ts";
 
 /** One credential: the admin token, an API key, or a user's e-mail address and password. */
@@ -26,6 +27,7 @@ export const SessionBody = v.pipe(
   v.object({
     subject: v.pipe(v.picklist(SESSION_SUBJECTS), v.description("What the session was begun with")),
     tenant_id: v.pipe(v.nullable(v.number()), v.description("Id of the tenant; null for the admin token")),
+    role: v.pipe(v.nullable(oneOf(ROLES)), v.description("The role of the user; null for a key or the admin token")),
     scopes: v.array(v.string()),
     csrf_token: v.pipe(v.string(), v.description("Goes into X-CSRF-Token with each change")),
     expires_at: Time,

@@ -9,7 +9,7 @@ import { insertUser } from "../devices/insert-user.ts";
 import { hashPassword } from "../devices/passwords.ts";
 import { insertTenant } from "../tenants/queries.ts";
 import { TenantWrite } from "../tenants/schema.ts";
-import { insertUserSession, type NewSession } from "./sign-in.ts";
+import { insertUserSession, type NewSession, type SessionClient } from "./sign-in.ts";
 
 const CODE_LENGTH = 32;
 const LIVES_MS = 3_600_000;
@@ -36,7 +36,11 @@ export async function newSetupCode(app: App): Promise<string | null> {
 type SetUp = { code: string; name: string; email: string; password: string };
 
 /** Creates the first tenant and its first user, and begins the user's session. Throws 401 for a wrong or used code. */
-export async function setUp(app: App, { code, name, email, password }: SetUp): Promise<NewSession> {
+export async function setUp(
+  app: App,
+  { code, name, email, password }: SetUp,
+  client: SessionClient,
+): Promise<NewSession> {
   const findCode = (db: Db) =>
     db
       .select({ id: setupCodes.id })
@@ -51,7 +55,7 @@ export async function setUp(app: App, { code, name, email, password }: SetUp): P
     const now = app.clock.now();
     const tenant = await insertTenant(tx, v.parse(TenantWrite, { name, slug: slugOf(name) }), now);
     const user = await insertUser(tx, { tenantId: tenant.id, emailAddress: email, passwordHash }, now);
-    return insertUserSession(tx, app, user);
+    return insertUserSession(tx, app, user, client);
   });
 }
 

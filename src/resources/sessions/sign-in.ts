@@ -1,10 +1,12 @@
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { apiKeys, type SessionRow, sessions, tenants } from "../../../storage/db/schema.ts";
+import { apiKeys, type SessionRow, sessions, tenants, type UserRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { SCOPES, type Session } from "../../http/caller.ts";
+import { scopesWithin } from "../../http/roles.ts";
 import { adminMarkOf, csrfTokenOf, IDLE_MS } from "../../http/session.ts";
 import { iso } from "../../lib/clock.ts";
+import type { Role } from "../../lib/enums.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { randomName, sameSecret, sha256 } from "../../lib/tokens.ts";
 import { withUser } from "../devices/authenticate.ts";
@@ -20,10 +22,13 @@ const refuse = (): never => {
 };
 
 /** A session that has begun; `token` is the cookie's value, of which only a hash is stored. */
-export type NewSession = SessionRow & { token: string; scopes: readonly string[] };
+export type NewSession = SessionRow & { token: string; scopes: readonly string[]; role: Role | null };
+
+/** What a person recognizes a session by. */
+export type SessionClient = { address: string; userAgent: string | null };
 
 /** Begins a session for one credential. Throws 401 for a wrong one and 422 for none or several. */
-export async function signIn(app: App, given: Credential): Promise<NewSession> {
+export async function signIn(app: App, given: Credential, client: SessionClient): Promise<NewSession> {
   const { admin_token, api_key, email, password } = given;
   const kinds = [admin_token, api_key, email ?? password].filter((one) => one !== undefined);
   const isPair = (email === undefined) === (password === undefined);
@@ -33,20 +38,21 @@ export async function signIn(app: App, given: Credential): Promise<NewSession> {
     });
   if (admin_token !== undefined) {
     if (!sameSecret(admin_token, app.secrets.admin_token)) return refuse();
-    return app.write((tx) => insertAdminSession(tx, app));
+    return app.write((tx) => insertAdminSession(tx, app, client));
   }
-  if (api_key !== undefined) return withKey(app, api_key);
+  if (api_key !== undefined) return withKey(app, api_key, client);
   return withUser(
     app,
     { email: email as string, password: password as string },
     {
       refuse,
-      work: async (tx, user) => ((await isActive(tx, user.tenantId)) ? insertUserSession(tx, app, user) : refuse()),
+      work: async (tx, user) =>
+        (await isActive(tx, user.tenantId)) ? insertUserSession(tx, app, user, client) : refuse(),
     },
   );
 }
 
-function withKey(app: App, token: string): Promise<NewSession> {
+function withKey(app: App, token: string, client: SessionClient): Promise<NewSession> {
   return app.write(async (tx) => {
     const now = app.clock.now();
     const valid = and(eq(apiKeys.tokenHash, sha256(token)), isNull(apiKeys.revokedAt));
@@ -54,22 +60,36 @@ function withKey(app: App, token: string): Promise<NewSession> {
     if (!key || (key.expiresAt !== null && key.expiresAt <= now) || !(await isActive(tx, key.tenantId)))
       return refuse();
     const session = { subject: "api_key", tenantId: key.tenantId, apiKeyId: key.id, endsAt: key.expiresAt } as const;
-    return insertSession(tx, app, session, key.scopes);
+    return insertSession(tx, app, { ...session, ...client }, { scopes: key.scopes, role: null });
   });
 }
 
-export const insertUserSession = (tx: Db, app: App, user: { id: number; tenantId: number }): Promise<NewSession> =>
-  insertSession(tx, app, { subject: "user", tenantId: user.tenantId, userId: user.id }, SCOPES);
+export function insertUserSession(
+  tx: Db,
+  app: App,
+  { id, tenantId, role }: Pick<UserRow, "id" | "tenantId" | "role">,
+  client: SessionClient,
+): Promise<NewSession> {
+  const session = { subject: "user", tenantId, userId: id, ...client } as const;
+  return insertSession(tx, app, session, { scopes: scopesWithin(role, SCOPES), role });
+}
 
-const insertAdminSession = (tx: Db, app: App) => insertSession(tx, app, { subject: "admin" }, SCOPES);
+const insertAdminSession = (tx: Db, app: App, client: SessionClient) =>
+  insertSession(tx, app, { subject: "admin", ...client }, { scopes: SCOPES, role: null });
 
 const isActive = async (tx: Db, tenantId: number) =>
   (await tx.select({ status: tenants.status }).from(tenants).where(eq(tenants.id, tenantId)).get())?.status ===
   "active";
 
-type Begun = Pick<SessionRow, "subject"> & Partial<Pick<SessionRow, "tenantId" | "apiKeyId" | "userId" | "endsAt">>;
+type Begun = Pick<SessionRow, "subject" | "address" | "userAgent"> &
+  Partial<Pick<SessionRow, "tenantId" | "apiKeyId" | "userId" | "endsAt">>;
 
-async function insertSession(tx: Db, app: App, begun: Begun, scopes: readonly string[]): Promise<NewSession> {
+async function insertSession(
+  tx: Db,
+  app: App,
+  begun: Begun,
+  may: Pick<NewSession, "scopes" | "role">,
+): Promise<NewSession> {
   const now = app.clock.now();
   const token = randomName(TOKEN_LENGTH);
   const row = await tx
@@ -84,7 +104,7 @@ async function insertSession(tx: Db, app: App, begun: Begun, scopes: readonly st
     .returning()
     .get();
   await endOldest(tx, row);
-  return { ...row, token, scopes };
+  return { ...row, token, ...may };
 }
 
 async function endOldest(tx: Db, { subject, apiKeyId, userId }: SessionRow): Promise<void> {
@@ -100,10 +120,9 @@ async function endOldest(tx: Db, { subject, apiKeyId, userId }: SessionRow): Pro
 
 /** The response of every route that answers with a session. */
 export const toSession = (
-  { subject, tenantId }: Pick<SessionRow, "subject" | "tenantId">,
-  scopes: readonly string[],
+  { subject, tenantId, scopes, role }: Pick<NewSession, "subject" | "tenantId" | "scopes" | "role">,
   { csrfToken, expiresAt }: Pick<Session, "csrfToken" | "expiresAt">,
-) => ({ subject, tenant_id: tenantId, scopes: [...scopes], csrf_token: csrfToken, expires_at: iso(expiresAt) });
+) => ({ subject, tenant_id: tenantId, role, scopes: [...scopes], csrf_token: csrfToken, expires_at: iso(expiresAt) });
 
-export const toNewSession = ({ token, scopes, ...row }: NewSession) =>
-  toSession(row, scopes, { csrfToken: csrfTokenOf(token), expiresAt: row.expiresAt });
+export const toNewSession = ({ token, ...row }: NewSession) =>
+  toSession(row, { csrfToken: csrfTokenOf(token), expiresAt: row.expiresAt });

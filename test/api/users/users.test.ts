@@ -1,0 +1,208 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type TestApp, testApp } from "../../support/app.ts";
+import { expectError } from "../../support/error.ts";
+import { sessionFrom, signIn, withSession } from "../../support/sessions.ts";
+
+const PASSWORD = "correct horse";
+const HOURS_72 = 72 * 3_600_000;
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await testApp();
+});
+afterAll(() => app.close());
+
+let tenants = 0;
+/** A tenant with one admin, who is signed in. */
+async function company(at: TestApp = app) {
+  const slug = `company-${++tenants}`;
+  const tenant = await at.tenant({ slug });
+  const email = `boss@${slug}.example`;
+  const body = { tenant_id: tenant.id, email, role: "admin", password: PASSWORD };
+  const { body: boss } = await at.call("POST", "/api/v1/users", { admin: at.admin, body });
+  return { tenant, boss, email, call: withSession(at, await signIn(at, { email, password: PASSWORD })), slug };
+}
+
+describe("users", () => {
+  test("are created, listed, changed and deleted by an admin, within the tenant", async () => {
+    const { call, boss, slug, tenant } = await company();
+    const other = await company();
+    const made = await call("POST", "/api/v1/users", {
+      body: { email: `Ed@${slug}.example`, name: "Ed", role: "editor", password: PASSWORD },
+    });
+    expect(made.body).toEqual({
+      id: expect.any(Number),
+      tenant_id: tenant.id,
+      email: `ed@${slug}.example`,
+      name: "Ed",
+      role: "editor",
+      created_at: expect.any(String),
+      updated_at: expect.any(String),
+    });
+    expect((await call("GET", "/api/v1/users")).body.map(({ id }: any) => id)).toEqual([boss.id, made.body.id]);
+    const at = `/api/v1/users/${made.body.id}`;
+    for (const method of ["GET", "PATCH", "DELETE"])
+      expectError(await other.call(method, at, method === "PATCH" ? { body: {} } : {}), 404, "not_found");
+    const editor = withSession(app, await signIn(app, { email: `ed@${slug}.example`, password: PASSWORD }));
+    expect((await call("PATCH", at, { body: { role: "viewer", name: null } })).body).toMatchObject({
+      role: "viewer",
+      name: null,
+    });
+    // At once, in the session that exists.
+    expectError(await editor("POST", "/api/v1/collections", { body: { name: "x" } }), 403, "forbidden_role");
+    expect((await call("DELETE", at)).status).toBe(204);
+    expect((await editor("GET", "/api/v1/session")).status).toBe(401);
+  });
+
+  test("an admin remains", async () => {
+    const { call, boss, slug } = await company();
+    const at = `/api/v1/users/${boss.id}`;
+    expectError(await call("DELETE", at), 409, "last_admin");
+    expectError(await call("PATCH", at, { body: { role: "editor" } }), 409, "last_admin");
+    expectError(await app.call("DELETE", at, { admin: app.admin }), 409, "last_admin");
+    const second = { email: `two@${slug}.example`, role: "admin", password: PASSWORD };
+    const { body } = await call("POST", "/api/v1/users", { body: second });
+    const [one, two] = await Promise.all([
+      call("PATCH", at, { body: { role: "viewer" } }),
+      app.call("DELETE", `/api/v1/users/${body.id}`, { admin: app.admin }),
+    ]);
+    expect([one.status, two.status].filter((status) => status < 300)).toHaveLength(1);
+    // The operator may do it.
+    expect((await app.call("DELETE", `/api/v1/admin/users/${boss.id}`, { admin: app.admin })).status).toBe(204);
+  });
+
+  test.each([
+    [{ email: "no address" }, "email"],
+    [{ email: "boss@company-1.example" }, "email"],
+    [{ role: "owner" }, "role"],
+    [{ password: "short" }, "password"],
+    [{ name: "x".repeat(201) }, "name"],
+    [{ role: undefined }, "role"],
+  ])("%j is invalid", async (change, field) => {
+    const { call } = await company();
+    const body = { email: "new@example.com", role: "editor", password: PASSWORD, ...change };
+    const refused = await call("POST", "/api/v1/users", { body });
+    expect([refused.status, Object.keys(refused.body.details)]).toEqual([422, [field]]);
+  });
+});
+
+describe("an invitation", () => {
+  const invite = (call: ReturnType<typeof withSession>, email: string, role = "editor") =>
+    call("POST", "/api/v1/users/invitations", { body: { email, role } });
+  const codeOf = ({ url }: { url: string }) => url.split("/").at(-1) as string;
+  const accept = (code: string) =>
+    app.call("POST", `/api/v1/invitations/${code}`, { body: { name: "Ann", password: PASSWORD } });
+
+  test("makes a user of its address and role, once, and signs in", async () => {
+    const { call, slug } = await company();
+    const { status, body } = await invite(call, `ann@${slug}.example`);
+    expect(status).toBe(201);
+    expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(HOURS_72);
+    expect((await call("GET", "/api/v1/users/invitations")).body).toEqual([
+      expect.not.objectContaining({ url: expect.anything() }),
+    ]);
+    const code = codeOf(body);
+    expect((await app.call("GET", `/api/v1/invitations/${code}`)).body).toMatchObject({
+      email: `ann@${slug}.example`,
+      role: "editor",
+      tenant_name: expect.any(String),
+    });
+    const [one, two] = await Promise.all([accept(code), accept(code)]);
+    expect([one.status, two.status].toSorted()).toEqual([201, 410]);
+    const ann = withSession(app, sessionFrom(one.status === 201 ? one : two));
+    expect((await ann("GET", "/api/v1/me")).body).toMatchObject({ name: "Ann", role: "editor" });
+    expectError(await app.call("GET", `/api/v1/invitations/${code}`), 410, "invitation_ended");
+    expect((await call("GET", "/api/v1/users/invitations")).body).toEqual([]);
+    const { body: entries } = await app.call("GET", "/api/v1/admin/audit", { admin: app.admin });
+    expect(JSON.stringify(entries)).not.toContain(code);
+  });
+
+  test("ends by revocation, after 72 hours, and by a newer one to the same address", async () => {
+    const { call, slug } = await company();
+    const revoked = (await invite(call, `a@${slug}.example`)).body;
+    expect((await call("DELETE", `/api/v1/users/invitations/${revoked.id}`)).status).toBe(204);
+    expectError(await call("DELETE", `/api/v1/users/invitations/${revoked.id}`), 404, "not_found");
+    const replaced = (await invite(call, `b@${slug}.example`)).body;
+    const newer = (await invite(call, `b@${slug}.example`)).body;
+    for (const one of [revoked, replaced]) expectError(await accept(codeOf(one)), 410, "invitation_ended");
+    app.advance(HOURS_72);
+    expectError(await accept(codeOf(newer)), 410, "invitation_ended");
+    expectError(await accept("unknown"), 404, "not_found");
+    app.advance(31 * 24 * 3_600_000);
+    await app.runTask("prune-invitations");
+    expectError(await accept(codeOf(newer)), 404, "not_found");
+  });
+
+  test("is not for an address that is taken, nor by another tenant's admin to revoke", async () => {
+    const [one, other] = [await company(), await company()];
+    expectError(await invite(one.call, one.email), 422, "validation_failed");
+    const { body } = await invite(one.call, `c@${one.slug}.example`);
+    expectError(await other.call("DELETE", `/api/v1/users/invitations/${body.id}`), 404, "not_found");
+    expect((await other.call("GET", "/api/v1/users/invitations")).body).toEqual([]);
+  });
+});
+
+describe("one's own account", () => {
+  test("is read and changed", async () => {
+    const { call, email } = await company();
+    expect((await call("GET", "/api/v1/me")).body).toMatchObject({
+      email,
+      tenant_name: expect.any(String),
+      role: "admin",
+      language: null,
+      theme: null,
+    });
+    const body = { name: "Boss", language: "de", theme: "dark" };
+    expect((await call("PATCH", "/api/v1/me", { body })).body).toMatchObject(body);
+    expect((await call("PATCH", "/api/v1/me", { body: { role: "viewer" } })).body.role).toBe("admin");
+    expectError(await call("PATCH", "/api/v1/me", { body: { language: "xx" } }), 422, "validation_failed");
+    const ofAdmin = withSession(app, await signIn(app, { admin_token: app.admin }));
+    expectError(await ofAdmin("GET", "/api/v1/me"), 404, "not_found");
+  });
+
+  test("a new password ends other sessions and device tokens, not this session", async () => {
+    const { call, email } = await company();
+    const second = withSession(app, await signIn(app, { email, password: PASSWORD }));
+    const device = await app.call("POST", "/api/v1/device_tokens", {
+      body: { email_address: email, password: PASSWORD },
+    });
+    const change = (current_password: string) =>
+      call("POST", "/api/v1/me/password", { body: { current_password, new_password: "battery staple" } });
+    expectError(await change("wrong"), 403, "wrong_password");
+    expect((await change(PASSWORD)).status).toBe(204);
+    expect((await call("GET", "/api/v1/me")).status).toBe(200);
+    expect((await second("GET", "/api/v1/me")).status).toBe(401);
+    expect((await app.call("GET", "/api/v1/assets", { key: device.body.token })).status).toBe(401);
+    await signIn(app, { email, password: "battery staple" });
+  });
+
+  test("guesses of the current password are limited, whatever their address", async () => {
+    const strict = await testApp({ rate_limit_session: "5/60" });
+    const { call } = await company(strict);
+    const guess = () =>
+      call("POST", "/api/v1/me/password", { body: { current_password: "wrong", new_password: PASSWORD } });
+    const codes = [];
+    for (let n = 0; n < 7; n++) codes.push((await guess()).body.code);
+    expect(new Set(codes)).toEqual(new Set(["wrong_password", "rate_limited"]));
+    await strict.close();
+  });
+
+  test("sessions are listed and ended", async () => {
+    const { call, email } = await company();
+    const headers = { "user-agent": "Firefox" };
+    const second = withSession(app, await signIn(app, { email, password: PASSWORD }, headers));
+    const third = withSession(app, await signIn(app, { email, password: PASSWORD }));
+    const { body } = await call("GET", "/api/v1/me/sessions");
+    expect(body.map((one: any) => [one.is_current, one.user_agent])).toEqual([
+      [false, null],
+      [false, "Firefox"],
+      [true, null],
+    ]);
+    expect((await call("DELETE", `/api/v1/me/sessions/${body[1].id}`)).status).toBe(204);
+    expect((await second("GET", "/api/v1/me")).status).toBe(401);
+    const other = await company();
+    expectError(await other.call("DELETE", `/api/v1/me/sessions/${body[0].id}`), 404, "not_found");
+    expect((await call("DELETE", "/api/v1/me/sessions")).status).toBe(204);
+    expect([(await third("GET", "/api/v1/me")).status, (await call("GET", "/api/v1/me")).status]).toEqual([401, 200]);
+  });
+});
