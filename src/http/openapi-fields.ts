@@ -270,6 +270,13 @@ export const FIELDS: Record<string, string> = {
   algorithm: "Signature algorithm",
   email_address: "Email address",
   password: "Password, 8 to 1,024 characters",
+  email: "E-mail address, with which the person signs in",
+  role: "admin: everything of the tenant; editor: all but users, settings, keys, webhooks and billing; viewer: reads and plays",
+  tenant_name: "Name of the tenant",
+  theme: "Of the console; null: the browser's",
+  is_current: "Whether it is the session of this request",
+  current_password: "The password until now",
+  new_password: "Password, 8 to 1,024 characters",
   pairing_code: "Code that pairs one device, once",
   device_name: "Name of the device, shown in the list of API keys",
 

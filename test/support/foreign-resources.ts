@@ -56,7 +56,23 @@ export async function foreignResources(app: TestApp, tenantId: number) {
   await app.call("PATCH", `/api/v1/assets/${asset_id}`, { key, body: { video_asset: { title: THEIRS } } });
   await app.call("POST", "/api/v1/playback_events", { body: { asset_id, session_id: THEIRS, event: "play" } });
   await app.runTask("record-views");
+  const { body: user } = await app.call("POST", "/api/v1/users", {
+    admin: app.admin,
+    body: {
+      tenant_id: tenantId,
+      email: `${THEIRS}@example.com`,
+      name: THEIRS,
+      role: "viewer",
+      password: "their secret",
+    },
+  });
+  const { body: invitation } = await app.call("POST", "/api/v1/users/invitations", {
+    admin: app.admin,
+    body: { tenant_id: tenantId, email: `invited-${THEIRS}@example.com`, role: "viewer" },
+  });
   const paths = {
+    "/api/v1/users/invitations/:id": String(invitation.id),
+    "/api/v1/users/:id": String(user.id),
     "/api/v1/webhooks/:id/deliveries/:delivery_id": `${hook.body.id}/deliveries/${sent.body.id}`,
     "/api/v1/webhooks/:id": String(hook.body.id),
     "/api/v1/ingest_batches/:id/uploads/:upload_id/proxy_parts/:part_number": `${batch.batch.id}/uploads/${intent.body.id}/proxy_parts/1`,

@@ -8,10 +8,10 @@ import { Id } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
 import { requireTenant } from "../tenants/queries.ts";
-import { revokeDevices } from "../users/queries.ts";
 import { insertUser } from "./insert-user.ts";
 import { hashPassword } from "./passwords.ts";
 import { newPairingCode, redeem } from "./redeem.ts";
+import { revokeDevices } from "./revoke.ts";
 import { DeviceToken, PairingCode, Redeem, toUser, User, UserPatch, UserQuery, UserWrite } from "./schema.ts";
 
 const admin = "/api/v1/admin";

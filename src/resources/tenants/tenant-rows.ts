@@ -54,6 +54,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("pairing_codes"),
   owned("sessions"),
   owned("api_keys"),
+  owned("invitations"),
   owned("users"),
   owned("signing_keys"),
   {

@@ -9,8 +9,9 @@ import { PathId } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { hashPassword, isPassword } from "../devices/passwords.ts";
+import { revokeDevices } from "../devices/revoke.ts";
 import { attempt } from "../sessions/attempts.ts";
-import { requireFreeEmail, revokeDevices } from "./queries.ts";
+import { requireFreeEmail } from "./queries.ts";
 import { Me, MePatch, MySession, PasswordChange, toMe } from "./schema.ts";
 
 const path = "/api/v1/me";

@@ -1,7 +1,6 @@
-import { and, eq, isNull, ne } from "drizzle-orm";
+import { and, eq, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { apiKeys, type UserRow, users } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
+import { type UserRow, users } from "../../../storage/db/schema.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
 import type { Role } from "../../lib/enums.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
@@ -34,11 +33,4 @@ export async function keepAnAdmin(tx: Db, user: UserRow, role: Role | null): Pro
     "last_admin",
     "This user is the only admin of the tenant; make another user an admin first.",
   );
-}
-
-/** Device tokens that were redeemed with the user's password; neither those of pairing codes nor other API keys. */
-export async function revokeDevices(tx: Db, app: App, userId: number): Promise<void> {
-  const now = app.clock.now();
-  const ofUser = and(eq(apiKeys.userId, userId), isNull(apiKeys.revokedAt));
-  await tx.update(apiKeys).set({ revokedAt: now, updatedAt: now }).where(ofUser);
 }

@@ -7,8 +7,9 @@ import { route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { insertUser } from "../devices/insert-user.ts";
 import { hashPassword } from "../devices/passwords.ts";
+import { revokeDevices } from "../devices/revoke.ts";
 import { requireTenant } from "../tenants/queries.ts";
-import { keepAnAdmin, requireFreeEmail, requireUser, revokeDevices } from "./queries.ts";
+import { keepAnAdmin, requireFreeEmail, requireUser } from "./queries.ts";
 import { TenantUser, toTenantUser, UserPatch, UserQuery, UserWrite } from "./schema.ts";
 
 const path = "/api/v1/users";

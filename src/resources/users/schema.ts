@@ -5,12 +5,7 @@ import { iso } from "../../lib/clock.ts";
 import { ROLES, THEMES } from "../../lib/enums.ts";
 import { EmailAddress, NewPassword, Password } from "../devices/schema.ts";
 
-const Role = v.pipe(
-  oneOf(ROLES),
-  v.description(
-    "admin: everything of the tenant; editor: all but users, settings, keys, webhooks and billing; viewer: reads and plays",
-  ),
-);
+const Role = oneOf(ROLES);
 const PersonName = v.pipe(Name(200), v.description("Name of the person"));
 const TenantId = v.optional(v.pipe(Id, v.description("Required with the admin token")));
 
@@ -86,7 +81,7 @@ export const MePatch = v.object({
   language: v.optional(
     v.nullable(v.pipe(v.picklist(["en", "de"]), v.description("Of the console; null: the browser's"))),
   ),
-  theme: v.optional(v.nullable(v.pipe(oneOf(THEMES), v.description("Of the console; null: the browser's")))),
+  theme: v.optional(v.nullable(oneOf(THEMES))),
 });
 export const Me = v.pipe(
   v.object({

@@ -33,6 +33,7 @@ describe("a session", () => {
       subject: "admin",
       tenant_id: null,
       scopes: [...SCOPES],
+      role: null,
       csrf_token: expect.any(String),
       expires_at: expect.any(String),
     });

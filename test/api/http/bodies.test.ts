@@ -7,6 +7,7 @@ import { expectError } from "../../support/error.ts";
 import { uploaded } from "../../support/flow.ts";
 import { newFolder, removeFolder } from "../../support/folder.ts";
 import { type RunningServer, startServer, tenantKey } from "../../support/process.ts";
+import { signIn } from "../../support/sessions.ts";
 import { VTT } from "../../support/subtitles.ts";
 
 describe("a JSON body that is not an object", () => {
@@ -31,10 +32,15 @@ describe("a JSON body that is not an object", () => {
     ...(route.credential === "worker" ? { worker: app.worker, lease: "x".repeat(43) } : { admin: app.admin }),
     ...(route.credential === "gateway" && { bearer: app.opened.app.secrets.live_token }),
   });
+  let ofSession = {};
+  beforeAll(async () => {
+    const { cookie, csrf } = await signIn(app, { admin_token: app.admin });
+    ofSession = { cookie, "x-csrf-token": csrf };
+  });
   const send = (route: Route, raw: string | undefined) => {
     const path = route.path.replaceAll(/:(\w+)/g, (_, name) => (name === "ref" ? "t" : "1"));
     const required = Object.fromEntries((route.requiredHeaders ?? []).map((name) => [name.toLowerCase(), "1"]));
-    const headers = { ...json, ...required };
+    const headers = { ...json, ...required, ...(route.credential === "session" && ofSession) };
     return app.call(route.method, path, { ...credentials(route), headers, ...(raw !== undefined && { raw }) });
   };
 

@@ -32,6 +32,8 @@ beforeAll(async () => {
   const [owner, other, suspended] = [await app.tenant(), await app.tenant(), await app.tenant()];
   theirs = await foreignResources(app, other.id);
   mine = { id: owner.id, key: await app.key(owner.id) };
+  const person = { ...PERSON, tenant_id: owner.id, role: "admin" };
+  await app.call("POST", "/api/v1/users", { admin: app.admin, body: person });
   const short = await app.call("POST", "/api/v1/api_keys", {
     admin: app.admin,
     body: { tenant_id: owner.id, expires_at: new Date(Date.now() + 60_000).toISOString() },
@@ -82,10 +84,13 @@ async function state(): Promise<string> {
   return rows.join("\n");
 }
 
+const PERSON = { email: "person@example.com", password: "correct horse" };
+
 /** A tenant's callers: software, and a person in a browser. */
 const CALLERS: [string, () => Promise<CallOptions>][] = [
   ["a key", async () => ({ key: keys.all })],
   ["a session", async () => headersOf(await signIn(app, { api_key: keys.all }))],
+  ["a user who is an admin", async () => headersOf(await signIn(app, PERSON))],
 ];
 const headersOf = ({ cookie, csrf }: BrowserSession) => ({ headers: { cookie, "x-csrf-token": csrf } });
 
@@ -138,7 +143,7 @@ describe("every route of the table", () => {
     for (const scope of SCOPES) {
       const key = await app.key(mine.id, [scope]);
       for (const route of tables().filter((each) => each.credential === "key")) {
-        if (route.scopes.length > 0 && !route.scopes.includes(scope)) continue;
+        if (route.forAdmins || (route.scopes.length > 0 && !route.scopes.includes(scope))) continue;
         // It would revoke the key of the request.
         if (route.path.endsWith("/device_tokens/current")) continue;
         const { status, body } = await ask(route, { key });
@@ -164,13 +169,14 @@ describe("every route of the table", () => {
 
   test.each(CALLERS)("does not find another tenant's resources, for %s", async (_, credentials) => {
     const own = await credentials();
+    const isAdmin = (await app.call("GET", "/api/v1/users", own)).status === 200;
     const before = await state();
     for (const route of tables().filter((each) => each.credential === "key" && /:\w/.test(each.path))) {
       const found = await ask(route, own);
       const path = concrete(route).replace(/\/(\d+|vid_\w+)(?=\/|$)/, "/987654321");
       const nobodys = await ask(route, own, path);
       const seen = ({ status, body }: typeof found) => [status, body?.code, body?.error];
-      expect.soft(found.status, named(route)).toBe(404);
+      expect.soft(found.status, named(route)).toBe(route.forAdmins && !isAdmin ? 403 : 404);
       expect.soft(seen(found), named(route)).toEqual(seen(nobodys));
     }
     expect(await state()).toBe(before);

@@ -94,6 +94,8 @@ async function populate(owner: { id: number }, token: string) {
     ["pairing_codes", { tenant_id: owner.id }],
   ] as const)
     expect((await app.call("POST", `/api/v1/admin/${what}`, { ...admin(), body })).status).toBe(201);
+  const invited = { tenant_id: owner.id, email: `i${owner.id}@example.com`, role: "viewer" };
+  expect((await app.call("POST", "/api/v1/users/invitations", { ...admin(), body: invited })).status).toBe(201);
   await signIn(app, { api_key: token });
   await post("/api/v1/uploads/from_url", { url: "https://example.com/a.mp4" }, token);
   // An import that a crash interrupted, and the result of a scheduled task.
