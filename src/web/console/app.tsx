@@ -6,6 +6,7 @@ import { BASE, pagePath } from "./base.ts";
 import { ErrorNotice } from "./components/notice.tsx";
 import { ToastProvider } from "./components/toast.tsx";
 import { Frame } from "./frame.tsx";
+import { Accept } from "./pages/sign-in/accept.tsx";
 import { SetUp } from "./pages/sign-in/set-up.tsx";
 import { SignIn } from "./pages/sign-in/sign-in.tsx";
 import { SessionProvider } from "./session.tsx";
@@ -33,6 +34,7 @@ function Door() {
   const t = useTexts();
   const { route } = useLocation();
   const [state, setState] = useState<State>({ name: "loading" });
+  const [, code] = location.pathname.split(`${BASE}/console/invitation/`);
   const isSetUp = location.pathname === `${BASE}/console/setup`;
 
   const enter = (session: Session) => {
@@ -63,6 +65,16 @@ function Door() {
       <div class="centered">
         <ErrorNotice error={state.error} onRetry={load} />
       </div>
+    );
+  if (state.name === "outside" && code)
+    return (
+      <Accept
+        code={code}
+        onDone={(session) => {
+          route(pagePath("assets"), true);
+          enter(session);
+        }}
+      />
     );
   if (state.name === "outside")
     return isSetUp ? <SetUp onDone={enter} /> : <SignIn onDone={enter} notice={state.notice} />;

@@ -20,11 +20,19 @@ const Channel = lazy(() => import("./pages/live/channel.tsx"));
 const Tenants = lazy(() => import("./pages/tenants/tenants.tsx"));
 const Tenant = lazy(() => import("./pages/tenants/tenant.tsx"));
 const Keys = lazy(() => import("./pages/keys/keys.tsx"));
+const Users = lazy(() => import("./pages/users/users.tsx"));
+const Account = lazy(() => import("./pages/account/account.tsx"));
 const Usage = lazy(() => import("./pages/usage/usage.tsx"));
 const System = lazy(() => import("./pages/system/system.tsx"));
 const NotFound = lazy(() => import("./pages/not-found.tsx"));
 
-type Link = { page: string; text: CommonText; ofAdmin?: true };
+/** `ofAdmin`: for the operator; `of`: for sessions of this kind. */
+type Link = {
+  page: string;
+  text: CommonText;
+  ofAdmin?: true;
+  of?: (session: ReturnType<typeof useSession>) => boolean;
+};
 const LINKS: readonly Link[] = [
   { page: "assets", text: "assets" },
   { page: "uploads", text: "uploads" },
@@ -34,19 +42,22 @@ const LINKS: readonly Link[] = [
   { page: "live", text: "live" },
   { page: "tenants", text: "tenants", ofAdmin: true },
   { page: "keys", text: "apiKeys" },
+  { page: "users", text: "users", of: ({ role }) => role === "admin" },
   { page: "usage", text: "usage" },
   { page: "system", text: "system", ofAdmin: true },
+  { page: "account", text: "account", of: ({ role }) => role !== null },
 ];
 
 /** Navigation and the current page. */
 export function Frame() {
   const t = useTexts();
-  const { isAdmin, may, signOut } = useSession();
+  const session = useSession();
+  const { isAdmin, may, signOut } = session;
   useEventStream(may("assets:read") || may("webhooks:read"));
   const { path, route } = useLocation();
   const [isOpen, setOpen] = useState(false);
   const content = useRef<HTMLElement>(null);
-  const links = LINKS.filter(({ ofAdmin }) => isAdmin || !ofAdmin);
+  const links = LINKS.filter(({ ofAdmin, of }) => (isAdmin || !ofAdmin) && (of?.(session) ?? true));
   useEffect(() => {
     if ([`${BASE}/`, `${BASE}/console`, `${BASE}/console/`, pagePath("setup")].includes(path))
       route(pagePath("assets"), true);
@@ -109,6 +120,8 @@ export function Frame() {
             <Route path={pagePath("tenants")} component={Tenants} />
             <Route path={pagePath("tenants/:ref")} component={Tenant} />
             <Route path={pagePath("keys")} component={Keys} />
+            <Route path={pagePath("users")} component={Users} />
+            <Route path={pagePath("account")} component={Account} />
             <Route path={pagePath("usage")} component={Usage} />
             <Route path={pagePath("system")} component={System} />
             <Route default component={NotFound} />

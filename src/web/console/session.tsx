@@ -14,5 +14,10 @@ export function useSession() {
   const value = useContext(SessionContext);
   if (value === null) throw new Error("There is no session.");
   const { session } = value;
-  return { ...value, isAdmin: session.subject === "admin", may: (scope: string) => session.scopes.includes(scope) };
+  return {
+    ...value,
+    role: session.role,
+    isAdmin: session.subject === "admin",
+    may: (scope: string) => session.scopes.includes(scope),
+  };
 }

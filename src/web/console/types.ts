@@ -1,4 +1,5 @@
 /** Records of the API, from its OpenAPI document. */
+import type { TenantUser } from "../../../build/client/methods.ts";
 import type { Item } from "../../clients/typescript/types.ts";
 
 export type {
@@ -7,13 +8,16 @@ export type {
   AssetImages,
   Checkup,
   Collection,
+  Invitation,
   LiveChannel,
+  NewInvitation,
   PairingCode,
   Playback,
   Session,
   SigningKey,
   Subtitle,
   Tenant,
+  TenantUser,
   Track,
   TranscodingJob as Job,
   UsageSummary,
@@ -22,6 +26,7 @@ export type {
   WebhookEndpoint,
 } from "../../../build/client/methods.ts";
 
+export type Role = TenantUser["role"];
 export type AuditEntry = Item<"listAuditEntries">;
 
 export const STATUSES = ["draft", "processing", "ready", "errored"] as const;

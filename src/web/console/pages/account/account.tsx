@@ -1,0 +1,61 @@
+import { vodbox } from "../../api.ts";
+import { Field, Form } from "../../components/form.tsx";
+import { ErrorNotice } from "../../components/notice.tsx";
+import { PageHead } from "../../components/page-head.tsx";
+import { useToast } from "../../components/toast.tsx";
+import { useResource } from "../../hooks/use-resource.ts";
+import { useSession } from "../../session.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import { roleText } from "../users/roles.ts";
+import { ChangePassword } from "./change-password.tsx";
+import { Sessions } from "./sessions.tsx";
+import { texts } from "./texts.ts";
+
+/** The account of the person who is signed in. */
+export default function Account() {
+  const t = useTexts(texts);
+  const toast = useToast();
+  const { session } = useSession();
+  const isUser = session.subject === "user";
+  const me = useResource(async () => (isUser ? vodbox.getMe() : null), [isUser]);
+  if (!isUser)
+    return (
+      <>
+        <PageHead title={t("account")} />
+        <p>{t("noUser")}</p>
+      </>
+    );
+  return (
+    <>
+      <PageHead title={t("account")} />
+      <ErrorNotice error={me.error} onRetry={me.reload} />
+      {me.value && (
+        <>
+          <p>{t("signedInAs", { tenant: me.value.tenant_name, role: t(roleText(me.value.role)) })}</p>
+          <section aria-labelledby="profile">
+            <h2 id="profile">{t("profile")}</h2>
+            <Form
+              submit={t("save")}
+              onSubmit={async ({ name = "", email = "" }) => {
+                me.set(await vodbox.updateMe({ body: { name: name || null, email } }));
+                toast(t("saved"));
+              }}
+            >
+              <Field label={t("name")} name="name" value={me.value.name ?? ""} autocomplete="name" />
+              <Field
+                label={t("email")}
+                name="email"
+                type="email"
+                value={me.value.email}
+                required
+                autocomplete="username"
+              />
+            </Form>
+          </section>
+          <ChangePassword />
+          <Sessions />
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,39 @@
+import { useState } from "preact/hooks";
+import { vodbox } from "../../api.ts";
+import { Field, Form } from "../../components/form.tsx";
+import { useToast } from "../../components/toast.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import { texts } from "./texts.ts";
+
+export function ChangePassword() {
+  const t = useTexts(texts);
+  const toast = useToast();
+  // A new form is an empty one.
+  const [changes, setChanges] = useState(0);
+  return (
+    <section aria-labelledby="change-password">
+      <h2 id="change-password">{t("changePassword")}</h2>
+      <p class="fine">{t("passwordEnds")}</p>
+      <Form
+        key={changes}
+        submit={t("changePassword")}
+        onSubmit={async ({ current = "", next = "" }) => {
+          await vodbox.changeMyPassword({ body: { current_password: current, new_password: next } });
+          setChanges((count) => count + 1);
+          toast(t("passwordChanged"));
+        }}
+      >
+        <Field label={t("currentPassword")} name="current" type="password" required autocomplete="current-password" />
+        <Field
+          label={t("newPassword")}
+          name="next"
+          type="password"
+          required
+          minLength={8}
+          hint={t("passwordHint")}
+          autocomplete="new-password"
+        />
+      </Form>
+    </section>
+  );
+}

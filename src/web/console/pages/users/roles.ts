@@ -1,0 +1,10 @@
+import type { CommonText } from "../../texts/texts.tsx";
+import type { Role } from "../../types.ts";
+
+/** Roles in the order in which a form offers them, with their names. */
+export const ROLES: readonly [Role, CommonText][] = [
+  ["viewer", "roleViewer"],
+  ["editor", "roleEditor"],
+  ["admin", "roleAdmin"],
+];
+export const roleText = (role: Role) => ROLES.find(([name]) => name === role)?.[1] ?? "roleViewer";
