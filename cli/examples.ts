@@ -35,6 +35,8 @@ const EXAMPLES: Record<string, readonly string[]> = {
   "admin signing-key revoke": ["vodbox admin signing-key revoke sk_2VgXrNnFQK"],
   "admin user": ["vodbox admin user list --tenant acme"],
   "admin user create": ["vodbox admin user create --tenant acme --email ada@example.com"],
+  "admin user invite": ["vodbox admin user invite ada@example.com --tenant acme --role editor"],
+  "admin user role": ["vodbox admin user role ada@example.com viewer"],
   "admin user list": ["vodbox admin user list --tenant acme"],
   "admin user passwd": ["vodbox admin user passwd ada@example.com"],
   "admin user delete": ["vodbox admin user delete ada@example.com"],

@@ -1,6 +1,6 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { alternatives } from "../../src/lib/alternatives.ts";
-import { STORE_KINDS } from "../../src/lib/enums.ts";
+import { ROLES, STORE_KINDS } from "../../src/lib/enums.ts";
 import type { ConnectOptions } from "../connect.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -144,8 +144,14 @@ function addUsers(admin: Command): void {
   operation(user, "create", "create a user with a password", users, "create")
     .requiredOption("--tenant <T>", "tenant, by id or slug")
     .requiredOption("--email <E>", "e-mail address")
+    .option("--name <NAME>", "name of the person")
+    .addOption(new Option("--role <ROLE>", "what the user may do").choices(ROLES).default("admin"))
     .option("--password-stdin", "read the password from standard input instead of prompting");
   operation(user, "list", "list users", users, "list").option("--tenant <T>", "tenant, by id or slug");
+  operation(user, "invite <email>", "print the address with which a person becomes a user", users, "invite")
+    .requiredOption("--tenant <T>", "tenant, by id or slug")
+    .addOption(new Option("--role <ROLE>", "what the user may do").choices(ROLES).makeOptionMandatory());
+  operation(user, "role <user> <role>", `change the role of a user: ${alternatives(ROLES)}`, users, "role");
   operation(user, "passwd <user>", "change the password of a user, by id or email", users, "passwd").option(
     "--password-stdin",
     "read the password from standard input instead of prompting",

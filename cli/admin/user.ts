@@ -4,14 +4,21 @@ import type { CommandContext } from "./command-context.ts";
 import { readPassword } from "./password.ts";
 import { tenantId } from "./tenant.ts";
 
-type User = Record<string, unknown> & { id: number; tenant_id: number; email_address: string; created_at: string };
-type Options = { tenant?: string; email?: string; passwordStdin?: boolean };
+type User = Record<string, unknown> & {
+  id: number;
+  tenant_id: number;
+  email_address: string;
+  role: string;
+  created_at: string;
+};
+type Options = { tenant?: string; email?: string; name?: string; role?: string; passwordStdin?: boolean };
 const path = "/api/v1/admin/users";
 const at = (ref: string | undefined) => `${path}/${encodeURIComponent(ref ?? "")}`;
 
 const COLUMNS: Column<User>[] = [
   ["ID", (user) => user.id],
   ["E-MAIL", (user) => user.email_address],
+  ["ROLE", (user) => user.role],
   ["TENANT", (user) => user.tenant_id],
   ["SINCE", (user) => relative(user.created_at)],
 ];
@@ -19,13 +26,25 @@ const COLUMNS: Column<User>[] = [
 export async function create({ admin, json, options }: CommandContext<Options>): Promise<void> {
   const tenant = await tenantId(admin, options.tenant ?? "");
   const password = await readPassword(options.passwordStdin === true);
-  const body = { tenant_id: tenant, email_address: options.email, password };
+  const { email, name, role } = options;
+  const body = { tenant_id: tenant, email_address: email, name, role, password };
   printRecord(await admin.call<User>("POST", path, body), json);
 }
 
 export async function list({ admin, json, options }: CommandContext<Options>): Promise<void> {
   const of = options.tenant === undefined ? "" : `?tenant_id=${await tenantId(admin, options.tenant)}`;
   printList(await admin.call<User[]>("GET", `${path}${of}`), COLUMNS, json);
+}
+
+export async function invite({ admin, json, args, options }: CommandContext<Options>): Promise<void> {
+  const body = { tenant_id: await tenantId(admin, options.tenant ?? ""), email: args[0], role: options.role };
+  const invitation = await admin.call<{ url: string }>("POST", "/api/v1/users/invitations", body);
+  if (json) printJson(invitation);
+  else line(`${invitation.url}\nThe address works once, for 72 hours. Send it to ${args[0]}.`);
+}
+
+export async function role({ admin, json, args }: CommandContext): Promise<void> {
+  printRecord(await admin.call<User>("PATCH", at(args[0]), { role: args[1] }), json);
 }
 
 export async function passwd({ admin, json, args, options }: CommandContext<Options>): Promise<void> {

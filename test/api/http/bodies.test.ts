@@ -15,6 +15,7 @@ describe("a JSON body that is not an object", () => {
   const json = { "content-type": "application/json" };
   let app: TestApp;
   let routes: readonly Route[];
+  let ofSession = {};
   beforeAll(async () => {
     app = await testApp({
       rate_limit_uploads: "1000000/60",
@@ -25,17 +26,14 @@ describe("a JSON body that is not an object", () => {
       rate_limit_sync: "1000000/60",
     });
     routes = app.opened.routes.filter(({ body, form }) => body && !form);
+    const { cookie, csrf } = await signIn(app, { admin_token: app.admin });
+    ofSession = { cookie, "x-csrf-token": csrf };
     return app.close;
   });
 
   const credentials = (route: Route) => ({
     ...(route.credential === "worker" ? { worker: app.worker, lease: "x".repeat(43) } : { admin: app.admin }),
     ...(route.credential === "gateway" && { bearer: app.opened.app.secrets.live_token }),
-  });
-  let ofSession = {};
-  beforeAll(async () => {
-    const { cookie, csrf } = await signIn(app, { admin_token: app.admin });
-    ofSession = { cookie, "x-csrf-token": csrf };
   });
   const send = (route: Route, raw: string | undefined) => {
     const path = route.path.replaceAll(/:(\w+)/g, (_, name) => (name === "ref" ? "t" : "1"));
