@@ -59,6 +59,22 @@ async function day(dataDir: string): Promise<unknown[]> {
   await step("user", "list", "--tenant", "free");
   steps.push(settled(await typing("another horse", "user", "passwd", email)));
   await fails(2, "user", "passwd", email);
+  expect((await step("user", "role", email, "editor")).role).toBe("editor");
+  await fails(1, "user", "role", email, "owner");
+  const invited = await json([
+    "admin",
+    "user",
+    "invite",
+    "bob@example.com",
+    "--tenant",
+    "acme",
+    "--role",
+    "viewer",
+    ...at,
+  ]);
+  expect(invited.url).toMatch(/\/console\/invitation\/\w{32}$/);
+  await fails(1, "user", "invite", email, "--tenant", "acme", "--role", "viewer");
+  await fails(2, "user", "invite", "carl@example.com", "--tenant", "acme");
   await fails(1, "user", "delete", "nobody@example.com");
   await step("user", "delete", email);
   const paired = await json(["admin", "device", "pair", "--tenant", "acme", ...at]);
