@@ -1,10 +1,11 @@
 import type { Rate } from "../../media/ladder.ts";
+import { isSameConfig } from "../same-config.ts";
 import type { LiveSample, TrackConfig } from "../samples.ts";
 import { AudioTrack } from "./audio-track.ts";
 import { FrameClock } from "./frame-clock.ts";
 import { Recorder } from "./recorder.ts";
 import { Timeline } from "./timeline.ts";
-import { type DescribedAudio, type DescribedVideo, describeAudio, describeVideo, isSameConfig } from "./tracks.ts";
+import { type DescribedAudio, type DescribedVideo, describeAudio, describeVideo } from "./tracks.ts";
 import type { Health, PackagerOptions, Recording } from "./types.ts";
 import { type Cut, type Limits, VideoTrack } from "./video-track.ts";
 

@@ -44,6 +44,7 @@ export class Broadcast {
   readonly #folder: string;
   readonly #packager: Packager;
   readonly #configured = new Set<TrackKind>();
+  #announced: ReadonlySet<TrackKind> = new Set();
   readonly #tracks = new Map<TrackKind, TrackInfo>();
   /** Parts that are reported once all tracks are known. */
   #early: PartEvent[] = [];
@@ -81,6 +82,11 @@ export class Broadcast {
   get remainingBytes(): number | null {
     const { maxRecordedBytes } = this.channel;
     return maxRecordedBytes === null ? null : Math.max(0, maxRecordedBytes - this.#recordedBytes);
+  }
+
+  /** The publisher sends tracks of these kinds, whose configurations may follow. */
+  announce(kinds: readonly TrackKind[]): void {
+    this.#announced = new Set(kinds);
   }
 
   /** Throws ConfigurationInvalid. */
