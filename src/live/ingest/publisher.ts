@@ -83,6 +83,7 @@ export class Publisher implements PublishSink {
     if (this.#isReplaced) return;
     this.#sampledAt = performance.now();
     this.#meter.add(sample, this.#sampledAt);
+    if (sample.kind === "video" && sample.isKeyframe) this.#meter.withdraw("video_missing");
     this.#broadcast.sample(sample);
     this.simulcast.sample(sample);
   }
@@ -126,6 +127,7 @@ export class Publisher implements PublishSink {
   }
 
   react({ isFatal, message, code }: Health): void {
+    if (code === "video_missing") this.#meter.warn({ code, message });
     if (isFatal) this.stop(message);
     else if (code !== "recording_stopped") return;
     // The stream continues without a recording.

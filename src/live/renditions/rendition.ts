@@ -54,7 +54,10 @@ export class Rendition {
   /** A segment is open. */
   #isOpen = false;
   #last: Frame | null = null;
-  readonly #part = new PartBuffer(PART_SECONDS, () => this.#flushPart());
+  readonly #part = new PartBuffer(
+    () => PART_SECONDS * VIDEO_TIMESCALE,
+    () => this.#flushPart(),
+  );
 
   constructor(options: RenditionOptions) {
     this.#options = options;

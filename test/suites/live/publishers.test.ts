@@ -22,7 +22,11 @@ async function publish(publisher: Publisher) {
   for (const sent of await messagesFrom(publisher)) client.write(rtmpBytes(sent));
   client.write(command("deleteStream", 6, null, 1));
   await client.closed;
-  await until("the recording is finished", async () => streams.length > 0 && streams.every((one) => one.finished !== undefined));
+  await until("the recording is finished", async () => {
+    const failed = watched.log.find(({ fields }) => fields.error !== undefined);
+    if (failed) throw new Error(`${failed.message}: ${failed.fields.error}`);
+    return streams.length > 0 && streams.every((one) => one.finished !== undefined);
+  });
   return { ...watched, stream: onlyStream(streams) };
 }
 

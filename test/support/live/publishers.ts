@@ -89,7 +89,8 @@ export const PUBLISHERS: readonly Publisher[] = [
   { what: "a plain stream", seconds: 9, metadata: BOTH },
   { what: "an empty AAC configuration first", seconds: 6, metadata: BOTH, change: emptyConfiguration },
   { what: "audio that is announced, 3 s late", seconds: 9, metadata: BOTH, change: late("audio", 3000) },
-  { what: "keyframes at scene cuts", seconds: 12, video: keyframesAt(0, 1.7, 3.7, 5.2, 7.2, 8.4, 10.4) },
+  { what: "keyframes at scene cuts", seconds: 14, video: keyframesAt(0, 2, 4, 5.5, 7.5, 8.8, 10.8, 12.5) },
+  { what: "keyframes at scene cuts from the start", seconds: 12, video: keyframesAt(0, 1.7, 3.7, 5.2, 7.2, 8.4, 10.4) },
   { what: "a video pause of 20 s", seconds: 30, change: without("video", 5000, 25_000) },
   { ...steady(1, 12) },
   { what: "audio that is announced, 12 s late", seconds: 18, metadata: BOTH, change: late("audio", 12_000) },
@@ -99,7 +100,7 @@ export const PUBLISHERS: readonly Publisher[] = [
   { what: "video that is announced, 6 s late", seconds: 12, metadata: BOTH, change: late("video", 6000) },
   { what: "video that is not announced, 6 s late", seconds: 12, change: late("video", 6000) },
   { what: "video that is not announced, 2.5 s late", seconds: 12, change: late("video", 2500) },
-  { what: "video 1 s late", seconds: 9, expected: { seconds: 7 }, change: late("video", 1000) },
+  { what: "video 1 s late, with keyframes every 2 s", seconds: 9, expected: { seconds: 7 }, change: late("video", 1000) },
   {
     ...{ what: "announced audio that never comes", seconds: 20, audio: null, metadata: BOTH },
     expected: { tracks: ["video"] },
