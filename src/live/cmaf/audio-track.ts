@@ -40,6 +40,8 @@ export class AudioTrack {
   #cuts: Cut[] = [];
   #lastData: Buffer | null = null;
   #segmentPosition = 0;
+  /** Of the open segment. */
+  #hasPart = false;
   #isAlone: boolean;
   /** While it is alone, in seconds from the start of the recording. */
   readonly #ends: number[] = [];
@@ -146,10 +148,7 @@ export class AudioTrack {
     const { format, silence } = this.#options;
     const packets = Math.round((end - this.#position) / format.packetSamples);
     if (silence) for (let index = 0; index < packets; index++) this.#push(silence);
-    else if (packets > 0) {
-      if (!this.#queue[0] && this.#lastData) this.#queue.push({ data: this.#lastData, position: this.#position });
-      this.#position += packets * format.packetSamples;
-    }
+    else this.#position += packets * format.packetSamples;
   }
 
   #cut(): void {
@@ -167,9 +166,10 @@ export class AudioTrack {
       const next = this.#queue.findIndex(({ position }) => position + format.packetSamples / 2 > end);
       this.#flushPart(this.#queue.splice(0, next === -1 ? this.#queue.length : next));
       if (!cut.isSegmentEnd) continue;
-      // Segments of both tracks have the same numbers, even where one of the video is shorter than a packet.
-      if (this.#segmentPosition === this.#written) this.#flushFiller();
+      // Segments of both tracks have the same numbers, even where one of the video is shorter than a packet, or has no packet.
+      if (!this.#hasPart) this.#flushFiller();
       writer.endSegment();
+      this.#hasPart = false;
       this.#segmentPosition = this.#written;
     }
   }
@@ -185,6 +185,7 @@ export class AudioTrack {
     this.#flushPart(this.#queue.splice(0));
     if (this.#position === this.#segmentPosition) return;
     writer.endSegment();
+    this.#hasPart = false;
     const part = (this.#mostPackets * format.packetSamples) / format.sampleRate;
     plan.complete((this.#position - this.#segmentPosition) / format.sampleRate, part);
     this.#segmentPosition = this.#position;
@@ -199,7 +200,8 @@ export class AudioTrack {
   #flushFiller(): void {
     const data = this.#options.silence ?? this.#lastData;
     if (!this.#queue[0] && data) {
-      this.#push(data);
+      this.#queue.push({ data, position: this.#segmentPosition });
+      if (this.#position === this.#segmentPosition) this.#position += this.#options.format.packetSamples;
       this.#anchor = null;
     }
     this.#flushPart(this.#queue.splice(0, 1));
@@ -208,6 +210,7 @@ export class AudioTrack {
   #flushPart(packets: Packet[]): void {
     const [first] = packets;
     if (!first) return;
+    this.#hasPart = true;
     const end = this.#written;
     const samples: TimedSample[] = packets.map(({ data, position }, index) => ({
       ...{ data, compositionOffset: 0, isSync: true },

@@ -268,20 +268,20 @@ class LivePackager implements Packager {
       const position = Math.round(seconds * sampleRate);
       // Its end is before the first frame, or no more than the rounding of timestamps after it.
       if (position + packetSamples <= sampleRate / 1000) return;
-      if (this.#cuts.length > 0) this.#audio = this.#joinAudio(described, data);
-      this.#audio ??= this.#startAudio(described, position, data);
+      this.#audio = this.#startAudio(described, this.#cuts.length > 0 ? 0 : position, data);
     }
+    this.#cutAudio(seconds);
     if (seconds - this.#audio.seconds > MAX_GAP_SECONDS) this.#gapEnd = seconds;
     this.#audio.add(seconds, data);
     this.#holdVideo(this.#audio.seconds);
   }
 
-  /** Its first packet is late: there is silence before it. */
-  #joinAudio(described: DescribedAudio, data: Buffer): AudioTrack {
-    const audio = this.#startAudio(described, 0, data);
-    for (const cut of this.#cuts ?? []) audio.cutAt(cut);
-    this.#cuts = [];
-    return audio;
+  /** Cuts of before audio began, up to `seconds`: where it has no packets there is silence. */
+  #cutAudio(seconds: number): void {
+    const cuts = this.#cuts;
+    if (!this.#audio || !cuts?.[0]) return;
+    const next = cuts.findIndex((cut) => cut.seconds > seconds);
+    for (const cut of cuts.splice(0, next === -1 ? cuts.length : next)) this.#audio.cutAt(cut);
   }
 
   /** Audio has come to `seconds`, so a frame that has not come by now is late. */
@@ -324,11 +324,12 @@ class LivePackager implements Packager {
   #onCut(cut: Cut): void {
     if (this.#isJoining) return;
     const described = this.#describedAudio;
-    if (!this.#audio && described?.silence) {
-      // Its first packet is late.
-      this.#audio = this.#joinAudio(described, described.silence);
+    // Its first packet is late: silence until it arrives.
+    if (!this.#audio && described?.silence) this.#audio = this.#startAudio(described, 0, described.silence);
+    if (this.#audio) {
+      this.#cutAudio(cut.seconds);
+      return this.#audio.cutAt(cut);
     }
-    if (this.#audio) return this.#audio.cutAt(cut);
     if (this.#cuts && this.#cuts.length >= MAX_CUTS) this.#cuts = null;
     this.#cuts?.push(cut);
   }

@@ -11,7 +11,10 @@ export type Cut = { seconds: number; isSegmentEnd: boolean };
 type VideoFrame = Frame & { presentedUntil: number };
 
 /** Sums of rounded durations. */
-const ROUNDING = VIDEO_TIMESCALE / 1000;
+const ROUNDING = VIDEO_TIMESCALE / 10_000;
+/** Of the longest part: what a part but the last of a segment has at least, and how long a frame lasts after which some are missing. */
+const MIN_PART_SHARE = 0.88;
+const GAP_SHARE = 1 / 3;
 const unitsOf = (seconds: number) => Math.round(seconds * VIDEO_TIMESCALE);
 
 /** Cuts frames into parts and segments. The duration of a frame is known when the next one arrives. */
@@ -176,9 +179,12 @@ export class VideoTrack {
     if (!targets && isBounded && until - (this.#last?.time ?? until) <= unitsOf(limits.maxSegmentSeconds / 2)) return;
     const units = unitsOf(this.#plan.partSeconds);
     for (let last = this.#last; last && this.#gop.isComplete; last = this.#last) {
-      const end = (this.#part.first?.time ?? last.time) + units;
-      // A frame that lasts a few milliseconds longer need not be repeated.
-      if (end <= last.time || until - end <= ROUNDING * (targets ? 0.1 : 1)) return;
+      const start = this.#part.first?.time ?? last.time;
+      const end = start + units;
+      // Else the part before the frame is long enough, or the frame fits into a part of its own.
+      const isShort = last.time - start > 0 && last.time - start < units * MIN_PART_SHARE;
+      const isGap = isShort && until - last.time > units * GAP_SHARE && until > end;
+      if (end <= last.time || (!isGap && until - last.time <= units + ROUNDING)) return;
       const elapsed = (end - this.#segmentTime) / VIDEO_TIMESCALE;
       const isLong =
         elapsed >= limits.targetSegmentSeconds || elapsed + this.#plan.partSeconds > this.#plan.longestSeconds;

@@ -1,15 +1,20 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { amfObject, encodeAmf0 } from "../../../src/live/rtmp/amf0.ts";
 import { rows } from "../../support/amount.ts";
 import { until } from "../../support/descendants.ts";
 import { onlyStream, watchedGateway } from "../../support/live/live-watcher.ts";
-import { messagesFrom, PUBLISHERS, type Publisher, rtmpBytes } from "../../support/live/publishers.ts";
+import { messagesFrom, PUBLISHERS, type Publisher, rtmpBytes, type Sent } from "../../support/live/publishers.ts";
+import { complaints } from "../../support/media/sources.ts";
 import { command, message, RtmpClient } from "../../support/live/rtmp-client.ts";
 import { startRtmp } from "../../support/live/rtmp-recorder.ts";
 
 /** Every publisher of the table is one broadcast and one recording, and its playlists are valid at any time. */
 
 const DATA = 18;
+/** The last packets, of which each belongs to where most of it is. */
+const MAX_LOST = 4;
 const metadataBytes = (values: Record<string, number>) =>
   message({ type: DATA }, encodeAmf0("@setDataFrame", "onMetaData", amfObject(values)));
 
@@ -19,7 +24,8 @@ async function publish(publisher: Publisher) {
   const { port } = await startRtmp({ authorize: (request) => gateway.authorize(request) });
   const client = await RtmpClient.publish(port);
   if (publisher.metadata) client.write(metadataBytes(publisher.metadata));
-  for (const sent of await messagesFrom(publisher)) client.write(rtmpBytes(sent));
+  const sent = await messagesFrom(publisher);
+  for (const message of sent) client.write(rtmpBytes(message));
   client.write(command("deleteStream", 6, null, 1));
   await client.closed;
   await until("the recording is finished", async () => {
@@ -27,11 +33,26 @@ async function publish(publisher: Publisher) {
     if (failed) throw new Error(`${failed.message}: ${failed.fields.error}`);
     return streams.length > 0 && streams.every((one) => one.finished !== undefined);
   });
-  return { ...watched, stream: onlyStream(streams) };
+  return { ...watched, stream: onlyStream(streams), sent };
+}
+
+/** How many of the packets of audio that were sent are not in the recording, in their order. */
+function lostAudio(folder: string, sent: readonly Sent[]): number {
+  const files = globSync("*.recording/audio/?????.m4s", { cwd: folder }).toSorted();
+  const content = Buffer.concat(files.map((file) => readFileSync(join(folder, file))));
+  let at = 0;
+  let lost = 0;
+  for (const { sample } of sent) {
+    if (sample?.kind !== "audio") continue;
+    const found = content.indexOf(sample.data, at);
+    if (found === -1) lost++;
+    else at = found + sample.data.length;
+  }
+  return lost;
 }
 
 test.each(rows(PUBLISHERS, 6))("$what", async (publisher) => {
-  const { stream, log } = await publish(publisher);
+  const { stream, log, folder, sent } = await publish(publisher);
   const { seconds, expected = {} } = publisher;
   expect(stream.faults).toEqual([]);
   const { tracks = ["video", "audio"] } = expected;
@@ -44,6 +65,11 @@ test.each(rows(PUBLISHERS, 6))("$what", async (publisher) => {
     expect(segments[0]?.segment).toBe(1);
   }
   expect(Math.abs(stream.finished.durationSeconds - length)).toBeLessThan(0.6);
+  expect(stream.timeline.facts().targetSeconds).toBeLessThanOrEqual(expected.target ?? 2);
+  if (expected.seconds === undefined) expect(lostAudio(folder, sent)).toBeLessThanOrEqual(MAX_LOST);
+  const manifest = join(folder, `${stream.name}.recording`, stream.finished.manifest);
+  // Frames that are repeated for decoders are presented at almost the same time, which ffmpeg reports otherwise.
+  expect(await complaints("-i", manifest, "-fps_mode", "vfr", "-f", "null", "-")).toBe("");
   const codes = log.map(({ fields }) => fields.code).filter((code) => code === "track_ignored" || code === "configuration_missing");
   expect(codes).toEqual(expected.warnings ?? []);
 });

@@ -83,6 +83,7 @@ const keyframesAt = (...seconds: number[]) => [
 ];
 const steady = (rate: number, seconds: number): Publisher => ({
   ...{ what: `${rate} frames per second`, seconds, rate, video: x264(Math.max(1, Math.round(rate * 2)), 0) },
+  expected: { target: rate <= 0.5 ? Math.ceil(1 / rate) + 1 : 2 },
 });
 
 export const PUBLISHERS: readonly Publisher[] = [
@@ -90,7 +91,7 @@ export const PUBLISHERS: readonly Publisher[] = [
   { what: "an empty AAC configuration first", seconds: 6, metadata: BOTH, change: emptyConfiguration },
   { what: "audio that is announced, 3 s late", seconds: 9, metadata: BOTH, change: late("audio", 3000) },
   { what: "keyframes at scene cuts", seconds: 14, video: keyframesAt(0, 2, 4, 5.5, 7.5, 8.8, 10.8, 12.5) },
-  { what: "keyframes at scene cuts from the start", seconds: 12, video: keyframesAt(0, 1.7, 3.7, 5.2, 7.2, 8.4, 10.4) },
+  { what: "keyframes at scene cuts from the start", seconds: 12, video: keyframesAt(0, 1.7, 3.7, 5.2, 7.2, 8.4, 10.4), expected: { target: 4 } },
   { what: "a video pause of 20 s", seconds: 30, change: without("video", 5000, 25_000) },
   { ...steady(1, 12) },
   { what: "audio that is announced, 12 s late", seconds: 18, metadata: BOTH, change: late("audio", 12_000) },
@@ -110,9 +111,9 @@ export const PUBLISHERS: readonly Publisher[] = [
   { what: "a second audio track", seconds: 6, change: secondAudio, expected: { warnings: ["track_ignored"] } },
   { what: "a second video track", seconds: 6, change: secondVideo, expected: { warnings: ["track_ignored"] } },
   { what: "keyframes that are rare from 6 s on", seconds: 24, video: keyframesAt(0, 2, 4, 6, 15) },
-  { what: "keyframes of 0.9 and 2.9 s", seconds: 14, video: keyframesAt(0, 0.9, 2.9, 4.9, 5.5, 7.5, 9.5, 11.5) },
+  { what: "keyframes of 0.9 and 2.9 s", seconds: 14, video: keyframesAt(0, 0.9, 2.9, 4.9, 5.5, 7.5, 9.5, 11.5), expected: { target: 3 } },
   { what: "keyframes of 1 s that become 2 s", seconds: 16, video: keyframesAt(0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14) },
-  { what: "keyframes every 5 s", seconds: 18, video: keyframesAt(0, 5, 10, 15) },
+  { what: "keyframes every 5 s", seconds: 18, video: keyframesAt(0, 5, 10, 15), expected: { target: 5 } },
   { what: "a video pause of 4 s", seconds: 14, change: without("video", 5000, 9000) },
   { what: "a video pause of 58 s", seconds: 70, change: without("video", 5000, 63_000) },
   { what: "a video pause that ends the stream", seconds: 20, change: without("video", 5000, 99_000) },
