@@ -65,9 +65,13 @@ test.each(rows(PUBLISHERS, 6))("$what", async (publisher) => {
     expect(segments[0]?.segment).toBe(1);
   }
   expect(Math.abs(stream.finished.durationSeconds - length)).toBeLessThan(0.6);
+  const manifest = join(folder, `${stream.name}.recording`, stream.finished.manifest);
+  const { isIndependent = true } = expected;
+  const recorded = readFileSync(manifest, "utf8");
+  const video = [...stream.playlists].filter(([track]) => track !== "audio").map(([, text]) => text);
+  for (const text of [...video, recorded]) expect(text.includes("#EXT-X-INDEPENDENT-SEGMENTS")).toBe(isIndependent);
   expect(stream.timeline.facts().targetSeconds).toBeLessThanOrEqual(expected.target ?? 2);
   if (expected.seconds === undefined) expect(lostAudio(folder, sent)).toBeLessThanOrEqual(MAX_LOST);
-  const manifest = join(folder, `${stream.name}.recording`, stream.finished.manifest);
   // Frames that are repeated for decoders are presented at almost the same time, which ffmpeg reports otherwise.
   expect(await complaints("-i", manifest, "-fps_mode", "vfr", "-f", "null", "-")).toBe("");
   const codes = log.map(({ fields }) => fields.code).filter((code) => code === "track_ignored" || code === "configuration_missing");

@@ -23,7 +23,7 @@ export type Publisher = {
   metadata?: Record<string, number> | null;
   change?: (messages: readonly Message[]) => Sent[];
   /** What is right, where it differs from the length of the stream, and no warnings. */
-  expected?: { seconds?: number; warnings?: string[]; tracks?: ("video" | "audio")[]; target?: number };
+  expected?: { seconds?: number; warnings?: string[]; tracks?: ("video" | "audio")[]; target?: number; isIndependent?: boolean };
 };
 
 const isKind = (kind: TrackConfig["kind"]) => (message: Message) => (message.config ?? message.sample)?.kind === kind;
@@ -110,7 +110,7 @@ export const PUBLISHERS: readonly Publisher[] = [
   { what: "an equal AAC configuration, padded", seconds: 6, change: repeatedConfiguration("11900000", 3000) },
   { what: "a second audio track", seconds: 6, change: secondAudio, expected: { warnings: ["track_ignored"] } },
   { what: "a second video track", seconds: 6, change: secondVideo, expected: { warnings: ["track_ignored"] } },
-  { what: "keyframes that are rare from 6 s on", seconds: 24, video: keyframesAt(0, 2, 4, 6, 15) },
+  { what: "keyframes that are rare from 6 s on", seconds: 24, video: keyframesAt(0, 2, 4, 6, 15), expected: { isIndependent: false } },
   { what: "keyframes of 0.9 and 2.9 s", seconds: 14, video: keyframesAt(0, 0.9, 2.9, 4.9, 5.5, 7.5, 9.5, 11.5), expected: { target: 3 } },
   { what: "keyframes of 1 s that become 2 s", seconds: 16, video: keyframesAt(0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14) },
   { what: "keyframes every 5 s", seconds: 18, video: keyframesAt(0, 5, 10, 15), expected: { target: 5 } },
