@@ -3,11 +3,11 @@ import type { App } from "./app.ts";
 import { ChildSupervisor, spawnSelf } from "./lib/child-supervisor.ts";
 import { UserError } from "./lib/errors.ts";
 import type { FromIngest, IngestOptions, IngestPorts, ToIngest } from "./live/ingest/messages.ts";
+import { setIngestPorts } from "./resources/live/ingest-urls.ts";
 import { liveEncodes } from "./resources/live/renditions/live-encodes.ts";
+import { LIVE_APPLICATION } from "./resources/live/schema.ts";
 import { liveFolder } from "./resources/live/streams/folders.ts";
 import { liveStreams } from "./resources/live/streams/live-streams.ts";
-import { setIngestPorts } from "./resources/live/ingest-urls.ts";
-import { LIVE_APPLICATION } from "./resources/live/schema.ts";
 import { LiveRelay } from "./resources/live/streams/relay.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
 

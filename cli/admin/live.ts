@@ -115,10 +115,7 @@ function printChannel(channel: Channel, json: boolean): void {
   if (json) return printJson(channel);
   const { ingest = {}, ...fields } = channel;
   const urls = Object.entries(ingest).filter(([, url]) => url !== null);
-  printRecord(
-    { ...fields, ...Object.fromEntries(urls), health: channel.health && healthText(channel.health) },
-    json,
-  );
+  printRecord({ ...fields, ...Object.fromEntries(urls), health: channel.health && healthText(channel.health) }, json);
   const warnings = channel.health?.warnings?.map(({ message }) => message) ?? [];
   for (const text of [...(channel.health?.advice ?? []), ...warnings]) line(`\n${text}`);
 }

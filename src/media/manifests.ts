@@ -115,8 +115,7 @@ export async function writeManifests(given: {
     await write(`${name}/${playlist}`, text);
     const frames = init.width ? iFramesOf(segments) : null;
     const list = { version, initUri: INIT_NAME, targetDurationSeconds: target, isIFramesOnly: true };
-    if (frames)
-      await write(`${name}/${spec.hls.iframe_playlist}`, mediaPlaylist({ ...list, segments: frames }));
+    if (frames) await write(`${name}/${spec.hls.iframe_playlist}`, mediaPlaylist({ ...list, segments: frames }));
     files.push(`${name}/${INIT_NAME}`, ...segments.map((segment) => `${name}/${segment.name}`));
   }
   const initBytes = new Map<string, number>();

@@ -1,7 +1,7 @@
 import type { AudioFormat } from "./formats/format.ts";
 import type { TimedSample } from "./fragment.ts";
-import type { TrackWriter } from "./track-writer.ts";
 import type { SegmentPlan } from "./segment-plan.ts";
+import type { TrackWriter } from "./track-writer.ts";
 import type { Cut } from "./video-track.ts";
 
 /** Packets are counted instead of timed, until their timestamps are this far from the count. */

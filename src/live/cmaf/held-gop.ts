@@ -8,7 +8,7 @@ type Kept = { data: Buffer; presentation: number };
 
 /**
  * The frames since the last keyframe. Where the last one lasts longer than a part may, all are repeated, each for the shortest
- * possible time, until the last one: a decoder then shows the same picture again, can begin there, and continues with the next
+ * possible time, until the last one: a decoder then shows the same image again, can begin there, and continues with the next
  * frame. It works alike for all codecs.
  */
 export class HeldGop {

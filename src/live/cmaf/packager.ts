@@ -344,7 +344,11 @@ class LivePackager implements Packager {
         `Segments are longer than ${targetSegmentSeconds} s, which adds latency. Set a keyframe interval of 2 s.`,
       );
     }
-    if (!this.#plan.targets && seconds > maxSegmentSeconds && !this.#plan.isTooLong(seconds, this.#video?.segmentFrames ?? 0))
+    if (
+      !this.#plan.targets &&
+      seconds > maxSegmentSeconds &&
+      !this.#plan.isTooLong(seconds, this.#video?.segmentFrames ?? 0)
+    )
       this.#fail(
         "keyframe_interval_exceeded",
         `No keyframe in ${maxSegmentSeconds} s. Set a keyframe interval of 2 s.`,

@@ -93,7 +93,15 @@ export class TrackWriter {
   addPart(samples: readonly TimedSample[], time: number): void {
     const [first] = samples as [TimedSample];
     const presentation = Math.max(0, time + first.compositionOffset);
-    const start = { parts: 0, samples: 0, bytes: SEGMENT_HEAD.length, time, presentation, duration: 0, isIndependent: first.isSync };
+    const start = {
+      parts: 0,
+      samples: 0,
+      bytes: SEGMENT_HEAD.length,
+      time,
+      presentation,
+      duration: 0,
+      isIndependent: first.isSync,
+    };
     this.#open ??= { number: ++this.#started, ...start };
     const segment = this.#open;
     const data = writeFragment(samples, { sequence: ++this.#sequence, time });

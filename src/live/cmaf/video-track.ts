@@ -79,7 +79,10 @@ export class VideoTrack {
    * Begins a track later than the recording, with a keyframe that is presented at `seconds`: it is shown from the start on, in
    * segments that end at `ends`. The frames that follow are added as usual, the keyframe first.
    */
-  begin(frame: { compositionOffset: number; data: Buffer }, { seconds, ends }: { seconds: number; ends: readonly number[] }): void {
+  begin(
+    frame: { compositionOffset: number; data: Buffer },
+    { seconds, ends }: { seconds: number; ends: readonly number[] },
+  ): void {
     const { data, compositionOffset } = frame;
     this.#delay = compositionOffset;
     const first: VideoFrame = {
@@ -144,7 +147,8 @@ export class VideoTrack {
     if (this.#last && unitsOf(until) > this.#last.time) this.#holdUntil(unitsOf(until));
     const last = this.#last;
     if (!last) return;
-    if (unitsOf(until) > last.time) last.presentedUntil = Math.max(last.presentedUntil, unitsOf(until) + (this.#delay ?? 0));
+    if (unitsOf(until) > last.time)
+      last.presentedUntil = Math.max(last.presentedUntil, unitsOf(until) + (this.#delay ?? 0));
     this.#last = null;
     this.#isHeld = false;
     this.#plan.interrupted();

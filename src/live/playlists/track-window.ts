@@ -103,7 +103,10 @@ export class TrackWindow {
   }
 
   /** Of an empty window. `discontinuities`: those of the broadcast, of which one may not be in this playlist yet. */
-  restore({ nextNumber, isDiscontinuityNext, endSeconds, isIndependent = true }: TrackState, discontinuities: number): void {
+  restore(
+    { nextNumber, isDiscontinuityNext, endSeconds, isIndependent = true }: TrackState,
+    discontinuities: number,
+  ): void {
     this.#isRestored = true;
     this.isIndependent = isIndependent;
     this.#nextNumber = nextNumber;

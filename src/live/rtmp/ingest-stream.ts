@@ -14,7 +14,7 @@ export class IngestStream extends PublishStream {
 
   /** An audio or video message. Throws as `readVideoTag` does, and what the sink throws. */
   media({ type, payload, timestamp }: RtmpMessage): void {
-    const tag = 
+    const tag =
       type === MESSAGE.video
         ? readVideoTag(payload, timestamp, this.#video)
         : readAudioTag(payload, timestamp, this.#audio);

@@ -1,9 +1,9 @@
 import { plainAddress } from "../../lib/network.ts";
 import { TsDemuxer } from "../mpegts/demuxer.ts";
 import type { ConnectionLimit } from "../publish/connection-limit.ts";
+import { ignoredTrack } from "../publish/ignored-track.ts";
 import type { Pending } from "../publish/pending-connections.ts";
 import { PublishRate } from "../publish/publish-rate.ts";
-import { ignoredTrack } from "../publish/ignored-track.ts";
 import { PublishStream } from "../publish/publish-stream.ts";
 import { RejectedMedia } from "../publish/rejected-media.ts";
 import type { StrangerLog } from "../publish/stranger-log.ts";

@@ -6,9 +6,9 @@ import { rows } from "../../support/amount.ts";
 import { until } from "../../support/descendants.ts";
 import { onlyStream, watchedGateway } from "../../support/live/live-watcher.ts";
 import { messagesFrom, PUBLISHERS, type Publisher, rtmpBytes, type Sent } from "../../support/live/publishers.ts";
-import { complaints } from "../../support/media/sources.ts";
 import { command, message, RtmpClient } from "../../support/live/rtmp-client.ts";
 import { startRtmp } from "../../support/live/rtmp-recorder.ts";
+import { complaints } from "../../support/media/sources.ts";
 
 /** Every publisher of the table is one broadcast and one recording, and its playlists are valid at any time. */
 
@@ -61,7 +61,10 @@ test.each(rows(PUBLISHERS, 6))("$what", async (publisher) => {
   const length = expected.seconds ?? seconds;
   for (const { init, segments } of stream.timeline.listed()) {
     const end = segments.at(-1);
-    expect([init.kind, Math.abs((end?.startSeconds ?? 0) + (end?.durationSeconds ?? 0) - length) < 0.6]).toEqual([init.kind, true]);
+    expect([init.kind, Math.abs((end?.startSeconds ?? 0) + (end?.durationSeconds ?? 0) - length) < 0.6]).toEqual([
+      init.kind,
+      true,
+    ]);
     expect(segments[0]?.segment).toBe(1);
   }
   expect(Math.abs(stream.finished.durationSeconds - length)).toBeLessThan(0.6);
@@ -74,6 +77,8 @@ test.each(rows(PUBLISHERS, 6))("$what", async (publisher) => {
   if (expected.seconds === undefined) expect(lostAudio(folder, sent)).toBeLessThanOrEqual(MAX_LOST);
   // Frames that are repeated for decoders are presented at almost the same time, which ffmpeg reports otherwise.
   expect(await complaints("-i", manifest, "-fps_mode", "vfr", "-f", "null", "-")).toBe("");
-  const codes = log.map(({ fields }) => fields.code).filter((code) => code === "track_ignored" || code === "configuration_missing");
+  const codes = log
+    .map(({ fields }) => fields.code)
+    .filter((code) => code === "track_ignored" || code === "configuration_missing");
   expect(codes).toEqual(expected.warnings ?? []);
 });

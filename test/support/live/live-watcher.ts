@@ -43,7 +43,8 @@ export function watchedGateway() {
       const key = `${name} ${track}`;
       const validator = validators.get(key) ?? new LiveValidator();
       validators.set(key, validator);
-      for (const { rule, message } of validator.see(text)) if (faults.length < 20) faults.push(`${track} ${rule}: ${message}`);
+      for (const { rule, message } of validator.see(text))
+        if (faults.length < 20) faults.push(`${track} ${rule}: ${message}`);
     }
   }
 
@@ -53,7 +54,14 @@ export function watchedGateway() {
       const { name, channel, startedAtMs, partTargetSeconds, segmentTargetSeconds, tracks } = message.opened;
       const { dvrSeconds, isLowLatency } = channel;
       const timeline = new LiveTimeline({
-        ...{ startedAtMs, dvrSeconds, isLowLatency, partTargetSeconds, segmentTargetSeconds, playlistName: "live.m3u8" },
+        ...{
+          startedAtMs,
+          dvrSeconds,
+          isLowLatency,
+          partTargetSeconds,
+          segmentTargetSeconds,
+          playlistName: "live.m3u8",
+        },
       });
       for (const track of tracks) timeline.init(track);
       streams.push({ name, timeline, faults: [], playlists: new Map(), finished: undefined, hasEnded: false });

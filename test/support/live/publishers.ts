@@ -9,7 +9,9 @@ import { AUDIO, media, VIDEO } from "./rtmp-client.ts";
  */
 
 /** `config` and `sample` as the packager has them; `raw`: a message of RTMP as it is. */
-export type Sent = Message | { raw: { type: number; timestamp: number; payload: Buffer }; config?: never; sample?: never };
+export type Sent =
+  | Message
+  | { raw: { type: number; timestamp: number; payload: Buffer }; config?: never; sample?: never };
 
 export type Publisher = {
   what: string;
@@ -23,7 +25,13 @@ export type Publisher = {
   metadata?: Record<string, number> | null;
   change?: (messages: readonly Message[]) => Sent[];
   /** What is right, where it differs from the length of the stream, and no warnings. */
-  expected?: { seconds?: number; warnings?: string[]; tracks?: ("video" | "audio")[]; target?: number; isIndependent?: boolean };
+  expected?: {
+    seconds?: number;
+    warnings?: string[];
+    tracks?: ("video" | "audio")[];
+    target?: number;
+    isIndependent?: boolean;
+  };
 };
 
 const isKind = (kind: TrackConfig["kind"]) => (message: Message) => (message.config ?? message.sample)?.kind === kind;
@@ -67,13 +75,23 @@ const secondAudio = (messages: readonly Message[]): Sent[] =>
   messages.flatMap((message): Sent[] => {
     if (!message.sample || !isAudio(message)) return [message];
     const head = Buffer.from([0x95, 0x01, ...Buffer.from("Opus"), 1]);
-    return [message, { raw: { type: AUDIO, timestamp: message.sample.timestamp, payload: Buffer.concat([head, message.sample.data]) } }];
+    return [
+      message,
+      {
+        raw: { type: AUDIO, timestamp: message.sample.timestamp, payload: Buffer.concat([head, message.sample.data]) },
+      },
+    ];
   });
 const secondVideo = (messages: readonly Message[]): Sent[] =>
   messages.flatMap((message): Sent[] => {
     if (!message.sample || !isVideo(message)) return [message];
     const head = Buffer.from([0x80 | (message.sample.isKeyframe ? 0x16 : 0x26), 0x03, ...Buffer.from("avc1"), 1]);
-    return [message, { raw: { type: VIDEO, timestamp: message.sample.timestamp, payload: Buffer.concat([head, message.sample.data]) } }];
+    return [
+      message,
+      {
+        raw: { type: VIDEO, timestamp: message.sample.timestamp, payload: Buffer.concat([head, message.sample.data]) },
+      },
+    ];
   });
 
 const BOTH = { videocodecid: 7, audiocodecid: 10 };
@@ -91,7 +109,12 @@ export const PUBLISHERS: readonly Publisher[] = [
   { what: "an empty AAC configuration first", seconds: 6, metadata: BOTH, change: emptyConfiguration },
   { what: "audio that is announced, 3 s late", seconds: 9, metadata: BOTH, change: late("audio", 3000) },
   { what: "keyframes at scene cuts", seconds: 14, video: keyframesAt(0, 2, 4, 5.5, 7.5, 8.8, 10.8, 12.5) },
-  { what: "keyframes at scene cuts from the start", seconds: 12, video: keyframesAt(0, 1.7, 3.7, 5.2, 7.2, 8.4, 10.4), expected: { target: 4 } },
+  {
+    what: "keyframes at scene cuts from the start",
+    seconds: 12,
+    video: keyframesAt(0, 1.7, 3.7, 5.2, 7.2, 8.4, 10.4),
+    expected: { target: 4 },
+  },
   { what: "a video pause of 20 s", seconds: 30, change: without("video", 5000, 25_000) },
   { ...steady(1, 12) },
   { what: "audio that is announced, 12 s late", seconds: 18, metadata: BOTH, change: late("audio", 12_000) },
@@ -101,17 +124,36 @@ export const PUBLISHERS: readonly Publisher[] = [
   { what: "video that is announced, 6 s late", seconds: 12, metadata: BOTH, change: late("video", 6000) },
   { what: "video that is not announced, 6 s late", seconds: 12, change: late("video", 6000) },
   { what: "video that is not announced, 2.5 s late", seconds: 12, change: late("video", 2500) },
-  { what: "video 1 s late, with keyframes every 2 s", seconds: 9, expected: { seconds: 7 }, change: late("video", 1000) },
+  {
+    what: "video 1 s late, with keyframes every 2 s",
+    seconds: 9,
+    expected: { seconds: 7 },
+    change: late("video", 1000),
+  },
   {
     ...{ what: "announced audio that never comes", seconds: 20, audio: null, metadata: BOTH },
     expected: { tracks: ["video"] },
   },
-  { what: "an equal AAC configuration with SBR signaled as absent", seconds: 6, change: repeatedConfiguration("119056e500", 3000) },
+  {
+    what: "an equal AAC configuration with SBR signaled as absent",
+    seconds: 6,
+    change: repeatedConfiguration("119056e500", 3000),
+  },
   { what: "an equal AAC configuration, padded", seconds: 6, change: repeatedConfiguration("11900000", 3000) },
   { what: "a second audio track", seconds: 6, change: secondAudio, expected: { warnings: ["track_ignored"] } },
   { what: "a second video track", seconds: 6, change: secondVideo, expected: { warnings: ["track_ignored"] } },
-  { what: "keyframes that are rare from 6 s on", seconds: 24, video: keyframesAt(0, 2, 4, 6, 15), expected: { isIndependent: false } },
-  { what: "keyframes of 0.9 and 2.9 s", seconds: 14, video: keyframesAt(0, 0.9, 2.9, 4.9, 5.5, 7.5, 9.5, 11.5), expected: { target: 3 } },
+  {
+    what: "keyframes that are rare from 6 s on",
+    seconds: 24,
+    video: keyframesAt(0, 2, 4, 6, 15),
+    expected: { isIndependent: false },
+  },
+  {
+    what: "keyframes of 0.9 and 2.9 s",
+    seconds: 14,
+    video: keyframesAt(0, 0.9, 2.9, 4.9, 5.5, 7.5, 9.5, 11.5),
+    expected: { target: 3 },
+  },
   { what: "keyframes of 1 s that become 2 s", seconds: 16, video: keyframesAt(0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14) },
   { what: "keyframes every 5 s", seconds: 18, video: keyframesAt(0, 5, 10, 15), expected: { target: 5 } },
   { what: "a video pause of 4 s", seconds: 14, change: without("video", 5000, 9000) },
@@ -124,7 +166,13 @@ export const PUBLISHERS: readonly Publisher[] = [
 ];
 
 /** What a publisher sends. */
-export async function messagesFrom({ seconds, rate = 30, video = x264(60), audio = aac, change }: Publisher): Promise<Sent[]> {
+export async function messagesFrom({
+  seconds,
+  rate = 30,
+  video = x264(60),
+  audio = aac,
+  change,
+}: Publisher): Promise<Sent[]> {
   const inputs = [video.length > 0 ? picture(seconds, rate) : [], audio ? sound(seconds) : []];
   const messages = await messagesOf(...inputs.flat(), ...video, ...(audio ?? []));
   return change ? change(messages) : messages;
