@@ -27,6 +27,8 @@ export type RenditionOptions = {
   keptSeconds: number;
   /** Throws when the disk is full. */
   admit: () => Promise<void>;
+  /** The longest part, as the playlists of the stream state it; default 0.5. */
+  partSeconds?: number;
   report: (change: RenditionChange) => void;
   /** Nothing more can be stored. */
   onFailure: (error: unknown) => void;
@@ -55,7 +57,7 @@ export class Rendition {
   #isOpen = false;
   #last: Frame | null = null;
   readonly #part = new PartBuffer(
-    () => PART_SECONDS * VIDEO_TIMESCALE,
+    () => (this.#options.partSeconds ?? PART_SECONDS) * VIDEO_TIMESCALE,
     () => this.#flushPart(),
   );
 
