@@ -118,10 +118,10 @@ export const LiveChannel = v.pipe(
     ),
     ingest: v.pipe(
       v.object({
-        rtmp_url: v.nullable(v.string()),
-        rtmps_url: v.nullable(v.string()),
-        srt_url: v.nullable(v.string()),
-        whip_url: v.nullable(v.string()),
+        rtmp_url: v.pipe(v.nullable(v.string()), v.description("RTMP; the stream key is separate")),
+        rtmps_url: v.pipe(v.nullable(v.string()), v.description("RTMP with TLS; the stream key is separate")),
+        srt_url: v.pipe(v.nullable(v.string()), v.description("SRT; without the stream ID")),
+        whip_url: v.pipe(v.nullable(v.string()), v.description("WHIP; the stream key is the bearer token")),
       }),
       v.description("Where encoders send the stream, without the stream key; null: switched off on this server"),
     ),

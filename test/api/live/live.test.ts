@@ -22,17 +22,6 @@ const create = async (body: Record<string, unknown>, with_ = key) =>
   (await app.call("POST", path, { key: with_, body })).body;
 
 describe("a channel", () => {
-  test("has the URLs for encoders, with the host of the base URL", async () => {
-    const flags = { base_url: "https://video.example.com/prefix", rtmp_port: 1935, srt_port: 9000 };
-    const own = await testApp(flags);
-    const tenantKey = await own.key((await own.tenant()).id);
-    const { body } = await own.call("POST", path, { key: tenantKey, body: { channel: "main-stage" } });
-    expect(body.ingest).toEqual({
-      ...{ rtmp_url: "rtmp://video.example.com:1935/live", rtmps_url: null },
-      ...{ srt_url: "srt://video.example.com:9000", whip_url: null },
-    });
-  });
-
   test("is created with a stream key that is shown once and stored as a hash", async () => {
     const once = { "idempotency-key": "once" };
     const body = { channel: "main-stage", name: "Main stage", publisher: "ann" };

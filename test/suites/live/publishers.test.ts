@@ -51,7 +51,7 @@ function lostAudio(folder: string, sent: readonly Sent[]): number {
   return lost;
 }
 
-test.each(rows(PUBLISHERS, 6))("$what", async (publisher) => {
+test.each(rows(PUBLISHERS, 7))("$what", async (publisher) => {
   const { stream, log, folder, sent } = await publish(publisher);
   const { seconds, expected = {} } = publisher;
   expect(stream.faults).toEqual([]);
