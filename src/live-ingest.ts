@@ -3,10 +3,11 @@ import type { App } from "./app.ts";
 import { ChildSupervisor, spawnSelf } from "./lib/child-supervisor.ts";
 import { UserError } from "./lib/errors.ts";
 import type { FromIngest, IngestOptions, IngestPorts, ToIngest } from "./live/ingest/messages.ts";
+import { setIngestPorts } from "./resources/live/ingest-urls.ts";
 import { liveEncodes } from "./resources/live/renditions/live-encodes.ts";
+import { LIVE_APPLICATION } from "./resources/live/schema.ts";
 import { liveFolder } from "./resources/live/streams/folders.ts";
 import { liveStreams } from "./resources/live/streams/live-streams.ts";
-import { PUBLISH_APPLICATION } from "./resources/live/streams/permit.ts";
 import { LiveRelay } from "./resources/live/streams/relay.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
 
@@ -46,6 +47,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
       started.on("message", (message: FromIngest) => {
         if ("ready" in message) {
           ports = message.ready;
+          setIngestPorts(app, ports);
           first.resolve(ports);
           streams
             .connected(send)
@@ -95,7 +97,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
     const address = host.includes(":") ? `[${host}]` : host;
     const url = (scheme: string, port: number | null, path: string) =>
       port === null ? [] : [`${scheme}://${address}:${port}${path}`];
-    const path = `/${PUBLISH_APPLICATION}`;
+    const path = `/${LIVE_APPLICATION}`;
     return {
       urls: [...url("rtmp", rtmpPort, path), ...url("rtmps", rtmpsPort, path), ...url("srt", srtPort, "")],
       stop,

@@ -15,12 +15,14 @@ type Health = {
   keyframe_seconds: number | null;
   speed: number | null;
   advice: string[];
+  warnings?: { message: string }[];
 };
 type Channel = Record<string, unknown> & {
   id: number;
   channel: string;
   status: string;
   health: Health | null;
+  ingest?: Record<string, string | null>;
   stream_key?: string;
 };
 type Fields = {
@@ -111,8 +113,11 @@ export async function token({ admin, json, args, options }: CommandContext<{ exp
 /** Advice follows the fields, because it is sentences. */
 function printChannel(channel: Channel, json: boolean): void {
   if (json) return printJson(channel);
-  printRecord({ ...channel, health: channel.health && healthText(channel.health) }, json);
-  for (const text of channel.health?.advice ?? []) line(`\n${text}`);
+  const { ingest = {}, ...fields } = channel;
+  const urls = Object.entries(ingest).filter(([, url]) => url !== null);
+  printRecord({ ...fields, ...Object.fromEntries(urls), health: channel.health && healthText(channel.health) }, json);
+  const warnings = channel.health?.warnings?.map(({ message }) => message) ?? [];
+  for (const text of [...(channel.health?.advice ?? []), ...warnings]) line(`\n${text}`);
 }
 
 function healthText({ bitrate, frame_rate, dropped_frames, keyframe_seconds, speed }: Health): string {

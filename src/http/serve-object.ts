@@ -4,6 +4,7 @@ import { FastResponse } from "srvx";
 import { FileBody } from "../../storage/objects/read-file.ts";
 import type { ObjectInfo, ObjectStore } from "../../storage/objects/store.ts";
 import { HttpError, notFound } from "../lib/errors.ts";
+import { corsHeaders, MEDIA_CORS } from "./cors.ts";
 import { matchingTag } from "./if-none-match.ts";
 import { onResponseSent } from "./response-sent.ts";
 import type { SegmentCache } from "./segment-cache.ts";
@@ -35,8 +36,7 @@ export async function serveObject(
   const cached = delivery.known ?? cache?.get(key);
   const info = cached?.info ?? (await objects.head(key)) ?? notFound("file");
   const common: Record<string, string> = {
-    "access-control-allow-origin": "*",
-    "access-control-expose-headers": "ETag, Content-Length, Content-Range, Accept-Ranges",
+    ...corsHeaders(MEDIA_CORS),
     "accept-ranges": "bytes",
     "cache-control": delivery.cacheControl,
     "content-type": delivery.contentType,

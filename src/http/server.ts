@@ -74,8 +74,10 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
     }
     const cors = [...methods.values()].find((route) => route.cors)?.cors;
     if (cors && !methods.has("OPTIONS")) {
-      const headers = preflightHeaders(cors, allow);
-      h3.on("OPTIONS", path, () => renderReply(new Reply(204, undefined, headers), newRequestId()));
+      h3.on("OPTIONS", path, ({ req }) => {
+        const headers = preflightHeaders(cors, allow, req.headers.get("access-control-request-headers"));
+        return renderReply(new Reply(204, undefined, headers), newRequestId());
+      });
     }
     h3.all(path, (event) => {
       watchBody(incomingOf(event), elsewhereMs);

@@ -24,6 +24,8 @@ export function mediaPlaylist(options: {
   segments: readonly PlaylistSegment[];
   targetDurationSeconds: number;
   isIFramesOnly?: boolean;
+  /** Each segment begins with a keyframe; the default. */
+  isIndependent?: boolean;
 }): string {
   const lines = [
     "#EXTM3U",
@@ -32,7 +34,7 @@ export function mediaPlaylist(options: {
     `#EXT-X-TARGETDURATION:${options.targetDurationSeconds}`,
     "#EXT-X-MEDIA-SEQUENCE:0",
     "#EXT-X-PLAYLIST-TYPE:VOD",
-    options.isIFramesOnly ? "#EXT-X-I-FRAMES-ONLY" : "#EXT-X-INDEPENDENT-SEGMENTS",
+    ...(options.isIFramesOnly ? ["#EXT-X-I-FRAMES-ONLY"] : independence(options)),
     `#EXT-X-MAP:URI=${quoted(options.initUri)}`,
   ];
   for (const { uri, durationSeconds, range } of options.segments) {
@@ -43,6 +45,10 @@ export function mediaPlaylist(options: {
   lines.push("#EXT-X-ENDLIST", "");
   return lines.join("\n");
 }
+
+/** 4.4.2.1 */
+const independence = ({ isIndependent = true }: { isIndependent?: boolean }): string[] =>
+  isIndependent ? ["#EXT-X-INDEPENDENT-SEGMENTS"] : [];
 
 export type AudioRendition = {
   group: string;
@@ -79,8 +85,10 @@ export function masterPlaylist(options: {
   variants: readonly Variant[];
   audio: readonly AudioRendition[];
   pictures?: readonly PictureVariant[];
+  /** Each segment of all playlists begins with a keyframe; the default. */
+  isIndependent?: boolean;
 }): string {
-  const lines = ["#EXTM3U", `#EXT-X-VERSION:${options.version}`, "#EXT-X-INDEPENDENT-SEGMENTS"];
+  const lines = ["#EXTM3U", `#EXT-X-VERSION:${options.version}`, ...independence(options)];
   for (const track of options.audio) {
     const language = track.language ? `,LANGUAGE=${quoted(track.language)}` : "";
     lines.push(

@@ -7,6 +7,8 @@ export const ISOFF_LIVE_PROFILE = "urn:mpeg:dash:profile:isoff-live:2011";
 export type MpdTemplates = { initTemplate: string; mediaTemplate: string };
 
 export type MpdRepresentation = {
+  /** Its segments begin with keyframes; the default. */
+  isIndependent?: boolean;
   /** Also the directory of its segments, through $RepresentationID$. */
   id: string;
   /** bit/s */
@@ -71,8 +73,10 @@ export const MPD_NAMESPACE = "urn:mpeg:dash:schema:mpd:2011";
 export const adaptationSets = (sets: readonly MpdSet[], templates: MpdTemplates): string[] =>
   sets.map((set, index) => {
     const language = set.language ? ` lang="${attribute(set.language)}"` : "";
+    // 5.3.7.2: segments that begin with a keyframe.
+    const sap = set.representations.every(({ isIndependent }) => isIndependent !== false) ? ' startWithSAP="1"' : "";
     const priority = set.selectionPriority ? ` selectionPriority="${set.selectionPriority}"` : "";
-    const open = `    <AdaptationSet id="${index}" contentType="${set.kind}" mimeType="${set.kind}/mp4"${language}${priority} segmentAlignment="true" startWithSAP="1">`;
+    const open = `    <AdaptationSet id="${index}" contentType="${set.kind}" mimeType="${set.kind}/mp4"${language}${priority} segmentAlignment="true"${sap}>`;
     const role = `      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="${set.isMain ? "main" : "alternate"}"/>`;
     return [
       open,

@@ -22,5 +22,5 @@ export type MediaPart<Track> = Written<Track> & {
   isIndependent: boolean;
 };
 
-/** A complete segment. */
-export type MediaSegment<Track> = Written<Track>;
+/** A complete segment. `isIndependent`: it begins with a keyframe, which is the default. */
+export type MediaSegment<Track> = Written<Track> & { isIndependent?: boolean };

@@ -175,7 +175,7 @@ export function readSegmentTimes(head: Buffer): { timescale: number; start: numb
  * Byte range of a segment's first fragment up to the end of its first sample: all that a player needs to show that
  * frame. Null when the sample size is unknown.
  */
-export function readFirstSample(head: Buffer): { offset: number; bytes: number } | null {
+export function readFirstSample(head: Buffer): { offset: number; bytes: number; isSync: boolean } | null {
   const moof = find(head, ["moof"]);
   const tfhd = find(head, ["moof", "traf", "tfhd"]);
   const trun = find(head, ["moof", "traf", "trun"]);
@@ -191,7 +191,19 @@ export function readFirstSample(head: Buffer): { offset: number; bytes: number }
   // It may be after the part of the segment that was read.
   if (offset === null || box.start + offset + 4 > box.end) return null;
   const dataOffset = head.readInt32BE(field(trun, 8, 4));
-  return { offset: moof.start - 8, bytes: dataOffset + uint32(head, box, offset) };
+  const flagsAt = sampleFlagsOffset(flags);
+  const isKnown = flagsAt !== null && trun.start + flagsAt + 4 <= trun.end;
+  const isSync = !isKnown || (uint32(head, trun, flagsAt) & NON_SYNC) === 0;
+  return { offset: moof.start - 8, bytes: dataOffset + uint32(head, box, offset), isSync };
+}
+
+/** 8.8.3.1: sample_is_non_sync_sample. */
+const NON_SYNC = 0x10000;
+
+/** Where a trun has the flags of its first sample; null where it does not. */
+function sampleFlagsOffset(flags: number): number | null {
+  if (flags & 0x4) return 12;
+  return flags & 0x400 ? 12 + (flags & 0x100 ? 4 : 0) + (flags & 0x200 ? 4 : 0) : null;
 }
 
 function defaultSizeOffset(flags: number): number | null {

@@ -110,13 +110,12 @@ export async function writeManifests(given: {
       initUri: INIT_NAME,
       targetDurationSeconds: target,
       segments: segments.map((segment) => ({ uri: segment.name, durationSeconds: segment.durationSeconds })),
+      isIndependent: isIndependent(segments),
     });
     await write(`${name}/${playlist}`, text);
     const frames = init.width ? iFramesOf(segments) : null;
-    if (frames) {
-      const list = { version, initUri: INIT_NAME, targetDurationSeconds: target, isIFramesOnly: true };
-      await write(`${name}/${spec.hls.iframe_playlist}`, mediaPlaylist({ ...list, segments: frames }));
-    }
+    const list = { version, initUri: INIT_NAME, targetDurationSeconds: target, isIFramesOnly: true };
+    if (frames) await write(`${name}/${spec.hls.iframe_playlist}`, mediaPlaylist({ ...list, segments: frames }));
     files.push(`${name}/${INIT_NAME}`, ...segments.map((segment) => `${name}/${segment.name}`));
   }
   const initBytes = new Map<string, number>();
@@ -256,10 +255,13 @@ function toRenditions(media: SizedMedia, { audios }: AudioGroup): Rendition[] {
   ];
 }
 
-/** The first frame of each segment; null when one of them cannot be located. */
+/** Whether all segments begin with a keyframe: those of a live stream whose keyframes are rare do not. */
+const isIndependent = (segments: readonly Segment[]) => segments.every(({ first }) => first?.isSync !== false);
+
+/** The first frame of each segment; null when one of them cannot be located, or is no keyframe. */
 function iFramesOf(segments: Segment[]): PlaylistSegment[] | null {
   const frames = segments.flatMap(({ name, durationSeconds, first }) =>
-    first ? [{ uri: name, durationSeconds, range: first }] : [],
+    first && first.isSync !== false ? [{ uri: name, durationSeconds, range: first }] : [],
   );
   return frames.length === segments.length ? frames : null;
 }
@@ -280,6 +282,7 @@ function master(
   const rangeOf = (hdr: HdrFormat | null) => (hasHdr ? (hdr ? HDR_SIGNALS[hdr].videoRange : SDR_RANGE) : undefined);
   return masterPlaylist({
     version: spec.hls.version,
+    isIndependent: videos.every(({ segments }) => isIndependent(segments)),
     audio: isGrouped ? groups.flatMap((group) => mediaOf(plan, spec, group)) : [],
     variants: groups.flatMap((group) =>
       ordered(toRenditions(media, group)).map((one) => ({
@@ -345,6 +348,7 @@ function mpd(
     codec: init.codec,
     timescale: init.timescale,
     segments,
+    isIndependent: isIndependent(segments),
     begins: begins && { number: begins.number, time: Math.round(begins.seconds * init.timescale) },
   });
   const hasSurround = audios.some((one) => surroundOf(plan, one) !== null);

@@ -27,7 +27,7 @@ export type Segment = {
   duration: number;
   durationSeconds: number;
   /** Byte range of its first frame, or audio packet; null when it could not be located. */
-  first: { offset: number; bytes: number } | null;
+  first: { offset: number; bytes: number; isSync?: boolean } | null;
 };
 
 /** One rendition on disk. Times in `segments` are in units of `init.timescale` unless stated otherwise. */

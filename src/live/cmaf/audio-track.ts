@@ -1,7 +1,8 @@
 import type { AudioFormat } from "./formats/format.ts";
 import type { TimedSample } from "./fragment.ts";
+import type { SegmentPlan } from "./segment-plan.ts";
 import type { TrackWriter } from "./track-writer.ts";
-import type { Cut, Limits } from "./video-track.ts";
+import type { Cut } from "./video-track.ts";
 
 /** Packets are counted instead of timed, until their timestamps are this far from the count. */
 const MAX_DRIFT_SECONDS = 0.1;
@@ -13,13 +14,15 @@ type Packet = { data: Buffer; position: number };
 export type AudioOptions = {
   writer: TrackWriter;
   format: AudioFormat;
-  limits: Limits;
+  plan: SegmentPlan;
   /** A packet of silence; null where none is known for the format. */
   silence: Buffer | null;
   /** Position of the start of the recording, in samples. */
   start: number;
-  /** There is no video: audio is cut by its own length. */
+  /** There is no video so far: audio is cut by its own length. */
   isAlone: boolean;
+  /** A packet of the track, which takes the place of missing ones before it where there is no silence. */
+  filler: Buffer;
   onGap: (seconds: number) => void;
 };
 
@@ -37,16 +40,27 @@ export class AudioTrack {
   #cuts: Cut[] = [];
   #lastData: Buffer | null = null;
   #segmentPosition = 0;
+  /** Of the open segment. */
+  #hasPart = false;
+  #isAlone: boolean;
+  /** While it is alone, in seconds from the start of the recording. */
+  readonly #ends: number[] = [];
 
   constructor(options: AudioOptions) {
     this.#options = options;
+    this.#isAlone = options.isAlone;
+    this.#lastData = options.filler;
   }
 
   get writer(): TrackWriter {
     return this.#options.writer;
   }
   get isAlone(): boolean {
-    return this.#options.isAlone;
+    return this.#isAlone;
+  }
+  /** Where segments ended that were not cut by video. */
+  get ends(): readonly number[] {
+    return this.#ends;
   }
   /** Seconds from the start of the recording to the end of the audio so far. */
   get seconds(): number {
@@ -76,6 +90,11 @@ export class AudioTrack {
     this.#cut();
   }
 
+  /** Video joins: from now on it cuts, the open segment first. */
+  join(): void {
+    this.#isAlone = false;
+  }
+
   /** The next packet is placed by its time. */
   realign(): void {
     this.#anchor = null;
@@ -99,11 +118,8 @@ export class AudioTrack {
     const last = this.#cuts.at(-1);
     if (last && this.#isBefore(last)) this.#fill(this.#positionAt(last.seconds));
     this.#cut();
-    if (this.#options.isAlone) {
-      this.#flushPart(this.#queue.splice(0));
-      this.#options.writer.endSegment();
-      this.#segmentPosition = this.#position;
-    } else if (this.#queue[0]) this.#position = this.#queue[0].position;
+    if (this.#isAlone) this.#endAlone();
+    else if (this.#queue[0]) this.#position = this.#queue[0].position;
     this.#queue = [];
     this.#anchor = null;
   }
@@ -136,14 +152,12 @@ export class AudioTrack {
   }
 
   #cut(): void {
-    const { format, limits, isAlone, writer } = this.#options;
-    if (isAlone) {
-      const most = Math.max(1, Math.floor((limits.partSeconds * format.sampleRate) / format.packetSamples));
+    const { format, plan, writer } = this.#options;
+    if (this.#isAlone) {
+      const most = this.#mostPackets;
       while (this.#queue.length >= most) this.#flushPart(this.#queue.splice(0, most));
-      if (this.#position - this.#segmentPosition < limits.targetSegmentSeconds * format.sampleRate) return;
-      this.#flushPart(this.#queue.splice(0));
-      writer.endSegment();
-      this.#segmentPosition = this.#position;
+      const { targetSegmentSeconds } = plan.limits;
+      if (this.#position - this.#segmentPosition >= targetSegmentSeconds * format.sampleRate) this.#endAlone();
       return;
     }
     for (let cut = this.#cuts[0]; cut && !this.#isBefore(cut); cut = this.#cuts[0]) {
@@ -152,11 +166,30 @@ export class AudioTrack {
       const next = this.#queue.findIndex(({ position }) => position + format.packetSamples / 2 > end);
       this.#flushPart(this.#queue.splice(0, next === -1 ? this.#queue.length : next));
       if (!cut.isSegmentEnd) continue;
-      // Segments of both tracks have the same numbers, even where one of the video is shorter than a packet.
-      if (this.#segmentPosition === this.#written) this.#flushFiller();
+      // Segments of both tracks have the same numbers, even where one of the video is shorter than a packet, or has no packet.
+      if (!this.#hasPart) this.#flushFiller();
       writer.endSegment();
+      this.#hasPart = false;
       this.#segmentPosition = this.#written;
     }
+  }
+
+  /** Of a part. */
+  get #mostPackets(): number {
+    const { format, plan } = this.#options;
+    return Math.max(1, Math.floor((plan.partSeconds * format.sampleRate) / format.packetSamples + 1e-6));
+  }
+
+  #endAlone(): void {
+    const { format, plan, writer } = this.#options;
+    this.#flushPart(this.#queue.splice(0));
+    if (this.#position === this.#segmentPosition) return;
+    writer.endSegment();
+    this.#hasPart = false;
+    const part = (this.#mostPackets * format.packetSamples) / format.sampleRate;
+    plan.complete((this.#position - this.#segmentPosition) / format.sampleRate, part);
+    this.#segmentPosition = this.#position;
+    this.#ends.push(this.seconds);
   }
 
   /** Position of the first packet that is not in a part. */
@@ -167,7 +200,8 @@ export class AudioTrack {
   #flushFiller(): void {
     const data = this.#options.silence ?? this.#lastData;
     if (!this.#queue[0] && data) {
-      this.#push(data);
+      this.#queue.push({ data, position: this.#segmentPosition });
+      if (this.#position === this.#segmentPosition) this.#position += this.#options.format.packetSamples;
       this.#anchor = null;
     }
     this.#flushPart(this.#queue.splice(0, 1));
@@ -176,6 +210,7 @@ export class AudioTrack {
   #flushPart(packets: Packet[]): void {
     const [first] = packets;
     if (!first) return;
+    this.#hasPart = true;
     const end = this.#written;
     const samples: TimedSample[] = packets.map(({ data, position }, index) => ({
       ...{ data, compositionOffset: 0, isSync: true },

@@ -1,5 +1,4 @@
 import type { TimedSample } from "./fragment.ts";
-import { VIDEO_TIMESCALE } from "./frame-clock.ts";
 
 /** A part of more is cut earlier: what is not written yet is in memory. */
 const MAX_PART_BYTES = 4 * 2 ** 20;
@@ -10,14 +9,19 @@ export type Frame = TimedSample & { time: number };
 
 /** The frames of the part that is being collected. `flush` takes them when another one would make it too long or too large. */
 export class PartBuffer<F extends Frame = Frame> {
-  readonly #units: number;
+  readonly #units: () => number;
   readonly #flush: () => void;
   #frames: F[] = [];
   #bytes = 0;
 
-  constructor(partSeconds: number, flush: () => void) {
-    this.#units = partSeconds * VIDEO_TIMESCALE;
+  /** `units`: how long a part is at most, in `VIDEO_TIMESCALE`. */
+  constructor(units: () => number, flush: () => void) {
+    this.#units = units;
     this.#flush = flush;
+  }
+
+  get first(): F | undefined {
+    return this.#frames[0];
   }
 
   /** Whether the part does not become too long with another frame of this duration. */
@@ -25,7 +29,7 @@ export class PartBuffer<F extends Frame = Frame> {
     const [first] = this.#frames;
     const last = this.#frames.at(-1);
     if (!first || !last) return true;
-    return last.time + last.duration + duration - first.time <= this.#units;
+    return last.time + last.duration + duration - first.time <= this.#units();
   }
 
   append(frame: F): void {

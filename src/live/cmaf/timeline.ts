@@ -8,10 +8,15 @@ const WRAP = 2 ** 31;
 const MAX_BACK_MS = 200;
 /** A longer step is not a pause: the clock of the publisher was set. */
 const MAX_STEP_MS = 10_000;
-/** With keyframes every two seconds, a longer frame is in the place of one, and its segment would exceed TARGETDURATION. */
+/** A longer step of video, without audio meanwhile, is a pause. */
 const MAX_FRAME_MS = 3000;
+/** Unless the step before was almost as long: these are slides. */
+const SLIDE_RATIO = 3;
+/** A longer step of video is possible when audio continues. */
+const MAX_HELD_MS = 600_000;
 
-type Last = { raw: number; ms: number };
+/** `step`: from the sample before. */
+type Last = { raw: number; ms: number; step: number | null };
 
 /** Milliseconds from `b` to `a`, which may be negative. */
 function difference(a: number, b: number): number {
@@ -35,18 +40,28 @@ export class Timeline {
   next(kind: TrackKind, raw: number, expected: (lastMs: number) => number): { ms: number; isJump: boolean } {
     const last = kind === "video" ? this.#video : this.#audio;
     const delta = last ? difference(raw, last.raw) : 0;
-    const isJump = last !== null && (delta < -MAX_BACK_MS || delta > MAX_STEP_MS);
+    const isJump = last !== null && (delta < -MAX_BACK_MS || (delta > MAX_STEP_MS && !this.#isHeld(kind, raw, delta)));
     const continued = last && !isJump ? last.ms + delta : null;
     const ms = continued ?? (kind === "video" ? this.#jumpVideo(raw, expected) : this.#jumpAudio(raw, expected));
-    if (kind === "video") this.#video = { raw, ms };
-    else this.#audio = { raw, ms };
+    const step = last && !isJump ? delta : null;
+    if (kind === "video") this.#video = { raw, ms, step };
+    else this.#audio = { raw, ms, step };
     return { ms, isJump };
   }
 
   /** Whether the frame before this one would have to be shown for so long that the publisher was away. */
   isPause(raw: number): boolean {
-    const delta = this.#video ? difference(raw, this.#video.raw) : 0;
-    return delta > MAX_FRAME_MS && delta <= MAX_STEP_MS;
+    if (!this.#video || this.#video.step === null) return false;
+    const delta = difference(raw, this.#video.raw);
+    return delta > Math.max(MAX_FRAME_MS, SLIDE_RATIO * this.#video.step) && delta <= MAX_STEP_MS;
+  }
+
+  /** Audio has continued while there was no video, on the same clock. */
+  #isHeld(kind: TrackKind, raw: number, delta: number): boolean {
+    const [video, audio] = [this.#video, this.#audio];
+    if (kind !== "video" || !video || !audio || delta > MAX_HELD_MS) return false;
+    const isSameClock = Math.abs(audio.ms - audio.raw - (video.ms - video.raw)) % WRAP < MAX_STEP_MS;
+    return isSameClock && isNear(difference(raw, audio.raw));
   }
 
   #jumpVideo(raw: number, expected: (lastMs: number) => number): number {

@@ -31,6 +31,7 @@ type OpenSegment = {
   time: number;
   presentation: number;
   duration: number;
+  isIndependent: boolean;
 };
 
 /**
@@ -92,7 +93,15 @@ export class TrackWriter {
   addPart(samples: readonly TimedSample[], time: number): void {
     const [first] = samples as [TimedSample];
     const presentation = Math.max(0, time + first.compositionOffset);
-    const start = { parts: 0, samples: 0, bytes: SEGMENT_HEAD.length, time, presentation, duration: 0 };
+    const start = {
+      parts: 0,
+      samples: 0,
+      bytes: SEGMENT_HEAD.length,
+      time,
+      presentation,
+      duration: 0,
+      isIndependent: first.isSync,
+    };
     this.#open ??= { number: ++this.#started, ...start };
     const segment = this.#open;
     const data = writeFragment(samples, { sequence: ++this.#sequence, time });
@@ -143,6 +152,7 @@ export class TrackWriter {
         ...{ track: info.kind, segment: number, bytes, name: isStored ? segmentFileName(number) : null },
         durationSeconds: duration / timescale,
         startSeconds: (segment.time - startTime) / timescale,
+        ...(segment.isIndependent ? {} : { isIndependent: false }),
       });
     });
   }

@@ -54,6 +54,3 @@ export function describeAudio(
   const silence = packetSamples === 1024 ? audioCodecs[config.codec].silentPacket(codec, channels) : null;
   return { config, format, info, timescale: sampleRate, init, silence };
 }
-
-export const isSameConfig = (a: TrackConfig, b: TrackConfig): boolean =>
-  a.kind === b.kind && a.codec === b.codec && a.configuration.equals(b.configuration);

@@ -1,39 +1,56 @@
 import { type FrameClock, VIDEO_TIMESCALE } from "./frame-clock.ts";
+import { HeldGop } from "./held-gop.ts";
 import { type Frame, PartBuffer } from "./part-buffer.ts";
+import type { SegmentPlan } from "./segment-plan.ts";
 import type { TrackWriter } from "./track-writer.ts";
 
-/** A keyframe this much before the target ends a segment: frames of 4 s need not last 4 s exactly. */
-const EARLY_SECONDS = 0.1;
-
-export type Limits = { partSeconds: number; targetSegmentSeconds: number; maxSegmentSeconds: number };
 /** Where the video has been cut, in seconds from the start of the recording. */
 export type Cut = { seconds: number; isSegmentEnd: boolean };
 
 /** `presentedUntil`: the latest time at which the presentation of this frame, or of one before it, ends. */
 type VideoFrame = Frame & { presentedUntil: number };
 
+/** Sums of rounded durations. */
+const ROUNDING = VIDEO_TIMESCALE / 10_000;
+/** Of the longest part: what a part but the last of a segment has at least, and how long a frame lasts after which some are missing. */
+const MIN_PART_SHARE = 0.88;
+const GAP_SHARE = 1 / 3;
+const unitsOf = (seconds: number) => Math.round(seconds * VIDEO_TIMESCALE);
+
 /** Cuts frames into parts and segments. The duration of a frame is known when the next one arrives. */
 export class VideoTrack {
   readonly #writer: TrackWriter;
   readonly #clock: FrameClock;
-  readonly #limits: Limits;
+  readonly #plan: SegmentPlan;
   readonly #onCut: (cut: Cut) => void;
+  readonly #gop = new HeldGop();
   /** Where the first frame of the next broadcast belongs. */
   #end = 0;
   #last: VideoFrame | null = null;
-  readonly #part: PartBuffer<VideoFrame>;
+  #part: PartBuffer<VideoFrame>;
+  #longestPart = 0;
+  /** A segment had more than one part. */
+  #isDivided = false;
   #segmentTime = 0;
+  #segmentFrames = 0;
   /** The composition offset of the first frame, which the edit list removes. */
   #delay: number | null = null;
   /** `presentedUntil` of the frame that was added last. */
   #presented = 0;
+  /** The time of the last frame that arrived. */
+  #arrived = 0;
+  /** The last frame is repeated, because the next one is late. */
+  #isHeld = false;
 
-  constructor(writer: TrackWriter, clock: FrameClock, limits: Limits, onCut: (cut: Cut) => void) {
+  constructor(writer: TrackWriter, clock: FrameClock, plan: SegmentPlan, onCut: (cut: Cut) => void) {
     this.#writer = writer;
     this.#clock = clock;
-    this.#limits = limits;
+    this.#plan = plan;
     this.#onCut = onCut;
-    this.#part = new PartBuffer(limits.partSeconds, () => this.#flushPart(false));
+    this.#part = new PartBuffer(
+      () => unitsOf(plan.partSeconds),
+      () => this.#flushPart(false),
+    );
   }
 
   get writer(): TrackWriter {
@@ -47,46 +64,94 @@ export class VideoTrack {
   get segmentSeconds(): number {
     return this.#last ? (this.#last.time - this.#segmentTime) / VIDEO_TIMESCALE : 0;
   }
-  get hasParts(): boolean {
-    return this.#end > 0;
+  get segmentFrames(): number {
+    return this.#segmentFrames;
+  }
+  get isHeld(): boolean {
+    return this.#isHeld;
+  }
+  /** For how long the last frame that arrived has been shown. */
+  get heldSeconds(): number {
+    return this.#isHeld ? this.seconds - this.#arrived / VIDEO_TIMESCALE : 0;
   }
 
-  /** `ms`: on the timeline of the broadcast. The first frame, also after `flush`, is a keyframe. */
-  add(ms: number, frame: { compositionOffset: number; isKeyframe: boolean; data: Buffer }): void {
+  /**
+   * Begins a track later than the recording, with a keyframe that is presented at `seconds`: it is shown from the start on, in
+   * segments that end at `ends`. The frames that follow are added as usual, the keyframe first.
+   */
+  begin(
+    frame: { compositionOffset: number; data: Buffer },
+    { seconds, ends }: { seconds: number; ends: readonly number[] },
+  ): void {
+    const { data, compositionOffset } = frame;
+    this.#delay = compositionOffset;
+    const first: VideoFrame = {
+      ...{ data, time: 0, duration: 1, isSync: true, compositionOffset },
+      presentedUntil: compositionOffset + 1,
+    };
+    this.#gop.add(first);
+    this.#last = first;
+    this.#segmentFrames = 1;
+    this.#isHeld = true;
+    for (const end of ends.map(unitsOf)) {
+      this.#holdUntil(end, { isBounded: false });
+      this.#repeatAt(end, true);
+    }
+    this.#holdUntil(unitsOf(seconds), { isBounded: false });
+  }
+
+  /** `ms`: on the timeline of the broadcast. The first frame, also after `flush`, is a keyframe. `at`: where it belongs, in seconds. */
+  add(ms: number, frame: { compositionOffset: number; isKeyframe: boolean; data: Buffer }, at?: number): void {
     const isFirst = this.#last === null;
     if (isFirst) {
       this.#clock.start(ms, this.#end);
       this.#segmentTime = this.#end;
+      this.#segmentFrames = 0;
     }
-    const time = isFirst ? this.#end : this.#clock.next(ms);
-    if (this.#last) {
-      this.#last.duration = time - this.#last.time;
-      this.#part.append(this.#last);
-    }
+    if (at !== undefined) this.#clock.start(ms, Math.max(0, unitsOf(at)));
+    const wanted = isFirst ? this.#end : at === undefined ? this.#clock.next(ms) : unitsOf(at);
+    if (!isFirst) this.#holdUntil(wanted);
+    const time = this.#last ? Math.max(wanted, this.#last.time + 1) : wanted;
+    if (this.#last) this.#append(this.#last, time);
+    this.#isHeld = false;
     const { isKeyframe, data } = frame;
     const compositionOffset = this.#clock.compositionOffset(time, ms, frame.compositionOffset);
     const duration = this.#clock.frameDuration;
     const presentedUntil = Math.max(this.#presented, time + compositionOffset + duration);
     this.#last = { time, data, isSync: isKeyframe, compositionOffset, duration, presentedUntil };
+    this.#arrived = time;
+    this.#gop.add(this.#last);
+    this.#segmentFrames++;
     this.#delay ??= compositionOffset;
     this.#presented = presentedUntil;
+    if (isKeyframe) this.#plan.keyframe(time / VIDEO_TIMESCALE);
     const elapsed = time - this.#segmentTime;
-    if (isKeyframe && elapsed >= (this.#limits.targetSegmentSeconds - EARLY_SECONDS) * VIDEO_TIMESCALE) {
+    if (isKeyframe && elapsed > 0 && this.#plan.endsAt(elapsed / VIDEO_TIMESCALE)) {
       this.#flushPart(true);
-      this.#segmentTime = time;
-    } else if (!this.#part.fits(this.#last.duration)) this.#flushPart(false);
+      this.#segmentFrames = 1;
+    } else if (!this.#part.fits(duration)) this.#flushPart(false);
+  }
+
+  /** The next frame comes after `seconds`: the last one lasts at least until then. */
+  hold(seconds: number): void {
+    if (this.#last) this.#holdUntil(unitsOf(seconds));
   }
 
   /**
    * Ends the open segment with the last frame that arrived, which lasts until all have been presented: a broken connection may
    * have lost B-frames that are presented before it, and the next broadcast must not begin before its time. `isBroken`: frames
    * that are presented after lost ones are left out when the last part became too long otherwise. Divided, its first half
-   * could be shorter than LL-HLS allows.
+   * could be shorter than LL-HLS allows. `until`: the last frame lasts at least so long, in seconds.
    */
-  flush({ isBroken = false } = {}): void {
+  flush({ isBroken = false, until = 0 } = {}): void {
+    if (this.#last && unitsOf(until) > this.#last.time) this.#holdUntil(unitsOf(until));
     const last = this.#last;
     if (!last) return;
+    if (unitsOf(until) > last.time)
+      last.presentedUntil = Math.max(last.presentedUntil, unitsOf(until) + (this.#delay ?? 0));
     this.#last = null;
+    this.#isHeld = false;
+    this.#plan.interrupted();
     const frames = [...this.#part.take(), last];
     const count = isBroken ? this.#undivided(frames) : frames.length;
     const kept = frames.slice(0, count);
@@ -97,13 +162,75 @@ export class VideoTrack {
     this.#flushPart(true);
   }
 
+  /** The duration of the last frame is known: the next one comes at `end`. */
+  #append(last: VideoFrame, end: number): void {
+    last.duration = end - last.time;
+    const isFirst = last.time <= this.#segmentTime;
+    if (!isFirst && this.#plan.isTooLong((end - this.#segmentTime) / VIDEO_TIMESCALE, this.#segmentFrames)) {
+      this.#flushPart(true);
+      this.#segmentFrames = 1;
+    }
+    this.#part.append(last);
+  }
+
+  /**
+   * Ends parts, and segments, in which the last frame lasts too long, and repeats it in the next ones. Before playlists state how
+   * long they are, a frame may last as long as a segment. `isBounded`: segments end when they are as long as their target.
+   */
+  #holdUntil(until: number, { isBounded = true } = {}): void {
+    const { targets, limits } = this.#plan;
+    // Slides: PART-TARGET becomes as long as they last.
+    if (!targets && isBounded && until - (this.#last?.time ?? until) <= unitsOf(limits.maxSegmentSeconds / 2)) return;
+    const units = unitsOf(this.#plan.partSeconds);
+    for (let last = this.#last; last && this.#gop.isComplete; last = this.#last) {
+      const start = this.#part.first?.time ?? last.time;
+      const end = start + units;
+      // Else the part before the frame is long enough, or the frame fits into a part of its own.
+      const isShort = last.time - start > 0 && last.time - start < units * MIN_PART_SHARE;
+      const isGap = isShort && until - last.time > units * GAP_SHARE && until > end;
+      if (end <= last.time || (!isGap && until - last.time <= units + ROUNDING)) return;
+      const elapsed = (end - this.#segmentTime) / VIDEO_TIMESCALE;
+      const isLong =
+        elapsed >= limits.targetSegmentSeconds || elapsed + this.#plan.partSeconds > this.#plan.longestSeconds;
+      this.#repeatAt(end, isBounded && isLong);
+    }
+  }
+
+  /** Ends the part, or the segment, at `end`, and begins the next one with the last frame. */
+  #repeatAt(end: number, isSegmentEnd: boolean): void {
+    const last = this.#last;
+    if (!last || end <= last.time) return;
+    last.duration = end - last.time;
+    this.#part.append(last);
+    this.#flushPart(isSegmentEnd);
+    const delay = this.#delay ?? 0;
+    // What was decoded before may be presented a little later.
+    const presentation = Math.max(end + delay, this.#presented);
+    const frames = this.#gop
+      .repeated(end, presentation)
+      .map((frame) => ({ ...frame, presentedUntil: presentation + frame.time + 1 - end }));
+    this.#last = frames.pop() ?? null;
+    this.#presented = this.#last?.presentedUntil ?? this.#presented;
+    for (const frame of frames) this.#part.append(frame);
+    if (isSegmentEnd) this.#segmentFrames = 1;
+    this.#isHeld = true;
+  }
+
+  /** How long parts of these frames are, at most: in a first segment of one part, as many frames as fit. */
+  get #partEvidence(): number {
+    const { partSeconds } = this.#plan.limits;
+    if (this.#isDivided) return this.#longestPart;
+    const frame = this.#clock.frameDuration / VIDEO_TIMESCALE;
+    return Math.max(this.#longestPart, Math.max(1, Math.floor(partSeconds / frame)) * frame);
+  }
+
   #untilPresented({ time, duration, presentedUntil }: VideoFrame): number {
     return Math.max(duration, presentedUntil - (this.#delay ?? 0) - time);
   }
 
   /** How many of these frames are one part; all of them if that cannot be. */
   #undivided(frames: readonly VideoFrame[]): number {
-    const end = (frames[0] as VideoFrame).time + this.#limits.partSeconds * VIDEO_TIMESCALE;
+    const end = (frames[0] as VideoFrame).time + unitsOf(this.#plan.partSeconds);
     return frames.findLastIndex((frame) => frame.time + this.#untilPresented(frame) <= end) + 1 || frames.length;
   }
 
@@ -112,9 +239,15 @@ export class VideoTrack {
     const [first, last] = [frames[0], frames.at(-1)];
     if (first && last) {
       this.#end = last.time + last.duration;
+      this.#longestPart = Math.max(this.#longestPart, (this.#end - first.time) / VIDEO_TIMESCALE);
       this.#writer.addPart(frames, first.time);
     }
-    if (isSegmentEnd) this.#writer.endSegment();
+    if (!isSegmentEnd && first) this.#isDivided = true;
+    if (isSegmentEnd) {
+      this.#plan.complete((this.#end - this.#segmentTime) / VIDEO_TIMESCALE, this.#partEvidence);
+      this.#writer.endSegment();
+      this.#segmentTime = this.#end;
+    }
     if (first || isSegmentEnd) this.#onCut({ seconds: this.#end / VIDEO_TIMESCALE, isSegmentEnd });
   }
 }

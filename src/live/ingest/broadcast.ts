@@ -5,7 +5,7 @@ import { randomName } from "../../lib/tokens.ts";
 import { createPackager, type Packager } from "../cmaf/packager.ts";
 import type { Health, Part, SegmentInfo, TrackInfo, TrackKind } from "../cmaf/types.ts";
 import { PART_SECONDS } from "../media.ts";
-import type { InitEvent, PartEvent } from "../playlists/events.ts";
+import type { InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
 import type { LiveSample, TrackConfig } from "../samples.ts";
 import { finishRecording, type RecordedTracks } from "./finish-recording.ts";
 import { initEventOf } from "./init-event.ts";
@@ -15,6 +15,12 @@ import { keptSeconds, SegmentList } from "./segment-list.ts";
 const NAME_CHARACTERS = 24;
 /** With keyframes every 2 s, as advised, a segment has one of them. */
 const SEGMENT_SECONDS = 2;
+/** How much of a stream viewers do not see yet, because a track that its publisher announced is not configured. */
+const ANNOUNCED_SECONDS = 15;
+/** A configured track that has no packet by this segment may never begin. */
+const CONFIGURED_SEGMENTS = 2;
+
+const DEFAULT_TARGETS = { segmentSeconds: SEGMENT_SECONDS, partSeconds: PART_SECONDS };
 
 export type BroadcastOptions = {
   channel: PublishedChannel;
@@ -44,9 +50,10 @@ export class Broadcast {
   readonly #folder: string;
   readonly #packager: Packager;
   readonly #configured = new Set<TrackKind>();
+  #announced: ReadonlySet<TrackKind> = new Set();
   readonly #tracks = new Map<TrackKind, TrackInfo>();
-  /** Parts that are reported once all tracks are known. */
-  #early: PartEvent[] = [];
+  /** What is reported once all tracks are known, and what playlists state of them. */
+  #early: FromIngest[] = [];
   readonly #segments: SegmentList;
   #isOpened = false;
   #startedAtMs = 0;
@@ -81,6 +88,11 @@ export class Broadcast {
   get remainingBytes(): number | null {
     const { maxRecordedBytes } = this.channel;
     return maxRecordedBytes === null ? null : Math.max(0, maxRecordedBytes - this.#recordedBytes);
+  }
+
+  /** The publisher sends tracks of these kinds, whose configurations may follow. */
+  announce(kinds: readonly TrackKind[]): void {
+    this.#announced = new Set(kinds);
   }
 
   /** Throws ConfigurationInvalid. */
@@ -140,6 +152,7 @@ export class Broadcast {
   async #end(): Promise<void> {
     const recording = await this.#packager.end();
     await this.#reports;
+    if (this.#early.length > 0) this.#open();
     if (!this.#isOpened) return rm(this.#folder, { recursive: true, force: true });
     this.#options.send({ stream: this.name, endedAtMs: Math.max(this.#startedAtMs, Date.now()) });
     const { record, isEncoded: withSource } = this.channel;
@@ -166,7 +179,8 @@ export class Broadcast {
   /** After all reports before, and after `written`. */
   #report(written: Promise<void>, message: () => FromIngest): void {
     this.#reports = Promise.all([this.#reports, written]).then(() => {
-      if (this.#isOpened) this.#options.send(message());
+      // Before the first part there is nothing to interrupt.
+      if (this.#isOpened || this.#early.length > 0) this.#send(message());
     });
   }
 
@@ -175,44 +189,51 @@ export class Broadcast {
     if (this.#isOpened) this.#options.send({ stream: this.name, init: this.#initEvent(track) });
   }
 
+  #send(message: FromIngest): void {
+    if (this.#isOpened) this.#options.send(message);
+    else this.#early.push(message);
+  }
+
   #part({ track, path, data: _, ...rest }: Part): void {
     if (path === null) return;
-    const part = { ...rest, track: this.#nameOf(track) };
-    if (this.#isOpened) this.#options.send({ stream: this.name, part });
-    else {
-      this.#early.push(part);
-      // Of two tracks that begin together, one has its first part before the other one has an init segment.
-      if (this.#configured.size === this.#tracks.size) this.#open();
-    }
+    const part: PartEvent = { ...rest, track: this.#nameOf(track) };
+    this.#send({ stream: this.name, part });
   }
 
   #segment({ track, name, ...segment }: SegmentInfo): void {
     if (name === null) return;
-    // A track that is configured may never begin.
-    if (!this.#isOpened) this.#open();
     const event = { ...segment, track: this.#nameOf(track), name };
-    this.#options.send({ stream: this.name, segment: event });
+    this.#send({ stream: this.name, segment: event });
     this.#segments.add(
       event,
       [...this.#tracks.values()].map((one) => one.name),
     );
+    if (!this.#isOpened && this.#isComplete(event)) this.#open();
+  }
+
+  /** Whether all tracks are there that will be, after a segment. */
+  #isComplete({ segment, startSeconds, durationSeconds }: SegmentEvent): boolean {
+    if (startSeconds + durationSeconds >= ANNOUNCED_SECONDS) return true;
+    const isThere = (kinds: ReadonlySet<TrackKind>) => [...kinds].every((kind) => this.#tracks.has(kind));
+    if (!isThere(this.#announced)) return false;
+    // Of two tracks that begin together, one has its first segment before the other one has an init segment.
+    return isThere(this.#configured) || segment >= CONFIGURED_SEGMENTS;
   }
 
   #open(): void {
     this.#isOpened = true;
     const tracks = [...this.#tracks.values()];
+    const { segmentSeconds, partSeconds } = this.#packager.targets ?? DEFAULT_TARGETS;
     this.#options.send({
       opened: {
         name: this.name,
         channel: this.channel,
         startedAtMs: this.#startedAtMs,
-        partTargetSeconds: Math.max(...tracks.map(({ maxPartSeconds }) => maxPartSeconds)),
-        segmentTargetSeconds: SEGMENT_SECONDS,
+        ...{ partTargetSeconds: partSeconds, segmentTargetSeconds: segmentSeconds },
         tracks: tracks.map((track) => this.#initEvent(track)),
       },
     });
-    for (const part of this.#early) this.#options.send({ stream: this.name, part });
-    this.#early = [];
+    for (const message of this.#early.splice(0)) this.#options.send(message);
   }
 
   #nameOf(kind: TrackKind): string {

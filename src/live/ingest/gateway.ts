@@ -128,6 +128,8 @@ export class Gateway {
     const publisher = new Publisher({
       ...{ broadcast, simulcast, keyId },
       restart: (restarted, ended) => this.#restart(restarted, ended),
+      onWarning: ({ code, message }) =>
+        this.#options.send({ log: { level: "warn", message, fields: { channel: broadcast.channel.channel, code } } }),
       onEnd: (ended, end) => this.#ended(ended, end),
     });
     this.#onAir.set(broadcast.channel.channelId, { broadcast, simulcast, publisher, timer: null });

@@ -1,5 +1,5 @@
 import type { Health } from "../cmaf/types.ts";
-import type { PublishedStream, PublishSink } from "../publish/types.ts";
+import type { PublishedStream, PublishSink, PublishWarning } from "../publish/types.ts";
 import type { LiveSample, StreamEnd, TrackConfig } from "../samples.ts";
 import type { Simulcast } from "../simulcast/simulcast.ts";
 import type { Broadcast } from "./broadcast.ts";
@@ -19,6 +19,7 @@ export type PublisherOptions = {
   simulcast: Simulcast;
   /** A new stream of the same channel, in place of `broadcast`. */
   restart: (publisher: Publisher, broadcast: Broadcast) => Broadcast;
+  onWarning: (warning: PublishWarning) => void;
   /** Called once, and last. */
   onEnd: (publisher: Publisher, end: StreamEnd) => void;
 };
@@ -30,6 +31,7 @@ export class Publisher implements PublishSink {
   #broadcast: Broadcast;
   #connection: PublishedStream | null = null;
   readonly #meter = new HealthMeter(performance.now());
+  #announced: readonly TrackConfig["kind"][] = [];
   #streams = 1;
   #sampledAt = performance.now();
   #isReplaced = false;
@@ -72,6 +74,7 @@ export class Publisher implements PublishSink {
   onConfig(config: TrackConfig): void {
     if (this.#isReplaced) return;
     this.#configs.set(config.kind, config);
+    this.#meter.withdraw("configuration_missing");
     this.#broadcast.config(config);
     this.simulcast.config(config);
   }
@@ -80,11 +83,23 @@ export class Publisher implements PublishSink {
     if (this.#isReplaced) return;
     this.#sampledAt = performance.now();
     this.#meter.add(sample, this.#sampledAt);
+    if (sample.kind === "video" && sample.isKeyframe) this.#meter.withdraw("video_missing");
     this.#broadcast.sample(sample);
     this.simulcast.sample(sample);
   }
 
   onMetadata(): void {}
+
+  onTracks(kinds: readonly TrackConfig["kind"][]): void {
+    if (this.#isReplaced) return;
+    this.#announced = kinds;
+    this.#broadcast.announce(kinds);
+  }
+
+  onWarning(warning: PublishWarning): void {
+    this.#meter.warn(warning);
+    this.#options.onWarning(warning);
+  }
 
   onEnd(end: StreamEnd): void {
     this.#connection = null;
@@ -107,10 +122,12 @@ export class Publisher implements PublishSink {
     if (this.#isReplaced) return;
     if (++this.#streams > MAX_STREAMS) return this.stop("The codec parameters change too often.");
     this.#broadcast = this.#options.restart(this, this.#broadcast);
+    this.#broadcast.announce(this.#announced);
     for (const config of this.#configs.values()) this.#broadcast.config(config);
   }
 
   react({ isFatal, message, code }: Health): void {
+    if (code === "video_missing") this.#meter.warn({ code, message });
     if (isFatal) this.stop(message);
     else if (code !== "recording_stopped") return;
     // The stream continues without a recording.

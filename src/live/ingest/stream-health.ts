@@ -1,3 +1,4 @@
+import type { PublishWarning } from "../publish/types.ts";
 import type { LiveSample } from "../samples.ts";
 
 /** What a publisher sends, measured over the last seconds. Null where there is nothing to measure. */
@@ -14,12 +15,15 @@ export type StreamHealth = {
   speed: number | null;
   /** What is wrong, and what to do. */
   advice: string[];
+  /** What is not played, or not as sent. */
+  warnings: PublishWarning[];
 };
 
 const WINDOW_MS = 10_000;
 const STEP_MS = 1000;
 const MAX_STEPS = WINDOW_MS / STEP_MS;
 const KEYFRAMES = 4;
+const MAX_WARNINGS = 10;
 const LONG_KEYFRAME_SECONDS = 4.1;
 const SLOW = 0.97;
 /** Timestamps that go further are jumps, which the packager reports. */
@@ -47,9 +51,23 @@ export class HealthMeter {
   #keyframeAt: number | null = null;
   readonly #intervals: number[] = [];
   #hasVideo = false;
+  #warnings: readonly PublishWarning[] = [];
 
   constructor(nowMs: number) {
     this.#steps = [newStep(nowMs)];
+  }
+
+  /** Replaces a warning with the same code and message. */
+  warn(warning: PublishWarning): void {
+    this.withdraw(warning.code, warning.message);
+    this.#warnings = [...this.#warnings, warning].slice(-MAX_WARNINGS);
+  }
+
+  /** Removes warnings with this code; only that with `message`, if it is present. */
+  withdraw(code: PublishWarning["code"], message?: string): void {
+    this.#warnings = this.#warnings.filter(
+      (one) => one.code !== code || (message !== undefined && one.message !== message),
+    );
   }
 
   add({ kind, timestamp, isKeyframe, data }: LiveSample, nowMs: number): void {
@@ -95,6 +113,7 @@ export class HealthMeter {
       keyframeSeconds: keyframeSeconds === null ? null : round(keyframeSeconds),
       speed,
       advice: adviceFor({ keyframeSeconds, speed, frames, droppedFrames }),
+      warnings: [...this.#warnings],
     };
   }
 

@@ -16,7 +16,11 @@ export type DemuxerLimits = {
   garbageBytes: number;
 };
 
-export type DemuxerOptions = TrackOutput & { limits: DemuxerLimits };
+export type DemuxerOptions = TrackOutput & {
+  limits: DemuxerLimits;
+  /** Called with the tracks that a program map announces, and the kinds of which it has more than one; may be repeated. */
+  onTracks?: (kinds: ("video" | "audio")[], ignored: readonly ("video" | "audio")[]) => void;
+};
 
 const PACKET_BYTES = 188;
 const SYNC = 0x47;
@@ -118,12 +122,17 @@ export class TsDemuxer {
   #onMap(section: Buffer, program: number): void {
     const streams = readStreams(section, program)?.filter(({ pid }) => isUsable(pid) && pid !== this.#program?.mapPid);
     if (!streams) return;
-    const { video, audio } = selectStreams(streams);
+    const { video, audio, ignored } = selectStreams(streams);
     const { limits, ...output } = this.#options;
     this.#setTrack("video", video, ({ codec }) =>
       this.#pesReader(new VideoTrackReader(codec, this.#clock, output), { maxBytes: limits.videoBytes, isVideo: true }),
     );
     const isShared = audio?.pid === video?.pid;
+    const announced = [video && ("video" as const), !isShared && audio ? ("audio" as const) : null];
+    this.#options.onTracks?.(
+      announced.filter((kind) => kind !== null),
+      ignored,
+    );
     this.#setTrack("audio", isShared ? null : audio, () =>
       this.#pesReader(new AudioTrackReader(this.#clock, output), { maxBytes: limits.audioBytes, isVideo: false }),
     );

@@ -37,6 +37,8 @@ const REGISTERED_AUDIO: Readonly<Record<string, string>> = { Opus: "Opus", "AC-3
 const DVB_AUDIO: Readonly<Record<number, string>> = { 106: "AC-3", 122: "E-AC-3", 123: "DTS" };
 
 export type SelectedStreams = {
+  /** Kinds that have other streams too. */
+  ignored: ("video" | "audio")[];
   video: { pid: number; codec: TsVideoCodec } | null;
   audio: { pid: number; codec: LiveAudioCodec } | null;
 };
@@ -54,7 +56,10 @@ export function selectStreams(streams: readonly ElementaryStream[]): SelectedStr
   const otherAudio = audio ? null : nameIn(streams, OTHER_AUDIO, REGISTERED_AUDIO, DVB_AUDIO);
   if (otherAudio !== null)
     throw new RejectedMedia(`The audio codec ${otherAudio} is not supported. Use AAC with ADTS headers.`);
-  return { video, audio };
+  const ignored: SelectedStreams["ignored"] = [];
+  if (count(streams, VIDEO, OTHER_VIDEO) > 1) ignored.push("video");
+  if (count(streams, AUDIO, OTHER_AUDIO) > 1) ignored.push("audio");
+  return { video, audio, ignored };
 }
 
 function first<Codec>(streams: readonly ElementaryStream[], codecs: Readonly<Record<number, Codec>>) {
@@ -64,6 +69,9 @@ function first<Codec>(streams: readonly ElementaryStream[], codecs: Readonly<Rec
   }
   return null;
 }
+
+const count = (streams: readonly ElementaryStream[], ...types: Readonly<Record<number, string>>[]): number =>
+  streams.filter(({ type }) => types.some((list) => type in list)).length;
 
 /** Null when none of the streams is in a list. */
 function nameIn(

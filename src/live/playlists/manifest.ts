@@ -135,7 +135,15 @@ function setsOf(listed: readonly Listed[], period: ManifestPeriod, bandwidths: R
       const start = at(segment.startSeconds);
       return { start, duration: at(endOf(segment)) - start };
     });
-    return { id, bandwidth, codec, timescale, segments, begins: { number: run.number, time: at(period.seconds) } };
+    return {
+      id,
+      bandwidth,
+      codec,
+      timescale,
+      segments,
+      isIndependent: track.isIndependent,
+      begins: { number: run.number, time: at(period.seconds) },
+    };
   };
   const videos = of("video").map((one) => {
     const { width = 0, height = 0, frameRate } = one.track.init;

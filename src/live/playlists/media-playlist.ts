@@ -74,7 +74,7 @@ function writeHeader(writer: PlaylistWriter, track: TrackWindow, options: MediaP
   }
   writer.add(`#EXT-X-MEDIA-SEQUENCE:${track.firstNumber}\n`);
   writer.add(`#EXT-X-DISCONTINUITY-SEQUENCE:${track.discontinuitySequence}\n`);
-  writer.add("#EXT-X-INDEPENDENT-SEGMENTS\n");
+  if (track.isIndependent) writer.add("#EXT-X-INDEPENDENT-SEGMENTS\n");
 }
 
 /** What follows the last complete segment. */

@@ -40,6 +40,7 @@ export function renderMultivariantPlaylist(
   const uriOf = (track: string) => `${prefix}${track}/${playlistName}`;
   return masterPlaylist({
     version: VERSION,
+    isIndependent: tracks.every(({ isIndependent }) => isIndependent),
     audio: audios.map(({ track, channels }, index) => ({
       group: AUDIO_GROUP,
       name: `Audio ${index + 1}`,

@@ -33,6 +33,8 @@ export type TrackState = {
   isDiscontinuityNext: boolean;
   /** End of all that is listed. */
   endSeconds: number;
+  /** Earlier versions do not state it. */
+  isIndependent?: boolean;
 };
 
 export type WindowOptions = { dvrSeconds: number; partTargetSeconds: number };
@@ -56,6 +58,8 @@ export class TrackWindow {
   /** EXT-X-DISCONTINUITY-SEQUENCE. */
   discontinuitySequence = 0;
   open: OpenSegment | null = null;
+  /** All segments so far began with a keyframe. */
+  isIndependent = true;
   /** Of completed segments; see PartList. */
   partsOver = 0;
   partsUnder = 0;
@@ -94,13 +98,17 @@ export class TrackWindow {
   }
 
   state(): TrackState {
-    const { init, nextNumber, isDiscontinuityNext, endSeconds } = this;
-    return { init, nextNumber, isDiscontinuityNext, endSeconds };
+    const { init, nextNumber, isDiscontinuityNext, endSeconds, isIndependent } = this;
+    return { init, nextNumber, isDiscontinuityNext, endSeconds, ...(isIndependent ? {} : { isIndependent }) };
   }
 
   /** Of an empty window. `discontinuities`: those of the broadcast, of which one may not be in this playlist yet. */
-  restore({ nextNumber, isDiscontinuityNext, endSeconds }: TrackState, discontinuities: number): void {
+  restore(
+    { nextNumber, isDiscontinuityNext, endSeconds, isIndependent = true }: TrackState,
+    discontinuities: number,
+  ): void {
     this.#isRestored = true;
+    this.isIndependent = isIndependent;
     this.#nextNumber = nextNumber;
     this.#restoredSeconds = endSeconds;
     this.isDiscontinuityNext = isDiscontinuityNext;
@@ -165,6 +173,7 @@ export class TrackWindow {
   /** Returns whether the playlist has changed. `wallMs` is the time of day of `startSeconds`. */
   addPart(event: PartEvent, wallMs: number): boolean {
     this.#requireNext(event.segment);
+    if (event.part === 0 && !event.isIndependent) this.isIndependent = false;
     this.open ??= this.#begin(event, wallMs);
     return this.open.parts.add(event);
   }
@@ -172,6 +181,7 @@ export class TrackWindow {
   complete(event: SegmentEvent, wallMs: number, targetSeconds: number): void {
     this.#requireNext(event.segment);
     if (this.#isBeforeRestored(event.segment)) return;
+    if (event.isIndependent === false) this.isIndependent = false;
     const { isDiscontinuous, head, startSeconds, parts } = this.open ?? this.#begin(event, wallMs);
     parts.close();
     this.partsOver += parts.over;

@@ -24,6 +24,16 @@ export type PublishDecision =
   | { accepted: true; sink: PublishSink; limits?: { maxBitrate?: number } }
   | { accepted: false; reason: RefusalReason };
 
+/**
+ * What is wrong with a stream that continues. `track_ignored`: it has a second track of a kind. `configuration_missing`: a track
+ * without a decoder configuration, which is not played. `video_missing`: video has paused for over a minute.
+ */
+export type PublishWarning = {
+  code: "track_ignored" | "configuration_missing" | "video_missing";
+  /** For people: what is wrong, and what to do. */
+  message: string;
+};
+
 /** Values of onMetaData (FLV 10.1, E.5). Nested values are omitted. */
 export type StreamMetadata = Record<string, number | string | boolean>;
 
@@ -39,6 +49,10 @@ export type PublishSink = {
   /** Called after the configuration of its track. `timestamp` is that of the publisher: unsigned 32-bit milliseconds. */
   onSample(sample: LiveSample): void;
   onMetadata(metadata: StreamMetadata): void;
+  /** The publisher announces the kinds of tracks that it sends: all of them, each time. Their configurations may follow later. */
+  onTracks?(kinds: readonly TrackConfig["kind"][]): void;
+  /** May be called again with the same warning. */
+  onWarning?(warning: PublishWarning): void;
   /** Called exactly once, and last. */
   onEnd(end: StreamEnd): void;
 };

@@ -27,6 +27,8 @@ export type RenditionOptions = {
   keptSeconds: number;
   /** Throws when the disk is full. */
   admit: () => Promise<void>;
+  /** The longest part, as the playlists of the stream state it; default 0.5. */
+  partSeconds?: number;
   report: (change: RenditionChange) => void;
   /** Nothing more can be stored. */
   onFailure: (error: unknown) => void;
@@ -54,7 +56,10 @@ export class Rendition {
   /** A segment is open. */
   #isOpen = false;
   #last: Frame | null = null;
-  readonly #part = new PartBuffer(PART_SECONDS, () => this.#flushPart());
+  readonly #part = new PartBuffer(
+    () => (this.#options.partSeconds ?? PART_SECONDS) * VIDEO_TIMESCALE,
+    () => this.#flushPart(),
+  );
 
   constructor(options: RenditionOptions) {
     this.#options = options;

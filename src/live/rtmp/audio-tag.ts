@@ -1,8 +1,8 @@
 import { RejectedMedia } from "../publish/rejected-media.ts";
 import { printable, skipModEx } from "./enhanced-header.ts";
-import { RtmpFault } from "./fault.ts";
 import { FOURCC } from "./flv-fourcc.ts";
 import { FlvReader } from "./flv-reader.ts";
+import { readMultitrack, type TrackChoice } from "./multitrack.ts";
 import type { Tag } from "./video-tag.ts";
 
 /** SoundFormat (FLV 10.1, E.4.2.1); 9 marks an ExAudioTagHeader of Enhanced RTMP 2. */
@@ -29,30 +29,44 @@ const CONFIGURATION_BYTES = 2;
 const rejectCodec = (name: string) => new RejectedMedia(`The audio codec ${name} is not supported. Use AAC.`);
 
 /** Reads an audio message (FLV 10.1, E.4.2; Enhanced RTMP 2, ExAudioTagHeader), as `readVideoTag` reads video. */
-export function readAudioTag(payload: Buffer, timestamp: number): Tag | null {
+export function readAudioTag(payload: Buffer, timestamp: number, choice: TrackChoice): Tag | null {
   if (payload.length === 0) return null;
   const reader = new FlvReader(payload);
   const first = reader.byte();
   const format = first >> 4;
-  if (format === FORMAT.enhanced) return readEnhanced(reader, first & 0x0f, timestamp);
+  if (format === FORMAT.enhanced) return readEnhanced(reader, first & 0x0f, { timestamp, choice });
+  if (!choice.accepts()) return null;
   if (format !== FORMAT.aac) throw rejectCodec(LEGACY_CODECS[format] ?? `number ${format}`);
   const packetType = reader.byte();
   if (packetType === AAC_PACKET.sequenceHeader) return configTag(reader.rest());
   return packetType === AAC_PACKET.raw ? sampleTag(timestamp, reader.rest()) : null;
 }
 
-function readEnhanced(reader: FlvReader, firstType: number, timestamp: number): Tag | null {
+type Message = { timestamp: number; choice: TrackChoice };
+
+function readEnhanced(reader: FlvReader, firstType: number, { timestamp, choice }: Message): Tag | null {
   const packetType = skipModEx(firstType, reader);
-  if (packetType === PACKET.multitrack)
-    throw new RejectedMedia("Multitrack audio is not supported. Send one audio track.");
+  if (packetType === PACKET.multitrack) {
+    const track = readMultitrack(reader, choice);
+    return track && readTrack(new FlvReader(track.body), { ...track, timestamp });
+  }
   const fourCc = reader.fourCc();
+  return choice.accepts() ? readTrack(reader, { packetType, fourCc, timestamp }) : null;
+}
+
+type Packet = { packetType: number; fourCc: string; timestamp: number };
+
+function readTrack(reader: FlvReader, { packetType, fourCc, timestamp }: Packet): Tag | null {
   if (!FOURCC.audio.some((accepted) => accepted === fourCc)) throw rejectCodec(printable(fourCc));
   if (packetType === PACKET.sequenceStart) return configTag(reader.rest());
   return packetType === PACKET.codedFrames ? sampleTag(timestamp, reader.rest()) : null;
 }
 
-function configTag(configuration: Buffer): Tag {
-  if (configuration.length < CONFIGURATION_BYTES) throw new RtmpFault("The AAC configuration is not valid.");
+/** Null when it is empty: ffmpeg sends that first when it reads the configuration from the packets, as from ADTS, and then a real one. */
+function configTag(configuration: Buffer): Tag | null {
+  if (configuration.length === 0) return null;
+  if (configuration.length < CONFIGURATION_BYTES)
+    throw new RejectedMedia("The AAC configuration is not valid. Use another encoder, or encode the audio again.");
   return { config: { kind: "audio", codec: "aac", configuration } };
 }
 

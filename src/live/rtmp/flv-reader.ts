@@ -22,6 +22,10 @@ export class FlvReader {
     return this.#data.readIntBE(this.#take(3), 3);
   }
 
+  uint24(): number {
+    return this.#data.readUIntBE(this.#take(3), 3);
+  }
+
   fourCc(): string {
     const at = this.#take(4);
     return this.#data.toString("latin1", at, at + 4);
@@ -29,6 +33,15 @@ export class FlvReader {
 
   skip(bytes: number): void {
     this.#take(bytes);
+  }
+
+  get isEnd(): boolean {
+    return this.#at >= this.#data.length;
+  }
+
+  bytes(count: number): Buffer {
+    const at = this.#take(count);
+    return this.#data.subarray(at, at + count);
   }
 
   rest(): Buffer {

@@ -1,15 +1,23 @@
+import { ignoredTrack } from "../publish/ignored-track.ts";
 import { PublishStream } from "../publish/publish-stream.ts";
 import type { StreamMetadata } from "../publish/types.ts";
 import type { AmfValue } from "./amf0.ts";
 import { readAudioTag } from "./audio-tag.ts";
 import { MESSAGE, type RtmpMessage } from "./messages.ts";
+import { TrackChoice } from "./multitrack.ts";
 import { readVideoTag } from "./video-tag.ts";
 
 /** A stream as the messages of RTMP. */
 export class IngestStream extends PublishStream {
+  readonly #video = new TrackChoice(() => this.warn(ignoredTrack("video")));
+  readonly #audio = new TrackChoice(() => this.warn(ignoredTrack("audio")));
+
   /** An audio or video message. Throws as `readVideoTag` does, and what the sink throws. */
   media({ type, payload, timestamp }: RtmpMessage): void {
-    const tag = type === MESSAGE.video ? readVideoTag(payload, timestamp) : readAudioTag(payload, timestamp);
+    const tag =
+      type === MESSAGE.video
+        ? readVideoTag(payload, timestamp, this.#video)
+        : readAudioTag(payload, timestamp, this.#audio);
     if (tag === null) return;
     if ("sample" in tag) this.sample(tag.sample);
     else this.config(tag.config);

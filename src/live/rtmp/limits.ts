@@ -30,7 +30,7 @@ export type RtmpLimits = RateLimits &
 
 export const DEFAULT_LIMITS: Readonly<RtmpLimits> = {
   publishTimeoutMs: 10_000,
-  idleTimeoutMs: 15_000,
+  idleTimeoutMs: 30_000,
   closeTimeoutMs: 2000,
   commandBytes: 4096,
   commands: 64,

@@ -4,6 +4,7 @@ import { printable, skipModEx } from "./enhanced-header.ts";
 import { RtmpFault } from "./fault.ts";
 import { VIDEO_FOURCC } from "./flv-fourcc.ts";
 import { FlvReader } from "./flv-reader.ts";
+import { readMultitrack, type TrackChoice } from "./multitrack.ts";
 
 export type Tag = { config: TrackConfig } | { sample: LiveSample };
 
@@ -26,21 +27,21 @@ const rejectCodec = (name: string) =>
 
 /**
  * Reads a video message (FLV 10.1, E.4.3; Enhanced RTMP 2, ExVideoTagHeader). Null when it carries neither a
- * configuration nor a frame. Throws RejectedMedia for a codec or feature that is not supported, RtmpFault when the
+ * configuration nor a frame of the track that `choice` accepts. Throws RejectedMedia for a codec or feature that is not supported, RtmpFault when the
  * message is truncated. Buffers of the result are parts of `payload`.
  */
-export function readVideoTag(payload: Buffer, timestamp: number): Tag | null {
+export function readVideoTag(payload: Buffer, timestamp: number, choice: TrackChoice): Tag | null {
   if (payload.length === 0) return null;
   const reader = new FlvReader(payload);
   const first = reader.byte();
-  const tag = { frameType: (first >> 4) & 7, reader, timestamp };
+  const tag = { frameType: (first >> 4) & 7, reader, timestamp, choice };
   return first & 0x80 ? readEnhanced(tag, first & 0x0f) : readLegacy(tag, first & 0x0f);
 }
 
-type Head = { frameType: number; reader: FlvReader; timestamp: number };
+type Head = { frameType: number; reader: FlvReader; timestamp: number; choice: TrackChoice };
 
-function readLegacy({ frameType, reader, timestamp }: Head, codecId: number): Tag | null {
-  if (frameType === FRAME.command) return null;
+function readLegacy({ frameType, reader, timestamp, choice }: Head, codecId: number): Tag | null {
+  if (frameType === FRAME.command || !choice.accepts()) return null;
   if (codecId !== AVC) throw rejectCodec(LEGACY_CODECS[codecId] ?? `number ${codecId}`);
   const packetType = reader.byte();
   if (packetType !== AVC_PACKET.sequenceHeader && packetType !== AVC_PACKET.nalUnits) return null;
@@ -49,12 +50,21 @@ function readLegacy({ frameType, reader, timestamp }: Head, codecId: number): Ta
   return sampleTag(frameType, timestamp, compositionOffset, reader.rest());
 }
 
-function readEnhanced({ frameType, reader, timestamp }: Head, firstType: number): Tag | null {
+function readEnhanced({ frameType, reader, timestamp, choice }: Head, firstType: number): Tag | null {
   const packetType = skipModEx(firstType, reader);
   if (packetType === PACKET.metadata || frameType === FRAME.command) return null;
-  if (packetType === PACKET.multitrack)
-    throw new RejectedMedia("Multitrack video is not supported. Send one video track.");
+  if (packetType === PACKET.multitrack) {
+    const track = readMultitrack(reader, choice);
+    return track && readTrack({ frameType, reader: new FlvReader(track.body), timestamp }, track);
+  }
   const fourCc = reader.fourCc();
+  return choice.accepts() ? readTrack({ frameType, reader, timestamp }, { packetType, fourCc }) : null;
+}
+
+function readTrack(
+  { frameType, reader, timestamp }: Omit<Head, "choice">,
+  { packetType, fourCc }: { packetType: number; fourCc: string },
+): Tag | null {
   const codec = VIDEO_FOURCC.get(fourCc);
   if (!codec) throw rejectCodec(printable(fourCc));
   switch (packetType) {

@@ -31,7 +31,7 @@ export const DEFAULT_LIMITS: Readonly<SrtLimits> = {
   publishTimeoutMs: 10_000,
   peerTimeoutMs: 5000,
   silenceMs: 4000,
-  idleTimeoutMs: 15_000,
+  idleTimeoutMs: 30_000,
   closeTimeoutMs: 2000,
   // 1.7 s of 50 Mbit/s, 14 s of 6 Mbit/s.
   bufferedPackets: 8192,

@@ -1,6 +1,7 @@
 import { plainAddress } from "../../lib/network.ts";
 import { TsDemuxer } from "../mpegts/demuxer.ts";
 import type { ConnectionLimit } from "../publish/connection-limit.ts";
+import { ignoredTrack } from "../publish/ignored-track.ts";
 import type { Pending } from "../publish/pending-connections.ts";
 import { PublishRate } from "../publish/publish-rate.ts";
 import { PublishStream } from "../publish/publish-stream.ts";
@@ -281,6 +282,11 @@ export class Session {
         // The sink may have stopped the stream in the middle of a packet.
         onConfig: (config) => {
           if (this.#state !== "closed") stream.config(config);
+        },
+        onTracks: (kinds, ignored) => {
+          if (this.#state === "closed") return;
+          stream.tracks(kinds);
+          for (const kind of ignored) stream.warn(ignoredTrack(kind));
         },
         onSample: (sample) => {
           if (this.#state === "closed") return;

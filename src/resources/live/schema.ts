@@ -5,7 +5,9 @@ import { Warnings } from "../../protocol/upload.ts";
 import { CaptionLanguages } from "../subtitles/caption-request.ts";
 
 /** The gateway's path: the prefix separates channels from its other paths. */
-export const pathOf = (channel: string) => `live/${channel}`;
+/** The application of publish URLs: `rtmp://host/live`. */
+export const LIVE_APPLICATION = "live";
+export const pathOf = (channel: string) => `${LIVE_APPLICATION}/${channel}`;
 const CHANNEL = /^[a-z0-9][a-z0-9_-]{1,62}$/;
 
 /** The channel of `live/<channel>`; null for any other path. */
@@ -104,9 +106,24 @@ export const LiveChannel = v.pipe(
           keyframe_seconds: v.pipe(v.nullable(v.number()), v.description("Longest interval of the last keyframes")),
           speed: v.pipe(v.nullable(v.number()), v.description("Seconds of media that arrive in a second")),
           advice: v.pipe(v.array(v.string()), v.description("What is wrong with the stream, and what to do")),
+          warnings: v.pipe(
+            v.array(v.object({ code: v.string(), message: v.string() })),
+            v.description(
+              "What is not played, or not as sent: `track_ignored`, `configuration_missing`, `video_missing`",
+            ),
+          ),
         }),
       ),
       v.description("What the publisher has sent in the last 10 s; null without a publisher"),
+    ),
+    ingest: v.pipe(
+      v.object({
+        rtmp_url: v.pipe(v.nullable(v.string()), v.description("RTMP; the stream key is separate")),
+        rtmps_url: v.pipe(v.nullable(v.string()), v.description("RTMP with TLS; the stream key is separate")),
+        srt_url: v.pipe(v.nullable(v.string()), v.description("SRT; without the stream ID")),
+        whip_url: v.pipe(v.nullable(v.string()), v.description("WHIP; the stream key is the bearer token")),
+      }),
+      v.description("Where encoders send the stream, without the stream key; null: switched off on this server"),
     ),
     hls_url: v.pipe(v.string(), v.description("Plays while the channel is live; a signed one needs a token")),
     dash_url: v.pipe(

@@ -2,6 +2,7 @@ import type * as v from "valibot";
 import type { App } from "../../app.ts";
 import { iso } from "../../lib/clock.ts";
 import type { StreamHealth } from "../../live/ingest/stream-health.ts";
+import { ingestUrls } from "./ingest-urls.ts";
 import type { Channel } from "./queries.ts";
 import { type LiveStream, liveRegistry, viewersOf } from "./registry.ts";
 import { type LiveChannel, pathOf } from "./schema.ts";
@@ -29,6 +30,7 @@ export function toLiveChannel(app: App, row: Channel): v.InferInput<typeof LiveC
     started_at: iso(row.startedAt),
     viewers: stream ? viewersOf(stream, app.clock.now()) : storedStreams(app).viewersOf(row.id),
     health: stream?.health ? toHealth(stream.health) : null,
+    ingest: ingestUrls(app),
     hls_url: liveUrl(app.baseUrl(), row.channel, null),
     dash_url: row.startedAt === null ? null : liveDashUrl(app.baseUrl(), row.channel, null),
     revoked_at: iso(row.revokedAt),
@@ -43,7 +45,7 @@ function streamOf(app: App, { id, channel, startedAt }: Channel): LiveStream | u
   return stream?.channelId === id ? stream : undefined;
 }
 
-const toHealth = ({ bitrate, frameRate, droppedFrames, keyframeSeconds, speed, advice }: StreamHealth) => ({
+const toHealth = ({ bitrate, frameRate, droppedFrames, keyframeSeconds, speed, advice, warnings }: StreamHealth) => ({
   ...{
     bitrate,
     frame_rate: frameRate,
@@ -51,5 +53,7 @@ const toHealth = ({ bitrate, frameRate, droppedFrames, keyframeSeconds, speed, a
     keyframe_seconds: keyframeSeconds,
     speed,
     advice,
+    // An ingest process of an earlier version does not report them.
+    warnings: warnings ?? [],
   },
 });

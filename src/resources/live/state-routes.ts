@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { MEDIA_CORS } from "../../http/cors.ts";
 import { Reply, type Route, route } from "../../http/route.ts";
 import { basePath } from "../assets/urls.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
@@ -14,7 +15,7 @@ export const liveStateRoutes = (tokens: PlaybackTokens): Route[] => [
     summary: "Get the state of a channel, which the player polls",
     params: v.object({ channel: v.string() }),
     // The element is embedded in pages of other sites.
-    cors: { allowHeaders: "", exposeHeaders: "" },
+    cors: MEDIA_CORS,
     responses: { 200: LiveState },
     errors: { 403: ["playback_token_required", "playback_token_invalid", "tenant_suspended"] },
     async handle({ app, params, url }) {

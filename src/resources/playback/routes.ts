@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { MEDIA_CORS } from "../../http/cors.ts";
 import { discardRest } from "../../http/discard-rest.ts";
 import { Reply, type Route, route } from "../../http/route.ts";
 import { oneOf, PathId, Text } from "../../http/schemas.ts";
@@ -117,6 +118,7 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Rou
     method: "GET",
     path: "/media/:id/**:file",
     credential: "none",
+    cors: MEDIA_CORS,
     tag: "Media",
     summary: "Get a manifest, a segment or an image",
     hidden: true,

@@ -191,8 +191,13 @@ describe("a live channel", () => {
     await broadcast.publishUntil(8.3);
     const later = await get(playlist.url, { headers: { "accept-encoding": "gzip" } });
     expect(gunzipSync(later.bytes).toString()).toBe((await get(playlist.url)).text);
-    const preflight = await get(playlist.url, { method: "OPTIONS" });
-    expect(preflight.headers.get("access-control-allow-headers")).toBe("Range");
+    const requested = "authorization, x-statistics";
+    const preflight = await get(playlist.url, {
+      method: "OPTIONS",
+      headers: { "access-control-request-headers": requested, "access-control-request-method": "GET" },
+    });
+    expect([preflight.status, preflight.headers.get("access-control-allow-headers")]).toEqual([204, requested]);
+    expect(preflight.headers.get("access-control-expose-headers")).toContain("Location");
   });
 
   test("counts viewers, and what they received", async () => {

@@ -21,6 +21,17 @@ beforeEach(async () => {
 const create = (body: Record<string, unknown>) => app.call("POST", path, { key, body });
 const read = async (id: number) => (await app.call("GET", `${path}/${id}`, { key })).body;
 
+test("a channel has the URLs for encoders, with the host of the base URL", async () => {
+  const flags = { base_url: "https://video.example.com/prefix", rtmp_port: 1935, srt_port: 9000 };
+  const own = await testApp(flags);
+  const tenantKey = await own.key((await own.tenant()).id);
+  const { body } = await own.call("POST", path, { key: tenantKey, body: { channel: "main-stage" } });
+  expect(body.ingest).toEqual({
+    ...{ rtmp_url: "rtmp://video.example.com:1935/live", rtmps_url: null },
+    ...{ srt_url: "srt://video.example.com:9000", whip_url: null },
+  });
+});
+
 describe("the fields of a channel for broadcasts", () => {
   const DEFAULTS = {
     ...{ record: true, dvr_seconds: 3600, low_latency: true, takeover: false, encoding_profile: null, captions: [] },

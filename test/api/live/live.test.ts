@@ -34,6 +34,7 @@ describe("a channel", () => {
       ...{ record: true, dvr_seconds: 3600, low_latency: true, takeover: false, encoding_profile: null, captions: [] },
       ...{ status: "idle", started_at: null, viewers: 0, health: null, dash_url: null },
       hls_url: "http://vodbox.test/live/main-stage/master.m3u8",
+      ingest: { rtmp_url: null, rtmps_url: null, srt_url: null, whip_url: null },
       ...{ created_at: expect.any(String), updated_at: expect.any(String) },
     });
     const again = await app.call("POST", path, { key, body, headers: once });

@@ -6,6 +6,8 @@ import { succeeded } from "../../support/commands/outcome.ts";
 import { until } from "../../support/descendants.ts";
 import { newFolder } from "../../support/folder.ts";
 import { aac, x264 } from "../../support/live/cmaf-publisher.ts";
+import { messagesFrom, PUBLISHERS, type Publisher, rtmpBytes } from "../../support/live/publishers.ts";
+import { RtmpClient } from "../../support/live/rtmp-client.ts";
 import { selfSigned } from "../../support/live/self-signed.ts";
 import {
   firstSegment,
@@ -79,6 +81,27 @@ test("events report the start, the end and the recording, to endpoints that name
   ]);
   await until("the other one has the event of the asset", () => others.received.length > 0);
   expect(others.received.map(({ json }) => json.type).filter((type) => type.startsWith("live."))).toEqual([]);
+});
+
+test("a channel has the URLs for encoders, and warns about a second track", async () => {
+  const server = await liveServer({ env: { VODBOX_SRT_PORT: "0" } });
+  const { id, key, stream_key, channel } = await newChannel(server);
+  const read = async () => (await server.call("GET", `/api/v1/live/channels/${id}`, { key })).body;
+  const port = Number(new URL(server.rtmp).port);
+  const srt = (await lineOf(server, /^live streams to srt:\S+:(\d+)$/m))[1];
+  expect((await read()).ingest).toEqual({
+    ...{ rtmp_url: `rtmp://127.0.0.1:${port}/live`, rtmps_url: null },
+    ...{ srt_url: `srt://127.0.0.1:${srt}`, whip_url: null },
+  });
+  const client = await RtmpClient.publish(port, { name: `${channel}?key=${stream_key}` });
+  const second = PUBLISHERS.find(({ expected }) => expected?.warnings?.includes("track_ignored")) as Publisher;
+  for (const sent of await messagesFrom(second)) client.write(rtmpBytes(sent));
+  const health = await until("the health has a warning", async () => {
+    const { health: current } = await read();
+    return current?.warnings.length > 0 ? current : null;
+  });
+  expect(health.warnings).toEqual([{ code: "track_ignored", message: expect.stringContaining("audio track") }]);
+  client.destroy();
 });
 
 test("a wrong key is refused, and a second publisher too", async () => {

@@ -22,13 +22,71 @@ import {
 function demux(limits: Partial<typeof DEFAULT_LIMITS> = {}) {
   const configs: TrackConfig[] = [];
   const samples: LiveSample[] = [];
+  const announced: (readonly string[])[] = [];
   const demuxer = new TsDemuxer({
     limits: { ...DEFAULT_LIMITS, ...limits },
     onConfig: (config) => configs.push(config),
     onSample: (sample) => samples.push(sample),
+    onTracks: (...tracks) => announced.push(...tracks),
   });
-  return { demuxer, configs, samples };
+  return { demuxer, configs, samples, announced };
 }
+
+test.each([
+  [
+    "one of each",
+    [
+      [0x1b, 0x101],
+      [0x0f, 0x102],
+    ],
+    ["video", "audio"],
+    [],
+  ],
+  ["video alone", [[0x1b, 0x101]], ["video"], []],
+  [
+    "a second audio",
+    [
+      [0x1b, 0x101],
+      [0x0f, 0x102],
+      [0x0f, 0x103],
+    ],
+    ["video", "audio"],
+    ["audio"],
+  ],
+  [
+    "a second audio of another codec",
+    [
+      [0x1b, 0x101],
+      [0x81, 0x103],
+      [0x0f, 0x102],
+    ],
+    ["video", "audio"],
+    ["audio"],
+  ],
+  [
+    "a second video",
+    [
+      [0x1b, 0x101],
+      [0x24, 0x103],
+      [0x0f, 0x102],
+    ],
+    ["video", "audio"],
+    ["video"],
+  ],
+  [
+    "data",
+    [
+      [0x1b, 0x101],
+      [0x15, 0x103],
+    ],
+    ["video"],
+    [],
+  ],
+] as [string, StreamEntry[], string[], string[]][])("a program map announces %s", (_, streams, kinds, ignored) => {
+  const { demuxer, announced } = demux();
+  demuxer.push(tables(streams));
+  expect(announced).toEqual([kinds, ignored]);
+});
 
 const IDR = "65888401";
 const SLICE = "419a0001";

@@ -135,8 +135,6 @@ test("ModEx prefixes of both lengths are skipped, and composition times may be n
 });
 
 test.each([
-  ["video in several tracks", VIDEO, Buffer.concat([Buffer.from([0x96, 0]), Buffer.from("hvc1")]), "one video track"],
-  ["audio in several tracks", AUDIO, Buffer.concat([Buffer.from([0x95, 0]), Buffer.from("mp4a")]), "one audio track"],
   ["Opus", AUDIO, Buffer.concat([Buffer.from([0x90]), Buffer.from("Opus")]), "Opus"],
   ["an unprintable FourCC", VIDEO, Buffer.from([0x90, 0, 10, 255, 65]), "???A"],
 ] as const)("%s is rejected", async (_, type, payload, text) => {

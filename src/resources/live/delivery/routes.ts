@@ -1,6 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import { liveChannels } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
+import { MEDIA_CORS } from "../../../http/cors.ts";
 import { type Context, type Route, route } from "../../../http/route.ts";
 import { HttpError, notFound } from "../../../lib/errors.ts";
 import { LIVE_MANIFEST, LIVE_TIME, readPartName, readSegmentName } from "../../../live/playlists/names.ts";
@@ -30,7 +31,7 @@ export const liveDeliveryRoutes = (tokens: PlaybackTokens, egress: Egress): Rout
     path: "/live/:channel/**:file",
     credential: "none",
     // Players must see the status of an error to know whether to retry.
-    cors: { allowHeaders: "Range", exposeHeaders: "ETag, Content-Length, Content-Range, Accept-Ranges, Retry-After" },
+    cors: MEDIA_CORS,
     tag: "Media",
     summary: "Get a playlist, the DASH manifest, a segment or a part of a live channel",
     hidden: true,

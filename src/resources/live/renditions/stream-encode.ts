@@ -51,6 +51,8 @@ export type StreamEncodeOptions = {
   stream: LiveStream;
   wanted: WantedRenditions;
   dvrSeconds: number;
+  /** The longest part. */
+  partSeconds: number;
   /** Throws when the playlists contradict it. */
   report: (change: EncodeChange) => void;
   /** A worker can take it, now or again. */
@@ -194,6 +196,7 @@ export class StreamEncode {
     const rendition = new Rendition({
       ...{ name, width, height, source, folder: this.#folder, admit: this.#admit },
       ...{ frameRate: wanted.frameRate, sourceDelay: wanted.delay, keptSeconds: keptSeconds(dvrSeconds) },
+      partSeconds: this.#options.partSeconds,
       report: (change) => this.#report(change),
       onFailure: (error) => this.#giveUp(`a rendition cannot be stored: ${error}`),
     });

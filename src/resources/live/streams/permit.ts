@@ -13,12 +13,9 @@ import type { Permission, PublishQuestion } from "../../../live/ingest/messages.
 import { liveQuotasOf, remainingStorage } from "../../tenants/quota.ts";
 import { authorizePublish } from "../authorize.ts";
 import { liveRegistry } from "../registry.ts";
-import { channelOf, pathOf } from "../schema.ts";
+import { channelOf, LIVE_APPLICATION, pathOf } from "../schema.ts";
 import { sentTargets } from "../simulcast/targets.ts";
 import { isPublishedElsewhere } from "./rows.ts";
-
-/** The application of publish URLs: `rtmp://host/live`. */
-export const PUBLISH_APPLICATION = pathOf("").slice(0, -1);
 
 /** Of the hash: enough to distinguish the keys of a channel. */
 const KEY_ID_LENGTH = 16;
@@ -28,7 +25,7 @@ export async function permitPublish(
   app: App,
   { app: application, name, query, address }: PublishQuestion,
 ): Promise<Permission> {
-  const channel = application === PUBLISH_APPLICATION ? channelOf(pathOf(name)) : null;
+  const channel = application === LIVE_APPLICATION ? channelOf(pathOf(name)) : null;
   if (channel === null) return { accepted: false, reason: "refused" };
   try {
     const { id, streamKeyHash } = await authorizePublish(app, channel, { query, ip: address }, address);

@@ -1,0 +1,105 @@
+import { expect } from "vitest";
+import { Gateway } from "../../../src/live/ingest/gateway.ts";
+import type { FinishedRecording, FromIngest, PublishedChannel } from "../../../src/live/ingest/messages.ts";
+import { LiveTimeline } from "../../../src/live/playlists/timeline.ts";
+import { atEnd, emptyFolder } from "../folder.ts";
+import { LiveValidator } from "../hls-live-validator.ts";
+
+const CHANNEL: PublishedChannel = {
+  ...{ channelId: 1, tenantId: 1, channel: "stage", record: true, dvrSeconds: 3600, isLowLatency: true },
+  ...{ takeover: false, keyId: "key", maxStreams: null, maxBitrate: null, maxRecordedBytes: null, isEncoded: false },
+};
+
+/** A broadcast as its viewers see it. */
+export type Watched = {
+  name: string;
+  timeline: LiveTimeline;
+  /** Rules that one of its playlists broke, at any time, with the playlist. */
+  faults: string[];
+  /** The last playlist of each track. */
+  playlists: Map<string, string>;
+  finished: FinishedRecording | null | undefined;
+  hasEnded: boolean;
+};
+
+/**
+ * A gateway whose reports are made into playlists, as a server does. After each report all playlists of the stream are validated
+ * as successors of those before.
+ */
+export function watchedGateway() {
+  const folder = emptyFolder();
+  const streams: Watched[] = [];
+  const log: { message: string; fields: Record<string, string | number> }[] = [];
+  const validators = new Map<string, LiveValidator>();
+
+  function validate({ name, timeline, faults, playlists }: Watched): void {
+    const texts = new Map<string, string>();
+    for (const { init } of timeline.listed()) {
+      const text = timeline.mediaPlaylist(init.track)?.text();
+      if (text !== undefined) texts.set(init.track, text);
+    }
+    for (const [track, text] of texts) {
+      playlists.set(track, text);
+      const key = `${name} ${track}`;
+      const validator = validators.get(key) ?? new LiveValidator();
+      validators.set(key, validator);
+      for (const { rule, message } of validator.see(text))
+        if (faults.length < 20) faults.push(`${track} ${rule}: ${message}`);
+    }
+  }
+
+  function receive(message: FromIngest): void {
+    if ("log" in message) log.push(message.log);
+    if ("opened" in message) {
+      const { name, channel, startedAtMs, partTargetSeconds, segmentTargetSeconds, tracks } = message.opened;
+      const { dvrSeconds, isLowLatency } = channel;
+      const timeline = new LiveTimeline({
+        ...{
+          startedAtMs,
+          dvrSeconds,
+          isLowLatency,
+          partTargetSeconds,
+          segmentTargetSeconds,
+          playlistName: "live.m3u8",
+        },
+      });
+      for (const track of tracks) timeline.init(track);
+      streams.push({ name, timeline, faults: [], playlists: new Map(), finished: undefined, hasEnded: false });
+    }
+    if (!("stream" in message)) return;
+    const watched = streams.find(({ name }) => name === message.stream);
+    if (!watched) return;
+    const { timeline } = watched;
+    if ("init" in message) timeline.init(message.init);
+    if ("part" in message) timeline.part(message.part);
+    if ("segment" in message) timeline.segment(message.segment);
+    if ("interrupted" in message) timeline.interrupted();
+    if ("resumedAtMs" in message) timeline.resumed(message.resumedAtMs);
+    if ("endedAtMs" in message) {
+      timeline.ended();
+      watched.hasEnded = true;
+    }
+    if ("finished" in message) watched.finished = message.finished;
+    validate(watched);
+  }
+
+  const gateway = new Gateway({
+    ...{ folder, reconnectMs: 1000, requireSpace: async () => {} },
+    connect: () => {
+      throw new Error("There are no targets.");
+    },
+    ask: async () => ({ accepted: true, channel: CHANNEL, targets: [] }),
+    send: receive,
+  });
+  atEnd(() => gateway.close());
+  return { gateway, folder, streams, log };
+}
+
+/** The only broadcast, which has ended, with its recording. */
+export function onlyStream(streams: readonly Watched[]): Watched & { finished: FinishedRecording } {
+  expect(streams).toHaveLength(1);
+  const [stream] = streams as [Watched];
+  expect(stream.hasEnded).toBe(true);
+  expect(stream.finished).not.toBeNull();
+  return stream as Watched & { finished: FinishedRecording };
+}
