@@ -90,6 +90,8 @@ export type Probe = {
   skipped: SkippedTrack[];
   /** Where its times jump, in seconds from its start; they were corrected. Null where they do not, or are not measured. */
   jumps: Jumps | null;
+  /** A transport stream whose tables change so that tracks would be lost (transport/rewrite.ts). */
+  hasChangingPrograms: boolean;
   /** The file is shorter than its container states. */
   isTruncated: boolean;
 };
@@ -262,6 +264,7 @@ function toProbe({ format, streams, programs }: v.InferOutput<typeof FfprobeOutp
     audio: audio.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault) || a.index - b.index),
     skipped: tracks.skipped,
     jumps: null,
+    hasChangingPrograms: false,
   };
 }
 

@@ -10,6 +10,7 @@ import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack 
 import { FrameRates } from "./timeline/frame-rates.ts";
 import { type Jumps, PacketLines } from "./timeline/packet-lines.ts";
 import { TrackTimes } from "./timeline/track-times.ts";
+import { withSteadyPrograms } from "./transport/steady-programs.ts";
 
 /*
  * When the tracks of a source begin and end, and how fast its frames follow each other. Most containers leave that out or
@@ -47,6 +48,12 @@ export async function probeSource(
     }
   }
   await options.makeWhole?.();
+  if (headers.format === "mpegts") {
+    const rewritten = await withSteadyPrograms<Probe>(path, options, (input) =>
+      probeSource(input, binaries, options),
+    );
+    if (rewritten) return { ...rewritten, hasChangingPrograms: true };
+  }
   return withFields(measured(headers, await readTracks(path, binaries, headers, options)), fields);
 }
 
@@ -56,7 +63,7 @@ type SourceOptions = ProbeOptions & {
   need?: ((ranges: readonly ByteRange[]) => Promise<void>) | undefined;
 };
 
-const isIndexed = ({ format }: Probe) => format.split(",").includes("mp4");
+const isIndexed = ({ format }: Pick<Probe, "format">) => format.split(",").includes("mp4");
 
 function withRate(headers: Probe, tracks: readonly TrackIndex[]): Probe {
   const { video } = headers;
@@ -82,7 +89,8 @@ async function readTracks(
 ): Promise<Read> {
   const wanted = [...(video ? [video] : []), ...audio];
   const tracks = new Map(wanted.map(({ index }) => [index, new TrackTimes(index === video?.index)]));
-  const lines = new PacketLines(tracks, { isDiscontinuous: isDiscontinuous({ format }) });
+  const clock = isIndexed({ format }) ? "index" : isDiscontinuous({ format }) ? "discontinuous" : "continuous";
+  const lines = new PacketLines(tracks, clock);
   const output = new Writable({
     write(chunk: Buffer, _encoding, done) {
       lines.take(chunk.toString("latin1"));
@@ -93,7 +101,7 @@ async function readTracks(
     ...options,
     args: [
       ...["-hide_banner", "-loglevel", "error", "-of", "csv=p=0"],
-      ...["-show_entries", "packet=stream_index,pts_time,dts_time,duration_time"],
+      ...["-show_entries", "packet=stream_index,pts_time,dts_time,duration_time,flags"],
       ...untrustedInput(path),
     ],
     reads: [path],
