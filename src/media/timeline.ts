@@ -10,6 +10,7 @@ import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack 
 import { FrameRates } from "./timeline/frame-rates.ts";
 import { type Jumps, PacketLines } from "./timeline/packet-lines.ts";
 import { TrackTimes } from "./timeline/track-times.ts";
+import { withSteadyPrograms } from "./transport/steady-programs.ts";
 
 /*
  * When the tracks of a source begin and end, and how fast its frames follow each other. Most containers leave that out or
@@ -47,6 +48,12 @@ export async function probeSource(
     }
   }
   await options.makeWhole?.();
+  if (headers.format === "mpegts") {
+    const rewritten = await withSteadyPrograms<Probe>(path, options, (input) =>
+      probeSource(input, binaries, options),
+    );
+    if (rewritten) return { ...rewritten, hasChangingPrograms: true };
+  }
   return withFields(measured(headers, await readTracks(path, binaries, headers, options)), fields);
 }
 

@@ -1,3 +1,4 @@
+import { broadcast } from "./broadcast.ts";
 import { containers } from "./containers.ts";
 import { faults } from "./faults.ts";
 import { indexes } from "./indexes.ts";
@@ -14,6 +15,7 @@ export const corpus: readonly Source[] = [
   ...sounds,
   ...pictures,
   ...faults,
+  ...broadcast,
   ...indexes,
   ...recorders,
 ];
