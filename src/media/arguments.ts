@@ -165,6 +165,7 @@ export function videoGraph(
       ...constantFrames(track),
       ...deinterlacingFilters(track),
       ...orientationFilters(track),
+      ...(track.delaySeconds > 0 ? [`setpts=PTS-${track.delaySeconds.toFixed(6)}/TB`] : []),
       ...frameGrid(rate, range),
       scale(top),
       ...colors.convert,

@@ -58,6 +58,8 @@ export type VideoTrack = {
   isSquare: boolean;
   startSeconds: number;
   durationSeconds: number | null;
+  /** By how much its frames are shown earlier than their times state: AVI has only the times at which they are decoded. */
+  delaySeconds: number;
 };
 
 /** A pixel that is wider or higher than this is a mistake. */
@@ -114,6 +116,7 @@ const FfprobeStream = v.object({
   color_primaries: text,
   color_transfer: text,
   field_order: text,
+  has_b_frames: number,
   r_frame_rate: text,
   avg_frame_rate: text,
   start_time: text,
@@ -146,7 +149,7 @@ const CountedStream = v.object({ index: v.number(), nb_read_packets: text });
 
 const ENTRIES = [
   "format=format_name,duration,start_time",
-  `stream=index,codec_type,codec_name,codec_tag_string,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_range,color_space,color_primaries,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate,nb_frames,nb_read_packets"}`,
+  `stream=index,codec_type,codec_name,codec_tag_string,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_range,color_space,color_primaries,color_transfer,field_order,has_b_frames,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate,nb_frames,nb_read_packets"}`,
   "stream_disposition=attached_pic,default",
   "stream_tags=language,rotate",
   `stream_side_data=displaymatrix,dv_profile,dv_bl_signal_compatibility_id,${Object.keys(SPHERICAL_ENTRIES).join(",")}`,
@@ -259,7 +262,7 @@ function toProbe({ format, streams, programs }: v.InferOutput<typeof FfprobeOutp
     durationSeconds: stated,
     statesDuration: stated !== null,
     startSeconds: Number(format.start_time) || 0,
-    video: video ? toVideo(video) : null,
+    video: video ? toVideo(video, format.format_name) : null,
     // The default track first: it becomes the default rendition.
     audio: audio.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault) || a.index - b.index),
     skipped: tracks.skipped,
@@ -268,7 +271,7 @@ function toProbe({ format, streams, programs }: v.InferOutput<typeof FfprobeOutp
   };
 }
 
-function toVideo(stream: Stream): VideoTrack {
+function toVideo(stream: Stream, format: string): VideoTrack {
   const { isMirrored, rotation } = orientationOf(stream);
   const ratio = fraction(stream.sample_aspect_ratio.replace(":", "/"));
   const aspect = ratio.num / ratio.den;
@@ -309,8 +312,19 @@ function toVideo(stream: Stream): VideoTrack {
     isSquare: ratio.num === ratio.den || ratio.num === 0,
     startSeconds: Number(stream.start_time) || 0,
     durationSeconds: seconds(stream.duration),
+    delaySeconds: format === "avi" && REORDERED.test(stream.codec_name) ? reorderSeconds(stream) : 0,
   };
 }
+
+/** Codecs whose decoders return a frame only after the ones that are stored before and shown later. */
+const REORDERED = /^(h264|hevc)$/;
+
+function reorderSeconds({ avg_frame_rate, has_b_frames }: Stream): number {
+  const { num, den } = fraction(avg_frame_rate);
+  return num > 0 ? Math.min(MAX_REORDER_SECONDS, (has_b_frames * den) / num) : 0;
+}
+/** H.264 reorders at most 16 frames; more is a rate that is not one. */
+const MAX_REORDER_SECONDS = 1;
 
 function toAudio(stream: Stream): AudioTrack {
   const language = stream.tags.language ?? "";

@@ -66,6 +66,8 @@ const videoTrack = v.object({
   isSquare: v.boolean(),
   startSeconds: v.number(),
   durationSeconds: v.nullable(seconds),
+  // Absent in plans of earlier versions.
+  delaySeconds: v.optional(seconds, 0),
 });
 
 const audioTrack = v.object({

@@ -52,16 +52,6 @@ const PCM = words("-c:a pcm_s16le");
 const edits = (
   [
     [
-      "an empty edit in the middle",
-      6,
-      [
-        [2000, 0],
-        [2000, null],
-        [2000, 2],
-      ],
-      [0, 1, 4, 5],
-    ],
-    [
       "two edits that leave out the middle",
       2,
       [
@@ -69,15 +59,6 @@ const edits = (
         [1000, 3],
       ],
       [0, 1],
-    ],
-    [
-      "edits in another order",
-      4,
-      [
-        [2000, 2],
-        [2000, 0],
-      ],
-      [0, 1, 2, 3],
     ],
   ] as [string, number, [number, number | null][], number[]][]
 ).map(
