@@ -1,5 +1,5 @@
 import { PassThrough } from "node:stream";
-import { clockOutput } from "./arguments.ts";
+import { clockOutput } from "./clock-output.ts";
 import { isSourceFault } from "./error.ts";
 import { type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
 import type { EncodePlan } from "./plan.ts";

@@ -23,6 +23,8 @@ import { isTruncated } from "./truncated.ts";
 
 export type VideoTrack = {
   index: number;
+  /** The PID, in a transport stream. */
+  id: number | null;
   codec: string;
   /** ffprobe's name: "High", "Main"; "" when unknown. */
   profile: string;
@@ -67,6 +69,8 @@ export const MAX_PIXEL_ASPECT = 16;
 
 export type AudioTrack = {
   index: number;
+  /** The PID, in a transport stream. */
+  id: number | null;
   codec: string;
   /** ffprobe's name: "LC", "HE-AAC"; "" when unknown. */
   profile: string;
@@ -87,6 +91,8 @@ export type Probe = {
   statesDuration: boolean;
   startSeconds: number;
   video: VideoTrack | null;
+  /** Those that do not play. */
+  otherVideo: VideoTrack[];
   audio: AudioTrack[];
   /** Tracks that cannot be decoded. */
   skipped: SkippedTrack[];
@@ -102,6 +108,7 @@ const text = v.optional(v.string(), "");
 const number = v.optional(v.number(), 0);
 const FfprobeStream = v.object({
   index: v.number(),
+  id: text,
   codec_type: text,
   codec_name: text,
   codec_tag_string: text,
@@ -149,7 +156,7 @@ const CountedStream = v.object({ index: v.number(), nb_read_packets: text });
 
 const ENTRIES = [
   "format=format_name,duration,start_time",
-  `stream=index,codec_type,codec_name,codec_tag_string,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_range,color_space,color_primaries,color_transfer,field_order,has_b_frames,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate,nb_frames,nb_read_packets"}`,
+  `stream=index,id,codec_type,codec_name,codec_tag_string,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_range,color_space,color_primaries,color_transfer,field_order,has_b_frames,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate,nb_frames,nb_read_packets"}`,
   "stream_disposition=attached_pic,default",
   "stream_tags=language,rotate",
   `stream_side_data=displaymatrix,dv_profile,dv_bl_signal_compatibility_id,${Object.keys(SPHERICAL_ENTRIES).join(",")}`,
@@ -165,8 +172,8 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
   const stdout = await ffprobe(path, binaries, args, options);
   const answer = v.safeParse(v.pipe(v.string(), v.parseJson(), FfprobeOutput), stdout.toString("utf8"));
   if (!answer.success) throw new MediaError("input_invalid", "The source is not a readable media file.", false);
-  const known = knownFormat(await readHead(path));
-  if (known?.isImage) throw stillImage(known.name);
+  const image = knownFormat(await readHead(path));
+  if (image?.isImage) throw stillImage(image.name);
   const { format, programs } = answer.output;
   const streams = await withPackets(answer.output, async () => {
     await options.makeWhole?.();
@@ -177,7 +184,14 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
     return v.parse(v.pipe(v.string(), v.parseJson(), v.object({ streams: v.array(CountedStream) })), counted.toString())
       .streams;
   });
-  const media = toProbe({ format, streams, programs }, await decodableCodecs(binaries.ffmpeg));
+  const decodable = await decodableCodecs(binaries.ffmpeg);
+  const known = await withParameters(streams, decodable, async () => {
+    await options.makeWhole?.();
+    const args = [...UNTIL_KNOWN, "-show_entries", ENTRIES];
+    const all = await ffprobe(path, binaries, args, { ...options, timeLimitMs: COUNT_LIMIT_MS });
+    return v.parse(v.pipe(v.string(), v.parseJson(), FfprobeOutput), all.toString()).streams;
+  });
+  const media = toProbe({ format, streams: known, programs }, decodable);
   return { ...media, isTruncated: await isTruncated(path) };
 }
 
@@ -226,6 +240,28 @@ async function withPackets(
   return streams.filter((one) => !isEmpty(one) || found.has(one.index));
 }
 
+/** Reads as much as it takes to know the parameters of all tracks, without keeping it. */
+const UNTIL_KNOWN = ["-fflags", "+nobuffer", "-probesize", String(2 ** 50), "-analyzeduration", String(2 ** 50)].concat(
+  "-read_intervals",
+  "%+#1",
+);
+
+/** Streams whose parameters are only in their packets, which begin far behind the start. `reread` reads until then. */
+async function withParameters(
+  streams: readonly Stream[],
+  decodable: ReadonlySet<string>,
+  reread: () => Promise<readonly Stream[]>,
+): Promise<readonly Stream[]> {
+  const isUnknown = (one: Stream) =>
+    decodable.has(one.codec_name) && ((isVideo(one) && one.width === 0) || (isAudio(one) && one.channels === 0));
+  if (!streams.some(isUnknown)) return streams;
+  const found = await reread();
+  return streams.map((one) => {
+    const known = isUnknown(one) ? found.find(({ index }) => index === one.index) : undefined;
+    return known ? { ...known, nb_read_packets: one.nb_read_packets } : one;
+  });
+}
+
 const MACHINE_FAULT = /No such file or directory|Permission denied|Input\/output error|failed to execute/;
 const OTHER_FORMAT = /\[([\w,]{1,60}) @ [^\]]{1,40}\] Format not on whitelist/;
 
@@ -246,7 +282,10 @@ async function blameSource(error: unknown, path: string): Promise<never> {
 /** Containers of animations. One with a single frame is a still image. */
 const ANIMATIONS: readonly string[] = ["gif", "apng"];
 
-function toProbe({ format, streams, programs }: v.InferOutput<typeof FfprobeOutput>, decodable: ReadonlySet<string>) {
+function toProbe(
+  { format, streams, programs }: Omit<v.InferOutput<typeof FfprobeOutput>, "streams"> & { streams: readonly Stream[] },
+  decodable: ReadonlySet<string>,
+) {
   const tracks = ofFirstProgram(divideTracks(streams, decodable), programs);
   const video = tracks.video.find((s) => s.disposition.default) ?? tracks.video[0];
   if (!video && tracks.audio.length === 0) {
@@ -263,6 +302,7 @@ function toProbe({ format, streams, programs }: v.InferOutput<typeof FfprobeOutp
     statesDuration: stated !== null,
     startSeconds: Number(format.start_time) || 0,
     video: video ? toVideo(video, format.format_name) : null,
+    otherVideo: tracks.video.filter((one) => one !== video).map((one) => toVideo(one, format.format_name)),
     // The default track first: it becomes the default rendition.
     audio: audio.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault) || a.index - b.index),
     skipped: tracks.skipped,
@@ -285,6 +325,7 @@ function toVideo(stream: Stream, format: string): VideoTrack {
   const hdr = hdrOfTransfer(stream.color_transfer);
   return {
     index: stream.index,
+    id: /^0x[0-9a-f]+$/.test(stream.id) ? Number(stream.id) : null,
     codec: stream.codec_name,
     profile: stream.profile,
     level: stream.level,
@@ -330,6 +371,7 @@ function toAudio(stream: Stream): AudioTrack {
   const language = stream.tags.language ?? "";
   return {
     index: stream.index,
+    id: /^0x[0-9a-f]+$/.test(stream.id) ? Number(stream.id) : null,
     codec: stream.codec_name,
     profile: stream.profile,
     sampleRate: Number(stream.sample_rate) || 0,

@@ -10,6 +10,7 @@ import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack 
 import { FrameRates } from "./timeline/frame-rates.ts";
 import { type Jumps, PacketLines } from "./timeline/packet-lines.ts";
 import { TrackTimes } from "./timeline/track-times.ts";
+import { withContinuations } from "./transport/continuations.ts";
 import { withSteadyPrograms } from "./transport/steady-programs.ts";
 
 /*
@@ -49,8 +50,8 @@ export async function probeSource(
   }
   await options.makeWhole?.();
   if (headers.format === "mpegts") {
-    const rewritten = await withSteadyPrograms<Probe>(path, options, (input) =>
-      probeSource(input, binaries, options),
+    const rewritten = await withSteadyPrograms(path, options, async (input, programs) =>
+      withContinuations(await probeSource(input, binaries, options), programs),
     );
     if (rewritten) return { ...rewritten, hasChangingPrograms: true };
   }
@@ -84,11 +85,12 @@ const isDiscontinuous = ({ format }: Pick<Probe, "format">) => /^(?:mpegts|mpeg|
 async function readTracks(
   path: string,
   binaries: Binaries,
-  { format, video, audio }: Probe,
+  { format, video, otherVideo, audio }: Probe,
   { makeWhole: _, timeLimitMs: __, ...options }: ProbeOptions,
 ): Promise<Read> {
-  const wanted = [...(video ? [video] : []), ...audio];
-  const tracks = new Map(wanted.map(({ index }) => [index, new TrackTimes(index === video?.index)]));
+  const others = format === "mpegts" ? otherVideo : [];
+  const wanted = [...(video ? [video] : []), ...others, ...audio];
+  const tracks = new Map(wanted.map((one) => [one.index, new TrackTimes("width" in one)]));
   const clock = isIndexed({ format }) ? "index" : isDiscontinuous({ format }) ? "discontinuous" : "continuous";
   const lines = new PacketLines(tracks, clock);
   const output = new Writable({
@@ -144,6 +146,7 @@ function measured(headers: Probe, { tracks, jumps }: Read): Probe {
     startSeconds,
     jumps: jumps && { ...jumps, firstSeconds: jumps.firstSeconds - startSeconds },
     durationSeconds: seconds > 0 ? seconds : headers.durationSeconds,
+    otherVideo: headers.otherVideo.map((track) => timed(track) ?? track),
     video: video && times ? { ...video, ...ratesOf(video, times.rate, times.packets) } : video,
     audio,
   };

@@ -35,6 +35,7 @@ const spherical = v.object({
 
 const videoTrack = v.object({
   index: count,
+  id: v.optional(v.nullable(count), null),
   codec: text,
   profile: text,
   level: v.number(),
@@ -72,6 +73,7 @@ const videoTrack = v.object({
 
 const audioTrack = v.object({
   index: count,
+  id: v.optional(v.nullable(count), null),
   codec: text,
   profile: text,
   sampleRate: count,

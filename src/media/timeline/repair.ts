@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { type Binaries, run, type SourceRun, UNTIL_STALLED, untrustedInput } from "../ffmpeg.ts";
 import type { Probe } from "../probe.ts";
 import { probeSource } from "../timeline.ts";
+import { appendContinuations } from "../transport/continuations.ts";
 import { changingPrograms, rewriteTransport } from "../transport/rewrite.ts";
 import type { Shift } from "./packet-lines.ts";
 
@@ -15,7 +16,7 @@ export async function withoutJumps(
   { input: original, probe }: Source,
   { binaries, run: common }: { binaries: Binaries; run: SourceRun },
 ): Promise<Source> {
-  const input = probe.hasChangingPrograms ? await rewritten(original, common) : original;
+  const input = probe.hasChangingPrograms ? await rewritten(original, { probe, binaries, run: common }) : original;
   const shifts = probe.jumps?.shifts ?? [];
   if (shifts.length === 0) return { input, probe };
   const tracks = [...(probe.video ? [probe.video] : []), ...probe.audio];
@@ -43,11 +44,13 @@ export async function withoutJumps(
 }
 
 /** A copy in the working directory in which each track has one PID. */
-async function rewritten(input: string, { cwd, signal }: SourceRun): Promise<string> {
+async function rewritten(input: string, tools: { probe: Probe; binaries: Binaries; run: SourceRun }): Promise<string> {
+  const { cwd, signal } = tools.run;
   const programs = await changingPrograms(input, signal);
   if (!programs) return input;
   const output = join(cwd, "programs.ts");
   await rewriteTransport(input, output, programs, signal);
+  await appendContinuations(output, programs, tools);
   return output;
 }
 

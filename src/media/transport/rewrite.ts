@@ -48,6 +48,29 @@ export async function rewriteTransport(
   });
 }
 
+/** Appends the packets of a PID, without the first PES packets. */
+export async function copyPackets(
+  path: string,
+  written: FileHandle,
+  { pid, skipped, signal }: { pid: number; skipped: number; signal?: AbortSignal | undefined },
+): Promise<void> {
+  let starts = 0;
+  await using file = await open(path, "r");
+  await forEachBlock(file, signal, async (block) => {
+    let end = 0;
+    const used = new PacketPositions().each(block, (at) => {
+      const second = block.readUInt16BE(at + 1);
+      if ((second & 0x1fff) !== pid) return;
+      if (second & 0x4000) starts++;
+      if (starts <= skipped) return;
+      block.copyWithin(end, at, at + PACKET_BYTES);
+      end += PACKET_BYTES;
+    });
+    await written.writeFile(block.subarray(0, end));
+    return used;
+  });
+}
+
 /** Calls with blocks of a file; `take` returns how many bytes it used. */
 async function forEachBlock(
   file: FileHandle,

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { changingPrograms, rewriteTransport } from "./rewrite.ts";
+import type { TransportPrograms } from "./transport-programs.ts";
 
 type Options = { cwd?: string; signal?: AbortSignal };
 
@@ -12,7 +13,7 @@ type Options = { cwd?: string; signal?: AbortSignal };
 export async function withSteadyPrograms<Result>(
   path: string,
   { cwd = tmpdir(), signal }: Options,
-  use: (copy: string) => Promise<Result>,
+  use: (copy: string, programs: TransportPrograms) => Promise<Result>,
 ): Promise<Result | null> {
   const programs = await changingPrograms(path, signal);
   if (!programs) return null;
@@ -20,7 +21,7 @@ export async function withSteadyPrograms<Result>(
   try {
     const copy = join(folder, "source.ts");
     await rewriteTransport(path, copy, programs, signal);
-    return await use(copy);
+    return await use(copy, programs);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
