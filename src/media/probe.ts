@@ -6,19 +6,12 @@ import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { decodableCodecs } from "./ffmpeg-components.ts";
 import type { Rate } from "./ladder.ts";
+import { withPackets, withParameters } from "./probe-streams.ts";
 import { ofFirstProgram } from "./programs.ts";
 import { isPng, knownFormat, readHead } from "./signatures.ts";
 import { SPHERICAL_ENTRIES, sphericalOf } from "./spherical-side-data.ts";
 import type { Jumps } from "./timeline/packet-lines.ts";
-import {
-  divideTracks,
-  isAudio,
-  isVideo,
-  nothingPlays,
-  type SkippedTrack,
-  stillImage,
-  unsupportedFormat,
-} from "./tracks.ts";
+import { divideTracks, nothingPlays, type SkippedTrack, stillImage, unsupportedFormat } from "./tracks.ts";
 import { isTruncated } from "./truncated.ts";
 
 export type VideoTrack = {
@@ -209,6 +202,11 @@ export type ProbeOptions = {
 const FIRST_PACKETS = 60;
 /** Parsers return nothing of damaged packets. */
 const UNPARSED = ["-fflags", "+noparse+nofillin"];
+/** Reads as much as it takes to know the parameters of all tracks, without keeping it. */
+const UNTIL_KNOWN = ["-fflags", "+nobuffer", "-probesize", String(2 ** 50), "-analyzeduration", String(2 ** 50)].concat(
+  "-read_intervals",
+  "%+#1",
+);
 const COUNTED = "stream=index,nb_read_packets";
 /** All of a large source is read, without decoding. */
 const COUNT_LIMIT_MS = 3_600_000;
@@ -225,42 +223,6 @@ const ffprobe = (
     reads: [path],
     timeLimitMs,
   }).catch((error) => blameSource(error, path));
-
-/** The streams of a source without declared tracks that have no packets. `count` reads all of it. */
-async function withPackets(
-  { format, streams }: v.InferOutput<typeof FfprobeOutput>,
-  count: () => Promise<readonly v.InferOutput<typeof CountedStream>[]>,
-): Promise<Stream[]> {
-  // The index of these files lists the packets of each track; other containers state any number.
-  const isListed = /(^|,)mov(,|$)/.test(format.format_name);
-  const isEmpty = (one: Stream) =>
-    (isVideo(one) || isAudio(one)) && !(Number(one.nb_read_packets) > 0) && !(isListed && Number(one.nb_frames) > 0);
-  if (!streams.some(isEmpty)) return streams;
-  const found = new Set((await count()).filter((one) => Number(one.nb_read_packets) > 0).map(({ index }) => index));
-  return streams.filter((one) => !isEmpty(one) || found.has(one.index));
-}
-
-/** Reads as much as it takes to know the parameters of all tracks, without keeping it. */
-const UNTIL_KNOWN = ["-fflags", "+nobuffer", "-probesize", String(2 ** 50), "-analyzeduration", String(2 ** 50)].concat(
-  "-read_intervals",
-  "%+#1",
-);
-
-/** Streams whose parameters are only in their packets, which begin far behind the start. `reread` reads until then. */
-async function withParameters(
-  streams: readonly Stream[],
-  decodable: ReadonlySet<string>,
-  reread: () => Promise<readonly Stream[]>,
-): Promise<readonly Stream[]> {
-  const isUnknown = (one: Stream) =>
-    decodable.has(one.codec_name) && ((isVideo(one) && one.width === 0) || (isAudio(one) && one.channels === 0));
-  if (!streams.some(isUnknown)) return streams;
-  const found = await reread();
-  return streams.map((one) => {
-    const known = isUnknown(one) ? found.find(({ index }) => index === one.index) : undefined;
-    return known ? { ...known, nb_read_packets: one.nb_read_packets } : one;
-  });
-}
 
 const MACHINE_FAULT = /No such file or directory|Permission denied|Input\/output error|failed to execute/;
 const OTHER_FORMAT = /\[([\w,]{1,60}) @ [^\]]{1,40}\] Format not on whitelist/;

@@ -25,6 +25,9 @@ export class TransportPrograms {
   /** Those that take effect with the next PES packet of a PID. */
   readonly #pending: (Route | undefined)[] = Array(PIDS);
   readonly #counters = new Int8Array(PIDS).fill(-1);
+  /** Number and PID of each map that is read. */
+  readonly #maps = new Set<string>();
+  readonly #mapReaders = new Map<number, ((section: Buffer) => void)[]>();
   #isMoved = false;
 
   /** Where PIDs lead before the first tables: as in those. */
@@ -104,9 +107,6 @@ export class TransportPrograms {
       this.#readMap(mapPid, number, tracks);
     }
   }
-  readonly #maps = new Set<string>();
-  readonly #mapReaders = new Map<number, ((section: Buffer) => void)[]>();
-
   /** One PID may carry the maps of several programs. */
   #readMap(mapPid: number, number: number, tracks: ProgramTracks): void {
     const readers = this.#mapReaders.get(mapPid) ?? [];
@@ -121,7 +121,12 @@ export class TransportPrograms {
       }
     });
     if (readers.length === 1)
-      this.#readers.set(mapPid, new SectionReader((section) => readers.forEach((read) => read(section))));
+      this.#readers.set(
+        mapPid,
+        new SectionReader((section) => {
+          for (const read of readers) read(section);
+        }),
+      );
   }
 }
 

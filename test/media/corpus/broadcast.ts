@@ -19,14 +19,6 @@ const VIDEO: Record<string, string[]> = {
   mpeg2: words("-c:v mpeg2video -q:v 3 -g 12"),
   hevc: words("-c:v libx265 -preset ultrafast -x265-params log-level=error:keyint=25"),
 };
-const AUDIO: Record<string, string[]> = {
-  aac: words("aac"),
-  mp2: words("mp2 -b:a 192k"),
-  ac3: words("ac3"),
-  eac3: words("eac3"),
-  latm: words("aac -mpegts_flags +latm"),
-};
-
 /** Sections of four seconds, one after the other, with times that continue. */
 const sections =
   (...all: Section[]) =>
@@ -41,10 +33,7 @@ const sections =
       await ffmpeg(
         ...[...inputs, ...Array.from({ length: count }, (_, input) => ["-map", String(input)]).flat()],
         ...(VIDEO[video] ?? []),
-        ...audio.flatMap((codec, track) => {
-          const [name, ...more] = AUDIO[codec] as string[];
-          return [`-c:a:${track}`, name as string, ...more];
-        }),
+        ...audio.flatMap((codec, track) => [`-c:a:${track}`, codec, `-b:a:${track}`, "192k"]),
         ...["-mpegts_start_pid", String(pid), "-mpegts_pmt_start_pid", String(mapPid)],
         ...["-mpegts_service_id", String(program), "-tables_version", String(version)],
         ...["-output_ts_offset", String(10 + at * SECONDS), part],
@@ -94,7 +83,6 @@ const codecs: Source[] = (
     ["mp2", "aac"],
     ["aac", "ac3"],
     ["ac3", "eac3"],
-    ["mp2", "latm"],
   ] as const
 ).flatMap(([before, after]) =>
   [0x100, 0x200].map((pid) =>
