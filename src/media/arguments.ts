@@ -85,6 +85,8 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     ...(isCopying ? ["-xerror", "-err_detect", "explode"] : []),
     ...deviceArguments(encoder).global,
     ...(range && plan.video ? seek(range, plan.video.rate) : []),
+    // Times that do not jump are used as they are.
+    ...(!range && (whole ?? plan).clockStart !== null ? ["-copyts", "-start_at_zero"] : []),
     ...(readSeconds === undefined ? [] : ["-t", readSeconds.toFixed(3)]),
     ...(isCopying ? UNCHANGED : KEPT_FILTERS),
     ...untrustedInput(input),

@@ -1,4 +1,5 @@
 import { Writable } from "node:stream";
+import { hasTimePerPacket } from "./audio-decoding.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { withFields } from "./fields/deinterlacing.ts";
@@ -92,7 +93,8 @@ async function readTracks(
   const wanted = [...(video ? [video] : []), ...others, ...audio];
   const tracks = new Map(wanted.map((one) => [one.index, new TrackTimes("width" in one)]));
   const clock = isIndexed({ format }) ? "index" : isDiscontinuous({ format }) ? "discontinuous" : "continuous";
-  const lines = new PacketLines(tracks, clock);
+  const vague = new Set(format === "mpegts" ? audio.filter(hasTimePerPacket).map(({ index }) => index) : []);
+  const lines = new PacketLines(tracks, clock, vague);
   const output = new Writable({
     write(chunk: Buffer, _encoding, done) {
       lines.take(chunk.toString("latin1"));

@@ -151,6 +151,7 @@ const StoredPlan = v.object({
   durationSeconds: v.nullable(seconds),
   // Absent in plans of earlier versions.
   isTransport: v.optional(v.boolean(), false),
+  clockStart: v.optional(v.nullable(v.number()), null),
 });
 
 /** A plan as the server stores it. */

@@ -37,9 +37,13 @@ export class PacketLines {
   #firstSeconds = 0;
   #rest = "";
 
-  constructor(tracks: ReadonlyMap<number, TrackTimes>, clock: Clock) {
+  readonly #vague: ReadonlySet<number>;
+
+  /** `vague`: tracks with times that the demuxer computes, which may be off by less than a jump that is reported. */
+  constructor(tracks: ReadonlyMap<number, TrackTimes>, clock: Clock, vague: ReadonlySet<number> = new Set()) {
     this.#tracks = tracks;
     this.#clock = clock;
+    this.#vague = vague;
   }
 
   /** Jumps that were followed; null when there are none. */
@@ -82,7 +86,8 @@ export class PacketLines {
   #follow(index: number, decoded: number, lasts: number): void {
     const expected = this.#expected.get(index);
     const by = expected === undefined ? 0 : decoded + this.#offset - expected;
-    if (expected !== undefined && (by > JUMP_SECONDS || by < -BACK_SECONDS)) this.#jump(by, expected);
+    const back = this.#vague.has(index) ? REPORTED_SECONDS : BACK_SECONDS;
+    if (expected !== undefined && (by > JUMP_SECONDS || by < -back)) this.#jump(by, expected);
     this.#expected.set(index, decoded + this.#offset + lasts);
   }
 
