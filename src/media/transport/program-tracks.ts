@@ -12,6 +12,9 @@ export type ProgramTrack = ElementaryStream & {
 /** From where a PID carries a track. */
 export type Route = { from: number; track: ProgramTrack };
 
+/** More are not followed: broadcasts have a few. */
+const MAX_TRACKS = 64;
+const MAX_VERSIONS = 1000;
 const FIRST_FREE_PID = 0x20;
 const LAST_PID = 0x1ffe;
 
@@ -25,6 +28,7 @@ export class ProgramTracks {
   /** Whether a reader that knows the first version alone would lose something. */
   isChanged = false;
   #current = new Map<number, ProgramTrack>();
+  #versions = 0;
   readonly #used: Set<number>;
 
   /** `used`: PIDs that a new track must not get. */
@@ -34,10 +38,12 @@ export class ProgramTracks {
 
   /** Reads a version of the map. Returns where each PID leads that has changed. */
   read(streams: readonly ElementaryStream[]): Route[] {
+    if (this.tracks.length + streams.length > MAX_TRACKS || ++this.#versions > MAX_VERSIONS) return [];
     const isFirst = this.tracks.length === 0;
     const next = new Map<number, ProgramTrack>();
     const wanted = streams.map((stream) => ({ ...stream, ...(describeStream(stream) ?? OTHER) }));
-    const isFree = (track: ProgramTrack) => ![...next.values()].includes(track);
+    const taken = new Set<ProgramTrack>();
+    const isFree = (track: ProgramTrack) => !taken.has(track);
     // In this order: what stays, what moved to another PID, what continues in another codec, what is new.
     const choices: ((stream: Wanted) => ProgramTrack | undefined)[] = [
       (stream) => this.#of(stream, ({ pid }) => this.#current.get(stream.pid)?.pid === pid),
@@ -49,7 +55,9 @@ export class ProgramTracks {
       for (const stream of wanted) {
         if (next.has(stream.pid)) continue;
         const track = choose({ ...stream, isFree });
-        if (track) next.set(stream.pid, track);
+        if (!track) continue;
+        next.set(stream.pid, track);
+        taken.add(track);
       }
     const continued = new Set<ProgramTrack>();
     for (const stream of wanted) {

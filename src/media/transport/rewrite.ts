@@ -1,4 +1,5 @@
 import { type FileHandle, open } from "node:fs/promises";
+import { MediaError } from "../error.ts";
 import { PACKET_BYTES, TransportPrograms } from "./transport-programs.ts";
 
 /** Read at once, which takes milliseconds. */
@@ -13,14 +14,14 @@ const STRIDES = [
 
 /**
  * The programs of a transport stream whose tables change so that tracks would be lost: each has one PID for the whole stream
- * there. Null for any other file.
+ * there. Null for any other file. Throws MediaError `aborted`.
  */
 export async function changingPrograms(path: string, signal?: AbortSignal): Promise<TransportPrograms | null> {
   const programs = new TransportPrograms();
   const packets = new PacketPositions();
   await using file = await open(path, "r");
   await forEachBlock(file, signal, (block) => packets.each(block, (at) => programs.packet(block, at)));
-  return programs.isChanged ? programs : null;
+  return programs.isChanged && programs.fits ? programs : null;
 }
 
 /** Writes a transport stream whose tables have all tracks from the start. `programs`: of the whole source. */
@@ -80,7 +81,7 @@ async function forEachBlock(
   const buffer = Buffer.alloc(BLOCK_BYTES);
   let kept = 0;
   for (;;) {
-    signal?.throwIfAborted();
+    if (signal?.aborted) throw new MediaError("aborted", "The run was aborted.", true);
     const { bytesRead } = await file.read(buffer, kept, buffer.length - kept, null);
     if (bytesRead === 0) return;
     const block = Buffer.from(buffer.subarray(0, kept + bytesRead));

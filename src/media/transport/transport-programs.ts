@@ -8,6 +8,9 @@ const PAT_PID = 0;
 const NULL_PID = 0x1fff;
 const PIDS = 0x2000;
 
+/** More are not followed. */
+const MAX_PROGRAMS = 64;
+
 type Followed = Program & { tracks: ProgramTracks };
 /** Where the packets of a PID go: to another PID, with another continuity counter. */
 type Target = { pid: number; counterOffset: number };
@@ -22,12 +25,15 @@ export class TransportPrograms {
   readonly #used = new Set<number>([PAT_PID, NULL_PID]);
   readonly #readers = new Map<number, SectionReader>();
   readonly #targets: (Target | undefined)[] = Array(PIDS);
+  /** The PID that leads to each; -1: none. */
+  readonly #sources = new Int16Array(PIDS).fill(-1);
   /** Those that take effect with the next PES packet of a PID. */
   readonly #pending: (Route | undefined)[] = Array(PIDS);
   readonly #counters = new Int8Array(PIDS).fill(-1);
   /** Number and PID of each map that is read. */
   readonly #maps = new Set<string>();
   readonly #mapReaders = new Map<number, ((section: Buffer) => void)[]>();
+  #associations: Buffer = Buffer.alloc(0);
   #isMoved = false;
 
   /** Where PIDs lead before the first tables: as in those. */
@@ -42,6 +48,16 @@ export class TransportPrograms {
   /** Whether a reader that knows the first tables alone would lose something. */
   get isChanged(): boolean {
     return this.#isMoved || this.programs.some(({ tracks }) => tracks.isChanged);
+  }
+
+  /** Whether all tracks of each program fit into one section, which broadcasts never exceed. */
+  get fits(): boolean {
+    try {
+      return this.tables().length > 0;
+    } catch (error) {
+      if (error instanceof RangeError) return false;
+      throw error;
+    }
   }
 
   /** Packets with all tracks that appeared. Throws RangeError when there are too many. */
@@ -80,19 +96,22 @@ export class TransportPrograms {
     const { track } = this.#pending[pid] as Route;
     this.#pending[pid] = undefined;
     // What carried the track until now ends.
-    for (const [other, target] of this.#targets.entries())
-      if (target?.pid === track.pid) this.#targets[other] = undefined;
+    const former = this.#sources[track.pid] as number;
+    if (former >= 0 && this.#targets[former]?.pid === track.pid) this.#targets[former] = undefined;
+    this.#sources[track.pid] = pid;
     const before = this.#counters[track.pid] as number;
     this.#targets[pid] = { pid: track.pid, counterOffset: before < 0 ? 0 : (before + 1 - fourth) & 0x0f };
   }
 
   #onPrograms(section: Buffer): void {
     const programs = readPrograms(section);
-    if (!programs || programs.length === 0) return;
+    if (!programs || programs.length === 0 || section.equals(this.#associations)) return;
+    this.#associations = Buffer.from(section);
     const [first] = this.programs;
     const isOnlyOne = programs.length === 1 && this.programs.length === 1;
     for (const { number, mapPid } of programs) {
       const known = isOnlyOne ? first : this.programs.find((one) => one.number === number);
+      if (!known && this.programs.length >= MAX_PROGRAMS) continue;
       if (!known) {
         this.#isMoved ||= this.programs.some(({ tracks }) => tracks.tracks.length > 0);
         this.programs.push({ number, mapPid, tracks: new ProgramTracks(this.#used) });
@@ -102,7 +121,7 @@ export class TransportPrograms {
       this.#isMoved ||= known !== undefined && known.number !== number;
       this.#used.add(mapPid);
       const key = `${number} ${mapPid}`;
-      if (this.#maps.has(key)) continue;
+      if (this.#maps.has(key) || this.#maps.size >= MAX_PROGRAMS) continue;
       this.#maps.add(key);
       this.#readMap(mapPid, number, tracks);
     }
@@ -111,9 +130,12 @@ export class TransportPrograms {
   #readMap(mapPid: number, number: number, tracks: ProgramTracks): void {
     const readers = this.#mapReaders.get(mapPid) ?? [];
     this.#mapReaders.set(mapPid, readers);
+    let last: Buffer = Buffer.alloc(0);
     readers.push((section) => {
+      if (section.equals(last)) return;
       const streams = readStreams(section, number)?.filter(({ pid }) => pid !== PAT_PID && pid < NULL_PID);
       if (!streams) return;
+      last = Buffer.from(section);
       const isFirst = tracks.tracks.length === 0;
       for (const route of tracks.read(streams)) {
         this.#pending[route.from] = route;
