@@ -47,8 +47,13 @@ export type VideoTrack = {
   isInterlaced: boolean;
   /** The file states it explicitly, and the content does not contradict it. */
   isProgressive: boolean;
-  /** Which field of all frames is the earlier one; "flagged": each frame states it, or that it is progressive. */
-  fieldOrder: "flagged" | "tff" | "bff";
+  /**
+   * Which field of all frames is the earlier one; "flagged": each frame states it, or that it is progressive; "separate": what is
+   * decoded are fields, and `stored` is the size of one.
+   */
+  fieldOrder: "flagged" | "tff" | "bff" | "separate";
+  /** 2: each packet is a field. */
+  packetsPerFrame: 1 | 2;
   /** Pixels are square. */
   isSquare: boolean;
   startSeconds: number;
@@ -312,6 +317,7 @@ function toVideo(stream: Stream, format: string): VideoTrack {
     isInterlaced: ["tt", "bb", "tb", "bt"].includes(stream.field_order),
     isProgressive: stream.field_order === "progressive",
     fieldOrder: "flagged",
+    packetsPerFrame: 1,
     isSquare: ratio.num === ratio.den || ratio.num === 0,
     startSeconds: Number(stream.start_time) || 0,
     durationSeconds: seconds(stream.duration),

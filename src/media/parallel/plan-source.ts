@@ -158,6 +158,9 @@ async function cutsOf(options: Planning, plan: EncodePlan, source: Source): Prom
   if (video.holdUntilSeconds > 0) return cuts("held_frame");
   // A run from the middle does not know how much time is before it.
   if (options.probe.jumps || options.probe.hasChangingPrograms) return cuts("inexact");
+  // A seek may end between two fields. In a transport stream a frame of H.264 begins with its first one.
+  const { fieldOrder, packetsPerFrame } = video.track;
+  if (packetsPerFrame === 2 && (fieldOrder === "separate" || !plan.isTransport)) return cuts("inexact");
   // Seeks in such a file are off by that time. Delays of audio encoders are shorter.
   if (options.probe.startSeconds < -SEEK_BACK_SECONDS) return cuts("inexact");
   const passthrough = await findPassthrough(source);

@@ -63,7 +63,8 @@ const videoTrack = v.object({
   isInterlaced: v.boolean(),
   isProgressive: v.boolean(),
   // Absent in plans of earlier versions.
-  fieldOrder: v.optional(v.picklist(["flagged", "tff", "bff"]), "flagged"),
+  fieldOrder: v.optional(v.picklist(["flagged", "tff", "bff", "separate"]), "flagged"),
+  packetsPerFrame: v.optional(v.picklist([1, 2]), 1),
   isSquare: v.boolean(),
   startSeconds: v.number(),
   durationSeconds: v.nullable(seconds),
