@@ -44,8 +44,8 @@ function isPaired({ averageRate: { num, den } }: VideoTrack, frames: readonly Sh
 
 const half = ({ num, den }: Rate): Rate => ({ num, den: den * 2 });
 const halfRates = ({ averageRate }: VideoTrack) => ({
-  averageRate: half(averageRate),
-  declaredRate: half(averageRate),
+  ...{ averageRate: half(averageRate), declaredRate: half(averageRate) },
+  packetsPerFrame: 2 as const,
 });
 
 /** The size of two fields. A pixel that is half as wide as high is that of a field; otherwise it is that of the frame. */
