@@ -33,6 +33,8 @@ const matroska: Source[] = [
   ...[1_000_000, 100_000_000, 500_000_000].map(
     (nanoseconds): Source => ({
       ...{ ...common, name: `frames that state ${nanoseconds / 1e6} ms`, family: "Frame rates", ending: "mkv" },
+      // ffmpeg holds the last frame for as long as is stated.
+      within: 0.6,
       // DefaultDuration with a length of four bytes.
       from: edited([...both(), ...x264, ...aac], (data) =>
         replaced(data, [0x23, 0xe3, 0x83, 0x84], (at, copy) => copy.writeUInt32BE(nanoseconds, at)),
@@ -228,7 +230,8 @@ const transport: Source[] = [
     ),
   },
   {
-    ...{ ...common, name: "AAC in LATM", family: "Broadcasts", ending: "ts" },
+    // The bundled ffmpeg does not recognize it, because it has no demuxer for it.
+    ...{ ...common, name: "AAC in LATM", family: "Broadcasts", ending: "ts", tracks: 0, warnings: ["track_skipped"] },
     from: [...both(), ...codecs("ts"), "-mpegts_flags", "latm"],
   },
   {
