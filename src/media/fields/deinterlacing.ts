@@ -15,7 +15,7 @@ import { hasOnlyFrames } from "./h264.ts";
  * A few frames at some places are decoded. Nothing is, where codec, size or rate exclude fields.
  */
 
-/** ffprobe's names of the codecs that carry interlaced video in practice. HEVC stores each field as a picture instead. */
+/** ffprobe's names of the codecs that carry interlaced video in practice. HEVC stores each field by itself instead. */
 const CODECS = new Set([
   ...["mpeg2video", "h264", "dvvideo", "mpeg4", "vc1", "wmv3", "mjpeg", "prores", "dnxhd", "cfhd", "jpeg2000"],
   ...["rawvideo", "v210", "ffv1", "huffyuv", "ffvhuff", "utvideo", "msmpeg4v2", "msmpeg4v3"],

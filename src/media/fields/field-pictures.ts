@@ -3,7 +3,7 @@ import type { VideoTrack } from "../probe.ts";
 import type { Verdict } from "./combing.ts";
 
 /*
- * Two codecs store a field as a picture. The fields of H.264 (PAFF) are packets, from which the decoder returns frames: only
+ * Two codecs store a field as an image. The fields of H.264 (PAFF) are packets, from which the decoder returns frames: only
  * the rate of the packets is twice that of the frames. The decoder of HEVC returns the fields (field_seq_flag, ITU-T H.265,
  * E.3.1), each with half of the lines.
  */

@@ -12,7 +12,7 @@ import { framesToEncode } from "../../support/media/parallel/frames.ts";
 import { planned } from "../../support/media/parallel/parts.ts";
 import { binaries, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
 
-/** Video whose fields are stored as pictures of their own: the output has one frame for two of them. */
+/** Video whose fields are stored by themselves: the output has one frame for two of them. */
 
 vi.setConfig({ maxConcurrency: 2 });
 const folder = temporaryFolder("field-pictures");
@@ -32,7 +32,7 @@ const fieldsOf = (order: "top" | "bottom", aspect = "1/1") => [
 
 const ROWS: Row[] = ["ts", "mkv", "mp4"].flatMap((ending): Row[] => [
   {
-    ...{ name: "H.264 with a field in each picture", ending, size: PAFF_SIZE },
+    ...{ name: "H.264 with each field by itself", ending, size: PAFF_SIZE },
     write: async (path) => {
       writeFileSync(`${path}.h264`, paff(SECONDS));
       await ffmpeg("-i", `${path}.h264`, ...beeping({ seconds: SECONDS }), "-c:v", "copy", "-c:a", "aac", path);
@@ -58,7 +58,7 @@ async function verdictOf(path: string, size: string): Promise<string> {
   return combing.verdict();
 }
 
-describe.concurrent("fields that are pictures", () => {
+describe.concurrent("fields that are stored by themselves", () => {
   test.each(ROWS.map((row) => [`${row.name} (${row.ending})`, row] as const))("%s", async (_, row) => {
     const input = join(folder, `${ROWS.indexOf(row)}.${row.ending}`);
     await row.write(input);

@@ -1,4 +1,4 @@
-/** H.264 whose fields are stored as pictures of their own (PAFF), which no encoder at hand writes. Every sample is PCM. */
+/** H.264 whose fields are stored by themselves (PAFF), which no encoder at hand writes. Every sample is PCM. */
 
 const MB = 16;
 const [COLUMNS, FIELD_ROWS] = [8, 4];
