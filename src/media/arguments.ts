@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { HdrFormat, HdrMetadata } from "../lib/hdr.ts";
 import { audioGraph } from "./audio-filters.ts";
+import { clockOutput, tracksOf } from "./clock-output.ts";
 import { audioCodecs, videoCodecs } from "./codecs/registry.ts";
 import { colorFilters, hdrFilters } from "./color.ts";
 import { constantFrames } from "./constant-frames.ts";
@@ -84,6 +85,8 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     ...(isCopying ? ["-xerror", "-err_detect", "explode"] : []),
     ...deviceArguments(encoder).global,
     ...(range && plan.video ? seek(range, plan.video.rate) : []),
+    // Times that do not jump are used as they are.
+    ...(!range && (whole ?? plan).clockStart !== null ? ["-copyts", "-start_at_zero"] : []),
     ...(readSeconds === undefined ? [] : ["-t", readSeconds.toFixed(3)]),
     ...(isCopying ? UNCHANGED : KEPT_FILTERS),
     ...untrustedInput(input),
@@ -94,25 +97,6 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     ...(whole ? clockOutput(tracksOf(plan), whole, { isRange: range !== undefined }) : []),
   ];
 }
-
-/**
- * In a transport stream ffmpeg counts time from the first of the tracks that it uses, elsewhere from the first of all; and
- * where times begin again, it continues after the tracks that it uses. A run over a part of the tracks has the times of a run
- * over all when it uses the others too; a range, which has no such places, only their first packets.
- */
-export function clockOutput(used: readonly Track[], whole: Tracks, { isRange = false } = {}): string[] {
-  if (!whole.isTransport) return [];
-  const others = tracksOf(whole).filter(({ index }) => used.every((one) => one.index !== index));
-  const maps = [...new Set(others.map(({ index }) => index))].flatMap((index) => ["-map", `0:${index}`]);
-  return maps.length > 0 ? [...maps, "-c", "copy", ...(isRange ? ["-frames", "1"] : []), "-f", "null", "-"] : [];
-}
-
-type Track = { index: number };
-type Tracks = { video: { track: Track } | null; audio: readonly { track: Track }[]; isTransport: boolean };
-const tracksOf = ({ video, audio }: Tracks): Track[] => [
-  ...(video ? [video.track] : []),
-  ...audio.map(({ track }) => track),
-];
 
 /**
  * Times stay those of the source, from 0, so that the frame grid is the same. The frames from the keyframe to the first
@@ -165,6 +149,7 @@ export function videoGraph(
       ...constantFrames(track),
       ...deinterlacingFilters(track),
       ...orientationFilters(track),
+      ...(track.delaySeconds > 0 ? [`setpts=PTS-${track.delaySeconds.toFixed(6)}/TB`] : []),
       ...frameGrid(rate, range),
       scale(top),
       ...colors.convert,

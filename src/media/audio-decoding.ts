@@ -1,5 +1,5 @@
 import { PassThrough } from "node:stream";
-import { clockOutput } from "./arguments.ts";
+import { clockOutput } from "./clock-output.ts";
 import { isSourceFault } from "./error.ts";
 import { type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
 import type { EncodePlan } from "./plan.ts";
@@ -17,7 +17,7 @@ export type DecodedTrack = {
   track: AudioTrack;
   channelLayout: string;
   /** What is produced from the source in all: its times count from the first of these tracks. */
-  whole?: Pick<EncodePlan, "video" | "audio" | "isTransport"> | undefined;
+  whole?: Pick<EncodePlan, "video" | "audio" | "isTransport" | "clockStart"> | undefined;
   /** Whole seconds; nothing before is returned. Of a source with an index. */
   fromSeconds?: number | undefined;
 };
@@ -49,10 +49,19 @@ const rateOf = ({ codec, sampleRate }: AudioTrack): number => {
 const HAS_STALE_RATE = /^mp[123]/;
 const WITHOUT_JUMPS = "aselect='isnan(prev_pts)+lt(abs(pts-prev_pts)*TB,0.3)'";
 
+/**
+ * A PES packet of these has one time for several frames. ffmpeg's demuxer computes the times of the others with the sample rate of
+ * the beginning, which may change; its decoder continues with that of each frame.
+ */
+export const hasTimePerPacket = ({ codec }: Pick<AudioTrack, "codec">): boolean => codec.startsWith("aac");
+
 /** Arguments of the process that decodes a track. */
 function decoderArguments({ input, track, channelLayout, whole, fromSeconds }: DecodedTrack): string[] {
   const seek = fromSeconds === undefined ? [] : ["-copyts", "-start_at_zero"];
+  const isTimed = fromSeconds === undefined && hasTimePerPacket(track);
+  const clockStart = isTimed ? (whole?.clockStart ?? null) : null;
   const filters = [
+    ...(clockStart === null ? [] : [`asetpts=PTS-${clockStart.toFixed(6)}/TB`]),
     ...(HAS_STALE_RATE.test(track.codec) ? [WITHOUT_JUMPS] : []),
     // What comes before is the delay of an encoder.
     `atrim=start=${fromSeconds ?? 0}`,
@@ -61,10 +70,11 @@ function decoderArguments({ input, track, channelLayout, whole, fromSeconds }: D
   ];
   return [
     ...["-nostdin", "-hide_banner", "-loglevel", "warning", "-nostats"],
+    ...(clockStart === null ? [] : ["-copyts", "-fflags", "+nofillin"]),
     ...[...seek, ...(fromSeconds ? ["-noaccurate_seek", "-ss", String(fromSeconds)] : []), ...untrustedInput(input)],
     ...["-map", `0:${track.index}`, "-af", filters.join(","), "-c:a", "pcm_f32le"],
     ...["-map_metadata", "-1", "-map_chapters", "-1", "-f", CONTAINER, "pipe:1"],
-    ...(whole && fromSeconds === undefined ? clockOutput([track], whole) : []),
+    ...(whole && fromSeconds === undefined && clockStart === null ? clockOutput([track], whole) : []),
   ];
 }
 

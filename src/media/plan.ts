@@ -49,6 +49,8 @@ export type EncodePlan = {
   durationSeconds: number | null;
   /** Times of the source count from the first of the tracks that are used, and may begin again (MPEG-TS and MPEG-PS). */
   isTransport: boolean;
+  /** The time of the file at which a transport stream begins, when its times do not jump; else null. */
+  clockStart: number | null;
 };
 
 /**
@@ -105,7 +107,9 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   });
   const audio = [...stereo, ...planSurround(stereo, spec)];
   const isTransport = TRANSPORTS.includes(probe.format);
-  if (!video) return { video: null, audio, durationSeconds, isTransport };
+  const starts = [...(video ? [video] : []), ...tracks].map(({ startSeconds }) => startSeconds);
+  const clockStart = probe.format === "mpegts" && !probe.jumps ? Math.min(...starts) : null;
+  if (!video) return { video: null, audio, durationSeconds, isTransport, clockStart };
 
   const rate = chooseRate(video.averageRate, video.declaredRate, spec);
   const holdUntilSeconds = videoEnd !== null && end - videoEnd > HELD_SECONDS ? end : 0;
@@ -115,6 +119,7 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
     audio,
     durationSeconds,
     isTransport,
+    clockStart,
   };
 }
 

@@ -6,23 +6,18 @@ import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { decodableCodecs } from "./ffmpeg-components.ts";
 import type { Rate } from "./ladder.ts";
+import { withPackets, withParameters } from "./probe-streams.ts";
 import { ofFirstProgram } from "./programs.ts";
 import { isPng, knownFormat, readHead } from "./signatures.ts";
 import { SPHERICAL_ENTRIES, sphericalOf } from "./spherical-side-data.ts";
 import type { Jumps } from "./timeline/packet-lines.ts";
-import {
-  divideTracks,
-  isAudio,
-  isVideo,
-  nothingPlays,
-  type SkippedTrack,
-  stillImage,
-  unsupportedFormat,
-} from "./tracks.ts";
+import { divideTracks, nothingPlays, type SkippedTrack, stillImage, unsupportedFormat } from "./tracks.ts";
 import { isTruncated } from "./truncated.ts";
 
 export type VideoTrack = {
   index: number;
+  /** The PID, in a transport stream. */
+  id: number | null;
   codec: string;
   /** ffprobe's name: "High", "Main"; "" when unknown. */
   profile: string;
@@ -52,12 +47,19 @@ export type VideoTrack = {
   isInterlaced: boolean;
   /** The file states it explicitly, and the content does not contradict it. */
   isProgressive: boolean;
-  /** Which field of all frames is the earlier one; "flagged": each frame states it, or that it is progressive. */
-  fieldOrder: "flagged" | "tff" | "bff";
+  /**
+   * Which field of all frames is the earlier one; "flagged": each frame states it, or that it is progressive; "separate": what is
+   * decoded are fields, and `stored` is the size of one.
+   */
+  fieldOrder: "flagged" | "tff" | "bff" | "separate";
+  /** 2: each packet is a field. */
+  packetsPerFrame: 1 | 2;
   /** Pixels are square. */
   isSquare: boolean;
   startSeconds: number;
   durationSeconds: number | null;
+  /** By how much its frames are shown earlier than their times state: AVI has only the times at which they are decoded. */
+  delaySeconds: number;
 };
 
 /** A pixel that is wider or higher than this is a mistake. */
@@ -65,6 +67,8 @@ export const MAX_PIXEL_ASPECT = 16;
 
 export type AudioTrack = {
   index: number;
+  /** The PID, in a transport stream. */
+  id: number | null;
   codec: string;
   /** ffprobe's name: "LC", "HE-AAC"; "" when unknown. */
   profile: string;
@@ -85,11 +89,15 @@ export type Probe = {
   statesDuration: boolean;
   startSeconds: number;
   video: VideoTrack | null;
+  /** Those that do not play. */
+  otherVideo: VideoTrack[];
   audio: AudioTrack[];
   /** Tracks that cannot be decoded. */
   skipped: SkippedTrack[];
   /** Where its times jump, in seconds from its start; they were corrected. Null where they do not, or are not measured. */
   jumps: Jumps | null;
+  /** A transport stream whose tables change so that tracks would be lost (transport/rewrite.ts). */
+  hasChangingPrograms: boolean;
   /** The file is shorter than its container states. */
   isTruncated: boolean;
 };
@@ -98,6 +106,7 @@ const text = v.optional(v.string(), "");
 const number = v.optional(v.number(), 0);
 const FfprobeStream = v.object({
   index: v.number(),
+  id: text,
   codec_type: text,
   codec_name: text,
   codec_tag_string: text,
@@ -112,6 +121,7 @@ const FfprobeStream = v.object({
   color_primaries: text,
   color_transfer: text,
   field_order: text,
+  has_b_frames: number,
   r_frame_rate: text,
   avg_frame_rate: text,
   start_time: text,
@@ -144,7 +154,7 @@ const CountedStream = v.object({ index: v.number(), nb_read_packets: text });
 
 const ENTRIES = [
   "format=format_name,duration,start_time",
-  `stream=index,codec_type,codec_name,codec_tag_string,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_range,color_space,color_primaries,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate,nb_frames,nb_read_packets"}`,
+  `stream=index,id,codec_type,codec_name,codec_tag_string,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_range,color_space,color_primaries,color_transfer,field_order,has_b_frames,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate,nb_frames,nb_read_packets"}`,
   "stream_disposition=attached_pic,default",
   "stream_tags=language,rotate",
   `stream_side_data=displaymatrix,dv_profile,dv_bl_signal_compatibility_id,${Object.keys(SPHERICAL_ENTRIES).join(",")}`,
@@ -160,8 +170,8 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
   const stdout = await ffprobe(path, binaries, args, options);
   const answer = v.safeParse(v.pipe(v.string(), v.parseJson(), FfprobeOutput), stdout.toString("utf8"));
   if (!answer.success) throw new MediaError("input_invalid", "The source is not a readable media file.", false);
-  const known = knownFormat(await readHead(path));
-  if (known?.isImage) throw stillImage(known.name);
+  const image = knownFormat(await readHead(path));
+  if (image?.isImage) throw stillImage(image.name);
   const { format, programs } = answer.output;
   const streams = await withPackets(answer.output, async () => {
     await options.makeWhole?.();
@@ -172,7 +182,14 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
     return v.parse(v.pipe(v.string(), v.parseJson(), v.object({ streams: v.array(CountedStream) })), counted.toString())
       .streams;
   });
-  const media = toProbe({ format, streams, programs }, await decodableCodecs(binaries.ffmpeg));
+  const decodable = await decodableCodecs(binaries.ffmpeg);
+  const known = await withParameters(streams, decodable, async () => {
+    await options.makeWhole?.();
+    const args = [...UNTIL_KNOWN, "-show_entries", ENTRIES];
+    const all = await ffprobe(path, binaries, args, { ...options, timeLimitMs: COUNT_LIMIT_MS });
+    return v.parse(v.pipe(v.string(), v.parseJson(), FfprobeOutput), all.toString()).streams;
+  });
+  const media = toProbe({ format, streams: known, programs }, decodable);
   return { ...media, isTruncated: await isTruncated(path) };
 }
 
@@ -190,6 +207,11 @@ export type ProbeOptions = {
 const FIRST_PACKETS = 60;
 /** Parsers return nothing of damaged packets. */
 const UNPARSED = ["-fflags", "+noparse+nofillin"];
+/** Reads as much as it takes to know the parameters of all tracks, without keeping it. */
+const UNTIL_KNOWN = ["-fflags", "+nobuffer", "-probesize", String(2 ** 50), "-analyzeduration", String(2 ** 50)].concat(
+  "-read_intervals",
+  "%+#1",
+);
 const COUNTED = "stream=index,nb_read_packets";
 /** All of a large source is read, without decoding. */
 const COUNT_LIMIT_MS = 3_600_000;
@@ -206,20 +228,6 @@ const ffprobe = (
     reads: [path],
     timeLimitMs,
   }).catch((error) => blameSource(error, path));
-
-/** The streams of a source without declared tracks that have no packets. `count` reads all of it. */
-async function withPackets(
-  { format, streams }: v.InferOutput<typeof FfprobeOutput>,
-  count: () => Promise<readonly v.InferOutput<typeof CountedStream>[]>,
-): Promise<Stream[]> {
-  // The index of these files lists the packets of each track; other containers state any number.
-  const isListed = /(^|,)mov(,|$)/.test(format.format_name);
-  const isEmpty = (one: Stream) =>
-    (isVideo(one) || isAudio(one)) && !(Number(one.nb_read_packets) > 0) && !(isListed && Number(one.nb_frames) > 0);
-  if (!streams.some(isEmpty)) return streams;
-  const found = new Set((await count()).filter((one) => Number(one.nb_read_packets) > 0).map(({ index }) => index));
-  return streams.filter((one) => !isEmpty(one) || found.has(one.index));
-}
 
 const MACHINE_FAULT = /No such file or directory|Permission denied|Input\/output error|failed to execute/;
 const OTHER_FORMAT = /\[([\w,]{1,60}) @ [^\]]{1,40}\] Format not on whitelist/;
@@ -241,7 +249,10 @@ async function blameSource(error: unknown, path: string): Promise<never> {
 /** Containers of animations. One with a single frame is a still image. */
 const ANIMATIONS: readonly string[] = ["gif", "apng"];
 
-function toProbe({ format, streams, programs }: v.InferOutput<typeof FfprobeOutput>, decodable: ReadonlySet<string>) {
+function toProbe(
+  { format, streams, programs }: Omit<v.InferOutput<typeof FfprobeOutput>, "streams"> & { streams: readonly Stream[] },
+  decodable: ReadonlySet<string>,
+) {
   const tracks = ofFirstProgram(divideTracks(streams, decodable), programs);
   const video = tracks.video.find((s) => s.disposition.default) ?? tracks.video[0];
   if (!video && tracks.audio.length === 0) {
@@ -257,15 +268,17 @@ function toProbe({ format, streams, programs }: v.InferOutput<typeof FfprobeOutp
     durationSeconds: stated,
     statesDuration: stated !== null,
     startSeconds: Number(format.start_time) || 0,
-    video: video ? toVideo(video) : null,
+    video: video ? toVideo(video, format.format_name) : null,
+    otherVideo: tracks.video.filter((one) => one !== video).map((one) => toVideo(one, format.format_name)),
     // The default track first: it becomes the default rendition.
     audio: audio.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault) || a.index - b.index),
     skipped: tracks.skipped,
     jumps: null,
+    hasChangingPrograms: false,
   };
 }
 
-function toVideo(stream: Stream): VideoTrack {
+function toVideo(stream: Stream, format: string): VideoTrack {
   const { isMirrored, rotation } = orientationOf(stream);
   const ratio = fraction(stream.sample_aspect_ratio.replace(":", "/"));
   const aspect = ratio.num / ratio.den;
@@ -279,6 +292,7 @@ function toVideo(stream: Stream): VideoTrack {
   const hdr = hdrOfTransfer(stream.color_transfer);
   return {
     index: stream.index,
+    id: /^0x[0-9a-f]+$/.test(stream.id) ? Number(stream.id) : null,
     codec: stream.codec_name,
     profile: stream.profile,
     level: stream.level,
@@ -303,16 +317,29 @@ function toVideo(stream: Stream): VideoTrack {
     isInterlaced: ["tt", "bb", "tb", "bt"].includes(stream.field_order),
     isProgressive: stream.field_order === "progressive",
     fieldOrder: "flagged",
+    packetsPerFrame: 1,
     isSquare: ratio.num === ratio.den || ratio.num === 0,
     startSeconds: Number(stream.start_time) || 0,
     durationSeconds: seconds(stream.duration),
+    delaySeconds: format === "avi" && REORDERED.test(stream.codec_name) ? reorderSeconds(stream) : 0,
   };
 }
+
+/** Codecs whose decoders return a frame only after the ones that are stored before and shown later. */
+const REORDERED = /^(h264|hevc)$/;
+
+function reorderSeconds({ avg_frame_rate, has_b_frames }: Stream): number {
+  const { num, den } = fraction(avg_frame_rate);
+  return num > 0 ? Math.min(MAX_REORDER_SECONDS, (has_b_frames * den) / num) : 0;
+}
+/** H.264 reorders at most 16 frames; more is a rate that is not one. */
+const MAX_REORDER_SECONDS = 1;
 
 function toAudio(stream: Stream): AudioTrack {
   const language = stream.tags.language ?? "";
   return {
     index: stream.index,
+    id: /^0x[0-9a-f]+$/.test(stream.id) ? Number(stream.id) : null,
     codec: stream.codec_name,
     profile: stream.profile,
     sampleRate: Number(stream.sample_rate) || 0,

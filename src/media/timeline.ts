@@ -1,4 +1,5 @@
 import { Writable } from "node:stream";
+import { hasTimePerPacket } from "./audio-decoding.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { withFields } from "./fields/deinterlacing.ts";
@@ -10,6 +11,8 @@ import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack 
 import { FrameRates } from "./timeline/frame-rates.ts";
 import { type Jumps, PacketLines } from "./timeline/packet-lines.ts";
 import { TrackTimes } from "./timeline/track-times.ts";
+import { withContinuations } from "./transport/continuations.ts";
+import { withSteadyPrograms } from "./transport/steady-programs.ts";
 
 /*
  * When the tracks of a source begin and end, and how fast its frames follow each other. Most containers leave that out or
@@ -47,6 +50,12 @@ export async function probeSource(
     }
   }
   await options.makeWhole?.();
+  if (headers.format === "mpegts") {
+    const rewritten = await withSteadyPrograms(path, options, async (input, programs) =>
+      withContinuations(await probeSource(input, binaries, options), programs),
+    );
+    if (rewritten) return { ...rewritten, hasChangingPrograms: true };
+  }
   return withFields(measured(headers, await readTracks(path, binaries, headers, options)), fields);
 }
 
@@ -56,7 +65,7 @@ type SourceOptions = ProbeOptions & {
   need?: ((ranges: readonly ByteRange[]) => Promise<void>) | undefined;
 };
 
-const isIndexed = ({ format }: Probe) => format.split(",").includes("mp4");
+const isIndexed = ({ format }: Pick<Probe, "format">) => format.split(",").includes("mp4");
 
 function withRate(headers: Probe, tracks: readonly TrackIndex[]): Probe {
   const { video } = headers;
@@ -77,12 +86,15 @@ const isDiscontinuous = ({ format }: Pick<Probe, "format">) => /^(?:mpegts|mpeg|
 async function readTracks(
   path: string,
   binaries: Binaries,
-  { format, video, audio }: Probe,
+  { format, video, otherVideo, audio }: Probe,
   { makeWhole: _, timeLimitMs: __, ...options }: ProbeOptions,
 ): Promise<Read> {
-  const wanted = [...(video ? [video] : []), ...audio];
-  const tracks = new Map(wanted.map(({ index }) => [index, new TrackTimes(index === video?.index)]));
-  const lines = new PacketLines(tracks, { isDiscontinuous: isDiscontinuous({ format }) });
+  const others = format === "mpegts" ? otherVideo : [];
+  const wanted = [...(video ? [video] : []), ...others, ...audio];
+  const tracks = new Map(wanted.map((one) => [one.index, new TrackTimes("width" in one)]));
+  const clock = isIndexed({ format }) ? "index" : isDiscontinuous({ format }) ? "discontinuous" : "continuous";
+  const vague = new Set(format === "mpegts" ? audio.filter(hasTimePerPacket).map(({ index }) => index) : []);
+  const lines = new PacketLines(tracks, clock, vague);
   const output = new Writable({
     write(chunk: Buffer, _encoding, done) {
       lines.take(chunk.toString("latin1"));
@@ -93,7 +105,7 @@ async function readTracks(
     ...options,
     args: [
       ...["-hide_banner", "-loglevel", "error", "-of", "csv=p=0"],
-      ...["-show_entries", "packet=stream_index,pts_time,dts_time,duration_time"],
+      ...["-show_entries", "packet=stream_index,pts_time,dts_time,duration_time,flags"],
       ...untrustedInput(path),
     ],
     reads: [path],
@@ -136,6 +148,7 @@ function measured(headers: Probe, { tracks, jumps }: Read): Probe {
     startSeconds,
     jumps: jumps && { ...jumps, firstSeconds: jumps.firstSeconds - startSeconds },
     durationSeconds: seconds > 0 ? seconds : headers.durationSeconds,
+    otherVideo: headers.otherVideo.map((track) => timed(track) ?? track),
     video: video && times ? { ...video, ...ratesOf(video, times.rate, times.packets) } : video,
     audio,
   };

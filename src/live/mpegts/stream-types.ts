@@ -36,6 +36,14 @@ const REGISTERED_VIDEO: Readonly<Record<string, string>> = { AV01: "AV1", VP09: 
 const REGISTERED_AUDIO: Readonly<Record<string, string>> = { Opus: "Opus", "AC-3": "AC-3", EAC3: "E-AC-3" };
 const DVB_AUDIO: Readonly<Record<number, string>> = { 106: "AC-3", 122: "E-AC-3", 123: "DTS" };
 
+/** The kind of a stream, and a name that differs between codecs; null: neither video nor audio that is known. */
+export function describeStream(stream: ElementaryStream): { kind: "video" | "audio"; codec: string } | null {
+  const video = nameIn([stream], { ...OTHER_VIDEO, ...VIDEO }, REGISTERED_VIDEO);
+  if (video !== null) return { kind: "video", codec: video };
+  const audio = nameIn([stream], { ...OTHER_AUDIO, ...AUDIO }, { ...REGISTERED_AUDIO, BSSD: "SMPTE 302M" }, DVB_AUDIO);
+  return audio === null ? null : { kind: "audio", codec: audio };
+}
+
 export type SelectedStreams = {
   /** Kinds that have other streams too. */
   ignored: ("video" | "audio")[];

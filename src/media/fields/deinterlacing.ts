@@ -6,6 +6,7 @@ import { rangesOf, type TrackIndex } from "../mp4/index.ts";
 import type { ByteRange } from "../mp4/layout.ts";
 import type { Probe, ProbeOptions, VideoTrack } from "../probe.ts";
 import { Combing, type Verdict } from "./combing.ts";
+import { asFrames, isOfFieldRate, type ShownFrame } from "./field-pictures.ts";
 import { hasOnlyFrames } from "./h264.ts";
 
 /*
@@ -14,7 +15,7 @@ import { hasOnlyFrames } from "./h264.ts";
  * A few frames at some places are decoded. Nothing is, where codec, size or rate exclude fields.
  */
 
-/** ffprobe's names of the codecs that carry interlaced video in practice. HEVC stores each field as a frame instead. */
+/** ffprobe's names of the codecs that carry interlaced video in practice. HEVC stores each field by itself instead. */
 const CODECS = new Set([
   ...["mpeg2video", "h264", "dvvideo", "mpeg4", "vc1", "wmv3", "mjpeg", "prores", "dnxhd", "cfhd", "jpeg2000"],
   ...["rawvideo", "v210", "ffv1", "huffyuv", "ffvhuff", "utvideo", "msmpeg4v2", "msmpeg4v3"],
@@ -47,11 +48,12 @@ type Options = Omit<ProbeOptions, "makeWhole" | "timeLimitMs"> & {
 };
 
 /** `stated`: by all of its frames; null when they differ. */
-type Sample = { verdict: Verdict; stated: Verdict | null };
+type Sample = { verdict: Verdict; stated: Verdict | null; frames: readonly ShownFrame[] };
 const STATED: Record<string, Verdict> = { P: "progressive", T: "tff", B: "bff" };
 
 /** A probe whose video states how it is deinterlaced. Throws MediaError `aborted`. */
-export async function withFields(probe: Probe, options: Options): Promise<Probe> {
+export async function withFields(original: Probe, options: Options): Promise<Probe> {
+  const probe = await withFrames(original, options);
   const { video } = probe;
   if (!video || !(await isPossible(probe, video, options))) return probe;
   const samples: Sample[] = [];
@@ -60,6 +62,16 @@ export async function withFields(probe: Probe, options: Options): Promise<Probe>
     samples.push(await sampleAt(place.seconds, video, options));
   }
   return { ...probe, video: { ...video, ...decided(video, samples) } };
+}
+
+/** A probe whose rate and size are those of frames, where the packets of the source are fields. */
+async function withFrames(probe: Probe, options: Options): Promise<Probe> {
+  const { video } = probe;
+  if (!video || !isOfFieldRate(video)) return probe;
+  const [place] = placesOf(probe, options.index);
+  await options.need?.(place?.ranges ?? []);
+  const { frames } = await sampleAt(place?.seconds ?? 0, video, options);
+  return { ...probe, video: asFrames(video, frames) };
 }
 
 function decided(
@@ -81,7 +93,8 @@ function decided(
 }
 
 async function isPossible({ format }: Probe, video: VideoTrack, options: Options): Promise<boolean> {
-  const { codec, averageRate: rate } = video;
+  const { codec, averageRate: rate, fieldOrder } = video;
+  if (fieldOrder === "separate") return false;
   const lines = linesOf(video);
   if (!CODECS.has(codec) || lines < MIN_LINES || lines > MAX_LINES || lines === PROGRESSIVE_LINES) return false;
   if (rate.num / rate.den > MAX_RATE) return false;
@@ -139,6 +152,7 @@ async function sampleAt(seconds: number, video: VideoTrack, { path, binaries, ..
   const [width, height] = [Math.min(WIDTH, Math.max(video.width, video.height)), linesOf(video)];
   const combing = new Combing(width, height);
   const stated = new Set<Verdict>();
+  const frames: ShownFrame[] = [];
   const filters = ["showinfo=checksum=0", `scale=${width}:ih:flags=neighbor`, "format=gray", `pad=${width}:${height}`];
   await run(binaries.ffmpeg, {
     ...runOf(options),
@@ -153,11 +167,14 @@ async function sampleAt(seconds: number, video: VideoTrack, { path, binaries, ..
     timeLimitMs: LIMIT_MS,
     output: framesInto(combing, width * height),
     onLog: (line) => {
-      const field = STATED[/^\[Parsed_showinfo.* i:([PTB]) /.exec(line)?.[1] ?? ""];
-      if (field !== undefined) stated.add(field);
+      const [, time = "", letter = ""] = /^\[Parsed_showinfo.* pts_time:([-\d.]+) .* i:([PTB]) /.exec(line) ?? [];
+      const field = STATED[letter];
+      if (field === undefined) return;
+      stated.add(field);
+      frames.push({ seconds: Number(time), field });
     },
   }).catch(unlessAborted);
-  return { verdict: combing.verdict(), stated: stated.size > 1 ? null : ([...stated][0] ?? "progressive") };
+  return { frames, verdict: combing.verdict(), stated: stated.size > 1 ? null : ([...stated][0] ?? "progressive") };
 }
 
 /** Cuts the output of a run into frames. */

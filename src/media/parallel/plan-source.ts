@@ -114,7 +114,7 @@ const MAX_DELAY_FRAMES = 4;
 /** What can be listed before it is encoded. */
 function earlyOf(plan: StoredPlan, { spec, index, probe }: PlanOptions): PlanResult["early"] {
   const { video, durationSeconds } = plan;
-  if (!probe.statesDuration || probe.jumps) return null;
+  if (!probe.statesDuration || probe.jumps || probe.hasChangingPrograms) return null;
   const lengths = predictedVideo(plan, spec);
   if (!video || !durationSeconds || !lengths || lengths.some((frames) => frames < 1)) return null;
   const segments = lengths.length;
@@ -157,7 +157,10 @@ async function cutsOf(options: Planning, plan: EncodePlan, source: Source): Prom
   if (!plan.durationSeconds || !options.probe.statesDuration) return cuts("unknown_duration");
   if (video.holdUntilSeconds > 0) return cuts("held_frame");
   // A run from the middle does not know how much time is before it.
-  if (options.probe.jumps) return cuts("inexact");
+  if (options.probe.jumps || options.probe.hasChangingPrograms) return cuts("inexact");
+  // A seek may end between two fields. In a transport stream a frame of H.264 begins with its first one.
+  const { fieldOrder, packetsPerFrame } = video.track;
+  if (packetsPerFrame === 2 && (fieldOrder === "separate" || !plan.isTransport)) return cuts("inexact");
   // Seeks in such a file are off by that time. Delays of audio encoders are shorter.
   if (options.probe.startSeconds < -SEEK_BACK_SECONDS) return cuts("inexact");
   const passthrough = await findPassthrough(source);

@@ -35,6 +35,7 @@ const spherical = v.object({
 
 const videoTrack = v.object({
   index: count,
+  id: v.optional(v.nullable(count), null),
   codec: text,
   profile: text,
   level: v.number(),
@@ -62,14 +63,18 @@ const videoTrack = v.object({
   isInterlaced: v.boolean(),
   isProgressive: v.boolean(),
   // Absent in plans of earlier versions.
-  fieldOrder: v.optional(v.picklist(["flagged", "tff", "bff"]), "flagged"),
+  fieldOrder: v.optional(v.picklist(["flagged", "tff", "bff", "separate"]), "flagged"),
+  packetsPerFrame: v.optional(v.picklist([1, 2]), 1),
   isSquare: v.boolean(),
   startSeconds: v.number(),
   durationSeconds: v.nullable(seconds),
+  // Absent in plans of earlier versions.
+  delaySeconds: v.optional(seconds, 0),
 });
 
 const audioTrack = v.object({
   index: count,
+  id: v.optional(v.nullable(count), null),
   codec: text,
   profile: text,
   sampleRate: count,
@@ -147,6 +152,7 @@ const StoredPlan = v.object({
   durationSeconds: v.nullable(seconds),
   // Absent in plans of earlier versions.
   isTransport: v.optional(v.boolean(), false),
+  clockStart: v.optional(v.nullable(v.number()), null),
 });
 
 /** A plan as the server stores it. */

@@ -18,10 +18,16 @@ export type Shift = { index: number; packet: number; seconds: number };
 /** Where the times of a source jump, in seconds of the file, and how often. `shifts`: those that ffmpeg does not correct. */
 export type Jumps = { count: number; firstSeconds: number; shifts: readonly Shift[] };
 
-/** Reads what ffprobe prints of packets: `stream_index,pts_time,dts_time,duration_time`. */
+/**
+ * Where times come from: an index, whose edits may show packets again; the clock of a transmission, which may jump and which
+ * ffmpeg continues by itself; or one that continues.
+ */
+export type Clock = "index" | "discontinuous" | "continuous";
+
+/** Reads what ffprobe prints of packets: `stream_index,pts_time,dts_time,duration_time,flags`. */
 export class PacketLines {
   readonly #tracks: ReadonlyMap<number, TrackTimes>;
-  readonly #isDiscontinuous: boolean;
+  readonly #clock: Clock;
   readonly #expected = new Map<number, number>();
   readonly #latest = new Map<number, number>();
   readonly #shifted = new Map<number, number>();
@@ -31,10 +37,13 @@ export class PacketLines {
   #firstSeconds = 0;
   #rest = "";
 
-  /** `isDiscontinuous`: its clock may jump, and ffmpeg continues its own. */
-  constructor(tracks: ReadonlyMap<number, TrackTimes>, { isDiscontinuous }: { isDiscontinuous: boolean }) {
+  readonly #vague: ReadonlySet<number>;
+
+  /** `vague`: tracks with times that the demuxer computes, which may be off by less than a jump that is reported. */
+  constructor(tracks: ReadonlyMap<number, TrackTimes>, clock: Clock, vague: ReadonlySet<number> = new Set()) {
     this.#tracks = tracks;
-    this.#isDiscontinuous = isDiscontinuous;
+    this.#clock = clock;
+    this.#vague = vague;
   }
 
   /** Jumps that were followed; null when there are none. */
@@ -50,7 +59,7 @@ export class PacketLines {
   }
 
   #packet(line: string): void {
-    const [stream = "", pts = "", dts = "", duration = ""] = line.split(",");
+    const [stream = "", pts = "", dts = "", duration = "", flags = ""] = line.split(",");
     const index = Number(stream);
     const track = this.#tracks.get(index);
     if (!track || stream === "") return;
@@ -59,9 +68,11 @@ export class PacketLines {
       return Number.isFinite(seconds) ? seconds : null;
     }) as [number | null, number | null, number | null];
     const seconds = shown ?? decoded;
-    if (this.#isDiscontinuous) {
+    // An edit list hides what only prepares the decoder.
+    if (this.#clock === "index" && flags[1] === "D") return;
+    if (this.#clock === "discontinuous") {
       if (decoded !== null) this.#follow(index, decoded, lasts ?? 0);
-    } else if (seconds !== null) {
+    } else if (this.#clock === "continuous" && seconds !== null) {
       this.#followShown(index, seconds, lasts ?? 0);
       if ((this.#shifted.get(index) ?? 0) !== this.#offset) {
         this.#shifts.push({ index, packet: track.packets, seconds: this.#offset });
@@ -75,7 +86,8 @@ export class PacketLines {
   #follow(index: number, decoded: number, lasts: number): void {
     const expected = this.#expected.get(index);
     const by = expected === undefined ? 0 : decoded + this.#offset - expected;
-    if (expected !== undefined && (by > JUMP_SECONDS || by < -BACK_SECONDS)) this.#jump(by, expected);
+    const back = this.#vague.has(index) ? REPORTED_SECONDS : BACK_SECONDS;
+    if (expected !== undefined && (by > JUMP_SECONDS || by < -back)) this.#jump(by, expected);
     this.#expected.set(index, decoded + this.#offset + lasts);
   }
 

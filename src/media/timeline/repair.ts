@@ -2,6 +2,8 @@ import { join } from "node:path";
 import { type Binaries, run, type SourceRun, UNTIL_STALLED, untrustedInput } from "../ffmpeg.ts";
 import type { Probe } from "../probe.ts";
 import { probeSource } from "../timeline.ts";
+import { appendContinuations } from "../transport/continuations.ts";
+import { changingPrograms, rewriteTransport } from "../transport/rewrite.ts";
 import type { Shift } from "./packet-lines.ts";
 
 type Source = { input: string; probe: Probe };
@@ -11,9 +13,10 @@ type Source = { input: string; probe: Probe };
  * to a file in the working directory with the times that were measured. Throws MediaError.
  */
 export async function withoutJumps(
-  { input, probe }: Source,
+  { input: original, probe }: Source,
   { binaries, run: common }: { binaries: Binaries; run: SourceRun },
 ): Promise<Source> {
+  const input = probe.hasChangingPrograms ? await rewritten(original, { probe, binaries, run: common }) : original;
   const shifts = probe.jumps?.shifts ?? [];
   if (shifts.length === 0) return { input, probe };
   const tracks = [...(probe.video ? [probe.video] : []), ...probe.audio];
@@ -38,6 +41,17 @@ export async function withoutJumps(
     input: repaired,
     probe: { ...(await probeSource(repaired, binaries, options)), skipped, isTruncated, jumps },
   };
+}
+
+/** A copy in the working directory in which each track has one PID. */
+async function rewritten(input: string, tools: { probe: Probe; binaries: Binaries; run: SourceRun }): Promise<string> {
+  const { cwd, signal } = tools.run;
+  const programs = await changingPrograms(input, signal);
+  if (!programs) return input;
+  const output = join(cwd, "programs.ts");
+  await rewriteTransport(input, output, programs, signal);
+  await appendContinuations(output, programs, tools);
+  return output;
 }
 
 /** The bitstream filter that adds what is to be added from some packets on. */

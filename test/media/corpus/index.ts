@@ -1,9 +1,21 @@
+import { broadcast } from "./broadcast.ts";
 import { containers } from "./containers.ts";
 import { faults } from "./faults.ts";
+import { indexes } from "./indexes.ts";
 import { pictures } from "./pictures.ts";
+import { recorders } from "./recorders.ts";
 import { sounds } from "./sounds.ts";
 import type { Source } from "./source.ts";
 import { timing } from "./timing.ts";
 
 /** What people upload: each row is a source that the system's ffmpeg makes, with what becomes of it. */
-export const corpus: readonly Source[] = [...containers, ...timing, ...sounds, ...pictures, ...faults];
+export const corpus: readonly Source[] = [
+  ...containers,
+  ...timing,
+  ...sounds,
+  ...pictures,
+  ...faults,
+  ...broadcast,
+  ...indexes,
+  ...recorders,
+];

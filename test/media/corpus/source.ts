@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from "node:fs";
 import { ffmpeg } from "../../support/media/sources.ts";
 
 /** A source of the corpus, and what becomes of it. Each second of it begins with a flash and a beep, where it has them. */
@@ -68,3 +69,21 @@ export const remade =
 /** The seconds of a source, from `first` to before `end`. */
 export const from = (first: number, end: number): number[] =>
   Array.from({ length: end - first }, (_, index) => first + index);
+
+/** Writes a file with these arguments and changes its bytes. */
+export const edited =
+  (args: string[], edit: (data: Buffer) => Buffer | Promise<Buffer>) =>
+  async (path: string): Promise<void> => {
+    const original = `${path}.original.${path.split(".").at(-1)}`;
+    await ffmpeg(...args, original);
+    writeFileSync(path, await edit(readFileSync(original)));
+  };
+
+/** Every box of a type, wherever its name is: `change` gets what follows the name. */
+export const everywhere = (data: Buffer, type: string, change: (body: Buffer, at: number) => void): Buffer => {
+  const copy = Buffer.from(data);
+  let count = 0;
+  for (let at = copy.indexOf(type, 0, "latin1"); at >= 0; at = copy.indexOf(type, at + 4, "latin1"))
+    change(copy.subarray(at + 4), count++);
+  return copy;
+};

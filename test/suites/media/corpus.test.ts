@@ -8,9 +8,9 @@ import { MediaError } from "../../../src/media/error.ts";
 import { type Binaries, run } from "../../../src/media/ffmpeg.ts";
 import { missingIsolation } from "../../../src/media/sandbox/sandbox.ts";
 import { probeSource as probe } from "../../../src/media/timeline.ts";
+import { box, parts, rebuilt } from "../../support/media/boxes.ts";
 import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
 import {
-  box,
   MEDIA,
   manyPrograms,
   manyTracks,
@@ -18,9 +18,7 @@ import {
   nestedMasters,
   nestedScript,
   packedMovie,
-  parts,
   patched,
-  rebuilt,
   resizedJpegs,
   waveFile,
   withAlias,

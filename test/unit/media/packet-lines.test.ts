@@ -36,7 +36,8 @@ const ROWS: Row[] = [
     end: 3602,
   },
   { name: "slides, one an hour", lines: only(0, 0, 3600, 7200), jumps: null, end: 7201 },
-  { name: "frames out of order", lines: only(0, 0, 0.4, 0.2, 0.1, 0.3, 0.8, 0.6, 0.5, 0.7), jumps: null, end: 1.8 },
+  // Their durations, of a second each, are doubted.
+  { name: "frames out of order", lines: only(0, 0, 0.4, 0.2, 0.1, 0.3, 0.8, 0.6, 0.5, 0.7), jumps: null, end: 0.9 },
   {
     name: "a transport stream's clock by 11 s",
     lines: both(...count(0, 5), ...count(16, 20)),
@@ -57,7 +58,7 @@ const ROWS: Row[] = [
 describe("where the times of packets jump", () => {
   test.each(ROWS.map((row) => [row.name, row] as const))("%s", (_, { lines, jumps, end, isDiscontinuous = false }) => {
     const tracks = new Map([0, 1].map((index) => [index, new TrackTimes(false)]));
-    const reader = new PacketLines(tracks, { isDiscontinuous });
+    const reader = new PacketLines(tracks, isDiscontinuous ? "discontinuous" : "continuous");
     reader.take(`${lines.join("\n")}\n`);
     const found = reader.jumps;
     expect(found && [found.count, found.firstSeconds]).toEqual(jumps);
@@ -68,7 +69,7 @@ describe("where the times of packets jump", () => {
 
   test("hostile times cause a limited number of shifts", () => {
     const tracks = new Map([0, 1].map((index) => [index, new TrackTimes(false)]));
-    const reader = new PacketLines(tracks, { isDiscontinuous: false });
+    const reader = new PacketLines(tracks, "continuous");
     for (let at = 0; at < 5000; at++) reader.take(`${both(5, 0).join("\n")}\n`);
     expect(reader.jumps?.shifts.length).toBeLessThan(1000);
   });

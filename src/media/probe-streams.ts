@@ -1,0 +1,34 @@
+import { isAudio, isVideo, type Stream } from "./tracks.ts";
+
+/** Numbers as ffprobe writes them. */
+type Counted = Stream & { nb_frames: string; nb_read_packets: string };
+
+/** The streams of a source without declared tracks that have no packets. `count` reads all of it. */
+export async function withPackets<S extends Counted>(
+  { format, streams }: { format: { format_name: string }; streams: readonly S[] },
+  count: () => Promise<readonly Pick<Counted, "index" | "nb_read_packets">[]>,
+): Promise<readonly S[]> {
+  // The index of these files lists the packets of each track; other containers state any number.
+  const isListed = /(^|,)mov(,|$)/.test(format.format_name);
+  const isEmpty = (one: S) =>
+    (isVideo(one) || isAudio(one)) && !(Number(one.nb_read_packets) > 0) && !(isListed && Number(one.nb_frames) > 0);
+  if (!streams.some(isEmpty)) return streams;
+  const found = new Set((await count()).filter((one) => Number(one.nb_read_packets) > 0).map(({ index }) => index));
+  return streams.filter((one) => !isEmpty(one) || found.has(one.index));
+}
+
+/** Streams whose parameters are only in their packets, which begin far behind the start. `reread` reads until then. */
+export async function withParameters<S extends Counted>(
+  streams: readonly S[],
+  decodable: ReadonlySet<string>,
+  reread: () => Promise<readonly S[]>,
+): Promise<readonly S[]> {
+  const isUnknown = (one: S) =>
+    decodable.has(one.codec_name) && ((isVideo(one) && one.width === 0) || (isAudio(one) && one.channels === 0));
+  if (!streams.some(isUnknown)) return streams;
+  const found = await reread();
+  return streams.map((one) => {
+    const known = isUnknown(one) ? found.find(({ index }) => index === one.index) : undefined;
+    return known ? { ...known, nb_read_packets: one.nb_read_packets } : one;
+  });
+}

@@ -1,0 +1,28 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { changingPrograms, rewriteTransport } from "./rewrite.ts";
+import type { TransportPrograms } from "./transport-programs.ts";
+
+type Options = { cwd?: string; signal?: AbortSignal };
+
+/**
+ * Calls `use` with a rewritten copy of a transport stream whose tables change, which is then removed; returns null for any other
+ * file.
+ */
+export async function withSteadyPrograms<Result>(
+  path: string,
+  { cwd = tmpdir(), signal }: Options,
+  use: (copy: string, programs: TransportPrograms) => Promise<Result>,
+): Promise<Result | null> {
+  const programs = await changingPrograms(path, signal);
+  if (!programs) return null;
+  const folder = await mkdtemp(join(cwd, "programs-"));
+  try {
+    const copy = join(folder, "source.ts");
+    await rewriteTransport(path, copy, programs, signal);
+    return await use(copy, programs);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
