@@ -7,7 +7,7 @@ export const MEDIA = { duration_seconds: 4, width: 640, height: 360, frame_rate:
 
 /** A leased job of the tenant of `key`. */
 export async function leased(app: TestApp, key: string) {
-  const made = await uploaded(app, key);
+  const made = await uploaded(app, key, { playback_policy: "public" });
   for (;;) {
     const { body } = await next(app);
     if (body.job.id === made.job.id) return { ...made, contract: body };

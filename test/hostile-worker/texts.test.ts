@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
-import { callback } from "../support/flow.ts";
+import { callback, putArtifacts } from "../support/flow.ts";
 import { completed, leased, MEDIA } from "./lease.ts";
 
 /** What a hostile worker writes for people and browsers is served as data, and shown as text. */
@@ -18,7 +18,7 @@ const SVG = `<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)">${SCRIPT}
 const CONTENTS = { HTML, SVG, JavaScript: "alert(1)", "a PDF": "%PDF-1.7", XML: `<?xml version="1.0"?>${SVG}` };
 const NAMES = [
   ..."1.m4s init.mp4 a.ts a.html a.htm a.xhtml a.svg a.svgz a.js a.mjs a.css a.xml a.xsl a.pdf a.swf a.wasm a.HTML".split(" "),
-  ..."a.mhtml a.txt a a.jpg.html a.html.jpg storyboard-1.jpg x.json x.webmanifest x.vtt x.m3u8 x.mpd x.png".split(" "),
+  ..."a.mhtml a.txt a a.jpg.html a.html.jpg storyboard-1.jpg x.webmanifest x.vtt x.m3u8 x.mpd x.png".split(" "),
 ];
 /** Types that a browser neither shows as a page nor runs. */
 const INERT =
@@ -49,7 +49,6 @@ describe("no file of an attempt is a page or a program", () => {
     });
     const put = await app.call("PUT", body[0].url, { raw: HTML, headers: { "content-type": "text/html" } });
     expect(put.status).toBe(200);
-    const { putArtifacts } = await import("../support/flow.ts");
     const paths = await putArtifacts(app, contract);
     expect((await callback(app, contract, "complete", { ...paths, media: MEDIA })).status).toBe(200);
     const got = await app.call("GET", `/media/${asset.id}/${prefix.split("/").at(-2)}/evil.m4s`);
@@ -71,7 +70,6 @@ describe("markup in texts", () => {
   test("captions are cues without markup that a page would run", async () => {
     const text = `WEBVTT\n\n00:00:00.000 --> 00:00:04.000\n${SCRIPT}<img src=x onerror=alert(1)><b onclick="x">bold</b>\n`;
     const { contract, asset } = await leased(app, key);
-    const { putArtifacts } = await import("../support/flow.ts");
     const path = `${contract.outputs.prefix}captions-en.vtt`;
     const paths = await putArtifacts(app, contract, { [path]: text });
     const done = await callback(app, contract, "complete", { ...paths, media: MEDIA, subtitle_paths: { en: path } });

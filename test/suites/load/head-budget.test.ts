@@ -4,7 +4,8 @@ import type { Fixtures } from "../../../scripts/fuzz/fixtures.ts";
 import { routeTable } from "../../../scripts/fuzz/route-table.ts";
 import type { Route } from "../../../src/http/route.ts";
 import { headShapes } from "../../support/budget/head-shapes.ts";
-import { type Cost, type ProbedServer, probedServer } from "../../support/budget/probed-server.ts";
+import { overBudget } from "../../support/budget/linear-cost.ts";
+import { type ProbedServer, probedServer } from "../../support/budget/probed-server.ts";
 import { amount } from "../../support/amount.ts";
 
 /**
@@ -16,12 +17,8 @@ import { amount } from "../../support/amount.ts";
 const BYTES = 14_000;
 /** Of the plain request of the same size. */
 const MAX_OF_PLAIN = 20;
-/** For twice the size, with the plain request's cost as an allowance for noise. */
-const MAX_GROWTH = 3;
 /** Garbage that is not collected yet. */
 const MAX_MEMORY = 64 * 2 ** 20;
-/** A collection or compilation exceeds a limit once; what is not linear does each time. */
-const ROUNDS = 4;
 /** In the fast run each shape is tried with each n-th route that has it. */
 const EVERY = amount(4, 1);
 
@@ -43,20 +40,16 @@ const credentialsOf = ({ credential }: Route): Record<string, string> =>
 /** An endless response has its headers only. */
 const methodOf = (route: Route) => (route.produces?.includes("text/event-stream") ? "HEAD" : route.method);
 
-async function fault(cost: (bytes: number) => Promise<Cost>): Promise<string | null> {
-  let found: string | null = null;
-  for (let round = 0; round < ROUNDS; round++) {
-    const whole = await cost(BYTES);
-    if (whole.status >= 500 && whole.status !== 503) return `status ${whole.status}`;
-    const isSmall = whole.cpuMs <= 2 * plainMs * MAX_GROWTH;
-    if (isSmall && whole.grown <= MAX_MEMORY) return null;
-    const half = await cost(BYTES / 2);
-    const isLinear = whole.cpuMs <= MAX_GROWTH * half.cpuMs + plainMs;
-    if (isLinear && whole.longestMs <= MAX_OF_PLAIN * plainMs && whole.grown <= MAX_MEMORY) return null;
-    found = `${whole.cpuMs.toFixed(1)} ms (half: ${half.cpuMs.toFixed(1)}, plain: ${plainMs.toFixed(1)}), longest ${whole.longestMs.toFixed(1)} ms, ${Math.round(whole.grown / 2 ** 20)} MiB`;
-  }
-  return found;
-}
+test("what is quadratic, blocks, or takes memory is found", async () => {
+  const budget = { plainMs: 1, maxOfPlain: MAX_OF_PLAIN, maxMemory: MAX_MEMORY };
+  const of = (fields: (share: number) => object) =>
+    overBudget(async (share) => ({ status: 200, cpuMs: 1, longestMs: 1, grown: 0, ...fields(share) }), budget);
+  expect(await of((share) => ({ cpuMs: 10 * share }))).toBeNull();
+  expect(await of((share) => ({ cpuMs: 10 * share ** 2 }))).not.toBeNull();
+  expect(await of(() => ({ longestMs: MAX_OF_PLAIN + 1 }))).not.toBeNull();
+  expect(await of(() => ({ grown: MAX_MEMORY + 1 }))).not.toBeNull();
+  expect(await of(() => ({ status: 500 }))).not.toBeNull();
+});
 
 test("each route takes large query strings, parameters and headers in linear time", async () => {
   const found: string[] = [];
@@ -67,11 +60,11 @@ test("each route takes large query strings, parameters and headers in linear tim
   for (const route of routes) {
     for (const shape of headShapes(route, fixtures)) {
       if (n++ % EVERY !== 0) continue;
-      const more = await fault(async (bytes) => {
-        const { path, headers } = shape.make(bytes);
+      const more = await overBudget(async (share) => {
+        const { path, headers } = shape.make(BYTES * share);
         sent++;
         return server.costOf({ method: methodOf(route), path, headers: { ...credentialsOf(route), ...headers } });
-      });
+      }, { plainMs, maxOfPlain: MAX_OF_PLAIN, maxMemory: MAX_MEMORY });
       if (more !== null) found.push(`${route.method} ${route.path}, ${shape.name}: ${more}`);
     }
   }
