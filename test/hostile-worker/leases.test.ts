@@ -86,7 +86,7 @@ describe("without the token of workers", () => {
     ["DELETE", "/api/v1/assets/1"],
     ["GET", "/api/v1/transcoding_jobs"],
     ["POST", "/api/v1/transcoding_jobs/1/cancel"],
-    ["GET", "/api/v1/admin/tenants"],
+    ["GET", "/api/v1/tenants"],
     ["GET", "/api/v1/admin/workers"],
     ["POST", "/api/v1/admin/tokens/worker/rotate"],
     ["GET", "/api/v1/webhooks"],

@@ -141,7 +141,7 @@ describe("keys that are not of the attempt are refused", () => {
     return {
       "of another tenant": other.contract.outputs.manifest_path,
       "of another tenant, by dots": `${prefix}../../../../../${other.contract.outputs.manifest_path}`,
-      "of another attempt": prefix.replace(/-(\d+)\/$/, "-999/") + "master.m3u8",
+      "of another attempt": `${prefix.replace(/-(\d+)\/$/, "-999/")}master.m3u8`,
       "of the asset": prefix.replace(/[^/]+\/$/, "master.m3u8"),
       "the prefix without its slash": `${prefix.slice(0, -1)}0/master.m3u8`,
       "of the host": "/etc/passwd",

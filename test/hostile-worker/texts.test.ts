@@ -17,7 +17,9 @@ const HTML = `<!doctype html><html><body>${SCRIPT}</body></html>`;
 const SVG = `<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)">${SCRIPT}</svg>`;
 const CONTENTS = { HTML, SVG, JavaScript: "alert(1)", "a PDF": "%PDF-1.7", XML: `<?xml version="1.0"?>${SVG}` };
 const NAMES = [
-  ..."1.m4s init.mp4 a.ts a.html a.htm a.xhtml a.svg a.svgz a.js a.mjs a.css a.xml a.xsl a.pdf a.swf a.wasm a.HTML".split(" "),
+  ..."1.m4s init.mp4 a.ts a.html a.htm a.xhtml a.svg a.svgz a.js a.mjs a.css a.xml a.xsl a.pdf a.swf a.wasm a.HTML".split(
+    " ",
+  ),
   ..."a.mhtml a.txt a a.jpg.html a.html.jpg storyboard-1.jpg x.webmanifest x.vtt x.m3u8 x.mpd x.png".split(" "),
 ];
 /** Types that a browser neither shows as a page nor runs. */
@@ -96,7 +98,7 @@ const CONTROL = {
 };
 const SHOWN = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
 /** The same of a log, which has lines. */
-const SHOWN_IN_LOG = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
+const isUnsafeLog = (text: string) => SHOWN.test(text.replaceAll(/[\n\t]/g, ""));
 const shown = (value: unknown): string[] =>
   typeof value === "string"
     ? [value]
@@ -109,16 +111,17 @@ describe("control characters are replaced where a worker's text is stored", () =
     const failing = await leased(app, key);
     const beat = { progress: 1, stage: text, worker_id: `w${text}`, log_tail: `a\n\tb${text}` };
     expect((await callback(app, failing.contract, "heartbeat", beat)).status).toBe(200);
-    const job = async (id: number) => (await app.call("GET", `/api/v1/transcoding_jobs/${id}`, { admin: app.admin })).body;
+    const job = async (id: number) =>
+      (await app.call("GET", `/api/v1/transcoding_jobs/${id}`, { admin: app.admin })).body;
     const running = await job(failing.job.id);
     const { log_tail: logTail, ...rest } = running;
     expect(logTail).toContain("a\n\tb");
-    expect(SHOWN_IN_LOG.test(logTail)).toBe(false);
+    expect(isUnsafeLog(logTail)).toBe(false);
     expect(shown(rest).filter((each) => SHOWN.test(each))).toEqual([]);
     const failure = { code: text, message: text, retryable: false, log_tail: text };
     expect((await callback(app, failing.contract, "fail", failure)).status).toBe(200);
     const { log_tail: last, ...failed } = await job(failing.job.id);
-    expect(SHOWN_IN_LOG.test(last)).toBe(false);
+    expect(isUnsafeLog(last)).toBe(false);
     expect(failed.error.message).not.toBe("");
     expect(shown(failed).filter((each) => SHOWN.test(each))).toEqual([]);
 
