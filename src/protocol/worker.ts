@@ -47,7 +47,9 @@ export const Heartbeat = v.object({
   ),
   worker_id: v.optional(WorkerId),
   stage: v.optional(Shown(100)),
-  log_tail: v.optional(v.pipe(ShownLines(MAX_LOG_CHARS), v.description("The last lines of the log, when they have changed"))),
+  log_tail: v.optional(
+    v.pipe(ShownLines(MAX_LOG_CHARS), v.description("The last lines of the log, when they have changed")),
+  ),
 });
 export type Heartbeat = v.InferInput<typeof Heartbeat>;
 
