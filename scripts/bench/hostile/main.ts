@@ -1,16 +1,18 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { tenantApi, uploadFile } from "../../../cli/api.ts";
+import { freePort } from "../../free-port.ts";
 import { memoryOf, startVodbox, tenantWithKey, workFolder } from "../processes.ts";
 import { compare, median, p99, type Result } from "../result.ts";
 import { makeClip, untilReady } from "../soak.ts";
 import { ATTACKS } from "./all.ts";
 import type { AttackOrder } from "./attacker.ts";
 
-const ALONE_MS = 5000;
 const ATTACK_MS = Number(process.env.VODBOX_ATTACK_SECONDS ?? 10) * 1000;
+const ALONE_MS = Math.min(5000, ATTACK_MS);
 const PAUSE_MS = 20;
 /** The server has recovered when this many requests in a row are answered as they are alone. */
 const RECOVERED = 10;
@@ -28,7 +30,14 @@ type Probe = () => Promise<void>;
 export async function benchHostile(): Promise<Result[]> {
   const chosen = new RegExp(process.env.VODBOX_ATTACKS ?? "");
   const work = workFolder();
-  const env = { VODBOX_RATE_LIMIT_PICTURES: "1000000/1" };
+  const [rtmpPort, srtPort] = [await freePort(), await freePort()];
+  const env = {
+    VODBOX_RATE_LIMIT_PICTURES: "1000000/1",
+    VODBOX_RATE_LIMIT_BEACON: "1000000/1",
+    VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.1/32",
+    VODBOX_RTMP_PORT: String(rtmpPort),
+    VODBOX_SRT_PORT: String(srtPort),
+  };
   const server = await startVodbox(join(work.path, "data"), { workers: 1, env });
   try {
     const { base } = server;
@@ -39,7 +48,7 @@ export async function benchHostile(): Promise<Result[]> {
       const api = tenantApi(base, tenant.key);
       const { asset_id } = await uploadFile(api, clip, {}, () => {});
       await untilReady(api, asset_id);
-      return { base, ...tenant, assetId: asset_id as number };
+      return { base, ...tenant, assetId: asset_id as number, rtmpPort, srtPort };
     };
     const [normal, hostile] = [await withAsset("normal"), await withAsset("hostile")];
     let images = 0;
@@ -57,6 +66,7 @@ export async function benchHostile(): Promise<Result[]> {
     const memory = () => memoryOf(server.child.pid as number, "VmRSS") / MEBIBYTE;
     const results: Result[] = [];
     for (const attack of ATTACKS.filter(({ name }) => chosen.test(name))) {
+      console.error(`hostile: ${attack.name} …`);
       await attack.prepare?.(hostile);
       const during = async (ms: number) => {
         const until = performance.now() + ms;
@@ -71,6 +81,7 @@ export async function benchHostile(): Promise<Result[]> {
       leave();
       const recoveryMs = await recovery(probes, alone);
       await sleep(GOALS.recoveryMs);
+      console.error(`${attack.name} …`);
       results.push(...rows(attack.name, { alone, attacked, recoveryMs, before, most, after: memory() }));
     }
     return results;
@@ -78,6 +89,14 @@ export async function benchHostile(): Promise<Result[]> {
     await server.stop();
     work.remove();
   }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
 }
 
 /** Resolves when the attack has started, with a function that ends its process. */
@@ -88,6 +107,21 @@ async function startAttack(order: AttackOrder): Promise<() => void> {
   child.send(order);
   await once(child, "message");
   return () => void child.kill("SIGKILL");
+}
+
+/** A request without an answer has taken this long; the bench goes on. */
+const UNANSWERED_MS = 60_000;
+/** Of a request that failed, instead of its time. */
+const FAILED_MS = 60_000;
+
+async function timeOf(probe: Probe): Promise<number> {
+  const from = performance.now();
+  try {
+    await probe();
+    return performance.now() - from;
+  } catch {
+    return FAILED_MS;
+  }
 }
 
 type Times = Record<string, number[]>;
@@ -101,8 +135,14 @@ async function measured(probes: Record<string, Probe>, goesOn: () => boolean): P
       times[name] = own;
       while (goesOn()) {
         const from = performance.now();
-        await probe();
-        own.push(performance.now() - from);
+        const isAnswered = await probe().then(
+          () => true,
+          (error: Error) => {
+            console.error(`${name}: ${error.message}`);
+            return false;
+          },
+        );
+        own.push(isAnswered ? performance.now() - from : UNANSWERED_MS);
         await sleep(PAUSE_MS);
       }
     }),
@@ -119,9 +159,12 @@ async function recovery(probes: Record<string, Probe>, alone: Times): Promise<nu
       let since = from;
       for (let good = 0; good < RECOVERED && performance.now() - from < MAX_RECOVERY_MS; ) {
         const asked = performance.now();
-        await probe();
+        const isAnswered = await probe().then(
+          () => true,
+          () => false,
+        );
         const now = performance.now();
-        if (now - asked <= usualMs) good++;
+        if (isAnswered && now - asked <= usualMs) good++;
         else {
           good = 0;
           since = now;
