@@ -8,6 +8,9 @@ export type Target = {
   srtPort: number;
 };
 
+/** Attackers have another address than the clients that are measured. */
+export const ATTACKER = "127.0.0.2";
+
 /** One way to stop the server. Its own failures are expected and ignored. */
 export type HostileAttack = {
   name: string;

@@ -1,4 +1,3 @@
-import { createSocket } from "node:dgram";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { call } from "../processes.ts";
@@ -51,21 +50,6 @@ export const exchanges: HostileAttack[] = [
       await repeatedly(signal, 16, (n) =>
         call(target.base, "POST", `/api/v1/webhooks/${ids[n % ids.length]}/test`, undefined, own(target)),
       );
-    },
-  },
-  {
-    name: "SRT packets of nonsense",
-    async run({ srtPort }, signal) {
-      const socket = createSocket("udp4");
-      let n = 0;
-      await repeatedly(signal, 20, async () => {
-        for (let sent = 0; sent < 20; sent++) {
-          const packet = Buffer.alloc(64 + (n++ % 1300), n);
-          // Half of them begin as a handshake does (control packet of type 0).
-          if (n % 2) packet.writeUInt32BE(0x80000000, 0);
-          socket.send(packet, srtPort, "127.0.0.1");
-        }
-      });
     },
   },
 ];

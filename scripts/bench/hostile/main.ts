@@ -1,6 +1,5 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { tenantApi, uploadFile } from "../../../cli/api.ts";
@@ -89,14 +88,6 @@ export async function benchHostile(): Promise<Result[]> {
     await server.stop();
     work.remove();
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
 }
 
 /** Resolves when the attack has started, with a function that ends its process. */
