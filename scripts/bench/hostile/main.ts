@@ -80,7 +80,6 @@ export async function benchHostile(): Promise<Result[]> {
       leave();
       const recoveryMs = await recovery(probes, alone);
       await sleep(GOALS.recoveryMs);
-      console.error(`${attack.name} …`);
       results.push(...rows(attack.name, { alone, attacked, recoveryMs, before, most, after: memory() }));
     }
     return results;
@@ -100,8 +99,6 @@ async function startAttack(order: AttackOrder): Promise<() => void> {
   return () => void child.kill("SIGKILL");
 }
 
-/** A request without an answer has taken this long; the bench goes on. */
-const UNANSWERED_MS = 60_000;
 /** Of a request that failed, instead of its time. */
 const FAILED_MS = 60_000;
 
@@ -110,7 +107,8 @@ async function timeOf(probe: Probe): Promise<number> {
   try {
     await probe();
     return performance.now() - from;
-  } catch {
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
     return FAILED_MS;
   }
 }
@@ -125,15 +123,7 @@ async function measured(probes: Record<string, Probe>, goesOn: () => boolean): P
       const own: number[] = [];
       times[name] = own;
       while (goesOn()) {
-        const from = performance.now();
-        const isAnswered = await probe().then(
-          () => true,
-          (error: Error) => {
-            console.error(`${name}: ${error.message}`);
-            return false;
-          },
-        );
-        own.push(isAnswered ? performance.now() - from : UNANSWERED_MS);
+        own.push(await timeOf(probe));
         await sleep(PAUSE_MS);
       }
     }),
@@ -149,16 +139,10 @@ async function recovery(probes: Record<string, Probe>, alone: Times): Promise<nu
       const usualMs = Math.max(2 * p99(alone[name] as number[]), GOALS.p99Ms);
       let since = from;
       for (let good = 0; good < RECOVERED && performance.now() - from < MAX_RECOVERY_MS; ) {
-        const asked = performance.now();
-        const isAnswered = await probe().then(
-          () => true,
-          () => false,
-        );
-        const now = performance.now();
-        if (isAnswered && now - asked <= usualMs) good++;
+        if ((await timeOf(probe)) <= usualMs) good++;
         else {
           good = 0;
-          since = now;
+          since = performance.now();
         }
       }
       return since - from;
