@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { HttpError, notFound } from "../lib/errors.ts";
+import { longArray } from "./long-arrays.ts";
 
 type Schema = v.GenericSchema<unknown, unknown>;
 type Node = {
@@ -16,7 +17,7 @@ type Node = {
 const MANY_VALUES = 1000;
 
 /** Whether a document has more than MANY_VALUES values, in any depth. Stops counting there. */
-function hasManyValues(value: unknown): boolean {
+export function hasManyValues(value: unknown): boolean {
   const open = [value];
   for (let seen = 1; open.length > 0; ) {
     const one = open.pop();
@@ -43,6 +44,13 @@ export function validate<S extends Schema>(
     const code = misplaced.optional ? "validation_failed" : "parameter_missing";
     const field = misplaced.path || where;
     throw new HttpError(422, code, `${field}: must be an object`, { details: { [field]: ["must be an object"] } });
+  }
+  const long = hasManyValues(value) ? longArray(schema, value) : null;
+  if (long) {
+    const field = long.path.join(".") || where;
+    throw new HttpError(422, "validation_failed", `${field}: ${long.message}`, {
+      details: { [field]: [long.message] },
+    });
   }
   // An issue costs some microseconds, so a MiB of invalid values would occupy the event loop for seconds.
   const parsed = v.safeParse(schema, value, { abortEarly: hasManyValues(value) });

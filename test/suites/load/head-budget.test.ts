@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { furnish } from "../../../scripts/fuzz/fixtures.ts";
 import type { Fixtures } from "../../../scripts/fuzz/fixtures.ts";
+import { furnish } from "../../../scripts/fuzz/fixtures.ts";
 import { routeTable } from "../../../scripts/fuzz/route-table.ts";
 import type { Route } from "../../../src/http/route.ts";
+import { amount } from "../../support/amount.ts";
 import { headShapes } from "../../support/budget/head-shapes.ts";
 import { overBudget } from "../../support/budget/linear-cost.ts";
 import { type ProbedServer, probedServer } from "../../support/budget/probed-server.ts";
-import { amount } from "../../support/amount.ts";
 
 /**
  * Query strings, path parameters and headers of each route of the table: the processor time of the event loop is linear in their
@@ -36,7 +36,9 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const credentialsOf = ({ credential }: Route): Record<string, string> =>
-  fixtures.credentials[credential === "key" ? "own" : credential === "worker" ? "worker" : credential === "admin" ? "admin" : "none"];
+  fixtures.credentials[
+    credential === "key" ? "own" : credential === "worker" ? "worker" : credential === "admin" ? "admin" : "none"
+  ];
 /** An endless response has its headers only. */
 const methodOf = (route: Route) => (route.produces?.includes("text/event-stream") ? "HEAD" : route.method);
 
@@ -56,15 +58,20 @@ test("each route takes large query strings, parameters and headers in linear tim
   let sent = 0;
   let n = 0;
   // Removals last: the others need what they remove.
-  const routes = (await routeTable()).map(({ route }) => route).toSorted((a, b) => Number(a.method === "DELETE") - Number(b.method === "DELETE"));
+  const routes = (await routeTable())
+    .map(({ route }) => route)
+    .toSorted((a, b) => Number(a.method === "DELETE") - Number(b.method === "DELETE"));
   for (const route of routes) {
     for (const shape of headShapes(route, fixtures)) {
       if (n++ % EVERY !== 0) continue;
-      const more = await overBudget(async (share) => {
-        const { path, headers } = shape.make(BYTES * share);
-        sent++;
-        return server.costOf({ method: methodOf(route), path, headers: { ...credentialsOf(route), ...headers } });
-      }, { plainMs, maxOfPlain: MAX_OF_PLAIN, maxMemory: MAX_MEMORY });
+      const more = await overBudget(
+        async (share) => {
+          const { path, headers } = shape.make(BYTES * share);
+          sent++;
+          return server.costOf({ method: methodOf(route), path, headers: { ...credentialsOf(route), ...headers } });
+        },
+        { plainMs, maxOfPlain: MAX_OF_PLAIN, maxMemory: MAX_MEMORY },
+      );
       if (more !== null) found.push(`${route.method} ${route.path}, ${shape.name}: ${more}`);
     }
   }

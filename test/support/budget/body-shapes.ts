@@ -1,12 +1,17 @@
-import { deflateSync } from "node:zlib";
-import { crc32 } from "node:zlib";
+import { crc32, deflateSync } from "node:zlib";
 import type { FuzzRoute } from "../../../scripts/fuzz/route-table.ts";
 
 /** A body with about `bytes`. */
-export type BodyShape = { name: string; type: string; make(bytes: number): string | Uint8Array; headers?: Record<string, string> };
+export type BodyShape = {
+  name: string;
+  type: string;
+  make(bytes: number): string | Uint8Array;
+  headers?: Record<string, string>;
+};
 
 const JSON_TYPE = "application/json";
-export const times = (unit: string, bytes: number) => unit.repeat(Math.max(1, Math.floor(bytes / Buffer.byteLength(unit))));
+export const times = (unit: string, bytes: number) =>
+  unit.repeat(Math.max(1, Math.floor(bytes / Buffer.byteLength(unit))));
 const indexed = (bytes: number, one: (n: number) => string, between = "") => {
   const parts: string[] = [];
   for (let n = 0, length = 0; length < bytes; n++) {
@@ -98,7 +103,8 @@ function replaced(value: unknown, [name, ...rest]: string[], by: unknown): unkno
 
 const BOUNDARY = "budget";
 const FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`;
-const part = (head: string, content: string) => `--${BOUNDARY}\r\nContent-Disposition: form-data; ${head}\r\n\r\n${content}\r\n`;
+const part = (head: string, content: string) =>
+  `--${BOUNDARY}\r\nContent-Disposition: form-data; ${head}\r\n\r\n${content}\r\n`;
 const field = (name: string, content: string) => part(`name="${name}"`, content);
 const file = (name: string, content: string) => part(`name="file"; filename="${name}"`, content);
 const END = `--${BOUNDARY}--\r\n`;
@@ -107,7 +113,10 @@ const END = `--${BOUNDARY}--\r\n`;
 const two = (n: number) => String(n).padStart(2, "0");
 const at = (n: number) => `${two(Math.floor(n / 3600) % 100)}:${two(Math.floor(n / 60) % 60)}:${two(n % 60)}`;
 const DOCUMENTS: Record<string, [ending: string, make: (bytes: number) => string]> = {
-  "WebVTT of cues": ["vtt", (bytes) => `WEBVTT\n\n${indexed(bytes, (n) => `${at(n)}.000 --> ${at(n + 1)}.000\nx\n`, "\n")}`],
+  "WebVTT of cues": [
+    "vtt",
+    (bytes) => `WEBVTT\n\n${indexed(bytes, (n) => `${at(n)}.000 --> ${at(n + 1)}.000\nx\n`, "\n")}`,
+  ],
   "WebVTT of one time": ["vtt", (bytes) => `WEBVTT\n\n${times("00:00.000 --> 99:59:59.000\nx\n\n", bytes)}`],
   "WebVTT of tags": ["vtt", (bytes) => `WEBVTT\n\n00:00.000 --> 00:01.000\n${times("<b><c.a>", bytes)}\n`],
   "WebVTT of entities": ["vtt", (bytes) => `WEBVTT\n\n00:00.000 --> 00:01.000\n${times("&amp;&lt;&", bytes)}\n`],
@@ -117,7 +126,10 @@ const DOCUMENTS: Record<string, [ending: string, make: (bytes: number) => string
   "WebVTT of lines": ["vtt", (bytes) => `WEBVTT\n\n00:00.000 --> 00:01.000\n${times("a\n", bytes)}`],
   "WebVTT of empty lines": ["vtt", (bytes) => `WEBVTT\n\n${times("\n", bytes)}`],
   "WebVTT of arrows": ["vtt", (bytes) => `WEBVTT\n\n${times("-->", bytes)}`],
-  "WebVTT with timestamp maps": ["vtt", (bytes) => `WEBVTT\n${times("X-TIMESTAMP-MAP=MPEGTS:1,LOCAL:00:00:00.000\n", bytes)}`],
+  "WebVTT with timestamp maps": [
+    "vtt",
+    (bytes) => `WEBVTT\n${times("X-TIMESTAMP-MAP=MPEGTS:1,LOCAL:00:00:00.000\n", bytes)}`,
+  ],
   "SRT of cues": ["srt", (bytes) => indexed(bytes, (n) => `${n + 1}\n${at(n)},000 --> ${at(n + 1)},000\nx\n`, "\n")],
   "SRT of indexes": ["srt", (bytes) => times("1\n", bytes)],
   "SRT of styles": ["srt", (bytes) => `1\n00:00:00,000 --> 00:00:01,000\n${times("{\\an8}<font color=a>\\N", bytes)}`],
@@ -127,22 +139,36 @@ const DOCUMENTS: Record<string, [ending: string, make: (bytes: number) => string
 
 /** Forms: their documents, and their framing. */
 export function formShapes(fields: Record<string, string>): BodyShape[] {
-  const own = Object.entries(fields).map(([name, value]) => field(name, value)).join("");
-  const form = (name: string, make: BodyShape["make"], type = FORM_TYPE): BodyShape => ({ name: `form: ${name}`, type, make });
+  const own = Object.entries(fields)
+    .map(([name, value]) => field(name, value))
+    .join("");
+  const form = (name: string, make: BodyShape["make"], type = FORM_TYPE): BodyShape => ({
+    name: `form: ${name}`,
+    type,
+    make,
+  });
   const small = file("a.vtt", "WEBVTT\n");
   return [
     ...Object.entries(DOCUMENTS).map(([name, [ending, make]]) =>
       form(name, (bytes) => own + file(`a.${ending}`, make(bytes)) + END),
     ),
-    ...Object.keys(fields).map((name) => form(`a large ${name}`, (bytes) => field(name, times("x", bytes)) + own + small + END)),
+    ...Object.keys(fields).map((name) =>
+      form(`a large ${name}`, (bytes) => field(name, times("x", bytes)) + own + small + END),
+    ),
     form("many fields", (bytes) => times(field("a", "1"), bytes) + own + small + END),
     form("many files", (bytes) => times(file("a.vtt", "x"), bytes) + own + END),
     form("a long name of a field", (bytes) => field(times("x", bytes), "1") + own + small + END),
     form("a long name of a file", (bytes) => own + file(times("x", bytes), "WEBVTT\n") + END),
     form("a long header of a part", (bytes) => `--${BOUNDARY}\r\nX: ${times("a", bytes)}\r\n\r\n${END}`),
     form("many headers of a part", (bytes) => `--${BOUNDARY}\r\n${times("X: a\r\n", bytes)}\r\n${END}`),
-    form("many parameters of a part", (bytes) => `--${BOUNDARY}\r\nContent-Disposition: form-data${times("; a=b", bytes)}\r\n\r\n${END}`),
-    form("many quotes in a part's header", (bytes) => `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${times('\\"', bytes)}\r\n\r\n${END}`),
+    form(
+      "many parameters of a part",
+      (bytes) => `--${BOUNDARY}\r\nContent-Disposition: form-data${times("; a=b", bytes)}\r\n\r\n${END}`,
+    ),
+    form(
+      "many quotes in a part's header",
+      (bytes) => `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${times('\\"', bytes)}\r\n\r\n${END}`,
+    ),
     form("almost boundaries", (bytes) => own + file("a.vtt", times("\r\n--budge", bytes)) + END),
     form("line breaks", (bytes) => own + file("a.vtt", times("\r\n", bytes)) + END),
     form("hyphens", (bytes) => own + file("a.vtt", times("-", bytes)) + END),
@@ -178,12 +204,27 @@ const jpeg = (unit: string) => (bytes: number) =>
 
 const NO_BYTES = new Uint8Array();
 const IMAGES: [name: string, type: string, make: (bytes: number) => Uint8Array][] = [
-  ["PNG of many chunks", "image/png", png(4, (bytes) => Buffer.from(chunk("tEXt", NO_BYTES).toString("hex").repeat(bytes / 12), "hex"))],
+  [
+    "PNG of many chunks",
+    "image/png",
+    png(4, (bytes) =>
+      Buffer.from(
+        chunk("tEXt", NO_BYTES)
+          .toString("hex")
+          .repeat(bytes / 12),
+        "hex",
+      ),
+    ),
+  ],
   ["PNG with a large chunk", "image/png", png(4, (bytes) => chunk("tEXt", new Uint8Array(bytes)))],
   ["PNG of 4096 by 4096", "image/png", png(1024, () => NO_BYTES)],
   ["JPEG of many segments", "image/jpeg", jpeg("ffe00002")],
   ["JPEG of fill bytes", "image/jpeg", jpeg("ffff")],
-  ["WebP of many chunks", "image/webp", (bytes) => Buffer.from(`52494646ffffffff57454250${"5650385800000000".repeat(bytes / 8)}`, "hex")],
+  [
+    "WebP of many chunks",
+    "image/webp",
+    (bytes) => Buffer.from(`52494646ffffffff57454250${"5650385800000000".repeat(bytes / 8)}`, "hex"),
+  ],
   ["zeros as PNG", "image/png", (bytes) => new Uint8Array(bytes)],
 ];
 const CSV: Record<string, (bytes: number) => string> = {
@@ -216,7 +257,10 @@ export function rawShapes(): BodyShape[] {
     events("many", (n) => `{"asset_id":${n},"session_id":"s","event":"play"}`),
     events("of strings", () => '"a"'),
     events("with a long session", () => `{"asset_id":1,"event":"play","session_id":"${"x".repeat(900)}"}`),
-    events("with many fields", () => `{"asset_id":1,"event":"play","session_id":"s",${indexed(900, (n) => `"k${n}":1`, ",")}}`),
+    events(
+      "with many fields",
+      () => `{"asset_id":1,"event":"play","session_id":"s",${indexed(900, (n) => `"k${n}":1`, ",")}}`,
+    ),
     { name: "bytes", type: "application/octet-stream", make: (bytes) => new Uint8Array(bytes) },
     {
       name: "bytes of a resumable upload",

@@ -1,5 +1,5 @@
-import { pathOf } from "../../../scripts/fuzz/requests.ts";
 import type { Fixtures } from "../../../scripts/fuzz/fixtures.ts";
+import { pathOf } from "../../../scripts/fuzz/requests.ts";
 import type { Route } from "../../../src/http/route.ts";
 
 /** A part of a request's head with about `bytes`: a change of its path, or more headers. */
@@ -69,9 +69,15 @@ export function headShapes(route: Route, fixtures: Fixtures): HeadShape[] {
   const shapes: HeadShape[] = [];
   for (const field of [...fields, ...more, "unknown"])
     for (const [name, unit] of Object.entries(TEXTS))
-      shapes.push({ name: `${field}= ${name}`, make: (bytes) => ({ path: `${usual}?${field}=${repeated(unit, bytes)}` }) });
+      shapes.push({
+        name: `${field}= ${name}`,
+        make: (bytes) => ({ path: `${usual}?${field}=${repeated(unit, bytes)}` }),
+      });
   for (const field of [...fields, "unknown"])
-    shapes.push({ name: `${field}=1 repeated`, make: (bytes) => ({ path: `${usual}?${repeated(`${field}=1&`, bytes)}` }) });
+    shapes.push({
+      name: `${field}=1 repeated`,
+      make: (bytes) => ({ path: `${usual}?${repeated(`${field}=1&`, bytes)}` }),
+    });
   for (const unit of ["&", "=", "?", "a&", "+"])
     shapes.push({ name: `query of ${unit}`, make: (bytes) => ({ path: `${usual}?${repeated(unit, bytes)}` }) });
   const params = [...route.path.matchAll(/:(\w+)/g)].map(([, param]) => param);

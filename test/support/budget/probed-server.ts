@@ -42,14 +42,11 @@ export async function probedServer() {
   const send = ({ method, path, headers, body }: WireRequest): Promise<number> =>
     new Promise((resolve, reject) => {
       const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
-      const sent = request(
-        { agent, hostname, port, method, path, headers: { ...headers, ...length } },
-        (response) => {
-          response.resume();
-          response.on("end", () => resolve(response.statusCode ?? 0));
-          response.on("error", reject);
-        },
-      );
+      const sent = request({ agent, hostname, port, method, path, headers: { ...headers, ...length } }, (response) => {
+        response.resume();
+        response.on("end", () => resolve(response.statusCode ?? 0));
+        response.on("error", reject);
+      });
       // The server answers and closes before it has read all of a body that it refuses.
       sent.on("error", () => resolve(0));
       sent.end(body);
