@@ -10,7 +10,7 @@ import { ReportedWarnings } from "./warnings.ts";
 /** The worker API as the server documents and validates it; see worker-client.ts for how a worker reads it. */
 
 const WorkerId = Shown(200);
-const Version = v.pipe(Shown(100), v.description("Of the worker's program, for the list of workers"));
+const Version = Shown(100, "Of the worker's program, for the list of workers");
 /** The last 50 lines of 500 characters. */
 const MAX_LOG_CHARS = 32_768;
 const Lane = v.pipe(
