@@ -51,7 +51,10 @@ const named = v.pipe(
     (tags) => !RESERVED.some((key) => Object.hasOwn(Object(tags), key)),
     `must not contain the keys ${RESERVED.join(", ")}`,
   ),
-  v.check((tags) => Object.keys(Object(tags)).length <= MAX_TAG_KEYS, `must have at most ${MAX_TAG_KEYS} keys`),
+  v.check(
+    (tags) => typeof tags !== "object" || Object.keys(tags ?? {}).length <= MAX_TAG_KEYS,
+    `must have at most ${MAX_TAG_KEYS} keys`,
+  ),
   v.metadata({
     openapi: {
       type: "object",
