@@ -1,5 +1,6 @@
 import { styleText } from "node:util";
 import Table from "cli-table3";
+import { shownLine } from "../src/lib/shown-text.ts";
 import { amount, relative } from "./units.ts";
 
 const PLAIN = {
@@ -34,7 +35,7 @@ export function printJson(value: unknown): void {
 }
 
 /** Control characters in tenants' texts must not control the operator's terminal. */
-export const plain = (text: string): string => text.replaceAll(/\p{Cc}/gu, "�");
+export const plain = shownLine;
 
 const clean = (value: unknown) => (value === null || value === undefined ? "–" : plain(String(value)));
 

@@ -2,7 +2,7 @@
  * The tiers of the tests, by folder: `fast` is `npm test`, `full` adds the suites, `nightly` adds what takes long. Paths
  * are glob patterns relative to the root of the project.
  */
-const FOLDERS = { fast: "test/{unit,api}", full: "test/suites", nightly: "test/nightly" };
+const FOLDERS = { fast: "test/{unit,api,hostile-worker}", full: "test/suites", nightly: "test/nightly" };
 
 export type Tier = keyof typeof FOLDERS;
 

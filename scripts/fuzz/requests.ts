@@ -115,11 +115,7 @@ export type Sent = {
 export function sentBy(request: FuzzRequest, fixtures: Fixtures): Sent {
   const { target, params, query, body } = request;
   const { route, example } = target;
-  let index = 0;
-  const path = route.path.replaceAll(/(?:\*\*)?:(\w+)/g, (_, name: string, offset: number) => {
-    const chosen = params[index++ % params.length] as string | number;
-    return typeof chosen === "string" ? chosen : idOf(fixtures, { name, before: route.path.slice(0, offset), chosen });
-  });
+  const path = pathOf(route.path, fixtures, params);
   const headers: Record<string, string> = { ...fixtures.credentials[request.credential] };
   for (const [name, text] of request.headers) headers[name] = text;
   if (route.requiredHeaders && !("idempotency-key" in headers))
@@ -144,6 +140,15 @@ export function sentBy(request: FuzzRequest, fixtures: Fixtures): Sent {
     ? { ...(example as object | undefined), content: document.text }
     : mutated(example ?? {}, body.kind === "json" ? body.dice : []);
   return { ...common, body: JSON.stringify(given) };
+}
+
+/** The path of a route with these parameters; a number selects one of the known ids. */
+export function pathOf(path: string, fixtures: Fixtures, params: readonly (string | number)[]): string {
+  let index = 0;
+  return path.replaceAll(/(?:\*\*)?:(\w+)/g, (_, name: string, offset: number) => {
+    const chosen = params[index++ % params.length] as string | number;
+    return typeof chosen === "string" ? chosen : idOf(fixtures, { name, before: path.slice(0, offset), chosen });
+  });
 }
 
 /** The id of an existing resource, by the name of the parameter and the preceding path segment. */

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { HttpError, notFound } from "../lib/errors.ts";
+import { longArray } from "./long-arrays.ts";
 
 type Schema = v.GenericSchema<unknown, unknown>;
 type Node = {
@@ -12,7 +13,27 @@ type Node = {
   metadata?: { errorCode?: string };
 };
 
-/** `{}` replaces a missing body, so that the error names the missing fields. */
+/** Of a document with more values than this, only the first fault is reported. */
+const MANY_VALUES = 1000;
+
+/** Whether a document has more than MANY_VALUES values, in any depth. Stops counting there. */
+export function hasManyValues(value: unknown): boolean {
+  const open = [value];
+  for (let seen = 1; open.length > 0; ) {
+    const one = open.pop();
+    if (typeof one !== "object" || one === null) continue;
+    for (const name in one) {
+      if (++seen > MANY_VALUES) return true;
+      open.push((one as Record<string, unknown>)[name]);
+    }
+  }
+  return false;
+}
+
+/**
+ * The output of `schema` for `value`. Throws 422 with all faults, or with the first one when `value` has many values; 404 for
+ * params. `{}` replaces a missing body, so that the error names the missing fields.
+ */
 export function validate<S extends Schema>(
   schema: S,
   value: unknown,
@@ -24,7 +45,15 @@ export function validate<S extends Schema>(
     const field = misplaced.path || where;
     throw new HttpError(422, code, `${field}: must be an object`, { details: { [field]: ["must be an object"] } });
   }
-  const parsed = v.safeParse(schema, value);
+  const long = hasManyValues(value) ? longArray(schema, value) : null;
+  if (long) {
+    const field = long.path.join(".") || where;
+    throw new HttpError(422, "validation_failed", `${field}: ${long.message}`, {
+      details: { [field]: [long.message] },
+    });
+  }
+  // An issue costs some microseconds, so a MiB of invalid values would occupy the event loop for seconds.
+  const parsed = v.safeParse(schema, value, { abortEarly: hasManyValues(value) });
   if (parsed.success) return parsed.output;
   // An id that is not an integer identifies nothing.
   if (where === "params") return notFound();

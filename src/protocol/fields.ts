@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { MAX_PARTS } from "../lib/multipart.ts";
+import { shownLine, shownLines } from "../lib/shown-text.ts";
 
 /** Fields that several messages share. */
 
@@ -18,6 +19,13 @@ export const Text = (max: number) =>
     v.check((value) => !value.includes("\0"), "must not contain a NUL character"),
     v.check((value) => value.isWellFormed(), "must be well-formed Unicode"),
   );
+/** What a program reports for people: control characters are replaced. A description belongs here: later ones are of the output. */
+export const Shown = (max: number, description?: string) =>
+  description === undefined
+    ? v.pipe(Text(max), v.transform(shownLine))
+    : v.pipe(Text(max), v.description(description), v.transform(shownLine));
+/** The same with lines. */
+export const ShownLines = (max: number) => v.pipe(Text(max), v.transform(shownLines));
 export const Name = (max: number) =>
   v.pipe(
     Text(max),

@@ -28,6 +28,10 @@ export const TASKS_VERSION = TASKS_VERSIONS.codecs;
 const MAX_RENDITIONS = 100;
 /** 24 hours in segments of one second. */
 const MAX_SEGMENTS = 86_400;
+/** Frames per second, of sources and of results. */
+export const MAX_FRAME_RATE = 1000;
+/** Longer than all that can be encoded or joined: 23 days. */
+export const MAX_MEDIA_SECONDS = 2_000_000;
 const MAX_AUDIO_STEP = 1000;
 const count = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(Number.MAX_SAFE_INTEGER));
 const positive = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1_000_000_000));
@@ -138,7 +142,7 @@ export const PlanResult = v.object({
     v.record(v.string(), v.unknown()),
     v.description("What is produced, in the worker's own format; sent unchanged with the other tasks"),
   ),
-  duration_seconds: v.nullable(v.pipe(v.number(), v.minValue(0))),
+  duration_seconds: v.nullable(v.pipe(v.number(), v.minValue(0), v.maxValue(MAX_MEDIA_SECONDS))),
   frame_rate: v.pipe(
     v.nullable(
       v.object({

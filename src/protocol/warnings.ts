@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { shownLine } from "../lib/shown-text.ts";
 import { WARNING_CODES, WARNINGS } from "../lib/warnings.ts";
 import { Text } from "./fields.ts";
 
@@ -30,6 +31,7 @@ export const ReportedWarnings = v.pipe(
           (text) => Buffer.byteLength(text) <= MAX_MESSAGE_BYTES,
           `must have at most ${MAX_MESSAGE_BYTES} bytes of UTF-8`,
         ),
+        v.transform(shownLine),
       ),
     }),
   ),

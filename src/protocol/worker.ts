@@ -2,15 +2,15 @@ import * as v from "valibot";
 import { HDR_FORMATS } from "../lib/hdr.ts";
 import { VR_PROJECTIONS, VR_STEREO } from "../lib/spherical.ts";
 import { Clip, ClipResult } from "./clip.ts";
-import { Sha256, SignedHeaders, Text, Time } from "./fields.ts";
+import { Sha256, Shown, ShownLines, SignedHeaders, Text, Time } from "./fields.ts";
 import { Join } from "./join.ts";
-import { PlanResult, Task, WrittenRenditions } from "./task.ts";
+import { MAX_FRAME_RATE, MAX_MEDIA_SECONDS, PlanResult, Task, WrittenRenditions } from "./task.ts";
 import { ReportedWarnings } from "./warnings.ts";
 
 /** The worker API as the server documents and validates it; see worker-client.ts for how a worker reads it. */
 
-const WorkerId = Text(200);
-const Version = v.pipe(Text(100), v.description("Of the worker's program, for the list of workers"));
+const WorkerId = Shown(200);
+const Version = Shown(100, "Of the worker's program, for the list of workers");
 /** The last 50 lines of 500 characters. */
 const MAX_LOG_CHARS = 32_768;
 const Lane = v.pipe(
@@ -46,25 +46,41 @@ export const Heartbeat = v.object({
     v.pipe(v.number("must be a number"), v.minValue(0, "must be at least 0"), v.maxValue(100, "must be at most 100")),
   ),
   worker_id: v.optional(WorkerId),
-  stage: v.optional(Text(100)),
-  log_tail: v.optional(v.pipe(Text(MAX_LOG_CHARS), v.description("The last lines of the log, when they have changed"))),
+  stage: v.optional(Shown(100)),
+  log_tail: v.optional(
+    v.pipe(ShownLines(MAX_LOG_CHARS), v.description("The last lines of the log, when they have changed")),
+  ),
 });
 export type Heartbeat = v.InferInput<typeof Heartbeat>;
 
-const amount = v.pipe(v.number(), v.finite(), v.minValue(0));
+/**
+ * A worker may be hostile: what it reports is counted, multiplied and shown. Each limit is above anything that a source can
+ * have. In milliseconds the longest duration fits in 32 bits.
+ */
+const amount = (max: number) =>
+  v.pipe(
+    v.number("must be a number"),
+    v.minValue(0, "must not be negative"),
+    v.maxValue(max, `must be at most ${max}`),
+  );
+const Seconds = amount(MAX_MEDIA_SECONDS);
+const Pixels = amount(100_000);
+const FrameRate = amount(MAX_FRAME_RATE);
+const Bandwidth = amount(1_000_000_000_000);
+const Bytes = amount(Number.MAX_SAFE_INTEGER);
 const Key = Text(900);
 const Rendition = v.object({
-  name: Text(100),
-  width: v.nullish(amount, null),
-  height: v.nullish(amount, null),
-  bandwidth: amount,
-  average_bandwidth: v.nullish(amount),
-  codecs: Text(200),
-  frame_rate: v.nullish(amount),
+  name: Shown(100),
+  width: v.nullish(Pixels, null),
+  height: v.nullish(Pixels, null),
+  bandwidth: Bandwidth,
+  average_bandwidth: v.nullish(Bandwidth),
+  codecs: Shown(200),
+  frame_rate: v.nullish(FrameRate),
   hdr: v.pipe(v.nullish(v.picklist(HDR_FORMATS)), v.description("Null: standard dynamic range")),
-  bytes: v.pipe(v.nullish(amount), v.description("Of its segments and init segment")),
+  bytes: v.pipe(v.nullish(Bytes), v.description("Of its segments and init segment")),
   score: v.pipe(
-    v.nullish(v.pipe(amount, v.maxValue(100))),
+    v.nullish(amount(100)),
     v.description("Estimated quality, 0 to 100, where the renditions were chosen for the source"),
   ),
   playlist_path: Key,
@@ -97,7 +113,7 @@ export const Completion = v.object({
   ),
   caption_errors: v.optional(
     v.pipe(
-      v.record(Text(100), Text(500)),
+      v.record(Text(100), Shown(500)),
       v.maxEntries(MAX_CAPTIONS, `must have at most ${MAX_CAPTIONS} languages`),
       v.description("Why requested captions could not be created, by language; only where they are not required"),
     ),
@@ -105,10 +121,10 @@ export const Completion = v.object({
   ),
   media: v.optional(
     v.object({
-      duration_seconds: v.optional(amount),
-      width: v.nullish(amount),
-      height: v.nullish(amount),
-      frame_rate: v.nullish(amount),
+      duration_seconds: v.optional(Seconds),
+      width: v.nullish(Pixels),
+      height: v.nullish(Pixels),
+      frame_rate: v.nullish(FrameRate),
       vr_projection: ofSource(VR_PROJECTIONS),
       vr_stereo: ofSource(VR_STEREO),
       source_sha256: v.nullish(
@@ -145,10 +161,10 @@ export const TaskCompletion = v.object({
 });
 
 export const Failure = v.object({
-  code: v.optional(Text(100), "transcoding_failed"),
-  message: v.optional(Text(2000), "Transcoding failed."),
+  code: v.optional(Shown(100), "transcoding_failed"),
+  message: v.optional(Shown(2000), "Transcoding failed."),
   retryable: v.optional(v.boolean("must be true or false"), true),
-  log_tail: v.optional(Text(65_536)),
+  log_tail: v.optional(ShownLines(65_536)),
 });
 
 export const SignArtifacts = v.object({

@@ -1,5 +1,15 @@
 /** What an attacker knows: its own tenant, with a video of its own, and what anyone knows. */
-export type Target = { base: string; key: string; tenantId: number; assetId: number };
+export type Target = {
+  base: string;
+  key: string;
+  tenantId: number;
+  assetId: number;
+  rtmpPort: number;
+  srtPort: number;
+};
+
+/** Attackers have another address than the clients that are measured. */
+export const ATTACKER = "127.0.0.2";
 
 /** One way to stop the server. Its own failures are expected and ignored. */
 export type HostileAttack = {

@@ -3,14 +3,15 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { tenantApi, uploadFile } from "../../../cli/api.ts";
+import { freePort } from "../../free-port.ts";
 import { memoryOf, startVodbox, tenantWithKey, workFolder } from "../processes.ts";
 import { compare, median, p99, type Result } from "../result.ts";
 import { makeClip, untilReady } from "../soak.ts";
 import { ATTACKS } from "./all.ts";
 import type { AttackOrder } from "./attacker.ts";
 
-const ALONE_MS = 5000;
 const ATTACK_MS = Number(process.env.VODBOX_ATTACK_SECONDS ?? 10) * 1000;
+const ALONE_MS = Math.min(5000, ATTACK_MS);
 const PAUSE_MS = 20;
 /** The server has recovered when this many requests in a row are answered as they are alone. */
 const RECOVERED = 10;
@@ -28,7 +29,14 @@ type Probe = () => Promise<void>;
 export async function benchHostile(): Promise<Result[]> {
   const chosen = new RegExp(process.env.VODBOX_ATTACKS ?? "");
   const work = workFolder();
-  const env = { VODBOX_RATE_LIMIT_PICTURES: "1000000/1" };
+  const [rtmpPort, srtPort] = [await freePort(), await freePort()];
+  const env = {
+    VODBOX_RATE_LIMIT_PICTURES: "1000000/1",
+    VODBOX_RATE_LIMIT_BEACON: "1000000/1",
+    VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.1/32",
+    VODBOX_RTMP_PORT: String(rtmpPort),
+    VODBOX_SRT_PORT: String(srtPort),
+  };
   const server = await startVodbox(join(work.path, "data"), { workers: 1, env });
   try {
     const { base } = server;
@@ -39,7 +47,7 @@ export async function benchHostile(): Promise<Result[]> {
       const api = tenantApi(base, tenant.key);
       const { asset_id } = await uploadFile(api, clip, {}, () => {});
       await untilReady(api, asset_id);
-      return { base, ...tenant, assetId: asset_id as number };
+      return { base, ...tenant, assetId: asset_id as number, rtmpPort, srtPort };
     };
     const [normal, hostile] = [await withAsset("normal"), await withAsset("hostile")];
     let images = 0;
@@ -57,6 +65,7 @@ export async function benchHostile(): Promise<Result[]> {
     const memory = () => memoryOf(server.child.pid as number, "VmRSS") / MEBIBYTE;
     const results: Result[] = [];
     for (const attack of ATTACKS.filter(({ name }) => chosen.test(name))) {
+      console.error(`hostile: ${attack.name} …`);
       await attack.prepare?.(hostile);
       const during = async (ms: number) => {
         const until = performance.now() + ms;
@@ -90,6 +99,20 @@ async function startAttack(order: AttackOrder): Promise<() => void> {
   return () => void child.kill("SIGKILL");
 }
 
+/** Of a request that failed, instead of its time. */
+const FAILED_MS = 60_000;
+
+async function timeOf(probe: Probe): Promise<number> {
+  const from = performance.now();
+  try {
+    await probe();
+    return performance.now() - from;
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    return FAILED_MS;
+  }
+}
+
 type Times = Record<string, number[]>;
 
 /** Each probe in its own loop: one that waits does not delay another. */
@@ -100,9 +123,7 @@ async function measured(probes: Record<string, Probe>, goesOn: () => boolean): P
       const own: number[] = [];
       times[name] = own;
       while (goesOn()) {
-        const from = performance.now();
-        await probe();
-        own.push(performance.now() - from);
+        own.push(await timeOf(probe));
         await sleep(PAUSE_MS);
       }
     }),
@@ -118,14 +139,13 @@ async function recovery(probes: Record<string, Probe>, alone: Times): Promise<nu
       const usualMs = Math.max(2 * p99(alone[name] as number[]), GOALS.p99Ms);
       let since = from;
       for (let good = 0; good < RECOVERED && performance.now() - from < MAX_RECOVERY_MS; ) {
-        const asked = performance.now();
-        await probe();
-        const now = performance.now();
-        if (now - asked <= usualMs) good++;
+        if ((await timeOf(probe)) <= usualMs) good++;
         else {
           good = 0;
-          since = now;
+          since = performance.now();
         }
+        // As often as they were measured alone.
+        await sleep(PAUSE_MS);
       }
       return since - from;
     }),

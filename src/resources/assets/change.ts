@@ -40,9 +40,10 @@ export const updateAsset = (app: App, caller: Caller, id: number, change: AssetC
     });
   });
 
+const FIXED = Object.keys(Asset.entries).filter((name) => !Object.hasOwn(textInputs, name));
 /** The fields of an asset in a request that only the program changes. Names that no asset has are ignored. */
 const fixedFieldsOf = (given: Record<string, unknown>): [name: string, value: unknown][] =>
-  Object.entries(given).filter(([name]) => Object.hasOwn(Asset.entries, name) && !Object.hasOwn(textInputs, name));
+  FIXED.filter((name) => Object.hasOwn(given, name)).map((name) => [name, given[name]]);
 
 function requireUnchanged(asset: AssetRow, given: [name: string, value: unknown][]): void {
   const current: Record<string, unknown> = toAsset(asset);

@@ -40,6 +40,8 @@ export const TagValue = v.union(
   [Text(1024), v.pipe(v.number(), v.finite()), v.boolean()],
   "must be a string of at most 1024 characters, a number or a boolean",
 );
+/** In one request, removed keys included. They are counted before any of them is validated, which takes 2 µs each. */
+export const MAX_TAG_KEYS = 1000;
 /** Names that valibot considers dangerous and would silently drop. */
 const RESERVED = ["__proto__", "constructor", "prototype"];
 const named = v.pipe(
@@ -48,6 +50,10 @@ const named = v.pipe(
   v.check(
     (tags) => !RESERVED.some((key) => Object.hasOwn(Object(tags), key)),
     `must not contain the keys ${RESERVED.join(", ")}`,
+  ),
+  v.check(
+    (tags) => typeof tags !== "object" || Object.keys(tags ?? {}).length <= MAX_TAG_KEYS,
+    `must have at most ${MAX_TAG_KEYS} keys`,
   ),
   v.metadata({
     openapi: {

@@ -2,6 +2,8 @@ import { and, eq, inArray } from "drizzle-orm";
 import * as v from "valibot";
 import { assets, type BatchRow, type RenditionRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { longArray } from "../../http/long-arrays.ts";
+import { hasManyValues } from "../../http/validate.ts";
 import { DOCUMENT_LIMITS, tooComplex } from "../../lib/document-limits.ts";
 import { clientClosed, HttpError } from "../../lib/errors.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
@@ -61,8 +63,15 @@ export async function checkManifest(
     await pace();
     if (signal?.aborted) throw clientClosed();
     const path = `assets[${index}]`;
-    const parsed = v.safeParse(ManifestAsset, given, { abortPipeEarly: true });
     const before = faults.length;
+    const isLarge = hasManyValues(given);
+    const long = isLarge ? longArray(ManifestAsset, given) : null;
+    if (long) {
+      faults.push({ path: [path, ...long.path].join("."), code: "validation_failed", message: long.message });
+      checked.push({ title: titleOf(given), faults: 1 });
+      continue;
+    }
+    const parsed = v.safeParse(ManifestAsset, given, { abortPipeEarly: true, abortEarly: isLarge });
     if (!parsed.success) {
       faults.push(...shapeFaults(path, parsed.issues));
       checked.push({ title: titleOf(given), faults: faults.length - before });

@@ -14,6 +14,7 @@ import { cutTexts, type TrimmedTexts, trimTexts } from "../subtitles/trim-texts.
 import { incomplete } from "./captions.ts";
 import type { VerifiedResult } from "./lifecycle/results.ts";
 import { bytesUnder, requireObjects } from "./verify-artifacts.ts";
+import { checkReferences } from "./verify-references.ts";
 
 type Result = v.InferOutput<typeof Completion>;
 type Place = { objects: ObjectStore; prefix: string; signal: AbortSignal };
@@ -58,6 +59,11 @@ export async function verifyClip(
     ...(clip.storyboardPath !== null && { storyboard_path: result.storyboard_path }),
     ...Object.fromEntries(cut.own.map((path, index) => [`clip.own.${index}`, prefix + path])),
   });
+  const dashManifestPath = clip.dashManifestPath === null ? null : (result.dash_manifest_path as string);
+  const storyboardPath = clip.storyboardPath === null ? null : (result.storyboard_path as string);
+  const manifestPath = result.manifest_path as string;
+  const { tenantId } = asset;
+  await checkReferences(app, { objects, prefix, tenantId }, { manifestPath, dashManifestPath, storyboardPath });
   const old = trim?.mediaPrefix ?? clip.prefix;
   const moved = (key: string) => (key.startsWith(old) ? prefix + key.slice(old.length) : key);
   const below = (one: AssetRow["renditions"][number]) => ({
@@ -68,9 +74,7 @@ export async function verifyClip(
   return {
     paths: {
       mediaPrefix: prefix,
-      manifestPath: result.manifest_path as string,
-      dashManifestPath: clip.dashManifestPath === null ? null : (result.dash_manifest_path as string),
-      storyboardPath: clip.storyboardPath === null ? null : (result.storyboard_path as string),
+      ...{ manifestPath, dashManifestPath, storyboardPath },
       // Without one, the poster is the first frame.
       thumbnailPath: trim && asset.width !== null ? null : asset.thumbnailPath,
       mp4Path: null,

@@ -79,7 +79,7 @@ async function completeLeased(
     const options = { job, clip: job.clip, prefix, resultHash, receipt };
     return untilUnchanged(() => completeWithClip(app, lease, result, options));
   }
-  const paths = await checkArtifacts(objects, prefix, result);
+  const paths = await checkArtifacts(app, { objects, prefix, tenantId: job.tenantId }, result);
   const wanted = await wantedCaptions(app.db, job.assetId);
   const captions = await readCaptions(app, objects, { job, wanted, result });
   // Caption objects move to the prefix of subtitles and are counted there.

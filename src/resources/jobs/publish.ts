@@ -20,7 +20,7 @@ export async function publish(
   const { job, attempt } = await lease.live(app.db);
   const objects = storageOf(app);
   const prefix = attemptPrefix(job, attempt.id);
-  const paths = await checkArtifacts(objects, prefix, result);
+  const paths = await checkArtifacts(app, { objects, prefix, tenantId: job.tenantId }, result);
   const verified = await verifyResult(app, { objects, prefix, tenantId: job.tenantId }, { paths, result });
   // The lease may have expired while storage was accessed.
   return (await app.write(async (tx) => publishMedia(tx, app, await lease.live(tx), verified))).job;

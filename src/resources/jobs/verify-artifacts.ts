@@ -2,10 +2,13 @@ import type * as v from "valibot";
 import { listAll } from "../../../storage/objects/list-all.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
+import { TENANTS } from "../../lib/object-keys.ts";
+import { resolveReference } from "../../lib/relative-reference.ts";
 import type { Completion } from "../../protocol/worker.ts";
 import { incomplete } from "./captions.ts";
 import type { VerifiedResult } from "./lifecycle/results.ts";
 import { readMasterPlaylist } from "./read-master-playlist.ts";
+import { checkReferences } from "./verify-references.ts";
 
 type Result = v.InferOutput<typeof Completion>;
 
@@ -42,7 +45,12 @@ async function mediaOf(app: App, objects: ObjectStore, { result, tenantId }: { r
  * Checks that all paths are under the attempt's prefix and in storage; throws 422 `invalid_transcoding_result`. The job
  * contract defines the required ones.
  */
-export async function checkArtifacts(objects: ObjectStore, prefix: string, result: Result) {
+export async function checkArtifacts(
+  app: App,
+  { objects, prefix, tenantId }: { objects: ObjectStore; prefix: string; tenantId: number },
+  result: Result,
+) {
+  checkPlaylistPaths(prefix, result);
   await requireObjects(objects, prefix, {
     manifest_path: result.manifest_path,
     dash_manifest_path: result.dash_manifest_path,
@@ -53,7 +61,7 @@ export async function checkArtifacts(objects: ObjectStore, prefix: string, resul
   // Workers without support for these fields may return the contract's outputs unchanged.
   const verifiedPath = async (field: string, path: string | null | undefined) =>
     path && (await isThere(field, path)) ? path : null;
-  return {
+  const paths = {
     mediaPrefix: prefix,
     manifestPath: result.manifest_path as string,
     dashManifestPath: result.dash_manifest_path as string,
@@ -61,6 +69,18 @@ export async function checkArtifacts(objects: ObjectStore, prefix: string, resul
     storyboardPath: await verifiedPath("storyboard_path", result.storyboard_path),
     mp4Path: await verifiedPath("mp4_path", result.mp4_path),
   };
+  await checkReferences(app, { objects, prefix, tenantId }, paths);
+  return paths;
+}
+
+/** Under the prefix, or relative to it as older workers report them. */
+function checkPlaylistPaths(prefix: string, { media = {} }: Result): void {
+  for (const field of ["renditions", "audio_renditions"] as const)
+    for (const [index, { playlist_path: path }] of (media[field] ?? []).entries()) {
+      const below = path.startsWith(prefix) ? path.slice(prefix.length) : path;
+      if ("code" in resolveReference("", below) || below.startsWith(TENANTS))
+        incomplete(`media.${field}.${index}.playlist_path`, `must be under ${prefix}`);
+    }
 }
 
 /** The same for captions. */

@@ -205,6 +205,20 @@ describe("the import", () => {
     expect((await app.call("GET", "/api/v1/assets?q=Old", { key })).body).toEqual([]);
   });
 
+  test.each([
+    ["many pairs", Array.from({ length: 1001 }, (_, n) => `k${n}=v`).join(";"), "tags: must have at most 1000 keys"],
+    [
+      "many keys",
+      JSON.stringify(Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`k${n}`, null]))),
+      "tags: must have at most 1000 keys",
+    ],
+    ["a long cell", "x".repeat(300_000), "tags: must have at most 262144 characters"],
+  ])("refuses %s in the cell of tags", async (_, cell, message) => {
+    await made({ original_filename: "a.mp4" });
+    const { status, body } = await send(`original_filename,tags\na.mp4,"${cell.replaceAll('"', '""')}"\n`);
+    expect([status, body.errors]).toEqual([200, [{ row: 2, message }]]);
+  });
+
   test("respects the limits of tags", async () => {
     const { id } = await made({ original_filename: "a.mp4", tags: { one: 1 } });
     const tags = Array.from({ length: 100 }, (_, index) => `k${index}=v`).join(";");

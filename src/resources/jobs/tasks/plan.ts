@@ -2,7 +2,7 @@ import { and, eq, ne } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type JobRow, transcodingAttempts } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
-import type { PlanResult } from "../../../protocol/task.ts";
+import { MAX_FRAME_RATE, type PlanResult } from "../../../protocol/task.ts";
 import { incomplete } from "../captions.ts";
 import { keepTitle } from "../encoding-profile.ts";
 import { queuePositionFor } from "../fair-queue.ts";
@@ -15,7 +15,6 @@ import { createTasks } from "./lifecycle.ts";
 
 /** It is sent with every task. */
 const MAX_PLAN_CHARS = 128 * 1024;
-const MAX_FRAME_RATE = 1000;
 /** Why there are no captions. */
 export const NO_AUDIO = "The source has no audio.";
 

@@ -1,0 +1,57 @@
+import * as v from "valibot";
+
+type Node = {
+  kind?: string;
+  type?: string;
+  entries?: Record<string, Node>;
+  wrapped?: Node;
+  pipe?: Node[];
+  item?: Node;
+  requirement?: number;
+};
+type PathItem = string | number;
+export type LongArray = { path: PathItem[]; message: string };
+
+/**
+ * The first array in `value` that is longer than its schema allows, or null. valibot counts items after it has validated each of
+ * them, which takes seconds for a body of a MiB, so lengths are compared first.
+ */
+export function longArray(schema: unknown, value: unknown, path: PathItem[] = []): LongArray | null {
+  if (typeof value !== "object" || value === null) return null;
+  for (let node = schema as Node | undefined; node; node = inner(node)) {
+    const long = Array.isArray(value) ? lengthFault(node, value) : null;
+    if (long !== null) return { path, message: long };
+    if (Array.isArray(value) && node.type === "array" && node.item) {
+      for (let index = 0; index < value.length; index++) {
+        const found = longArray(node.item, value[index], [...path, index]);
+        if (found) return found;
+      }
+      return null;
+    }
+    if (!Array.isArray(value) && node.entries) {
+      for (const [name, entry] of Object.entries(node.entries)) {
+        if (!Object.hasOwn(value, name)) continue;
+        const found = longArray(entry, (value as Record<string, unknown>)[name], [...path, name]);
+        if (found) return found;
+      }
+      return null;
+    }
+  }
+  return null;
+}
+
+/** The schema below an optional one, or of a pipe. */
+const inner = ({ wrapped, pipe }: Node): Node | undefined => wrapped ?? pipe?.find(({ kind }) => kind === "schema");
+
+/** A pipe may be the first item of another one. */
+const limitOf = ({ pipe = [] }: Node): Node | undefined =>
+  pipe.find(({ type }) => type === "max_length") ??
+  pipe.map((each) => limitOf(each)).find((limit) => limit !== undefined);
+
+/** The message of valibot for the length alone. */
+function lengthFault(node: Node, value: unknown[]): string | null {
+  const limit = node.type === "array" ? limitOf(node) : undefined;
+  if (limit?.requirement === undefined || value.length <= limit.requirement) return null;
+  const action = limit as unknown as v.PipeItem<unknown, unknown, v.BaseIssue<unknown>>;
+  return v.safeParse(v.pipe(v.unknown(), action), value).issues?.[0]?.message ?? `must be at most ${limit.requirement}`;
+}
