@@ -20,16 +20,18 @@ export type RunOptions = {
   input?: string;
   /** As an operator runs it: the executable alone. */
   executable?: boolean;
+  /** From the sources: the executable loads no other code. */
+  fromSources?: boolean;
   detached?: boolean;
 };
 
 /** `vodbox ARGS` as a process. It is killed at the end of the test. */
 export function vodbox(
   args: string[],
-  { env = {}, cwd, input, executable = false, detached = false }: RunOptions = {},
+  { env = {}, cwd, input, executable = false, fromSources = false, detached = false }: RunOptions = {},
 ): Started {
   if (executable && !existsSync(EXECUTABLE)) throw new Error("dist/vodbox is not built; run npm run build");
-  const [file, ...first] = executable || isUsed ? [EXECUTABLE] : [process.execPath, MAIN];
+  const [file, ...first] = executable || (isUsed && !fromSources) ? [EXECUTABLE] : [process.execPath, MAIN];
   const base = executable ? {} : { PATH: process.env.PATH, HOME: process.env.HOME };
   const child = spawn(file as string, [...first, ...args], {
     cwd,

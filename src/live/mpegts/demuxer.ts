@@ -1,9 +1,9 @@
+import { SectionReader } from "../../lib/mpegts/section-reader.ts";
+import { readProgram, readStreams } from "../../lib/mpegts/tables.ts";
 import { RejectedMedia } from "../publish/rejected-media.ts";
 import { Continuity } from "./continuity.ts";
 import { PesReader } from "./pes-reader.ts";
-import { SectionReader } from "./section-reader.ts";
 import { selectStreams } from "./stream-types.ts";
-import { readProgram, readStreams } from "./tables.ts";
 import { ProgramClock } from "./timestamps.ts";
 import { AudioTrackReader, type TrackOutput, type TrackReader, VideoTrackReader } from "./track-readers.ts";
 

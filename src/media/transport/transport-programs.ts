@@ -1,5 +1,5 @@
-import { SectionReader } from "../../live/mpegts/section-reader.ts";
-import { mapSection, type Program, programSection, readPrograms, readStreams } from "../../live/mpegts/tables.ts";
+import { SectionReader } from "../../lib/mpegts/section-reader.ts";
+import { mapSection, type Program, programSection, readPrograms, readStreams } from "../../lib/mpegts/tables.ts";
 import { ProgramTracks, type Route } from "./program-tracks.ts";
 
 export const PACKET_BYTES = 188;

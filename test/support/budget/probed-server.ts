@@ -25,7 +25,7 @@ export async function probedServer() {
   const dataDir = newFolder();
   const socketPath = join(dataDir, "probe.sock");
   const env = { ...SERVER_ENV, NODE_OPTIONS: `--import=${PROBE}`, VODBOX_TEST_LOOP_PROBE: socketPath };
-  const server = await startServer(dataDir, { env: { ...env, VODBOX_LOG_LEVEL: "fatal" } });
+  const server = await startServer(dataDir, { fromSources: true, env: { ...env, VODBOX_LOG_LEVEL: "fatal" } });
   const { hostname, port } = new URL(server.base);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const probe = connect(socketPath);

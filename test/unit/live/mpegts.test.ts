@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { mpegCrc32 } from "../../../src/live/mpegts/crc32.ts";
+import { mpegCrc32 } from "../../../src/lib/mpegts/crc32.ts";
 import { TsDemuxer } from "../../../src/live/mpegts/demuxer.ts";
 import type { LiveSample, TrackConfig } from "../../../src/live/samples.ts";
 import { DEFAULT_LIMITS } from "../../../src/live/srt/limits.ts";

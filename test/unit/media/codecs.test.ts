@@ -155,11 +155,14 @@ test("the registry has each codec under its own name, and one that every video i
 
 /**
  * Other reasons to name a codec: decoders and demuxers of sources, file name extensions, an example, the parameter sets
- * of exact clips, which only one codec has, what of a source may be interlaced or has another sample rate than it states, and what publishers of live streams send, with the identifiers of FLV and MPEG-TS.
+ * of exact clips, which only one codec has, what of a source may be interlaced or has another sample rate than it states, tracks of
+ * transport streams that continue in another codec, and what publishers of live streams send, with the identifiers of FLV and
+ * MPEG-TS, and what makes two of their configurations equal.
  */
 const NAMED_ELSEWHERE = [
   "src/http/openapi-examples.ts",
   "src/lib/media-types.ts",
+  "src/lib/mpegts/stream-kinds.ts",
   "src/live/mpegts/access-unit-reader.ts",
   "src/live/mpegts/h264.ts",
   "src/live/mpegts/hevc.ts",
@@ -169,13 +172,17 @@ const NAMED_ELSEWHERE = [
   "src/live/rtmp/flv-fourcc.ts",
   "src/live/rtmp/tag-writer.ts",
   "src/live/rtmp/video-tag.ts",
+  "src/live/same-config.ts",
   "src/live/samples.ts",
   "src/media/audio-decoding.ts",
   "src/media/clip/parameter-sets.ts",
   "src/media/ffmpeg-capabilities.ts",
   "src/media/ffmpeg.ts",
   "src/media/fields/deinterlacing.ts",
+  "src/media/fields/field-pictures.ts",
   "src/media/fields/h264.ts",
+  "src/media/probe.ts",
+  "src/media/transport/continuations.ts",
 ];
 
 test("codecs are named in their own file, in the registry and in the encoding specification only", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { mapSection, programSection, readPrograms, readStreams } from "../../../src/live/mpegts/tables.ts";
+import { mapSection, programSection, readPrograms, readStreams } from "../../../src/lib/mpegts/tables.ts";
 import { ProgramTracks } from "../../../src/media/transport/program-tracks.ts";
 import { PACKET_BYTES, TransportPrograms } from "../../../src/media/transport/transport-programs.ts";
 
