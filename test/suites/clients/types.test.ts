@@ -137,7 +137,9 @@ describe("the packages", () => {
       return outputFiles[0]?.contents.length ?? 0;
     };
     const whole = await sizeOf('import { Vodbox } from "@vodbox/client"; globalThis.vodbox = new Vodbox({});');
-    expect(whole).toBeLessThan(24_000);
+    // Besides the table of operations, which has a line for each.
+    const table = statSync(join(paths.root, "build/client/operations.ts")).size;
+    expect(whole - table).toBeLessThan(11_500);
     const one = await sizeOf('import { verifyWebhook } from "@vodbox/client"; globalThis.verify = verifyWebhook;');
     expect(one).toBeLessThan(2_500);
   });
