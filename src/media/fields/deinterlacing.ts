@@ -167,9 +167,11 @@ async function sampleAt(seconds: number, video: VideoTrack, { path, binaries, ..
     timeLimitMs: LIMIT_MS,
     output: framesInto(combing, width * height),
     onLog: (line) => {
-      const [, time = "", letter = ""] = /^\[Parsed_showinfo.* pts_time:([-\d.]+) .* i:([PTB]) /.exec(line) ?? [];
+      if (!line.startsWith("[Parsed_showinfo")) return;
+      const [, time] = / pts_time:([-\d.]+) /.exec(line) ?? [];
+      const [, letter = ""] = / i:([PTB]) /.exec(line) ?? [];
       const field = STATED[letter];
-      if (field === undefined) return;
+      if (field === undefined || time === undefined) return;
       stated.add(field);
       frames.push({ seconds: Number(time), field });
     },
