@@ -1,13 +1,15 @@
 import * as v from "valibot";
 
-type Node = {
+/** What valibot keeps of a schema, as far as it is read here and in validate.ts. */
+export type SchemaNode = {
   kind?: string;
   type?: string;
-  entries?: Record<string, Node>;
-  wrapped?: Node;
-  pipe?: Node[];
-  item?: Node;
+  entries?: Record<string, SchemaNode>;
+  wrapped?: SchemaNode;
+  pipe?: SchemaNode[];
+  item?: SchemaNode;
   requirement?: number;
+  metadata?: { errorCode?: string };
 };
 type PathItem = string | number;
 export type LongArray = { path: PathItem[]; message: string };
@@ -18,7 +20,7 @@ export type LongArray = { path: PathItem[]; message: string };
  */
 export function longArray(schema: unknown, value: unknown, path: PathItem[] = []): LongArray | null {
   if (typeof value !== "object" || value === null) return null;
-  for (let node = schema as Node | undefined; node; node = inner(node)) {
+  for (let node = schema as SchemaNode | undefined; node; node = inner(node)) {
     const long = Array.isArray(value) ? lengthFault(node, value) : null;
     if (long !== null) return { path, message: long };
     if (Array.isArray(value) && node.type === "array" && node.item) {
@@ -41,15 +43,16 @@ export function longArray(schema: unknown, value: unknown, path: PathItem[] = []
 }
 
 /** The schema below an optional one, or of a pipe. */
-const inner = ({ wrapped, pipe }: Node): Node | undefined => wrapped ?? pipe?.find(({ kind }) => kind === "schema");
+const inner = ({ wrapped, pipe }: SchemaNode): SchemaNode | undefined =>
+  wrapped ?? pipe?.find(({ kind }) => kind === "schema");
 
 /** A pipe may be the first item of another one. */
-const limitOf = ({ pipe = [] }: Node): Node | undefined =>
+const limitOf = ({ pipe = [] }: SchemaNode): SchemaNode | undefined =>
   pipe.find(({ type }) => type === "max_length") ??
   pipe.map((each) => limitOf(each)).find((limit) => limit !== undefined);
 
 /** The message of valibot for the length alone. */
-function lengthFault(node: Node, value: unknown[]): string | null {
+function lengthFault(node: SchemaNode, value: unknown[]): string | null {
   const limit = node.type === "array" ? limitOf(node) : undefined;
   if (limit?.requirement === undefined || value.length <= limit.requirement) return null;
   const action = limit as unknown as v.PipeItem<unknown, unknown, v.BaseIssue<unknown>>;

@@ -1,19 +1,10 @@
 import * as v from "valibot";
 import { HttpError, notFound } from "../lib/errors.ts";
-import { longArray } from "./long-arrays.ts";
+import { longArray, type SchemaNode } from "./long-arrays.ts";
 
 type Schema = v.GenericSchema<unknown, unknown>;
-type Node = {
-  kind?: string;
-  type?: string;
-  entries?: Record<string, Node>;
-  wrapped?: Node;
-  pipe?: Node[];
-  item?: Node;
-  metadata?: { errorCode?: string };
-};
 
-/** Of a document with more values than this, only the first fault is reported. */
+/** A document with more values than this gets its first fault only. */
 const MANY_VALUES = 1000;
 
 /** Whether a document has more than MANY_VALUES values, in any depth. Stops counting there. */
@@ -39,7 +30,7 @@ export function validate<S extends Schema>(
   value: unknown,
   where: "body" | "query" | "params",
 ): v.InferOutput<S> {
-  const misplaced = where === "body" ? misplacedArray(schema as Node, value) : null;
+  const misplaced = where === "body" ? misplacedArray(schema as SchemaNode, value) : null;
   if (misplaced) {
     const code = misplaced.optional ? "validation_failed" : "parameter_missing";
     const field = misplaced.path || where;
@@ -64,9 +55,9 @@ export function validate<S extends Schema>(
     const field = v.getDotPath(issue) ?? where;
     const message = issue.input === undefined ? "is required" : messageOf(issue);
     details[field] = [...new Set([...(details[field] ?? []), message])];
-    const own = errorCodeOf(schema as Node, issue);
+    const own = errorCodeOf(schema as SchemaNode, issue);
     specific ??= own;
-    missing ||= own === undefined && isMissing(schema as Node, issue);
+    missing ||= own === undefined && isMissing(schema as SchemaNode, issue);
   }
   const [field = where, messages = []] = Object.entries(details)[0] ?? [];
   const code = missing ? "parameter_missing" : (specific ?? "validation_failed");
@@ -86,11 +77,11 @@ function messageOf({ kind, message, expected, received }: v.BaseIssue<unknown>):
  * A required field that is absent or of the wrong type is `parameter_missing`; every other fault is
  * `validation_failed`. A string that is not in a picklist has the right type and the wrong value.
  */
-function isMissing(schema: Node, issue: v.BaseIssue<unknown>): boolean {
+function isMissing(schema: SchemaNode, issue: v.BaseIssue<unknown>): boolean {
   if (issue.kind !== "schema") return false;
   if (issue.input === undefined) return true;
   if ((issue.type === "picklist" || issue.type === "literal") && typeof issue.input === "string") return false;
-  let node: Node | undefined = schema;
+  let node: SchemaNode | undefined = schema;
   for (const item of issue.path ?? []) {
     node = unwrap(node);
     // Keys of a map are not declared, so none can be required.
@@ -102,8 +93,8 @@ function isMissing(schema: Node, issue: v.BaseIssue<unknown>): boolean {
 }
 
 /** The error code of the field with the issue, if its schema names one in `v.metadata({ errorCode })`. */
-function errorCodeOf(schema: Node, issue: v.BaseIssue<unknown>): string | undefined {
-  let node: Node | undefined = schema;
+function errorCodeOf(schema: SchemaNode, issue: v.BaseIssue<unknown>): string | undefined {
+  let node: SchemaNode | undefined = schema;
   for (const item of issue.path ?? []) {
     node = unwrap(node)?.entries?.[String(item.key)];
     for (let layer = node; layer; layer = layer.wrapped) {
@@ -116,7 +107,7 @@ function errorCodeOf(schema: Node, issue: v.BaseIssue<unknown>): string | undefi
 
 /** valibot accepts an array as an object without required fields. */
 function misplacedArray(
-  schema: Node,
+  schema: SchemaNode,
   value: unknown,
   path = "",
   optional = false,
@@ -132,12 +123,13 @@ function misplacedArray(
   return null;
 }
 
-const isOptional = (node: Node) => ["optional", "nullish", "exact_optional", "undefinedable"].includes(node.type ?? "");
+const isOptional = (node: SchemaNode) =>
+  ["optional", "nullish", "exact_optional", "undefinedable"].includes(node.type ?? "");
 /** The schema that describes the shape: the last one of a pipe, which the earlier ones only guard. */
-function unwrap(node: Node | undefined): Node | undefined {
+function unwrap(node: SchemaNode | undefined): SchemaNode | undefined {
   let inner = node;
   while (inner?.wrapped || (inner?.pipe && !inner.entries)) {
-    const next: Node | undefined = inner.wrapped ?? inner.pipe?.findLast((each) => each.kind === "schema");
+    const next: SchemaNode | undefined = inner.wrapped ?? inner.pipe?.findLast((each) => each.kind === "schema");
     if (!next || next === inner) break;
     inner = next;
   }

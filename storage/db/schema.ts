@@ -133,7 +133,7 @@ export const users = sqliteTable("users", {
   passwordHash: text("password_hash").notNull(),
   role: text("role", { enum: ROLES }).notNull().default("admin"),
   name: text("name"),
-  /** Of the console; null: the browser's. */
+  /** Language and theme of the console; null: the browser's. */
   language: text("language"),
   theme: text("theme", { enum: THEMES }),
   ...times,

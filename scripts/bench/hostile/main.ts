@@ -99,7 +99,7 @@ async function startAttack(order: AttackOrder): Promise<() => void> {
   return () => void child.kill("SIGKILL");
 }
 
-/** Of a request that failed, instead of its time. */
+/** Counts as the time of a request that failed. */
 const FAILED_MS = 60_000;
 
 async function timeOf(probe: Probe): Promise<number> {

@@ -70,7 +70,7 @@ export const mapSection = (number: number, clockPid: number, streams: readonly E
     ]),
   );
 
-/** Of section_length (2.4.4.5). */
+/** The largest section_length (2.4.4.5). */
 const MAX_LENGTH = 1021;
 
 /** Version 0, valid at present, the only section of its table. */

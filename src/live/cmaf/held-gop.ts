@@ -1,6 +1,6 @@
 import type { Frame } from "./part-buffer.ts";
 
-/** Of all its frames; longer ones cannot be repeated. */
+/** The frames that are kept have at most so many bytes: a longer group cannot be repeated. */
 const MAX_BYTES = 16 * 2 ** 20;
 const MAX_FRAMES = 2000;
 

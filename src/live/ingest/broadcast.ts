@@ -216,7 +216,7 @@ export class Broadcast {
     if (startSeconds + durationSeconds >= ANNOUNCED_SECONDS) return true;
     const isThere = (kinds: ReadonlySet<TrackKind>) => [...kinds].every((kind) => this.#tracks.has(kind));
     if (!isThere(this.#announced)) return false;
-    // Of two tracks that begin together, one has its first segment before the other one has an init segment.
+    // When two tracks begin together, one has its first segment before the other one has an init segment.
     return isThere(this.#configured) || segment >= CONFIGURED_SEGMENTS;
   }
 

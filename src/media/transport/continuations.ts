@@ -28,7 +28,7 @@ const ENCODERS: Readonly<Record<string, readonly string[]>> = {
 /** Its first packet is the delay of the encoder. */
 const HAS_DELAY = /^AAC/i;
 /** Interlaced frames lose that they are, so they are deinterlaced. */
-const PICTURES = ["-vf", "bwdif=mode=send_frame:deint=interlaced", "-fps_mode", "passthrough"];
+const VIDEO_OPTIONS = ["-vf", "bwdif=mode=send_frame:deint=interlaced", "-fps_mode", "passthrough"];
 
 /** Where a track begins that is continued by others; itself when it continues none. */
 function beginning(track: ProgramTrack): ProgramTrack {
@@ -61,7 +61,12 @@ export async function appendContinuations(
       args: [
         ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
         ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5", "-copyts", ...untrustedInput(path)],
-        ...["-map", `0:i:${track.pid}`, ...(track.kind === "video" ? PICTURES : []), ...(ENCODERS[first.codec] ?? [])],
+        ...[
+          "-map",
+          `0:i:${track.pid}`,
+          ...(track.kind === "video" ? VIDEO_OPTIONS : []),
+          ...(ENCODERS[first.codec] ?? []),
+        ],
         ...["-muxdelay", "0", "-muxpreload", "0", "-pes_payload_size", "0"],
         ...["-streamid", `0:${first.pid}`, "-f", "mpegts", `file:${part}`],
       ],

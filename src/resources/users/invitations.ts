@@ -23,7 +23,7 @@ const HOUR_MS = 3_600_000;
 const LIVES_MS = 72 * HOUR_MS;
 /** So long the address of an ended one says that it has ended. */
 const KEPT_MS = 30 * 24 * HOUR_MS;
-/** Of one tenant that can be accepted: each may be mailed. */
+/** Open invitations of one tenant. */
 const MAX_OPEN = 500;
 const CODE_LENGTH = 32;
 

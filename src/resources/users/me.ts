@@ -98,7 +98,7 @@ export const meRoutes = [
     },
     async handle({ app, caller, address, body }) {
       const { user } = await me(app.db, caller);
-      // Of the user too: who has taken over a session must not guess from many addresses.
+      // Counted for the user too: who has taken over a session must not guess from many addresses.
       const change = async () => {
         if (!(await isPassword(body.current_password, user.passwordHash))) return wrongPassword();
         const hash = await hashPassword(body.new_password);

@@ -29,7 +29,11 @@ export async function probedServer() {
   const { hostname, port } = new URL(server.base);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const probe = connect(socketPath);
-  await once(probe, "connect");
+  await once(probe, "connect").catch(async (error) => {
+    server.child.kill("SIGKILL");
+    await server.ended;
+    throw error;
+  });
   const report = async (): Promise<LoopReport> => {
     probe.write("x");
     const [line] = (await once(probe, "data")) as [Buffer];

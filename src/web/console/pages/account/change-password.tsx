@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { vodbox } from "../../api.ts";
 import { Field, Form } from "../../components/form.tsx";
+import { NewPassword } from "../../components/new-password.tsx";
 import { useToast } from "../../components/toast.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { texts } from "./texts.ts";
@@ -24,15 +25,7 @@ export function ChangePassword() {
         }}
       >
         <Field label={t("currentPassword")} name="current" type="password" required autocomplete="current-password" />
-        <Field
-          label={t("newPassword")}
-          name="next"
-          type="password"
-          required
-          minLength={8}
-          hint={t("passwordHint")}
-          autocomplete="new-password"
-        />
+        <NewPassword label={t("newPassword")} name="next" />
       </Form>
     </section>
   );

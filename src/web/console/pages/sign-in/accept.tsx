@@ -1,6 +1,7 @@
 import { vodbox } from "../../api.ts";
 import { pagePath } from "../../base.ts";
 import { Field, Form } from "../../components/form.tsx";
+import { NewPassword } from "../../components/new-password.tsx";
 import { ErrorNotice } from "../../components/notice.tsx";
 import { Preferences } from "../../components/preferences.tsx";
 import { useResource } from "../../hooks/use-resource.ts";
@@ -27,15 +28,7 @@ export function Accept({ code, onDone }: { code: string; onDone(session: Session
             }
           >
             <Field label={t("yourName")} name="name" required autocomplete="name" />
-            <Field
-              label={t("password")}
-              name="password"
-              type="password"
-              required
-              minLength={8}
-              hint={t("passwordHint")}
-              autocomplete="new-password"
-            />
+            <NewPassword />
           </Form>
         </>
       )}

@@ -1,5 +1,6 @@
 import { vodbox } from "../../api.ts";
 import { Field, Form } from "../../components/form.tsx";
+import { NewPassword } from "../../components/new-password.tsx";
 import { Preferences } from "../../components/preferences.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Session } from "../../types.ts";
@@ -18,15 +19,7 @@ export function SetUp({ onDone }: { onDone(session: Session): void }) {
       <Form submit={t("create")} onSubmit={create}>
         <Field label={t("name")} name="name" required autocomplete="organization" />
         <Field label={t("email")} name="email" type="email" required autocomplete="username" />
-        <Field
-          label={t("password")}
-          name="password"
-          type="password"
-          required
-          minLength={8}
-          hint={t("passwordHint")}
-          autocomplete="new-password"
-        />
+        <NewPassword />
       </Form>
       <p class="fine">{t("setUpUsed")}</p>
       <Preferences />

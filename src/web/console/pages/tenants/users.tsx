@@ -3,6 +3,7 @@ import { vodbox } from "../../api.ts";
 import { ConfirmDialog, Dialog } from "../../components/dialog.tsx";
 import { Field, Form } from "../../components/form.tsx";
 import { ListView } from "../../components/list-view.tsx";
+import { NewPassword } from "../../components/new-password.tsx";
 import { ErrorNotice } from "../../components/notice.tsx";
 import { ShownOnce } from "../../components/shown-once.tsx";
 import { Table } from "../../components/table.tsx";
@@ -119,20 +120,5 @@ export function Users({ tenantId }: { tenantId: number }) {
         />
       )}
     </section>
-  );
-}
-
-function NewPassword() {
-  const t = useTexts(texts);
-  return (
-    <Field
-      label={t("password")}
-      name="password"
-      type="password"
-      required
-      minLength={8}
-      hint={t("passwordHint")}
-      autocomplete="new-password"
-    />
   );
 }
