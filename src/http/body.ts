@@ -44,8 +44,6 @@ export async function readJson(
 
 /** Keys of one object. Above that V8 uses a hash table, and each key takes 2 µs in each step from the parser to the handler. */
 const MAX_KEYS = 2000;
-/** Objects in more levels have no limit. */
-const MAX_DEPTH = 100;
 /** Below this no body takes long. */
 const SMALL_BYTES = 64 * 1024;
 const [QUOTE, BACKSLASH, COLON, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [...'"\\:[]{}'].map((one) =>
@@ -54,8 +52,8 @@ const [QUOTE, BACKSLASH, COLON, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJE
 
 /** Whether JSON has an object of too many keys. Reads the bytes: 1 ms for a MiB, before the parser. */
 function hasManyKeys(bytes: Uint8Array): boolean {
-  /** Keys of the objects that are open, by level. */
-  const keys = new Uint32Array(MAX_DEPTH);
+  /** Keys of the objects that are open, by level. It grows with the depth, which has no limit. */
+  let keys = new Uint16Array(64);
   let depth = 0;
   let inString = false;
   for (let at = 0; at < bytes.length; at++) {
@@ -64,11 +62,15 @@ function hasManyKeys(bytes: Uint8Array): boolean {
     else if (inString) {
       if (byte === BACKSLASH) at++;
     } else if (byte === COLON) {
-      if (depth >= MAX_DEPTH) continue;
       keys[depth] = (keys[depth] as number) + 1;
       if ((keys[depth] as number) > MAX_KEYS) return true;
     } else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
-      if (++depth < MAX_DEPTH) keys[depth] = 0;
+      if (++depth === keys.length) {
+        const grown = new Uint16Array(2 * keys.length);
+        grown.set(keys);
+        keys = grown;
+      }
+      keys[depth] = 0;
     } else if ((byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) && depth > 0) depth--;
   }
   return false;

@@ -18,6 +18,12 @@ const PADDING = "x".repeat(70_000);
 /** Bodies that are refused without validating all of their values: one fault is reported. */
 const REFUSED: [name: string, raw: () => string, field: string, message: RegExp][] = [
   ["an object of many keys", () => JSON.stringify({ x: PADDING, y: keys(2001) }), "body", /more than 2000 keys/],
+  [
+    "many keys below a hundred levels",
+    () => `${"[".repeat(150)}${JSON.stringify([PADDING, keys(2001)])}${"]".repeat(150)}`,
+    "body",
+    /more than 2000 keys/,
+  ],
   ["many keys below an array", () => JSON.stringify([PADDING, [keys(2001)]]), "body", /more than 2000 keys/],
   ["many wrong items", () => JSON.stringify({ channel: "a", captions: ["en", ...many(15, null)] }), "captions.1", /.+/],
   ["too many items", () => JSON.stringify({ channel: "a", captions: many(5000, "en") }), "captions", /at most 20/],
