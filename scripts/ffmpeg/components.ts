@@ -19,8 +19,8 @@ export type LinkedStage = Exclude<Stage, "complete">;
 const components: Record<string, string> = {
   // Container formats of common uploads. `*_pipe` read exactly one image: cover art and posters. The raw streams of the
   // last line are what the program stream demuxer uses to detect its content; none is accepted for uploads.
-  demuxer: `mov matroska avi mpegts mpegps flv ogg asf wav mp3 aac flac mxf dv gif apng nut image_jpeg_pipe
-    image_png_pipe image_webp_pipe
+  demuxer: `mov matroska avi mpegts mpegps flv ogg asf wav w64 aiff au caf amr mp3 aac loas flac mxf dv gif apng nut
+    image_jpeg_pipe image_png_pipe image_webp_pipe
     mpegvideo m4v h264 hevc ac3 eac3 dts`,
   decoder: `h264 hevc vp8 libvpx_vp8 libvpx_vp9 vp9 libdav1d mpeg1video mpeg2video mpeg4 prores mjpeg png webp gif apng
     dnxhd cfhd jpeg2000 theora vp3 vp6 vp6f vp6a flv h263 h263i h263p wmv1 wmv2 wmv3 vc1 msmpeg4v1 msmpeg4v2 msmpeg4v3 cinepak huffyuv

@@ -67,7 +67,8 @@ const STDOUT_LIMIT_BYTES = 16 * 1024 * 1024;
 const KILL_AFTER_MS = 2000;
 
 /** Demuxers for common upload formats. */
-export const UPLOADABLE = "mov,matroska,avi,mpegts,mpeg,flv,ogg,asf,wav,mp3,aac,flac,mxf,gif,apng,dv";
+export const UPLOADABLE =
+  "mov,matroska,avi,mpegts,mpeg,flv,ogg,asf,wav,w64,aiff,au,caf,amr,mp3,aac,loas,flac,mxf,gif,apng,dv";
 
 /**
  * Precedes every `-i` of an untrusted file. The protocol list alone does not stop a playlist named `.mp4` from reading

@@ -26,11 +26,7 @@ const IMAGES: Signatures = [
 /** PNG begins as APNG does, which is accepted. */
 const PNG = "\x89PNG\r\n\x1a\n";
 const CONTAINERS: Signatures = [
-  ["AIFF", "FORM????AIFF", "FORM????AIFC"],
-  ["AMR", "#!AMR"],
-  ["AU", ".snd"],
   ["Bink", "BIK?", "KB2?"],
-  ["CAF", "caff\0\x01"],
   ["DSDIFF", "FRM8"],
   ["DSF", "DSD \x1c"],
   ["GXF", "\0\0\0\0\x01\xbc"],
@@ -43,7 +39,6 @@ const CONTAINERS: Signatures = [
   ["Smacker", "SMK2", "SMK4"],
   ["True Audio (TTA)", "TTA1", "TTA2"],
   ["Creative Voice", "Creative Voice File"],
-  ["Wave64", "riff\x2e\x91\xcf\x11"],
   ["WavPack", "wvpk"],
   ["WTV", "\xb7\xd8\0\x20\x37\x49\xda\x11"],
   ["YUV4MPEG2", "YUV4MPEG2 "],

@@ -59,7 +59,9 @@ const AUDIO: Record<string, string> = {
   pcm: "-c:a pcm_s16le",
   pcm24: "-c:a pcm_s24le",
   pcmBe: "-c:a pcm_s16be",
+  pcm24Be: "-c:a pcm_s24be",
   pcmFloat: "-c:a pcm_f32le",
+  pcmFloatBe: "-c:a pcm_f32be",
   bluray: "-c:a pcm_bluray",
   dvd: "-c:a pcm_dvd",
   ulaw: "-c:a pcm_mulaw -ar 8000 -ac 1",
@@ -129,6 +131,11 @@ const ALONE: Record<string, string> = {
   mka: "aac flac opus ac3 pcm",
   weba: "opus",
   wma: "wmav2 wmav1",
+  aiff: "pcmBe pcm24Be pcm ulaw alaw adpcmQt mp3",
+  caf: "pcm alac opus ulaw adpcmQt",
+  au: "pcmBe ulaw pcmFloatBe",
+  w64: "pcm pcm24 ac3",
+  loas: "aac",
   mp4: "aac mp3",
   mov: "pcm aac",
   ts: "aac mp2",
@@ -136,7 +143,7 @@ const ALONE: Record<string, string> = {
   flv: "mp3 aac",
 };
 /** Muxers of endings that ffmpeg does not know. */
-const MUXERS: Record<string, string[]> = { weba: ["-f", "webm"], m4b: ["-f", "ipod"] };
+const MUXERS: Record<string, string[]> = { weba: ["-f", "webm"], m4b: ["-f", "ipod"], loas: ["-f", "latm"] };
 
 const withoutVideo = Object.entries(ALONE).flatMap(([ending, codecs]) =>
   words(codecs).map(

@@ -230,8 +230,7 @@ const transport: Source[] = [
     ),
   },
   {
-    // The bundled ffmpeg does not recognize it, because it has no demuxer for it.
-    ...{ ...common, name: "AAC in LATM", family: "Broadcasts", ending: "ts", tracks: 0, warnings: ["track_skipped"] },
+    ...{ ...common, name: "AAC in LATM", family: "Broadcasts", ending: "ts" },
     from: [...both(), ...codecs("ts"), "-mpegts_flags", "latm"],
   },
   {
@@ -261,6 +260,21 @@ const transport: Source[] = [
 ];
 
 const alone = { ...common, size: null, rate: 0, apart: 0.06 };
+
+/** AMR of RFC 4867, 5: 200 frames of 20 ms whose parameters are all zero, because Debian has no encoder. */
+const amrFiles = [
+  { name: "narrowband", magic: "#!AMR\n", header: 0x3c, bytes: 32 },
+  { name: "wideband", magic: "#!AMR-WB\n", header: 0x44, bytes: 61 },
+].map(
+  ({ name, magic, header, bytes }): Source => ({
+    ...{ ...alone, name: `AMR, ${name}`, family: "Audio alone", ending: "amr", beeps: [] },
+    from: async (path) => {
+      const frame = Buffer.alloc(bytes);
+      frame[0] = header;
+      writeFileSync(path, Buffer.concat([Buffer.from(magic), ...Array<Buffer>(200).fill(frame)]));
+    },
+  }),
+);
 const music: Source[] = [
   {
     ...alone,
@@ -318,6 +332,14 @@ const music: Source[] = [
     ending: "aac",
     from: [...beeping(), ...words("-c:a aac -write_id3v2 1 -metadata title=x")],
   },
+  {
+    ...alone,
+    name: "LATM in a transport stream",
+    family: "Audio alone",
+    ending: "ts",
+    from: [...beeping(), ...words("-c:a aac -mpegts_flags latm")],
+  },
+  ...amrFiles,
   {
     ...alone,
     name: "7.1 with channels at the sides in FLAC",

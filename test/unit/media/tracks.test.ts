@@ -97,8 +97,8 @@ describe("the first bytes of a file", () => {
   });
   test.each([
     [".RMF\0\0\0\x12", "RealMedia"],
-    ["FORM\0\0\x10\0AIFFCOMM", "AIFF"],
-    ["caff\0\x01\0\0", "CAF"],
+    ["DSD \x1c\0\0\0", "DSF"],
+    ["YUV4MPEG2 W160", "YUV4MPEG2"],
     ["wvpk\0\0", "WavPack"],
     ["TTA1\x01\0", "True Audio (TTA)"],
   ])("%j are another container", (head, name) => {
@@ -114,6 +114,8 @@ describe("the first bytes of a file", () => {
     "\x1a\x45\xdf\xa3",
     "RIFF\x10\0\0\0WAVEfmt ",
     "RIFF\x10\0\0\0AVI LIST",
+    "FORM\0\0\x10\0AIFFCOMM",
+    "caff\0\x01\0\0",
     "\0\0\0\x18ftypisom",
     "\0\0\0\x18ftypavis",
     "\0\0\0\x18ftypmsf1",
