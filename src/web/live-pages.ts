@@ -77,6 +77,6 @@ function sharingHead(app: App, { channel, name }: PublicChannel, token: string |
 type Playing = { token: string | null; isAutomatic: boolean; isTracked: boolean };
 
 function content({ channel, name }: PublicChannel, page: PageName, { token, isAutomatic, isTracked }: Playing): Markup {
-  const player = html`<div class="frame"><svc-player live="${channel}"${token && html` token="${token}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${page === "embed" && html` video-title="${name}"`}></svc-player></div>`;
+  const player = html`<div class="frame"><svc-player live="${channel}" page-keys${token && html` token="${token}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${page === "embed" && html` video-title="${name}"`}></svc-player></div>`;
   return page === "embed" ? html`<h1 class="heard">${name}</h1>${player}` : html`${player}<h1>${name}</h1>`;
 }

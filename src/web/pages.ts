@@ -142,7 +142,7 @@ function waiting({ playbackStatus, progress }: AssetRow): Notice {
 type Playing = { token: string | null; isAutomatic: boolean; isTracked: boolean; startTime: string | null };
 
 function content(asset: AssetRow, page: PageName, { token, isAutomatic, isTracked, startTime }: Playing): Markup {
-  const player = html`<div class="frame"><svc-player playback-id="${publicId(asset)}"${token && html` token="${token}"`}${startTime && html` start-time="${startTime}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${page === "embed" && html` video-title="${asset.title}"`}></svc-player></div>`;
+  const player = html`<div class="frame"><svc-player playback-id="${publicId(asset)}" page-keys${token && html` token="${token}"`}${startTime && html` start-time="${startTime}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${page === "embed" && html` video-title="${asset.title}"`}></svc-player></div>`;
   if (page === "embed") return html`<h1 class="heard">${asset.title}</h1>${player}`;
   const size = asset.height ? ` · ${asset.width} × ${asset.height}` : "";
   return html`${player}<h1>${asset.title}</h1><p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}`;

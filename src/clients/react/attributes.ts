@@ -24,6 +24,10 @@ export type PlayerAttributes = Played & {
   preload?: "none" | "metadata" | "auto" | undefined;
   /** Start position in seconds. */
   startTime?: number | undefined;
+  /** `off`: starts at the beginning, not where the viewer left. */
+  resume?: "off" | undefined;
+  /** The shortcuts work on the whole page. */
+  pageKeys?: boolean | undefined;
   /** Shown over the video, and the name for screen readers. */
   videoTitle?: string | undefined;
   /** A CSS color for the timeline. */
@@ -48,6 +52,8 @@ const ATTRIBUTES = {
   poster: "POSTER",
   preload: "PRELOAD",
   startTime: "START-TIME",
+  resume: "RESUME",
+  pageKeys: "PAGE-KEYS",
   videoTitle: "VIDEO-TITLE",
   accentColor: "ACCENT-COLOR",
   disableTracking: "DISABLE-TRACKING",

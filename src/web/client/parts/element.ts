@@ -1,16 +1,20 @@
 import { type SendBeacon, startBeacons, type Watched } from "./beacons.ts";
+import { applyChoices, chosenCaptions, followChoices } from "./choices.ts";
 import { followChannel, type LiveChannel } from "./live.ts";
 import type { LiveState } from "./live-state.ts";
 import { MediaFacade } from "./media-facade.ts";
+import { describeToSystem } from "./media-session.ts";
 import { addWords, speak, words } from "./messages.ts";
 import { hideNotice, showNotice } from "./notice.ts";
 import { serverUrl } from "./own-script.ts";
 import { type ErrorCode, loadPlayerData, type PlayerData, PlayerError } from "./player-data.ts";
+import { followPosition, positionOf } from "./resume.ts";
+import { addDigits, listenOnPage } from "./shortcuts.ts";
 import { isNative } from "./source.ts";
 import { type Policy, SourceSlot } from "./source-slot.ts";
 import { buildFrame, type Frame, showLive } from "./template.ts";
 import { beforeExpiry } from "./token-clock.ts";
-import { renewTracks, replaceTracks, shownSubtitles, showSubtitles } from "./tracks.ts";
+import { renewTracks, replaceTracks, shownSubtitles } from "./tracks.ts";
 
 const LOOK_AGAIN_MS = 5000;
 /** HTML, 4.8.11.1: constants that pages for a `<video>` use. */
@@ -52,6 +56,8 @@ export class SvcPlayer extends MediaFacade {
   #stopClock = () => {};
   #due: "renew" | "open" | null = null;
   #slot = new SourceSlot(this.video);
+  /** Aborts when the element leaves the page. */
+  #connection = new AbortController();
 
   constructor() {
     super();
@@ -91,11 +97,29 @@ export class SvcPlayer extends MediaFacade {
       // Before media-chrome, which would seek to the end, where playback stalls.
       this.#frame.controls.addEventListener("mediaseektoliverequest", (event) => this.#seekToLive(event), true);
       this.video.addEventListener("seeking", () => this.#stayInWindow());
+      addDigits(this.#frame.controller, this.video);
+      followChoices(this.#frame.controller, this.video);
       this.#startMuted();
       this.#decorate();
     }
+    this.#connect();
     this.#openSoon("open");
   }
+
+  #connect(): void {
+    this.#connection.abort();
+    this.#connection = new AbortController();
+    const { signal } = this.#connection;
+    const { controller } = this.#frame as Frame;
+    if (this.hasAttribute("page-keys")) listenOnPage(controller, this.video, signal);
+    describeToSystem(this.video, () => this.#sessionInfo(), signal);
+  }
+
+  #sessionInfo = () => ({
+    title: this.getAttribute("video-title") ?? this.#title ?? "",
+    poster: this.getAttribute("poster") ?? this.#data?.poster_url ?? null,
+    chapters: this.#data?.chapters ?? [],
+  });
 
   disconnectedCallback(): void {
     // When moved within the page it is reconnected immediately, and continues at its position.
@@ -104,6 +128,7 @@ export class SvcPlayer extends MediaFacade {
       this.#close();
       this.#session.abort();
       this.#sessionOf = null;
+      this.#connection.abort();
     });
   }
 
@@ -121,6 +146,7 @@ export class SvcPlayer extends MediaFacade {
     const { video } = this;
     // Browsers allow only muted autoplay, as does the contract.
     video.muted = video.defaultMuted = this.hasAttribute("muted") || this.hasAttribute("autoplay");
+    applyChoices(video, { isMuted: video.muted });
   }
 
   #decorate(): void {
@@ -255,16 +281,16 @@ export class SvcPlayer extends MediaFacade {
 
   #play(data: PlayerData, token: string | null, position: ResumeState | null): void {
     const { video } = this;
-    const start = Number(this.getAttribute("start-time") ?? 0);
     const preload = this.getAttribute("preload");
     const begins = position ? position.isPlaying : this.hasAttribute("autoplay");
     video.preload = preload === "none" ? "none" : "metadata";
-    replaceTracks(video, data);
-    if (position) showSubtitles(video, position.subtitles);
+    replaceTracks(video, data, position ? position.subtitles : chosenCaptions(data.subtitles));
+    this.#frame?.chapters.show(data.chapters);
+    const startSeconds = position?.seconds || this.#startSeconds(data);
+    if (this.#isResumed) followPosition(video, data.id, this.#opening.signal);
     this.#slot.open(
       () => ({
-        ...{ url: data.hls_url, policy: data.playback_policy, token, isLive: false },
-        startSeconds: position?.seconds || (Number.isFinite(start) ? Math.max(0, start) : 0),
+        ...{ url: data.hls_url, policy: data.playback_policy, token, isLive: false, startSeconds },
         isEager: preload === "auto" || begins,
         onRenditionChange: () => this.#tell("renditionchange"),
         onError: (reason) => this.#fail(reason),
@@ -273,6 +299,18 @@ export class SvcPlayer extends MediaFacade {
     );
     // Refused when the page may not autoplay: the viewer must start it.
     if (begins) video.play().catch(() => {});
+  }
+
+  /** A video that loops is a decoration, which begins at its start. */
+  get #isResumed(): boolean {
+    return this.getAttribute("resume") !== "off" && !this.hasAttribute("loop");
+  }
+
+  /** Where the page says, else where the viewer left. */
+  #startSeconds({ id }: PlayerData): number {
+    const start = this.getAttribute("start-time");
+    if (start === null) return this.#isResumed ? positionOf(id) : 0;
+    return Number.isFinite(Number(start)) ? Math.max(0, Number(start)) : 0;
   }
 
   #follow(channel: string, wasPlaying: boolean): void {
@@ -312,6 +350,7 @@ export class SvcPlayer extends MediaFacade {
     this.#data = null;
     this.#clear(true);
     replaceTracks(this.video, { subtitles: [], chapters: [], storyboard_url: null });
+    this.#frame?.chapters.show([]);
     // Its playlists change all the time: nothing is loaded before the viewer wants to see it.
     this.#slot.open(
       () => ({

@@ -24,6 +24,7 @@ import "media-chrome/dist/menu/media-playback-rate-menu.js";
 import "media-chrome/dist/menu/media-playback-rate-menu-button.js";
 import "media-chrome/dist/menu/media-rendition-menu.js";
 import "media-chrome/dist/menu/media-rendition-menu-button.js";
+import { type ChapterList, chapterMenu } from "./chapters.ts";
 import { words } from "./messages.ts";
 import { styleNonce } from "./own-script.ts";
 
@@ -54,6 +55,16 @@ media-control-bar>*{border-radius:6px}
 media-volume-range{width:5rem}
 .middle{--media-button-icon-width:44px;--media-button-icon-height:44px;padding:22px;border-radius:50%;background:var(--_bar);--media-control-hover-background:var(--_accent)}
 media-controller[mediahasplayed] .middle,media-controller:not([mediapaused]) .middle,.message-shown .middle,.message-shown .title,.message-shown .bars{display:none}
+.replay{display:none;align-items:center;gap:.5rem;font:inherit;font-weight:600;color:var(--_text);background:var(--_bar);border:0;border-radius:999px;
+padding:.7rem 1.3rem;cursor:pointer}
+.replay:hover{background:var(--_accent)}
+.replay:focus-visible{outline:3px solid var(--_text);outline-offset:2px}
+.replay svg{width:1.4rem;height:1.4rem;fill:currentColor}
+media-controller[mediaended]:not(.live) .replay{display:flex}
+.message-shown .replay,media-controller[mediaended]:not(.live) media-loading-indicator{display:none!important}
+svc-chapter-menu-button[hidden]{display:none}
+.chapter-time{font-variant-numeric:tabular-nums;opacity:.75;min-width:3.2em;margin-inline-end:.6em;display:inline-block}
+svc-chapter-menu{max-height:min(20rem,calc(100% - 4.5rem));overflow-y:auto}
 media-loading-indicator{position:absolute;--media-loading-indicator-icon-height:72px}
 .message-shown media-loading-indicator{display:none}
 media-airplay-button[mediaairplayunavailable],media-pip-button[mediapipunavailable],media-fullscreen-button[mediafullscreenunavailable],
@@ -84,11 +95,13 @@ const MARKUP = `
 <media-controller part="controller" noautoseektolive nomutedpref novolumepref nosubtitleslangpref>
 <media-loading-indicator slot="centered-chrome" noautohide></media-loading-indicator>
 <media-play-button slot="centered-chrome" class="middle" notooltip part="middle-play"></media-play-button>
+<button slot="centered-chrome" type="button" class="replay" part="replay"></button>
 <div slot="top-chrome" class="title" part="title"></div>
 <media-captions-menu hidden anchor="auto"></media-captions-menu>
 <media-audio-track-menu hidden anchor="auto"></media-audio-track-menu>
 <media-playback-rate-menu hidden anchor="auto" rates="0.5 0.75 1 1.25 1.5 2"></media-playback-rate-menu>
 <media-rendition-menu hidden anchor="auto"></media-rendition-menu>
+<svc-chapter-menu hidden anchor="auto"></svc-chapter-menu>
 <div class="bars" part="controls">
 <media-time-range></media-time-range>
 <media-control-bar>
@@ -101,6 +114,7 @@ const MARKUP = `
 <media-live-button part="live"></media-live-button>
 <span class="viewers" part="viewers"></span>
 <span class="space"></span>
+<svc-chapter-menu-button hidden></svc-chapter-menu-button>
 <media-captions-menu-button></media-captions-menu-button>
 <media-audio-track-menu-button></media-audio-track-menu-button>
 <media-playback-rate-menu-button></media-playback-rate-menu-button>
@@ -114,6 +128,8 @@ const MARKUP = `
 <div class="message" part="message" hidden><p></p><button type="button" hidden></button></div>
 `;
 
+const REPLAY_ICON = `<svg aria-hidden="true" viewBox="0 0 24 24"><path d="M12 5V1L7 6l5 5V7a6 6 0 1 1-6 6H4a8 8 0 1 0 8-8Z"/></svg>`;
+
 export type Frame = {
   controller: HTMLElement & { fullscreenElement: HTMLElement };
   title: HTMLElement;
@@ -122,6 +138,7 @@ export type Frame = {
   viewers: HTMLElement;
   message: HTMLElement;
   again: HTMLButtonElement;
+  chapters: ChapterList;
 };
 
 /** Live, the time is how far the viewer is behind, and hls.js sets the speed. */
@@ -137,6 +154,10 @@ export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
   template.innerHTML = `<style${styleNonce}>${STYLE}</style>${MARKUP}`;
   const content = template.content;
   const find = <T extends Element>(selector: string) => content.querySelector<T>(selector) as T;
+  const replay = find<HTMLButtonElement>(".replay");
+  replay.innerHTML = REPLAY_ICON;
+  replay.append(words("replay"));
+  replay.addEventListener("click", () => video.play().catch(() => {}));
   const frame = {
     controller: find<Frame["controller"]>("media-controller"),
     title: find<HTMLElement>(".title"),
@@ -145,6 +166,7 @@ export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
     viewers: find<HTMLElement>(".viewers"),
     message: find<HTMLElement>(".message"),
     again: find<HTMLButtonElement>(".message button"),
+    chapters: chapterMenu(find("svc-chapter-menu"), find("svc-chapter-menu-button"), video),
   };
   frame.again.textContent = words("try_again");
   const menus = [...content.querySelectorAll<HTMLElement>("[anchor]")];

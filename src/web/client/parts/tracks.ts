@@ -12,14 +12,21 @@ const asText = (title: string) => title.replaceAll("&", "&amp;").replaceAll("<",
 /** A track created by a script cannot be removed, so each element has one for all its videos. */
 const chapterTracks = new WeakMap<HTMLVideoElement, TextTrack>();
 
-/** Replaces subtitles, chapters and the thumbnails over the timeline. */
+/** Replaces subtitles, chapters and the thumbnails over the timeline. `shown`: labels of subtitles, instead of the default. */
 export function replaceTracks(
   video: HTMLVideoElement,
   { subtitles, chapters, storyboard_url }: Pick<PlayerData, "subtitles" | "chapters" | "storyboard_url">,
+  shown: readonly string[] | null = null,
 ): void {
   for (const track of video.querySelectorAll("track")) track.remove();
-  for (const { language, label, url, is_default } of subtitles)
-    addTrack(video, { kind: "subtitles", srclang: language, label, src: url, default: is_default });
+  for (const { language, label, url, is_default } of subtitles) {
+    const isDefault = is_default && shown === null;
+    const { track } = addTrack(video, { kind: "subtitles", srclang: language, label, src: url, default: isDefault });
+    if (shown === null) continue;
+    // Chromium chooses another track later, next to the one that is shown, among those whose mode has never changed.
+    track.mode = "hidden";
+    track.mode = shown.includes(label) ? "showing" : "disabled";
+  }
   // media-chrome finds it by this label. Metadata tracks are fetched once they are not disabled.
   if (storyboard_url !== null)
     addTrack(video, { kind: "metadata", label: "thumbnails", src: storyboard_url, default: true });
@@ -52,8 +59,3 @@ export const shownSubtitles = (video: HTMLVideoElement) =>
   [...video.textTracks]
     .filter(({ kind, mode }) => kind === "subtitles" && mode === "showing")
     .map((each) => each.label);
-
-export function showSubtitles(video: HTMLVideoElement, labels: readonly string[]): void {
-  for (const track of video.textTracks)
-    if (track.kind === "subtitles") track.mode = labels.includes(track.label) ? "showing" : "disabled";
-}
