@@ -69,6 +69,13 @@ export function createProgram(given: ParsedFlags): Command {
     .addHelpText("after", settingsHelp(["data_dir"]))
     .action(async (_, command: Command) => (await import("./health.ts")).healthCommand(command));
   program
+    .command("mcp")
+    .description("offer a server's API to an agent, by the Model Context Protocol over standard input and output")
+    .option("--server <URL>", "URL of the server (VODBOX_SERVER); default: the one that runs on the data directory")
+    .option("--key <KEY>", "API key; better in VODBOX_KEY, where others on the machine do not see it")
+    .addHelpText("after", settingsHelp(["data_dir"]))
+    .action(async (_, command: Command) => (await import("./mcp.ts")).mcpCommand(command));
+  program
     .command("demo")
     .description("generate a clip, upload it through the API and wait until it plays")
     .option("--server <URL>", "use a running server instead of starting one")

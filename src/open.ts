@@ -22,6 +22,7 @@ import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
 import { type OpenStore, storesOf } from "./config/stores.ts";
 import { crossValidate } from "./cross-validate.ts";
 import { auditing } from "./http/audit.ts";
+import { bindDispatch } from "./http/dispatch.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import type { Clock } from "./lib/clock.ts";
 import { embeddedMigrations } from "./lib/embedded.ts";
@@ -147,11 +148,13 @@ async function open(
     if (app.commits() !== null && (!clusterWorker || clusterWorker.isFirst)) await repairReservedBytes(app);
     await recoverImports(app);
     const { routes, egress } = allRoutes(app);
+    const server = createServer(app, routes);
+    bindDispatch(app, server.fetch);
     return {
       app,
       routes,
       egress,
-      server: createServer(app, routes),
+      server,
       listeningOn(found) {
         base = config.base_url ?? found;
       },

@@ -28,6 +28,7 @@ import { liveRoutes } from "./resources/live/routes.ts";
 import { simulcastRoutes } from "./resources/live/simulcast/routes.ts";
 import { liveStateRoutes } from "./resources/live/state-routes.ts";
 import { findViewableChannel } from "./resources/live/viewable-channel.ts";
+import { mcpRoutes } from "./resources/mcp/routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
 import { doctorRoutes } from "./resources/operator/doctor/routes.ts";
@@ -46,6 +47,7 @@ import { signingKeyRoutes } from "./resources/signing-keys/routes.ts";
 import { derivedSubtitleRoutes } from "./resources/subtitles/derived-routes.ts";
 import { featureRoutes } from "./resources/subtitles/features.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
+import { transcriptRoute } from "./resources/subtitles/transcript.ts";
 import { withinStorage } from "./resources/tenants/quota.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
 import { trackRoutes } from "./resources/tracks/routes.ts";
@@ -84,6 +86,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...multipartRoutes,
     ...tusRoutes,
     ...subtitleRoutes,
+    transcriptRoute,
     ...derivedSubtitleRoutes,
     ...featureRoutes,
     ...encodingProfileRoutes(withinStorage),
@@ -126,5 +129,5 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     paymentPageRoute,
     ...consoleRoutes,
   ];
-  return { routes: [...api, ...documentRoutes(api)], egress };
+  return { routes: [...api, ...documentRoutes(api), ...mcpRoutes(api)], egress };
 }

@@ -70,6 +70,7 @@ const WAYS: { [N in ParserName]: Way<N> } = {
   syncTexts: { of: ["vtt"], input: ({ text }) => ({ track: text, reference: text }) },
   csv: { of: ["csv"], input: (document) => ({ bytes: bytesOf(document), isFirst: true, isLast: true }) },
   payloads: { of: ["vtt"], input: ({ text }) => ({ text }) },
+  transcript: { of: ["vtt"], input: ({ text }) => ({ text, asJson: null }) },
 };
 
 export type ParserReport = { documents: number; slowestMs: number; failures: string[] };

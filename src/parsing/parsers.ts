@@ -15,6 +15,7 @@ import { clippedVtt } from "../lib/vtt/clip.ts";
 import { parsing } from "../lib/vtt/parse.ts";
 import { payloadsOf } from "../lib/vtt/replace-texts.ts";
 import { checkSubtitleFile, checkVtt } from "../lib/vtt/subtitle-file.ts";
+import { asParagraphs, spokenCues } from "../lib/vtt/transcript.ts";
 import { readXml } from "../lib/xml-read.ts";
 import { XmlFault } from "../lib/xml-tokens.ts";
 
@@ -122,6 +123,12 @@ export const PARSERS = {
   payloads({ text }: { text: string }) {
     const { cues } = runToEnd(parsing(text));
     return { payloads: payloadsOf(text, cues), places: cues.map(({ textAt }) => ({ textAt })) };
+  },
+
+  /** What is said in a WebVTT text: as text, or as JSON with the times of cues and this language. */
+  transcript({ text, asJson }: { text: string; asJson: string | null }) {
+    const cues = runToEnd(spokenCues(text));
+    return { body: Buffer.from(asJson === null ? asParagraphs(cues) : JSON.stringify({ language: asJson, cues })) };
   },
 
   /** Parses a piece of a CSV file. */

@@ -10,6 +10,10 @@ import { atEnd } from "./folder.ts";
 
 const MAIN = fileURLToPath(new URL("../../cli/main.ts", import.meta.url));
 
+const FROM_SOURCES: [string, ...string[]] = [process.execPath, MAIN];
+/** The command that starts the program under test, for tools that start it themselves. */
+export const MAIN_PROGRAM: [string, ...string[]] = isUsed ? [EXECUTABLE] : FROM_SOURCES;
+
 export { EXECUTABLE };
 
 export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
@@ -31,7 +35,7 @@ export function vodbox(
   { env = {}, cwd, input, executable = false, fromSources = false, detached = false }: RunOptions = {},
 ): Started {
   if (executable && !existsSync(EXECUTABLE)) throw new Error("dist/vodbox is not built; run npm run build");
-  const [file, ...first] = executable || (isUsed && !fromSources) ? [EXECUTABLE] : [process.execPath, MAIN];
+  const [file, ...first] = executable || (isUsed && !fromSources) ? [EXECUTABLE] : FROM_SOURCES;
   const base = executable ? {} : { PATH: process.env.PATH, HOME: process.env.HOME };
   const child = spawn(file as string, [...first, ...args], {
     cwd,

@@ -131,7 +131,7 @@ const ALONE: Record<string, string> = {
   mka: "aac flac opus ac3 pcm",
   weba: "opus",
   wma: "wmav2 wmav1",
-  aiff: "pcmBe pcm24Be pcm ulaw alaw adpcmQt mp3",
+  aiff: "pcmBe pcm24Be pcm ulaw alaw adpcmQt",
   caf: "pcm alac opus ulaw adpcmQt",
   au: "pcmBe ulaw pcmFloatBe",
   w64: "pcm pcm24 ac3",

@@ -250,4 +250,5 @@ export const HOSTILE: { [N in ParserName]: Hostile<N> } = {
   subtitleFile: { texts: subRip, input: (text) => ({ filename: "a.srt", bytes: bytesOf(text) }) },
   syncTexts: { texts: TIMED, input: (text) => ({ track: text, reference: text }) },
   payloads: { texts: subtitles, input: (text) => ({ text }) },
+  transcript: { texts: subtitles, input: (text) => ({ text, asJson: "en" }) },
 };

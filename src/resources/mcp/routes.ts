@@ -1,0 +1,40 @@
+import * as v from "valibot";
+import { requireOwnOrigin } from "../../http/cross-site.ts";
+import type { Context, Route } from "../../http/route.ts";
+import { route } from "../../http/route.ts";
+
+/** Anything that JSON-RPC allows: the protocol answers what is wrong with it. */
+const Message = v.pipe(
+  v.unknown(),
+  v.title("McpMessage"),
+  v.description("A JSON-RPC message of the Model Context Protocol"),
+);
+
+async function serve(context: Context, api: readonly Route[]): Promise<Response> {
+  const { app, caller, headers, request, body } = context;
+  // A page that a user visits must not use a server in the user's network (MCP, Security: DNS rebinding).
+  requireOwnOrigin(headers, app.baseUrl());
+  // Loaded with the first call: most servers never need it.
+  const [{ createMcpHandler }, { mcpServer }, { mcpBackend }] = await Promise.all([
+    import("@modelcontextprotocol/server"),
+    import("./server.ts"),
+    import("./backend.ts"),
+  ]);
+  const handler = createMcpHandler(() => mcpServer(mcpBackend(app, api, caller, headers)), { responseMode: "json" });
+  return handler.fetch(request, { parsedBody: body });
+}
+
+/** `POST /mcp`: the API as tools for agents, by the Model Context Protocol over streamable HTTP, without sessions. */
+export const mcpRoutes = (api: readonly Route[]): Route[] => [
+  route({
+    method: "POST",
+    path: "/mcp",
+    hidden: true,
+    tag: "Agents",
+    summary: "Call the API by the Model Context Protocol",
+    body: Message,
+    responses: { 200: v.unknown() },
+    errors: { 403: ["cross_site"] },
+    handle: (context) => serve(context as Context, api),
+  }),
+];

@@ -1,0 +1,65 @@
+import * as v from "valibot";
+import { encodedText } from "../../http/content-encoding.ts";
+import { route } from "../../http/route.ts";
+import { PathId, Text } from "../../http/schemas.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { parseDocument } from "../../parsing/parse-document.ts";
+import { readAsset } from "../assets/queries.ts";
+import { languageOf, subtitleContent } from "./content.ts";
+import { subtitlesOf } from "./queries.ts";
+
+const Cue = v.object({
+  text: v.string(),
+  start_ms: v.pipe(v.number(), v.description("When it is said, in ms")),
+  end_ms: v.number(),
+});
+const Transcript = v.pipe(
+  v.object({ language: v.string(), cues: v.pipe(v.array(Cue), v.description("In the order in which they are said")) }),
+  v.title("Transcript"),
+);
+
+/** What is said in an asset, from its subtitles. */
+export const transcriptRoute = route({
+  tag: "Subtitles",
+  method: "GET",
+  path: "/api/v1/assets/:id/transcript",
+  operationId: "getTranscript",
+  summary: "Get what is said in an asset, from its subtitles",
+  params: v.object({ id: PathId }),
+  query: v.object({
+    format: v.optional(
+      v.pipe(v.picklist(["text", "json"], "must be text or json"), v.description("`json`: cues with their times")),
+    ),
+    language: v.optional(
+      v.pipe(Text(100), v.description("BCP 47 tag; default: the language of the default subtitle, else of the first")),
+    ),
+  }),
+  responses: { 200: Transcript },
+  produces: ["text/plain"],
+  errors: { 422: ["invalid_language", "document_too_complex"], 503: ["storage_not_configured", "busy"] },
+  async handle(context) {
+    const { app, caller, params, query, signal } = context;
+    const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
+    const language = query.language === undefined ? null : languageOf(query.language);
+    const ready = (await subtitlesOf(app.db, asset.id)).filter(({ status }) => status === "ready");
+    const track =
+      language === null
+        ? (ready.find(({ isDefault }) => isDefault) ?? ready[0])
+        : ready.find((each) => each.language === language);
+    if (!track)
+      throw new HttpError(
+        404,
+        "not_found",
+        language === null ? "The asset has no subtitles." : `The asset has no subtitles in ${language}.`,
+      );
+    const { language: tag } = track;
+    const asJson = query.format === "json" ? tag : null;
+    const text = await subtitleContent(app, track);
+    const { body } = await parseDocument(app, "transcript", { text, asJson }, { tenantId: asset.tenantId, signal });
+    const type = asJson === null ? "text/plain" : "application/json";
+    return encodedText(context, {
+      text: async () => Buffer.from(body),
+      headers: { "content-type": `${type}; charset=utf-8`, "content-language": tag, "cache-control": "no-store" },
+    });
+  },
+});
