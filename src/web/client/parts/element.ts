@@ -1,20 +1,18 @@
 import { type SendBeacon, startBeacons, type Watched } from "./beacons.ts";
-import { applyChoices, chosenCaptions, followChoices } from "./choices.ts";
+import { applyChoices, chosenCaptions } from "./choices.ts";
 import { followChannel, type LiveChannel } from "./live.ts";
 import type { LiveState } from "./live-state.ts";
 import { MediaFacade } from "./media-facade.ts";
-import { describeToSystem } from "./media-session.ts";
 import { addWords, speak, words } from "./messages.ts";
 import { hideNotice, showNotice } from "./notice.ts";
 import { serverUrl } from "./own-script.ts";
 import { type ErrorCode, loadPlayerData, type PlayerData, PlayerError } from "./player-data.ts";
-import { followPosition, positionOf } from "./resume.ts";
-import { addDigits, listenOnPage } from "./shortcuts.ts";
-import { isNative } from "./source.ts";
+import { followPosition, isResumed, startOf } from "./resume.ts";
 import { type Policy, SourceSlot } from "./source-slot.ts";
 import { buildFrame, type Frame, showLive } from "./template.ts";
 import { beforeExpiry } from "./token-clock.ts";
 import { renewTracks, replaceTracks, shownSubtitles } from "./tracks.ts";
+import { playAwaited, servePage, serveViewer } from "./viewer.ts";
 
 const LOOK_AGAIN_MS = 5000;
 /** HTML, 4.8.11.1: constants that pages for a `<video>` use. */
@@ -63,15 +61,7 @@ export class SvcPlayer extends MediaFacade {
     super();
     this.video.playsInline = true;
     this.video.crossOrigin = "anonymous";
-    const { renditions, audioTracks } = this.#slot;
-    const lists = { videoRenditions: renditions, videoTracks: new EventTarget(), audioTracks };
-    // Safari's two properties cannot be set by a script; it detects by itself what it plays.
-    for (const [name, value] of Object.entries(lists))
-      if (!(name in this.video && isNative(this.video))) Object.defineProperty(this.video, name, { value });
-    // media-chrome decides by it whether the viewer is live.
-    Object.defineProperty(this.video, "liveEdgeStart", {
-      get: () => this.#slot.current?.liveEdge()?.start ?? Number.NaN,
-    });
+    this.#slot.expose();
     this.attachShadow({ mode: "open" });
   }
 
@@ -97,22 +87,14 @@ export class SvcPlayer extends MediaFacade {
       // Before media-chrome, which would seek to the end, where playback stalls.
       this.#frame.controls.addEventListener("mediaseektoliverequest", (event) => this.#seekToLive(event), true);
       this.video.addEventListener("seeking", () => this.#stayInWindow());
-      addDigits(this.#frame.controller, this.video);
-      followChoices(this.#frame.controller, this.video);
+      serveViewer(this.#frame.controller, this.video);
       this.#startMuted();
       this.#decorate();
     }
-    this.#connect();
-    this.#openSoon("open");
-  }
-
-  #connect(): void {
     this.#connection.abort();
     this.#connection = new AbortController();
-    const { signal } = this.#connection;
-    const { controller } = this.#frame as Frame;
-    if (this.hasAttribute("page-keys")) listenOnPage(controller, this.video, signal);
-    describeToSystem(this.video, () => this.#sessionInfo(), signal);
+    servePage(this, this.#frame.controller, { info: () => this.#sessionInfo(), signal: this.#connection.signal });
+    this.#openSoon("open");
   }
 
   #sessionInfo = () => ({
@@ -286,8 +268,8 @@ export class SvcPlayer extends MediaFacade {
     video.preload = preload === "none" ? "none" : "metadata";
     replaceTracks(video, data, position ? position.subtitles : chosenCaptions(data.subtitles));
     this.#frame?.chapters.show(data.chapters);
-    const startSeconds = position?.seconds || this.#startSeconds(data);
-    if (this.#isResumed) followPosition(video, data.id, this.#opening.signal);
+    const startSeconds = position?.seconds || startOf(this, data.id);
+    if (isResumed(this)) followPosition(video, data.id, this.#opening.signal);
     this.#slot.open(
       () => ({
         ...{ url: data.hls_url, policy: data.playback_policy, token, isLive: false, startSeconds },
@@ -299,18 +281,6 @@ export class SvcPlayer extends MediaFacade {
     );
     // Refused when the page may not autoplay: the viewer must start it.
     if (begins) video.play().catch(() => {});
-  }
-
-  /** A video that loops is a decoration, which begins at its start. */
-  get #isResumed(): boolean {
-    return this.getAttribute("resume") !== "off" && !this.hasAttribute("loop");
-  }
-
-  /** Where the page says, else where the viewer left. */
-  #startSeconds({ id }: PlayerData): number {
-    const start = this.getAttribute("start-time");
-    if (start === null) return this.#isResumed ? positionOf(id) : 0;
-    return Number.isFinite(Number(start)) ? Math.max(0, Number(start)) : 0;
   }
 
   #follow(channel: string, wasPlaying: boolean): void {
@@ -360,19 +330,7 @@ export class SvcPlayer extends MediaFacade {
       }),
       begins,
     );
-    if (begins) void this.#playAwaited();
-  }
-
-  /** A viewer who waits sees the stream start, without audio if the browser requires that. */
-  async #playAwaited(): Promise<void> {
-    const { video } = this;
-    try {
-      await video.play();
-    } catch (error) {
-      if ((error as Error).name !== "NotAllowedError") return;
-      video.muted = true;
-      video.play().catch(() => {});
-    }
+    if (begins) void playAwaited(this.video);
   }
 
   async #openRecording(id: string, isSeen: boolean, signal: AbortSignal): Promise<boolean> {

@@ -7,7 +7,7 @@ const CREDITS_SHARE = 0.05;
 const SAVE_EVERY_MS = 5000;
 
 /** Seconds at which the viewer left this video in this browser; 0 for the beginning. */
-export const positionOf = (id: string): number => remembered().positions.find(([each]) => each === id)?.[1] ?? 0;
+const positionOf = (id: string): number => remembered().positions.find(([each]) => each === id)?.[1] ?? 0;
 
 function save(id: string, seconds: number, duration: number): void {
   const others = remembered().positions.filter(([each]) => each !== id);
@@ -32,4 +32,15 @@ export function followPosition(video: HTMLVideoElement, id: string, signal: Abor
   for (const name of ["pause", "seeked", "ended"]) video.addEventListener(name, now, { signal });
   addEventListener("pagehide", now, { signal });
   signal.addEventListener("abort", now);
+}
+
+/** A video that loops is a decoration, which begins at its start. */
+export const isResumed = (player: HTMLElement): boolean =>
+  player.getAttribute("resume") !== "off" && !player.hasAttribute("loop");
+
+/** Seconds at which the player of this video begins: where the page says, else where the viewer left. */
+export function startOf(player: HTMLElement, id: string): number {
+  const start = player.getAttribute("start-time");
+  if (start === null) return isResumed(player) ? positionOf(id) : 0;
+  return Number.isFinite(Number(start)) ? Math.max(0, Number(start)) : 0;
 }

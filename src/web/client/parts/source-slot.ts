@@ -3,7 +3,7 @@ import { eventList } from "./event-list.ts";
 import { serverUrl } from "./own-script.ts";
 import type { PlayerData } from "./player-data.ts";
 import { renditionList, replaceRenditions } from "./renditions.ts";
-import { openSource, type Source, type SourceOptions } from "./source.ts";
+import { isNative, openSource, type Source, type SourceOptions } from "./source.ts";
 
 export type Policy = PlayerData["playback_policy"];
 export type Opening = Omit<SourceOptions, "isOwn" | "onRenditions" | "onSounds"> & { policy: Policy };
@@ -19,6 +19,17 @@ export class SourceSlot {
 
   constructor(video: HTMLVideoElement) {
     this.video = video;
+  }
+
+  /** Gives the video element the properties that media-chrome reads. */
+  expose(): void {
+    const { renditions, audioTracks, video } = this;
+    const lists = { videoRenditions: renditions, videoTracks: new EventTarget(), audioTracks };
+    // Safari's two properties cannot be set by a script; it detects by itself what it plays.
+    for (const [name, value] of Object.entries(lists))
+      if (!(name in video && isNative(video))) Object.defineProperty(video, name, { value });
+    // It decides by this whether the viewer is live.
+    Object.defineProperty(video, "liveEdgeStart", { get: () => this.current?.liveEdge()?.start ?? Number.NaN });
   }
 
   /** Opens a source now or, unless it is loaded before, when the viewer presses play. */
