@@ -61,6 +61,7 @@ async function rowsOf(id: number): Promise<Record<string, number>> {
 async function populate(owner: { id: number }, token: string) {
   const { asset } = await readyAsset(app, token, { playback_policy: "public" });
   await subtitled(app, token, asset.id);
+  await post(`/api/v1/assets/${asset.id}/shares`, { name: "For Ann" }, token);
   await post(`/api/v1/assets/${asset.id}/tracks`, { kind: "scene", name: "scenes", cues: [] }, token);
   const collection = { name: "C", slug: `c-${owner.id}` };
   const parent = await post("/api/v1/collections", { tenant_id: owner.id, collection }, token);
