@@ -34,7 +34,7 @@ export function viewer(app: Calls, cookie = ""): Viewer {
     html = answer.text;
     return answer;
   };
-  const headers = () => (self.cookie === "" ? {} : { cookie: self.cookie });
+  const headers = (): Record<string, string> => (self.cookie === "" ? {} : { cookie: self.cookie });
   const self: Viewer = {
     cookie,
     open: async (url) => keep(await app.call("GET", url, { headers: headers() })),
