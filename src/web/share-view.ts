@@ -22,8 +22,9 @@ export function refusedShare({ status }: HttpError): Notice {
 /** Asks for the password, without anything of the asset. `fault`: of the last try. */
 export function passwordForm(app: App, page: PageName, code: string, fault: HttpError | null): Notice {
   const action = basePath(app.baseUrl()) + sharePath(page, code);
+  // Browsers refuse to focus fields in frames of other sites, and report it as a fault.
   const refused = html` aria-invalid="true" aria-describedby="fault"`;
-  const form = html`<form method="post" action="${action}"><label for="password">Password</label><input id="password" name="password" type="password" maxlength="1024" autocomplete="off" required autofocus${fault !== null && refused}>${fault && html`<p id="fault" role="alert">${fault.message}</p>`}<button>Watch</button></form>`;
+  const form = html`<form method="post" action="${action}"><label for="password">Password</label><input id="password" name="password" type="password" maxlength="1024" autocomplete="off" required${page === "watch" && html` autofocus`}${fault !== null && refused}>${fault && html`<p id="fault" role="alert">${fault.message}</p>`}<button>Watch</button></form>`;
   return {
     ...message(fault?.status ?? 200, "Enter the password", "This video is protected.", form),
     ...{ hasForm: true, headers: { ...fault?.extra.headers } },

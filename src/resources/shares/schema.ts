@@ -29,15 +29,14 @@ const fields = {
   max_plays: v.optional(
     v.pipe(v.nullable(whole(MAX_PLAYS)), v.description("The share ends after so many plays; null: no limit")),
   ),
-  allow_download: v.optional(v.pipe(v.boolean("must be a boolean"), v.description("Viewers may download the video"))),
+  allow_download: v.optional(v.boolean("must be a boolean")),
 };
 /** All are optional. */
 export const ShareWrite = v.pipe(v.object(fields), v.title("ShareWrite"));
 export type ShareInput = v.InferOutput<typeof ShareWrite>;
 
-const AssetId = v.pipe(PathId, v.description("Id of the asset"));
-export const ShareList = v.object({ id: AssetId });
-export const ShareParams = v.object({ id: AssetId, share_id: v.pipe(PathId, v.description("Id of the share")) });
+export const ShareList = v.object({ id: PathId });
+export const ShareParams = v.object({ id: PathId, share_id: PathId });
 export const ShareQuery = v.object(Paging);
 
 export const Share = v.pipe(

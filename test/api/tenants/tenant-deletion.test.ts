@@ -206,7 +206,7 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
   });
   /** These are found by the row that they belong to. */
   const hasTenant = (table: string) =>
-    !["idempotency_records", "billing_events", "import_rows", "live_reports"].includes(table);
+    !["idempotency_records", "billing_events", "import_rows", "live_reports", "share_plays"].includes(table);
 
   test("stops a running encode: its results are not accepted, and nothing of it is left", async () => {
     await uploaded(app, key);
