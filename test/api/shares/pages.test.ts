@@ -125,7 +125,7 @@ describe("the pages of a share", () => {
       expect(body).toMatchObject({ type: "video", title: "Secret film", width: 640, height: 360 });
       expect(body.html).toContain(`src="${made.embed_url}"`);
     }
-    // Whoever only looked at a preview has not played.
+    // A preview is no play.
     expect((await app.call("GET", `/api/v1/assets/${asset.id}/shares/${made.id}`, { key })).body.play_count).toBe(0);
   });
 });

@@ -145,7 +145,7 @@ test("the page that can be sent cannot be framed", async () => {
   await eventually(() => frame.url()).toMatch(/^chrome-error:/);
 });
 
-test("a viewer who plays when the share ends is told so, and gets no more media", async () => {
+test("a viewer who plays when the share ends gets a message, and no more media", async () => {
   const id = await pages.newAsset("Ending film");
   const share = await shareOf(id, {});
   const { page } = await visit(pages.browser, share.url);
