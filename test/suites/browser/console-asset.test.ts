@@ -141,7 +141,7 @@ test("all sections are in German, too", async () => {
   await page.keyboard.press("Enter");
   await heading(page, "Videos").waitFor();
   await page.goto(`${pages.platform.base}/console/assets/${assetId}`);
-  await page.getByLabel("Code zum Einbetten").waitFor();
+  await button(page, "Code zum Einbetten kopieren").waitFor();
   for (const [name, content] of Object.entries({
     Untertitel: "Untertitel hochladen",
     Kapitel: "Noch keine Kapitel oder anderen Spuren.",

@@ -32,7 +32,7 @@ export function Shares({ asset, list }: { asset: Asset; list: ListState<Share> }
   const { id } = asset;
   return (
     <section aria-labelledby="shares">
-      <div class="row">
+      <div class="row share-head">
         <h2 id="shares">{t("shares")}</h2>
         {mayWrite && (
           <button type="button" class="primary" onClick={() => setEdited("new")}>
@@ -46,7 +46,7 @@ export function Shares({ asset, list }: { asset: Asset; list: ListState<Share> }
           <Table
             items={items}
             columns={[
-              { title: t("name"), cell: ({ name }) => <span class="breaking">{name ?? "–"}</span> },
+              { title: t("name"), cell: ({ name }) => <span class="breaking share-name">{name ?? "–"}</span> },
               {
                 title: t("link"),
                 cell: ({ url }) => (
