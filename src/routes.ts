@@ -43,6 +43,7 @@ import { createMediaHandler } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
 import { sessionRoutes } from "./resources/sessions/routes.ts";
+import { shareRoutes } from "./resources/shares/routes.ts";
 import { signingKeyRoutes } from "./resources/signing-keys/routes.ts";
 import { derivedSubtitleRoutes } from "./resources/subtitles/derived-routes.ts";
 import { featureRoutes } from "./resources/subtitles/features.ts";
@@ -65,6 +66,7 @@ import { documentRoutes } from "./web/docs.ts";
 import { livePageRoutes } from "./web/live-pages.ts";
 import { pageRoutes } from "./web/pages.ts";
 import { paymentPageRoute } from "./web/payment-page.ts";
+import { sharePageRoutes } from "./web/share-pages.ts";
 
 /** The route table. All information about routes is derived from it. */
 export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
@@ -100,6 +102,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...bulkRoutes,
     ...graphRoutes,
     ...posterRoutes,
+    ...shareRoutes,
     ...playbackRoutes(tokens, createMediaHandler(app, tokens, egress)),
     ...analyticsRoutes(tokens, findViewableChannel(tokens)),
     ...billingRoutes,
@@ -126,6 +129,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...objectRoutes(announcedForKey),
     ...pageRoutes(tokens),
     ...livePageRoutes(tokens),
+    ...sharePageRoutes(tokens, egress),
     paymentPageRoute,
     ...consoleRoutes,
   ];

@@ -27,6 +27,7 @@ const REMOTE = [
   "test/api/http/{isolation,repeats}.test.ts",
   "test/api/live/live-state.test.ts",
   "test/api/search/*.test.ts",
+  "test/api/shares/plays.test.ts",
   "test/api/subtitles/subtitles.test.ts",
   "test/api/tenants/{retention,suspended,tenant-deletion}.test.ts",
   "test/api/transcoding/{cloud-jobs,jobs,queue-order,task-lifecycle,task-queue,tasks}.test.ts",

@@ -3,17 +3,18 @@ import type { Db } from "../../storage/db/open.ts";
 import { idempotencyRecords } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
-import { sha256 } from "../lib/tokens.ts";
-import type { Caller } from "./caller.ts";
-import { Reply, type Route } from "./route.ts";
+import { hmac, sha256 } from "../lib/tokens.ts";
+import { type Context, Reply, type Route } from "./route.ts";
 
 const KEPT_MS = 24 * 3_600_000;
 
 /** What a repeated request must match: caller, key, route and body. */
 export type Repeat = { caller: string; key: string; requestHash: string };
 
+type RepeatedContext = Pick<Context, "app" | "caller" | "headers" | "url" | "body">;
+
 /** Null when the route does not support idempotency or the request has no key. Throws 422 for a malformed key. */
-export function repeatOf(route: Route, caller: Caller, headers: Headers, path: string, body: unknown): Repeat | null {
+export function repeatOf(route: Route, { app, caller, headers, url, body }: RepeatedContext): Repeat | null {
   const key = headers.get("idempotency-key");
   if (!route.idempotent || key === null) return null;
   if (key.length < 1 || key.length > 255)
@@ -24,7 +25,11 @@ export function repeatOf(route: Route, caller: Caller, headers: Headers, path: s
       : caller.kind === "batch"
         ? `batch:${caller.batchId}`
         : caller.kind;
-  return { caller: callerName, key, requestHash: sha256(`${route.method} ${path}\n${JSON.stringify(body ?? null)}`) };
+  const { secretInputs = [] } = route.idempotent;
+  const hidden = (name: string, value: unknown) =>
+    secretInputs.includes(name) && typeof value === "string" ? hmac(app.secrets.signing_secret, value) : value;
+  const text = JSON.stringify(body ?? null, secretInputs.length > 0 ? hidden : undefined);
+  return { caller: callerName, key, requestHash: sha256(`${route.method} ${url.pathname}\n${text}`) };
 }
 
 /** The stored response of the first request, or null. Throws 422 when the key was used with another body. */

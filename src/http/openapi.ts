@@ -39,6 +39,7 @@ const CODES: Record<number, string> = {
 const TAGS: Record<string, string> = {
   Uploads: "Uploads of sources",
   Playback: "Playback URLs and tokens",
+  Shares: "Links to an asset that work without an account",
   Users: "Users of a tenant, their roles, and invitations",
   Account: "One's own account, in a session",
   Assets: "Videos, their metadata and tags",

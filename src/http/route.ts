@@ -110,6 +110,8 @@ export type Route = {
    */
   idempotent?: {
     secretFields?: readonly string[];
+    /** Fields of the body that people choose: a plain hash of the request would allow to guess them. */
+    secretInputs?: readonly string[];
     /** Restores fields of a replayed response that can be derived and were not stored. */
     restore?(context: Context, body: unknown): Promise<unknown>;
   };

@@ -165,7 +165,7 @@ async function answer(
     const limit: Context["limit"] = async (name) => void (await limits.consume(name, caller, address));
     const recheck = async () => void (await authenticator.authenticate(route, credentials));
     const context = await contextOf(app, route, event, { caller, requestId, address, limit, recheck });
-    const repeat = repeatOf(route, caller, headers, context.url.pathname, context.body);
+    const repeat = repeatOf(route, context);
     if (repeat) {
       const replay = await findReplay(app.db, app, repeat);
       if (replay) return renderReply(await restored(route, context, replay), requestId, every);

@@ -7,6 +7,7 @@ import type { Role } from "../lib/enums.ts";
 import { HttpError } from "../lib/errors.ts";
 import { hmac, sameSecret, sha256 } from "../lib/tokens.ts";
 import { type Caller, SCOPES } from "./caller.ts";
+import { isSecureRequest, readCookie, setCookie } from "./cookies.ts";
 import { requireSameOrigin } from "./cross-site.ts";
 import { scopesWithin } from "./roles.ts";
 
@@ -22,21 +23,12 @@ export const csrfTokenOf = (token: string) => hmac(token, "csrf");
 /** Binds a session to the admin token of its start. Without the session's token it says nothing about the admin token. */
 export const adminMarkOf = (token: string, adminToken: string) => hmac(token, adminToken);
 
-/** `Secure` where the browser reached the server over TLS, which only its Origin says behind a proxy. */
-export function cookieOf(value: string, { headers, baseUrl }: { headers: Headers; baseUrl: string }): string {
-  const isSecure = (headers.get("origin") ?? baseUrl).startsWith("https:");
-  const lifetime = value === "" ? "; Max-Age=0" : "";
-  return `${SESSION_COOKIE}=${value}; Path=/; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}${lifetime}`;
-}
-
-/** The session token of a request; null without the cookie. */
-function tokenOf(headers: Headers): string | null {
-  for (const part of (headers.get("cookie") ?? "").split(";")) {
-    const [name, value = ""] = part.trim().split("=");
-    if (name === SESSION_COOKIE && value !== "") return value;
-  }
-  return null;
-}
+/** The cookie of a session; with an empty value, its end. */
+export const cookieOf = (value: string, { headers, baseUrl }: { headers: Headers; baseUrl: string }): string =>
+  setCookie({
+    ...{ name: SESSION_COOKIE, value, path: "/", sameSite: "Strict" },
+    isSecure: isSecureRequest(headers, baseUrl),
+  });
 
 const isChange = (method: string) => method !== "GET" && method !== "HEAD" && method !== "OPTIONS";
 
@@ -76,7 +68,7 @@ export function createSessions(app: App): Sessions {
 
   return {
     async callerOf(headers, method) {
-      const token = tokenOf(headers);
+      const token = readCookie(headers, SESSION_COOKIE);
       if (token === null) return null;
       const found = await byHash(sha256(token));
       const now = app.clock.now();

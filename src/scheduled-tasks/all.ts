@@ -29,6 +29,7 @@ import { logStreamOf } from "../resources/operator/system/log-stream.ts";
 import { emptyTrash } from "../resources/operator/trash.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { pruneSessions } from "../resources/sessions/prune.ts";
+import { pruneShares } from "../resources/shares/prune.ts";
 import { deleteTenants } from "../resources/tenants/deletion.ts";
 import { billDatabaseBytes } from "../resources/tenants/usage.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
@@ -99,6 +100,7 @@ export const allScheduledTasks = (
   { name: "empty-trash", schedule: "0 41 * * * *", run: () => emptyTrash(app) },
   { name: "prune-sessions", schedule: "0 43 * * * *", run: () => pruneSessions(app) },
   { name: "prune-invitations", schedule: "0 44 * * * *", run: () => pruneInvitations(app) },
+  { name: "prune-shares", schedule: "0 46 * * * *", run: () => pruneShares(app) },
   { name: "prune-replaced-media", schedule: "30 */5 * * * *", run: () => pruneReplacedMedia(app) },
   { name: "complete-abandoned-streams", schedule: "*/5 * * * * *", run: () => abandonedStreams(app).complete() },
   { name: "prune-live-reports", schedule: "*/15 * * * * *", run: () => pruneReports(app) },

@@ -8,7 +8,9 @@ import { hasPoster, isFirstFrame } from "../resources/assets/poster.ts";
 import { mediaUrl, pageUrl } from "../resources/assets/urls.ts";
 import { requirePlayable } from "../resources/playback/player-data.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
+import { sharePath } from "../resources/shares/schema.ts";
 import { html } from "./html.ts";
+import { requireOpenShare } from "./open-share.ts";
 import { carriedToken, sizeOf } from "./sharing.ts";
 
 const Side = v.optional(
@@ -41,15 +43,14 @@ export const oembedRoute = (tokens: PlaybackTokens): Route =>
       const { url, format = "json" } = query;
       if (format !== "json" && format !== "xml")
         throw new HttpError(501, "not_implemented", "format must be json or xml.");
-      const { ref, token } = pageIn(app, url);
-      const asset = await requirePlayable(app, tokens, { ref, token }).catch((error: unknown) => {
+      const described = await describedBy(app, tokens, pageIn(app, url)).catch((error: unknown) => {
         // 2.3.4: a private resource is 401 here, and 403 elsewhere.
         if (!(error instanceof HttpError) || error.status !== 403) throw error;
         throw new HttpError(401, error.code, error.message);
       });
-      const fields = describe(app, asset, { token, ...query });
+      const fields = describe(app, described, query);
       const headers = {
-        "cache-control": token === null ? "public, max-age=300" : "private, no-store",
+        "cache-control": described.isLasting ? "public, max-age=300" : "private, no-store",
         "x-content-type-options": "nosniff",
       };
       if (format === "json") return new Reply(200, fields, headers);
@@ -69,24 +70,48 @@ export const oembedRoute = (tokens: PlaybackTokens): Route =>
   });
 
 /** Any host is accepted: a page may have more host names than the base URL's, and only our own pages are looked up. */
-function pageIn(app: App, address: string): { ref: string; token: string | null } {
+function pageIn(app: App, address: string): Page {
   const url = URL.parse(address) ?? invalid("url", "must be the address of a watch or embed page");
   const base = new URL(app.baseUrl()).pathname.replace(/\/$/, "");
-  const [, page, ref] = /^\/(watch|embed)\/([^/]+)$/.exec(url.pathname.slice(base.length)) ?? [];
-  if (!url.pathname.startsWith(`${base}/`) || page === undefined || ref === undefined) return notFound("page");
+  if (!url.pathname.startsWith(`${base}/`)) return notFound("page");
+  const path = url.pathname.slice(base.length);
+  const code = /^\/(?:embed\/)?s\/([^/]+)$/.exec(path)?.[1];
+  if (code !== undefined) return { code };
+  const ref = /^\/(?:watch|embed)\/([^/]+)$/.exec(path)?.[1] ?? notFound("page");
   return { ref, token: url.searchParams.get("token") };
 }
 
-type EmbedRequest = { token: string | null; maxwidth?: number | undefined; maxheight?: number | undefined };
+/** A page of an asset, or of a share. */
+type Page = { ref: string; token: string | null } | { code: string };
+/** `image`: the URL of its poster. `isLasting`: until the asset changes. */
+type Described = { asset: AssetRow; embed: string; image: string; isLasting: boolean };
 
-function describe(app: App, asset: AssetRow, { token, maxwidth, maxheight }: EmbedRequest) {
-  const carried = carriedToken(asset, token);
+async function describedBy(app: App, tokens: PlaybackTokens, of: Page): Promise<Described> {
+  if ("code" in of) {
+    const { share, asset } = await requireOpenShare(app, of.code);
+    if (share.passwordHash !== null)
+      throw new HttpError(403, "share_password_required", "This share has a password; open its page.");
+    const url = (page: "watch" | "embed") => app.baseUrl() + sharePath(page, share.code);
+    return { asset, embed: url("embed"), image: `${url("watch")}/poster.jpg`, isLasting: false };
+  }
+  const { asset } = await requirePlayable(app, tokens, of);
+  const carried = carriedToken(asset, of.token);
+  return {
+    asset,
+    embed: pageUrl(app.baseUrl(), "embed", asset, carried),
+    image: mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried),
+    isLasting: of.token === null,
+  };
+}
+
+type EmbedRequest = { maxwidth?: number | undefined; maxheight?: number | undefined };
+
+function describe(app: App, { asset, embed, image }: Described, { maxwidth, maxheight }: EmbedRequest) {
   const whole = sizeOf(asset);
   const scale = Math.min(1, (maxwidth ?? whole.width) / whole.width, (maxheight ?? whole.height) / whole.height);
   const width = Math.max(1, Math.floor(whole.width * scale));
   const height = Math.max(1, Math.floor(whole.height * scale));
-  const source = pageUrl(app.baseUrl(), "embed", asset, carried);
-  const frame = html`<iframe src="${source}" width="${width}" height="${height}" title="${asset.title}" frameborder="0" allow="autoplay; fullscreen; picture-in-picture" allowfullscreen></iframe>`;
+  const frame = html`<iframe src="${embed}" width="${width}" height="${height}" title="${asset.title}" frameborder="0" allow="autoplay; fullscreen; picture-in-picture" allowfullscreen></iframe>`;
   return {
     version: "1.0",
     type: "video",
@@ -98,7 +123,7 @@ function describe(app: App, asset: AssetRow, { token, maxwidth, maxheight }: Emb
     height,
     ...(hasPoster(asset) &&
       asset.playbackStatus === "ready" && {
-        thumbnail_url: mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried),
+        thumbnail_url: image,
         ...thumbnailSize(asset, whole),
       }),
     duration: Math.round(asset.durationSeconds),

@@ -20,6 +20,11 @@ export type View = {
   mediaFrom?: string;
   /** Origins that may embed this page in a frame. */
   framedBy: readonly string[];
+  /** The page has a form for this server. */
+  hasForm?: boolean;
+  /** False: search engines must not list it. */
+  isListed?: boolean;
+  headers?: Record<string, string>;
 };
 
 const REFRESH_SECONDS = 5;
@@ -34,20 +39,22 @@ export function respond(page: PageName, view: View): Response {
   const body = html`<!doctype html>
 <html lang="en" class="${page}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${view.title}</title>${view.head}
-${view.refresh && html`<meta http-equiv="refresh" content="${REFRESH_SECONDS}">`}
+${view.isListed === false && html`<meta name="robots" content="noindex, nofollow">`}${view.refresh && html`<meta http-equiv="refresh" content="${REFRESH_SECONDS}">`}
 <link rel="icon" href="${ICON}">
 <style nonce="${nonce}">${PAGE_STYLE}${view.shape && html`:root{--shape:${view.shape}}`}</style></head>
 <body><main>${view.content}</main>
 ${view.script && html`<script nonce="${nonce}" src="${view.script}" defer></script>`}</body></html>`;
-  return htmlResponse(body, { nonce, policy: policy(view), status: view.status });
+  const { status, headers = {} } = view;
+  return htmlResponse(body, { nonce, policy: policy(view), status, headers });
 }
 
-function policy({ mediaFrom = "", framedBy }: View): Policy {
+function policy({ mediaFrom = "", framedBy, hasForm = false }: View): Policy {
   const from = (...sources: string[]) => [...sources, mediaFrom].filter(Boolean).join(" ");
   return {
     "img-src": from("'self'", "data:"),
     "media-src": from("'self'", "blob:"),
     "connect-src": from("'self'"),
+    ...(hasForm && { "form-action": "'self'" }),
     "frame-ancestors": framedBy.length === 0 ? "'none'" : framedBy.join(" "),
   };
 }

@@ -5,16 +5,16 @@ import { encodedText } from "../http/content-encoding.ts";
 import { type Context, type Route, route } from "../http/route.ts";
 import { HttpError } from "../lib/errors.ts";
 import { findPublicAsset } from "../resources/assets/queries.ts";
-import { basePath, publicId } from "../resources/assets/urls.ts";
+import { basePath } from "../resources/assets/urls.ts";
 import { PlayerData, playerData, requirePlayable } from "../resources/playback/player-data.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
 import { isActiveTenant } from "../resources/tenants/active.ts";
 import { allowedOriginsOf } from "../resources/tenants/queries.ts";
+import { assetView, stateNotice, suspended, videoNotFound } from "./asset-view.ts";
 import { embeddedFile, versionOf } from "./embedded-file.ts";
-import { html, type Markup } from "./html.ts";
 import { oembedRoute } from "./oembed.ts";
 import { type PageName, respond, type View } from "./page.ts";
-import { message, type Notice, PLAYER_SCRIPT, playerOptions, scriptUrl, storageOrigin } from "./player-page.ts";
+import { message, type Notice, PLAYER_SCRIPT } from "./player-page.ts";
 import { carriedToken, sharingHead } from "./sharing.ts";
 
 const open = { method: "GET", credential: "none", tag: "Pages", hidden: true } as const;
@@ -45,8 +45,8 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
     async handle(context) {
       const { app, params, url } = context;
       const token = url.searchParams.get("token");
-      const asset = await requirePlayable(app, tokens, { ref: params.id, token });
-      const data = await playerData(app, asset, { token, basePath: basePath(app.baseUrl()) });
+      const playable = await requirePlayable(app, tokens, { ref: params.id, token });
+      const data = await playerData(app, playable, basePath(app.baseUrl()));
       return encodedText(context, {
         text: async () => JSON.stringify(data),
         headers: {
@@ -82,33 +82,11 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
   const framedBy =
     page === "embed" && asset ? ["'self'", ...(await allowedOriginsOf(app, asset.tenantId))] : ["'self'"];
   const token = url.searchParams.get("token");
-  const notice = asset ? await noticeFor(app, tokens, { asset, token }) : message(404, NOTHING, MISTYPED);
-  if (notice || !asset) return { framedBy, ...(notice ?? message(404, NOTHING, MISTYPED)) };
-  const { searchParams } = url;
-  return {
-    status: 200,
-    framedBy,
-    title: asset.title,
-    head: sharingHead(app, asset, token),
-    content: content(asset, page, {
-      token: carriedToken(asset, token),
-      ...playerOptions(searchParams),
-      startTime: /^\d{1,6}(\.\d{1,3})?$/.exec(searchParams.get("start_time") ?? "")?.[0] ?? null,
-    }),
-    script: scriptUrl(app),
-    ...mediaFrom(app, asset),
-    ...(asset.width && asset.height && { shape: `${asset.width}/${asset.height}` }),
-  };
+  const notice = asset ? await noticeFor(app, tokens, { asset, token }) : videoNotFound();
+  if (notice || !asset) return { framedBy, ...(notice ?? videoNotFound()) };
+  const playing = { token: carriedToken(asset, token), query: url.searchParams };
+  return { framedBy, ...assetView(app, asset, page, playing), head: sharingHead(app, asset, token) };
 }
-
-/** Additional media origins of the page: a customer's own CDN, or storage. */
-function mediaFrom(app: App, { manifestUrl }: AssetRow): { mediaFrom?: string } {
-  if (manifestUrl !== null) return { mediaFrom: `${URL.parse(manifestUrl)?.origin ?? ""} https:` };
-  return storageOrigin(app);
-}
-
-const NOTHING = "Video not found";
-const MISTYPED = "The link may be mistyped, or the video was deleted.";
 
 /** Works without a script, because there is nothing to play yet, or ever. */
 async function noticeFor(
@@ -116,8 +94,7 @@ async function noticeFor(
   tokens: PlaybackTokens,
   { asset, token }: { asset: AssetRow; token: string | null },
 ): Promise<Notice | null> {
-  if (!(await isActiveTenant(app, asset.tenantId)))
-    return message(403, "This video is not available", "The account that owns it is suspended.");
+  if (!(await isActiveTenant(app, asset.tenantId))) return suspended();
   if (asset.playbackPolicy === "signed") {
     if (!token) return message(403, "This video is private", "Open it with the complete link that you received.");
     try {
@@ -127,31 +104,5 @@ async function noticeFor(
       return message(403, "This link has expired", "Or it is incomplete. Request a new link from the sender.");
     }
   }
-  if (asset.playbackStatus === "errored") return message(200, asset.title, "This video could not be processed.");
-  return asset.playbackStatus === "ready" ? null : waiting(asset);
-}
-
-function waiting({ playbackStatus, progress }: AssetRow): Notice {
-  const isProcessing = playbackStatus === "processing";
-  const state = isProcessing ? `It is being processed: ${progress} %.` : "It has not been uploaded yet.";
-  const bar = html`<progress max="100" value="${progress}" aria-label="Progress"></progress>`;
-  const text = `${state} This page refreshes automatically.`;
-  return { ...message(200, "This video is not ready yet", text, isProcessing && bar), refresh: true };
-}
-
-type Playing = { token: string | null; isAutomatic: boolean; isTracked: boolean; startTime: string | null };
-
-function content(asset: AssetRow, page: PageName, { token, isAutomatic, isTracked, startTime }: Playing): Markup {
-  const player = html`<div class="frame"><svc-player playback-id="${publicId(asset)}" page-keys${token && html` token="${token}"`}${startTime && html` start-time="${startTime}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${page === "embed" && html` video-title="${asset.title}"`}></svc-player></div>`;
-  if (page === "embed") return html`<h1 class="heard">${asset.title}</h1>${player}`;
-  const size = asset.height ? ` · ${asset.width} × ${asset.height}` : "";
-  return html`${player}<h1>${asset.title}</h1><p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}`;
-}
-
-/** 0:08, 12:34, 1:02:03. */
-function clock(durationSeconds: number): string {
-  const whole = Math.round(durationSeconds);
-  const parts = [Math.floor(whole / 60) % 60, whole % 60];
-  if (whole >= 3600) parts.unshift(Math.floor(whole / 3600));
-  return parts.map((part, index) => (index === 0 ? String(part) : String(part).padStart(2, "0"))).join(":");
+  return stateNotice(asset);
 }

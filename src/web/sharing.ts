@@ -45,17 +45,27 @@ export function shareTags({ title, description, watch, embed, image, size, durat
 <link rel="canonical" href="${watch}">${meta}<meta name="twitter:card" content="player"><meta name="twitter:player" content="${embed}"><meta name="twitter:player:width" content="${width}"><meta name="twitter:player:height" content="${height}">`;
 }
 
-/** Link previews, and oEmbed discovery (2.4). */
+/** Link previews, and oEmbed discovery. */
 export function sharingHead(app: App, asset: AssetRow, token: string | null): Markup {
   const carried = carriedToken(asset, token);
   const watch = pageUrl(app.baseUrl(), "watch", asset, carried);
   const tags = shareTags({
-    ...{ title: asset.title, description: asset.description?.slice(0, MAX_DESCRIPTION) },
-    ...{ watch, embed: pageUrl(app.baseUrl(), "embed", asset, carried) },
+    ...summaryOf(asset),
+    ...{ watch, embed: pageUrl(app.baseUrl(), "embed", asset, carried), size: sizeOf(asset) },
     image: hasPoster(asset) ? mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried) : null,
-    ...{ size: sizeOf(asset), durationSeconds: Math.round(asset.durationSeconds) },
   });
-  const oembed = (format: string) => `${app.baseUrl()}/oembed?format=${format}&url=${encodeURIComponent(watch)}`;
   return html`${tags}
-<link rel="alternate" type="application/json+oembed" href="${oembed("json")}" title="${asset.title}"><link rel="alternate" type="text/xml+oembed" href="${oembed("xml")}" title="${asset.title}">`;
+${oembedLinks(app, watch, asset.title)}`;
+}
+
+/** What previews say about an asset. */
+export const summaryOf = (asset: AssetRow) => ({
+  ...{ title: asset.title, description: asset.description?.slice(0, MAX_DESCRIPTION) },
+  durationSeconds: Math.round(asset.durationSeconds),
+});
+
+/** oEmbed discovery (2.4) of a page. */
+export function oembedLinks(app: App, watch: string, title: string): Markup {
+  const oembed = (format: string) => `${app.baseUrl()}/oembed?format=${format}&url=${encodeURIComponent(watch)}`;
+  return html`<link rel="alternate" type="application/json+oembed" href="${oembed("json")}" title="${title}"><link rel="alternate" type="text/xml+oembed" href="${oembed("xml")}" title="${title}">`;
 }

@@ -16,9 +16,17 @@ h1{font-size:1.45rem;line-height:1.3;letter-spacing:-.01em;margin:1.2rem 0 .2rem
 .message{display:grid;place-content:center;justify-items:center;gap:.6rem;min-height:14rem;text-align:center;padding:2rem;color:#e8ecf2;background:radial-gradient(circle at 50% 35%,#1d2532,#0a0d12 75%)}
 .message h1{font-size:1.2rem;margin:0}
 .message span{color:#aeb8c6;max-width:32rem}
+.message form{display:grid;gap:.5rem;width:min(20rem,100%);text-align:left}
+.message input,.message button,.download button{font:inherit;padding:.5rem .8rem;border-radius:8px}
+.message input{border:1px solid #8c97a8;background:#0a0d12;color:#eef1f5}
+.message button,.download button{border:1px solid #3b6cf6;background:#2f5fe8;color:#fff;cursor:pointer}
+.message input:focus-visible,.message button:focus-visible,.download button:focus-visible{outline:3px solid #8fb0ff;outline-offset:2px}
+.message p{margin:0;color:#ffb4ab}
+.download{margin:1rem 0 0}
+.embed .download{position:absolute;top:.6rem;right:.6rem;margin:0}
 progress{width:16rem;max-width:100%;height:.4rem;accent-color:#5b86ff}
 .embed,.embed body,.embed main{height:100%;background:#000}
 .embed main{max-width:none;padding:0}
 .embed .frame{height:100%;max-height:none;border-radius:0;aspect-ratio:auto}
-@media(max-width:40rem){.watch main{padding:0 0 2rem}.watch .frame{border-radius:0}.watch main>h1,.about,.description{margin-left:1rem;margin-right:1rem}.watch main>h1{font-size:1.2rem;margin-top:.9rem}.message{padding:1.5rem}}
+@media(max-width:40rem){.watch main{padding:0 0 2rem}.watch .frame{border-radius:0}.watch main>h1,.about,.description,.download{margin-left:1rem;margin-right:1rem}.watch main>h1{font-size:1.2rem;margin-top:.9rem}.message{padding:1.5rem}}
 `);

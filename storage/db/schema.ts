@@ -67,6 +67,7 @@ export {
   sessions,
   setupCodes,
 } from "./schema-sessions.ts";
+export { type ShareRow, sharePlays, shares } from "./schema-shares.ts";
 export { type SubtitleRow, subtitles, type TrackCue, type TrackRow, tracks } from "./schema-texts.ts";
 
 /**

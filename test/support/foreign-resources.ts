@@ -70,7 +70,12 @@ export async function foreignResources(app: TestApp, tenantId: number) {
     admin: app.admin,
     body: { tenant_id: tenantId, email: `invited-${THEIRS}@example.com`, role: "viewer" },
   });
+  const share = await app.call("POST", `${theirs}/shares`, { key, body: { name: THEIRS } });
+  const code = new URL(share.body.url).pathname.slice("/s/".length);
   const paths = {
+    "/api/v1/assets/:id/shares/:share_id": `${completed.body.asset.id}/shares/${share.body.id}`,
+    "/s/:code": code,
+    "/embed/s/:code": code,
     "/api/v1/users/invitations/:id": String(invitation.id),
     "/api/v1/users/:id": String(user.id),
     "/api/v1/webhooks/:id/deliveries/:delivery_id": `${hook.body.id}/deliveries/${sent.body.id}`,

@@ -15,6 +15,7 @@ import { findPublicAsset } from "../assets/queries.ts";
 import { replacedMediaOf } from "../assets/replaced-media.ts";
 import { type Media, mediaKey } from "../assets/shared-media.ts";
 import { basePath, publicId } from "../assets/urls.ts";
+import { countPlay } from "../shares/plays.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/urls.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
@@ -25,7 +26,7 @@ import { parseImageRequest } from "./images/image-request.ts";
 import { deliveryOf, isText, redirects, withPresignedUrls } from "./presigned-delivery.ts";
 import { variantReference } from "./rendition-url.ts";
 import { manifest, plainText, playlistOf, subtitleText } from "./serve-manifest.ts";
-import { type PlaybackTokens, requireToken, splitToken } from "./token.ts";
+import { type PlaybackTokens, requireAccess, splitToken } from "./token.ts";
 import { waitForSegment } from "./wait-for-segment.ts";
 
 export type MediaHandler = (context: Context) => Promise<Response>;
@@ -38,7 +39,7 @@ export type MediaHandler = (context: Context) => Promise<Response>;
  */
 export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egress): MediaHandler {
   const cache = segmentCacheOf(app);
-  const delivery = deliveryOf(app);
+  const usualDelivery = deliveryOf(app);
   const redirect = redirects(app);
   const serveImage = createImageHandler(app);
 
@@ -48,14 +49,29 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
     const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
     // Before the token check: the signing keys of a suspended tenant are disabled, and the error would be misleading.
     await requireActiveTenant(app, asset.tenantId);
-    const signed = asset.playbackPolicy === "signed";
-    if (signed) await requireToken(tokens, asset, token, audiencesOf(asset, file));
+    const audiences = audiencesOf(asset, file);
+    const share = await requireAccess(tokens, asset, token, audiences);
+    if (!share) return serve(context, { asset, file, token, isShare: false });
+    const isImage = audiences.length > 1;
+    // Previews and subtitles are no plays: a page loads them before the viewer begins.
+    const isPlay = context.method === "GET" && asset.playbackStatus === "ready" && !isImage && !isSubtitle(file);
+    if (isPlay) await countPlay(app, share);
+    const response = await serve(context, { asset, file, token, isShare: true });
+    // What is immutable must still be asked for again: the share may have ended.
+    response.headers.set("cache-control", "private, no-cache");
+    return response;
+  };
+
+  async function serve(context: Context, { asset, file, token, isShare }: Requested): Promise<Response> {
+    const signed = isShare || asset.playbackPolicy === "signed";
+    // Storage knows nothing of shares: its URLs would work after the end of one.
+    const delivery = isShare ? "proxy" : usualDelivery;
     const objects = storageOf(app);
     const onSent = (bytes: number) => egress.add(asset.tenantId, bytes);
     const scope = signed ? "private" : "public";
     const parsing = { tenantId: asset.tenantId, signal: context.signal };
     const common = { objects, method: context.method, headers: context.headers, onSent };
-    if (file.startsWith("subtitles/")) {
+    if (isSubtitle(file)) {
       // They belong to the asset, not to its media, and are available before it is ready.
       const tracks = await playableSubtitles(app, asset.id);
       const listed = tracks.find((row) => subtitleList(row) === file);
@@ -121,8 +137,13 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
     }
     const lasting = { ...common, key, cacheControl: `${scope}, max-age=31536000, immutable`, ...(cache && { cache }) };
     return isText(key) ? plainText(context, lasting) : serveObject({ ...lasting, contentType: contentTypeOf(key) });
-  };
+  }
 }
+
+/** `isShare`: with a token of a viewer of a share. */
+type Requested = { asset: AssetRow; file: string; token: string | null; isShare: boolean };
+
+const isSubtitle = (file: string) => file.startsWith("subtitles/");
 
 /**
  * The sample entries of the video codecs that are not in a list of names, separated by commas; none without a list. Throws

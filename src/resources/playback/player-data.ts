@@ -6,11 +6,12 @@ import { HttpError, notFound } from "../../lib/errors.ts";
 import { hasPoster } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { mediaUrl, publicId } from "../assets/urls.ts";
+import { countPlay, type ShareViewer } from "../shares/plays.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile } from "../subtitles/urls.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
 import { type Chapter, endedChapters, rememberedChapters } from "../tracks/chapters.ts";
-import { type PlaybackTokens, requireToken } from "./token.ts";
+import { type PlaybackTokens, requireAccess } from "./token.ts";
 
 /** The public data of an asset for viewers who may play it; no key protects it. */
 export const PlayerData = v.pipe(
@@ -31,6 +32,9 @@ export const PlayerData = v.pipe(
   v.title("PlayerData"),
 );
 
+/** `token`: what its URLs must carry, null for none. `share`: that the token names. */
+export type Playable = { asset: AssetRow; share: ShareViewer | null; token: string | null };
+
 /**
  * The asset of a public page, for a viewer who may play it. Throws 404, 403 `tenant_suspended`, and 403 without a valid
  * token for signed playback.
@@ -39,12 +43,11 @@ export async function requirePlayable(
   app: App,
   tokens: PlaybackTokens,
   { ref, token }: { ref: string; token: string | null },
-): Promise<AssetRow> {
+): Promise<Playable> {
   const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
   await requireActiveTenant(app, asset.tenantId);
-  if (asset.playbackPolicy === "public") return asset;
-  await requireToken(tokens, asset, token);
-  return asset;
+  const share = await requireAccess(tokens, asset, token);
+  return { asset, share, token: asset.playbackPolicy === "signed" || share !== null ? token : null };
 }
 
 /**
@@ -53,15 +56,16 @@ export async function requirePlayable(
  */
 export async function playerData(
   app: App,
-  asset: AssetRow,
-  { token, basePath }: { token: string | null; basePath: string },
+  { asset, token, share }: Playable,
+  basePath: string,
 ): Promise<v.InferInput<typeof PlayerData>> {
   if (asset.playbackStatus === "errored")
     throw new HttpError(422, "asset_errored", "The asset could not be processed and cannot be played.");
   if (asset.playbackStatus !== "ready")
     throw new HttpError(422, "asset_not_ready", "The asset is not ready; try again later.");
-  const carried = asset.playbackPolicy === "signed" ? token : null;
-  const url = (file: string) => mediaUrl(basePath, asset, file, carried);
+  // The media of an external asset are not requested from this server.
+  if (share && asset.manifestUrl !== null) await countPlay(app, share);
+  const url = (file: string) => mediaUrl(basePath, asset, file, token);
   const [subtitles, chapters] = await Promise.all([
     playableSubtitles(app, asset.id),
     rememberedChapters(app, asset.id),

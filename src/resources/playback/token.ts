@@ -12,21 +12,31 @@ import { LRUCache } from "lru-cache";
 import type { AssetRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { requirePlayableShare, type ShareViewer } from "../shares/plays.ts";
 import { activeSigningKeys } from "../signing-keys/active.ts";
 import type { Audience } from "./audience.ts";
 
 /** For an asset its number is also a valid subject; for a live channel only its path. */
 type Bound = Pick<AssetRow, "tenantId" | "externalId"> & { id?: number };
 export type PlaybackTokens = {
-  sign(asset: Bound, expiresAtMs: number): Promise<string>;
+  /** With `share`, for a viewer of a share: the token ends with it. */
+  sign(asset: Bound, expiresAtMs: number, share?: ShareViewer): Promise<string>;
   /**
    * Throws 403 `playback_token_invalid` for a token that is expired, altered, for another asset, signed by a key that
-   * is not (or no longer) of the asset's tenant, or without any of `audiences`; the default audience is video.
+   * is not (or no longer) of the asset's tenant, of a share that has ended, or without any of `audiences`; the default
+   * audience is video. Returns the viewer of a token of a share, null for others.
    */
-  verify(asset: Bound, token: string, audiences?: readonly Audience[]): Promise<void>;
+  verify(asset: Bound, token: string, audiences?: readonly Audience[]): Promise<ShareViewer | null>;
 };
 /** `keyId`: the tenant's key that signed it; null for our own. */
-type Claims = { keyId: string | null; tenantId: number; subject: string; audiences: string[]; endsAtMs: number };
+type Claims = {
+  keyId: string | null;
+  tenantId: number;
+  subject: string;
+  audiences: string[];
+  endsAtMs: number;
+  share: ShareViewer | null;
+};
 
 const ALGORITHM = "HS256";
 const MAX_KNOWN = 10_000;
@@ -69,8 +79,8 @@ export function playbackTokens(app: App): PlaybackTokens {
   }
 
   return {
-    sign: (asset, expiresAtMs) =>
-      new SignJWT({ tid: asset.tenantId })
+    sign: (asset, expiresAtMs, share) =>
+      new SignJWT({ tid: asset.tenantId, ...(share && shareClaims(share)) })
         .setProtectedHeader({ alg: ALGORITHM, typ: "JWT" })
         .setSubject(asset.externalId)
         .setAudience("v")
@@ -89,6 +99,8 @@ export function playbackTokens(app: App): PlaybackTokens {
       if (!remembered) known.set(token, claims);
       if (!audiences.some((each) => claims.audiences.includes(each)))
         refuse(`The playback token's aud must be ${audiences.join(" or ")} for this.`);
+      if (claims.share) await requirePlayableShare(app, claims.share);
+      return claims.share;
     },
   };
 }
@@ -99,9 +111,23 @@ export async function requireToken(
   asset: Bound,
   token: string | null,
   audiences?: readonly Audience[],
-): Promise<void> {
+): Promise<ShareViewer | null> {
   if (!token) throw new HttpError(403, "playback_token_required", "This video requires a playback token.");
-  await tokens.verify(asset, token, audiences);
+  return tokens.verify(asset, token, audiences);
+}
+
+/**
+ * What `requireToken` does for signed playback. A public asset needs no token, and ignores all but those of shares, whose
+ * plays are counted and end for it too.
+ */
+export async function requireAccess(
+  tokens: PlaybackTokens,
+  asset: Bound & Pick<AssetRow, "playbackPolicy">,
+  token: string | null,
+  audiences?: readonly Audience[],
+): Promise<ShareViewer | null> {
+  if (asset.playbackPolicy === "signed") return requireToken(tokens, asset, token, audiences);
+  return token !== null && namesShare(token) ? tokens.verify(asset, token, audiences) : null;
 }
 
 /** The token of a request for media, which is in the path below a manifest and in the query of the first request. */
@@ -144,7 +170,28 @@ async function checked(
 }
 
 type Issuer = { keyId: string | null; tenantId: number; leewaySeconds: number };
-function claimsOf({ sub, aud, exp = 0 }: JWTPayload, { leewaySeconds, ...issuer }: Issuer): Claims {
+function claimsOf(payload: JWTPayload, { leewaySeconds, ...issuer }: Issuer): Claims {
+  const { sub, aud, exp = 0 } = payload;
   if (typeof sub !== "string" || exp > LAST_SECOND) return notOurs();
-  return { ...issuer, subject: sub, audiences: [aud ?? []].flat(), endsAtMs: (exp + leewaySeconds) * 1000 };
+  const endsAtMs = (exp + leewaySeconds) * 1000;
+  // A tenant's own servers issue no tokens of shares; what such a claim means there is unknown.
+  const share = issuer.keyId === null ? shareOf(payload) : null;
+  return { ...issuer, subject: sub, audiences: [aud ?? []].flat(), endsAtMs, share };
+}
+
+const shareClaims = ({ shareId, viewer, mark }: ShareViewer) => ({ shr: shareId, vwr: viewer, pwd: mark });
+
+function shareOf({ shr, vwr, pwd }: JWTPayload): ShareViewer | null {
+  return typeof shr === "number" && typeof vwr === "string" && typeof pwd === "string"
+    ? { shareId: shr, viewer: vwr, mark: pwd }
+    : null;
+}
+
+/** Unverified. */
+function namesShare(token: string): boolean {
+  try {
+    return token.length <= MAX_LENGTH && shareOf(decodeJwt(token)) !== null;
+  } catch {
+    return false;
+  }
 }

@@ -46,6 +46,12 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("ingest_batches"),
   owned("subtitles"),
   owned("tracks"),
+  {
+    table: "share_plays",
+    key: "share_id, viewer_hash",
+    of: (id) => sql`share_id IN (SELECT id FROM shares WHERE tenant_id = ${id})`,
+  },
+  owned("shares"),
   owned("uploads"),
   owned("assets"),
   owned("encoding_profiles"),

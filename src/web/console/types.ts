@@ -14,6 +14,7 @@ export type {
   PairingCode,
   Playback,
   Session,
+  Share,
   SigningKey,
   Subtitle,
   Tenant,

@@ -61,6 +61,7 @@ async function rowsOf(id: number): Promise<Record<string, number>> {
 async function populate(owner: { id: number }, token: string) {
   const { asset } = await readyAsset(app, token, { playback_policy: "public" });
   await subtitled(app, token, asset.id);
+  await post(`/api/v1/assets/${asset.id}/shares`, { name: "For Ann" }, token);
   await post(`/api/v1/assets/${asset.id}/tracks`, { kind: "scene", name: "scenes", cues: [] }, token);
   const collection = { name: "C", slug: `c-${owner.id}` };
   const parent = await post("/api/v1/collections", { tenant_id: owner.id, collection }, token);
@@ -205,7 +206,7 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
   });
   /** These are found by the row that they belong to. */
   const hasTenant = (table: string) =>
-    !["idempotency_records", "billing_events", "import_rows", "live_reports"].includes(table);
+    !["idempotency_records", "billing_events", "import_rows", "live_reports", "share_plays"].includes(table);
 
   test("stops a running encode: its results are not accepted, and nothing of it is left", async () => {
     await uploaded(app, key);

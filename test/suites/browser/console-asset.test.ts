@@ -42,7 +42,8 @@ describe("the overview", () => {
     await button(page, "Save").click();
     await heading(page, "Second title").waitFor();
     await page.getByText("Feb 3, 2031, 4:05 AM").waitFor();
-    expect(await page.getByLabel("Embed code").inputValue()).toMatch(/^<iframe src="http.*\/embed\/vid_\w+\?token=/);
+    await button(page, "Copy embed code").click();
+    expect(await page.getByLabel("Embed code").inputValue()).toMatch(/^<iframe src="http.*\/embed\/s\/\w{22}"/);
     await page.getByText("This video is signed", { exact: false }).waitFor();
 
     const [saved] = await Promise.all([page.waitForEvent("download"), button(page, "Download original").click()]);
@@ -52,7 +53,7 @@ describe("the overview", () => {
     await page.getByLabel("Playback policy").selectOption("public");
     await button(page, "Save").click();
     await page.getByText("This video is signed", { exact: false }).waitFor({ state: "detached" });
-    expect(await page.getByLabel("Embed code").inputValue()).not.toContain("token");
+    expect(await page.getByLabel("Embed code").inputValue()).toMatch(/^<iframe src="http.*\/embed\/vid_\w+"/);
     await page.getByLabel("Delete at").fill("");
     await button(page, "Save").click();
     await page.getByText("Feb 3, 2031", { exact: false }).waitFor({ state: "detached" });
@@ -140,7 +141,7 @@ test("all sections are in German, too", async () => {
   await page.keyboard.press("Enter");
   await heading(page, "Videos").waitFor();
   await page.goto(`${pages.platform.base}/console/assets/${assetId}`);
-  await page.getByLabel("Code zum Einbetten").waitFor();
+  await button(page, "Code zum Einbetten kopieren").waitFor();
   for (const [name, content] of Object.entries({
     Untertitel: "Untertitel hochladen",
     Kapitel: "Noch keine Kapitel oder anderen Spuren.",
@@ -343,6 +344,7 @@ test("axe finds nothing in any section, light and dark, wide and narrow", async 
     cues: [{ start_ms: 0, payload: { title: "Arrival" } }],
   });
   await api("PATCH", `${assetId}/tags`, { place: "Sylt" });
+  await api("POST", `${assetId}/shares`, { name: "Embed", max_plays: 5, allow_download: true });
   for (const { colorScheme, width } of APPEARANCES) {
     const { page } = await signedIn(pages.browser, pages.platform.base, pages.platform.admin, {
       ...{ colorScheme, viewport: { width, height: 900 }, bypassCSP: true },

@@ -43,7 +43,8 @@ test("from an empty folder to a playing video, in the browser alone, within a mi
   expect(await page.getByRole("navigation").getByRole("link").allTextContents()).not.toContain("Tenants");
   await upload(page, clip);
   await link(page, "Holiday film.mp4").click();
-  expect(await page.getByLabel("Embed code").inputValue()).toMatch(/^<iframe src="http.*\/embed\/vid_\w+/);
+  await button(page, "Copy embed code").click();
+  expect(await page.getByLabel("Embed code").inputValue()).toMatch(/^<iframe src="http.*\/embed\/s\/\w{22}"/);
   const player = page.frameLocator("iframe").owner();
   const frame = await (await player.elementHandle())?.contentFrame();
   if (!frame) throw new Error("There is no player");

@@ -1,23 +1,29 @@
+import { List } from "../../../../clients/typescript/list.ts";
 import { vodbox } from "../../api.ts";
 import { Area, Field, Form, Select } from "../../components/form.tsx";
 import { useToast } from "../../components/toast.tsx";
+import { useList } from "../../hooks/use-list.ts";
 import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
+import type { Share } from "../../types.ts";
+import { localTime } from "./local-time.ts";
 import type { SectionProps } from "./section.ts";
+import { Shares } from "./shares.tsx";
 import { Sharing } from "./sharing.tsx";
 import { texts } from "./texts.ts";
 
-/** As the browser's field for a local time has it, to the minute. */
-function localTime(iso: string | null): string {
-  if (iso === null) return "";
-  const at = new Date(iso);
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-}
+/** For who may not see any. */
+const NO_SHARES = new List<Share>(
+  async () => [],
+  async () => ({ items: [], cursor: null }),
+);
 
 export function Overview({ asset, playback, onChange }: SectionProps) {
   const t = useTexts(texts);
   const { may } = useSession();
   const toast = useToast();
+  const mayShare = may("assets:write") || may("playback:read");
+  const shares = useList(() => (mayShare ? vodbox.listShares({ id: asset.id }) : NO_SHARES), [asset.id, mayShare]);
   const expiry = localTime(asset.expires_at);
   const save = async ({ expires, description, ...others }: Record<string, string>) => {
     const body = {
@@ -30,24 +36,27 @@ export function Overview({ asset, playback, onChange }: SectionProps) {
     toast(t("saved"));
   };
   return (
-    <div class="halves">
-      {may("assets:write") && (
-        <Form submit={t("save")} onSubmit={save}>
-          <Field label={t("title")} name="title" value={asset.title} required />
-          <Area label={t("description")} name="description" value={asset.description ?? ""} />
-          <Select
-            label={t("playbackPolicy")}
-            name="playback_policy"
-            value={asset.playback_policy}
-            options={[
-              ["public", t("public")],
-              ["signed", t("signed")],
-            ]}
-          />
-          <Field label={t("expiresAt")} name="expires" type="datetime-local" value={expiry} hint={t("expiresHint")} />
-        </Form>
-      )}
-      {playback && <Sharing title={asset.title} playback={playback} />}
-    </div>
+    <>
+      <div class="halves">
+        {may("assets:write") && (
+          <Form submit={t("save")} onSubmit={save}>
+            <Field label={t("title")} name="title" value={asset.title} required />
+            <Area label={t("description")} name="description" value={asset.description ?? ""} />
+            <Select
+              label={t("playbackPolicy")}
+              name="playback_policy"
+              value={asset.playback_policy}
+              options={[
+                ["public", t("public")],
+                ["signed", t("signed")],
+              ]}
+            />
+            <Field label={t("expiresAt")} name="expires" type="datetime-local" value={expiry} hint={t("expiresHint")} />
+          </Form>
+        )}
+        {playback && <Sharing asset={asset} playback={playback} shares={shares} />}
+      </div>
+      {mayShare && <Shares asset={asset} list={shares} />}
+    </>
   );
 }

@@ -1,21 +1,41 @@
 import { useId } from "preact/hooks";
+import { vodbox } from "../../api.ts";
 import { CopyButton } from "../../components/copy-button.tsx";
-import { dateTime } from "../../format.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
-import type { Playback } from "../../types.ts";
+import type { ListState } from "../../hooks/use-list.ts";
+import { useSession } from "../../session.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import type { Asset, Playback, Share } from "../../types.ts";
+import { embedCode } from "./embed-code.ts";
 import { texts } from "./texts.ts";
 
-const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
+/** The name of the share whose code is copied for a signed video: a token in the code would expire. */
+const EMBED = "Embed";
+const isForEmbedding = ({ name, status, has_password }: Share) =>
+  name === EMBED && status === "active" && !has_password;
+
+async function embedShare(id: number): Promise<Share> {
+  for await (const share of vodbox.listShares({ id })) if (isForEmbedding(share)) return share;
+  return vodbox.createShare({ id, body: { name: EMBED } });
+}
+
+type Props = { asset: Asset; playback: Playback; shares: ListState<Share> };
 
 /** How to show the video elsewhere. */
-export function Sharing({ title, playback }: { title: string; playback: Playback }) {
+export function Sharing({ asset, playback, shares }: Props) {
   const t = useTexts(texts);
-  const { language } = useLanguage();
+  const { may } = useSession();
   const id = useId();
-  const { embed_url, external_id, token_expires_at } = playback;
+  const { embed_url, external_id } = playback;
   const isSigned = playback.playback_policy === "signed";
+  const known = isSigned ? shares.items.find(isForEmbedding)?.embed_url : embed_url;
+  const code = known === undefined ? undefined : embedCode(known, asset);
+  const copied = async () => {
+    if (code !== undefined) return code;
+    const share = await embedShare(asset.id);
+    shares.reload();
+    return embedCode(share.embed_url, asset);
+  };
   const [server = ""] = embed_url.split("/embed/");
-  const code = `<iframe src="${escaped(embed_url)}" width="640" height="360" allow="autoplay; fullscreen; picture-in-picture" title="${escaped(title)}"></iframe>`;
   const playbackId = /^vid_/.test(external_id) ? external_id : String(playback.asset_id);
   const element = [
     `<script src="${server}/svc-player.js" async></script>`,
@@ -23,12 +43,14 @@ export function Sharing({ title, playback }: { title: string; playback: Playback
   ].join("\n");
   return (
     <section>
-      <div class="field">
-        <label for={id}>{t("embedCode")}</label>
-        <textarea id={id} readOnly rows={4} value={code} />
-      </div>
+      {code !== undefined && (
+        <div class="field">
+          <label for={id}>{t("embedCode")}</label>
+          <textarea id={id} readOnly rows={4} value={code} />
+        </div>
+      )}
       <div class="row">
-        <CopyButton text={code} />
+        {(code !== undefined || may("assets:write")) && <CopyButton text={copied} label={t("copyEmbedCode")} />}
         <a href={embed_url.replace("/embed/", "/watch/")} target="_blank" rel="noreferrer">
           {t("watchPage")}
         </a>
@@ -36,7 +58,7 @@ export function Sharing({ title, playback }: { title: string; playback: Playback
       </div>
       {isSigned && (
         <>
-          <p class="fine">{t("signedCode", { time: dateTime(token_expires_at, language) })}</p>
+          <p class="fine">{t("signedCode", { name: EMBED })}</p>
           <pre>
             <code>{`curl "${server}/api/v1/playback/${playbackId}" -H "X-API-Key: $KEY"`}</code>
           </pre>

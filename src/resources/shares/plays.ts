@@ -1,0 +1,108 @@
+import { and, eq, lte, sql } from "drizzle-orm";
+import { LRUCache } from "lru-cache";
+import type { Db } from "../../../storage/db/open.ts";
+import { prepared } from "../../../storage/db/prepared.ts";
+import { type ShareRow, sharePlays, shares } from "../../../storage/db/schema.ts";
+import { type App, forApp } from "../../app.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { sha256 } from "../../lib/tokens.ts";
+import { findShare } from "./queries.ts";
+import { passwordMark, shareStatus } from "./rules.ts";
+
+const HOUR_MS = 3_600_000;
+/** The longest that a playback token, and the cookie of a page, is valid. */
+const MAX_PLAY_MS = 12 * HOUR_MS;
+const KEPT_MS = 2 * MAX_PLAY_MS;
+const BATCH = 1000;
+const MAX_KNOWN = 50_000;
+
+/** Who plays a share: from a playback token. `mark`: of the password that the viewer knew. */
+export type ShareViewer = { shareId: number; viewer: string; mark: string };
+
+const refuse = (): never => {
+  throw new HttpError(403, "playback_token_invalid", "The share of this playback token has ended.");
+};
+
+const playOf = prepared((db) =>
+  db
+    .select({ startedAt: sharePlays.startedAt })
+    .from(sharePlays)
+    .where(
+      and(eq(sharePlays.shareId, sql.placeholder("shareId")), eq(sharePlays.viewerHash, sql.placeholder("viewerHash"))),
+    )
+    .prepare(),
+);
+const readPlay = (db: Db, { shareId, viewer }: Pick<ShareViewer, "shareId" | "viewer">) =>
+  playOf(db).get({ shareId, viewerHash: sha256(viewer) });
+
+/** Plays that were counted, of the viewers who play now. */
+const counted = forApp(() => new LRUCache<string, true>({ max: MAX_KNOWN }));
+const nameOf = ({ shareId, viewer }: Pick<ShareViewer, "shareId" | "viewer">) => `${shareId} ${viewer}`;
+
+/** Whether the first media request of a viewer was counted. */
+async function isCounted(app: App, viewer: ShareViewer): Promise<boolean> {
+  const name = nameOf(viewer);
+  if (counted(app).get(name)) return true;
+  if (!(await readPlay(app.db, viewer))) return false;
+  counted(app).set(name, true);
+  return true;
+}
+
+/**
+ * The share of a viewer's token. Throws 403 `playback_token_invalid` when it was deleted, has expired or got another
+ * password, and when it has had all its plays and the viewer's is none of them.
+ */
+export async function requirePlayableShare(app: App, viewer: ShareViewer): Promise<ShareRow> {
+  const share = (await findShare(app, viewer.shareId)) ?? refuse();
+  const status = shareStatus(share, app.clock.now());
+  const hasOldPassword = share.passwordHash !== null && passwordMark(app, share) !== viewer.mark;
+  if (status === "expired" || hasOldPassword) refuse();
+  if (status === "played_out" && !(await isCounted(app, viewer))) refuse();
+  return share;
+}
+
+/**
+ * Counts the play of a viewer, once, at the first request for media. Throws 403 `playback_token_invalid` where the share
+ * has had all its plays: of concurrent viewers only as many are admitted as it allows.
+ */
+export async function countPlay(app: App, viewer: ShareViewer): Promise<void> {
+  if (await isCounted(app, viewer)) return;
+  await app.write(async (tx) => {
+    if (await readPlay(tx, viewer)) return;
+    const share = await tx.select().from(shares).where(eq(shares.id, viewer.shareId)).get();
+    const now = app.clock.now();
+    if (!share || share.deletedAt !== null || shareStatus(share, now) !== "active") return refuse();
+    await tx
+      .update(shares)
+      .set({ playCount: sql`${shares.playCount} + 1` })
+      .where(eq(shares.id, share.id));
+    const { shareId } = viewer;
+    await tx.insert(sharePlays).values({ shareId, viewerHash: sha256(viewer.viewer), startedAt: now });
+  });
+  counted(app).set(nameOf(viewer), true);
+}
+
+/**
+ * Whether a viewer who loads the page again continues a play: "counted" within an hour and the duration of the video after
+ * its first request, so that a reload in the middle of a long film is none; "new" before that request; "over" afterwards.
+ */
+export async function stateOfPlay(
+  app: App,
+  viewer: Pick<ShareViewer, "shareId" | "viewer">,
+  durationSeconds: number,
+): Promise<"new" | "counted" | "over"> {
+  const play = await readPlay(app.db, viewer);
+  if (!play) return "new";
+  const until = play.startedAt + Math.min(MAX_PLAY_MS, HOUR_MS + durationSeconds * 1000);
+  return app.clock.now() < until ? "counted" : "over";
+}
+
+/** Deletes plays that no reload can continue, in short transactions. */
+export async function prunePlays(app: App): Promise<void> {
+  const before = app.clock.now() - KEPT_MS;
+  const old = app.db.select().from(sharePlays).where(lte(sharePlays.startedAt, before)).limit(1);
+  while (!app.stopping.aborted && (await old.get())) {
+    const oldest = sql`(SELECT share_id, viewer_hash FROM share_plays WHERE started_at <= ${before} LIMIT ${BATCH})`;
+    await app.write((tx) => tx.run(sql`DELETE FROM share_plays WHERE (share_id, viewer_hash) IN ${oldest}`));
+  }
+}

@@ -1,0 +1,72 @@
+import type { AssetRow } from "../../storage/db/schema.ts";
+import type { App } from "../app.ts";
+import { publicId } from "../resources/assets/urls.ts";
+import { html, type Markup } from "./html.ts";
+import type { PageName } from "./page.ts";
+import { message, type Notice, playerOptions, scriptUrl, storageOrigin } from "./player-page.ts";
+
+/** What the pages of an asset and of its shares show. */
+
+type Playing = {
+  token: string | null;
+  /** Of the page's URL. */
+  query: URLSearchParams;
+  /** Below the player. */
+  more?: Markup | false;
+};
+
+/** A page that plays an asset that is ready. */
+export function assetView(app: App, asset: AssetRow, page: PageName, { token, query, more }: Playing): Notice {
+  const startTime = /^\d{1,6}(\.\d{1,3})?$/.exec(query.get("start_time") ?? "")?.[0] ?? null;
+  return {
+    status: 200,
+    title: asset.title,
+    content: content(asset, page, { token, ...playerOptions(query), startTime, more: more ?? false }),
+    script: scriptUrl(app),
+    ...mediaFrom(app, asset),
+    ...(asset.width && asset.height && { shape: `${asset.width}/${asset.height}` }),
+  };
+}
+
+/** Additional media origins of the page: a customer's own CDN, or storage. */
+function mediaFrom(app: App, { manifestUrl }: AssetRow): { mediaFrom?: string } {
+  if (manifestUrl !== null) return { mediaFrom: `${URL.parse(manifestUrl)?.origin ?? ""} https:` };
+  return storageOrigin(app);
+}
+
+export const videoNotFound = () =>
+  message(404, "Video not found", "The link may be mistyped, or the video was deleted.");
+export const suspended = () => message(403, "This video is not available", "The account that owns it is suspended.");
+
+/** Null when the asset can be played. */
+export function stateNotice(asset: AssetRow): Notice | null {
+  if (asset.playbackStatus === "errored") return message(200, asset.title, "This video could not be processed.");
+  return asset.playbackStatus === "ready" ? null : waiting(asset);
+}
+
+function waiting({ playbackStatus, progress }: AssetRow): Notice {
+  const isProcessing = playbackStatus === "processing";
+  const state = isProcessing ? `It is being processed: ${progress} %.` : "It has not been uploaded yet.";
+  const bar = html`<progress max="100" value="${progress}" aria-label="Progress"></progress>`;
+  const text = `${state} This page refreshes automatically.`;
+  return { ...message(200, "This video is not ready yet", text, isProcessing && bar), refresh: true };
+}
+
+type Player = { token: string | null; startTime: string | null; more: Markup | false } & ReturnType<
+  typeof playerOptions
+>;
+
+function content(asset: AssetRow, page: PageName, { token, isAutomatic, isTracked, startTime, more }: Player): Markup {
+  const player = html`<div class="frame"><svc-player playback-id="${publicId(asset)}" page-keys${token && html` token="${token}"`}${startTime && html` start-time="${startTime}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${page === "embed" && html` video-title="${asset.title}"`}></svc-player></div>`;
+  if (page === "embed") return html`<h1 class="heard">${asset.title}</h1>${player}${more}`;
+  const size = asset.height ? ` · ${asset.width} × ${asset.height}` : "";
+  return html`${player}<h1>${asset.title}</h1><p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}${more}`;
+}
+
+/** 0:08, 12:34, 1:02:03. */
+function clock(durationSeconds: number): string {
+  const whole = Math.round(durationSeconds);
+  const parts = [Math.floor(whole / 60) % 60, whole % 60];
+  if (whole >= 3600) parts.unshift(Math.floor(whole / 3600));
+  return parts.map((part, index) => (index === 0 ? String(part) : String(part).padStart(2, "0"))).join(":");
+}

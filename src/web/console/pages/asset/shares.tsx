@@ -1,0 +1,121 @@
+import { useState } from "preact/hooks";
+import { vodbox } from "../../api.ts";
+import { Badge } from "../../components/badge.tsx";
+import { CopyButton } from "../../components/copy-button.tsx";
+import { ConfirmDialog } from "../../components/dialog.tsx";
+import { ListView } from "../../components/list-view.tsx";
+import { ErrorNotice } from "../../components/notice.tsx";
+import { Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import { useToast } from "../../components/toast.tsx";
+import { useAttempt } from "../../hooks/use-attempt.ts";
+import type { ListState } from "../../hooks/use-list.ts";
+import { useSession } from "../../session.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import type { Asset, Share } from "../../types.ts";
+import { embedCode } from "./embed-code.ts";
+import { ShareDialog } from "./share-dialog.tsx";
+import { texts } from "./texts.ts";
+
+const STATUS_TEXTS = { active: "active", expired: "expired", played_out: "playedOut" } as const;
+const BADGES = { active: "ready", expired: "failed", played_out: "failed" } as const;
+
+/** The links of a video that work without an account. */
+export function Shares({ asset, list }: { asset: Asset; list: ListState<Share> }) {
+  const t = useTexts(texts);
+  const { may } = useSession();
+  const toast = useToast();
+  const { failure, attempt } = useAttempt();
+  const [edited, setEdited] = useState<Share | "new" | null>(null);
+  const [ended, setEnded] = useState<Share | null>(null);
+  const mayWrite = may("assets:write");
+  const { id } = asset;
+  return (
+    <section aria-labelledby="shares">
+      <div class="row share-head">
+        <h2 id="shares">{t("shares")}</h2>
+        {mayWrite && (
+          <button type="button" class="primary" onClick={() => setEdited("new")}>
+            {t("share")}
+          </button>
+        )}
+      </div>
+      <ErrorNotice error={failure} />
+      <ListView list={list} empty={t("noShares")}>
+        {(items) => (
+          <Table
+            items={items}
+            columns={[
+              { title: t("name"), cell: ({ name }) => <span class="breaking share-name">{name ?? "–"}</span> },
+              {
+                title: t("link"),
+                cell: ({ url }) => (
+                  <a class="breaking" href={url} target="_blank" rel="noreferrer">
+                    {url}
+                  </a>
+                ),
+              },
+              {
+                title: t("status"),
+                cell: ({ status, has_password, allow_download }) => (
+                  <span class="row">
+                    <Badge state={BADGES[status]} text={t(STATUS_TEXTS[status])} />
+                    {has_password && <span>{t("password")}</span>}
+                    {allow_download && <span>{t("downloadText")}</span>}
+                  </span>
+                ),
+              },
+              {
+                title: t("plays"),
+                cell: ({ play_count, max_plays }) => (max_plays === null ? play_count : `${play_count} / ${max_plays}`),
+              },
+              { title: t("expiresOn"), cell: ({ expires_at }) => <Time at={expires_at} /> },
+              {
+                title: t("actions"),
+                cell: (share) => (
+                  <span class="row">
+                    <CopyButton text={share.url} label={t("copyLink")} />
+                    <CopyButton text={embedCode(share.embed_url, asset)} label={t("embedCode")} />
+                    {mayWrite && (
+                      <>
+                        <button type="button" onClick={() => setEdited(share)}>
+                          {t("edit")}
+                        </button>
+                        <button type="button" onClick={() => setEnded(share)}>
+                          {t("deleteShare")}
+                        </button>
+                      </>
+                    )}
+                  </span>
+                ),
+              },
+            ]}
+          />
+        )}
+      </ListView>
+      {edited && (
+        <ShareDialog
+          assetId={id}
+          share={edited === "new" ? null : edited}
+          onDone={() => {
+            setEdited(null);
+            list.reload();
+            toast(t("saved"));
+          }}
+          onClose={() => setEdited(null)}
+        />
+      )}
+      {ended && (
+        <ConfirmDialog
+          text={t("deleteShareQuestion", { name: ended.name ?? ended.url })}
+          onConfirm={async () => {
+            setEnded(null);
+            await attempt(() => vodbox.deleteShare({ id, share_id: ended.id }));
+            list.reload();
+          }}
+          onClose={() => setEnded(null)}
+        />
+      )}
+    </section>
+  );
+}
