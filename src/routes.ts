@@ -48,6 +48,7 @@ import { featureRoutes } from "./resources/subtitles/features.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
 import { withinStorage } from "./resources/tenants/quota.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
+import { tenantSettingsRoutes } from "./resources/tenants/settings-routes.ts";
 import { trackRoutes } from "./resources/tracks/routes.ts";
 import { multipartRoutes } from "./resources/uploads/multipart-routes.ts";
 import { objectRoutes } from "./resources/uploads/objects.ts";
@@ -70,6 +71,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
   const egress = egressCounter(app);
   const api = [
     ...tenantRoutes,
+    ...tenantSettingsRoutes,
     ...keyRoutes,
     ...signingKeyRoutes,
     ...deviceRoutes,
@@ -121,7 +123,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...auditRoutes,
     ...metricsRoutes,
     ...objectRoutes(announcedForKey),
-    ...pageRoutes(tokens),
+    ...pageRoutes(tokens, egress),
     ...livePageRoutes(tokens),
     paymentPageRoute,
     ...consoleRoutes,

@@ -83,7 +83,14 @@ function addTenants(admin: Command): void {
     .option("--encoding-profile <NAME>", "encoding profile of assets that name none; or default")
     .option("--early-playback <on|off|default>", "videos play before they are encoded; default: the server's setting")
     .option("--delete-sources-after-days <N>", "delete sources N days after their asset became ready; or never")
-    .option("--delete-analytics-after-days <N>", "delete analytics after N days; or never");
+    .option("--delete-analytics-after-days <N>", "delete analytics after N days; or never")
+    .option("--accent-color <COLOR>", "color of the player, such as #3b6cf6; or default")
+    .option("--show-title <on|off>", "show titles in the player and on watch pages")
+    .option("--allow-download <on|off>", "viewers may download videos");
+  operation(tenant, "logo <tenant> [file]", "set the logo of a tenant's player, a PNG file", tenants, "logo").option(
+    "--remove",
+    "remove the logo",
+  );
   operation(
     tenant,
     "suspend <tenant>",

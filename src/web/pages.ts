@@ -2,25 +2,37 @@ import * as v from "valibot";
 import type { AssetRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import { encodedText } from "../http/content-encoding.ts";
-import { type Context, type Route, route } from "../http/route.ts";
+import { type Context, Reply, type Route, route } from "../http/route.ts";
 import { HttpError } from "../lib/errors.ts";
 import { findPublicAsset } from "../resources/assets/queries.ts";
 import { basePath, publicId } from "../resources/assets/urls.ts";
+import type { Egress } from "../resources/playback/egress.ts";
 import { PlayerData, playerData, requirePlayable } from "../resources/playback/player-data.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
+import { viewerDownload } from "../resources/playback/viewer-download.ts";
 import { isActiveTenant } from "../resources/tenants/active.ts";
-import { allowedOriginsOf } from "../resources/tenants/queries.ts";
+import { allowedOriginsOf, rememberedPlayer } from "../resources/tenants/queries.ts";
 import { embeddedFile, versionOf } from "./embedded-file.ts";
 import { html, type Markup } from "./html.ts";
 import { oembedRoute } from "./oembed.ts";
 import { type PageName, respond, type View } from "./page.ts";
-import { message, type Notice, PLAYER_SCRIPT, playerOptions, scriptUrl, storageOrigin } from "./player-page.ts";
+import {
+  heading,
+  message,
+  type Notice,
+  PLAYER_SCRIPT,
+  type PlayingOptions,
+  playerFrame,
+  playerOptions,
+  scriptUrl,
+  storageOrigin,
+} from "./player-page.ts";
 import { carriedToken, sharingHead } from "./sharing.ts";
 
 const open = { method: "GET", credential: "none", tag: "Pages", hidden: true } as const;
 
 /** `/watch/<asset>`, `/embed/<asset>`, the player that they load and its requests; nothing is loaded from elsewhere. */
-export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
+export const pageRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
   ...(["watch", "embed"] as const).map((page) =>
     route({
       ...open,
@@ -57,6 +69,22 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
       });
     },
   }),
+  route({
+    ...open,
+    path: "/embed/:id/download",
+    summary: "Download a video, where the tenant allows it",
+    params: v.object({ id: v.string() }),
+    responses: { 302: null },
+    errors: {
+      403: ["playback_token_required", "playback_token_invalid", "tenant_suspended", "download_not_allowed"],
+    },
+    async handle({ app, params, url }) {
+      const asset = await requirePlayable(app, tokens, { ref: params.id, token: url.searchParams.get("token") });
+      const file = await viewerDownload(app, asset);
+      egress.add(asset.tenantId, file.bytes);
+      return new Reply(302, undefined, { location: file.url, "cache-control": "no-store" });
+    },
+  }),
   oembedRoute(tokens),
   route({
     ...open,
@@ -91,6 +119,7 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
     title: asset.title,
     head: sharingHead(app, asset, token),
     content: content(asset, page, {
+      look: await rememberedPlayer(app, asset.tenantId, basePath(app.baseUrl())),
       token: carriedToken(asset, token),
       ...playerOptions(searchParams),
       startTime: /^\d{1,6}(\.\d{1,3})?$/.exec(searchParams.get("start_time") ?? "")?.[0] ?? null,
@@ -139,13 +168,14 @@ function waiting({ playbackStatus, progress }: AssetRow): Notice {
   return { ...message(200, "This video is not ready yet", text, isProcessing && bar), refresh: true };
 }
 
-type Playing = { token: string | null; isAutomatic: boolean; isTracked: boolean; startTime: string | null };
+type Playing = PlayingOptions & { startTime: string | null };
 
-function content(asset: AssetRow, page: PageName, { token, isAutomatic, isTracked, startTime }: Playing): Markup {
-  const player = html`<div class="frame"><svc-player playback-id="${publicId(asset)}"${token && html` token="${token}"`}${startTime && html` start-time="${startTime}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${page === "embed" && html` video-title="${asset.title}"`}></svc-player></div>`;
+function content(asset: AssetRow, page: PageName, { startTime, ...playing }: Playing): Markup {
+  const own = html` playback-id="${publicId(asset)}"${startTime && html` start-time="${startTime}"`}`;
+  const player = playerFrame(own, page, asset.title, playing);
   if (page === "embed") return html`<h1 class="heard">${asset.title}</h1>${player}`;
   const size = asset.height ? ` · ${asset.width} × ${asset.height}` : "";
-  return html`${player}<h1>${asset.title}</h1><p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}`;
+  return html`${player}${heading(asset.title, playing)}<p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}`;
 }
 
 /** 0:08, 12:34, 1:02:03. */

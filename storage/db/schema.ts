@@ -105,11 +105,25 @@ export const tenants = sqliteTable("tenants", {
   deleteSourcesAfterDays: integer("delete_sources_after_days"),
   /** Null: never. */
   deleteAnalyticsAfterDays: integer("delete_analytics_after_days"),
+  /** How the player looks; absent members have their defaults. */
+  player: text("player", { mode: "json" }).$type<StoredPlayer>().notNull().default({}),
+  /** SHA-256 of the image in `tenant_logos`. */
+  logo: text("logo"),
   /** Of open uploads and batches; maintained by triggers. */
   announcedBytes: integer("announced_bytes").notNull().default(0),
   /** The tenant is being deleted since then, and its status is `suspended`. */
   deleteRequestedAt: integer("delete_requested_at"),
   ...times,
+});
+
+export type StoredPlayer = { accent_color?: string | null; show_title?: boolean; allow_download?: boolean };
+
+export const tenantLogos = sqliteTable("tenant_logos", {
+  tenantId: integer("tenant_id").primaryKey(),
+  sha256: text("sha256").notNull(),
+  /** Base64. */
+  image: text("image").notNull(),
+  bytes: integer("bytes").notNull(),
 });
 
 export const apiKeys = sqliteTable("api_keys", {

@@ -50,6 +50,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("assets"),
   owned("encoding_profiles"),
   owned("tenant_watermarks", "tenant_id, sha256"),
+  owned("tenant_logos", "tenant_id"),
   owned("collections"),
   owned("pairing_codes"),
   owned("sessions"),

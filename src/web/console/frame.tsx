@@ -21,6 +21,7 @@ const Tenants = lazy(() => import("./pages/tenants/tenants.tsx"));
 const Tenant = lazy(() => import("./pages/tenants/tenant.tsx"));
 const Keys = lazy(() => import("./pages/keys/keys.tsx"));
 const Users = lazy(() => import("./pages/users/users.tsx"));
+const Settings = lazy(() => import("./pages/settings/settings.tsx"));
 const Account = lazy(() => import("./pages/account/account.tsx"));
 const Usage = lazy(() => import("./pages/usage/usage.tsx"));
 const System = lazy(() => import("./pages/system/system.tsx"));
@@ -43,6 +44,7 @@ const LINKS: readonly Link[] = [
   { page: "tenants", text: "tenants", ofAdmin: true },
   { page: "keys", text: "apiKeys" },
   { page: "users", text: "users", of: ({ role }) => role === "admin" },
+  { page: "settings", text: "settings", of: ({ role }) => role === "admin" },
   { page: "usage", text: "usage" },
   { page: "system", text: "system", ofAdmin: true },
   { page: "account", text: "account", of: ({ role }) => role !== null },
@@ -121,6 +123,7 @@ export function Frame() {
             <Route path={pagePath("tenants/:ref")} component={Tenant} />
             <Route path={pagePath("keys")} component={Keys} />
             <Route path={pagePath("users")} component={Users} />
+            <Route path={pagePath("settings")} component={Settings} />
             <Route path={pagePath("account")} component={Account} />
             <Route path={pagePath("usage")} component={Usage} />
             <Route path={pagePath("system")} component={System} />

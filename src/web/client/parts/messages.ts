@@ -7,7 +7,7 @@ import { addTranslation, setLanguage, t } from "media-chrome/dist/utils/i18n.js"
 import type { LiveNotice } from "./live-state.ts";
 import type { ErrorCode } from "./player-data.ts";
 
-type MessageKey = ErrorCode | LiveNotice | "try_again" | "viewers";
+type MessageKey = ErrorCode | LiveNotice | "try_again" | "viewers" | "download";
 type Dictionary = Partial<Record<MessageKey | keyof TranslateDictionary, string>>;
 
 const ENGLISH: Record<MessageKey, string> = {
@@ -23,6 +23,7 @@ const ENGLISH: Record<MessageKey, string> = {
   live_ended: "The stream has ended.",
   viewers: "{count} watching",
   try_again: "Try again",
+  download: "Download",
 };
 const OTHERS: Record<string, Record<MessageKey, string>> = {
   de: {
@@ -38,6 +39,7 @@ const OTHERS: Record<string, Record<MessageKey, string>> = {
     live_ended: "Der Stream ist beendet.",
     viewers: "Zuschauer: {count}",
     try_again: "Noch einmal versuchen",
+    download: "Herunterladen",
   },
   es: {
     asset_not_ready: "Este vídeo aún no está listo. Empezará aquí en cuanto lo esté.",
@@ -52,6 +54,7 @@ const OTHERS: Record<string, Record<MessageKey, string>> = {
     live_ended: "La emisión ha terminado.",
     viewers: "Espectadores: {count}",
     try_again: "Reintentar",
+    download: "Descargar",
   },
   fr: {
     asset_not_ready: "Cette vidéo n’est pas encore prête. Elle commencera ici dès qu’elle le sera.",
@@ -66,6 +69,7 @@ const OTHERS: Record<string, Record<MessageKey, string>> = {
     live_ended: "Le direct est terminé.",
     viewers: "Spectateurs : {count}",
     try_again: "Réessayer",
+    download: "Télécharger",
   },
   pt: {
     asset_not_ready: "Este vídeo ainda não está pronto. Começa aqui assim que estiver.",
@@ -80,6 +84,7 @@ const OTHERS: Record<string, Record<MessageKey, string>> = {
     live_ended: "A transmissão terminou.",
     viewers: "Espectadores: {count}",
     try_again: "Tentar de novo",
+    download: "Transferir",
   },
 };
 

@@ -141,3 +141,29 @@ export function Area({ label, name, value, hint, rows = 4 }: AreaProps) {
     </div>
   );
 }
+
+type CheckboxProps = { label: string; name: string; isChecked: boolean; hint?: string };
+
+/** Sends `on` under its name while it is checked, else nothing. */
+export function Checkbox({ label, name, isChecked, hint }: CheckboxProps) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label class="row" for={id}>
+        <input
+          id={id}
+          type="checkbox"
+          name={name}
+          defaultChecked={isChecked}
+          aria-describedby={hint ? `${id}-hint` : undefined}
+        />
+        {label}
+      </label>
+      {hint && (
+        <small id={`${id}-hint`} class="fine">
+          {hint}
+        </small>
+      )}
+    </div>
+  );
+}
