@@ -1,5 +1,6 @@
 import type { App } from "./app.ts";
 import type { Route } from "./http/route.ts";
+import { activityRoutes } from "./resources/activity/routes.ts";
 import { analyticsRoutes } from "./resources/analytics/routes.ts";
 import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
@@ -28,6 +29,7 @@ import { liveRoutes } from "./resources/live/routes.ts";
 import { simulcastRoutes } from "./resources/live/simulcast/routes.ts";
 import { liveStateRoutes } from "./resources/live/state-routes.ts";
 import { findViewableChannel } from "./resources/live/viewable-channel.ts";
+import { oidcRoutes } from "./resources/oidc/routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
 import { doctorRoutes } from "./resources/operator/doctor/routes.ts";
@@ -56,7 +58,9 @@ import { uploadRoutes } from "./resources/uploads/routes.ts";
 import { tusRoutes } from "./resources/uploads/tus/routes.ts";
 import { invitationRoutes } from "./resources/users/invitations.ts";
 import { meRoutes } from "./resources/users/me.ts";
+import { passwordResetRoutes } from "./resources/users/password-resets.ts";
 import { userRoutes } from "./resources/users/routes.ts";
+import { totpRoutes } from "./resources/users/totp.ts";
 import { webhookOperatorRoutes } from "./resources/webhooks/operator.ts";
 import { webhookRoutes } from "./resources/webhooks/routes.ts";
 import { consoleRoutes } from "./web/console.ts";
@@ -79,6 +83,10 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...userRoutes,
     ...invitationRoutes,
     ...meRoutes,
+    ...totpRoutes,
+    ...passwordResetRoutes,
+    ...oidcRoutes,
+    ...activityRoutes,
     ...assetRoutes,
     ...assetCsvRoutes,
     ...collectionRoutes,

@@ -163,6 +163,8 @@ function addUsers(admin: Command): void {
     "--password-stdin",
     "read the password from standard input instead of prompting",
   );
+  operation(user, "reset-link <user>", "print the link with which a user sets a new password", users, "resetLink");
+  operation(user, "totp-off <user>", "switch the second factor of a user off", users, "totpOff");
   operation(user, "delete <user>", "delete a user and revoke their device tokens", users, "remove");
 }
 
@@ -338,6 +340,8 @@ function addServer(admin: Command): void {
   operation(admin, "audit", "show the audit log, newest first", () => import("./audit.ts"), "audit")
     .option("--tenant <T>", "tenant, by id or slug")
     .option("--since <TIME>", "only entries after this time: 2h, 7d or 2026-11-20T09:30:00Z")
+    .option("--actor <WHO>", "e-mail address of a user, key:ID or operator")
+    .option("--action <ACTION>", "operation, such as update_asset")
     .option("--limit <N>", "maximum number of entries, up to 500", "100");
   operation(
     admin,

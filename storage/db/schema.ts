@@ -42,6 +42,7 @@ export {
 } from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
 export { type LiveChannelRow, type LiveStreamRow, liveChannels, liveReports, liveStreams } from "./schema-live.ts";
+export { MAIL_KINDS, type MailKind, type MailRow, mails, passwordResets } from "./schema-mail.ts";
 export { objectGarbage, STORAGE_PHASES, type StorageLocationRow, storageLocation } from "./schema-objects.ts";
 export {
   AUDIT_ACTORS,
@@ -62,10 +63,12 @@ export {
 export {
   type InvitationRow,
   invitations,
+  recoveryCodes,
   SESSION_SUBJECTS,
   type SessionRow,
   sessions,
   setupCodes,
+  userIdentities,
 } from "./schema-sessions.ts";
 export { type SubtitleRow, subtitles, type TrackCue, type TrackRow, tracks } from "./schema-texts.ts";
 
@@ -150,6 +153,12 @@ export const users = sqliteTable("users", {
   /** Language and theme of the console; null: the browser's. */
   language: text("language"),
   theme: text("theme", { enum: THEMES }),
+  /** Of the second factor, encrypted; null: off. */
+  totpSecret: text("totp_secret"),
+  /** Not confirmed yet. */
+  totpPending: text("totp_pending"),
+  /** Of the last code that was accepted. */
+  totpStep: integer("totp_step").notNull().default(0),
   ...times,
 });
 

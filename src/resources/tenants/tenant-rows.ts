@@ -56,6 +56,22 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("sessions"),
   owned("api_keys"),
   owned("invitations"),
+  {
+    table: "user_identities",
+    key: "issuer, subject",
+    of: (id) => sql`user_id IN (SELECT id FROM users WHERE tenant_id = ${id})`,
+  },
+  owned("mails"),
+  {
+    table: "password_resets",
+    key: "id",
+    of: (id) => sql`user_id IN (SELECT id FROM users WHERE tenant_id = ${id})`,
+  },
+  {
+    table: "recovery_codes",
+    key: "id",
+    of: (id) => sql`user_id IN (SELECT id FROM users WHERE tenant_id = ${id})`,
+  },
   owned("users"),
   owned("signing_keys"),
   {

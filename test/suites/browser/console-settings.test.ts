@@ -40,7 +40,9 @@ test("an admin changes the settings, and the player follows them", async () => {
   await page.reload();
   await expect.poll(() => page.getByLabel("Accent color").inputValue()).toBe("#ff0066");
   expect(await page.getByLabel("Show the title").isChecked()).toBe(false);
-  await expect.poll(() => logo.evaluate((image) => (image as HTMLImageElement).naturalWidth)).toBe(120);
+  await expect
+    .poll(() => logo.evaluate((image) => (image as unknown as { naturalWidth: number }).naturalWidth))
+    .toBe(120);
   const { body } = await platform.call("GET", `/api/v1/tenants/${tenantId}`, { admin: platform.admin });
   expect(body).toMatchObject({ name: "Acme Films", default_playback_policy: "public", delete_sources_after_days: 30 });
 
@@ -49,11 +51,13 @@ test("an admin changes the settings, and the player follows them", async () => {
   for (const name of ["watch", "embed"]) {
     const seen = await visit(browser, `${platform.base}/${name}/${id}`);
     const shown = seen.page.locator("svc-player img.logo");
-    await expect.poll(() => shown.evaluate((image) => (image as HTMLImageElement).naturalWidth)).toBe(120);
+    await expect
+      .poll(() => shown.evaluate((image) => (image as unknown as { naturalWidth: number }).naturalWidth))
+      .toBe(120);
     const color = () =>
       seen.page
         .locator("svc-player media-controller")
-        .evaluate((one) => getComputedStyle(one).getPropertyValue("--_accent"));
+        .evaluate(`(one) => getComputedStyle(one).getPropertyValue("--_accent")`);
     expect(await color()).toBe("#ff0066");
     const download = seen.page.waitForEvent("download");
     await button(seen.page, "Download").click();

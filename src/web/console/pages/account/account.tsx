@@ -8,6 +8,7 @@ import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { roleText } from "../users/roles.ts";
 import { ChangePassword } from "./change-password.tsx";
+import { SecondFactor } from "./second-factor.tsx";
 import { Sessions } from "./sessions.tsx";
 import { texts } from "./texts.ts";
 
@@ -53,6 +54,7 @@ export default function Account() {
             </Form>
           </section>
           <ChangePassword />
+          <SecondFactor isOn={me.value.totp_enabled} onChange={me.reload} />
           <Sessions />
         </>
       )}

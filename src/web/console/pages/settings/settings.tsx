@@ -4,6 +4,7 @@ import { ErrorNotice } from "../../components/notice.tsx";
 import { PageHead } from "../../components/page-head.tsx";
 import { useToast } from "../../components/toast.tsx";
 import { useResource } from "../../hooks/use-resource.ts";
+import { useTenantName } from "../../page-title.tsx";
 import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Tenant } from "../../types.ts";
@@ -45,6 +46,7 @@ const EARLY = { default: null, on: true, off: false } as const;
 
 function Fields({ tenant, onChange }: Props) {
   const t = useTexts(texts);
+  const { setTenantName } = useTenantName();
   const toast = useToast();
   const profiles = useResource(async () => await vodbox.listEncodingProfiles({ limit: 500 }), []);
   const save = async (values: Record<string, string>) => {
@@ -64,7 +66,9 @@ function Fields({ tenant, onChange }: Props) {
         allow_download: values.allow_download === "on",
       },
     };
-    onChange(await vodbox.updateTenantSettings({ id: tenant.id, body }));
+    const changed = await vodbox.updateTenantSettings({ id: tenant.id, body });
+    onChange(changed);
+    setTenantName(changed.name);
     toast(t("saved"));
   };
   const { accent_color, show_title, allow_download } = tenant.player;
