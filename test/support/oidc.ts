@@ -5,7 +5,7 @@ import Provider from "oidc-provider";
 export type Account = { sub: string } & Record<string, unknown>;
 
 /**
- * An OpenID provider on loopback. Whoever comes to it is `account.current`, and agrees to everything; null: declines. `redirectUris`
+ * An OpenID provider on loopback. Each person is `account.current`, who agrees to everything, or declines where it is null. `redirectUri`
  * may be set later.
  */
 export async function startProvider({ secret = "client-secret" }: { secret?: string } = {}) {

@@ -6,6 +6,7 @@ import { BASE, pagePath } from "./base.ts";
 import { ConnectionNotice } from "./components/connection.tsx";
 import { Preferences } from "./components/preferences.tsx";
 import { useEventStream } from "./hooks/live.ts";
+import { useDrops } from "./hooks/use-drops.ts";
 import { useSession } from "./session.tsx";
 import { type CommonText, useTexts } from "./texts/texts.tsx";
 
@@ -69,6 +70,7 @@ export function Frame() {
   }, [path]);
   // A choice that cannot be stored lasts in this browser.
   const store = (body: Parameters<typeof vodbox.updateMe>[0]["body"]) => void vodbox.updateMe({ body }).catch(() => {});
+  useDrops(may("assets:write") ? session.session.tenant_id : null, () => route(pagePath("uploads")));
   const onRouteChange = () => {
     setOpen(false);
     // Screen readers and the keyboard continue at the new page.

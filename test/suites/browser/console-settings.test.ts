@@ -70,6 +70,41 @@ test("an admin changes the settings, and the player follows them", async () => {
   expect(faultsOf(boss)).toEqual([]);
 });
 
+test("changes that are not saved are asked about before the page is left", async () => {
+  const { page } = await signInAs(browser, platform.base, credentials);
+  await link(page, "Settings").click();
+  await page.getByLabel("Accent color").fill("#123456");
+  const questions: string[] = [];
+  let leaves = false;
+  page.on("dialog", (dialog) => {
+    questions.push(dialog.type());
+    void (leaves ? dialog.accept() : dialog.dismiss());
+  });
+  await link(page, "Jobs").click();
+  await expect.poll(() => questions).toEqual(["confirm"]);
+  expect(await page.getByLabel("Accent color").inputValue()).toBe("#123456");
+  leaves = true;
+  await link(page, "Jobs").click();
+  await heading(page, "Jobs").waitFor();
+  await link(page, "Settings").click();
+  await page.getByLabel("Accent color").waitFor();
+  await link(page, "Jobs").click();
+  await heading(page, "Jobs").waitFor();
+  expect(questions).toEqual(["confirm", "confirm"]);
+});
+
+test("a file that is dropped on any page is uploaded", async () => {
+  const { page } = await signInAs(browser, platform.base, credentials);
+  await link(page, "Settings").click();
+  await heading(page, "Settings").waitFor();
+  const data = await page.evaluateHandle(
+    `(() => { const data = new DataTransfer(); data.items.add(new File(["x"], "dropped.mp4", { type: "video/mp4" })); return data; })()`,
+  );
+  await page.dispatchEvent("main", "drop", { dataTransfer: data });
+  await heading(page, "Uploads").waitFor();
+  await page.getByText("dropped.mp4").first().waitFor();
+});
+
 test.each(APPEARANCES)("the page is accessible ($colorScheme, $width)", async ({ colorScheme, width }) => {
   const { page } = await signInAs(browser, platform.base, credentials, {
     colorScheme,

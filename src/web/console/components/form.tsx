@@ -1,12 +1,15 @@
 import { type ComponentChildren, createContext } from "preact";
 import { useCallback, useContext, useId, useLayoutEffect, useState } from "preact/hooks";
 import { VodboxError } from "../../../clients/typescript/error.ts";
+import { useUnsaved } from "../hooks/use-unsaved.ts";
 import { ErrorNotice } from "./notice.tsx";
 
 type FormProps = {
   submit: string;
   onSubmit(values: Record<string, string>): Promise<unknown>;
   children: ComponentChildren;
+  /** Changes that were not sent yet are asked about before the page is left. */
+  asksBeforeLeaving?: boolean;
 };
 
 type Wait = (change: 1 | -1) => void;
@@ -23,7 +26,9 @@ export function useFormWait(isWaiting: boolean): void {
 }
 
 /** A form that sends its fields by name, shows what the API objects to, and cannot be sent twice at once. */
-export function Form({ submit, onSubmit, children }: FormProps) {
+export function Form({ submit, onSubmit, children, asksBeforeLeaving = false }: FormProps) {
+  const [isChanged, setChanged] = useState(false);
+  useUnsaved(asksBeforeLeaving && isChanged);
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const [waits, setWaits] = useState(0);
@@ -37,6 +42,7 @@ export function Form({ submit, onSubmit, children }: FormProps) {
     setError(null);
     try {
       await onSubmit(Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)])));
+      setChanged(false);
     } catch (thrown) {
       setError(thrown);
     } finally {
@@ -44,7 +50,7 @@ export function Form({ submit, onSubmit, children }: FormProps) {
     }
   };
   return (
-    <form onSubmit={send} noValidate={error instanceof VodboxError}>
+    <form onSubmit={send} onInput={() => setChanged(true)} noValidate={error instanceof VodboxError}>
       <WaitContext.Provider value={wait}>{children}</WaitContext.Provider>
       <ErrorNotice error={error} />
       <button type="submit" class="primary" disabled={hasPublisherElsewhere}>

@@ -37,6 +37,7 @@ export default function Account() {
             <h2 id="profile">{t("profile")}</h2>
             <Form
               submit={t("save")}
+              asksBeforeLeaving
               onSubmit={async ({ name = "", email = "" }) => {
                 me.set(await vodbox.updateMe({ body: { name: name || null, email } }));
                 toast(t("saved"));

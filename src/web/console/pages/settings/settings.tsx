@@ -74,7 +74,7 @@ function Fields({ tenant, onChange }: Props) {
   const { accent_color, show_title, allow_download } = tenant.player;
   const early = (["default", "on", "off"] as const).find((one) => EARLY[one] === tenant.early_playback) ?? "default";
   return (
-    <Form submit={t("save")} onSubmit={save}>
+    <Form submit={t("save")} onSubmit={save} asksBeforeLeaving>
       <Field label={t("name")} name="name" value={tenant.name} required autocomplete="organization" />
       <Select
         label={t("defaultPolicy")}
