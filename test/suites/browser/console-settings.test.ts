@@ -55,9 +55,9 @@ test("an admin changes the settings, and the player follows them", async () => {
       .poll(() => shown.evaluate((image) => (image as unknown as { naturalWidth: number }).naturalWidth))
       .toBe(120);
     const color = () =>
-      seen.page
-        .locator("svc-player media-controller")
-        .evaluate(`(one) => getComputedStyle(one).getPropertyValue("--_accent")`);
+      seen.page.evaluate(
+        `getComputedStyle(document.querySelector("svc-player").shadowRoot.querySelector("media-controller")).getPropertyValue("--_accent")`,
+      );
     expect(await color()).toBe("#ff0066");
     const download = seen.page.waitForEvent("download");
     await button(seen.page, "Download").click();
