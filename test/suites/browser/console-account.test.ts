@@ -50,6 +50,8 @@ test("a person sets up a second factor, and signs in with a code and with a reco
   await button(page, "Sign out").click();
 
   const begin = async (code: string) => {
+    // The page Account has a field of the same name.
+    await button(page, "Sign in").waitFor();
     await page.getByLabel("Email").fill(credentials.email);
     await page.getByLabel("Password").fill(PASSWORD);
     await button(page, "Sign in").click();
