@@ -22,7 +22,7 @@ export type Admin = {
   readonly address: string;
   /** Credential and operator, for requests that are not made with `call`. */
   readonly headers: Record<string, string>;
-  /** Calls the API with the admin token. Throws a UserError with the server's message. */
+  /** Calls the API with the admin token. `body`: bytes of a file, or what is sent as JSON. Throws a UserError with the server's message. */
   call<T>(method: string, path: string, body?: unknown): Promise<T>;
   close(): Promise<void>;
 };
@@ -137,10 +137,11 @@ function caller(
   credential: Record<string, string>,
 ): Admin["call"] {
   return async <T>(method: string, path: string, body?: unknown) => {
+    const isFile = body instanceof Uint8Array;
     const request = new Request(`${base}${path}`, {
       method,
-      headers: { ...credential, "content-type": "application/json" },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      headers: { ...credential, "content-type": isFile ? "application/octet-stream" : "application/json" },
+      ...(body !== undefined && { body: isFile ? new Uint8Array(body) : JSON.stringify(body) }),
     });
     const response = await send(request).catch((error: Error) => {
       throw new UserError(describeConnectionError(base, error));

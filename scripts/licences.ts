@@ -6,6 +6,7 @@ import { paths } from "./build/paths.ts";
 /** Licences that may be shipped together with the GPL's ffmpeg. Any other one needs a decision. */
 const allowed = new Set([
   "MIT",
+  "MIT-0",
   "ISC",
   "BSD-2-Clause",
   "BSD-3-Clause",

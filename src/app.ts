@@ -71,6 +71,7 @@ export type App = {
     "secret.rotated": [SecretName];
     "storage.failed": [StorageFailure];
     "tenant.deleting": [];
+    "mail.due": [];
   }>;
   /** Aborts when the program stops. */
   readonly stopping: AbortSignal;

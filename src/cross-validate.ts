@@ -2,6 +2,7 @@ import type { Config } from "./config/load.ts";
 import { checkReplica } from "./config/replica-store.ts";
 import { storeDriver } from "./config/stores.ts";
 import { UserError } from "./lib/errors.ts";
+import { checkMail } from "./outbound/mail/smtp.ts";
 import { checkPayments } from "./outbound/payments/configured.ts";
 
 const checkStorage = (config: Config) => config.storage === "none" || storeDriver(config.storage).check(config);
@@ -11,13 +12,18 @@ function checkLive({ rtmps_port, tls_cert }: Config): void {
     throw new UserError("VODBOX_RTMPS_PORT needs VODBOX_TLS_CERT and VODBOX_TLS_KEY.", 2);
 }
 
+function checkOidc({ oidc_issuer, oidc_client_id }: Config): void {
+  if ((oidc_issuer === undefined) !== (oidc_client_id === undefined))
+    throw new UserError("OpenID Connect needs both VODBOX_OIDC_ISSUER and VODBOX_OIDC_CLIENT_ID.", 2);
+}
+
 /**
  * Checks that settings fit together, before anything is created. `more` are additional checks of the caller. Throws one
  * UserError with all faults.
  */
 export async function crossValidate(config: Config, ...more: ((config: Config) => unknown)[]): Promise<void> {
   const faults: UserError[] = [];
-  for (const check of [checkStorage, checkPayments, checkReplica, checkLive, ...more]) {
+  for (const check of [checkStorage, checkPayments, checkReplica, checkLive, checkMail, checkOidc, ...more]) {
     try {
       await check(config);
     } catch (error) {

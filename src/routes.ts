@@ -1,5 +1,6 @@
 import type { App } from "./app.ts";
 import type { Route } from "./http/route.ts";
+import { activityRoutes } from "./resources/activity/routes.ts";
 import { analyticsRoutes } from "./resources/analytics/routes.ts";
 import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
@@ -29,6 +30,7 @@ import { simulcastRoutes } from "./resources/live/simulcast/routes.ts";
 import { liveStateRoutes } from "./resources/live/state-routes.ts";
 import { findViewableChannel } from "./resources/live/viewable-channel.ts";
 import { mcpRoutes } from "./resources/mcp/routes.ts";
+import { oidcRoutes } from "./resources/oidc/routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
 import { doctorRoutes } from "./resources/operator/doctor/routes.ts";
@@ -51,6 +53,7 @@ import { subtitleRoutes } from "./resources/subtitles/routes.ts";
 import { transcriptRoute } from "./resources/subtitles/transcript.ts";
 import { withinStorage } from "./resources/tenants/quota.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
+import { tenantSettingsRoutes } from "./resources/tenants/settings-routes.ts";
 import { trackRoutes } from "./resources/tracks/routes.ts";
 import { multipartRoutes } from "./resources/uploads/multipart-routes.ts";
 import { objectRoutes } from "./resources/uploads/objects.ts";
@@ -58,7 +61,9 @@ import { uploadRoutes } from "./resources/uploads/routes.ts";
 import { tusRoutes } from "./resources/uploads/tus/routes.ts";
 import { invitationRoutes } from "./resources/users/invitations.ts";
 import { meRoutes } from "./resources/users/me.ts";
+import { passwordResetRoutes } from "./resources/users/password-resets.ts";
 import { userRoutes } from "./resources/users/routes.ts";
+import { totpRoutes } from "./resources/users/totp.ts";
 import { webhookOperatorRoutes } from "./resources/webhooks/operator.ts";
 import { webhookRoutes } from "./resources/webhooks/routes.ts";
 import { consoleRoutes } from "./web/console.ts";
@@ -74,6 +79,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
   const egress = egressCounter(app);
   const api = [
     ...tenantRoutes,
+    ...tenantSettingsRoutes,
     ...keyRoutes,
     ...signingKeyRoutes,
     ...deviceRoutes,
@@ -81,6 +87,10 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...userRoutes,
     ...invitationRoutes,
     ...meRoutes,
+    ...totpRoutes,
+    ...passwordResetRoutes,
+    ...oidcRoutes,
+    ...activityRoutes,
     ...assetRoutes,
     ...assetCsvRoutes,
     ...collectionRoutes,
@@ -127,7 +137,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...auditRoutes,
     ...metricsRoutes,
     ...objectRoutes(announcedForKey),
-    ...pageRoutes(tokens),
+    ...pageRoutes(tokens, egress),
     ...livePageRoutes(tokens),
     ...sharePageRoutes(tokens, egress),
     paymentPageRoute,

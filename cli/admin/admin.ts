@@ -83,7 +83,14 @@ function addTenants(admin: Command): void {
     .option("--encoding-profile <NAME>", "encoding profile of assets that name none; or default")
     .option("--early-playback <on|off|default>", "videos play before they are encoded; default: the server's setting")
     .option("--delete-sources-after-days <N>", "delete sources N days after their asset became ready; or never")
-    .option("--delete-analytics-after-days <N>", "delete analytics after N days; or never");
+    .option("--delete-analytics-after-days <N>", "delete analytics after N days; or never")
+    .option("--accent-color <COLOR>", "color of the player, such as #3b6cf6; or default")
+    .option("--show-title <on|off>", "show titles in the player and on watch pages")
+    .option("--allow-download <on|off>", "viewers may download videos");
+  operation(tenant, "logo <tenant> [file]", "set the logo of a tenant's player, a PNG file", tenants, "logo").option(
+    "--remove",
+    "remove the logo",
+  );
   operation(
     tenant,
     "suspend <tenant>",
@@ -156,6 +163,8 @@ function addUsers(admin: Command): void {
     "--password-stdin",
     "read the password from standard input instead of prompting",
   );
+  operation(user, "reset-link <user>", "print the link with which a user sets a new password", users, "resetLink");
+  operation(user, "totp-off <user>", "switch the second factor of a user off", users, "totpOff");
   operation(user, "delete <user>", "delete a user and revoke their device tokens", users, "remove");
 }
 
@@ -331,6 +340,8 @@ function addServer(admin: Command): void {
   operation(admin, "audit", "show the audit log, newest first", () => import("./audit.ts"), "audit")
     .option("--tenant <T>", "tenant, by id or slug")
     .option("--since <TIME>", "only entries after this time: 2h, 7d or 2026-11-20T09:30:00Z")
+    .option("--actor <WHO>", "e-mail address of a user, key:ID or operator")
+    .option("--action <ACTION>", "operation, such as update_asset")
     .option("--limit <N>", "maximum number of entries, up to 500", "100");
   operation(
     admin,

@@ -8,7 +8,7 @@ import { momentOf } from "./time.ts";
 type Entry = {
   created_at: string;
   actor: string;
-  key_id: number | null;
+  actor_name: string | null;
   tenant_id: number | null;
   address: string;
   operator: string | null;
@@ -20,7 +20,7 @@ type Entry = {
 
 const COLUMNS: Column<Entry>[] = [
   ["WHEN", (entry) => relative(entry.created_at)],
-  ["WHO", (entry) => [entry.actor, entry.key_id, entry.operator].filter((part) => part !== null).join(" ")],
+  ["WHO", (entry) => [entry.actor_name ?? entry.actor, entry.operator].filter((part) => part !== null).join(" ")],
   ["FROM", (entry) => entry.address],
   ["TENANT", (entry) => entry.tenant_id],
   ["DID", (entry) => `${entry.method} ${entry.route}`],
@@ -28,15 +28,17 @@ const COLUMNS: Column<Entry>[] = [
   ["FIELDS", (entry) => entry.fields.join(", ")],
 ];
 
-type Options = { tenant?: string; since?: string; limit: string };
+type Options = { tenant?: string; since?: string; actor?: string; action?: string; limit: string };
 
 export async function audit({ admin, json, options }: CommandContext<Options>): Promise<void> {
-  const { tenant, since, limit } = options;
+  const { tenant, since, actor, action, limit } = options;
   if (!/^\d{1,3}$/.test(limit) || Number(limit) < 1 || Number(limit) > 500)
     throw new UserError("--limit must be a whole number from 1 to 500.", 2);
   const query = new URLSearchParams({
     limit,
     ...(tenant !== undefined && { tenant_id: String(await tenantId(admin, tenant)) }),
+    ...(actor !== undefined && { actor }),
+    ...(action !== undefined && { action }),
     ...(since !== undefined && { since: momentOf("--since", since) }),
   });
   printList(await admin.call<Entry[]>("GET", `/api/v1/admin/audit?${query}`), COLUMNS, json);

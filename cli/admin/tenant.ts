@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { UserError } from "../../src/lib/errors.ts";
 import type { Admin } from "../connect.ts";
 import { type Column, line, printList, printRecord, state } from "../print.ts";
@@ -15,6 +16,10 @@ type Options = {
   earlyPlayback?: string;
   deleteSourcesAfterDays?: string;
   deleteAnalyticsAfterDays?: string;
+  accentColor?: string;
+  showTitle?: string;
+  allowDownload?: string;
+  remove?: boolean;
   undo?: boolean;
   confirm?: string;
 };
@@ -42,6 +47,15 @@ function daysOf(option: string, text: string | undefined): number | null | undef
 const earlyPlaybackOf = (text: string | undefined): boolean | null | undefined =>
   text === "default" ? null : isOn("--early-playback", text, ["default"]);
 
+function playerOf({ accentColor, showTitle, allowDownload }: Options) {
+  const player = {
+    accent_color: accentColor === "default" ? null : accentColor,
+    show_title: isOn("--show-title", showTitle),
+    allow_download: isOn("--allow-download", allowDownload),
+  };
+  return Object.values(player).some((value) => value !== undefined) ? player : undefined;
+}
+
 const fields = ({ name, slug, plan, playbackPolicy, allowedOrigins, encodingProfile, ...rest }: Options) => ({
   name,
   slug,
@@ -53,6 +67,7 @@ const fields = ({ name, slug, plan, playbackPolicy, allowedOrigins, encodingProf
   early_playback: earlyPlaybackOf(rest.earlyPlayback),
   delete_sources_after_days: daysOf("--delete-sources-after-days", rest.deleteSourcesAfterDays),
   delete_analytics_after_days: daysOf("--delete-analytics-after-days", rest.deleteAnalyticsAfterDays),
+  player: playerOf(rest),
 });
 
 /** The id of a tenant that is given by id or slug. */
@@ -68,6 +83,17 @@ export const update = async ({ admin, json, args, options }: CommandContext<Opti
   printRecord(await admin.call<Tenant>("PATCH", at(args[0]), fields(options)), json);
 export const suspend = async ({ admin, json, args, options }: CommandContext<Options>) =>
   printRecord(await admin.call<Tenant>("PATCH", at(args[0]), { status: options.undo ? "active" : "suspended" }), json);
+
+export async function logo({ admin, json, args: [ref, file], options }: CommandContext<Options>): Promise<void> {
+  if ((file === undefined) !== (options.remove === true))
+    throw new UserError("Name a PNG file, or remove the logo with --remove.", 2);
+  const path = `/api/v1/tenants/${await tenantId(admin, ref ?? "")}/logo`;
+  if (file === undefined) return printRecord(await admin.call<Tenant>("DELETE", path), json);
+  const image = await readFile(file).catch((error: Error) => {
+    throw new UserError(`The file ${file} cannot be read: ${error.message}.`);
+  });
+  printRecord(await admin.call<Tenant>("PUT", path, image), json);
+}
 
 export async function remove({ admin, json, args, options }: CommandContext<Options>): Promise<void> {
   const query = new URLSearchParams({ confirm: options.confirm ?? "" });

@@ -52,6 +52,18 @@ export async function passwd({ admin, json, args, options }: CommandContext<Opti
   printRecord(await admin.call<User>("PATCH", at(args[0]), { password }), json);
 }
 
+export async function resetLink({ admin, json, args }: CommandContext): Promise<void> {
+  const link = await admin.call<{ url: string }>("POST", `${at(args[0])}/reset_link`);
+  if (json) printJson(link);
+  else line(`${link.url}\nThe link works once, for an hour. Send it to ${args[0]}.`);
+}
+
+export async function totpOff({ admin, json, args }: CommandContext): Promise<void> {
+  await admin.call("DELETE", `${at(args[0])}/totp`);
+  if (json) printJson({ user: args[0], totp_enabled: false });
+  else line(`The second factor of ${args[0]} is off.`);
+}
+
 export async function remove({ admin, json, args }: CommandContext): Promise<void> {
   await admin.call("DELETE", at(args[0]));
   if (json) printJson({ user: args[0], deleted: true });

@@ -305,6 +305,28 @@ export const SETTINGS = {
     fallback: "600/60",
     about: "images rendered on demand/seconds per client address; stored images do not count",
   },
+  oidc_issuer: {
+    schema: v.pipe(
+      url("http:", "https:"),
+      v.check((value) => isSafeIssuer(value), "must be an https:// URL; http:// is for loopback addresses only"),
+    ),
+    about: "issuer of an OpenID provider with which people sign in to the console",
+  },
+  oidc_client_id: { schema: text, about: "id of this server as a client of the provider" },
+  oidc_client_secret: { schema: text, secret: true, about: "secret of the client; none: a public client" },
+  oidc_tenant_claim: {
+    schema: text,
+    about: "claim with the slug of a tenant, in which unknown people become users; default: they are refused",
+  },
+  oidc_role_claim: { schema: text, about: "claim with the role of people who become users; default: viewer" },
+  oidc_name: { schema: text, about: "name of the provider on the sign-in page; default: the issuer's host" },
+  smtp_url: {
+    schema: url("smtp:", "smtps:"),
+    secret: true,
+    about:
+      "mail server, smtp://USER:PASSWORD@HOST:587 or smtps://HOST; ?requireTLS=true requires STARTTLS. Invitations and password resets are mailed",
+  },
+  smtp_from: { schema: text, about: "sender of mail, such as Films <films@example.com>" },
   playback_event_days: {
     schema: integer(1, 3650),
     fallback: "30",
@@ -340,6 +362,12 @@ export const SETTINGS = {
     about: "1: workers that prove to share the disk read and write it without copying",
   },
 } satisfies Record<string, Setting>;
+
+/** Tokens of the provider must not travel unencrypted, except on this machine. */
+function isSafeIssuer(issuer: string): boolean {
+  const { protocol, hostname } = new URL(issuer);
+  return protocol === "https:" || ["localhost", "[::1]"].includes(hostname) || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+}
 
 export type SettingName = keyof typeof SETTINGS;
 export const envName = (name: string) => `VODBOX_${name.toUpperCase()}`;

@@ -13,14 +13,19 @@ const BATCH = 1000;
 const MAX_DEPTH = 2;
 const MAX_FIELDS = 50;
 
-type Call = Omit<AuditRow, "id" | "createdAt"> & { now(): number; isWritten: boolean; isOver: boolean };
+type Call = Omit<AuditRow, "id" | "createdAt" | "actorName"> & { now(): number; isWritten: boolean; isOver: boolean };
 const current = new AsyncLocalStorage<Call>();
 
-/** By default, changes with the admin token are audited, except those of workers. */
-function isAudited({ audited, credential }: Route, { caller, method, body }: Context): boolean {
-  if (typeof audited === "boolean") return audited;
-  const isChange = caller.kind === "admin" && credential !== "worker" && method !== "GET" && method !== "HEAD";
-  return isChange || (audited?.(body) ?? false);
+/** Steps of a transfer, which has records of its own, and of which software makes many. */
+const TRANSFERS = /^\/api\/v1\/(uploads|ingest_batches)\//;
+const BEGINS_UPLOAD = /\/(initiate|initiate_multipart|from_url)$/;
+
+/** By default, changes with the admin token, by people and by keys are audited, except those of workers. */
+function isAudited({ audited, credential, path }: Route, { caller, method }: Context): boolean {
+  if (audited !== undefined) return audited;
+  if (credential === "worker" || method === "GET" || method === "HEAD") return false;
+  if (caller.kind !== "key") return caller.kind === "admin";
+  return !TRANSFERS.test(path) || (caller.userId !== undefined && BEGINS_UPLOAD.test(path));
 }
 
 /** Runs a route's handler so that the first write it commits includes an audit entry for the call. */
@@ -37,6 +42,7 @@ export async function audited<T>(route: Route, context: Context, address: string
     method,
     route: route.path,
     ...targetOf(route.path, context.params as Record<string, unknown>),
+    action: actionOf(route),
     fields: fieldsOf(context.body),
     requestId: context.requestId,
     now: app.clock.now,
@@ -49,6 +55,17 @@ export async function audited<T>(route: Route, context: Context, address: string
     // Background work that the handler started is not a change by the caller.
     call.isOver = true;
   }
+}
+
+/** `updateAsset` becomes `update_asset`. */
+export const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const actionOf = ({ operationId, method, path }: Route) =>
+  operationId === undefined ? `${method} ${path}` : snakeCase(operationId);
+
+/** Says in an audited call which user it turned out to be by, where the request has no credential: a sign-in. */
+export function attributeTo(userId: number): void {
+  const call = current.getStore();
+  if (call && !call.isOver) Object.assign(call, { actor: "user", userId } satisfies Partial<Call>);
 }
 
 const actorOf = (caller: Caller): Call["actor"] => {
@@ -76,8 +93,9 @@ export function auditing(write: App["write"]): App["write"] {
     call.isWritten = true;
     try {
       return await write(async (tx) => {
+        const owner = await ownerOfTarget(tx, call);
         const value = await work(tx);
-        if (!isReplayed(value)) await put(tx).run(entryOf(call, value));
+        if (!isReplayed(value)) await put(tx).run(entryOf(call, value, owner));
         return value;
       });
     } catch (error) {
@@ -89,17 +107,43 @@ export function auditing(write: App["write"]): App["write"] {
 
 const put = prepared((db) => {
   const { id: _, ...columns } = getTableColumns(auditEntries);
-  const values = Object.fromEntries(Object.keys(columns).map((name) => [name, sql.placeholder(name)]));
+  const values = {
+    ...Object.fromEntries(Object.keys(columns).map((name) => [name, sql.placeholder(name)])),
+    actorName: sql`coalesce(${sql.placeholder("actorName")}, (SELECT email_address FROM users WHERE id = ${sql.placeholder("userId")}), 'user:' || ${sql.placeholder("userId")})`,
+  };
   return db
     .insert(auditEntries)
-    .values(values as Record<keyof typeof columns, Placeholder>)
+    .values(values as unknown as Record<keyof typeof columns, Placeholder>)
     .prepare();
 });
 
 /** A replayed response changed nothing. */
 const isReplayed = (value: unknown) => value instanceof Reply && "idempotent-replayed" in value.headers;
 
-function entryOf(call: Call, result: unknown): Omit<AuditRow, "id"> {
+/** Tables by the name of a target in paths. */
+const TABLES: Record<string, string> = {
+  assets: "assets",
+  api_keys: "api_keys",
+  channels: "live_channels",
+  collections: "collections",
+  invitations: "invitations",
+  signing_keys: "signing_keys",
+  transcoding_jobs: "transcoding_jobs",
+  uploads: "uploads",
+  users: "users",
+  webhooks: "webhook_endpoints",
+};
+
+/** The tenant of what the operator is about to change, which may not exist afterwards; null where that is not known. */
+async function ownerOfTarget(tx: Db, { actor, tenantId, targetType, targetId }: Call): Promise<number | null> {
+  const table = TABLES[targetType];
+  if (actor !== "admin" || tenantId !== null || table === undefined || targetId === null) return null;
+  const column = sql.raw(table === "users" && targetId.includes("@") ? "email_address" : "id");
+  const query = sql`SELECT tenant_id AS id FROM ${sql.raw(table)} WHERE ${column} = ${targetId}`;
+  return (await tx.all<{ id: number | null }>(query))[0]?.id ?? null;
+}
+
+function entryOf(call: Call, result: unknown, owner: number | null): Omit<AuditRow, "id"> {
   const { now, isWritten: _, isOver: __, ...entry } = call;
   const record = (result instanceof Reply ? result.body : result) as Fields;
   const id = numberOf(record?.id);
@@ -107,9 +151,17 @@ function entryOf(call: Call, result: unknown): Omit<AuditRow, "id"> {
   return {
     ...entry,
     createdAt: now(),
-    tenantId: entry.tenantId ?? numberOf(record?.tenantId) ?? numberOf(record?.tenant_id) ?? ofTenant,
+    actorName: actorNameOf(call),
+    tenantId: entry.tenantId ?? owner ?? numberOf(record?.tenantId) ?? numberOf(record?.tenant_id) ?? ofTenant,
     targetId: entry.targetId ?? (id === null ? null : String(id)),
   };
+}
+
+/** Null for a user, whose e-mail address is read in the same statement. */
+function actorNameOf({ actor, keyId, userId }: Call): string | null {
+  if (actor === "admin") return "operator";
+  if (actor === "key") return `key:${keyId}`;
+  return actor === "user" && userId !== null ? null : actor;
 }
 
 type Fields = Record<string, unknown> | null | undefined;
@@ -142,12 +194,18 @@ function operatorOf(headers: Headers): string | null {
   return name ? name.slice(0, 100) : null;
 }
 
-export type AuditFilter = { tenantId?: number | undefined; since?: number | undefined };
+export type AuditFilter = {
+  tenantId?: number | undefined;
+  since?: number | undefined;
+  /** As `actorName` and `action` of an entry. */
+  actor?: string | undefined;
+  action?: string | undefined;
+};
 
 /** Newest first, up to `limit` + 1. */
 export const listAudit = (
   db: Db,
-  { tenantId, since }: AuditFilter,
+  { tenantId, since, actor, action }: AuditFilter,
   { limit, before }: { limit: number; before?: number | undefined },
 ): Promise<AuditRow[]> =>
   db
@@ -157,6 +215,8 @@ export const listAudit = (
       and(
         tenantId === undefined ? undefined : eq(auditEntries.tenantId, tenantId),
         since === undefined ? undefined : gte(auditEntries.createdAt, since),
+        actor === undefined ? undefined : eq(auditEntries.actorName, actor),
+        action === undefined ? undefined : eq(auditEntries.action, snakeCase(action)),
         before === undefined ? undefined : lt(auditEntries.id, before),
       ),
     )

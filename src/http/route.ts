@@ -146,11 +146,8 @@ export type Route = {
   headers?: Record<string, string>;
   /** Requests that the server sends later, for the OpenAPI document: `url` is a runtime expression of OpenAPI. */
   sends?: { name: string; url: string; summary: string; body: Schema };
-  /**
-   * Whether calls are written to the audit log; by default, changes with the admin token are. A function adds calls to
-   * the default, by their body.
-   */
-  audited?: boolean | ((body: unknown) => boolean);
+  /** Whether calls are written to the audit log; by default, changes by people, keys and the admin token are. */
+  audited?: boolean;
   /** Omitted from OpenAPI: pages, media, health. */
   hidden?: boolean;
   handle(context: Context): unknown;

@@ -1,5 +1,5 @@
 import { Readable } from "node:stream";
-import { createInflate } from "node:zlib";
+import { crc32, createInflate } from "node:zlib";
 
 /** Samples per pixel and the bit depths of each color type (ISO/IEC 15948, table 11.1). */
 const COLOR_TYPES: ReadonlyMap<number, { samples: number; depths: readonly number[] }> = new Map([
@@ -55,7 +55,11 @@ export async function isDecodablePng(bytes: Buffer): Promise<boolean> {
   return inflated === expected;
 }
 
-type Chunk = { type: string; content: Buffer };
+/** Whether the checksums of all chunks are right (5.3), which browsers require and ffmpeg does not. */
+export const hasPngChecksums = (bytes: Buffer): boolean =>
+  chunksOf(bytes)?.every(({ type, content, checksum }) => crc32(content, crc32(type)) === checksum) ?? false;
+
+type Chunk = { type: string; content: Buffer; checksum: number };
 
 /** Null without a signature, and for an image that is truncated before its end. */
 function chunksOf(bytes: Buffer): Chunk[] | null {
@@ -65,7 +69,7 @@ function chunksOf(bytes: Buffer): Chunk[] | null {
     const type = bytes.toString("latin1", at + 4, at + BEFORE);
     const end = at + BEFORE + bytes.readUInt32BE(at);
     if (end + AFTER > bytes.length) return null;
-    chunks.push({ type, content: bytes.subarray(at + BEFORE, end) });
+    chunks.push({ type, content: bytes.subarray(at + BEFORE, end), checksum: bytes.readUInt32BE(end) });
     if (type === "IEND") return chunks;
     at = end + AFTER;
   }

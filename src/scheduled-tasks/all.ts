@@ -22,6 +22,7 @@ import { liveMeter } from "../resources/live/minutes/live-meter.ts";
 import { pruneLiveMinutes } from "../resources/live/minutes/prune.ts";
 import { pruneReports } from "../resources/live/shared/prune-reports.ts";
 import { abandonedStreams } from "../resources/live/streams/abandoned.ts";
+import { sendMails } from "../resources/mail/outbox.ts";
 import { continueMigration } from "../resources/operator/migration/run.ts";
 import { announceServer } from "../resources/operator/servers.ts";
 import { historyOf, SAMPLE_SECONDS } from "../resources/operator/system/history.ts";
@@ -36,6 +37,7 @@ import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
 import { sweepAppends, sweepParts } from "../resources/uploads/sweep-parts.ts";
 import { pruneInvitations } from "../resources/users/invitations.ts";
+import { prunePasswordResets, writeResetMail } from "../resources/users/password-resets.ts";
 import { pruneDeliveries } from "../resources/webhooks/prune.ts";
 import { deleteOldAnalytics } from "./delete-old-analytics.ts";
 import { deleteOldSources } from "./delete-old-sources.ts";
@@ -101,6 +103,13 @@ export const allScheduledTasks = (
   { name: "prune-sessions", schedule: "0 43 * * * *", run: () => pruneSessions(app) },
   { name: "prune-invitations", schedule: "0 44 * * * *", run: () => pruneInvitations(app) },
   { name: "prune-shares", schedule: "0 46 * * * *", run: () => pruneShares(app) },
+  { name: "prune-password-resets", schedule: "0 45 * * * *", run: () => prunePasswordResets(app) },
+  {
+    name: "send-mail",
+    schedule: "*/2 * * * * *",
+    run: () => sendMails(app, { password_reset: writeResetMail }),
+    wakes: (wake) => app.signals.on("mail.due", wake),
+  },
   { name: "prune-replaced-media", schedule: "30 */5 * * * *", run: () => pruneReplacedMedia(app) },
   { name: "complete-abandoned-streams", schedule: "*/5 * * * * *", run: () => abandonedStreams(app).complete() },
   { name: "prune-live-reports", schedule: "*/15 * * * * *", run: () => pruneReports(app) },

@@ -1,9 +1,19 @@
 import type { AssetRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
-import { publicId } from "../resources/assets/urls.ts";
+import { basePath, publicId } from "../resources/assets/urls.ts";
+import { rememberedPlayer } from "../resources/tenants/queries.ts";
 import { html, type Markup } from "./html.ts";
 import type { PageName } from "./page.ts";
-import { message, type Notice, playerOptions, scriptUrl, storageOrigin } from "./player-page.ts";
+import {
+  heading,
+  message,
+  type Notice,
+  type PlayingOptions,
+  playerFrame,
+  playerOptions,
+  scriptUrl,
+  storageOrigin,
+} from "./player-page.ts";
 
 /** What the pages of an asset and of its shares show. */
 
@@ -16,12 +26,20 @@ type Playing = {
 };
 
 /** A page that plays an asset that is ready. */
-export function assetView(app: App, asset: AssetRow, page: PageName, { token, query, more }: Playing): Notice {
+export async function assetView(
+  app: App,
+  asset: AssetRow,
+  page: PageName,
+  { token, query, more }: Playing,
+): Promise<Notice> {
   const startTime = /^\d{1,6}(\.\d{1,3})?$/.exec(query.get("start_time") ?? "")?.[0] ?? null;
   return {
     status: 200,
     title: asset.title,
-    content: content(asset, page, { token, ...playerOptions(query), startTime, more: more ?? false }),
+    content: content(asset, page, {
+      look: await rememberedPlayer(app, asset.tenantId, basePath(app.baseUrl())),
+      ...{ token, ...playerOptions(query), startTime, more: more ?? false },
+    }),
     script: scriptUrl(app),
     ...mediaFrom(app, asset),
     ...(asset.width && asset.height && { shape: `${asset.width}/${asset.height}` }),
@@ -52,15 +70,14 @@ function waiting({ playbackStatus, progress }: AssetRow): Notice {
   return { ...message(200, "This video is not ready yet", text, isProcessing && bar), refresh: true };
 }
 
-type Player = { token: string | null; startTime: string | null; more: Markup | false } & ReturnType<
-  typeof playerOptions
->;
+type Player = PlayingOptions & { startTime: string | null; more: Markup | false };
 
-function content(asset: AssetRow, page: PageName, { token, isAutomatic, isTracked, startTime, more }: Player): Markup {
-  const player = html`<div class="frame"><svc-player playback-id="${publicId(asset)}" page-keys${token && html` token="${token}"`}${startTime && html` start-time="${startTime}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${page === "embed" && html` video-title="${asset.title}"`}></svc-player></div>`;
+function content(asset: AssetRow, page: PageName, { startTime, more, ...playing }: Player): Markup {
+  const own = html` playback-id="${publicId(asset)}"${startTime && html` start-time="${startTime}"`}`;
+  const player = playerFrame(own, page, asset.title, playing);
   if (page === "embed") return html`<h1 class="heard">${asset.title}</h1>${player}${more}`;
   const size = asset.height ? ` · ${asset.width} × ${asset.height}` : "";
-  return html`${player}<h1>${asset.title}</h1><p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}${more}`;
+  return html`${player}${heading(asset.title, playing)}<p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}${more}`;
 }
 
 /** 0:08, 12:34, 1:02:03. */

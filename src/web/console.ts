@@ -4,6 +4,7 @@ import { type Context, type Route, route } from "../http/route.ts";
 import { embedded, embeddedNames } from "../lib/embedded.ts";
 import { HttpError, notFound } from "../lib/errors.ts";
 import { basePath } from "../resources/assets/urls.ts";
+import { providerName } from "../resources/oidc/provider.ts";
 import { deliveryOf } from "../resources/playback/presigned-delivery.ts";
 import { embeddedFile } from "./embedded-file.ts";
 import { html } from "./html.ts";
@@ -56,10 +57,11 @@ export const consoleRoutes: Route[] = [
 function shell({ app }: Pick<Context, "app">): Response {
   const nonce = newNonce();
   const base = basePath(app.baseUrl());
+  const provider = providerName(app.config);
   const { script, style, preload } = filesOf();
   const at = (name: string) => `${base}/console/files/${name}`;
   const body = html`<!doctype html>
-<html lang="en" data-base="${base}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<html lang="en" data-base="${base}"${provider && html` data-oidc="${provider}"`}><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>vodbox</title><link rel="icon" href="${ICON}">
 <link rel="stylesheet" nonce="${nonce}" href="${at(style)}">
 ${preload.map((name) => html`<link rel="modulepreload" nonce="${nonce}" href="${at(name)}">`)}

@@ -2,14 +2,24 @@ import * as v from "valibot";
 import type { App } from "../app.ts";
 import { type Context, type Route, route } from "../http/route.ts";
 import { HttpError } from "../lib/errors.ts";
+import { basePath } from "../resources/assets/urls.ts";
 import { findPublicChannel, type PublicChannel, requireChannelToken } from "../resources/live/live-state.ts";
 import { livePageUrl } from "../resources/live/urls.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
 import { isActiveTenant } from "../resources/tenants/active.ts";
-import { allowedOriginsOf } from "../resources/tenants/queries.ts";
+import { allowedOriginsOf, rememberedPlayer } from "../resources/tenants/queries.ts";
 import { html, type Markup } from "./html.ts";
 import { type PageName, respond, type View } from "./page.ts";
-import { message, type Notice, playerOptions, scriptUrl, storageOrigin } from "./player-page.ts";
+import {
+  heading,
+  message,
+  type Notice,
+  type PlayingOptions,
+  playerFrame,
+  playerOptions,
+  scriptUrl,
+  storageOrigin,
+} from "./player-page.ts";
 import { shareTags } from "./sharing.ts";
 
 /** `/watch/live/<channel>` and `/embed/live/<channel>`: the player waits there for a stream that has not begun. */
@@ -45,7 +55,11 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
     framedBy,
     title: channel.name,
     head: sharingHead(app, channel, carried),
-    content: content(channel, page, { token: carried, ...playerOptions(url.searchParams) }),
+    content: content(channel, page, {
+      token: carried,
+      look: await rememberedPlayer(app, channel.tenantId, basePath(app.baseUrl())),
+      ...playerOptions(url.searchParams),
+    }),
     script: scriptUrl(app),
     ...storageOrigin(app),
   };
@@ -74,9 +88,7 @@ function sharingHead(app: App, { channel, name }: PublicChannel, token: string |
   return shareTags({ title: name, watch: url("watch"), embed: url("embed") });
 }
 
-type Playing = { token: string | null; isAutomatic: boolean; isTracked: boolean };
-
-function content({ channel, name }: PublicChannel, page: PageName, { token, isAutomatic, isTracked }: Playing): Markup {
-  const player = html`<div class="frame"><svc-player live="${channel}" page-keys${token && html` token="${token}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${page === "embed" && html` video-title="${name}"`}></svc-player></div>`;
-  return page === "embed" ? html`<h1 class="heard">${name}</h1>${player}` : html`${player}<h1>${name}</h1>`;
+function content({ channel, name }: PublicChannel, page: PageName, playing: PlayingOptions): Markup {
+  const player = playerFrame(html` live="${channel}"`, page, name, playing);
+  return page === "embed" ? html`<h1 class="heard">${name}</h1>${player}` : html`${player}${heading(name, playing)}`;
 }

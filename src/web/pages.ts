@@ -2,12 +2,14 @@ import * as v from "valibot";
 import type { AssetRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import { encodedText } from "../http/content-encoding.ts";
-import { type Context, type Route, route } from "../http/route.ts";
+import { type Context, Reply, type Route, route } from "../http/route.ts";
 import { HttpError } from "../lib/errors.ts";
 import { findPublicAsset } from "../resources/assets/queries.ts";
 import { basePath } from "../resources/assets/urls.ts";
+import type { Egress } from "../resources/playback/egress.ts";
 import { PlayerData, playerData, requirePlayable } from "../resources/playback/player-data.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
+import { downloadNotAllowed, viewerDownload } from "../resources/playback/viewer-download.ts";
 import { isActiveTenant } from "../resources/tenants/active.ts";
 import { allowedOriginsOf } from "../resources/tenants/queries.ts";
 import { assetView, stateNotice, suspended, videoNotFound } from "./asset-view.ts";
@@ -20,7 +22,7 @@ import { carriedToken, sharingHead } from "./sharing.ts";
 const open = { method: "GET", credential: "none", tag: "Pages", hidden: true } as const;
 
 /** `/watch/<asset>`, `/embed/<asset>`, the player that they load and its requests; nothing is loaded from elsewhere. */
-export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
+export const pageRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
   ...(["watch", "embed"] as const).map((page) =>
     route({
       ...open,
@@ -57,6 +59,25 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
       });
     },
   }),
+  route({
+    ...open,
+    path: "/embed/:id/download",
+    summary: "Download a video, where the tenant allows it",
+    params: v.object({ id: v.string() }),
+    responses: { 302: null },
+    errors: {
+      403: ["playback_token_required", "playback_token_invalid", "tenant_suspended", "download_not_allowed"],
+    },
+    async handle({ app, params, url }) {
+      const token = url.searchParams.get("token");
+      const { asset, share } = await requirePlayable(app, tokens, { ref: params.id, token });
+      // A share decides on downloads itself, and has a URL for them.
+      if (share) throw downloadNotAllowed();
+      const file = await viewerDownload(app, asset);
+      egress.add(asset.tenantId, file.bytes);
+      return new Reply(302, undefined, { location: file.url, "cache-control": "no-store" });
+    },
+  }),
   oembedRoute(tokens),
   route({
     ...open,
@@ -85,7 +106,7 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
   const notice = asset ? await noticeFor(app, tokens, { asset, token }) : videoNotFound();
   if (notice || !asset) return { framedBy, ...(notice ?? videoNotFound()) };
   const playing = { token: carriedToken(asset, token), query: url.searchParams };
-  return { framedBy, ...assetView(app, asset, page, playing), head: sharingHead(app, asset, token) };
+  return { framedBy, ...(await assetView(app, asset, page, playing)), head: sharingHead(app, asset, token) };
 }
 
 /** Works without a script, because there is nothing to play yet, or ever. */

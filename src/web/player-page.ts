@@ -1,9 +1,10 @@
 import type { App } from "../app.ts";
 import { basePath } from "../resources/assets/urls.ts";
 import { deliveryOf } from "../resources/playback/presigned-delivery.ts";
+import type { rememberedPlayer } from "../resources/tenants/queries.ts";
 import { versionOf } from "./embedded-file.ts";
 import { html, type Markup } from "./html.ts";
-import type { View } from "./page.ts";
+import type { PageName, View } from "./page.ts";
 
 /** What the pages of assets and of channels have in common. */
 
@@ -32,3 +33,20 @@ export const playerOptions = (query: URLSearchParams) => ({
   isAutomatic: query.get("autoplay") === "1",
   isTracked: query.get("disable_tracking") !== "1",
 });
+
+export type PlayingOptions = ReturnType<typeof playerOptions> & {
+  token: string | null;
+  /** As the tenant has set it. */
+  look: Awaited<ReturnType<typeof rememberedPlayer>>;
+};
+
+/** The player of a page. `own`: attributes that name what it plays. */
+export function playerFrame(own: Markup, page: PageName, title: string, options: PlayingOptions): Markup {
+  const { token, isAutomatic, isTracked, look } = options;
+  const { accent_color, logo_url, show_title } = look;
+  return html`<div class="frame"><svc-player${own} page-keys${token && html` token="${token}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${accent_color && html` accent-color="${accent_color}"`}${logo_url && html` logo="${logo_url}"`}${page === "embed" && show_title && html` video-title="${title}"`}></svc-player></div>`;
+}
+
+/** The heading of a watch page; without the option for screen readers only. */
+export const heading = (title: string, { look }: PlayingOptions): Markup =>
+  html`<h1${!look.show_title && html` class="heard"`}>${title}</h1>`;

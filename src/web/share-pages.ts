@@ -119,10 +119,10 @@ async function play(context: Context, tokens: PlaybackTokens, { at, shared, view
   const token = notice ? null : await tokenFor(app, tokens, shared, current);
   const canDownload = token !== null && share.allowDownload && downloadOf(shared) !== null;
   const view = notice ?? {
-    ...assetView(app, asset, at.page, {
+    ...(await assetView(app, asset, at.page, {
       ...{ token, query: url.searchParams },
       more: canDownload && downloadButton(app, share.code, token),
-    }),
+    })),
     head: shareHead(app, shared) || undefined,
     hasForm: canDownload,
   };

@@ -16,6 +16,10 @@ export const auditEntries = sqliteTable("audit_entries", {
   actor: text("actor", { enum: AUDIT_ACTORS }).notNull(),
   keyId: integer("key_id"),
   userId: integer("user_id"),
+  /** As activity names the actor: a user's e-mail address at that time, `key:<id>`, `operator`, `anyone` or `system`. */
+  actorName: text("actor_name"),
+  /** The operation, such as `update_asset`. */
+  action: text("action"),
   tenantId: integer("tenant_id"),
   address: text("address").notNull(),
   operator: text("operator"),

@@ -1,4 +1,4 @@
-import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { ROLES } from "../../src/lib/enums.ts";
 import { id } from "./columns.ts";
 
@@ -32,6 +32,25 @@ export const invitations = sqliteTable("invitations", {
   endedAt: integer("ended_at"),
   createdAt: integer("created_at").notNull(),
 });
+
+/** Codes that work once in place of the second factor. */
+export const recoveryCodes = sqliteTable("recovery_codes", {
+  id: id(),
+  userId: integer("user_id").notNull(),
+  codeHash: text("code_hash").notNull(),
+});
+
+/** Accounts at an OpenID provider with which users sign in. */
+export const userIdentities = sqliteTable(
+  "user_identities",
+  {
+    issuer: text("issuer").notNull(),
+    subject: text("subject").notNull(),
+    userId: integer("user_id").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.issuer, table.subject] })],
+);
 
 export const setupCodes = sqliteTable("setup_codes", {
   id: integer("id").primaryKey(),

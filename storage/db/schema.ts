@@ -42,6 +42,7 @@ export {
 } from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
 export { type LiveChannelRow, type LiveStreamRow, liveChannels, liveReports, liveStreams } from "./schema-live.ts";
+export { MAIL_KINDS, type MailKind, type MailRow, mails, passwordResets } from "./schema-mail.ts";
 export { objectGarbage, STORAGE_PHASES, type StorageLocationRow, storageLocation } from "./schema-objects.ts";
 export {
   AUDIT_ACTORS,
@@ -62,10 +63,12 @@ export {
 export {
   type InvitationRow,
   invitations,
+  recoveryCodes,
   SESSION_SUBJECTS,
   type SessionRow,
   sessions,
   setupCodes,
+  userIdentities,
 } from "./schema-sessions.ts";
 export { type ShareRow, sharePlays, shares } from "./schema-shares.ts";
 export { type SubtitleRow, subtitles, type TrackCue, type TrackRow, tracks } from "./schema-texts.ts";
@@ -106,11 +109,25 @@ export const tenants = sqliteTable("tenants", {
   deleteSourcesAfterDays: integer("delete_sources_after_days"),
   /** Null: never. */
   deleteAnalyticsAfterDays: integer("delete_analytics_after_days"),
+  /** How the player looks; absent members have their defaults. */
+  player: text("player", { mode: "json" }).$type<StoredPlayer>().notNull().default({}),
+  /** SHA-256 of the image in `tenant_logos`. */
+  logo: text("logo"),
   /** Of open uploads and batches; maintained by triggers. */
   announcedBytes: integer("announced_bytes").notNull().default(0),
   /** The tenant is being deleted since then, and its status is `suspended`. */
   deleteRequestedAt: integer("delete_requested_at"),
   ...times,
+});
+
+export type StoredPlayer = { accent_color?: string | null; show_title?: boolean; allow_download?: boolean };
+
+export const tenantLogos = sqliteTable("tenant_logos", {
+  tenantId: integer("tenant_id").primaryKey(),
+  sha256: text("sha256").notNull(),
+  /** Base64. */
+  image: text("image").notNull(),
+  bytes: integer("bytes").notNull(),
 });
 
 export const apiKeys = sqliteTable("api_keys", {
@@ -137,6 +154,12 @@ export const users = sqliteTable("users", {
   /** Language and theme of the console; null: the browser's. */
   language: text("language"),
   theme: text("theme", { enum: THEMES }),
+  /** Of the second factor, encrypted; null: off. */
+  totpSecret: text("totp_secret"),
+  /** Not confirmed yet. */
+  totpPending: text("totp_pending"),
+  /** Of the last code that was accepted. */
+  totpStep: integer("totp_step").notNull().default(0),
   ...times,
 });
 

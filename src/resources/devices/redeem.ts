@@ -4,10 +4,12 @@ import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { pairingCodes, type TenantRow, tenants, type UserRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { attributeTo } from "../../http/audit.ts";
 import { scopesWithin } from "../../http/roles.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { insertKey } from "../keys/insert.ts";
+import { attemptCode } from "./attempts.ts";
 import { withUser } from "./authenticate.ts";
 import type { DeviceToken, Redeem } from "./schema.ts";
 
@@ -54,7 +56,7 @@ export async function redeem(app: App, body: v.InferOutput<typeof Redeem>): Prom
       return used ? grant(tx, app, { tenantId: used.tenantId, user: null, name: body.device_name }) : refuse();
     });
   }
-  const { email_address: email, password } = body;
+  const { email_address: email, password, totp } = body;
   if (email === undefined || password === undefined) {
     const missing = [email === undefined && "email_address", password === undefined && "password"].filter(
       (name) => name !== false,
@@ -63,14 +65,12 @@ export async function redeem(app: App, body: v.InferOutput<typeof Redeem>): Prom
       details: Object.fromEntries(missing.map((name) => [name, ["is required without a pairing_code"]])),
     });
   }
-  return withUser(
-    app,
-    { email, password },
-    {
-      refuse,
-      work: (tx, user) => grant(tx, app, { tenantId: user.tenantId, user, name: body.device_name }),
-    },
-  );
+  const work = (tx: Db, user: UserRow) => {
+    attributeTo(user.id);
+    return grant(tx, app, { tenantId: user.tenantId, user, name: body.device_name });
+  };
+  const redeemed = () => withUser(app, { email, password, totp }, { refuse, work });
+  return totp === undefined ? redeemed() : attemptCode(app, email, redeemed);
 }
 
 async function grant(

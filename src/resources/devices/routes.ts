@@ -13,6 +13,7 @@ import { hashPassword } from "./passwords.ts";
 import { newPairingCode, redeem } from "./redeem.ts";
 import { revokeDevices } from "./revoke.ts";
 import { DeviceToken, PairingCode, Redeem, toUser, User, UserPatch, UserQuery, UserWrite } from "./schema.ts";
+import { clearSecret } from "./second-factor.ts";
 
 const admin = "/api/v1/admin";
 const operator = { credential: "admin", tag: "Operator" } as const;
@@ -30,7 +31,7 @@ export const deviceRoutes = [
     summary: "Create a device token from email and password, or from a pairing code",
     body: Redeem,
     responses: { 201: DeviceToken },
-    errors: { 401: ["unauthorized"], 403: ["plan_required"], 503: ["busy"] },
+    errors: { 401: ["unauthorized", "totp_required"], 403: ["plan_required"], 503: ["busy"] },
     handle: ({ app, body }) => redeem(app, body),
   }),
   route({
@@ -146,6 +147,21 @@ export const deviceRoutes = [
   }),
   route({
     ...operator,
+    method: "DELETE",
+    path: `${admin}/users/:ref/totp`,
+    audited: true,
+    operationId: "clearUserTotp",
+    summary: "Switch the second factor of a user off; repeatable",
+    params: Ref,
+    responses: { 204: null },
+    handle: ({ app, params }) =>
+      app.write(async (tx) => {
+        const user = (await findUser(tx, params.ref)) ?? notFound("user");
+        await clearSecret(tx, app, user.id);
+      }),
+  }),
+  route({
+    ...operator,
     method: "POST",
     path: `${admin}/pairing_codes`,
     audited: true,
@@ -163,7 +179,8 @@ export const deviceRoutes = [
   }),
 ];
 
-const findUser = (db: Db, ref: string): Promise<UserRow | undefined> =>
+/** A user by id or e-mail address. */
+export const findUser = (db: Db, ref: string): Promise<UserRow | undefined> =>
   db
     .select()
     .from(users)

@@ -54,6 +54,7 @@ export const PairingCode = v.pipe(
 export const Redeem = v.object({
   email_address: v.optional(EmailAddress),
   password: v.optional(Password),
+  totp: v.optional(v.pipe(Name(100), v.description("A code of the second factor, where it is on"))),
   pairing_code: v.optional(Name(64)),
   device_name: v.optional(Name(200), "Desktop device"),
 });

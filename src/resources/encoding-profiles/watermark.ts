@@ -20,13 +20,13 @@ const refuse = (message: string): never => {
 
 /**
  * Throws 422 `invalid_image` for anything but a PNG image of a usable size that can be decoded: with another one, every job
- * of the profile would fail.
+ * of the profile would fail. `maxSide`: pixels.
  */
-export async function requirePng(body: Uint8Array): Promise<void> {
+export async function requirePng(body: Uint8Array, maxSide = MAX_SIDE): Promise<void> {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   const { width, height } = pngSize(bytes) ?? refuse("The body is not a PNG image.");
-  if (Math.min(width, height) < 1 || Math.max(width, height) > MAX_SIDE)
-    refuse(`The image must be at most ${MAX_SIDE} pixels wide and high.`);
+  if (Math.min(width, height) < 1 || Math.max(width, height) > maxSide)
+    refuse(`The image must be at most ${maxSide} pixels wide and high.`);
   if (!(await isDecodablePng(bytes))) refuse("The PNG image is damaged or incomplete; export it again.");
 }
 

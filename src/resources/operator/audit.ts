@@ -3,7 +3,7 @@ import { AUDIT_ACTORS, type AuditRow } from "../../../storage/db/schema.ts";
 import { listAudit } from "../../http/audit.ts";
 import { byId, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
-import { ClientTime, Paging, QueryId } from "../../http/schemas.ts";
+import { ClientTime, Paging, QueryId, Text } from "../../http/schemas.ts";
 
 const Nullable = v.nullable(v.string());
 const Entry = v.object({
@@ -11,6 +11,8 @@ const Entry = v.object({
   created_at: v.string(),
   actor: v.picklist(AUDIT_ACTORS),
   key_id: v.nullable(v.number()),
+  actor_name: v.pipe(Nullable, v.description("As `actor` of an entry of the activity")),
+  action: v.pipe(Nullable, v.description("The operation, such as `update_asset`")),
   user_id: v.pipe(v.nullable(v.number()), v.description("Id of the user who was signed in; null for other callers")),
   tenant_id: v.nullable(v.number()),
   address: v.string(),
@@ -28,6 +30,8 @@ const toEntry = (row: AuditRow) => ({
   created_at: new Date(row.createdAt).toISOString(),
   actor: row.actor,
   key_id: row.keyId,
+  actor_name: row.actorName,
+  action: row.action,
   user_id: row.userId,
   tenant_id: row.tenantId,
   address: row.address,
@@ -49,12 +53,18 @@ export const auditRoutes = [
     tag: "Operator",
     operationId: "listAuditEntries",
     summary: "List audit entries, newest first",
-    query: v.object({ ...Paging, tenant_id: v.optional(QueryId), since: v.optional(ClientTime) }),
+    query: v.object({
+      ...Paging,
+      tenant_id: v.optional(QueryId),
+      since: v.optional(ClientTime),
+      actor: v.optional(Text(300)),
+      action: v.optional(Text(100)),
+    }),
     responses: { 200: v.array(Entry) },
     handle(context) {
       const { app, query } = context;
       const filter = {
-        tenantId: query.tenant_id,
+        ...{ tenantId: query.tenant_id, actor: query.actor, action: query.action },
         since: query.since === undefined ? undefined : Date.parse(query.since),
       };
       const batches = byId(query.cursor, (before, limit) => listAudit(app.db, filter, { limit, before }));

@@ -5,13 +5,15 @@ import { PLAYBACK_POLICIES } from "../../lib/enums.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { hasPoster } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";
-import { mediaUrl, publicId } from "../assets/urls.ts";
+import { mediaUrl, publicId, withToken } from "../assets/urls.ts";
 import { countPlay, type ShareViewer } from "../shares/plays.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile } from "../subtitles/urls.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
+import { rememberedPlayer } from "../tenants/queries.ts";
 import { type Chapter, endedChapters, rememberedChapters } from "../tracks/chapters.ts";
 import { type PlaybackTokens, requireAccess } from "./token.ts";
+import { hasDownload } from "./viewer-download.ts";
 
 /** The public data of an asset for viewers who may play it; no key protects it. */
 export const PlayerData = v.pipe(
@@ -28,6 +30,9 @@ export const PlayerData = v.pipe(
     storyboard_url: v.nullable(v.string()),
     subtitles: v.array(v.object({ language: v.string(), label: v.string(), url: v.string(), is_default: v.boolean() })),
     chapters: v.array(v.object({ start: v.number(), end: v.number(), title: v.string() })),
+    accent_color: v.nullable(v.string()),
+    logo_url: v.nullable(v.string()),
+    download_url: v.pipe(v.nullable(v.string()), v.description("Null unless the tenant allows downloads")),
   }),
   v.title("PlayerData"),
 );
@@ -66,10 +71,12 @@ export async function playerData(
   // The media of an external asset are not requested from this server.
   if (share && asset.manifestUrl !== null) await countPlay(app, share);
   const url = (file: string) => mediaUrl(basePath, asset, file, token);
-  const [subtitles, chapters] = await Promise.all([
+  const [subtitles, chapters, player] = await Promise.all([
     playableSubtitles(app, asset.id),
     rememberedChapters(app, asset.id),
+    rememberedPlayer(app, asset.tenantId, basePath),
   ]);
+  const download = withToken(`${basePath}/embed/${publicId(asset)}/download`, token);
   return {
     id: publicId(asset),
     title: asset.title,
@@ -88,6 +95,10 @@ export async function playerData(
       is_default: row.isDefault,
     })),
     chapters: inSeconds(chapters, asset.durationSeconds),
+    accent_color: player.accent_color,
+    logo_url: player.logo_url,
+    // The page of a share has a button of its own where the share allows it.
+    download_url: share === null && player.allow_download && hasDownload(asset) ? download : null,
   };
 }
 

@@ -1,6 +1,6 @@
 import { type Context, Reply } from "../../http/route.ts";
 import { cookieOf } from "../../http/session.ts";
-import { attempt } from "./attempts.ts";
+import { attempt } from "../devices/attempts.ts";
 import { SessionBody } from "./schema.ts";
 import { type NewSession, type SessionClient, toNewSession } from "./sign-in.ts";
 
@@ -12,7 +12,7 @@ export const beginning = {
   audited: true,
   beginsSession: true,
   responses: { 201: SessionBody },
-  errors: { 401: ["unauthorized"], 403: ["cross_site"], 429: ["rate_limited"], 503: ["busy"] },
+  errors: { 401: ["unauthorized", "totp_required"], 403: ["cross_site"], 429: ["rate_limited"], 503: ["busy"] },
 } as const;
 
 const USER_AGENT_LENGTH = 200;

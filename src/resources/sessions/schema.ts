@@ -11,6 +11,9 @@ export const SignIn = v.pipe(
     api_key: v.optional(v.pipe(Name(1024), v.description("The token of an API key"))),
     email: v.optional(v.pipe(EmailAddress, v.description("E-mail address of a user, with `password`"))),
     password: v.optional(Password),
+    totp: v.optional(
+      v.pipe(Name(100), v.description("A code of the user's authenticator app, or a recovery code, where that is on")),
+    ),
   }),
   v.title("SignIn"),
 );

@@ -2,6 +2,7 @@ import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { apiKeys, type SessionRow, sessions, tenants, type UserRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { attributeTo } from "../../http/audit.ts";
 import { SCOPES, type Session } from "../../http/caller.ts";
 import { scopesWithin } from "../../http/roles.ts";
 import { adminMarkOf, csrfTokenOf, IDLE_MS } from "../../http/session.ts";
@@ -9,6 +10,7 @@ import { iso } from "../../lib/clock.ts";
 import type { Role } from "../../lib/enums.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { randomName, sameSecret, sha256 } from "../../lib/tokens.ts";
+import { attemptCode } from "../devices/attempts.ts";
 import { withUser } from "../devices/authenticate.ts";
 import type { Credential } from "./schema.ts";
 
@@ -29,7 +31,7 @@ export type SessionClient = { address: string; userAgent: string | null };
 
 /** Begins a session for one credential. Throws 401 for a wrong one and 422 for none or several. */
 export async function signIn(app: App, given: Credential, client: SessionClient): Promise<NewSession> {
-  const { admin_token, api_key, email, password } = given;
+  const { admin_token, api_key, email, password, totp } = given;
   const kinds = [admin_token, api_key, email ?? password].filter((one) => one !== undefined);
   const isPair = (email === undefined) === (password === undefined);
   if (kinds.length !== 1 || !isPair)
@@ -41,15 +43,18 @@ export async function signIn(app: App, given: Credential, client: SessionClient)
     return app.write((tx) => insertAdminSession(tx, app, client));
   }
   if (api_key !== undefined) return withKey(app, api_key, client);
-  return withUser(
-    app,
-    { email: email as string, password: password as string },
-    {
-      refuse,
-      work: async (tx, user) =>
-        (await isActive(tx, user.tenantId)) ? insertUserSession(tx, app, user, client) : refuse(),
-    },
-  );
+  return withPassword(app, { email: email as string, password: password as string, totp }, client);
+}
+
+function withPassword(
+  app: App,
+  given: { email: string; password: string; totp: string | undefined },
+  client: SessionClient,
+): Promise<NewSession> {
+  const work = async (tx: Db, user: UserRow) =>
+    (await isActive(tx, user.tenantId)) ? insertUserSession(tx, app, user, client) : refuse();
+  const begin = () => withUser(app, given, { refuse, work });
+  return given.totp === undefined ? begin() : attemptCode(app, given.email, begin);
 }
 
 function withKey(app: App, token: string, client: SessionClient): Promise<NewSession> {
@@ -70,6 +75,7 @@ export function insertUserSession(
   { id, tenantId, role }: Pick<UserRow, "id" | "tenantId" | "role">,
   client: SessionClient,
 ): Promise<NewSession> {
+  attributeTo(id);
   const session = { subject: "user", tenantId, userId: id, ...client } as const;
   return insertSession(tx, app, session, { scopes: scopesWithin(role, SCOPES), role });
 }

@@ -8,7 +8,7 @@ import { type App, forApp } from "../../app.ts";
 import { type Caller, ownerOf, tenantFor } from "../../http/caller.ts";
 import { readPage } from "../../http/list-cache.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import type { TenantWrite } from "./schema.ts";
+import { playerOf, type TenantWrite } from "./schema.ts";
 
 const tenantsPage = preparedFor((db, given: Given<"owner" | "id" | "after">) =>
   db
@@ -69,6 +69,8 @@ const put = prepared((db) =>
       deleteSourcesAfterDays: sql`${sql.placeholder("deleteSourcesAfterDays")}`,
       deleteAnalyticsAfterDays: sql`${sql.placeholder("deleteAnalyticsAfterDays")}`,
       defaultEncodingProfile: sql`${sql.placeholder("defaultEncodingProfile")}`,
+      player: sql`${sql.placeholder("player")}`,
+      logo: sql`${sql.placeholder("logo")}`,
       updatedAt: sql`${sql.placeholder("updatedAt")}`,
     })
     .where(eq(tenants.id, sql.placeholder("id")))
@@ -97,12 +99,19 @@ export const putTenant = (tx: Db, tenant: TenantRow): Promise<TenantRow> =>
   put(tx).get({
     ...tenant,
     allowedOrigins: JSON.stringify(tenant.allowedOrigins),
+    player: JSON.stringify(tenant.player),
     earlyPlayback: tenant.earlyPlayback === null ? null : Number(tenant.earlyPlayback),
   });
 
 const remembered = forApp((app) =>
   cacheUntilCommit(app.commits, (id: number) => app.db.select().from(tenants).where(eq(tenants.id, id)).get()),
 );
+
+/** How the player of a tenant looks, for frequent requests. `baseUrl`: before the path of the logo. */
+export async function rememberedPlayer(app: App, tenantId: number, baseUrl: string) {
+  const tenant = await remembered(app)(tenantId);
+  return playerOf(tenant ?? { id: tenantId, logo: null, player: {} }, baseUrl);
+}
 
 /** Origins that may embed a tenant's player page, for frequent requests. */
 export const allowedOriginsOf = async (app: App, tenantId: number): Promise<readonly string[]> =>

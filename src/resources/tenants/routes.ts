@@ -5,16 +5,13 @@ import { byId, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import { requireProfile } from "../encoding-profiles/queries.ts";
+import { changeTenant, ownTenant } from "./change.ts";
 import { requestDeletion } from "./deletion.ts";
-import { findTenant, insertTenant, listTenants, putTenant, refuseDeleting } from "./queries.ts";
+import { findTenant, insertTenant, listTenants } from "./queries.ts";
 import { Tenant, TenantDeletion, TenantPatch, TenantWrite, toTenant } from "./schema.ts";
 
 const admin = "/api/v1/admin/tenants";
 const Ref = v.object({ ref: v.string() });
-
-/** Null is a value. */
-const given = <T>(value: T | undefined, current: T): T => (value === undefined ? current : value);
 
 export const tenantRoutes = [
   route({
@@ -28,7 +25,7 @@ export const tenantRoutes = [
     handle(context) {
       const { app, caller, query } = context;
       const batches = byId(query.cursor, (after, limit) => listTenants(app, caller, { limit, after }));
-      return page(context, { batches, toWire: toTenant });
+      return page(context, { batches, toWire: (row) => toTenant(row, app.baseUrl()) });
     },
   }),
   route({
@@ -48,7 +45,7 @@ export const tenantRoutes = [
             details: { slug: ["is taken"] },
           });
         }
-        return toTenant(await insertTenant(tx, body, now));
+        return toTenant(await insertTenant(tx, body, now), app.baseUrl());
       });
     },
   }),
@@ -61,8 +58,7 @@ export const tenantRoutes = [
     summary: "Get a tenant, by id or slug",
     params: Ref,
     responses: { 200: Tenant },
-    handle: async ({ app, caller, params }) =>
-      toTenant((await findTenant(app.db, caller, params.ref)) ?? notFound("tenant")),
+    handle: async ({ app, caller, params }) => toTenant(await ownTenant(app.db, caller, params.ref), app.baseUrl()),
   }),
   route({
     method: "PATCH",
@@ -75,28 +71,10 @@ export const tenantRoutes = [
     body: TenantPatch,
     responses: { 200: Tenant },
     errors: { 409: ["tenant_deleting"], 422: ["encoding_profile_unknown", "watermark_missing"] },
-    async handle({ app, caller, params, body }) {
-      return app.write(async (tx) => {
-        const tenant = refuseDeleting((await findTenant(tx, caller, params.ref)) ?? notFound("tenant"));
-        const profile = given(body.default_encoding_profile, tenant.defaultEncodingProfile);
-        if (body.default_encoding_profile) await requireProfile(tx, tenant.id, body.default_encoding_profile);
-        return toTenant(
-          await putTenant(tx, {
-            ...tenant,
-            name: body.name ?? tenant.name,
-            planName: body.plan_name ?? tenant.planName,
-            defaultPlaybackPolicy: body.default_playback_policy ?? tenant.defaultPlaybackPolicy,
-            allowedOrigins: body.allowed_origins ?? tenant.allowedOrigins,
-            status: body.status ?? tenant.status,
-            earlyPlayback: given(body.early_playback, tenant.earlyPlayback),
-            deleteSourcesAfterDays: given(body.delete_sources_after_days, tenant.deleteSourcesAfterDays),
-            deleteAnalyticsAfterDays: given(body.delete_analytics_after_days, tenant.deleteAnalyticsAfterDays),
-            defaultEncodingProfile: profile,
-            updatedAt: app.clock.now(),
-          }),
-        );
-      });
-    },
+    handle: ({ app, caller, params, body }) =>
+      app.write(async (tx) =>
+        toTenant(await changeTenant(tx, app, await ownTenant(tx, caller, params.ref), body), app.baseUrl()),
+      ),
   }),
   route({
     method: "DELETE",

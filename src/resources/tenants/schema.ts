@@ -56,16 +56,56 @@ const EarlyPlayback = v.pipe(
   v.nullable(v.boolean("must be true, false or null")),
   v.description("Default of `early_playback` of its uploads and assets; null: the server's setting"),
 );
-export const TenantPatch = v.object({
+const AccentColor = v.pipe(
+  v.nullable(
+    v.pipe(
+      v.string("must be a color, such as #3b6cf6, or null"),
+      v.regex(/^#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$/, "must be a color, such as #3b6cf6, or null"),
+    ),
+  ),
+  v.description("Color of the player's controls; null: the default one"),
+);
+const onOff = (about: string) => v.pipe(v.boolean("must be true or false"), v.description(about));
+const ShowTitle = onOff("Whether the pages show the title of a video");
+const AllowDownload = onOff("Whether viewers may download videos");
+const LogoUrl = v.pipe(v.nullable(v.string()), v.description("Set with PUT /tenants/{id}/logo; null: no logo"));
+
+/** Fields that are absent keep their values. */
+const PlayerPatch = v.object({
+  accent_color: v.optional(AccentColor),
+  show_title: v.optional(ShowTitle),
+  allow_download: v.optional(AllowDownload),
+  logo_url: v.optional(LogoUrl),
+});
+const Player = v.object({
+  accent_color: AccentColor,
+  logo_url: LogoUrl,
+  show_title: ShowTitle,
+  allow_download: AllowDownload,
+});
+
+const settings = {
   name: v.optional(Name(200)),
-  plan_name: v.optional(PlanName),
   default_playback_policy: v.optional(PlaybackPolicy),
   allowed_origins: v.optional(AllowedOrigins),
-  status: v.optional(Status),
   early_playback: v.optional(EarlyPlayback),
   delete_sources_after_days: v.optional(SourceDays),
   delete_analytics_after_days: v.optional(AnalyticsDays),
   default_encoding_profile: v.optional(DefaultProfile),
+  player: v.optional(PlayerPatch),
+};
+export const TenantPatch = v.object({
+  ...settings,
+  plan_name: v.optional(PlanName),
+  status: v.optional(Status),
+});
+const OPERATORS = "Accepted with its current value only: the operator changes it";
+/** What the tenant's own admins change. */
+export const TenantSettings = v.object({
+  ...settings,
+  plan_name: v.optional(v.pipe(PlanName, v.description(OPERATORS))),
+  status: v.optional(v.pipe(State, v.description(OPERATORS))),
+  slug: v.optional(v.pipe(Slug, v.description(OPERATORS))),
 });
 
 export const Tenant = v.pipe(
@@ -81,6 +121,7 @@ export const Tenant = v.pipe(
     delete_sources_after_days: SourceDays,
     delete_analytics_after_days: AnalyticsDays,
     default_encoding_profile: DefaultProfile,
+    player: Player,
     storage_bytes: v.number(),
     source_bytes: v.pipe(v.number(), v.description("The part of `storage_bytes` that is uploaded files")),
     egress_bytes: v.number(),
@@ -92,7 +133,18 @@ export const Tenant = v.pipe(
   v.title("Tenant"),
 );
 
-export const toTenant = (row: TenantRow): v.InferInput<typeof Tenant> => ({
+/** The path of a tenant's logo, which changes with the image; null without one. */
+export const logoPath = ({ id, logo }: Pick<TenantRow, "id" | "logo">): string | null =>
+  logo === null ? null : `/logos/${id}/${logo}.png`;
+
+/** How the player of a tenant looks. `baseUrl` goes before the path of the logo. */
+export function playerOf(row: Pick<TenantRow, "id" | "logo" | "player">, baseUrl: string): v.InferInput<typeof Player> {
+  const { accent_color = null, show_title = true, allow_download = false } = row.player;
+  const path = logoPath(row);
+  return { accent_color, logo_url: path && `${baseUrl}${path}`, show_title, allow_download };
+}
+
+export const toTenant = (row: TenantRow, baseUrl: string): v.InferInput<typeof Tenant> => ({
   id: row.id,
   name: row.name,
   slug: row.slug,
@@ -104,6 +156,7 @@ export const toTenant = (row: TenantRow): v.InferInput<typeof Tenant> => ({
   delete_sources_after_days: row.deleteSourcesAfterDays,
   delete_analytics_after_days: row.deleteAnalyticsAfterDays,
   default_encoding_profile: row.defaultEncodingProfile,
+  player: playerOf(row, baseUrl),
   storage_bytes: storedBytesOf(row),
   source_bytes: row.sourceBytes,
   egress_bytes: row.egressBytes,

@@ -56,11 +56,28 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("assets"),
   owned("encoding_profiles"),
   owned("tenant_watermarks", "tenant_id, sha256"),
+  owned("tenant_logos", "tenant_id"),
   owned("collections"),
   owned("pairing_codes"),
   owned("sessions"),
   owned("api_keys"),
   owned("invitations"),
+  {
+    table: "user_identities",
+    key: "issuer, subject",
+    of: (id) => sql`user_id IN (SELECT id FROM users WHERE tenant_id = ${id})`,
+  },
+  owned("mails"),
+  {
+    table: "password_resets",
+    key: "id",
+    of: (id) => sql`user_id IN (SELECT id FROM users WHERE tenant_id = ${id})`,
+  },
+  {
+    table: "recovery_codes",
+    key: "id",
+    of: (id) => sql`user_id IN (SELECT id FROM users WHERE tenant_id = ${id})`,
+  },
   owned("users"),
   owned("signing_keys"),
   {

@@ -1,9 +1,9 @@
 import { and, asc, count, eq, gt, isNull, lte } from "drizzle-orm";
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { type InvitationRow, invitations, tenants } from "../../../storage/db/schema.ts";
+import { type InvitationRow, invitations, tenants, users } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { ownedBy } from "../../http/caller.ts";
+import { type Caller, ownedBy } from "../../http/caller.ts";
 import { byId, page } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Name, PathId } from "../../http/schemas.ts";
@@ -12,6 +12,8 @@ import { HttpError, notFound } from "../../lib/errors.ts";
 import { randomName, sha256 } from "../../lib/tokens.ts";
 import { insertUser } from "../devices/insert-user.ts";
 import { hashPassword } from "../devices/passwords.ts";
+import { enqueueMail } from "../mail/outbox.ts";
+import { invitationMail } from "../mail/texts.ts";
 import { begin, beginning } from "../sessions/begin.ts";
 import { SessionBody } from "../sessions/schema.ts";
 import { insertUserSession } from "../sessions/sign-in.ts";
@@ -53,6 +55,15 @@ async function requireOpen(db: Db, app: App, code: string): Promise<{ row: Invit
   return { row, tenantName: tenant.name };
 }
 
+/** The language of the console of the person who invites. */
+async function languageOf(tx: Db, caller: Caller): Promise<string | null> {
+  const userId = caller.kind === "key" ? caller.userId : undefined;
+  if (userId === undefined) return null;
+  return (
+    (await tx.select({ language: users.language }).from(users).where(eq(users.id, userId)).get())?.language ?? null
+  );
+}
+
 async function requireFewerThanMax(tx: Db, app: App, tenantId: number): Promise<void> {
   const ofTenant = and(eq(invitations.tenantId, tenantId), open(app));
   const { total = 0 } = (await tx.select({ total: count() }).from(invitations).where(ofTenant).get()) ?? {};
@@ -73,13 +84,19 @@ export const invitationRoutes = [
     errors: { ...shared.errors, 404: ["not_found"], 422: ["invitation_limit_reached"] },
     async handle({ app, caller, body }) {
       const code = randomName(CODE_LENGTH);
+      const url = `${app.baseUrl()}/console/invitation/${code}`;
       const row = await app.write(async (tx) => {
-        const { id: tenantId } = await requireTenant(tx, caller, body.tenant_id);
+        const tenant = await requireTenant(tx, caller, body.tenant_id);
+        const tenantId = tenant.id;
         await requireFreeEmail(tx, body.email);
         const now = app.clock.now();
         const same = and(eq(invitations.tenantId, tenantId), eq(invitations.emailAddress, body.email), open(app));
         await tx.update(invitations).set({ endedAt: now }).where(same);
         await requireFewerThanMax(tx, app, tenantId);
+        const expiresAt = now + LIVES_MS;
+        const content = invitationMail(await languageOf(tx, caller), { tenant: tenant.name, url });
+        const mail = { kind: "invitation", recipient: body.email, tenantId } as const;
+        await enqueueMail(tx, app, { ...mail, content, expiresAt });
         return tx
           .insert(invitations)
           .values({
@@ -87,13 +104,13 @@ export const invitationRoutes = [
             emailAddress: body.email,
             role: body.role,
             codeHash: sha256(code),
-            expiresAt: now + LIVES_MS,
+            expiresAt,
             createdAt: now,
           })
           .returning()
           .get();
       });
-      return { ...toInvitation(row), url: `${app.baseUrl()}/console/invitation/${code}` };
+      return { ...toInvitation(row), url };
     },
   }),
   route({

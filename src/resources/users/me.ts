@@ -8,9 +8,9 @@ import { Reply, route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
+import { attempt } from "../devices/attempts.ts";
 import { hashPassword, isPassword } from "../devices/passwords.ts";
 import { revokeDevices } from "../devices/revoke.ts";
-import { attempt } from "../sessions/attempts.ts";
 import { requireFreeEmail } from "./queries.ts";
 import { Me, MePatch, MySession, PasswordChange, toMe } from "./schema.ts";
 
@@ -19,7 +19,7 @@ const shared = { tag: "Account", credential: "session", errors: { 404: ["not_fou
 const CHANGE_ERRORS = { ...shared.errors, 403: ["cross_site", "csrf_token_required"] } as const;
 
 /** The user who signed in, and the session. Throws 404 for a session of a key or of the admin token. */
-async function me(db: Db, caller: Caller): Promise<{ user: UserRow; session: Session }> {
+export async function me(db: Db, caller: Caller): Promise<{ user: UserRow; session: Session }> {
   const userId = caller.kind === "key" ? caller.userId : undefined;
   const { session } = caller as { session?: Session };
   const user = userId === undefined ? undefined : await db.select().from(users).where(eq(users.id, userId)).get();

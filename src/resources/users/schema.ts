@@ -93,14 +93,24 @@ export const Me = v.pipe(
     role: oneOf(ROLES),
     language: v.nullable(v.string()),
     theme: v.nullable(v.string()),
+    totp_enabled: v.pipe(v.boolean(), v.description("Whether the second factor is on")),
     created_at: Time,
   }),
   v.title("Me"),
 );
 export const toMe = (row: UserRow, tenantName: string): v.InferInput<typeof Me> => {
   const { updated_at: _, ...user } = toTenantUser(row);
-  return { ...user, tenant_name: tenantName, language: row.language, theme: row.theme };
+  return {
+    ...user,
+    tenant_name: tenantName,
+    language: row.language,
+    theme: row.theme,
+    totp_enabled: row.totpSecret !== null,
+  };
 };
+export const TotpCode = v.object({
+  code: v.pipe(Name(100), v.description("Of the authenticator app, or a recovery code")),
+});
 export const PasswordChange = v.object({ current_password: Password, new_password: NewPassword });
 
 export const MySession = v.pipe(

@@ -6,7 +6,9 @@ import { BASE, pagePath } from "./base.ts";
 import { ErrorNotice } from "./components/notice.tsx";
 import { ToastProvider } from "./components/toast.tsx";
 import { Frame } from "./frame.tsx";
+import { AccountProvider } from "./page-title.tsx";
 import { Accept } from "./pages/sign-in/accept.tsx";
+import { ResetPassword } from "./pages/sign-in/reset-password.tsx";
 import { SetUp } from "./pages/sign-in/set-up.tsx";
 import { SignIn } from "./pages/sign-in/sign-in.tsx";
 import { SessionProvider } from "./session.tsx";
@@ -35,6 +37,7 @@ function Door() {
   const { route } = useLocation();
   const [state, setState] = useState<State>({ name: "loading" });
   const [, code] = location.pathname.split(`${BASE}/console/invitation/`);
+  const [, reset] = location.pathname.split(`${BASE}/console/reset/`);
   const isSetUp = location.pathname === `${BASE}/console/setup`;
 
   const enter = (session: Session) => {
@@ -76,6 +79,8 @@ function Door() {
         }}
       />
     );
+  if (state.name === "outside" && reset)
+    return <ResetPassword code={reset} onDone={() => route(pagePath("assets"), true)} />;
   if (state.name === "outside")
     return isSetUp ? <SetUp onDone={enter} /> : <SignIn onDone={enter} notice={state.notice} />;
   const signOut = async () => {
@@ -86,7 +91,9 @@ function Door() {
   };
   return (
     <SessionProvider value={{ session: state.session, signOut }}>
-      <Frame />
+      <AccountProvider session={state.session}>
+        <Frame />
+      </AccountProvider>
     </SessionProvider>
   );
 }

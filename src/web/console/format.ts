@@ -31,6 +31,13 @@ export const bitrate = (bitsPerSecond: number, language: Language) =>
 export const count = (value: number, language: Language) =>
   new Intl.NumberFormat(language, { maximumFractionDigits: 1 }).format(value);
 
+/** A price in minor units, of which a unit may cost a small part: all of its digits. */
+export function price(minor: number, currency: string, language: Language): string {
+  const digits = new Intl.NumberFormat(language, { style: "currency", currency }).resolvedOptions();
+  const format = new Intl.NumberFormat(language, { style: "currency", currency, maximumFractionDigits: 12 });
+  return format.format(minor / 10 ** (digits.maximumFractionDigits ?? 2));
+}
+
 /** An amount in minor units of an ISO 4217 currency. */
 export function money(minor: number, currency: string, language: Language): string {
   const format = new Intl.NumberFormat(language, { style: "currency", currency });

@@ -1,10 +1,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import lazy, { ErrorBoundary } from "preact-iso/lazy";
 import { Route, Router, useLocation } from "preact-iso/router";
+import { vodbox } from "./api.ts";
 import { BASE, pagePath } from "./base.ts";
 import { ConnectionNotice } from "./components/connection.tsx";
 import { Preferences } from "./components/preferences.tsx";
 import { useEventStream } from "./hooks/live.ts";
+import { useDrops } from "./hooks/use-drops.ts";
 import { useSession } from "./session.tsx";
 import { type CommonText, useTexts } from "./texts/texts.tsx";
 
@@ -21,6 +23,8 @@ const Tenants = lazy(() => import("./pages/tenants/tenants.tsx"));
 const Tenant = lazy(() => import("./pages/tenants/tenant.tsx"));
 const Keys = lazy(() => import("./pages/keys/keys.tsx"));
 const Users = lazy(() => import("./pages/users/users.tsx"));
+const Settings = lazy(() => import("./pages/settings/settings.tsx"));
+const Activity = lazy(() => import("./pages/activity/activity.tsx"));
 const Account = lazy(() => import("./pages/account/account.tsx"));
 const Usage = lazy(() => import("./pages/usage/usage.tsx"));
 const System = lazy(() => import("./pages/system/system.tsx"));
@@ -43,6 +47,8 @@ const LINKS: readonly Link[] = [
   { page: "tenants", text: "tenants", ofAdmin: true },
   { page: "keys", text: "apiKeys" },
   { page: "users", text: "users", of: ({ role }) => role === "admin" },
+  { page: "settings", text: "settings", of: ({ role }) => role === "admin" },
+  { page: "activity", text: "activity", of: ({ role }) => role === "admin" },
   { page: "usage", text: "usage" },
   { page: "system", text: "system", ofAdmin: true },
   { page: "account", text: "account", of: ({ role }) => role !== null },
@@ -62,6 +68,9 @@ export function Frame() {
     if ([`${BASE}/`, `${BASE}/console`, `${BASE}/console/`, pagePath("setup")].includes(path))
       route(pagePath("assets"), true);
   }, [path]);
+  // A choice that cannot be stored lasts in this browser.
+  const store = (body: Parameters<typeof vodbox.updateMe>[0]["body"]) => void vodbox.updateMe({ body }).catch(() => {});
+  useDrops(may("assets:write") ? session.session.tenant_id : null, () => route(pagePath("uploads")));
   const onRouteChange = () => {
     setOpen(false);
     // Screen readers and the keyboard continue at the new page.
@@ -98,7 +107,7 @@ export function Frame() {
           </ul>
         </nav>
         <div class="side-end">
-          <Preferences />
+          <Preferences onChoose={session.session.subject === "user" ? store : undefined} />
           <button type="button" class="quiet" onClick={signOut}>
             {t("signOut")}
           </button>
@@ -121,6 +130,8 @@ export function Frame() {
             <Route path={pagePath("tenants/:ref")} component={Tenant} />
             <Route path={pagePath("keys")} component={Keys} />
             <Route path={pagePath("users")} component={Users} />
+            <Route path={pagePath("settings")} component={Settings} />
+            <Route path={pagePath("activity")} component={Activity} />
             <Route path={pagePath("account")} component={Account} />
             <Route path={pagePath("usage")} component={Usage} />
             <Route path={pagePath("system")} component={System} />

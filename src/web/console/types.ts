@@ -11,6 +11,7 @@ export type {
   Invitation,
   LiveChannel,
   NewInvitation,
+  NewTotp,
   PairingCode,
   Playback,
   Session,

@@ -68,7 +68,7 @@ describe("a session", () => {
     const audit = await app.call("GET", `/api/v1/admin/audit?tenant_id=${tenant.id}`, { admin: app.admin });
     const actors = audit.body.map((entry: any) => [entry.route, entry.actor, entry.user_id, entry.key_id]);
     expect(actors).toContainEqual(["/api/v1/api_keys", "user", user.id, null]);
-    expect(actors).toContainEqual([path, "anyone", null, null]);
+    expect(actors).toContainEqual([path, "user", user.id, null]);
     expect(audit.text).not.toContain(password);
   });
 

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import { deflateSync } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { expectError } from "../../support/error.ts";
 import { contractOf, uploaded } from "../../support/flow.ts";
+import { png } from "../../support/png.ts";
 
 let app: TestApp;
 let key: string;
@@ -16,22 +16,6 @@ beforeAll(async () => {
 
 const path = "/api/v1/encoding_profiles";
 const create = (body: Record<string, unknown>) => app.call("POST", path, { key, body });
-const chunk = (type: string, data: Buffer) => {
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(data.length);
-  return Buffer.concat([length, Buffer.from(type), data, Buffer.alloc(4)]);
-};
-/** A PNG image without checksums, which the server does not verify. By default it is transparent, in RGBA. */
-function png(width: number, height: number, { format = [8, 6], rows = 4 * width * height + height } = {}): Buffer {
-  const head = Buffer.alloc(13);
-  head.writeUInt32BE(width, 0);
-  head.writeUInt32BE(height, 4);
-  head.set(format, 8);
-  return Buffer.concat([
-    Buffer.from("89504e470d0a1a0a", "hex"),
-    ...[chunk("IHDR", head), chunk("IDAT", deflateSync(Buffer.alloc(rows))), chunk("IEND", Buffer.alloc(0))],
-  ]);
-}
 const setImage = (name: string, image: Uint8Array, headers: Record<string, string> = { "content-type": "image/png" }) =>
   app.call("PUT", `${path}/${name}/watermark`, { key, raw: image, headers });
 

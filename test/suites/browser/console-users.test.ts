@@ -1,9 +1,9 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser, type Visit, visit } from "../../support/browser/browser.ts";
+import { sharedBrowser, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform } from "../../support/browser/platform.ts";
 import { APPEARANCES, axeFaults } from "./axe.ts";
-import { button, faultsOf, heading, link } from "./console.ts";
+import { button, faultsOf, heading, link, signInAs as signInToConsole } from "./console.ts";
 
 const PASSWORD = "correct horse";
 let platform: Platform;
@@ -16,17 +16,8 @@ afterAll(async () => {
 });
 
 const credentials = { email: "boss@example.com", password: PASSWORD };
-async function signInAs(
-  { email, password }: typeof credentials,
-  options?: Parameters<typeof visit>[2],
-): Promise<Visit> {
-  const seen = await visit(browser, `${platform.base}/console`, options);
-  await seen.page.getByLabel("Email").fill(email);
-  await seen.page.getByLabel("Password").fill(password);
-  await button(seen.page, "Sign in").click();
-  await heading(seen.page, "Assets").waitFor();
-  return seen;
-}
+const signInAs = (who: typeof credentials, options?: Parameters<typeof visit>[2]) =>
+  signInToConsole(browser, platform.base, who, options);
 const linksOf = (page: Page) => page.locator("nav a").allTextContents();
 
 test("an admin invites a person, who joins, and loses a role and the account again", async () => {

@@ -13,6 +13,21 @@ export async function signIn(page: Page, token: string): Promise<void> {
   await heading(page, "Assets").waitFor();
 }
 
+/** The console of the server at `base`, after a person's sign-in. */
+export async function signInAs(
+  browser: Browser,
+  base: string,
+  { email, password }: { email: string; password: string },
+  options?: Parameters<typeof visit>[2],
+): Promise<Visit> {
+  const seen = await visit(browser, `${base}/console`, options);
+  await seen.page.getByLabel("Email").fill(email);
+  await seen.page.getByLabel("Password").fill(password);
+  await button(seen.page, "Sign in").click();
+  await heading(seen.page, "Assets").waitFor();
+  return seen;
+}
+
 /** The console of the server at `base`, after a sign-in with a token. */
 export async function signedIn(
   browser: Browser,

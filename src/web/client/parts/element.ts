@@ -1,4 +1,5 @@
 import { type SendBeacon, startBeacons, type Watched } from "./beacons.ts";
+import { showBranding } from "./branding.ts";
 import { applyChoices, chosenCaptions } from "./choices.ts";
 import { followChannel, type LiveChannel } from "./live.ts";
 import type { LiveState } from "./live-state.ts";
@@ -27,6 +28,7 @@ export class SvcPlayer extends MediaFacade {
     "accent-color",
     "autoplay",
     "live",
+    "logo",
     "loop",
     "muted",
     "playback-id",
@@ -133,9 +135,9 @@ export class SvcPlayer extends MediaFacade {
 
   #decorate(): void {
     const { controller, title } = this.#frame as Frame;
-    const accent = this.getAttribute("accent-color") ?? "";
-    if (CSS.supports("color", accent)) controller.style.setProperty("--_accent", accent);
-    else controller.style.removeProperty("--_accent");
+    showBranding(this.#frame as Frame, this.getAttribute("logo"), this.#data);
+    const accent = this.getAttribute("accent-color") ?? this.#data?.accent_color ?? "";
+    controller.style.setProperty("--_accent", CSS.supports("color", accent) ? accent : "");
     title.textContent = this.getAttribute("video-title");
     controller.setAttribute("aria-label", this.getAttribute("video-title") ?? this.#title ?? words("video player"));
     // The end of a broadcast is not its start.

@@ -7,7 +7,7 @@ import { addTranslation, setLanguage, t } from "media-chrome/dist/utils/i18n.js"
 import type { LiveNotice } from "./live-state.ts";
 import type { ErrorCode } from "./player-data.ts";
 
-type MessageKey = ErrorCode | LiveNotice | "try_again" | "viewers" | "replay" | "Chapters";
+type MessageKey = ErrorCode | LiveNotice | "try_again" | "viewers" | "replay" | "Chapters" | "download";
 type Dictionary = Partial<Record<MessageKey | keyof TranslateDictionary, string>>;
 
 const ENGLISH: Record<MessageKey, string> = {
@@ -25,6 +25,7 @@ const ENGLISH: Record<MessageKey, string> = {
   try_again: "Try again",
   replay: "Watch again",
   Chapters: "Chapters",
+  download: "Download",
 };
 const OTHERS: Record<string, Record<MessageKey, string>> = {
   de: {
@@ -42,6 +43,7 @@ const OTHERS: Record<string, Record<MessageKey, string>> = {
     try_again: "Noch einmal versuchen",
     replay: "Noch einmal ansehen",
     Chapters: "Kapitel",
+    download: "Herunterladen",
   },
   es: {
     asset_not_ready: "Este vídeo aún no está listo. Empezará aquí en cuanto lo esté.",
@@ -58,6 +60,7 @@ const OTHERS: Record<string, Record<MessageKey, string>> = {
     try_again: "Reintentar",
     replay: "Ver de nuevo",
     Chapters: "Capítulos",
+    download: "Descargar",
   },
   fr: {
     asset_not_ready: "Cette vidéo n’est pas encore prête. Elle commencera ici dès qu’elle le sera.",
@@ -74,6 +77,7 @@ const OTHERS: Record<string, Record<MessageKey, string>> = {
     try_again: "Réessayer",
     replay: "Revoir",
     Chapters: "Chapitres",
+    download: "Télécharger",
   },
   pt: {
     asset_not_ready: "Este vídeo ainda não está pronto. Começa aqui assim que estiver.",
@@ -90,6 +94,7 @@ const OTHERS: Record<string, Record<MessageKey, string>> = {
     try_again: "Tentar de novo",
     replay: "Ver de novo",
     Chapters: "Capítulos",
+    download: "Transferir",
   },
 };
 

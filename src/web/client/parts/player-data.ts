@@ -15,6 +15,9 @@ export type PlayerData = {
   storyboard_url: string | null;
   subtitles: { language: string; label: string; url: string; is_default: boolean }[];
   chapters: Chapter[];
+  accent_color: string | null;
+  logo_url: string | null;
+  download_url: string | null;
 };
 
 export type ErrorCode =
@@ -93,6 +96,8 @@ function withAddresses(data: PlayerData, base: string): PlayerData {
     hls_url: whole(data.hls_url),
     poster_url: whole(data.poster_url),
     storyboard_url: whole(data.storyboard_url),
+    logo_url: whole(data.logo_url ?? null),
+    download_url: whole(data.download_url ?? null),
     subtitles: data.subtitles.map((track) => ({ ...track, url: whole(track.url) })),
   };
 }

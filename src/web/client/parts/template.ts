@@ -53,6 +53,12 @@ media-control-bar{width:100%;align-items:center}
 media-control-bar>*{border-radius:6px}
 .space{flex:1}
 media-volume-range{width:5rem}
+.logo{position:absolute;top:.8rem;right:1rem;max-width:30%;max-height:min(4rem,18%);pointer-events:none}
+.logo[hidden],.download[hidden],.message-shown .logo{display:none}
+.download{border:0;padding:10px;background:none;color:var(--_text);line-height:0;cursor:pointer}
+.download:hover{background:rgb(255 255 255 / .14)}
+.download:focus-visible{outline:0;box-shadow:inset 0 0 0 2px var(--_text)}
+.download svg{width:24px;height:24px;fill:currentColor}
 .middle{--media-button-icon-width:44px;--media-button-icon-height:44px;padding:22px;border-radius:50%;background:var(--_bar);--media-control-hover-background:var(--_accent)}
 media-controller[mediahasplayed] .middle,media-controller:not([mediapaused]) .middle,.message-shown .middle,.message-shown .title,.message-shown .bars{display:none}
 .replay{display:none;align-items:center;gap:.5rem;font:inherit;font-weight:600;color:var(--_text);background:var(--_bar);border:0;border-radius:999px;
@@ -97,6 +103,7 @@ const MARKUP = `
 <media-play-button slot="centered-chrome" class="middle" notooltip part="middle-play"></media-play-button>
 <button slot="centered-chrome" type="button" class="replay" part="replay"></button>
 <div slot="top-chrome" class="title" part="title"></div>
+<img class="logo" part="logo" alt="" hidden>
 <media-captions-menu hidden anchor="auto"></media-captions-menu>
 <media-audio-track-menu hidden anchor="auto"></media-audio-track-menu>
 <media-playback-rate-menu hidden anchor="auto" rates="0.5 0.75 1 1.25 1.5 2"></media-playback-rate-menu>
@@ -119,6 +126,7 @@ const MARKUP = `
 <media-audio-track-menu-button></media-audio-track-menu-button>
 <media-playback-rate-menu-button></media-playback-rate-menu-button>
 <media-rendition-menu-button></media-rendition-menu-button>
+<button type="button" class="download" part="download" hidden><svg aria-hidden="true" viewBox="0 0 24 24"><path d="M11 4h2v8.2l2.6-2.6L17 11l-5 5-5-5 1.4-1.4 2.6 2.6zM5 18h14v2H5z"/></svg></button>
 <media-airplay-button></media-airplay-button>
 <media-pip-button></media-pip-button>
 <media-fullscreen-button></media-fullscreen-button>
@@ -136,6 +144,8 @@ export type Frame = {
   controls: HTMLElement;
   time: HTMLElement;
   viewers: HTMLElement;
+  logo: HTMLImageElement;
+  download: HTMLButtonElement;
   message: HTMLElement;
   again: HTMLButtonElement;
   chapters: ChapterList;
@@ -164,11 +174,14 @@ export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
     controls: find<HTMLElement>(".bars"),
     time: find<HTMLElement>("media-time-display"),
     viewers: find<HTMLElement>(".viewers"),
+    logo: find<HTMLImageElement>(".logo"),
+    download: find<HTMLButtonElement>(".download"),
     message: find<HTMLElement>(".message"),
     again: find<HTMLButtonElement>(".message button"),
     chapters: chapterMenu(find("svc-chapter-menu"), find("svc-chapter-menu-button"), video),
   };
   frame.again.textContent = words("try_again");
+  frame.download.setAttribute("aria-label", words("download"));
   const menus = [...content.querySelectorAll<HTMLElement>("[anchor]")];
   // A menu that was opened by mouse does not have the focus, and would not close when another one opens.
   for (const menu of menus)

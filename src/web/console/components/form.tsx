@@ -1,12 +1,15 @@
 import { type ComponentChildren, createContext } from "preact";
 import { useCallback, useContext, useId, useLayoutEffect, useState } from "preact/hooks";
 import { VodboxError } from "../../../clients/typescript/error.ts";
+import { useUnsaved } from "../hooks/use-unsaved.ts";
 import { ErrorNotice } from "./notice.tsx";
 
 type FormProps = {
   submit: string;
   onSubmit(values: Record<string, string>): Promise<unknown>;
   children: ComponentChildren;
+  /** Changes that were not sent yet are asked about before the page is left. */
+  asksBeforeLeaving?: boolean;
 };
 
 type Wait = (change: 1 | -1) => void;
@@ -23,7 +26,9 @@ export function useFormWait(isWaiting: boolean): void {
 }
 
 /** A form that sends its fields by name, shows what the API objects to, and cannot be sent twice at once. */
-export function Form({ submit, onSubmit, children }: FormProps) {
+export function Form({ submit, onSubmit, children, asksBeforeLeaving = false }: FormProps) {
+  const [isChanged, setChanged] = useState(false);
+  useUnsaved(asksBeforeLeaving && isChanged);
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const [waits, setWaits] = useState(0);
@@ -37,6 +42,7 @@ export function Form({ submit, onSubmit, children }: FormProps) {
     setError(null);
     try {
       await onSubmit(Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)])));
+      setChanged(false);
     } catch (thrown) {
       setError(thrown);
     } finally {
@@ -44,7 +50,7 @@ export function Form({ submit, onSubmit, children }: FormProps) {
     }
   };
   return (
-    <form onSubmit={send} noValidate={error instanceof VodboxError}>
+    <form onSubmit={send} onInput={() => setChanged(true)} noValidate={error instanceof VodboxError}>
       <WaitContext.Provider value={wait}>{children}</WaitContext.Provider>
       <ErrorNotice error={error} />
       <button type="submit" class="primary" disabled={hasPublisherElsewhere}>
@@ -133,6 +139,32 @@ export function Area({ label, name, value, hint, rows = 4 }: AreaProps) {
         defaultValue={value}
         aria-describedby={hint ? `${id}-hint` : undefined}
       />
+      {hint && (
+        <small id={`${id}-hint`} class="fine">
+          {hint}
+        </small>
+      )}
+    </div>
+  );
+}
+
+type CheckboxProps = { label: string; name: string; isChecked: boolean; hint?: string };
+
+/** Sends `on` under its name while it is checked, else nothing. */
+export function Checkbox({ label, name, isChecked, hint }: CheckboxProps) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label class="row" for={id}>
+        <input
+          id={id}
+          type="checkbox"
+          name={name}
+          defaultChecked={isChecked}
+          aria-describedby={hint ? `${id}-hint` : undefined}
+        />
+        {label}
+      </label>
       {hint && (
         <small id={`${id}-hint`} class="fine">
           {hint}

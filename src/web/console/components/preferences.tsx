@@ -1,32 +1,29 @@
-import { useEffect, useState } from "preact/hooks";
-import { remembered } from "../remembered.ts";
 import type { Language } from "../texts/dictionary.ts";
 import { LANGUAGES, useLanguage, useTexts } from "../texts/texts.tsx";
+import { setTheme, THEMES, type Theme, useTheme } from "../theme.ts";
 
-const THEMES = { system: "themeSystem", light: "themeLight", dark: "themeDark" } as const;
-type Theme = keyof typeof THEMES;
-const isTheme = (value: string | null): value is Theme => value !== null && Object.hasOwn(THEMES, value);
+type Props = {
+  /** Called with what the person chose, in addition to applying it. */
+  onChoose?: ((choice: { language: Language } | { theme: "light" | "dark" | null }) => void) | undefined;
+};
 
-function useTheme() {
-  const chosen = remembered.theme.get();
-  const [theme, setTheme] = useState<Theme>(isTheme(chosen) ? chosen : "system");
-  useEffect(() => {
-    if (theme === "system") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = theme;
-    remembered.theme.set(theme);
-  }, [theme]);
-  return { theme, setTheme };
-}
-
-export function Preferences() {
+export function Preferences({ onChoose }: Props) {
   const t = useTexts();
   const { language, choose } = useLanguage();
-  const { theme, setTheme } = useTheme();
+  const theme = useTheme();
+  const chooseTheme = (next: Theme) => {
+    setTheme(next);
+    onChoose?.({ theme: next === "system" ? null : next });
+  };
+  const chooseLanguage = (next: Language) => {
+    choose(next);
+    onChoose?.({ language: next });
+  };
   return (
     <div class="preferences">
       <label>
         <span>{t("theme")}</span>
-        <select value={theme} onChange={({ currentTarget }) => setTheme(currentTarget.value as Theme)}>
+        <select value={theme} onChange={({ currentTarget }) => chooseTheme(currentTarget.value as Theme)}>
           {Object.entries(THEMES).map(([value, text]) => (
             <option key={value} value={value}>
               {t(text)}
@@ -36,7 +33,7 @@ export function Preferences() {
       </label>
       <label>
         <span>{t("language")}</span>
-        <select value={language} onChange={({ currentTarget }) => choose(currentTarget.value as Language)}>
+        <select value={language} onChange={({ currentTarget }) => chooseLanguage(currentTarget.value as Language)}>
           {Object.entries(LANGUAGES).map(([value, name]) => (
             <option key={value} value={value}>
               {name}

@@ -5,7 +5,8 @@ import { common } from "./common.ts";
 import type { Dictionary, Language } from "./dictionary.ts";
 
 export const LANGUAGES: Record<Language, string> = { en: "English", de: "Deutsch" };
-const isLanguage = (value: string | null): value is Language => value !== null && Object.hasOwn(LANGUAGES, value);
+export const isLanguage = (value: string | null): value is Language =>
+  value !== null && Object.hasOwn(LANGUAGES, value);
 
 /** The reader's choice, else the first of the browser's languages that there is. */
 function firstLanguage(): Language {

@@ -8,6 +8,7 @@ import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { roleText } from "../users/roles.ts";
 import { ChangePassword } from "./change-password.tsx";
+import { SecondFactor } from "./second-factor.tsx";
 import { Sessions } from "./sessions.tsx";
 import { texts } from "./texts.ts";
 
@@ -36,6 +37,7 @@ export default function Account() {
             <h2 id="profile">{t("profile")}</h2>
             <Form
               submit={t("save")}
+              asksBeforeLeaving
               onSubmit={async ({ name = "", email = "" }) => {
                 me.set(await vodbox.updateMe({ body: { name: name || null, email } }));
                 toast(t("saved"));
@@ -53,6 +55,7 @@ export default function Account() {
             </Form>
           </section>
           <ChangePassword />
+          <SecondFactor isOn={me.value.totp_enabled} onChange={me.reload} />
           <Sessions />
         </>
       )}

@@ -5,6 +5,7 @@ import { vodbox } from "../../api.ts";
 import { ErrorNotice } from "../../components/notice.tsx";
 import { type LiveEvent, useLive } from "../../hooks/live.ts";
 import { useResource } from "../../hooks/use-resource.ts";
+import { usePageTitle } from "../../page-title.tsx";
 import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Asset, Playback } from "../../types.ts";
@@ -79,6 +80,7 @@ function useTab() {
 function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): void }) {
   const t = useTexts(texts);
   const { may } = useSession();
+  usePageTitle(asset.title || asset.external_id);
   const [tab, setTab] = useTab();
   const player = useMemo(() => new PlayerFrame(), []);
   const isPlayable = asset.playback_status === "ready" && may("playback:read");

@@ -4,6 +4,7 @@ import { ConfirmDialog } from "../../components/dialog.tsx";
 import { ErrorNotice } from "../../components/notice.tsx";
 import { duration } from "../../format.ts";
 import { useAttempt } from "../../hooks/use-attempt.ts";
+import { useUnsaved } from "../../hooks/use-unsaved.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Track } from "../../types.ts";
 import { CueForm } from "./cue-form.tsx";
@@ -11,7 +12,6 @@ import { Edge } from "./edge.tsx";
 import type { PlayerFrame } from "./player-frame.ts";
 import { texts } from "./texts.ts";
 import { endOf, SHORTEST_MS, type TrackCue, titleOf, withEnd, withStart } from "./track-cues.ts";
-import { useUnsaved } from "./use-unsaved.ts";
 
 type Props = {
   track: Track;

@@ -39,7 +39,7 @@ export function Overview({ asset, playback, onChange }: SectionProps) {
     <>
       <div class="halves">
         {may("assets:write") && (
-          <Form submit={t("save")} onSubmit={save}>
+          <Form submit={t("save")} onSubmit={save} asksBeforeLeaving>
             <Field label={t("title")} name="title" value={asset.title} required />
             <Area label={t("description")} name="description" value={asset.description ?? ""} />
             <Select

@@ -6,13 +6,13 @@ import { ErrorNotice } from "../../components/notice.tsx";
 import { useAttempt } from "../../hooks/use-attempt.ts";
 import { useDebounced } from "../../hooks/use-debounced.ts";
 import { useResource } from "../../hooks/use-resource.ts";
+import { useUnsaved } from "../../hooks/use-unsaved.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Subtitle } from "../../types.ts";
 import { type CueDocument, openCues, withAllTimes, withCue, withoutCue, withText, withTiming } from "./cue-document.ts";
 import { CueRow } from "./cue-row.tsx";
 import type { PlayerFrame } from "./player-frame.ts";
 import { texts } from "./texts.ts";
-import { useUnsaved } from "./use-unsaved.ts";
 
 type Props = { subtitle: Subtitle; player: PlayerFrame; onSaved(): void; onClose(): void };
 

@@ -5,6 +5,7 @@ import { NewPassword } from "../../components/new-password.tsx";
 import { ErrorNotice } from "../../components/notice.tsx";
 import { Preferences } from "../../components/preferences.tsx";
 import { useResource } from "../../hooks/use-resource.ts";
+import { usePageTitle } from "../../page-title.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Session } from "../../types.ts";
 import { texts } from "./texts.ts";
@@ -12,6 +13,7 @@ import { texts } from "./texts.ts";
 /** The page of an invitation's address. */
 export function Accept({ code, onDone }: { code: string; onDone(session: Session): void }) {
   const t = useTexts(texts);
+  usePageTitle(t("invitation"));
   const { value: invited, error, reload } = useResource(() => vodbox.getInvitation({ code }), [code]);
   return (
     <main class="door">

@@ -2,6 +2,7 @@ import { vodbox } from "../../api.ts";
 import { Field, Form } from "../../components/form.tsx";
 import { NewPassword } from "../../components/new-password.tsx";
 import { Preferences } from "../../components/preferences.tsx";
+import { usePageTitle } from "../../page-title.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Session } from "../../types.ts";
 import { texts } from "./texts.ts";
@@ -9,6 +10,7 @@ import { texts } from "./texts.ts";
 /** The first page of a new server, at the address that its first start prints. */
 export function SetUp({ onDone }: { onDone(session: Session): void }) {
   const t = useTexts(texts);
+  usePageTitle(t("setUp"));
   const code = new URLSearchParams(location.search).get("code") ?? "";
   const create = async ({ name = "", email = "", password = "" }: Record<string, string>) =>
     onDone(await vodbox.setUpServer({ body: { name, email, password, code } }));

@@ -12,6 +12,17 @@ export const texts = dictionary(
     setUp: "Set up vodbox",
     setUpHint: "Create your tenant and the first user. Then upload a video.",
     setUpUsed: "This address works once, for an hour. Restart the server for a new one, or sign in.",
+    signInWith: "Sign in with {name}",
+    oidcRefused: "Your account does not belong to a user of this server. Ask an admin for an invitation.",
+    oidcFailed: "The sign-in did not succeed. Try again.",
+    forgotPassword: "Forgot password",
+    resetPassword: "Set a new password",
+    newPassword: "New password",
+    passwordSet: "The password is set. Sign in with it.",
+    sendLink: "Send link",
+    resetSent:
+      "If there is a user with this address, and this server sends mail, a link is on its way. It works for an hour. Otherwise ask the operator.",
+    close: "Close",
     sessionEnded: "Your session has ended. Sign in again.",
   },
   {
@@ -26,6 +37,17 @@ export const texts = dictionary(
     setUpHint: "Legen Sie den Mandanten und den ersten Benutzer an. Danach laden Sie ein Video hoch.",
     setUpUsed:
       "Diese Adresse gilt einmal und eine Stunde lang. Starten Sie den Server neu, um eine weitere zu erhalten, oder melden Sie sich an.",
+    signInWith: "Mit {name} anmelden",
+    oidcRefused: "Ihr Konto gehört zu keinem Benutzer dieses Servers. Bitten Sie einen Admin um eine Einladung.",
+    oidcFailed: "Die Anmeldung ist nicht gelungen. Versuchen Sie es noch einmal.",
+    forgotPassword: "Passwort vergessen",
+    resetPassword: "Neues Passwort festlegen",
+    newPassword: "Neues Passwort",
+    passwordSet: "Das Passwort ist festgelegt. Melden Sie sich damit an.",
+    sendLink: "Link senden",
+    resetSent:
+      "Wenn es einen Benutzer mit dieser Adresse gibt und dieser Server E-Mails sendet, ist ein Link unterwegs. Er gilt eine Stunde. Fragen Sie sonst den Betreiber.",
+    close: "Schließen",
     sessionEnded: "Ihre Sitzung ist beendet. Melden Sie sich erneut an.",
   },
 );

@@ -140,7 +140,7 @@ function Settings({ tenant, onChange }: { tenant: Tenant; onChange(tenant: Tenan
     toast(t("saved"));
   };
   return (
-    <Form submit={t("save")} onSubmit={save}>
+    <Form submit={t("save")} onSubmit={save} asksBeforeLeaving>
       <Field label={t("name")} name="name" value={tenant.name} required />
       <Select
         label={t("plan")}

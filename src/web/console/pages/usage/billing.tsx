@@ -6,7 +6,7 @@ import { ListView } from "../../components/list-view.tsx";
 import { ErrorNotice } from "../../components/notice.tsx";
 import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { count, money } from "../../format.ts";
+import { count, money, price } from "../../format.ts";
 import { useList } from "../../hooks/use-list.ts";
 import { useResource } from "../../hooks/use-resource.ts";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
@@ -46,7 +46,7 @@ export function Estimate({ tenantId, month }: Props) {
               { title: t("included"), cell: ({ included_quantity }) => count(included_quantity, language) },
               {
                 title: t("unitPrice"),
-                cell: ({ unit_price_minor }) => money(unit_price_minor, value.currency, language),
+                cell: ({ unit_price_minor }) => price(unit_price_minor, value.currency, language),
               },
               { title: t("amount"), cell: ({ amount_minor }) => money(amount_minor, value.currency, language) },
             ]}

@@ -1,0 +1,59 @@
+import type * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import type { TenantRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import type { Caller } from "../../http/caller.ts";
+import { invalid, notFound } from "../../lib/errors.ts";
+import { requireProfile } from "../encoding-profiles/queries.ts";
+import { findTenant, putTenant, refuseDeleting } from "./queries.ts";
+import { playerOf, type TenantPatch, type TenantSettings, toTenant } from "./schema.ts";
+
+/** Null is a value. */
+const given = <T>(value: T | undefined, current: T): T => (value === undefined ? current : value);
+
+/** The tenant that the caller may access, by id or slug. Throws 404. */
+export const ownTenant = async (db: Db, caller: Caller, ref: string): Promise<TenantRow> =>
+  (await findTenant(db, caller, ref)) ?? notFound("tenant");
+
+/**
+ * Changes what `body` names; `player` is merged. Throws 409 `tenant_deleting`, and 422 for an unknown encoding profile or
+ * another `logo_url`.
+ */
+export async function changeTenant(
+  tx: Db,
+  app: App,
+  row: TenantRow,
+  body: v.InferOutput<typeof TenantPatch>,
+): Promise<TenantRow> {
+  const tenant = refuseDeleting(row);
+  if (body.default_encoding_profile) await requireProfile(tx, tenant.id, body.default_encoding_profile);
+  const { logo_url, ...player } = body.player ?? {};
+  if (logo_url !== undefined && logo_url !== playerOf(tenant, app.baseUrl()).logo_url)
+    invalid("player.logo_url", "is changed with PUT or DELETE /api/v1/tenants/{id}/logo");
+  return putTenant(tx, {
+    ...tenant,
+    name: body.name ?? tenant.name,
+    planName: body.plan_name ?? tenant.planName,
+    defaultPlaybackPolicy: body.default_playback_policy ?? tenant.defaultPlaybackPolicy,
+    allowedOrigins: body.allowed_origins ?? tenant.allowedOrigins,
+    status: body.status ?? tenant.status,
+    earlyPlayback: given(body.early_playback, tenant.earlyPlayback),
+    deleteSourcesAfterDays: given(body.delete_sources_after_days, tenant.deleteSourcesAfterDays),
+    deleteAnalyticsAfterDays: given(body.delete_analytics_after_days, tenant.deleteAnalyticsAfterDays),
+    defaultEncodingProfile: given(body.default_encoding_profile, tenant.defaultEncodingProfile),
+    player: { ...tenant.player, ...player },
+    updatedAt: app.clock.now(),
+  });
+}
+
+/** The part of a body that the tenant's own admins may change. Throws 422 for another value of one of the operator's fields. */
+export function requireOperatorsFields(
+  app: App,
+  tenant: TenantRow,
+  { plan_name, status, slug, ...settings }: v.InferOutput<typeof TenantSettings>,
+): v.InferOutput<typeof TenantPatch> {
+  const current = toTenant(tenant, app.baseUrl());
+  for (const [name, value] of Object.entries({ plan_name, status, slug }))
+    if (value !== undefined && value !== current[name as "slug"]) invalid(name, "is changed by the operator");
+  return settings;
+}

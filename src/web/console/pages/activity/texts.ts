@@ -1,0 +1,28 @@
+import { dictionary } from "../../texts/dictionary.ts";
+
+export const texts = dictionary(
+  {
+    actor: "Actor",
+    action: "Action",
+    noActivity: "Nothing was changed.",
+    time: "Time",
+    who: "Who",
+    what: "What",
+    target: "Target",
+    fields: "Fields",
+    address: "Address",
+    operator: "Operator",
+  },
+  {
+    actor: "Handelnder",
+    action: "Handlung",
+    noActivity: "Nichts wurde geändert.",
+    time: "Zeit",
+    who: "Wer",
+    what: "Was",
+    target: "Ziel",
+    fields: "Felder",
+    address: "Adresse",
+    operator: "Betreiber",
+  },
+);

@@ -1,0 +1,42 @@
+import { useState } from "preact/hooks";
+import { vodbox } from "../../api.ts";
+import { pagePath } from "../../base.ts";
+import { Form } from "../../components/form.tsx";
+import { NewPassword } from "../../components/new-password.tsx";
+import { Preferences } from "../../components/preferences.tsx";
+import { usePageTitle } from "../../page-title.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import { texts } from "./texts.ts";
+
+/** The page of the link with which a user sets a new password. */
+export function ResetPassword({ code, onDone }: { code: string; onDone(): void }) {
+  const t = useTexts(texts);
+  usePageTitle(t("resetPassword"));
+  const [isDone, setDone] = useState(false);
+  const toSignIn = (event: MouseEvent) => {
+    event.preventDefault();
+    onDone();
+  };
+  return (
+    <main class="door">
+      <h1>{t("resetPassword")}</h1>
+      {isDone ? (
+        <p role="status">{t("passwordSet")}</p>
+      ) : (
+        <Form
+          submit={t("save")}
+          onSubmit={async ({ password = "" }) => {
+            await vodbox.resetPassword({ code, body: { new_password: password } });
+            setDone(true);
+          }}
+        >
+          <NewPassword label={t("newPassword")} />
+        </Form>
+      )}
+      <a href={pagePath("assets")} onClick={toSignIn}>
+        {t("signIn")}
+      </a>
+      <Preferences />
+    </main>
+  );
+}

@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { emptyFolder } from "../../support/folder.ts";
+import { startServer } from "../../support/process.ts";
+import { startSmtp } from "../../support/smtp.ts";
+
+test("a password reset that was answered is mailed after kill -9, once the mail server is back", async () => {
+  const dataDir = emptyFolder();
+  // A port that is free again.
+  const gone = await startSmtp();
+  await gone.close();
+  const env = { VODBOX_SMTP_URL: gone.url, VODBOX_SMTP_FROM: "films@example.com" };
+  const server = await startServer(dataDir, { env });
+  const { admin } = server;
+  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const email = "ann@example.com";
+  const body = { tenant_id: tenant.body.id, email, role: "admin", password: "correct horse" };
+  expect((await server.call("POST", "/api/v1/users", { admin, body })).status).toBe(201);
+  const invite = { tenant_id: tenant.body.id, email: "ed@example.com", role: "editor" };
+  const invited = await server.call("POST", "/api/v1/users/invitations", { admin, body: invite });
+  const asked = await server.call("POST", "/api/v1/password_resets", { body: { email } });
+  server.child.kill("SIGKILL");
+  expect((await server.ended).signal).toBe("SIGKILL");
+  expect([invited.status, asked.status]).toEqual([201, 202]);
+
+  const smtp = await startSmtp({}, gone.port);
+  const again = await startServer(dataDir, { env });
+  await expect
+    .poll(() => smtp.mails.flatMap(({ to }) => to).toSorted(), { timeout: 180_000 })
+    .toEqual([email, "ed@example.com"]);
+  again.child.kill("SIGTERM");
+  await again.ended;
+  await smtp.close();
+});
