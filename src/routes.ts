@@ -25,6 +25,7 @@ import { liveClipRoutes } from "./resources/live/clip-routes.ts";
 import { liveDeliveryRoutes } from "./resources/live/delivery/routes.ts";
 import { renditionRoutes } from "./resources/live/renditions/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
+import { whipRoutes } from "./resources/live/whip/routes.ts";
 import { simulcastRoutes } from "./resources/live/simulcast/routes.ts";
 import { liveStateRoutes } from "./resources/live/state-routes.ts";
 import { findViewableChannel } from "./resources/live/viewable-channel.ts";
@@ -112,6 +113,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...liveClipRoutes,
     ...simulcastRoutes,
     ...liveAnalyticsRoutes,
+    ...whipRoutes,
     ...liveDeliveryRoutes(tokens, egress),
     ...operatorRoutes,
     ...systemRoutes,
