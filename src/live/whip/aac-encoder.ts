@@ -73,10 +73,12 @@ export class AacEncoder {
     if (!encoding || encoding.input.writableLength > MAX_WAITING_BYTES) return;
     const { input, ogg } = encoding;
     const start = (timeMs - encoding.baseMs) * PER_MS;
-    const missing = Math.round((start - encoding.end) / samples);
     // The last packet again is heard less than a gap, but not for long.
-    if (missing > 0 && missing <= MAX_REPEATED && encoding.last)
-      for (let index = 0; index < missing; index++) input.write(ogg.page(encoding.last, (encoding.end += samples)));
+    const missing = Math.round((start - encoding.end) / samples);
+    for (let index = 0; index < missing && missing <= MAX_REPEATED && encoding.last; index++) {
+      encoding.end += samples;
+      input.write(ogg.page(encoding.last, encoding.end));
+    }
     while (start - encoding.end >= SILENCE_SAMPLES * 0.75) {
       encoding.end += SILENCE_SAMPLES;
       input.write(ogg.page(SILENCE, encoding.end));

@@ -2,9 +2,7 @@ import { createHash, createVerify, X509Certificate } from "node:crypto";
 import type { DtlsServer } from "werift";
 import type { Fingerprint } from "./offer.ts";
 import { type SrtpKeys, SrtpTransport } from "./srtp.ts";
-
-/** Loaded only by a server that receives WHIP. */
-export type Werift = typeof import("werift");
+import type { Werift } from "./werift.ts";
 
 export type DtlsIdentity = Pick<DtlsServer["options"], "cert" | "key" | "signatureHash"> & {
   /** SHA-256: hexadecimal with colons. */

@@ -39,6 +39,7 @@ export class MediaReceiver {
   #audio: AudioSource | null = null;
   /** The configuration that was passed on. */
   #configuration: Buffer | null = null;
+  #hasChanged = false;
   #held: Held[] | null = [];
   #heldBytes = 0;
   #firstAt: number | null = null;
@@ -137,8 +138,9 @@ export class MediaReceiver {
       this.#configuration = configuration;
       stream.config({ kind: "video", codec: "h264", configuration });
     }
-    const isOther = isKeyframe && !this.#configuration.equals(configuration);
-    const content = isOther ? Buffer.concat([joinNalUnits(sets), data]) : data;
+    // From then on in each keyframe: players may begin with any of them, and a size may return.
+    this.#hasChanged ||= !this.#configuration.equals(configuration);
+    const content = isKeyframe && this.#hasChanged ? Buffer.concat([joinNalUnits(sets), data]) : data;
     const timestamp = stampOf(timeMs());
     stream.sample({ kind: "video", timestamp, compositionOffset: 0, isKeyframe, data: content });
   }

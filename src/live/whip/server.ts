@@ -12,7 +12,7 @@ import { PublishStream } from "../publish/publish-stream.ts";
 import type { Log, PublishDecision, PublishRequest, RefusalReason } from "../publish/types.ts";
 import { announcedAddresses } from "./addresses.ts";
 import { type Candidate, writeAnswer } from "./answer.ts";
-import { createIdentity, type DtlsIdentity, type Werift } from "./dtls.ts";
+import { createIdentity, type DtlsIdentity } from "./dtls.ts";
 import { FramedConnection } from "./framed-connection.ts";
 import { DEFAULT_LIMITS, type WhipLimits } from "./limits.ts";
 import type { WhipAnswer, WhipErrorStatus, WhipRequest } from "./messages.ts";
@@ -20,6 +20,7 @@ import { type Negotiated, negotiate, OfferNotAcceptable } from "./negotiation.ts
 import { OfferInvalid, readOffer } from "./offer.ts";
 import { type Path, WhipSession } from "./session.ts";
 import { isStun, readBindingRequest } from "./stun.ts";
+import type { Werift } from "./werift.ts";
 
 const TICK_MS = 10;
 /** Of the system: what arrives while the process is busy. The kernel may allow less. */

@@ -4,7 +4,7 @@ import type { PublishStream } from "../publish/publish-stream.ts";
 import { RejectedMedia } from "../publish/rejected-media.ts";
 import type { Log, LogLevel } from "../publish/types.ts";
 import type { StreamEnd } from "../samples.ts";
-import { type DtlsIdentity, DtlsPeer, isDtls, type Werift } from "./dtls.ts";
+import { type DtlsIdentity, DtlsPeer, isDtls } from "./dtls.ts";
 import type { WhipLimits } from "./limits.ts";
 import { MediaReceiver } from "./media-receiver.ts";
 import type { Negotiated } from "./negotiation.ts";
@@ -14,6 +14,7 @@ import { SourceReports } from "./source-reports.ts";
 import type { SrtpTransport } from "./srtp.ts";
 import { type BindingRequest, bindingResponse, isAuthentic } from "./stun.ts";
 import { TransportArrivals } from "./transport-arrivals.ts";
+import type { Werift } from "./werift.ts";
 
 /** Where packets of a peer come from, and go to. `id`: its transport, address and port. */
 export type Path = { id: string; address: string; port: number; send: (packet: Buffer) => void };

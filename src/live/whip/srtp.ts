@@ -1,6 +1,6 @@
 import type { SrtcpSession, SrtpSession } from "werift";
-import type { Werift } from "./dtls.ts";
 import { sourceOf } from "./rtp.ts";
+import type { Werift } from "./werift.ts";
 
 export type SrtpKeys = {
   localMasterKey: Buffer;
