@@ -25,7 +25,7 @@ export type IngestOptions = IngestPorts & {
   host: string;
   /** That SRT publishers have to encrypt with; null: they may not encrypt. */
   srtPassphrase: string | null;
-  /** Addresses that WHIP publishers are told; empty: those of this machine. */
+  /** Addresses in the answers to WHIP publishers; empty: those of this machine. */
   whipAddresses: string[];
   /** The setting of the program that encodes the audio of WHIP; null: the bundled one. */
   ffmpeg: string | null;

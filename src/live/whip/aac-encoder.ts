@@ -1,4 +1,5 @@
 import { PassThrough, Writable } from "node:stream";
+import { setTimeout } from "../../lib/timers.ts";
 import { run } from "../../media/ffmpeg.ts";
 import { AdtsReader } from "../mpegts/adts-reader.ts";
 import { OggWriter, opusSamples } from "./ogg.ts";
@@ -30,16 +31,22 @@ const ARGUMENTS = [
   ..."-c:a aac -b:a 128k -ac 2 -flush_packets 1 -f adts pipe:1".split(" "),
 ];
 
+/** AAC with its AudioSpecificConfig; `timeMs` as for `push`. */
+export type AacPacket = { timeMs: number; data: Buffer; configuration: Buffer };
+
 export type AacEncoderOptions = {
   ffmpeg: string;
   /** Where the process is recorded while it runs. */
   pidDir?: string;
-  /** AAC with its AudioSpecificConfig; `timeMs` as for `push`. */
-  onPacket: (packet: { timeMs: number; data: Buffer; configuration: Buffer }) => void;
+  onPacket: (packet: AacPacket) => void;
   onError: (error: Error) => void;
 };
 
+/** Of the encoder, for what it still has. */
+const FINISH_MS = 2000;
+
 type Encoding = {
+  ended: Promise<void>;
   input: PassThrough;
   ogg: OggWriter;
   baseMs: number;
@@ -89,6 +96,17 @@ export class AacEncoder {
     input.write(ogg.page(packet, encoding.end));
   }
 
+  /** Encodes what it has been given. Resolves when all of it has been passed on, or after 2 s. */
+  async finish(): Promise<void> {
+    const encoding = this.#encoding;
+    if (!encoding) return;
+    encoding.input.end();
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(() => late.resolve(), FINISH_MS);
+    await Promise.race([encoding.ended, late.promise]);
+    clearTimeout(timer);
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#encoding?.abort.abort();
@@ -98,7 +116,16 @@ export class AacEncoder {
   #start(baseMs: number): Encoding | null {
     if (performance.now() - this.#failedAt < RESTART_MS) return null;
     const abort = new AbortController();
-    const encoding: Encoding = { input: new PassThrough(), ogg: new OggWriter(), baseMs, end: 0, last: null, abort };
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const encoding: Encoding = {
+      ended,
+      input: new PassThrough(),
+      ogg: new OggWriter(),
+      baseMs,
+      end: 0,
+      last: null,
+      abort,
+    };
     this.#encoding = encoding;
     encoding.input.write(encoding.ogg.headers());
     const reader = new AdtsReader();
@@ -121,11 +148,13 @@ export class AacEncoder {
     run(ffmpeg, {
       ...{ args: ARGUMENTS, input: encoding.input, output, timeLimitMs: null, memoryBytes: MEMORY_BYTES },
       ...{ killSignal: abort.signal, ...(pidDir && { pidDir }) },
-    }).catch((error: Error) => {
-      this.#failedAt = performance.now();
-      if (this.#encoding === encoding) this.#encoding = null;
-      if (!this.#isClosed) this.#options.onError(error);
-    });
+    })
+      .catch((error: Error) => {
+        this.#failedAt = performance.now();
+        if (this.#encoding === encoding) this.#encoding = null;
+        if (!this.#isClosed) this.#options.onError(error);
+      })
+      .finally(end);
     return encoding;
   }
 }

@@ -12,6 +12,8 @@ const CAPACITY = 2048;
 const REORDER_MS = 5;
 const REPEAT_MS = 60;
 const MAX_REQUESTS = 10;
+/** Requests before a packet is skipped: after a pause of this process, the packet may have arrived, but is not read yet. */
+const LEAST_REQUESTS = 4;
 /** Of one message. */
 const MAX_REQUESTED = 200;
 
@@ -21,6 +23,7 @@ const MAX_REQUESTED = 200;
  */
 export class JitterBuffer<Packet extends Sequenced> {
   readonly #delayMs: number;
+  readonly #canRequest: boolean;
   readonly #waiting = new Map<number, Packet>();
   /** By number without wraps, ascending. */
   readonly #missing = new Map<number, Missing>();
@@ -31,14 +34,20 @@ export class JitterBuffer<Packet extends Sequenced> {
   #received = 0;
   #first = 0;
 
-  /** `delayMs`: how long a lost packet is waited for. */
-  constructor(delayMs: number) {
+  /** `delayMs`: how long a lost packet is waited for. `canRequest`: the sender sends it again. */
+  constructor({ delayMs, canRequest }: { delayMs: number; canRequest: boolean }) {
     this.#delayMs = delayMs;
+    this.#canRequest = canRequest;
   }
 
   /** Packets that were received, those that were expected, and the highest number without wraps. */
   get counts(): { received: number; expected: number; highest: number } {
     return { received: this.#received, expected: this.#end - this.#first, highest: this.#end - 1 };
+  }
+
+  /** Packets are missing that may still arrive. */
+  get hasGap(): boolean {
+    return this.#missing.size > 0;
   }
 
   /** False for a packet that is late or was received before. */
@@ -74,8 +83,8 @@ export class JitterBuffer<Packet extends Sequenced> {
 
   /** Skips packets that have been missing for too long: call `take` again. */
   skip(now: number): void {
-    for (const [number, { sinceMs }] of this.#missing) {
-      if (now - sinceMs < this.#delayMs) return;
+    for (const [number, { sinceMs, requests }] of this.#missing) {
+      if (now - sinceMs < this.#delayMs || (this.#canRequest && requests < LEAST_REQUESTS)) return;
       this.#missing.delete(number);
       // Those that wait before it are delivered first.
       if (number !== this.#next) continue;
@@ -86,6 +95,7 @@ export class JitterBuffer<Packet extends Sequenced> {
 
   /** Sequence numbers to request, ascending. */
   requests(now: number): number[] {
+    if (!this.#canRequest) return [];
     const numbers: number[] = [];
     for (const [number, missing] of this.#missing) {
       if (numbers.length >= MAX_REQUESTED) break;

@@ -20,14 +20,21 @@ export type WhipLimits = RateLimits &
     pendingConnections: number;
     /** Bytes of a frame of video. */
     frameBytes: number;
-    /** Milliseconds that a lost packet is waited for. */
-    videoDelayMs: number;
-    audioDelayMs: number;
+    /** Milliseconds that a lost packet is waited for, if the publisher sends it again. */
+    lossDelayMs: number;
+    /** The same if it does not: it may only have been overtaken. */
+    reorderDelayMs: number;
     /** Milliseconds for which media waits for the sender reports of all tracks, which say how they relate. */
     reportTimeoutMs: number;
     /** Milliseconds between the keyframes that are requested. */
     keyframeMs: number;
   };
+
+/** For the jitter buffer of a track. */
+export const bufferOptions = ({ lossDelayMs, reorderDelayMs }: WhipLimits, hasNack: boolean) => ({
+  delayMs: hasNack ? lossDelayMs : reorderDelayMs,
+  canRequest: hasNack,
+});
 
 export const DEFAULT_LIMITS: Readonly<WhipLimits> = {
   connectTimeoutMs: 15_000,
@@ -38,8 +45,8 @@ export const DEFAULT_LIMITS: Readonly<WhipLimits> = {
   sources: 8,
   pendingConnections: 256,
   frameBytes: 8 * 1024 * 1024,
-  videoDelayMs: 600,
-  audioDelayMs: 300,
+  lossDelayMs: 600,
+  reorderDelayMs: 100,
   // Chromium sends the first report of audio after 2.5 s.
   reportTimeoutMs: 3000,
   keyframeMs: 2000,

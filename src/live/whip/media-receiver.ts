@@ -1,8 +1,8 @@
 import { joinNalUnits } from "../mpegts/annex-b.ts";
 import type { PublishStream } from "../publish/publish-stream.ts";
-import { AacEncoder } from "./aac-encoder.ts";
+import { AacEncoder, type AacPacket } from "./aac-encoder.ts";
 import { JitterBuffer } from "./jitter-buffer.ts";
-import type { WhipLimits } from "./limits.ts";
+import { bufferOptions, type WhipLimits } from "./limits.ts";
 import type { NegotiatedTrack } from "./negotiation.ts";
 import type { SenderReport } from "./rtcp.ts";
 import type { RtpPacket } from "./rtp.ts";
@@ -11,6 +11,8 @@ import { type ShownFrame, VideoLayers } from "./video-layers.ts";
 
 /** What waits for the clock of the session. */
 const MAX_HELD_BYTES = 32 * 1024 * 1024;
+/** Packets of audio: about 4 s. */
+const MAX_ENCODED = 200;
 const WRAP = 2 ** 32;
 
 type AudioSource = { id: number; clock: SourceClock; buffer: JitterBuffer<RtpPacket> };
@@ -28,7 +30,7 @@ export type MediaOptions = {
 /** A source for receiver reports and requests. */
 export type ReceivedSource = { id: number; buffer: JitterBuffer<RtpPacket> };
 
-/** Turns the RTP packets of a session into the samples of a stream. Methods throw RejectedMedia and what the sink throws. */
+/** Reads the samples of a stream from the RTP packets of a session. Methods throw RejectedMedia and what the sink throws. */
 export class MediaReceiver {
   readonly #options: MediaOptions;
   readonly #session = new SessionClock();
@@ -40,6 +42,8 @@ export class MediaReceiver {
   /** The configuration that was passed on. */
   #configuration: Buffer | null = null;
   #hasChanged = false;
+  /** Audio that waits for video: what is ahead of it would be taken for a pause of the video. */
+  #encoded: AacPacket[] = [];
   #held: Held[] | null = [];
   #heldBytes = 0;
   #firstAt: number | null = null;
@@ -52,16 +56,16 @@ export class MediaReceiver {
     const sets = tracks.flatMap(({ kind, parameterSets }) => (kind === "video" ? readSets(parameterSets) : []));
     this.#video = new VideoLayers({
       ...{ session: this.#session, limits, sets },
+      hasNack: tracks.some(({ kind, hasNack }) => kind === "video" && hasNack),
       onFrame: (frame) => this.#emit({ bytes: frame.data.length, frame, emit: () => this.#emitVideo(frame) }),
     });
     this.#encoder = new AacEncoder({
       ffmpeg,
       onError: onAudioError,
-      onPacket: ({ timeMs, data, configuration }) => {
+      onPacket: (packet) => {
         if (this.#isClosed) return;
-        stream.config({ kind: "audio", codec: "aac", configuration });
-        const timestamp = stampOf(timeMs);
-        stream.sample({ kind: "audio", timestamp, compositionOffset: 0, isKeyframe: true, data });
+        this.#encoded.push(packet);
+        if (!this.#video.isWaiting || this.#encoded.length > MAX_ENCODED) this.#emitAudio();
       },
     });
     stream.tracks(tracks.map(({ kind }) => kind));
@@ -77,7 +81,7 @@ export class MediaReceiver {
     if (!track) return;
     this.#firstAt ??= now;
     if (track.kind === "video") this.#video.receive(packet, now);
-    else this.#receiveAudio(packet, now);
+    else this.#receiveAudio(packet, track, now);
     this.#startClock(now);
   }
 
@@ -95,6 +99,13 @@ export class MediaReceiver {
       this.#readAudio(this.#audio);
     }
     this.#startClock(now);
+    if (!this.#video.isWaiting) this.#emitAudio();
+  }
+
+  /** The publisher has ended: what is being encoded is passed on. To be called before `close`. */
+  async finish(): Promise<void> {
+    await this.#encoder.finish();
+    if (!this.#isClosed) this.#emitAudio();
   }
 
   /** Sources of video that should send a keyframe. */
@@ -108,12 +119,12 @@ export class MediaReceiver {
     this.#encoder.close();
   }
 
-  #receiveAudio(packet: RtpPacket, now: number): void {
+  #receiveAudio(packet: RtpPacket, { hasNack }: NegotiatedTrack, now: number): void {
     const { limits } = this.#options;
     this.#audio ??= {
       id: packet.source,
       clock: this.#session.add({ rate: 48_000, isSlewed: false }),
-      buffer: new JitterBuffer(limits.audioDelayMs),
+      buffer: new JitterBuffer(bufferOptions(limits, hasNack)),
     };
     if (packet.source !== this.#audio.id || packet.payload.length === 0) return;
     if (!this.#audio.buffer.add(packet, now)) return;
@@ -143,6 +154,15 @@ export class MediaReceiver {
     const content = isKeyframe && this.#hasChanged ? Buffer.concat([joinNalUnits(sets), data]) : data;
     const timestamp = stampOf(timeMs());
     stream.sample({ kind: "video", timestamp, compositionOffset: 0, isKeyframe, data: content });
+  }
+
+  #emitAudio(): void {
+    const { stream } = this.#options;
+    for (const { timeMs, data, configuration } of this.#encoded.splice(0)) {
+      stream.config({ kind: "audio", codec: "aac", configuration });
+      const timestamp = stampOf(timeMs);
+      stream.sample({ kind: "audio", timestamp, compositionOffset: 0, isKeyframe: true, data });
+    }
   }
 
   #emit(sample: Held): void {

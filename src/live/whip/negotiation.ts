@@ -17,6 +17,8 @@ export type NegotiatedTrack = {
   clockRate: number;
   /** Identifiers of header extensions; null for those that were not agreed on. */
   extensions: { mid: number | null; rid: number | null; transportSequence: number | null };
+  /** Packets that are lost may be requested again. */
+  hasNack: boolean;
   /** Parameter sets of H.264 in the offer, in base64 and separated by commas; empty without. */
   parameterSets: string;
   /** Layers of simulcast. */
@@ -56,14 +58,16 @@ function trackOf(kind: "audio" | "video", media: OfferedMedia): NegotiatedTrack 
     );
   const { payloadType, clockRate, parameters } = codec;
   const id = (uri: string) => media.extensions.get(uri) ?? null;
-  const isReported = (type: string) => media.feedback.get(type)?.has("transport-cc") ?? false;
+  const has = (feedback: string) =>
+    [String(payloadType), "*"].some((type) => media.feedback.get(type)?.has(feedback) ?? false);
   return {
     ...{ kind, mid: media.mid, payloadType, clockRate, rids: kind === "video" ? media.rids : [] },
     extensions: {
       mid: id(EXTENSION.mid),
       rid: id(EXTENSION.rid),
-      transportSequence: isReported(String(payloadType)) || isReported("*") ? id(EXTENSION.transportSequence) : null,
+      transportSequence: has("transport-cc") ? id(EXTENSION.transportSequence) : null,
     },
+    hasNack: has("nack"),
     parameterSets: parameters.get("sprop-parameter-sets") ?? "",
   };
 }

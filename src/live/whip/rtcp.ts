@@ -85,7 +85,7 @@ export function receiverReport(sender: number, blocks: readonly ReportBlock[]): 
   return packetOf(blocks.length, TYPE.receiverReport, content);
 }
 
-/** Picture Loss Indication (RFC 4585, 6.3.1): the source sends a keyframe. */
+/** PLI (RFC 4585, 6.3.1): the source sends a keyframe. */
 export function keyframeRequest(sender: number, source: number): Buffer {
   const content = Buffer.alloc(8);
   content.writeUInt32BE(sender, 0);

@@ -136,7 +136,7 @@ class Listener implements WhipServer {
       const session = this.#sessions.get(request.session);
       if (session?.channel !== request.channel) return noSession;
       if (request.action === "end") {
-        session.end("unpublished");
+        await session.unpublish();
         return { status: 200 };
       }
       return this.#trickle(session, request.fragment);

@@ -56,6 +56,8 @@ export class WhipSession {
   #path: Path | null = null;
   #srtp: SrtpTransport | null = null;
   #isClosed = false;
+  /** The publisher has ended: nothing more is received. */
+  #isEnding = false;
   /** Of this server, in its reports. */
   readonly #sender = randomInt(1, 2 ** 32);
   readonly #arrivals = new TransportArrivals(this.#sender);
@@ -87,7 +89,7 @@ export class WhipSession {
       ...{ werift, identity, fingerprints: negotiated.offer.fingerprints, maxPackets: limits.handshakePackets },
       send: (packet) => this.#path?.send(packet),
       onConnect: (srtp) => this.#connected(srtp),
-      onClose: () => this.end("unpublished"),
+      onClose: () => void this.unpublish(),
       onError: (error) => {
         this.#log("info", "a publisher could not connect", { reason: error.message });
         this.end("disconnected");
@@ -136,7 +138,7 @@ export class WhipSession {
 
   /** A packet of a path of this session that is not a connectivity check. */
   receive(packet: Buffer, now: number): void {
-    if (this.#isClosed) return;
+    if (this.#isClosed || this.#isEnding) return;
     if (isDtls(packet)) return this.#dtls.receive(packet);
     if (!this.#srtp) return;
     try {
@@ -152,7 +154,7 @@ export class WhipSession {
   /** To be called every 10 ms. */
   tick(now: number): void {
     const { limits } = this.#options;
-    if (this.#isClosed) return;
+    if (this.#isClosed || this.#isEnding) return;
     if (!this.#srtp) {
       if (now - this.#startedAt > limits.connectTimeoutMs) this.#timedOut("does not connect in time");
       return;
@@ -172,6 +174,18 @@ export class WhipSession {
     if (this.#isClosed) return;
     this.#log("info", "a stream was stopped", { reason });
     this.end("stopped");
+  }
+
+  /** The publisher has ended its stream. Resolves when it has ended, with the audio that was being encoded. */
+  async unpublish(): Promise<void> {
+    if (this.#isClosed || this.#isEnding) return;
+    this.#isEnding = true;
+    try {
+      await this.#media.finish();
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.end("unpublished");
   }
 
   /** Only the first call has an effect. */

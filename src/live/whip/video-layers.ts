@@ -17,6 +17,7 @@ export type VideoOptions = {
   limits: WhipLimits;
   /** Parameter sets of the offer. */
   sets: readonly Buffer[];
+  hasNack: boolean;
   onFrame: (frame: ShownFrame) => void;
 };
 
@@ -32,6 +33,11 @@ export class VideoLayers {
 
   get sources(): Iterable<VideoSource> {
     return this.#sources.values();
+  }
+
+  /** The frames that follow wait for a packet. */
+  get isWaiting(): boolean {
+    return this.#active?.buffer.hasGap ?? false;
   }
 
   find(id: number): VideoSource | undefined {
@@ -68,9 +74,9 @@ export class VideoLayers {
   }
 
   #add(id: number): VideoSource {
-    const { session, limits, sets } = this.#options;
+    const { session, limits, sets, hasNack } = this.#options;
     const clock = session.add({ rate: 90_000, isSlewed: true });
-    const source = new VideoSource(id, { clock, limits, sets });
+    const source = new VideoSource(id, { clock, limits, sets, hasNack });
     this.#sources.set(id, source);
     return source;
   }

@@ -3,12 +3,20 @@ import { AccessUnitReader } from "../mpegts/access-unit-reader.ts";
 import { h264 } from "../mpegts/h264.ts";
 import { H264Depacketizer } from "./h264-depacketizer.ts";
 import { JitterBuffer } from "./jitter-buffer.ts";
-import type { WhipLimits } from "./limits.ts";
+import { bufferOptions, type WhipLimits } from "./limits.ts";
 import type { RtpPacket } from "./rtp.ts";
 import type { SourceClock } from "./sender-clock.ts";
 
 /** An access unit of one source. `sets`: the parameter sets that it needs; empty unless it is a keyframe. */
 export type VideoFrame = { timestamp: number; isKeyframe: boolean; data: Buffer; sets: readonly Buffer[] };
+
+type VideoSourceOptions = {
+  clock: SourceClock;
+  limits: WhipLimits;
+  /** Parameter sets of the offer. */
+  sets: readonly Buffer[];
+  hasNack: boolean;
+};
 
 /** One layer of video: its packets in order, and the frames in them. */
 export class VideoSource {
@@ -25,13 +33,10 @@ export class VideoSource {
   #keyframeAt = Number.NEGATIVE_INFINITY;
   #frameAt = Number.NEGATIVE_INFINITY;
 
-  constructor(
-    id: number,
-    { clock, limits, sets }: { clock: SourceClock; limits: WhipLimits; sets: readonly Buffer[] },
-  ) {
+  constructor(id: number, { clock, limits, sets, hasNack }: VideoSourceOptions) {
     this.id = id;
     this.clock = clock;
-    this.buffer = new JitterBuffer(limits.videoDelayMs);
+    this.buffer = new JitterBuffer(bufferOptions(limits, hasNack));
     this.#depacketizer = new H264Depacketizer(limits.frameBytes);
     // Those of the offer, for an encoder that does not send them again.
     if (sets.length > 0) this.#reader.readUnits(sets);

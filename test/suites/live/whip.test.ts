@@ -66,9 +66,8 @@ test("a size that changes stays one broadcast and one recording", async () => {
   const url = await hlsOf(server, channel, assets[0] as NonNullable<(typeof assets)[0]>);
   expect(await complaints("-i", url, "-map", "0:v:0", "-f", "null", "-")).toBe("");
   const sizes = await ffprobe("-select_streams", "v:0", "-show_entries", "frame=width,height", "-of", "csv=p=0", url);
-  const runs = sizes
-    .trim()
-    .split("\n")
+  const runs = [...sizes.matchAll(/\d+,\d+/g)]
+    .map(([size]) => size)
     .filter((size, index, all) => size !== all[index - 1]);
   expect(runs).toEqual(["640,360", "1280,720", "640,360"]);
 });
