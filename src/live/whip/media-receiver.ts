@@ -175,10 +175,12 @@ export class MediaReceiver {
   /** Until the reports of all tracks have arrived, how audio and video relate is not known. */
   #startClock(now: number): void {
     if (this.#held === null || this.#firstAt === null || this.#isClosed) return;
-    const kinds = new Set(this.#options.tracks.map(({ kind }) => kind));
-    const isThere =
-      (!kinds.has("audio") || this.#audio) && (!kinds.has("video") || [...this.#video.sources].length > 0);
-    const isLate = now - this.#firstAt >= this.#options.limits.reportTimeoutMs || this.#heldBytes > MAX_HELD_BYTES;
+    const { tracks, limits } = this.#options;
+    // Which layers come is not known: the stream begins with the largest of the first seconds.
+    const isThere = tracks.every(({ kind, rids }) =>
+      kind === "audio" ? this.#audio !== null : rids.length < 2 && [...this.#video.sources].length > 0,
+    );
+    const isLate = now - this.#firstAt >= limits.reportTimeoutMs || this.#heldBytes > MAX_HELD_BYTES;
     if (!isLate && !(isThere && this.#session.hasReports)) return;
     this.#session.start();
     const held = this.#held;

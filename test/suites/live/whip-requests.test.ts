@@ -126,7 +126,7 @@ test("a publisher that loses its connection comes back into the same broadcast, 
 test("media over TCP are received, and a certificate that is not that of the offer is refused", async () => {
   const [server, video] = await Promise.all([whipServer(), videoOf(signalVideo(20))]);
   const channel = await whipChannel(server);
-  const client = await WhipClient.connect(channel.endpoint, { audio: false, tcp: true });
+  const client = await WhipClient.connect(channel.endpoint, { audio: false, tcp: true, profiles: [1] });
   void client.publish({ video });
   await untilStatus(server, channel, "live");
   await fetch(client.location, { method: "DELETE" });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { WhipClient } from "../../support/live/whip-client.ts";
+import { Source, VIDEO_TYPE, WhipClient } from "../../support/live/whip-client.ts";
 import { audioOf, signalAudio, signalVideo, type Timed, videoOf } from "../../support/live/whip-media.ts";
 import { complaints, ffprobe } from "../../support/media/sources.ts";
 import { hlsOf, recordingsOf, signalsOf, untilStatus, whipChannel, whipServer } from "./whip-server.ts";
@@ -70,4 +70,21 @@ test("a size that changes stays one broadcast and one recording", async () => {
     .map(([size]) => size)
     .filter((size, index, all) => size !== all[index - 1]);
   expect(runs).toEqual(["640,360", "1280,720", "640,360"]);
+});
+
+test("of the layers of simulcast the largest plays", async () => {
+  const sizes = ["320x180", "640x360"];
+  const [server, small, large] = await Promise.all([
+    whipServer(),
+    ...sizes.map((size) => videoOf(["-f", "lavfi", "-i", `testsrc2=s=${size}:r=30:d=10`])),
+  ]);
+  const channel = await whipChannel(server);
+  const client = await WhipClient.connect(channel.endpoint, { audio: false, rids: ["low", "high"] });
+  expect(client.answer).toContain("a=simulcast:recv low;high");
+  await client.publish({ video: small, layers: [{ source: new Source(VIDEO_TYPE), frames: large as Timed[] }] });
+  await fetch(client.location, { method: "DELETE" });
+  const assets = await recordingsOf(server, channel);
+  expect(assets.map(({ height }) => height)).toEqual([360]);
+  const url = await hlsOf(server, channel, assets[0] as NonNullable<(typeof assets)[0]>);
+  expect(await complaints("-i", url, "-map", "0:v:0", "-f", "null", "-")).toBe("");
 });

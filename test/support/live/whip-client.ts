@@ -20,7 +20,8 @@ import type { Timed } from "./whip-media.ts";
  * independently of the server.
  */
 
-const [VIDEO_TYPE, AUDIO_TYPE] = [96, 111];
+export const VIDEO_TYPE = 96;
+const AUDIO_TYPE = 111;
 const NTP_EPOCH = 2_208_988_800;
 const [GCM, CM] = [7, 1] as const;
 
@@ -82,6 +83,8 @@ export type ConnectOptions = OfferOptions & {
   /** Share of the packets that are lost on their way, retransmitted ones too. */
   loss?: number;
   tcp?: boolean;
+  /** Of SRTP, by their numbers: 7 for AES-GCM, 1 for AES-CM with HMAC-SHA1. */
+  profiles?: (1 | 7)[];
   /** Another certificate than that of the handshake is in the offer. */
   fingerprint?: string;
 };
@@ -112,6 +115,9 @@ export class Source {
 
   timestamp = (ms: number) => (this.#base + Math.round(ms * this.rate)) >>> 0;
 }
+
+/** Another source of video. */
+export type Layer = { source: Source; frames: readonly Timed[] };
 
 export class WhipClient {
   readonly location: string;
@@ -151,20 +157,29 @@ export class WhipClient {
     let onPacket: (packet: Buffer) => void = () => {};
     const link = await (options.tcp ? tcpLink : udpLink)(address, Number(port), (packet) => onPacket(packet));
     const client = new WhipClient(exchanged, { ...link, loss: options.loss ?? 0 });
-    await client.#handshake(own, (receive) => {
-      onPacket = receive;
-    });
+    await client.#handshake(
+      own,
+      (receive) => {
+        onPacket = receive;
+      },
+      options.profiles,
+    );
     return client;
   }
 
   /** Sends both tracks in real time. `audioDelayMs`: how much later audio arrives than video of the same time. */
   async publish(
-    tracks: { video?: readonly Timed[]; audio?: readonly Timed[] },
+    {
+      video = [],
+      audio = [],
+      layers = [],
+    }: { video?: readonly Timed[]; audio?: readonly Timed[]; layers?: readonly Layer[] },
     { audioDelayMs = 0, stopped = () => false }: { audioDelayMs?: number; stopped?: () => boolean } = {},
   ): Promise<void> {
     const due = [
-      ...(tracks.video ?? []).map((timed) => ({ ...timed, source: this.video, at: timed.ms })),
-      ...(tracks.audio ?? []).map((timed) => ({ ...timed, source: this.audio, at: timed.ms + audioDelayMs })),
+      ...video.map((timed) => ({ ...timed, source: this.video, at: timed.ms })),
+      ...audio.map((timed) => ({ ...timed, source: this.audio, at: timed.ms + audioDelayMs })),
+      ...layers.flatMap(({ source, frames }) => frames.map((timed) => ({ ...timed, source, at: timed.ms }))),
     ].toSorted((one, other) => one.at - other.at);
     const startMs = Date.now();
     let reportedAt = Number.NEGATIVE_INFINITY;
@@ -176,7 +191,8 @@ export class WhipClient {
       this.send(source, ms, payloads);
       if (at - reportedAt < 300) continue;
       reportedAt = at;
-      for (const one of [this.video, this.audio]) this.report(one, { ms: at, wallMs: startMs + at });
+      for (const one of [this.video, this.audio, ...layers.map(({ source: other }) => other)])
+        this.report(one, { ms: at, wallMs: startMs + at });
     }
   }
 
@@ -224,7 +240,11 @@ export class WhipClient {
     if (!this.#isClosed && !this.#isLost()) this.#send(packet);
   }
 
-  async #handshake(own: Identity, subscribe: (receive: (packet: Buffer) => void) => void): Promise<void> {
+  async #handshake(
+    own: Identity,
+    subscribe: (receive: (packet: Buffer) => void) => void,
+    profiles: (1 | 7)[] = [GCM, CM],
+  ): Promise<void> {
     const field = (name: string) => new RegExp(`^a=${name}:(\\S+)`, "m").exec(this.answer)?.[1] as string;
     const check = checkOf(`${field("ice-ufrag")}:abcd`, field("ice-pwd"));
     const checked = Promise.withResolvers<void>();
@@ -249,7 +269,7 @@ export class WhipClient {
     await checked.promise;
     const dtls = new DtlsClient({
       ...{ cert: own.certPem, key: own.keyPem, signatureHash: own.signatureHash, transport },
-      ...{ srtpProfiles: [GCM, CM], extendedMasterSecret: true },
+      ...{ srtpProfiles: profiles, extendedMasterSecret: true },
     });
     dtls.onConnect.subscribe(() => connected.resolve());
     dtls.onError.subscribe((error) => connected.reject(error));
