@@ -33,6 +33,9 @@ const scalar = JSON.parse(readFileSync(join(paths.root, "scripts/scalar-packages
 /** Packages that others need only for their type declarations. */
 const onlyTypes = /node_modules\/(@types\/.+|undici-types|typescript)$/;
 
+/** Packages that a dependency names, but that the modules which are bundled do not import: the build fails if one does. */
+export const NOT_BUNDLED = ["mediabunny"];
+
 type LockEntry = { version: string; dev?: boolean; optional?: boolean; dependencies?: Record<string, string> };
 export type Shipped = { name: string; version: string; licence: string; folder: string };
 
@@ -45,6 +48,7 @@ export function shippedPackages(): Shipped[] {
   };
   const keys = Object.entries(lock.packages)
     .filter(([key, { dev, optional }]) => key && !dev && !optional && !onlyTypes.test(key))
+    .filter(([key]) => !NOT_BUNDLED.some((name) => key.endsWith(`node_modules/${name}`)))
     .map(([key]) => key);
   const browser = shippedToBrowsers.map((name) => `node_modules/${name}`);
   return [...keys, ...browser]

@@ -3,12 +3,13 @@ import type { App } from "./app.ts";
 import { ChildSupervisor, spawnSelf } from "./lib/child-supervisor.ts";
 import { UserError } from "./lib/errors.ts";
 import type { FromIngest, IngestOptions, IngestPorts, ToIngest } from "./live/ingest/messages.ts";
-import { setIngestPorts } from "./resources/live/ingest-urls.ts";
+import { setIngestPorts, whipUrl } from "./resources/live/ingest-urls.ts";
 import { liveEncodes } from "./resources/live/renditions/live-encodes.ts";
 import { LIVE_APPLICATION } from "./resources/live/schema.ts";
 import { liveFolder } from "./resources/live/streams/folders.ts";
 import { liveStreams } from "./resources/live/streams/live-streams.ts";
 import { LiveRelay } from "./resources/live/streams/relay.ts";
+import { whipRequests } from "./resources/live/whip/requests.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
 
 const FIRST_WAIT_MS = 500;
@@ -28,12 +29,13 @@ export type LiveIngest = {
 export async function startLiveIngest(app: App): Promise<LiveIngest> {
   const streams = liveStreams(app);
   const encodes = liveEncodes(app);
+  const whip = whipRequests(app);
   const relay = app.peers && new LiveRelay(app, app.peers);
   const files = tlsFiles(app.config);
   const first = Promise.withResolvers<IngestPorts>();
   // A free port is chosen once: publishers reconnect to it.
-  const { rtmp_port = null, rtmps_port = null, srt_port = null } = app.config;
-  let ports: IngestPorts = { rtmpPort: rtmp_port, rtmpsPort: rtmps_port, srtPort: srt_port };
+  const { rtmp_port = null, rtmps_port = null, srt_port = null, whip_port = null } = app.config;
+  let ports: IngestPorts = { rtmpPort: rtmp_port, rtmpsPort: rtmps_port, srtPort: srt_port, whipPort: whip_port };
   let child: ChildProcess | null = null;
   const send = (message: ToIngest) => {
     if (child?.connected) child.send(message, () => {});
@@ -56,6 +58,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
           app.log.error({ reason: message.failed }, "live streams cannot be received");
           first.reject(cannotListen(message.failed));
         } else if ("log" in message) app.log[message.log.level](message.log.fields, message.log.message);
+        else if ("whip" in message) whip.answer(message);
         else {
           streams.receive(message);
           relay?.report(message);
@@ -68,6 +71,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
     onError: (_, error) => first.reject(error),
     onExit: () => {
       encodes.clear();
+      whip.clear();
       relay?.ended();
       streams.disconnected();
       return true;
@@ -75,6 +79,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
     onRestart: (_, exit, waitMs) => app.log.warn({ ...exit, again_in_ms: waitMs }, "the live ingest process exited"),
   });
   relay?.lead(send);
+  whip.lead(send);
   encodes.replicateBy((report) => {
     relay?.report(report);
     streams.shareRendition(report);
@@ -92,14 +97,17 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
     streams.close();
   };
   try {
-    const { rtmpPort, rtmpsPort, srtPort } = await first.promise;
+    const { rtmpPort, rtmpsPort, srtPort, whipPort } = await first.promise;
     const { host } = app.config;
     const address = host.includes(":") ? `[${host}]` : host;
     const url = (scheme: string, port: number | null, path: string) =>
       port === null ? [] : [`${scheme}://${address}:${port}${path}`];
     const path = `/${LIVE_APPLICATION}`;
     return {
-      urls: [...url("rtmp", rtmpPort, path), ...url("rtmps", rtmpsPort, path), ...url("srt", srtPort, "")],
+      urls: [
+        ...[...url("rtmp", rtmpPort, path), ...url("rtmps", rtmpsPort, path)],
+        ...[...url("srt", srtPort, ""), ...(whipPort === null ? [] : [whipUrl(app, "<channel>")])],
+      ],
       stop,
     };
   } catch (error) {
@@ -110,7 +118,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
 
 const cannotListen = (reason: string) =>
   new UserError(
-    `Live streams cannot be received: ${reason}. Choose another port with VODBOX_RTMP_PORT, VODBOX_RTMPS_PORT or VODBOX_SRT_PORT.`,
+    `Live streams cannot be received: ${reason}. Choose another port with VODBOX_RTMP_PORT, VODBOX_RTMPS_PORT, VODBOX_SRT_PORT or VODBOX_WHIP_PORT.`,
   );
 
 function optionsOf(app: App, ports: IngestPorts, pair: ReturnType<typeof readPair> | null): IngestOptions {
@@ -120,6 +128,8 @@ function optionsOf(app: App, ports: IngestPorts, pair: ReturnType<typeof readPai
     host: config.host,
     ...ports,
     srtPassphrase: config.srt_passphrase ?? null,
+    whipAddresses: config.whip_addresses,
+    ffmpeg: config.ffmpeg ?? null,
     tls: pair && { cert: pair.cert.toString(), key: pair.key.toString() },
     minFreeBytes: config.min_free_bytes,
     connectionsPerAddress: config.rtmp_connections_per_address,

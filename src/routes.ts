@@ -29,6 +29,7 @@ import { liveRoutes } from "./resources/live/routes.ts";
 import { simulcastRoutes } from "./resources/live/simulcast/routes.ts";
 import { liveStateRoutes } from "./resources/live/state-routes.ts";
 import { findViewableChannel } from "./resources/live/viewable-channel.ts";
+import { whipRoutes } from "./resources/live/whip/routes.ts";
 import { mcpRoutes } from "./resources/mcp/routes.ts";
 import { oidcRoutes } from "./resources/oidc/routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
@@ -128,6 +129,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...liveClipRoutes,
     ...simulcastRoutes,
     ...liveAnalyticsRoutes,
+    ...whipRoutes,
     ...liveDeliveryRoutes(tokens, egress),
     ...operatorRoutes,
     ...systemRoutes,

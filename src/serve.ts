@@ -15,6 +15,7 @@ import { graceAfterStart } from "./resources/jobs/recover.ts";
 import { channelCache } from "./resources/live/channel-cache.ts";
 import { LEADER, leadEncodes } from "./resources/live/renditions/leader.ts";
 import { LiveRelay } from "./resources/live/streams/relay.ts";
+import { whipRequests } from "./resources/live/whip/requests.ts";
 import { processFigures } from "./resources/operator/metrics.ts";
 import { joinServers } from "./resources/operator/servers.ts";
 import { newSetupCode } from "./resources/sessions/setup.ts";
@@ -124,10 +125,13 @@ export async function serve(
 }
 
 async function startIngest(app: App, server: HttpServer): Promise<LiveIngest> {
-  const { rtmp_port, rtmps_port, srt_port } = app.config;
+  const { rtmp_port, rtmps_port, srt_port, whip_port } = app.config;
   const isLeader = app.peers === null || app.peers.slot === LEADER;
-  const isOn = rtmp_port !== undefined || rtmps_port !== undefined || srt_port !== undefined;
-  if (isOn && app.peers && !isLeader) new LiveRelay(app, app.peers).follow(LEADER);
+  const isOn = [rtmp_port, rtmps_port, srt_port, whip_port].some((port) => port !== undefined);
+  if (isOn && app.peers && !isLeader) {
+    new LiveRelay(app, app.peers).follow(LEADER);
+    whipRequests(app).follow(LEADER);
+  }
   if (!isOn || !isLeader) return { urls: [], stop: async () => {} };
   const { startLiveIngest } = await import("./live-ingest.ts");
   const ingest = await startLiveIngest(app);

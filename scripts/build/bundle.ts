@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { build, type Plugin } from "esbuild";
+import { NOT_BUNDLED } from "../licences.ts";
 import { paths } from "./paths.ts";
 
 /** The line of libsql's loaders that looks for the native library in node_modules. */
@@ -30,6 +31,16 @@ const libsqlInside: Plugin = {
   },
 };
 
+/** Fails the build for packages whose licences do not allow them in the executable. */
+const withoutExcluded: Plugin = {
+  name: "without-excluded",
+  setup(builder) {
+    builder.onResolve({ filter: new RegExp(`^(${NOT_BUNDLED.join("|")})(/|$)`) }, ({ path, importer }) => ({
+      errors: [{ text: `${importer} imports ${path}, which must not be in the executable (scripts/licences.ts)` }],
+    }));
+  },
+};
+
 /** All of vodbox as one CommonJS file: Node's single executables support no ES modules yet. */
 export async function bundle(outfile: string): Promise<void> {
   await build({
@@ -53,7 +64,7 @@ export async function bundle(outfile: string): Promise<void> {
     },
     // Notices of the bundled packages are in the asset licences.txt.
     legalComments: "none",
-    plugins: [libsqlInside],
+    plugins: [libsqlInside, withoutExcluded],
     logLevel: "warning",
   });
 }

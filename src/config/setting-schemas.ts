@@ -66,6 +66,13 @@ export const list = v.pipe(
   items,
   v.check((ranges) => ranges.every(isRange), "must be a comma-separated list of CIDR ranges such as 10.0.0.0/8"),
 );
+export const addresses = v.pipe(
+  items,
+  v.check(
+    (all) => all.every((address) => isIP(address) !== 0),
+    "must be a comma-separated list of IP addresses such as 203.0.113.7",
+  ),
+);
 export const waits = v.pipe(
   items,
   v.check(

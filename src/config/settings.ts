@@ -4,7 +4,7 @@ import { withoutTrailing } from "../lib/without-trailing.ts";
 import { CacheSetting } from "./cache-setting.ts";
 import { Prices, readPrices } from "./prices.ts";
 import { ReplicaSetting } from "./replica-setting.ts";
-import { flag, integer, list, oneOf, rate, text, token, url, waits } from "./setting-schemas.ts";
+import { addresses, flag, integer, list, oneOf, rate, text, token, url, waits } from "./setting-schemas.ts";
 
 /**
  * All settings. Environment variables (`VODBOX_` and upper case), configuration file keys, flags, `vodbox admin config`
@@ -155,10 +155,20 @@ export const SETTINGS = {
     secret: true,
     about: "encrypts SRT: publishers need the same passphrase; default: SRT without encryption",
   },
+  whip_port: {
+    schema: integer(0, 65_535),
+    about: "port for live publishers over WHIP (WebRTC), UDP and TCP; default: not received; 0 picks a free one",
+  },
+  whip_addresses: {
+    schema: addresses,
+    fallback: "",
+    about: "IP addresses at which WHIP publishers reach this server, such as the public one of a NAT; default: its own",
+  },
   rtmp_connections_per_address: {
     schema: integer(1, 100_000),
     fallback: "16",
-    about: "concurrent RTMP publishers, and SRT publishers, from one address; more behind a proxy, where all have one",
+    about:
+      "concurrent publishers from one address, of RTMP, of SRT and of WHIP; more behind a proxy, where all have one",
   },
   max_attempts: { schema: integer(1, 100), fallback: "5", about: "attempts before a job fails" },
   max_upload_bytes: {

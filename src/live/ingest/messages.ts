@@ -3,6 +3,7 @@ import type { InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts"
 import type { LogLevel, RefusalReason } from "../publish/types.ts";
 import type { KeyPair } from "../rtmp/server.ts";
 import type { SimulcastReport, SimulcastTarget } from "../simulcast/messages.ts";
+import type { WhipAnswer, WhipRequest } from "../whip/messages.ts";
 import type { StreamHealth } from "./stream-health.ts";
 
 /**
@@ -11,7 +12,12 @@ import type { StreamHealth } from "./stream-health.ts";
  */
 
 /** Null: not served. 0, in options: a free port. */
-export type IngestPorts = { rtmpPort: number | null; rtmpsPort: number | null; srtPort: number | null };
+export type IngestPorts = {
+  rtmpPort: number | null;
+  rtmpsPort: number | null;
+  srtPort: number | null;
+  whipPort: number | null;
+};
 
 export type IngestOptions = IngestPorts & {
   /** Directory of the streams, each in a directory of its own. */
@@ -19,6 +25,10 @@ export type IngestOptions = IngestPorts & {
   host: string;
   /** That SRT publishers have to encrypt with; null: they may not encrypt. */
   srtPassphrase: string | null;
+  /** Addresses in the answers to WHIP publishers; empty: those of this machine. */
+  whipAddresses: string[];
+  /** The setting of the program that encodes the audio of WHIP; null: the bundled one. */
+  ffmpeg: string | null;
   /** For RTMPS. */
   tls: { key: string; cert: string } | null;
   /** Recordings end when less is free on the disk. */
@@ -109,6 +119,8 @@ export type FromIngest =
   | { clip: string; made?: FinishedRecording | null }
   /** Every two seconds while a channel with targets is on air, and after each change. */
   | { simulcast: SimulcastReport }
+  /** Answers the request with the same number. */
+  | { whip: number; answer: WhipAnswer }
   | { log: { level: LogLevel; message: string; fields: Record<string, string | number> } };
 
 export type ToIngest =
@@ -122,6 +134,8 @@ export type ToIngest =
   | { clip: string; of: string; wanted: WantedClip }
   /** Completes the files of a stream that another process left, in the directory `from`. */
   | { recover: string; from: string; isEncoded: boolean }
+  /** An HTTP request of a WHIP publisher. */
+  | { whip: number; request: WhipRequest }
   | { tls: { [Part in keyof KeyPair]: string } }
   /** Ends all streams and exits. */
   | { shutdown: true };

@@ -1,9 +1,12 @@
 import { join } from "node:path";
+import { cacheDir } from "../../lib/cache-dir.ts";
 import { setTimeout } from "../../lib/timers.ts";
+import { binariesAside } from "../../media/binaries.ts";
 import type { Log } from "../publish/types.ts";
 import { createRtmpServer, type RtmpServer } from "../rtmp/server.ts";
 import { connector } from "../simulcast/connect.ts";
 import { createSrtServer } from "../srt/server.ts";
+import type { WhipServer, WhipServerOptions } from "../whip/server.ts";
 import { recordingFolder } from "./broadcast.ts";
 import { diskReserve } from "./disk-reserve.ts";
 import { recoverRecording } from "./finish-recording.ts";
@@ -52,6 +55,7 @@ export async function runIngest({ send, onMessage }: IngestChannel): Promise<voi
         if ("stop" in message) ingest.gateway.stop(message.stop, message.reason);
         else if ("targets" in message) ingest.gateway.setTargets(message.of, message.targets);
         else if ("clip" in message) void clip(ingest, message, send);
+        else if ("whip" in message) void answerWhip(ingest, message, send);
         else if ("recover" in message) void recoverStream(ingest, message, send);
         else ingest.rtmps?.setTls(message.tls);
       });
@@ -67,6 +71,7 @@ type Ingest = {
   gateway: Gateway;
   servers: { close(): Promise<void> }[];
   rtmps: RtmpServer | null;
+  whip: WhipServer | null;
   folder: string;
   requireSpace: () => Promise<void>;
 };
@@ -91,14 +96,36 @@ async function start(options: IngestOptions, { ask, send }: Server): Promise<Ing
     const srt =
       options.srtPort === null ? null : createSrtServer({ authorize, limits, log, passphrase: options.srtPassphrase });
     await srt?.listen(options.srtPort ?? 0, options.host);
-    const ports = { rtmpPort: rtmp?.port ?? null, rtmpsPort: rtmps?.port ?? null, srtPort: srt?.port ?? null };
-    send({ ready: ports });
-    const servers = [rtmp, rtmps, srt].filter((server) => server !== null);
-    return { gateway, servers, rtmps, folder: options.folder, requireSpace };
+    const whip = options.whipPort === null ? null : await startWhip(options, { authorize, limits, log });
+    await whip?.listen(options.whipPort ?? 0, options.host);
+    send({
+      ready: {
+        ...{ rtmpPort: rtmp?.port ?? null, rtmpsPort: rtmps?.port ?? null },
+        ...{ srtPort: srt?.port ?? null, whipPort: whip?.port ?? null },
+      },
+    });
+    const servers = [rtmp, rtmps, srt, whip].filter((server) => server !== null);
+    return { gateway, servers, rtmps, whip, folder: options.folder, requireSpace };
   } catch (error) {
     send({ failed: (error as Error).message });
     return null;
   }
+}
+
+/** Its libraries are loaded only with it. */
+async function startWhip(
+  options: IngestOptions,
+  shared: Pick<WhipServerOptions, "authorize" | "limits" | "log">,
+): Promise<WhipServer> {
+  const { createWhipServer } = await import("../whip/server.ts");
+  const { ffmpeg } = await binariesAside({ ffmpeg: options.ffmpeg ?? undefined, cacheDir: cacheDir() });
+  return createWhipServer({ ...shared, ffmpeg, addresses: options.whipAddresses });
+}
+
+type WhipMessage = Extract<ToIngest, { whip: number }>;
+async function answerWhip({ whip }: Ingest, { whip: number, request }: WhipMessage, send: Server["send"]) {
+  const isOff = { status: 503, message: "This server does not receive WHIP at this time." } as const;
+  send({ whip: number, answer: whip ? await whip.handle(request) : isOff });
 }
 
 type ClipMessage = Extract<ToIngest, { clip: string }>;

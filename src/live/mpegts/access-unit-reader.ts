@@ -48,10 +48,20 @@ export class AccessUnitReader {
     this.#pending = syntax.setTypes.map(() => []);
   }
 
+  /** The parameter sets of the last configuration. */
+  get sets(): readonly Buffer[] {
+    return this.#sets.flat();
+  }
+
   /** Null when it has no coded frame. Throws RejectedMedia when parameter sets are malformed. */
   read(data: Buffer): AccessUnit | null {
     const units = splitNalUnits(data, MAX_UNITS);
     if (units === null) throw new RejectedMedia(`A frame has more than ${MAX_UNITS} NAL units. Use fewer slices.`);
+    return this.readUnits(units);
+  }
+
+  /** The same of NAL units without start codes. */
+  readUnits(units: readonly Buffer[]): AccessUnit | null {
     const { typeOf, headerBytes, setTypes, isDropped, isFrame, isRandomAccess } = this.#syntax;
     const kept: { unit: Buffer; isSet: boolean }[] = [];
     let [hasFrame, isKeyframe] = [false, false];

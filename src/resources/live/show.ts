@@ -30,7 +30,7 @@ export function toLiveChannel(app: App, row: Channel): v.InferInput<typeof LiveC
     started_at: iso(row.startedAt),
     viewers: stream ? viewersOf(stream, app.clock.now()) : storedStreams(app).viewersOf(row.id),
     health: stream?.health ? toHealth(stream.health) : null,
-    ingest: ingestUrls(app),
+    ingest: ingestUrls(app, row.channel),
     hls_url: liveUrl(app.baseUrl(), row.channel, null),
     dash_url: row.startedAt === null ? null : liveDashUrl(app.baseUrl(), row.channel, null),
     revoked_at: iso(row.revokedAt),

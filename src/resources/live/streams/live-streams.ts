@@ -57,7 +57,7 @@ export type ReplicatedMessage =
   | RenditionReport
   | { opened: OpenedStream }
   | Extract<FromIngest, { simulcast: unknown }>;
-type StreamMessage = Exclude<FromIngest, { ready: unknown } | { failed: string } | { log: unknown }>;
+type StreamMessage = Exclude<FromIngest, { ready: unknown } | { failed: string } | { log: unknown } | { whip: number }>;
 
 /**
  * The streams that the ingest process of this server reports: their playlists in memory, their rows and recordings. One
