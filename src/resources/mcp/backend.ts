@@ -128,8 +128,9 @@ export function mcpBackend(app: App, routes: readonly Route[], caller: Caller, h
 
 /** The cursor of the next page, from the Link header (RFC 8288). */
 function cursorOf(headers: Headers): string | null {
-  const url = /<([^>]{1,4000})>; rel="next"/.exec(headers.get("link") ?? "")?.[1];
-  return url === undefined ? null : new URL(url, "http://localhost").searchParams.get("cursor");
+  const link = headers.get("link") ?? "";
+  if (!link.startsWith("<") || !link.endsWith('>; rel="next"')) return null;
+  return new URL(link.slice(1, link.indexOf(">")), "http://localhost").searchParams.get("cursor");
 }
 
 function operationsText(tools: readonly ApiTool[], topic: unknown): string {

@@ -3,9 +3,9 @@ import { requireOwnOrigin } from "../../http/cross-site.ts";
 import type { Context, Route } from "../../http/route.ts";
 import { route } from "../../http/route.ts";
 
-/** Anything that JSON-RPC allows: the protocol answers what is wrong with it. */
+/** Any object: the protocol answers what is wrong with it. It has no batches since 2025-06-18. */
 const Message = v.pipe(
-  v.unknown(),
+  v.looseObject({}),
   v.title("McpMessage"),
   v.description("A JSON-RPC message of the Model Context Protocol"),
 );
@@ -20,7 +20,7 @@ async function serve(context: Context, api: readonly Route[]): Promise<Response>
     import("./server.ts"),
     import("./backend.ts"),
   ]);
-  const handler = createMcpHandler(() => mcpServer(mcpBackend(app, api, caller, headers)), { responseMode: "json" });
+  const handler = createMcpHandler(() => mcpServer(mcpBackend(app, api, caller, headers)));
   return handler.fetch(request, { parsedBody: body });
 }
 

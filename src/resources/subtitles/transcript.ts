@@ -9,7 +9,7 @@ import { languageOf, subtitleContent } from "./content.ts";
 import { subtitlesOf } from "./queries.ts";
 
 const Cue = v.object({
-  text: v.string(),
+  text: v.pipe(v.string(), v.description("Without markup, in one line")),
   start_ms: v.pipe(v.number(), v.description("When it is said, in ms")),
   end_ms: v.number(),
 });
