@@ -130,7 +130,7 @@ describe("the pages of a channel", () => {
     for (const page of ["watch", "embed"]) {
       const { status, text, headers } = await get(`/${page}/live/stage?autoplay=1&disable_tracking=1`);
       expect(status).toBe(200);
-      expect(text).toContain(`<svc-player live="stage" autoplay disable-tracking`);
+      expect(text).toContain(`<svc-player live="stage" page-keys autoplay disable-tracking`);
       expect(text).toContain(`<meta property="og:url" content="http://vodbox.test/video/watch/live/stage">`);
       expect(text).toContain(`<meta property="og:video" content="http://vodbox.test/video/embed/live/stage">`);
       expect(text).toMatch(/src="\/video\/svc-player\.js\?v=\w+"/);

@@ -56,6 +56,9 @@ describe("the player's data", () => {
         { start: 0, end: 1.5, title: "One" },
         { start: 1.5, end, title: "Parts" },
       ],
+      accent_color: null,
+      logo_url: null,
+      download_url: null,
     });
     expect((await get(`/embed/${asset.id}/player.json`)).body).toEqual(answer.body);
   });

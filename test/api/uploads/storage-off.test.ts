@@ -68,6 +68,7 @@ test("with storage disabled every route that needs it is 503, for existing resou
     "POST /api/v1/assets/:id/trim": [`/api/v1/assets/${asset.id}/trim`, { body: { start_seconds: 0, end_seconds: 1 } }],
     "PUT /api/v1/assets/:id/poster": [`/api/v1/assets/${asset.id}/poster`, { body: { time_seconds: 0 } }],
     [`GET ${tracks}`]: [`/api/v1/assets/${asset.id}/subtitles?include=content`],
+    "GET /api/v1/assets/:id/transcript": [`/api/v1/assets/${asset.id}/transcript`],
     [`GET ${tracks}/:id`]: [`/api/v1/assets/${asset.id}/subtitles/${track.id}`],
     [`POST ${tracks}`]: [`/api/v1/assets/${asset.id}/subtitles`, { raw: subtitleForm({ language: "de" }) }],
     [`PATCH ${tracks}/:id`]: [`/api/v1/assets/${asset.id}/subtitles/${track.id}`, { body: { content: VTT } }],
