@@ -8,7 +8,9 @@ import { steppedClock } from "../../support/stepped-clock.ts";
 
 const VIEWERS = 50;
 const clock = steppedClock();
-const start = (dataDir: string, args = ["--processes", "3"]) => startServer(dataDir, { args, env: clock.env });
+// The stepped clock is a module that is loaded first, which the executable does not do.
+const start = (dataDir: string, args = ["--processes", "3"]) =>
+  startServer(dataDir, { args, env: clock.env, fromSources: true });
 
 test("several processes admit exactly as many viewers as a share allows, also after a kill, and end it at once", async () => {
   const dataDir = emptyFolder();

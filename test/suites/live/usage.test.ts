@@ -146,7 +146,10 @@ test("viewers at once and the bitrate are known by minute", async () => {
   expect(concurrent_viewers).toBe(3);
   const minutes = (concurrency as Minute[]).filter(({ live_seconds: seconds }) => seconds > 0);
   expect(minutes.reduce((sum, minute) => sum + minute.live_seconds, 0)).toBeCloseTo(live_seconds, 3);
-  expect(minutes.map(({ peak_viewers }) => peak_viewers)).toContain(3);
+  expect(
+    minutes.map(({ peak_viewers }) => peak_viewers),
+    JSON.stringify({ concurrency, live_seconds, peak_viewers_at }),
+  ).toContain(3);
   expect(minutes.find(({ peak_viewers }) => peak_viewers === 3)?.start).toBe(peak_viewers_at);
   // The stream may have begun just before the end of a minute, which then has no measurement.
   const measured = minutes.filter(({ bitrate, live_seconds: seconds }) => bitrate !== null || seconds > 10);
