@@ -5,6 +5,7 @@ import { HttpError } from "../../lib/errors.ts";
 import { sameSecret, sha256 } from "../../lib/tokens.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { type CachedChannel, channelCache } from "./channel-cache.ts";
+import { isPublishToken } from "./publish-token.ts";
 import { type AuthQuery, channelOf, pathOf } from "./schema.ts";
 
 /** Wrong stream keys for one path from one address, before further attempts are refused. */
@@ -49,7 +50,9 @@ export async function authorizePublish(
   const hashes = keys.map(sha256);
   const isAllowed = (known: CachedChannel | undefined): known is CachedChannel => {
     const hasKey = hashes.map((hash) => sameSecret(hash, known?.streamKeyHash ?? NOBODYS)).includes(true);
-    return known !== undefined && hasKey && isPublisher(known, request.user || query.get("user") || "");
+    if (known === undefined) return false;
+    if (hasKey) return isPublisher(known, request.user || query.get("user") || "");
+    return keys.some((key) => isPublishToken(app, known, key));
   };
   const known = await channelCache(app).find(channel);
   if (isAllowed(known)) return known;

@@ -3,6 +3,7 @@ import { liveChannels } from "../../../storage/db/schema.ts";
 import { byId, page } from "../../http/paging.ts";
 import { type Route, route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
 import { newStreamKey, sha256 } from "../../lib/tokens.ts";
 import { requireProfile } from "../encoding-profiles/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
@@ -11,8 +12,17 @@ import { canonicalCaptions, captionWarnings } from "../subtitles/caption-request
 import { requireTenant } from "../tenants/queries.ts";
 import { authorize } from "./authorize.ts";
 import { channelCache } from "./channel-cache.ts";
+import { ingestUrls } from "./ingest-urls.ts";
 import { LivePlayback, playbackOf, signChannelToken } from "./playback.ts";
-import { changeChannel, listChannels, requireChannel, requireFree, revokeChannel } from "./queries.ts";
+import { newPublishToken } from "./publish-token.ts";
+import {
+  changeChannel,
+  listChannels,
+  requireChannel,
+  requireFree,
+  requireNotRevoked,
+  revokeChannel,
+} from "./queries.ts";
 import {
   AuthRequest,
   ChannelPatch,
@@ -21,6 +31,7 @@ import {
   LiveChannel,
   LiveToken,
   NewLiveChannel,
+  PublishToken,
   pathOf,
   TokenWrite,
 } from "./schema.ts";
@@ -191,6 +202,27 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     async handle({ app, caller, params: { id }, body }) {
       const channel = await requireChannel(app.db, caller, id);
       return { path: pathOf(channel.channel), ...(await signChannelToken(app, tokens, channel, body.expires_in)) };
+    },
+  }),
+  route({
+    method: "POST",
+    path: `${path}/:id/publish_token`,
+    scope: "assets:write",
+    tag,
+    operationId: "createPublishToken",
+    summary: "Create a token that publishes to a channel in place of its stream key, valid for one hour by default",
+    params,
+    body: TokenWrite,
+    responses: { 201: PublishToken },
+    errors: { 409: ["channel_revoked"] },
+    async handle({ app, caller, params: { id }, body }) {
+      const channel = requireNotRevoked(await requireChannel(app.db, caller, id));
+      const expiresAt = app.clock.now() + body.expires_in * 1000;
+      return {
+        token: newPublishToken(app, channel, expiresAt),
+        token_expires_at: iso(expiresAt),
+        whip_url: ingestUrls(app, channel.channel).whip_url,
+      };
     },
   }),
   route({

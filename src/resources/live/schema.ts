@@ -156,6 +156,12 @@ export const TokenWrite = v.object({
 });
 export const LiveToken = v.object({ path: v.string(), token: v.string(), token_expires_at: Time });
 
+export const PublishToken = v.object({
+  token: v.pipe(v.string(), v.description("The bearer token of WHIP, or the stream key of RTMP and SRT")),
+  token_expires_at: Time,
+  whip_url: v.pipe(v.nullable(v.string()), v.description("Where a browser publishes; null: WHIP is switched off")),
+});
+
 const GatewayField = v.nullish(v.string("must be a string"));
 /** The request of MediaMTX versions since `authMethod: http`. Values are only compared, so any string is accepted. */
 export const AuthRequest = v.object({
