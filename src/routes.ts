@@ -28,6 +28,7 @@ import { renditionRoutes } from "./resources/live/renditions/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
 import { simulcastRoutes } from "./resources/live/simulcast/routes.ts";
 import { liveStateRoutes } from "./resources/live/state-routes.ts";
+import { liveStreamRoutes } from "./resources/live/stream-routes.ts";
 import { findViewableChannel } from "./resources/live/viewable-channel.ts";
 import { whipRoutes } from "./resources/live/whip/routes.ts";
 import { mcpRoutes } from "./resources/mcp/routes.ts";
@@ -127,6 +128,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...renditionRoutes,
     ...liveStateRoutes(tokens),
     ...liveClipRoutes,
+    ...liveStreamRoutes,
     ...simulcastRoutes,
     ...liveAnalyticsRoutes,
     ...whipRoutes,

@@ -19,6 +19,7 @@ const Webhook = lazy(() => import("./pages/webhooks/webhook.tsx"));
 const Analytics = lazy(() => import("./pages/analytics/analytics.tsx"));
 const Live = lazy(() => import("./pages/live/live.tsx"));
 const Channel = lazy(() => import("./pages/live/channel.tsx"));
+const Studio = lazy(() => import("./pages/live/studio.tsx"));
 const Tenants = lazy(() => import("./pages/tenants/tenants.tsx"));
 const Tenant = lazy(() => import("./pages/tenants/tenant.tsx"));
 const Keys = lazy(() => import("./pages/keys/keys.tsx"));
@@ -126,6 +127,7 @@ export function Frame() {
             <Route path={pagePath("analytics")} component={Analytics} />
             <Route path={pagePath("live")} component={Live} />
             <Route path={pagePath("live/:id")} component={Channel} />
+            <Route path={pagePath("live/:id/studio")} component={Studio} />
             <Route path={pagePath("tenants")} component={Tenants} />
             <Route path={pagePath("tenants/:ref")} component={Tenant} />
             <Route path={pagePath("keys")} component={Keys} />

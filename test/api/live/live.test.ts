@@ -99,46 +99,6 @@ describe("a channel", () => {
     expect(listed.map(({ id }: { id: number }) => id)).toEqual([second.id, first.id]);
   });
 
-  test("has tokens that publish in place of the stream key, until they expire or the key is replaced", async () => {
-    app.stopClock();
-    const stage = await create({ channel: "stage", publisher: "ann" });
-    const other = await create({ channel: "other" });
-    const at = `${path}/${stage.id}/publish_token`;
-    const made = await app.call("POST", at, { key, body: { expires_in: 60 } });
-    expect(made.status).toBe(201);
-    const { token, token_expires_at, whip_url } = made.body;
-    expect(Date.parse(token_expires_at) - app.opened.app.clock.now()).toBe(60_000);
-    expect(whip_url).toBe(null);
-    const publish = (password: string, channel = "stage") =>
-      gateway.may({ action: "publish", path: `live/${channel}`, password });
-    expect(await publish(token)).toBe(204);
-    const [until, signed] = token.slice("live_".length).split(".");
-    const later = (app.opened.app.clock.now() + 3_600_000).toString(36);
-    for (const [about, forged] of Object.entries({
-      "a later time": `live_${later}.${signed}`,
-      "another signature": `live_${until}.${altered(signed)}`,
-      "no signature": `live_${until}.`,
-      "more after it": `${token}x`,
-      "a line's end": `${token}\n`,
-    }))
-      expect(await publish(forged), about).toBe(403);
-    expect(await publish(token, "other")).toBe(403);
-    expect(await gateway.may({ action: "read", path: "live/stage", password: token })).toBe(403);
-    const theirs = await app.key((await app.tenant()).id);
-    expectError(await app.call("POST", at, { key: theirs, body: {} }), 404, "not_found");
-    const reader = await app.key(tenant.id, ["assets:read"]);
-    expectError(await app.call("POST", at, { key: reader, body: {} }), 403, "forbidden_scope");
-    for (const expires_in of [59, 43_201, 60.5, "60"])
-      expectError(await app.call("POST", at, { key, body: { expires_in } }), 422, "validation_failed");
-
-    app.advance(60_000);
-    expect(await publish(token)).toBe(403);
-    const next = (await app.call("POST", `${path}/${other.id}/publish_token`, { key, body: {} })).body.token;
-    expect(await publish(next, "other")).toBe(204);
-    await app.call("POST", `${path}/${other.id}/stream_key`, { key });
-    expect(await publish(next, "other")).toBe(403);
-  });
-
   test("uses the tenant's policy by default, and is paged", async () => {
     const open = await app.tenant({ default_playback_policy: "public" });
     const body = { tenant_id: open.id, channel: "open-one" };

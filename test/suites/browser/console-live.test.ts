@@ -46,11 +46,11 @@ test("a channel shows that it is live, what the encoder sends, and what to chang
   await button(page, "New target").click();
   // Not in the ranges that are allowed.
   await page.getByLabel("URL").fill("rtmp://127.0.0.1/app");
-  await page.getByLabel("Stream key").fill("secret-key");
+  await page.getByLabel("Stream key", { exact: true }).fill("secret-key");
   await button(page, "Create").click();
   await page.getByText("is not a public IP address", { exact: false }).waitFor();
   await page.getByLabel("URL").fill("rtmp://localhost/app");
-  await page.getByLabel("Name").fill("Other");
+  await page.getByRole("dialog").getByLabel("Name").fill("Other");
   await button(page, "Create").click();
   const target = page.getByRole("row", { name: /^Other rtmp:\/\/localhost\/app/ });
   await target.getByText("Failed", { exact: true }).waitFor();

@@ -1,105 +1,132 @@
 import { useEffect, useMemo } from "preact/hooks";
-import { useRoute } from "preact-iso/router";
+import { useLocation, useRoute } from "preact-iso/router";
 import type { Result } from "../../../../clients/typescript/types.ts";
 import { vodbox } from "../../api.ts";
-import { BASE } from "../../base.ts";
+import { BASE, pagePath } from "../../base.ts";
 import { Chart } from "../../components/chart.tsx";
 import { ErrorNotice } from "../../components/notice.tsx";
 import { PageHead } from "../../components/page-head.tsx";
-import { Time } from "../../components/time.tsx";
 import { bitrate, count, duration } from "../../format.ts";
 import { useResource } from "../../hooks/use-resource.ts";
+import { useSession } from "../../session.tsx";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
-import { ChannelStatus, Signal } from "./signal.tsx";
+import type { LiveChannel } from "../../types.ts";
+import { ownUrl } from "../asset/own-url.ts";
+import { Broadcasts } from "./broadcasts.tsx";
+import { ChannelSettings } from "./channel-settings.tsx";
+import { Encoder } from "./encoder.tsx";
+import { LiveClip } from "./live-clip.tsx";
+import { pageUrl, ShareLinks } from "./share.tsx";
+import { Signal, StateInWords } from "./signal.tsx";
 import { Targets } from "./targets.tsx";
 import { texts } from "./texts.ts";
+import { useChannel } from "./use-channel.ts";
 
+/** The state is known a moment after an encoder has begun. */
+const REFRESH_MS = 2000;
 /** The server counts every five seconds. */
-const REFRESH_MS = 10_000;
+const COUNTED_MS = 10_000;
 const SHOWN_MS = 3_600_000;
 
-/** One channel: what the encoder sends, and who watches, over the last hour. */
+/** One channel: its player, what the encoder sends, who watches, and everything that can be set. */
 export default function Channel() {
   const t = useTexts(texts);
   const { params } = useRoute();
-  const id = Number(params.id);
-  const { value, error, reload } = useResource(async () => {
-    const from = new Date(Date.now() - SHOWN_MS).toISOString();
-    const [channel, analytics] = await Promise.all([
-      vodbox.getChannel({ id }),
-      vodbox.getChannelAnalytics({ id, from, concurrency: "minute" }),
-    ]);
-    return { channel, analytics };
-  }, [id]);
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === "visible" && reload(), REFRESH_MS);
-    return () => clearInterval(timer);
-  }, [reload]);
-  if (error && !value) return <ErrorNotice error={error} onRetry={reload} />;
-  if (!value) return <p>{t("loading")}</p>;
-  const { channel, analytics } = value;
+  const { may } = useSession();
+  const { route } = useLocation();
+  const { value: channel, error, reload, set } = useChannel(Number(params.id), REFRESH_MS);
+  if (error && !channel) return <ErrorNotice error={error} onRetry={reload} />;
+  if (!channel) return <p>{t("loading")}</p>;
+  const isUsable = channel.revoked_at === null;
+  const mayChange = isUsable && may("assets:write");
   return (
     <>
       <PageHead title={channel.name}>
-        {channel.status === "live" && channel.playback_policy === "public" && (
+        {isUsable && channel.playback_policy === "public" && (
           <a href={`${BASE}/watch/live/${channel.channel}`} target="_blank" rel="noreferrer">
             {t("openStream")}
           </a>
         )}
+        {mayChange && (
+          <button type="button" class="primary" onClick={() => route(pagePath(`live/${channel.id}/studio`))}>
+            {t("goLive")}
+          </button>
+        )}
       </PageHead>
       <ErrorNotice error={error} onRetry={reload} />
-      <Facts channel={channel} analytics={analytics} />
-      <Targets channelId={channel.id} canChange={channel.revoked_at === null} />
-      <Hour analytics={analytics} />
+      <div class="columns channel">
+        <div>{isUsable && <ChannelPlayer channel={channel} />}</div>
+        <div>
+          <p class="on-air">
+            <StateInWords channel={channel} />
+          </p>
+          <Facts channel={channel} />
+          {isUsable && (
+            <section aria-labelledby="share">
+              <h2 id="share">{t("share")}</h2>
+              <ShareLinks channel={channel} />
+            </section>
+          )}
+        </div>
+      </div>
+      {mayChange && channel.status === "live" && <LiveClip channel={channel} />}
+      {isUsable && <Encoder channel={channel} />}
+      {mayChange && <ChannelSettings channel={channel} onChange={set} />}
+      <Broadcasts channelId={channel.id} />
+      <Targets channelId={channel.id} canChange={isUsable} />
+      <Hour id={channel.id} />
     </>
   );
+}
+
+/** The channel as its viewers see it, before a stream too. */
+function ChannelPlayer({ channel }: { channel: LiveChannel }) {
+  const t = useTexts(texts);
+  const { id, playback_policy } = channel;
+  // Not again with each refresh, which would begin playback again.
+  const { value: url, error } = useResource(() => pageUrl(channel, "embed"), [id, playback_policy]);
+  if (url === null) return error ? <ErrorNotice error={error} /> : <div class="stand-in">{t("loading")}</div>;
+  const own = ownUrl(url, "/embed/");
+  own.searchParams.set("disable_tracking", "1");
+  return <iframe class="player" title={t("preview")} src={own.href} allow="autoplay; fullscreen" />;
 }
 
 type Analytics = Result<"getChannelAnalytics">;
 const NONE: NonNullable<Analytics["concurrency"]> = [];
 
-function Facts({ channel, analytics }: { channel: Result<"getChannel">; analytics: Analytics }) {
+function Facts({ channel: { path, health } }: { channel: LiveChannel }) {
   const t = useTexts(texts);
-  const { language } = useLanguage();
   return (
     <dl class="facts">
-      <dt>{t("status")}</dt>
-      <dd>
-        <ChannelStatus channel={channel} />
-      </dd>
       <dt>{t("path")}</dt>
       <dd>
-        <code>{channel.path}</code>
+        <code>{path}</code>
       </dd>
-      {channel.started_at !== null && (
-        <>
-          <dt>{t("since")}</dt>
-          <dd>
-            <Time at={channel.started_at} />
-          </dd>
-        </>
-      )}
-      {channel.health && (
+      {health && (
         <>
           <dt>{t("signal")}</dt>
           <dd>
-            <Signal health={channel.health} />
+            <Signal health={health} />
           </dd>
         </>
       )}
-      <dt>{t("lastHour")}</dt>
-      <dd>
-        {duration(analytics.live_seconds)} {t("received")}, {t("atMost")} {count(analytics.peak_viewers, language)}{" "}
-        {t("watching")}
-      </dd>
     </dl>
   );
 }
 
 /** Viewers and bitrate by minute. */
-function Hour({ analytics: { concurrency = NONE } }: { analytics: Analytics }) {
+function Hour({ id }: { id: number }) {
   const t = useTexts(texts);
   const { language } = useLanguage();
+  const { value, error, reload } = useResource(() => {
+    const from = new Date(Date.now() - SHOWN_MS).toISOString();
+    return vodbox.getChannelAnalytics({ id, from, concurrency: "minute" });
+  }, [id]);
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState === "visible" && reload(), COUNTED_MS);
+    return () => clearInterval(timer);
+  }, [reload]);
+  const concurrency = value?.concurrency ?? NONE;
   const { xs, viewers, bitrates } = useMemo(
     () => ({
       xs: concurrency.map(({ start }) => Date.parse(start) / 1000),
@@ -114,17 +141,24 @@ function Hour({ analytics: { concurrency = NONE } }: { analytics: Analytics }) {
   }, [language]);
   const formatCount = useMemo(() => (value: number) => count(value, language), [language]);
   const formatBitrate = useMemo(() => (value: number) => bitrate(value, language), [language]);
+  if (!value) return error ? <ErrorNotice error={error} onRetry={reload} /> : null;
   const shared = { kind: "bars" as const, xs, isTime: true, formatX };
   return (
-    <div class="halves">
-      <section class="card-section" aria-labelledby="viewers">
-        <h2 id="viewers">{t("viewersOfHour")}</h2>
-        <Chart label={t("viewersOfHour")} {...shared} ys={viewers} formatY={formatCount} least={5} isWhole />
-      </section>
-      <section class="card-section" aria-labelledby="bitrate">
-        <h2 id="bitrate">{t("bitrateOfHour")}</h2>
-        <Chart label={t("bitrateOfHour")} {...shared} ys={bitrates} formatY={formatBitrate} least={100_000} />
-      </section>
-    </div>
+    <>
+      <p>
+        {t("lastHour")}: {duration(value.live_seconds)} {t("received")}, {t("atMost")}{" "}
+        {count(value.peak_viewers, language)} {t("watching")}
+      </p>
+      <div class="halves">
+        <section class="card-section" aria-labelledby="viewers">
+          <h2 id="viewers">{t("viewersOfHour")}</h2>
+          <Chart label={t("viewersOfHour")} {...shared} ys={viewers} formatY={formatCount} least={5} isWhole />
+        </section>
+        <section class="card-section" aria-labelledby="bitrate">
+          <h2 id="bitrate">{t("bitrateOfHour")}</h2>
+          <Chart label={t("bitrateOfHour")} {...shared} ys={bitrates} formatY={formatBitrate} least={100_000} />
+        </section>
+      </div>
+    </>
   );
 }

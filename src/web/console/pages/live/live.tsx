@@ -1,4 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
 import { vodbox } from "../../api.ts";
 import { BASE, pagePath } from "../../base.ts";
 import { ConfirmDialog, Dialog } from "../../components/dialog.tsx";
@@ -14,6 +15,7 @@ import { useList } from "../../hooks/use-list.ts";
 import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { LiveChannel } from "../../types.ts";
+import { languages } from "./languages.ts";
 import { ChannelStatus, Signal } from "./signal.tsx";
 import { texts } from "./texts.ts";
 
@@ -21,16 +23,11 @@ const REFRESH_MS = 5000;
 
 type Question = { channel: LiveChannel; action: "rotate" | "delete" };
 
-const languages = (list: string) =>
-  list
-    .split(",")
-    .map((tag) => tag.trim())
-    .filter(Boolean);
-
 /** Channels for live streams, and what is published to them. */
 export default function Live() {
   const t = useTexts(texts);
   const { may, session } = useSession();
+  const { route } = useLocation();
   const [isNew, setNew] = useState(false);
   const [key, setKey] = useState<string | null>(null);
   const [question, setQuestion] = useState<Question | null>(null);
@@ -97,6 +94,9 @@ export default function Live() {
                           {t("openStream")}
                         </a>
                       )}
+                      <button type="button" onClick={() => route(pagePath(`live/${channel.id}/studio`))}>
+                        {t("goLive")}
+                      </button>
                       <button type="button" onClick={() => setQuestion({ channel, action: "rotate" })}>
                         {t("rotate")}
                       </button>

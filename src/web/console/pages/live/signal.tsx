@@ -1,4 +1,5 @@
 import { Badge } from "../../components/badge.tsx";
+import { Elapsed } from "../../components/elapsed.tsx";
 import { bitrate, count } from "../../format.ts";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
 import type { LiveChannel } from "../../types.ts";
@@ -13,11 +14,25 @@ export function ChannelStatus({ channel: { status, viewers, revoked_at } }: { ch
   return <Badge state="running" text={`${t("onAir")} · ${count(viewers, language)} ${t("watching")}`} />;
 }
 
+/** The state of a channel as a sentence, which counts along. */
+export function StateInWords({ channel }: { channel: LiveChannel }) {
+  const t = useTexts(texts);
+  const { language } = useLanguage();
+  if (channel.status === "idle" || channel.revoked_at !== null)
+    return channel.revoked_at === null ? <>{t("waiting")}</> : <ChannelStatus channel={channel} />;
+  return (
+    <>
+      <Badge state="running" text={t("onAir")} /> <Elapsed from={channel.started_at} to={null} /> ·{" "}
+      {count(channel.viewers, language)} {t("watching")}
+    </>
+  );
+}
+
 /** What the encoder sends, and what to change about it. */
 export function Signal({ health }: { health: NonNullable<LiveChannel["health"]> }) {
   const t = useTexts(texts);
   const { language } = useLanguage();
-  const { frame_rate, dropped_frames, keyframe_seconds, advice } = health;
+  const { frame_rate, dropped_frames, keyframe_seconds, advice, warnings } = health;
   const parts = [
     bitrate(health.bitrate, language),
     frame_rate !== null && `${count(frame_rate, language)} ${t("framesPerSecond")}`,
@@ -27,7 +42,7 @@ export function Signal({ health }: { health: NonNullable<LiveChannel["health"]> 
   return (
     <>
       {parts.filter(Boolean).join(", ")}
-      {advice.map((text) => (
+      {[...advice, ...warnings.map(({ message }) => message)].map((text) => (
         <p key={text}>
           <small>{text}</small>
         </p>

@@ -6,7 +6,7 @@ const REFRESH_MS = 100;
 /** What is quieter is shown as silence. */
 const FLOOR_DB = -60;
 
-/** How loud the sound of `stream` is. */
+/** How loud the audio of `stream` is. */
 export function Level({ stream }: { stream: MediaStream }) {
   const t = useTexts(texts);
   const meter = useRef<HTMLMeterElement>(null);
@@ -26,6 +26,6 @@ export function Level({ stream }: { stream: MediaStream }) {
       void context.close();
     };
   }, [stream]);
-  if (stream.getAudioTracks().length === 0) return <p class="fine">{t("noSound")}</p>;
+  if (stream.getAudioTracks().length === 0) return <p class="fine">{t("noAudio")}</p>;
   return <meter class="level" ref={meter} min={FLOOR_DB} max={0} high={-6} value={FLOOR_DB} aria-label={t("level")} />;
 }

@@ -4,7 +4,7 @@ const CAMERA_WIDTH = 0.22;
 const MARGIN = 0.02;
 
 type Combined = { track: MediaStreamTrack; stop(): void };
-/** Chromium's, which goes on while the page is hidden: then timers stop nearly. */
+/** Chromium has it. It continues while the page is hidden; timers nearly stop then. */
 type Processor = { readable: ReadableStream<{ close(): void }> };
 type Processors = { MediaStreamTrackProcessor?: new (options: { track: MediaStreamTrack }) => Processor };
 
@@ -43,7 +43,7 @@ async function playing(track: MediaStreamTrack): Promise<HTMLVideoElement> {
   return video;
 }
 
-/** Calls `draw` for each frame of the camera, where the browser tells about them, else by time. Returns what ends that. */
+/** Calls `draw` for each frame of the camera, where the browser reports them, else by time. Returns what ends that. */
 function onEachFrame(camera: MediaStreamTrack, draw: () => void): () => void {
   const { MediaStreamTrackProcessor } = window as Processors;
   if (!MediaStreamTrackProcessor) {

@@ -94,7 +94,7 @@ export class Publisher {
 
   #retry(run: number, error?: unknown): void {
     if (run !== this.#run) return;
-    // Without a request: the broadcast shall go on.
+    // Without a request: the broadcast continues.
     this.#connection?.peer.close();
     this.#connection = null;
     this.#onState("again", error);

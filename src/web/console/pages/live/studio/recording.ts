@@ -38,9 +38,9 @@ export async function record({ source, camera, microphone }: Choice, onEnded: ()
     const [face] = own?.getVideoTracks() ?? [];
     const combined = screen && face ? await pictureInPicture(screen, face) : null;
     const picture = combined?.track ?? screen ?? face;
-    const [sound] = [...(own?.getAudioTracks() ?? []), ...(shared?.getAudioTracks() ?? [])];
+    const [heard] = [...(own?.getAudioTracks() ?? []), ...(shared?.getAudioTracks() ?? [])];
     screen?.addEventListener("ended", onEnded);
-    const tracks = [picture, sound].filter((track) => track !== undefined);
+    const tracks = [picture, heard].filter((track) => track !== undefined);
     return {
       stream: new MediaStream(tracks),
       stop() {
@@ -56,7 +56,7 @@ export async function record({ source, camera, microphone }: Choice, onEnded: ()
 
 export type Devices = { cameras: MediaDeviceInfo[]; microphones: MediaDeviceInfo[] };
 
-/** Those of this machine; a browser tells their names once it has been allowed to record. */
+/** Those of this machine; a browser returns their names once it has been allowed to record. */
 export async function devices(): Promise<Devices> {
   const all = await navigator.mediaDevices.enumerateDevices();
   return {

@@ -1,0 +1,59 @@
+import { and, desc, eq, lt } from "drizzle-orm";
+import * as v from "valibot";
+import { liveStreams } from "../../../storage/db/schema.ts";
+import { byId, page } from "../../http/paging.ts";
+import { type Route, route } from "../../http/route.ts";
+import { NullableTime, Paging, PathId, Time } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+import { requireChannel } from "./queries.ts";
+
+const LiveStream = v.pipe(
+  v.object({
+    id: v.number(),
+    started_at: Time,
+    ended_at: v.pipe(NullableTime, v.description("Null while it runs")),
+    asset_id: v.pipe(
+      v.nullable(v.number()),
+      v.description("The recording, also of one that was deleted; null without one, and while it runs or is completed"),
+    ),
+  }),
+  v.title("LiveStream"),
+);
+
+export const liveStreamRoutes: Route[] = [
+  route({
+    method: "GET",
+    path: "/api/v1/live/channels/:id/streams",
+    scope: ["assets:read", "assets:write"],
+    tag: "Live",
+    operationId: "listLiveStreams",
+    summary: "List the broadcasts of a channel with their recordings, newest first",
+    params: v.object({ id: PathId }),
+    query: v.object(Paging),
+    responses: { 200: v.array(LiveStream) },
+    async handle(context) {
+      const { app, caller, params, query } = context;
+      const { id: channelId } = await requireChannel(app.db, caller, params.id);
+      const batches = byId(query.cursor, (before, limit) =>
+        app.db
+          .select()
+          .from(liveStreams)
+          .where(
+            and(eq(liveStreams.channelId, channelId), before === undefined ? undefined : lt(liveStreams.id, before)),
+          )
+          .orderBy(desc(liveStreams.id))
+          .limit(limit + 1)
+          .all(),
+      );
+      return page(context, {
+        batches,
+        toWire: ({ id, startedAt, endedAt, assetId }) => ({
+          id,
+          started_at: iso(startedAt),
+          ended_at: iso(endedAt),
+          asset_id: assetId,
+        }),
+      });
+    },
+  }),
+];

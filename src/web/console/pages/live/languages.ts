@@ -1,0 +1,6 @@
+/** The tags of a list such as `en, pt-BR`. */
+export const languages = (list: string) =>
+  list
+    .split(",")
+    .map((tag) => tag.trim())
+    .filter(Boolean);
