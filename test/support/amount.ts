@@ -15,3 +15,10 @@ export function rows<T>(all: readonly T[], full: number): readonly T[];
 export function rows<T>(all: readonly T[], full: number): readonly T[] {
   return isNightly ? all : all.slice(0, full);
 }
+
+/** So many rows of a table, from all over it, in the full tier; in the nightly one all. For tables whose neighbors are alike. */
+export function sample<T>(all: readonly T[], full: number): readonly T[] {
+  if (isNightly || full >= all.length) return all;
+  const step = (all.length - 1) / Math.max(1, full - 1);
+  return Array.from({ length: full }, (_, index) => all[Math.round(index * step)] as T);
+}

@@ -11,6 +11,7 @@ import { descendantsOf, until, untilGone } from "../../support/descendants.ts";
 import { putArtifacts, uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
 import { seeded } from "../../support/seed.ts";
 
@@ -78,7 +79,7 @@ test(`a worker that is killed at any moment, ${ROUNDS} times: each job is done o
   expect(attempts.length).toBeGreaterThan(JOBS);
 });
 
-test(`a server that is killed at any moment, ${ROUNDS} times: its worker loses no encode`, async () => {
+nightly(`a server that is killed at any moment, ${ROUNDS} times: its worker loses no encode`, async () => {
   const random = seeded();
   const [dataDir, scratch] = [emptyFolder(), emptyFolder()];
   const options = { env: { ...env, VODBOX_LEASE_SECONDS: "20" } };

@@ -7,6 +7,7 @@ import { isTaskOf, rowsOf, startWorker, tasksOf, untilWaiting, uploadClip } from
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type RunningServer, type Started, startServer } from "../../support/process.ts";
 import { startRelay } from "../../support/relay.ts";
 import { newBucket, s3Server, s3Settings } from "../../support/s3-server.ts";
@@ -100,7 +101,7 @@ async function encodeWith(fault: Fault): Promise<void> {
 const first = ({ workers }: Running) => (workers[0] as Started).child;
 const rounds = Array.from({ length: ROUNDS }, (_, round) => round + 1);
 
-test.for(rounds)("a worker that is killed, round %i", () =>
+nightly.for(rounds)("a worker that is killed, round %i", () =>
   encodeWith({
     repeats: "first worker's",
     async strike(running) {
@@ -110,7 +111,7 @@ test.for(rounds)("a worker that is killed, round %i", () =>
   }),
 );
 
-test.for(rounds)("a worker that stops, and continues when its lease is lost, round %i", () =>
+nightly.for(rounds)("a worker that stops, and continues when its lease is lost, round %i", () =>
   encodeWith({
     repeats: "first worker's",
     async strike(running) {
@@ -135,7 +136,7 @@ test.for(rounds)("a server that is killed and started again, round %i", () =>
   }),
 );
 
-test.for(rounds)("an object store that cannot be reached for seconds, round %i", async () => {
+nightly.for(rounds)("an object store that cannot be reached for seconds, round %i", async () => {
   const s3 = await s3Server();
   const relay = await startRelay();
   const port = Number(new URL(s3.endpoint).port);

@@ -5,6 +5,7 @@ import { jobNow, rowsOf, startWorker, untilEncoding, uploadClip } from "../../su
 import { isAlive, until, untilGone } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type RunOptions, startServer, stopCleanly } from "../../support/process.ts";
 
 const clips = temporaryFolder("vodbox-test-clips");
@@ -100,7 +101,7 @@ describe("serve with a local worker during an encode", () => {
     expect(types(events).slice(-2)).toEqual(["video.job.started", "video.job.queued"]);
   };
 
-  test("SIGTERM: 0, the job released, no worker and no ffmpeg left", async () => {
+  nightly("SIGTERM: 0, the job released, no worker and no ffmpeg left", async () => {
     const { dataDir, server, below } = await midEncode();
     await stopCleanly(server);
     expect(below.filter(isAlive)).toEqual([]);
@@ -108,7 +109,7 @@ describe("serve with a local worker during an encode", () => {
     expect(readdirSync(join(dataDir, "scratch"))).toEqual([]);
   });
 
-  test("Ctrl-C, which the terminal sends to all of them at once: the same", async () => {
+  nightly("Ctrl-C, which the terminal sends to all of them at once: the same", async () => {
     const { dataDir, server, below } = await midEncode({ detached: true });
     process.kill(-(server.child.pid as number), "SIGINT");
     expect((await server.ended).code).toBe(0);

@@ -7,6 +7,7 @@ import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
 import { still } from "../../../src/media/image.ts";
 import { probeSource as probe } from "../../../src/media/timeline.ts";
+import { sample } from "../../support/amount.ts";
 import { binaries, temporaryFolder } from "../../support/media/sources.ts";
 
 const folder = temporaryFolder("colors");
@@ -166,7 +167,7 @@ function source(name: string, { size, to, format, tags, encoder = x264 }: Case):
   return path;
 }
 
-describe.each(Object.entries(CASES))("%s", (name, one) => {
+describe.each(sample(Object.entries(CASES), 4))("%s", (name, one) => {
   test("keeps its colors in the poster, the storyboard and images of a moment", async () => {
     const input = source(name, one);
     const outDir = `${input}.out`;

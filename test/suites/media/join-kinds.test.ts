@@ -10,6 +10,7 @@ import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { expectRegular, packetTimes } from "../../support/media/packet-times.ts";
 import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 
 let app: TestApp;
 let key: string;
@@ -143,7 +144,7 @@ describe("joining exact clips", () => {
     expect(whole.duration_seconds).toBeCloseTo(frames.length / FPS, 2);
   });
 
-  test("whose ends have parameters of their own is possible with each other, not with their parent", async () => {
+  nightly("whose ends have parameters of their own is possible with each other, not with their parent", async () => {
     const parent = await encoded(...copiable("null", 10.4));
     const clip = await exact(parent.id, 1.2, 8.6);
     const frames = await frameHashes(await copyOf(clip.id));
@@ -156,7 +157,7 @@ describe("joining exact clips", () => {
 });
 
 describe("the limits of a join", () => {
-  test("fifty parts are joined", async () => {
+  nightly("fifty parts are joined", async () => {
     const seconds = 1.2;
     const source = [...picture("320x180", String(FPS), seconds), ...sound(seconds), ...fast, "-c:a", "aac"];
     const part = await filmAsset(app, key, await film(source), { playback_policy: "public" }, seconds);

@@ -11,6 +11,7 @@ import { planAdditional, planEncode } from "../../../src/media/plan.ts";
 import { probeSource as probe } from "../../../src/media/timeline.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
 import { EncodingSpec as SpecSchema } from "../../../src/protocol/encoding-spec.ts";
+import { rows } from "../../support/amount.ts";
 import { encodedInParts, planned } from "../../support/media/parallel/parts.ts";
 import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../../support/media/sources.ts";
 import { nightly } from "../../support/nightly.ts";
@@ -104,7 +105,7 @@ describe("the rungs of a title", () => {
     expect(slides.video[0]?.score).toBeGreaterThan(95);
   });
 
-  test.each(["slides", "moving", "noise"])("of %s are within the limits of the profile", async (name) => {
+  test.each(rows(["slides", "moving", "noise"], 1))("of %s are within the limits of the profile", async (name) => {
     const small = specWith({ max_height: 240 });
     for (const [spec, tallest, choice] of [
       [specWith(), 360, await choiceOf(name)],

@@ -5,6 +5,7 @@ import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
 import { probeSource } from "../../../src/media/timeline.ts";
 import { warningsOf } from "../../../src/media/tracks.ts";
+import { sample } from "../../support/amount.ts";
 import { planned } from "../../support/media/parallel/parts.ts";
 import { binaries, fast, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
 
@@ -161,7 +162,7 @@ async function beepsOf(path: string): Promise<number[]> {
 }
 
 describe.concurrent("all of a source plays in sync, whatever its timestamps", () => {
-  test.each(ROWS.map((row) => [row.name, row] as const))("%s", async (_, row) => {
+  test.each(sample(ROWS, 7).map((row) => [row.name, row] as const))("%s", async (_, row) => {
     const input = await made(row);
     const probe = await probeSource(input, binaries);
     const seconds = (row.flashes.at(-1) ?? 0) + 1;

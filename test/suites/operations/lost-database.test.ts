@@ -2,6 +2,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { beforeAll, describe, expect, test } from "vitest";
+import { rows, sample } from "../../support/amount.ts";
 import { json, refused } from "../../support/commands/outcome.ts";
 import { readyAsset } from "../../support/flow.ts";
 import { emptyFolder, newFolder, removeFolder } from "../../support/folder.ts";
@@ -50,7 +51,7 @@ const filesIn = (folder: string) =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
 
-describe.each(Object.entries(MISSING))("a database that is %s next to objects and secrets", (_, make) => {
+describe.each(sample(Object.entries(MISSING), 2))("a database that is %s next to objects and secrets", (_, make) => {
   test.each([
     ["both", ["objects", "secrets"]],
     ["objects alone", ["objects"]],
@@ -149,7 +150,7 @@ test("with objects on S3, secrets are enough to detect a missing database", asyn
 });
 
 describe("these start as before", () => {
-  test.each(["server.lock", "vodbox.db", "vodbox.db-wal", "secrets", "secrets/admin_token", "local-proof"])(
+  test.each(rows(["vodbox.db", "secrets", "server.lock", "vodbox.db-wal", "secrets/admin_token", "local-proof"], 2))(
     "a directory whose first start was killed when %s appeared",
     async (name) => {
       const dataDir = emptyFolder();

@@ -1,6 +1,7 @@
 import { appendFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { rows } from "../../support/amount.ts";
 import { isTaskOf, requested, startWorker, tasksOf, untilWaiting, uploadClip } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
@@ -108,11 +109,16 @@ describe("a source in HEVC that is fit", () => {
     appendFileSync(copied, free);
   });
 
-  test.each([
-    ["is copied in chunks", false, {}],
-    ["plays early, and its copy is there on request", true, {}],
-    ["is an original for VR", true, { encoding_profile: "vr", names: ["180p", "180p-hevc"] }],
-  ])("%s", async (_, isEarly, fields) => {
+  test.each(
+    rows(
+      [
+        ["plays early, and its copy is there on request", true, {}],
+        ["is copied in chunks", false, {}],
+        ["is an original for VR", true, { encoding_profile: "vr", names: ["180p", "180p-hevc"] }],
+      ],
+      1,
+    ),
+  )("%s", async (_, isEarly, fields) => {
     const { asset, playback, expectComplete, end } = await encodedBy(isEarly, { source: copied, ...fields });
     if (isEarly) {
       await until("the asset is ready", async () => (await asset()).playback_status === "ready");

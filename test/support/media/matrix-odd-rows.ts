@@ -109,7 +109,6 @@ export const oddRows: Row[] = [
   },
   {
     name: "two hours",
-    isPlayed: true,
     file: "s.mp4",
     from: [...flashing("64x36", "1", 7200), ...h264],
     seconds: 7200,

@@ -31,7 +31,7 @@ async function both(name: string, ...source: string[]): Promise<Pair> {
 
 const RATES = { "29.97": "30000/1001", "12.5": "25/2", "50": "50", "30": "30", "23.976": "24000/1001" };
 
-describe.each(rows(Object.entries(RATES), 3))("joined parts at %s frames per second", (name, rate) => {
+describe.each(rows(Object.entries(RATES), 1))("joined parts at %s frames per second", (name, rate) => {
   test("are the segments of one run", async () => {
     const video = ["-f", "lavfi", "-i", `testsrc2=s=512x288:r=${rate}:d=18.4`];
     const sound = ["-f", "lavfi", "-i", "sine=d=18.4"];
@@ -80,7 +80,7 @@ const FITTING: Record<string, string[]> = {
   ],
 };
 
-describe.each(Object.entries(FITTING))("a copied source in parts: %s", (name, [video = "", ...encoder]) => {
+describe.each(rows(Object.entries(FITTING), 1))("a copied source in parts: %s", (name, [video = "", ...encoder]) => {
   test("has the segments of one run", async () => {
     const source = ["-f", "lavfi", "-i", video, "-f", "lavfi", "-i", "sine=r=48000:d=20.4", "-shortest"];
     const fast = ["-c:v", "libx264", "-preset", "superfast", "-crf", "32", "-pix_fmt", "yuv420p", "-c:a", "aac"];
