@@ -249,6 +249,7 @@ function addUsage(admin: Command): void {
 const withBroadcasts = (command: Command): Command =>
   command
     .option("--record <on|off>", "broadcasts become assets; on for new channels")
+    .option("--starts-at <TIME>", "when the next broadcast is announced for, such as 2027-01-31T20:00:00Z; '' for none")
     .option("--dvr-seconds <N>", "how far viewers can seek back, up to 43200; 3600 for new channels")
     .option("--low-latency <on|off>", "low-latency HLS; on for new channels")
     .option("--takeover <on|off>", "a second publisher replaces the first one; off for new channels")

@@ -35,6 +35,7 @@ type Fields = {
   takeover?: string;
   encodingProfile?: string;
   captions?: string;
+  startsAt?: string;
 };
 type New = Fields & { tenant: string; channel: string };
 const path = "/api/v1/live/channels";
@@ -51,8 +52,8 @@ const COLUMNS: Column<Channel>[] = [
   ["REVOKED", (channel) => relative(channel.revoked_at)],
 ];
 
-/** An empty publisher means any user, an empty profile none, and empty captions none. */
-const fields = ({ name, playbackPolicy, publisher, encodingProfile, captions, ...rest }: Fields) => ({
+/** An empty publisher means any user, an empty profile none, empty captions none, and an empty start none. */
+const fields = ({ name, playbackPolicy, publisher, encodingProfile, captions, startsAt, ...rest }: Fields) => ({
   name,
   playback_policy: playbackPolicy,
   publisher: publisher === "" ? null : publisher,
@@ -62,6 +63,7 @@ const fields = ({ name, playbackPolicy, publisher, encodingProfile, captions, ..
   takeover: isOn("--takeover", rest.takeover),
   encoding_profile: encodingProfile === "" ? null : encodingProfile,
   captions: captions === undefined ? undefined : listOf(captions),
+  starts_at: startsAt === "" ? null : startsAt,
 });
 
 function secondsOf(flag: string, text: string | undefined): number | undefined {

@@ -22,6 +22,8 @@ export const liveChannels = sqliteTable("live_channels", {
   encodingProfile: text("encoding_profile"),
   /** Languages to transcribe recordings in. */
   captions: text("captions", { mode: "json" }).$type<string[]>().notNull().default([]),
+  /** When the next broadcast is announced for. */
+  startsAt: integer("starts_at"),
   /** Maintained by triggers. */
   revision: integer("revision").notNull().default(0),
   revokedAt: integer("revoked_at"),

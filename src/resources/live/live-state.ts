@@ -22,7 +22,7 @@ const ENDED_SHOWN_MS = 12 * 3_600_000;
 
 export type PublicChannel = Pick<
   LiveChannelRow,
-  "id" | "tenantId" | "channel" | "name" | "playbackPolicy" | "lowLatency"
+  "id" | "tenantId" | "channel" | "name" | "playbackPolicy" | "lowLatency" | "startsAt"
 >;
 
 /** The public data of a channel for viewers who may watch it; no key protects it. */
@@ -33,6 +33,7 @@ export const LiveState = v.pipe(
     title: v.string(),
     playback_policy: PlaybackPolicy,
     hls_url: v.pipe(v.nullable(v.string()), v.description("Null unless the channel is live")),
+    starts_at: v.pipe(NullableTime, v.description("When the next broadcast is announced for")),
     started_at: NullableTime,
     ended_at: NullableTime,
     viewers: v.number(),
@@ -46,9 +47,9 @@ export const LiveState = v.pipe(
 );
 
 const byName = prepared((db) => {
-  const { id, tenantId, channel, name, playbackPolicy, lowLatency } = liveChannels;
+  const { id, tenantId, channel, name, playbackPolicy, lowLatency, startsAt } = liveChannels;
   return db
-    .select({ id, tenantId, channel, name, playbackPolicy, lowLatency })
+    .select({ id, tenantId, channel, name, playbackPolicy, lowLatency, startsAt })
     .from(liveChannels)
     .where(and(eq(channel, sql.placeholder("channel")), isNull(liveChannels.revokedAt)))
     .prepare();
@@ -102,6 +103,7 @@ export async function liveState(
     title: channel.name,
     playback_policy: channel.playbackPolicy,
     hls_url: status === "live" ? liveUrl(basePath, channel.channel, carried) : null,
+    starts_at: iso(channel.startsAt),
     started_at: iso(last?.startedAt ?? null),
     ended_at: iso(last?.endedAt ?? null),
     viewers,

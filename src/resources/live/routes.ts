@@ -43,6 +43,8 @@ const params = v.object({ id: PathId });
 /** A gateway's request is a few hundred bytes; a token may be 4 KB. */
 const MAX_QUESTION_BYTES = 64 * 1024;
 
+const timeOf = (time: string | null): number | null => (time === null ? null : Date.parse(time));
+
 export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
   route({
     method: "POST",
@@ -113,6 +115,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
             takeover: body.takeover,
             encodingProfile: body.encoding_profile,
             captions: canonicalCaptions(body.captions),
+            startsAt: timeOf(body.starts_at),
             createdAt: now,
             updatedAt: now,
           })
@@ -157,6 +160,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
         ...(body.takeover !== undefined && { takeover: body.takeover }),
         ...(body.encoding_profile !== undefined && { encodingProfile: body.encoding_profile }),
         ...(body.captions !== undefined && { captions: canonicalCaptions(body.captions) }),
+        ...(body.starts_at !== undefined && { startsAt: timeOf(body.starts_at) }),
       });
       return { ...toLiveChannel(app, row), ...(await captionWarnings(app, body.captions)) };
     },

@@ -1,5 +1,16 @@
 import * as v from "valibot";
-import { Id, Name, NullableTime, Paging, PlaybackPolicy, QueryId, Text, Time, whole } from "../../http/schemas.ts";
+import {
+  ClientTime,
+  Id,
+  Name,
+  NullableTime,
+  Paging,
+  PlaybackPolicy,
+  QueryId,
+  Text,
+  Time,
+  whole,
+} from "../../http/schemas.ts";
 import { ProfileName } from "../../protocol/encoding-profile.ts";
 import { Warnings } from "../../protocol/upload.ts";
 import { CaptionLanguages } from "../subtitles/caption-request.ts";
@@ -48,6 +59,13 @@ const broadcastEntries = {
   ),
 };
 
+const StartsAt = v.pipe(
+  v.nullable(ClientTime),
+  v.description(
+    "When the next broadcast is announced for: viewers who wait see it, and a countdown; null: not announced",
+  ),
+);
+
 export const ChannelWrite = v.object({
   tenant_id: v.optional(Id),
   channel: Channel,
@@ -60,11 +78,13 @@ export const ChannelWrite = v.object({
   takeover: v.optional(broadcastEntries.takeover, false),
   encoding_profile: v.optional(broadcastEntries.encoding_profile, null),
   captions: v.optional(broadcastEntries.captions, []),
+  starts_at: v.optional(StartsAt, null),
 });
 export const ChannelPatch = v.object({
   name: v.optional(Name(200)),
   playback_policy: v.optional(PlaybackPolicy),
   publisher: v.optional(Publisher),
+  starts_at: v.optional(StartsAt),
   ...v.partial(v.object(broadcastEntries)).entries,
 });
 export const ChannelQuery = v.object({
@@ -83,6 +103,7 @@ export const LiveChannel = v.pipe(
     playback_policy: PlaybackPolicy,
     publisher: v.nullable(v.string()),
     ...broadcastEntries,
+    starts_at: v.pipe(NullableTime, v.description("When the next broadcast is announced for")),
     status: v.pipe(
       v.picklist(["idle", "live"]),
       v.description("live: while a publisher streams to a server of this installation"),

@@ -26,6 +26,7 @@ export function toLiveChannel(app: App, row: Channel): v.InferInput<typeof LiveC
     takeover: row.takeover,
     encoding_profile: row.encodingProfile,
     captions: row.captions,
+    starts_at: iso(row.startsAt),
     status: row.startedAt === null ? "idle" : "live",
     started_at: iso(row.startedAt),
     viewers: stream ? viewersOf(stream, app.clock.now()) : storedStreams(app).viewersOf(row.id),

@@ -35,6 +35,7 @@ test("a channel has the URLs for encoders, with the host of the base URL", async
 describe("the fields of a channel for broadcasts", () => {
   const DEFAULTS = {
     ...{ record: true, dvr_seconds: 3600, low_latency: true, takeover: false, encoding_profile: null, captions: [] },
+    starts_at: null,
   };
   const OTHERS = {
     ...{ record: false, dvr_seconds: 0, low_latency: false, takeover: true, encoding_profile: "fast" },

@@ -42,7 +42,7 @@ describe("the state of a channel", () => {
     const made = await channel({ name: EVIL });
     const idle = {
       ...{ status: "idle", channel: "stage", title: EVIL, playback_policy: "public", hls_url: null },
-      ...{ started_at: null, ended_at: null, viewers: 0, low_latency: true, recording: null },
+      ...{ starts_at: null, started_at: null, ended_at: null, viewers: 0, low_latency: true, recording: null },
     };
     const answer = await get("/live/stage/state.json");
     expect([answer.body, answer.headers.get("access-control-allow-origin")]).toEqual([idle, "*"]);

@@ -100,5 +100,23 @@ test("without WHIP the studio says how to go live, and every setting of a channe
     ...{ publisher: "ann", low_latency: true, encoding_profile: null, captions: [] },
   });
   await page.getByText("The link of a signed channel contains a token", { exact: false }).waitFor();
+
+  // In two days and a little more.
+  const startsAt = new Date(Date.now() + 2 * 86_400_000 + 600_000).toISOString();
+  const changed = await server.call("PATCH", path, { key: channel.key, body: { starts_at: startsAt } });
+  expect(changed.body.starts_at).toBe(startsAt);
+  const { token } = (await server.call("POST", `${path}/token`, { key: channel.key, body: {} })).body;
+  const waiting = await page.context().newPage();
+  await waiting.goto(`${server.base}/watch/live/${channel.channel}?token=${token}`);
+  await waiting
+    .getByRole("timer")
+    .getByText(/2 · 00:\d\d:\d\d$/)
+    .waitFor();
+  expect(await axeFaults(waiting)).toEqual([]);
+  for (const starts_at of ["tomorrow", 7, "2026-02-30"])
+    expect((await server.call("PATCH", path, { key: channel.key, body: { starts_at } })).status).toBe(422);
+  await server.call("PATCH", path, { key: channel.key, body: { starts_at: null } });
+  await waiting.getByRole("timer").waitFor({ state: "hidden" });
+  await waiting.close();
   expect(faultsOf(seen)).toEqual([]);
 });

@@ -1,10 +1,11 @@
 import { type SendBeacon, startBeacons, type Watched } from "./beacons.ts";
 import { showBranding } from "./branding.ts";
 import { applyChoices, chosenCaptions } from "./choices.ts";
+import { Countdown } from "./countdown.ts";
 import { followChannel, type LiveChannel } from "./live.ts";
 import type { LiveState } from "./live-state.ts";
 import { MediaFacade } from "./media-facade.ts";
-import { addWords, speak, words } from "./messages.ts";
+import { addWords, languageAt, speak, words } from "./messages.ts";
 import { hideNotice, showNotice } from "./notice.ts";
 import { serverUrl } from "./own-script.ts";
 import { type ErrorCode, loadPlayerData, type PlayerData, PlayerError } from "./player-data.ts";
@@ -44,6 +45,7 @@ export class SvcPlayer extends MediaFacade {
   #data: PlayerData | null = null;
   /** The channel that is followed; its current recording is a video like others. */
   #channel: LiveChannel | null = null;
+  readonly #countdown = new Countdown();
   #title: string | null = null;
   #policy: Policy | null = null;
   #error: { code: number; message: string; reason: ErrorCode } | null = null;
@@ -81,7 +83,7 @@ export class SvcPlayer extends MediaFacade {
   connectedCallback(): void {
     if (!this.#frame) {
       // media-chrome's labels are created with its elements.
-      speak(this.closest<HTMLElement>("[lang]")?.lang || navigator.language);
+      speak(languageAt(this));
       this.#frame = buildFrame(this.shadowRoot as ShadowRoot, this.video);
       // Set with the messages, which overlay the controls.
       this.#frame.controller.fullscreenElement = this;
@@ -308,8 +310,9 @@ export class SvcPlayer extends MediaFacade {
     });
   }
 
-  #showState({ title, playback_policy, viewers }: LiveState): void {
-    const { viewers: place } = this.#frame as Frame;
+  #showState({ title, playback_policy, viewers, status, starts_at }: LiveState): void {
+    const { viewers: place, countdown } = this.#frame as Frame;
+    this.#countdown.show(countdown, status === "live" ? null : starts_at);
     if (this.#data === null) this.#title = title;
     if (this.#policy !== playback_policy) this.#watch(playback_policy);
     this.#policy = playback_policy;

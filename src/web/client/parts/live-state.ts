@@ -6,6 +6,8 @@ export type LiveState = {
   title: string;
   playback_policy: "public" | "signed";
   hls_url: string | null;
+  /** When the next broadcast is announced for. */
+  starts_at: string | null;
   /** Identifies a broadcast of the channel. */
   started_at: string | null;
   viewers: number;

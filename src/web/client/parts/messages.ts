@@ -121,3 +121,6 @@ export function addWords(language: string, words: Dictionary): void {
 export const words = (key: MessageKey | keyof typeof En, values: Record<string, string | number> = {}): string =>
   (t as (key: string, values: Record<string, string | number>) => string)(key, values);
 export const speak = setLanguage;
+/** The language of the part of the page where `element` is. */
+export const languageAt = (element: Element): string =>
+  element.closest<HTMLElement>("[lang]")?.lang || navigator.language;

@@ -91,6 +91,8 @@ media-live-button{flex:none}
 color:#eef1f5;background:radial-gradient(circle at 50% 35%,rgb(29 37 50 / .94),rgb(10 13 18 / .97) 75%);font-size:1rem;line-height:1.45}
 .message[hidden]{display:none}
 .message p{margin:0;max-width:34rem}
+.countdown{font-size:1.5rem;font-variant-numeric:tabular-nums}
+.countdown[hidden]{display:none}
 .message button{font:inherit;font-weight:600;color:#0b0e13;background:#eef1f5;border:0;border-radius:8px;padding:.5rem 1.1rem;cursor:pointer}
 .message button:focus-visible{outline:3px solid var(--_accent);outline-offset:2px}
 .message button[hidden]{display:none}
@@ -133,7 +135,7 @@ const MARKUP = `
 </media-control-bar>
 </div>
 </media-controller>
-<div class="message" part="message" hidden><p></p><button type="button" hidden></button></div>
+<div class="message" part="message" hidden><p></p><p class="countdown" part="countdown" role="timer" hidden></p><button type="button" hidden></button></div>
 `;
 
 const REPLAY_ICON = `<svg aria-hidden="true" viewBox="0 0 24 24"><path d="M12 5V1L7 6l5 5V7a6 6 0 1 1-6 6H4a8 8 0 1 0 8-8Z"/></svg>`;
@@ -148,6 +150,7 @@ export type Frame = {
   download: HTMLButtonElement;
   message: HTMLElement;
   again: HTMLButtonElement;
+  countdown: HTMLElement;
   chapters: ChapterList;
 };
 
@@ -178,6 +181,7 @@ export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
     download: find<HTMLButtonElement>(".download"),
     message: find<HTMLElement>(".message"),
     again: find<HTMLButtonElement>(".message button"),
+    countdown: find<HTMLElement>(".countdown"),
     chapters: chapterMenu(find("svc-chapter-menu"), find("svc-chapter-menu-button"), video),
   };
   frame.again.textContent = words("try_again");

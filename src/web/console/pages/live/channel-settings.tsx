@@ -4,6 +4,7 @@ import { useToast } from "../../components/toast.tsx";
 import { useResource } from "../../hooks/use-resource.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import type { LiveChannel } from "../../types.ts";
+import { localTime } from "../asset/local-time.ts";
 import { languages } from "./languages.ts";
 import { texts } from "./texts.ts";
 
@@ -14,6 +15,7 @@ export function ChannelSettings({ channel, onChange }: Props) {
   const t = useTexts(texts);
   const toast = useToast();
   const profiles = useResource(async () => await vodbox.listEncodingProfiles({ limit: 500 }), []);
+  const startsAt = localTime(channel.starts_at);
   const save = async (values: Record<string, string>) => {
     const { name = "", playback_policy, publisher, dvr_seconds, encoding_profile, captions = "" } = values;
     const changed = await vodbox.updateChannel({
@@ -22,6 +24,10 @@ export function ChannelSettings({ channel, onChange }: Props) {
         name,
         playback_policy: playback_policy as LiveChannel["playback_policy"],
         publisher: publisher?.trim() || null,
+        // The field has no seconds.
+        ...(values.starts_at !== startsAt && {
+          starts_at: values.starts_at ? new Date(values.starts_at).toISOString() : null,
+        }),
         dvr_seconds: Number(dvr_seconds),
         captions: languages(captions),
         record: values.record === "on",
@@ -50,6 +56,7 @@ export function ChannelSettings({ channel, onChange }: Props) {
             ["signed", t("withToken")],
           ]}
         />
+        <Field label={t("startsAt")} name="starts_at" type="datetime-local" value={startsAt} hint={t("startsAtHint")} />
         <Checkbox label={t("record")} name="record" isChecked={channel.record} />
         <Checkbox label={t("lowLatency")} name="low_latency" isChecked={channel.low_latency} />
         <Checkbox label={t("takeover")} name="takeover" isChecked={channel.takeover} />
