@@ -21,11 +21,11 @@ export type Importing = Obtaining & {
  */
 export async function importVideo(importing: Importing, listed: Listed): Promise<void> {
   const { ledger, provider, source } = importing;
-  const { id, title } = listed;
+  const { id } = listed;
   const item = await source.load(listed, { isDryRun: false });
   const { fields, shortened } = uploadFields(item, { provider, id });
   const known = importing.existing.get(tagOf(id));
-  const { seconds, oldPaths } = item;
+  const { title, seconds, oldPaths } = item;
   const about = { title, seconds, isWholeSeconds: item.isWholeSeconds ?? false, oldPaths, problems: [] };
   const notes = [...item.notes, ...shortened];
   let entry = ledger.put(id, { ...about, notes });

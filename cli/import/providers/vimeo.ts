@@ -1,4 +1,4 @@
-import { type ProviderClient, ProviderRefused, providerClient } from "../client.ts";
+import { type ProviderClient, providerClient } from "../client.ts";
 import { amountOf, chaptersOf, flags, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";
 import { oldPaths } from "../redirects.ts";
