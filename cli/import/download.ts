@@ -21,6 +21,7 @@ export type Download = {
   /** Loads the video again, for a URL that is valid. Null: the video has no such file any more. */
   refresh(): Promise<Remote | null>;
   maxBytes: number;
+  /** Called with bytes that arrived, for the rate. */
   onBytes(bytes: number): void;
 };
 
@@ -38,19 +39,18 @@ export async function download(given: Download): Promise<number> {
     try {
       return await given.client.retry(() => attemptOf({ ...given, media }));
     } catch (error) {
-      const isExpired =
-        (error instanceof ProviderRefused && EXPIRED.includes(error.status)) || error instanceof WrongContent;
       if (error instanceof Incomplete && stalled < MAX_STALLED) {
         stalled = error.received > furthest ? 0 : stalled + 1;
         furthest = Math.max(furthest, error.received);
         await sleep(PAUSE_MS * stalled);
-      } else if (isExpired && refreshes < MAX_REFRESHES) {
-        refreshes++;
-        const fresh = await given.refresh();
-        if (fresh === null) throw error;
-        media = fresh;
-      } else if (error instanceof ProviderRefused && error.status === 404)
-        throw new ItemError("the file is missing at the provider (404)");
+        continue;
+      }
+      const isExpired = error instanceof ProviderRefused && EXPIRED.includes(error.status);
+      const fresh =
+        (isExpired || error instanceof WrongContent) && refreshes++ < MAX_REFRESHES ? await given.refresh() : null;
+      if (fresh !== null) media = fresh;
+      else if (error instanceof ProviderRefused && [404, 410].includes(error.status))
+        throw new ItemError(`the file is missing at the provider (${error.status})`);
       else throw error;
     }
   }
@@ -137,7 +137,6 @@ async function store(
       if (received > maxBytes) throw new ItemError(`the file has more than ${maxBytes} bytes`);
     }
   } catch (error) {
-    onBytes(start - received);
     if ((error as NodeJS.ErrnoException).code === "ENOSPC")
       throw new UserError(`There is no space left for ${path}; free some, or run the import in another directory.`);
     if (isTemporary(error) && received > start) throw new Incomplete((error as Error).message, received);

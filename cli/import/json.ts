@@ -32,6 +32,10 @@ export function time(value: unknown): string | null {
   return Number.isFinite(ms) && Math.abs(ms) < 8e15 ? new Date(ms).toISOString() : null;
 }
 
+/** Tags with the given values, without those that are null. */
+export const named = (values: Record<string, string | null>): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).filter((each): each is [string, string] => each[1] !== null));
+
 /** Tags without values, such as `["a", "b"]`. */
 export const flags = (values: readonly (string | null)[]): Record<string, true> =>
   Object.fromEntries(values.filter((each) => each !== null).map((each) => [each, true]));

@@ -1,7 +1,6 @@
-import { type ProviderClient, ProviderRefused, providerClient } from "../client.ts";
-import { amountOf, record, records, text, time } from "../json.ts";
+import { type ProviderClient, providerClient } from "../client.ts";
+import { amountOf, named, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";
-import { prepared } from "../prepare.ts";
 import {
   type Caption,
   type Item,
@@ -13,6 +12,7 @@ import {
   type Provider,
   plainItem,
 } from "../source.ts";
+import { assetOf, masterOf } from "./mux-master.ts";
 
 /** The limit of the API. */
 const PAGE = 100;
@@ -61,9 +61,6 @@ const listedOf = (asset: Fields): Listed => ({
   data: asset,
 });
 
-const pathOf = (id: string) => `/video/v1/assets/${encodeURIComponent(id)}`;
-const assetOf = async (client: ProviderClient, id: string) => record(record(await client.json(pathOf(id))).data);
-
 type Context = { id: string; origins: Origins; isDryRun: boolean };
 
 async function itemOf(client: ProviderClient, asset: Fields, context: Context): Promise<Item> {
@@ -74,13 +71,8 @@ async function itemOf(client: ProviderClient, asset: Fields, context: Context): 
     return playbackId === null ? [] : [{ id: encodeURIComponent(playbackId), isPublic: policy === "public" }];
   });
   const open = playbackIds.find(({ isPublic }) => isPublic)?.id ?? null;
-  const { media, notes, extension } = await mediaOf(client, asset, { ...context, open });
+  const { media, note } = await mediaOf(client, asset, { ...context, open });
   const meta = record(asset.meta);
-  const tags = {
-    creator_id: text(meta.creator_id),
-    external_id: text(meta.external_id),
-    passthrough: text(asset.passthrough),
-  };
   const texts = records(asset.tracks).filter(
     ({ type, status = "ready", text_type = "subtitles" }) =>
       type === "text" && status === "ready" && text_type === "subtitles",
@@ -98,19 +90,22 @@ async function itemOf(client: ProviderClient, asset: Fields, context: Context): 
   );
   return plainItem({
     title: text(meta.title) ?? id,
-    filename: (text(meta.title) ?? id) + extension,
-    tags: Object.fromEntries(Object.entries(tags).filter((each): each is [string, string] => each[1] !== null)),
+    filename: `${text(meta.title) ?? id}.mp4`,
+    tags: named({
+      ...{ creator_id: text(meta.creator_id), external_id: text(meta.external_id) },
+      passthrough: text(asset.passthrough),
+    }),
     createdAt: time(asset.created_at),
     policy: playbackIds.length === 0 ? null : open === null ? "signed" : "public",
     seconds: amountOf(asset.duration),
     thumbnail: open === null ? null : () => client.bytes(`${origins.image}/${open}/thumbnail.jpg`, MAX_IMAGE_BYTES),
     // Those of player.mux.com.
     oldPaths: playbackIds.map((each) => ({ path: `/${each.id}`, to: "embed" })),
-    ...{ media, captions, notes },
+    ...{ media, captions, notes: note === null ? [] : [note] },
   });
 }
 
-type Found = { media: Media; notes: string[]; extension: string };
+type Found = { media: Media; note: string | null };
 
 /** The master, else the largest static rendition, else the stream. */
 async function mediaOf(
@@ -119,7 +114,7 @@ async function mediaOf(
   { id, origins, isDryRun, open }: Context & { open: string | null },
 ): Promise<Found> {
   const master = isDryRun ? (text(record(asset.master).url) ?? "") : await masterOf(client, asset, id);
-  if (master !== null) return { media: { kind: "remote", url: master, bytes: null }, notes: [], extension: ".mp4" };
+  if (master !== null) return { media: { kind: "remote", url: master, bytes: null }, note: null };
   if (open === null) throw new ItemError("Mux has no master of it, and it has no public playback id");
   const [best] = records(record(asset.static_renditions).files)
     .filter(({ ext, status = "ready" }) => ext === "mp4" && status === "ready")
@@ -131,26 +126,8 @@ async function mediaOf(
       url: `${origins.stream}/${open}/${encodeURIComponent(name)}`,
       bytes: amountOf(best.filesize),
     };
-    return { media, notes: [`Mux has no master: its static rendition ${name} is imported`], extension: ".mp4" };
+    return { media, note: `Mux has no master: its static rendition ${name} is imported` };
   }
-  const notes = ["Mux has no master: the best rendition of its stream is imported"];
-  return { media: { kind: "hls", url: `${origins.stream}/${open}.m3u8` }, notes, extension: ".mp4" };
-}
-
-/** The URL of the master, which Mux makes available for a day; null when it has none. */
-async function masterOf(client: ProviderClient, asset: Fields, id: string): Promise<string | null> {
-  const current = record(asset.master);
-  if (current.status === "ready" && text(current.url) !== null) return text(current.url);
-  try {
-    const body = { master_access: "temporary" };
-    await client.json(`${pathOf(id)}/master-access`, { method: "PUT", body });
-  } catch (error) {
-    if (error instanceof ProviderRefused && error.status !== 401) return null;
-    throw error;
-  }
-  return prepared(async () => {
-    const { status, url } = record((await assetOf(client, id)).master);
-    if (status === "ready") return text(url);
-    return status === "preparing" ? "waiting" : null;
-  });
+  const note = "Mux has no master: the best rendition of its stream is imported";
+  return { media: { kind: "hls", url: `${origins.stream}/${open}.m3u8` }, note };
 }

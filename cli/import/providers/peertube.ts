@@ -1,7 +1,7 @@
 import { UserError } from "../../../src/lib/errors.ts";
 import { withoutTrailing } from "../../../src/lib/without-trailing.ts";
-import { type ProviderClient, ProviderRefused, providerClient } from "../client.ts";
-import { amountOf, chaptersOf, flags, record, records, text, time } from "../json.ts";
+import { type ProviderClient, providerClient } from "../client.ts";
+import { amountOf, chaptersOf, flags, named, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";
 import { oldPaths } from "../redirects.ts";
 import {
@@ -13,6 +13,7 @@ import {
   type Provider,
   plainItem,
 } from "../source.ts";
+import { session } from "./peertube-session.ts";
 
 const PAGE = 100;
 /** Privacy of videos that everybody may watch: public, unlisted (constants of PeerTube). */
@@ -53,35 +54,6 @@ export const peertube: Provider = {
   },
 };
 
-/** Signs in as a user (OAuth 2, password grant), again when the token expires. */
-function session(base: string, env: Record<string, string>): () => Promise<Record<string, string>> {
-  const client = providerClient({ title: "PeerTube", base, credentials: () => ({}) });
-  let current: Promise<{ headers: Record<string, string>; until: number }> | null = null;
-  async function signIn() {
-    const { client_id, client_secret } = record(await client.json("/api/v1/oauth-clients/local"));
-    const form = {
-      ...{ client_id: text(client_id) ?? "", client_secret: text(client_secret) ?? "" },
-      ...{ grant_type: "password", response_type: "code" },
-      ...{ username: env.PEERTUBE_USERNAME as string, password: env.PEERTUBE_PASSWORD as string },
-    };
-    const answer = record(
-      await client.json("/api/v1/users/token", { method: "POST", form }).catch((error) => {
-        if (!(error instanceof ProviderRefused)) throw error;
-        throw new UserError("PeerTube refuses PEERTUBE_USERNAME and PEERTUBE_PASSWORD.");
-      }),
-    );
-    const token = text(answer.access_token);
-    if (token === null) throw new ItemError("PeerTube issued no token");
-    const seconds = amountOf(answer.expires_in) ?? 3600;
-    return { headers: { authorization: `Bearer ${token}` }, until: Date.now() + Math.max(60, seconds - 300) * 1000 };
-  }
-  return async () => {
-    const signedIn = await current?.catch(() => null);
-    if (!signedIn || signedIn.until < Date.now()) current = signIn();
-    return (await (current as ReturnType<typeof signIn>)).headers;
-  };
-}
-
 async function itemOf(client: ProviderClient, base: string, id: string): Promise<Item> {
   const path = `/api/v1/videos/${encodeURIComponent(id)}`;
   const video = record(await client.json(path));
@@ -103,15 +75,17 @@ async function itemOf(client: ProviderClient, base: string, id: string): Promise
     return url === null ? [] : [{ language: text(language) ?? "und", label: text(label) ?? "", read }];
   });
   const image = text(video.previewPath) ?? text(video.thumbnailPath);
-  const named = ["category", "licence", "language"].flatMap((name) => {
-    const { id: value, label: shown } = record(video[name]);
-    return value === null || text(shown) === null ? [] : [[name, text(shown) as string]];
-  });
+  const labelOf = (field: unknown) => (record(field).id === null ? null : text(record(field).label));
+  const labels = {
+    category: labelOf(video.category),
+    licence: labelOf(video.licence),
+    language: labelOf(video.language),
+  };
   const ids = [text(video.shortUUID), id].filter((each) => each !== null);
   return plainItem({
     title: text(video.name) ?? id,
     description: text(video.description),
-    tags: { ...flags(Array.isArray(video.tags) ? video.tags.map(text) : []), ...Object.fromEntries(named) },
+    tags: { ...flags(Array.isArray(video.tags) ? video.tags.map(text) : []), ...named(labels) },
     createdAt: time(video.createdAt) ?? time(video.publishedAt),
     policy: OPEN.includes(amountOf(record(video.privacy).id) ?? 0) ? "public" : "signed",
     seconds: amountOf(video.duration),
