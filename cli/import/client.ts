@@ -1,8 +1,8 @@
 import { describeConnectionError, isCertificateError } from "../../src/lib/connection-errors.ts";
 import { UserError } from "../../src/lib/errors.ts";
 import { setTimeout, sleep } from "../../src/lib/timers.ts";
+import { ItemError } from "./item-error.ts";
 import { record } from "./json.ts";
-import { ItemError } from "./source.ts";
 
 /** A JSON response of an API. A page of a thousand videos has about 3 MB. */
 const MAX_JSON_BYTES = 32 * 2 ** 20;

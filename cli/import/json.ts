@@ -1,5 +1,3 @@
-import type { Chapter } from "./source.ts";
-
 /** Reads values of a provider's JSON, which may have any shape. */
 
 type Fields = Record<string, unknown>;
@@ -41,7 +39,7 @@ export const flags = (values: readonly (string | null)[]): Record<string, true> 
   Object.fromEntries(values.filter((each) => each !== null).map((each) => [each, true]));
 
 /** Chapters with `timecode` in seconds and `title`. Others are left out. */
-export const chaptersOf = (value: unknown): Chapter[] =>
+export const chaptersOf = (value: unknown): { startMs: number; title: string }[] =>
   records(value).flatMap(({ timecode, title }) => {
     const [start, name] = [amountOf(timecode), text(title)];
     return start === null || name === null ? [] : [{ startMs: start * 1000, title: name }];

@@ -45,7 +45,11 @@ export async function obtain(
       if (earlier !== undefined && (await sizeOf(at)) === earlier)
         return { file: await fileAt(at), ...named(at), release };
     }
-    const at = await takeHls({ client, url: media.url, dir: `${path}.hls`, maxBytes, binaries, onBytes });
+    const taking = takeHls({ client, url: media.url, dir: `${path}.hls`, maxBytes, binaries, onBytes });
+    const at = await taking.catch(async (error) => {
+      await release();
+      throw error;
+    });
     return recorded(await fileAt(at), { ...named(at), release });
   }
   const release = () => discard(path);

@@ -1,5 +1,7 @@
 import type { ProviderClient } from "./client.ts";
 
+export { ItemError } from "./item-error.ts";
+
 /** A video in a provider's list. `data` is what the provider's own code needs to load the rest. */
 export type Listed = {
   /** Unique in the source, and the same in every run. */
@@ -84,9 +86,6 @@ export type Provider = {
   argument?: string;
   open(options: ProviderOptions): Promise<Source>;
 };
-
-/** A video, or a part of it, cannot be imported. The message completes the report, and contains no URL. */
-export class ItemError extends Error {}
 
 /** Limits of the API for captions and posters. */
 export const MAX_CAPTION_BYTES = 2 * 2 ** 20;

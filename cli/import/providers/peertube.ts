@@ -102,7 +102,7 @@ async function itemOf(client: ProviderClient, base: string, id: string): Promise
 
 type Found = { media: Media; filename: string; notes: string[] };
 
-/** The original, which a server may keep; else the largest file with picture and sound; else the stream. */
+/** The original, which a server may keep; else the largest file with video and audio; else the stream. */
 function mediaOf(video: Fields, source: Fields, at: (url: string) => string): Found {
   const name = text(video.name) ?? "video";
   const original = text(source.fileDownloadUrl);

@@ -35,7 +35,7 @@ async function scene() {
     duration: 2,
   };
   writeFileSync(join(videos, "film.json"), JSON.stringify(metadata));
-  // Nobody knows that it lasts two seconds.
+  // It lasts two seconds.
   writeFileSync(join(videos, "trip", "day 1.json"), JSON.stringify({ duration: 60 }));
   const call = ["import", "folder", videos];
   const assets = async () => (await server.call("GET", "/api/v1/assets?sort=oldest", { key })).body;
