@@ -2,12 +2,12 @@ import { sleep } from "../../src/lib/timers.ts";
 
 const LOOK_AGAIN_MS = 1000;
 const LONGEST_MS = 10_000;
-/** A provider takes about as long as the video lasts to prepare its file. */
-const MAX_WAIT_MS = 60 * 60_000;
+/** Providers prepare files much faster than they play. */
+const MAX_WAIT_MS = 15 * 60_000;
 
 /**
  * Asks a provider again and again for a file that it prepares: `look` returns the result, null when there will be none, or
- * `waiting`. Null as well after an hour.
+ * `waiting`. Null as well after a quarter of an hour.
  */
 export async function prepared<T>(look: () => Promise<T | null | "waiting">): Promise<T | null> {
   const until = Date.now() + MAX_WAIT_MS;

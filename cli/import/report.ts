@@ -11,6 +11,8 @@ export type Report = {
   /** By earlier runs. */
   unchanged: number;
   failed: number;
+  /** Imported, but not encoded yet: a later run verifies them. */
+  unverified: number;
   failures: Failure[];
   /** What was imported otherwise than it was. */
   notes: Failure[];
@@ -33,6 +35,7 @@ export function reportOf(
   const notes: Failure[] = [];
   let failed = 0;
   let imported = 0;
+  let unverified = 0;
   for (const entry of ledger.entries()) {
     if (!touched.has(entry.id)) continue;
     const line = (reason: string): Failure => ({
@@ -41,10 +44,11 @@ export function reportOf(
     });
     if (entry.problems?.length) failed++;
     else if (entry.stage === "attached" || entry.stage === "verified") imported++;
+    if (entry.stage === "attached" && !entry.problems?.length) unverified++;
     failures.push(...(entry.problems ?? []).map(line));
     notes.push(...(entry.notes ?? []).map(line));
   }
-  return { ...given, imported, failed, failures, notes };
+  return { ...given, imported, failed, unverified, failures, notes };
 }
 
 export function printReport(report: Report, json: boolean): void {
@@ -58,7 +62,8 @@ export function printReport(report: Report, json: boolean): void {
   list("Imported otherwise", report.notes);
   list("Not imported, or not completely", report.failures);
   if (report.duplicates.length > 0) line(`${report.duplicates.length} videos were listed more than once.`);
-  const { imported, unchanged, failed, videos } = report;
+  const { imported, unchanged, failed, unverified, videos } = report;
+  if (unverified > 0) line(`${unverified} are not encoded yet; run the same command later to verify them.`);
   line(
     `${imported} imported, ${unchanged} unchanged, ${failed} with problems, of ${videos} videos; ids in ${report.csv}`,
   );

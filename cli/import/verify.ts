@@ -10,8 +10,9 @@ const ROUNDING_SECONDS = 1;
 const LOOK_AGAIN_MS = 500;
 /** Videos are encoded in about the order of their uploads, so the oldest are polled. */
 const AT_ONCE = 20;
-/** Without a change in any of them for this long, no worker runs. */
-export const STALLED_MS = 15 * 60_000;
+/** Without a change in any of them for this long, they are left for a later run; and when the encoding of none has begun. */
+const STALLED_MS = 15 * 60_000;
+const NOT_BEGUN_MS = 60_000;
 
 export type Verifier = {
   /** An asset with all that belongs to it. */
@@ -37,7 +38,6 @@ export function differences(entry: Entry, asset: Asset, captions: number): strin
 type Verifying = {
   sender: FileSender;
   ledger: Ledger;
-  stalledMs?: number;
   onVerified(): void;
 };
 
@@ -45,7 +45,7 @@ type Verifying = {
  * Waits until assets are encoded, and compares them with what the provider stated. Results are in the ledger: the stage, and
  * problems.
  */
-export function verifier({ sender, ledger, stalledMs = STALLED_MS, onVerified }: Verifying): Verifier {
+export function verifier({ sender, ledger, onVerified }: Verifying): Verifier {
   const { call, patience } = sender;
   let queue: string[] = [];
   let isClosed = false;
@@ -86,19 +86,18 @@ export function verifier({ sender, ledger, stalledMs = STALLED_MS, onVerified }:
         continue;
       }
       const seen: [string, string][] = [];
+      let hasBegun = false;
       for (const id of queue.slice(0, AT_ONCE)) {
         const state = await look(id);
         if (state === null) queue = queue.filter((each) => each !== id);
         else seen.push([id, state]);
+        hasBegun ||= state !== null && !state.endsWith(" 0");
       }
       const now = JSON.stringify(seen);
       if (now !== states) changedAt = Date.now();
       states = now;
-      if (isClosed && Date.now() - changedAt > stalledMs) {
-        for (const id of queue)
-          ledger.put(id, { problems: ["uploaded, but not encoded yet: run the same command again to verify it"] });
-        return;
-      }
+      // No worker runs, or other videos are encoded first.
+      if (isClosed && Date.now() - changedAt > (hasBegun ? STALLED_MS : NOT_BEGUN_MS)) return;
       if (seen.length > 0) await sleep(LOOK_AGAIN_MS);
     }
   }

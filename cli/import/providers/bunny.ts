@@ -110,7 +110,8 @@ async function mediaOf(
   const bytesOf = async (url: string): Promise<number | null | false> =>
     client.retry(async () => {
       try {
-        const { response } = await client.open(url, { method: "HEAD" });
+        const { response } = await client.open(url);
+        await response.body?.cancel();
         return isPage(response) ? false : amountOf(response.headers.get("content-length"));
       } catch (error) {
         if (error instanceof ProviderRefused) return false;
