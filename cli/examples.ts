@@ -14,6 +14,12 @@ const EXAMPLES: Record<string, readonly string[]> = {
     "vodbox push clip.mp4 --title Clip --tag year=2026 --collection 4",
     "vodbox push --encode --watch /srv/recordings",
   ],
+  import: [
+    "vodbox import folder /srv/videos --dry-run",
+    "vodbox import s3 s3://bucket/videos --collection 4",
+    "MUX_TOKEN_ID=… MUX_TOKEN_SECRET=… vodbox import mux --server https://video.example.com",
+    "vodbox import peertube --redirects nginx",
+  ],
   completion: ["source <(vodbox completion bash)", "vodbox completion zsh > _vodbox"],
   admin: ["vodbox admin tenant list", "VODBOX_ADMIN_TOKEN=… vodbox admin job list --server https://video.example"],
   "admin tenant": ["vodbox admin tenant list"],

@@ -105,6 +105,23 @@ export function createProgram(given: ParsedFlags): Command {
       "how long to wait for a server that is not responding, such as 45m or 1h; default: fail at once",
     )
     .action(async (_, __, command: Command) => (await import("./push.ts")).pushCommand(command));
+  program
+    .command("import")
+    .description("copy the videos of another platform, a directory or a bucket; interrupted imports continue")
+    .argument("<provider>", "mux, cloudflare, bunny, peertube, vimeo, folder or s3")
+    .argument("[from]", "for folder: the directory; for s3: s3://bucket/prefix")
+    .option("--server <URL>", "URL of the server (VODBOX_SERVER); default: the one that runs on the data directory")
+    .option("--key <KEY>", "API key; better in VODBOX_KEY, where others on the machine do not see it")
+    .option("--tenant <T>", "without a key, on the server's machine: the tenant, by id or slug")
+    .option("--dry-run", "list what would be imported, with bytes and minutes")
+    .option("--limit <N>", "import at most the first N videos")
+    .option("--jobs <N>", "concurrent videos; default: 3")
+    .option("--collection <ID>", "id of the collection")
+    .option("--playback-policy <P>", "public or signed; default: as the provider has it, else the tenant's")
+    .option("--encoding-profile <NAME>", "what is produced from the videos; default: the tenant's")
+    .option("--redirects <FORMAT>", "also write redirects from the provider's paths: nginx, caddy or csv")
+    .option("--no-wait", "do not wait until the videos are encoded; a later run verifies them")
+    .action(async (_, __, ___, command: Command) => (await import("./import.ts")).importCommand(command));
   addAdmin(program);
   program
     .command("completion")

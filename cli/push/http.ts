@@ -15,6 +15,9 @@ export class RequestRefused extends UserError {
   }
 }
 
+/** A file on this machine cannot be read, or has changed. */
+export class FileFault extends UserError {}
+
 const ANSWER_MS = 60_000;
 /** Without a byte for this long the connection is considered dead. */
 const SILENCE_MS = 60_000;
@@ -45,7 +48,10 @@ type Asking = {
   answerMs?: number;
 };
 export type Api = {
+  /** `body`: a form, a Blob (with its type in the headers), or what is sent as JSON. */
   <T>(method: string, path: string, body?: unknown, asking?: Asking): Promise<T>;
+  /** The records of a list, page by page. */
+  pages<T>(path: string, query?: Record<string, string>): AsyncGenerator<T[]>;
   /** All records of a list, page by page. */
   all<T>(path: string): Promise<T[]>;
   /** The body of a file. */
@@ -55,10 +61,11 @@ export type Api = {
 /** The API of one server. Its calls throw Refused, TryAgain. */
 export function api(server: string, credential: Record<string, string>): Api {
   async function ask<T>(method: string, path: string, body?: unknown, { headers, answerMs = ANSWER_MS }: Asking = {}) {
+    const isForm = body instanceof FormData;
     const response = await fetch(`${server}/api/v1${path}`, {
       method,
-      headers: { ...credential, "content-type": "application/json", ...headers },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      headers: { ...credential, ...(!isForm && { "content-type": "application/json" }), ...headers },
+      ...(body !== undefined && { body: isForm || body instanceof Blob ? body : JSON.stringify(body) }),
       signal: abortAfter(answerMs),
     })
       .then(async (answer) => ({
@@ -79,17 +86,17 @@ export function api(server: string, credential: Record<string, string>): Api {
     }
   }
   const call = async <T>(...asked: Parameters<typeof ask>) => (await ask<T>(...asked)).value;
-  const all = async <T>(path: string) => {
-    const records: T[] = [];
-    for (let search: string | undefined = "?limit=500"; search !== undefined; ) {
+  async function* pages<T>(path: string, query: Record<string, string> = {}): AsyncGenerator<T[]> {
+    const first = `?${new URLSearchParams({ limit: "500", ...query })}`;
+    for (let search: string | undefined = first; search !== undefined; ) {
       const page: { value: T[]; link: string } = await ask("GET", path + search);
-      records.push(...page.value);
+      yield page.value;
       // The server may have another base URL than the one used here.
       const next: string | undefined = /<([^<>]{1,8192})>; {0,8}rel="next"/.exec(page.link)?.[1];
       search = next === undefined ? undefined : new URL(next, server).search;
     }
-    return records;
-  };
+  }
+  const all = async <T>(path: string) => (await Array.fromAsync(pages<T>(path))).flat();
   const bytes = async (path: string) => {
     const options = { headers: credential, signal: abortAfter(ANSWER_MS) };
     const response = await fetch(`${server}/api/v1${path}`, options).catch((error: Error) => {
@@ -98,7 +105,7 @@ export function api(server: string, credential: Record<string, string>): Api {
     if (response.ok) return Buffer.from(await response.arrayBuffer());
     throw fault(response.status, await response.text(), { retryAfter: response.headers.get("retry-after") });
   };
-  return Object.assign(call, { all, bytes });
+  return Object.assign(call, { all, bytes, pages });
 }
 
 export type Sending = {
@@ -131,7 +138,7 @@ export function put({ url, headers, path, start, bytes, onSent }: Sending): Prom
     const source = createReadStream(path, { start, end, highWaterMark: 256 * 1024 });
     request.setTimeout(SILENCE_MS, () => fail(new RetryableError("The connection stalled.")));
     request.on("error", broken);
-    source.on("error", (error) => fail(new UserError(`${path} cannot be read: ${error.message}`)));
+    source.on("error", (error) => fail(new FileFault(`${path} cannot be read: ${error.message}`)));
     source.on("data", (chunk) => onSent(chunk.length));
     source.pipe(request);
     request.on("response", (response) => {

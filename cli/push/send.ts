@@ -3,25 +3,27 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { UserError } from "../../src/lib/errors.ts";
 import type { Warning } from "../../src/lib/warnings.ts";
 import type { Complete, CompleteMultipart, SignedPart, SignPart, Upload } from "../../src/protocol/upload.ts";
-import { type Api, put, RequestRefused } from "./http.ts";
+import { type Api, FileFault, put, RequestRefused } from "./http.ts";
 import type { Meter } from "./progress-meter.ts";
 import type { RetryPolicy } from "./retry-policy.ts";
 import { type File, type State, stateOf } from "./state.ts";
 
-export type Sender = {
+export type FileSender = {
   server: string;
   call: Api;
   patience: RetryPolicy;
   /** Limits concurrent parts over all files to the user's number. */
   slot<T>(work: () => Promise<T>): Promise<T>;
-  meter: Meter;
+  meter: Pick<Meter, "expect" | "sent">;
   /** Named in requests with the admin token. */
   tenantId: number | undefined;
   fields: Record<string, unknown>;
 };
+export type Sender = FileSender & { meter: Meter };
+/** Where a run records what the next one needs to resume. */
+export type SendState = { load(): State | null; save(state: State): State; begin(): State };
 export type Pushed = { path: string; asset_id: number; external_id: string; bytes: number } & (
   | { upload_id: number; watch_url?: string | null; warnings?: Warning[] }
   | { batch_id: number; encoded_bytes: number; watch_url: string | null; warnings: Warning[] }
@@ -30,21 +32,25 @@ export type Pushed = { path: string; asset_id: number; external_id: string; byte
 /** Larger files are uploaded in parts; a smaller one would be a single part. */
 const SINGLE_BYTES = 16 * 2 ** 20;
 
+/** Throws FileFault unless it is a file with content. */
 export async function fileAt(path: string): Promise<File> {
   const info = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    throw new UserError(
+    throw new FileFault(
       error.code === "ENOENT" ? `The file ${path} does not exist.` : `${path} cannot be read (${error.code}).`,
     );
   });
-  if (!info.isFile()) throw new UserError(`${path} is not a file; to push a directory use --watch ${path}.`);
-  if (info.size === 0) throw new UserError(`${path} is empty.`);
+  if (!info.isFile()) throw new FileFault(`${path} is not a file; to push a directory use --watch ${path}.`);
+  if (info.size === 0) throw new FileFault(`${path} is empty.`);
   return { path, bytes: info.size, modifiedMs: info.mtimeMs };
 }
 
-/** Uploads one file, resuming an earlier run, and records its completion. */
-export async function sendFile(sender: Sender, file: File): Promise<Pushed> {
-  const { patience, call, server } = sender;
-  const state = stateOf(file, server);
+/** Uploads one file, resuming an earlier run, and records its completion in `state`. */
+export async function sendFile(
+  sender: FileSender,
+  file: File,
+  state: SendState = stateOf(file, sender.server),
+): Promise<Pushed & { upload_id: number }> {
+  const { patience, call } = sender;
   sender.meter.expect(file.bytes);
   const session = await sessionOf(sender, file, state);
   if (session.status === "pending") {
@@ -62,7 +68,7 @@ export async function sendFile(sender: Sender, file: File): Promise<Pushed> {
  * The session of an earlier run if it is still open, or was completed without our receiving the response; else a new
  * one.
  */
-async function sessionOf({ call, patience, fields, tenantId }: Sender, file: File, store: ReturnType<typeof stateOf>) {
+async function sessionOf({ call, patience, fields, tenantId }: FileSender, file: File, store: SendState) {
   let state: State | null = store.load();
   if (state?.done) state = null;
   const { uploadId } = state ?? {};
@@ -102,7 +108,7 @@ async function sessionOf({ call, patience, fields, tenantId }: Sender, file: Fil
 }
 
 async function sendWhole(
-  { patience, slot, meter }: Sender,
+  { patience, slot, meter }: FileSender,
   file: File,
   { upload_url = "", upload_headers = {} }: Upload,
 ) {
@@ -117,7 +123,7 @@ async function sendWhole(
   return { action: "complete", body };
 }
 
-async function sendParts({ call, patience, slot, meter }: Sender, file: File, session: Upload) {
+async function sendParts({ call, patience, slot, meter }: FileSender, file: File, session: Upload) {
   const size = session.part_size as number;
   const storedParts = new Map((session.parts ?? []).map((part) => [part.part_number, part]));
   const numbers = Array.from({ length: session.part_count ?? 0 }, (_, at) => at + 1);
@@ -162,7 +168,10 @@ export async function allOrFirstError<T>(works: ((goOn: () => void) => Promise<T
 }
 
 /** Bytes of a failed attempt are subtracted from the progress. */
-export async function counted<T>(meter: Meter, work: (onSent: (bytes: number) => void) => Promise<T>): Promise<T> {
+export async function counted<T>(
+  meter: Pick<Meter, "sent">,
+  work: (onSent: (bytes: number) => void) => Promise<T>,
+): Promise<T> {
   let sent = 0;
   try {
     return await work((bytes) => {
@@ -179,7 +188,7 @@ export async function counted<T>(meter: Meter, work: (onSent: (bytes: number) =>
 export async function unchanged(file: File): Promise<void> {
   const now = await fileAt(file.path);
   if (now.bytes !== file.bytes || now.modifiedMs !== file.modifiedMs)
-    throw new UserError(`${file.path} changed during the upload; push it again.`);
+    throw new FileFault(`${file.path} changed during the upload; push it again.`);
 }
 
 async function sha256(path: string): Promise<string> {

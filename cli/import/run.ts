@@ -1,0 +1,68 @@
+import { UserError } from "../../src/lib/errors.ts";
+import { FileFault, RequestRefused } from "../push/http.ts";
+import { limited } from "./dry-run.ts";
+import { type Importing, importVideo } from "./import-video.ts";
+import { actionFor, forEachBounded, videosOf } from "./plan.ts";
+import type { ImportProgress } from "./progress.ts";
+import { ItemError, type Listed } from "./source.ts";
+import type { Verifier } from "./verify.ts";
+
+type Run = {
+  importing: Importing;
+  verifier: Verifier;
+  progress: ImportProgress;
+  atOnce: number;
+  limit: number;
+  /** Whether to wait until videos are encoded. */
+  waits: boolean;
+};
+export type Outcome = {
+  /** Videos that the run worked on. */
+  touched: Set<string>;
+  unchanged: number;
+  /** Why not all videos were listed. */
+  error: string | null;
+};
+
+/** Errors of the target that are the same for every video. */
+const concernsAll = (error: unknown) =>
+  error instanceof RequestRefused
+    ? [401, 403].includes(error.status)
+    : error instanceof UserError && !(error instanceof FileFault);
+
+/** Imports all videos of a source. A video that fails does not stop the others; results are in the ledger. */
+export async function runImport({ importing, verifier, progress, atOnce, limit, waits }: Run): Promise<Outcome> {
+  const { ledger, source } = importing;
+  const outcome: Outcome = { touched: new Set(), unchanged: 0, error: null };
+  async function one(listed: Listed): Promise<void> {
+    const action = actionFor(listed, importing);
+    if (action === "done") {
+      outcome.unchanged++;
+      return progress.finished();
+    }
+    outcome.touched.add(listed.id);
+    if (action === "changed") {
+      const reason = "another file has been imported under this id; delete the asset, or rename the file";
+      ledger.put(listed.id, { title: listed.title, problems: [reason] });
+      return progress.finished();
+    }
+    try {
+      if (action !== "verify") await importVideo(importing, listed);
+      if (waits) verifier.add(listed.id);
+      else progress.finished();
+    } catch (error) {
+      if (concernsAll(error)) throw error;
+      const reason = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
+      ledger.put(listed.id, { title: listed.title, problems: [reason] });
+      progress.finished();
+    }
+  }
+  try {
+    await forEachBounded(limited(videosOf(source), limit), atOnce, one);
+  } catch (error) {
+    if (!(error instanceof ItemError)) throw error;
+    outcome.error = error.message;
+  }
+  await verifier.close();
+  return outcome;
+}

@@ -1,0 +1,46 @@
+import { type Caption, type Item, ItemError, type Media, plainItem } from "../source.ts";
+import type { TreeFile, TreeItem } from "./group.ts";
+import { type Metadata, metadataOfJson, metadataOfNfo } from "./metadata.ts";
+
+const MAX_METADATA_BYTES = 2 ** 20;
+/** Limits of the API. */
+const MAX_CAPTION_BYTES = 2 * 2 ** 20;
+const MAX_IMAGE_BYTES = 10 * 2 ** 20;
+
+/** A video of a directory or bucket, with what its side-car files say. */
+export async function loadTreeItem({ video, sideCars }: TreeItem, media: Media): Promise<Item> {
+  const name = video.path.slice(video.path.lastIndexOf("/") + 1);
+  const stem = video.path.slice(0, video.path.lastIndexOf("."));
+  const problems: string[] = [];
+  const metadata: Metadata = {};
+  const captions: Caption[] = [];
+  let image: TreeFile | null = null;
+  for (const file of sideCars) {
+    const rest = file.path.slice(stem.length + 1);
+    const read = async (parse: (content: string) => Metadata) => {
+      try {
+        const { tags, ...fields } = parse(Buffer.from(await file.read(MAX_METADATA_BYTES)).toString("utf8"));
+        Object.assign(metadata, fields, { tags: { ...metadata.tags, ...tags } });
+      } catch (error) {
+        if (!(error instanceof ItemError)) throw error;
+        problems.push(`${file.path}: ${error.message}`);
+      }
+    };
+    if (/\.(vtt|srt)$/i.test(file.path)) {
+      // A caption file without a language is of an undetermined one (BCP 47).
+      const language = /^(.+)\.\w+$/.exec(rest)?.[1] ?? "und";
+      captions.push({ language, label: "", read: () => file.read(MAX_CAPTION_BYTES) });
+    } else if (/^(info\.)?json$/i.test(rest)) await read(metadataOfJson);
+    else if (/^nfo$/i.test(rest)) await read(metadataOfNfo);
+    else if (/^(jpe?g|png|webp)$/i.test(rest)) image ??= file;
+  }
+  const thumbnail = image;
+  return plainItem({
+    title: name.slice(0, name.lastIndexOf(".")) || name,
+    createdAt: video.modifiedAt,
+    ...metadata,
+    ...{ filename: name, media, captions, problems },
+    thumbnail: thumbnail && (() => thumbnail.read(MAX_IMAGE_BYTES)),
+    oldPaths: [{ path: `/${video.path}`, to: "watch" }],
+  });
+}
