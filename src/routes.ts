@@ -45,6 +45,7 @@ import { posterRoutes } from "./resources/playback/images/poster-routes.ts";
 import { createMediaHandler } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
+import { searchRoute } from "./resources/search/routes.ts";
 import { sessionRoutes } from "./resources/sessions/routes.ts";
 import { shareRoutes } from "./resources/shares/routes.ts";
 import { signingKeyRoutes } from "./resources/signing-keys/routes.ts";
@@ -94,6 +95,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...activityRoutes,
     ...assetRoutes,
     ...assetCsvRoutes,
+    searchRoute,
     ...collectionRoutes,
     ...uploadRoutes,
     ...multipartRoutes,

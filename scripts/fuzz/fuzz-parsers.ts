@@ -71,6 +71,7 @@ const WAYS: { [N in ParserName]: Way<N> } = {
   csv: { of: ["csv"], input: (document) => ({ bytes: bytesOf(document), isFirst: true, isLast: true }) },
   payloads: { of: ["vtt"], input: ({ text }) => ({ text }) },
   transcript: { of: ["vtt"], input: ({ text }) => ({ text, asJson: null }) },
+  searchSections: { of: ["vtt"], input: (document) => ({ bytes: bytesOf(document), tenantId: 1, language: "en" }) },
 };
 
 export type ParserReport = { documents: number; slowestMs: number; failures: string[] };

@@ -60,6 +60,7 @@ export {
   tenantWatermarks,
   watermarks,
 } from "./schema-profiles.ts";
+export { type SearchQueueRow, searchQueue, searchSections, searchTexts } from "./schema-search.ts";
 export {
   type InvitationRow,
   invitations,

@@ -251,4 +251,5 @@ export const HOSTILE: { [N in ParserName]: Hostile<N> } = {
   syncTexts: { texts: TIMED, input: (text) => ({ track: text, reference: text }) },
   payloads: { texts: subtitles, input: (text) => ({ text }) },
   transcript: { texts: subtitles, input: (text) => ({ text, asJson: "en" }) },
+  searchSections: { texts: subtitles, input: (text) => ({ bytes: Buffer.from(text), tenantId: 1, language: "en" }) },
 };

@@ -77,6 +77,11 @@ function useTab() {
   return [tab, select] as const;
 }
 
+function timeInUrl(): number {
+  const seconds = Number(new URLSearchParams(location.search).get("t"));
+  return seconds > 0 && Number.isFinite(seconds) ? seconds : 0;
+}
+
 function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): void }) {
   const t = useTexts(texts);
   const { may } = useSession();
@@ -89,8 +94,8 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
     async () => (isPlayable ? await vodbox.getPlayback({ id: String(id) }) : null),
     [id, isPlayable, playback_policy],
   );
-  // The player starts again at the same position.
-  const [start, setStart] = useState({ version: 0, seconds: 0 });
+  // The player starts again at the same position. A result of a search links to a time.
+  const [start, setStart] = useState({ version: 0, seconds: timeInUrl() });
   const reloadPlayer = () => {
     const seconds = player.seconds < asset.duration_seconds ? player.seconds : 0;
     setStart(({ version }) => ({ version: version + 1, seconds }));
