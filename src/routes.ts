@@ -4,6 +4,7 @@ import { activityRoutes } from "./resources/activity/routes.ts";
 import { analyticsRoutes } from "./resources/analytics/routes.ts";
 import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
+import { audioTrackRoutes } from "./resources/audio-tracks/routes.ts";
 import { billingRoutes } from "./resources/billing/routes.ts";
 import { joinRoutes } from "./resources/clips/join-routes.ts";
 import { clipRoutes } from "./resources/clips/routes.ts";
@@ -15,6 +16,7 @@ import { intentRoutes } from "./resources/ingest/batch-upload-routes.ts";
 import { proxyRoutes } from "./resources/ingest/proxy-routes.ts";
 import { announcedForKey } from "./resources/ingest/queries.ts";
 import { ingestRoutes } from "./resources/ingest/routes.ts";
+import { addedAudioRoutes } from "./resources/jobs/added-audio/routes.ts";
 import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
 import { bulkRoutes } from "./resources/jobs/bulk.ts";
 import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
@@ -100,6 +102,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...uploadRoutes,
     ...multipartRoutes,
     ...tusRoutes,
+    ...audioTrackRoutes,
     ...subtitleRoutes,
     transcriptRoute,
     ...derivedSubtitleRoutes,
@@ -108,6 +111,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...jobRoutes,
     ...taskRoutes,
     ...cloudJobRoutes,
+    ...addedAudioRoutes,
     ...trackRoutes,
     ...clipRoutes,
     ...joinRoutes,

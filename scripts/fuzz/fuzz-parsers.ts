@@ -12,6 +12,7 @@ const below = {
   root: "/media/1/",
   hidden: ["hvc1", "hev1", "av01"],
   variant: null,
+  audio: { changed: [], added: [] },
   isStereo: true,
   tracks: [
     { id: 1, list: "subtitles/1.m3u8", file: "subtitles/1.vtt", language: "en", label: "English", isDefault: true },

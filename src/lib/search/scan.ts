@@ -1,5 +1,5 @@
 import { folded, isLetterAt, isSpaceless, wordsIn } from "./fold.ts";
-import type { Line } from "./sections.ts";
+import { type Line, lineOf } from "./sections.ts";
 
 /** A line that contains words of a query. */
 export type Hit = {
@@ -13,42 +13,54 @@ export type Hit = {
 /** Hits of one word in one section that are looked at. */
 const MAX_HITS = 200;
 
-/** The lines of a section that contain words of a query, in their order. Linear in the text for each word. */
-export function hitsIn(lines: readonly Line[], words: readonly string[]): Hit[] {
-  const text = folded(lines.map((line) => line.text).join("\n"));
+/**
+ * The lines of a section that contain words of a query, in their order. `written` is the text of `readText`, of which folding
+ * keeps the line breaks: only lines with hits are read. Linear in the text for each word.
+ */
+export function hitsIn(written: string, words: readonly string[]): Hit[] {
+  const text = folded(written);
   const found = new Map<number, { words: Set<number>; whole: number }>();
   for (const [index, word] of words.entries()) {
     const anywhere = isSpaceless(word);
-    // A single letter is a whole word.
-    const onlyWhole = !anywhere && word.length === 1;
     let hits = 0;
     let lineNumber = 0;
     let lineAt = 0;
     for (let at = text.indexOf(word); at >= 0 && hits < MAX_HITS; ) {
-      const whole = !isLetterAt(text, at + word.length);
-      if (anywhere || (!isLetterBefore(text, at) && (whole || !onlyWhole))) {
-        hits++;
-        for (let next = text.indexOf("\n", lineAt); next >= 0 && next < at; next = text.indexOf("\n", lineAt)) {
-          lineNumber++;
-          lineAt = next + 1;
-        }
-        const hit = found.get(lineNumber) ?? { words: new Set<number>(), whole: 0 };
-        if (!hit.words.has(index) && (whole || anywhere)) hit.whole++;
-        hit.words.add(index);
-        found.set(lineNumber, hit);
-        // Its other hits change nothing.
-        const next = text.indexOf("\n", at);
-        if (next < 0) break;
-        at = text.indexOf(word, next);
-      } else at = text.indexOf(word, at + word.length);
+      for (let end = text.indexOf("\n", lineAt); end >= 0 && end < at; end = text.indexOf("\n", lineAt)) {
+        lineNumber++;
+        lineAt = end + 1;
+      }
+      // Not in the kind and time of the line. A single letter is a whole word.
+      const isText = at > text.indexOf(" ", lineAt);
+      const whole = anywhere || !isLetterAt(text, at + word.length);
+      const isHit = isText && (anywhere || (!isLetterBefore(text, at) && (whole || word.length > 1)));
+      if (!isHit) {
+        at = text.indexOf(word, at + word.length);
+        continue;
+      }
+      hits++;
+      const hit = found.get(lineNumber) ?? { words: new Set<number>(), whole: 0 };
+      if (whole && !hit.words.has(index)) hit.whole++;
+      hit.words.add(index);
+      found.set(lineNumber, hit);
+      // Further hits in the line change nothing.
+      const end = text.indexOf("\n", at);
+      at = end < 0 ? -1 : text.indexOf(word, end);
     }
   }
-  return [...found]
-    .sort(([a], [b]) => a - b)
-    .flatMap(([number, hit]) => {
-      const line = lines[number];
-      return line ? [{ line, ...hit }] : [];
-    });
+  return readLines(written, found);
+}
+
+function readLines(written: string, found: ReadonlyMap<number, { words: Set<number>; whole: number }>): Hit[] {
+  const hits: Hit[] = [];
+  let lineAt = 0;
+  let current = 0;
+  for (const [number, hit] of [...found].sort(([a], [b]) => a - b)) {
+    for (; current < number; current++) lineAt = written.indexOf("\n", lineAt) + 1;
+    const end = written.indexOf("\n", lineAt);
+    hits.push({ line: lineOf(written.slice(lineAt, end < 0 ? written.length : end)), ...hit });
+  }
+  return hits;
 }
 
 const isLetterBefore = (text: string, at: number) =>

@@ -89,17 +89,17 @@ function sectionOf(lines: readonly Line[], { tenantId, language }: { tenantId: n
   return { terms, data: zstdCompressSync(lines.map(written).join("\n")) };
 }
 
-/** The lines of a section. Throws when the data are damaged. */
-export function readLines(data: Uint8Array): Line[] {
-  const text = zstdDecompressSync(data, { maxOutputLength: MAX_DATA_BYTES }).toString("utf8");
-  if (text === "") return [];
-  return text.split("\n").map((line) => {
-    const space = line.indexOf(" ");
-    const time = line.slice(1, space);
-    return {
-      kind: KINDS[line.charAt(0)] ?? "caption",
-      startMs: time === "" ? null : Number.parseInt(time, 36),
-      text: line.slice(space + 1),
-    };
-  });
+/** The lines of a section, as `lineOf` reads them. Throws when the data are damaged. */
+export const readText = (data: Uint8Array): string =>
+  zstdDecompressSync(data, { maxOutputLength: MAX_DATA_BYTES }).toString("utf8");
+
+/** A line of `readText`: its kind, its time and a space precede the text. */
+export function lineOf(written: string): Line {
+  const space = written.indexOf(" ");
+  const time = written.slice(1, space);
+  return {
+    kind: KINDS[written.charAt(0)] ?? "caption",
+    startMs: time === "" ? null : Number.parseInt(time, 36),
+    text: written.slice(space + 1),
+  };
 }

@@ -64,7 +64,7 @@ async function spread(db: Db, { tenantId, words, language }: Query): Promise<Can
       if (assets && !before) continue;
       const one = having.get(asset_id) ?? { assetId: asset_id, score: 0, sections: new Set(before?.sections) };
       // The first two sections with a word are enough to show it.
-      if (one.sections.size < 8) one.sections.add(id);
+      if (one.sections.size < 4) one.sections.add(id);
       having.set(asset_id, one);
     }
     assets = having;

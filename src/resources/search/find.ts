@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type { App } from "../../app.ts";
 import { pacer } from "../../lib/pace.ts";
 import { excerptOf, type Hit, hitsIn } from "../../lib/search/scan.ts";
-import { MATCH_KINDS, type MatchKind, readLines } from "../../lib/search/sections.ts";
+import { MATCH_KINDS, type MatchKind, readText } from "../../lib/search/sections.ts";
 import { queryWords } from "../../lib/search/terms.ts";
 import { readAssets } from "../assets/queries.ts";
 import { type Candidate, candidatesFor } from "./candidates.ts";
@@ -13,7 +13,7 @@ export type Found = { asset_id: number; title: string; matches: Match[] };
 /** Assets whose texts are read at once. */
 const GROUP = 10;
 /** Sections of one asset that are compared. */
-const SECTIONS_OF_ASSET = 6;
+const SECTIONS_OF_ASSET = 4;
 /** Sections that a search compares, for each result that it may return. */
 const SECTIONS_PER_RESULT = 6;
 const MAX_MATCHES = 5;
@@ -48,7 +48,7 @@ export async function find(
       const hits = sectionsOf(candidate).flatMap((id) => {
         const data = texts.get(id);
         compared++;
-        return data ? hitsIn(readLines(data), words) : [];
+        return data ? hitsIn(readText(data), words) : [];
       });
       const isComplete = new Set(hits.flatMap((hit) => [...hit.words])).size === words.length;
       if (!isComplete) continue;

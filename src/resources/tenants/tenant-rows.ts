@@ -46,6 +46,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("ingest_batches"),
   owned("search_queue"),
   owned("search_sections"),
+  owned("audio_tracks"),
   owned("subtitles"),
   owned("tracks"),
   {

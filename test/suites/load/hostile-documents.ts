@@ -181,6 +181,7 @@ const below = {
   root: "/media/1/~token/",
   hidden: ["hvc1", "hev1", "av01"],
   variant: null,
+  audio: { changed: [], added: [] },
   isStereo: true,
   tracks: Array.from({ length: 20 }, (_, id) => ({
     ...{
