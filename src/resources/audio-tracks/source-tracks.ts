@@ -61,6 +61,18 @@ export async function listedTracks(app: App, asset: AssetRow): Promise<AudioTrac
     .sort((a, b) => Number(a.rendition === null) - Number(b.rendition === null) || a.id - b.id);
 }
 
+/** Whether an asset has audio with media of its own, or that is being encoded. */
+export const hasAddedTracks = async (db: Db, assetId: number): Promise<boolean> =>
+  (await rowsOf(db, assetId)).some(({ rendition, status }) => rendition === null && status !== "failed");
+
+/** A clip shows the tracks of its parent's source as these are labeled, and those only that were not removed. */
+export async function copySourceTracks(tx: Db, app: App, from: AssetRow, clip: AssetRow): Promise<void> {
+  const now = app.clock.now();
+  for (const { id: _, ...row } of await rowsOf(tx, from.id))
+    if (row.rendition !== null)
+      await tx.insert(audioTracks).values({ ...row, assetId: clip.id, createdAt: now, updatedAt: now });
+}
+
 /** Which of the listed tracks players begin with: the chosen one, else the first that plays. */
 export const defaultOf = (rows: readonly AudioTrackRow[]): AudioTrackRow | undefined =>
   rows.find((row) => row.isDefault && row.status === "ready") ?? rows.find((row) => row.status === "ready");
