@@ -21,6 +21,7 @@ import { useAssetEvents } from "./use-asset-events.ts";
 import { Warnings } from "./warnings.tsx";
 
 const Subtitles = lazy(() => import("./subtitles.tsx"));
+const Audio = lazy(() => import("./audio.tsx"));
 const Tracks = lazy(() => import("./tracks.tsx"));
 const Poster = lazy(() => import("./poster.tsx"));
 const Renditions = lazy(() => import("./renditions.tsx"));
@@ -28,7 +29,17 @@ const Clip = lazy(() => import("./clip.tsx"));
 const Organize = lazy(() => import("./organize.tsx"));
 const History = lazy(() => import("./history.tsx"));
 
-const TABS = ["overview", "subtitles", "chapters", "poster", "renditions", "clip", "organize", "history"] as const;
+const TABS = [
+  "overview",
+  "subtitles",
+  "audio",
+  "chapters",
+  "poster",
+  "renditions",
+  "clip",
+  "organize",
+  "history",
+] as const;
 type Tab = (typeof TABS)[number];
 
 /** A token that expires sooner is not used to load the player again. */
@@ -129,6 +140,7 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
       <Tabs label={t("sections")} tabs={TABS.map((one) => [one, t(one)])} selected={tab} onSelect={setTab}>
         {tab === "overview" && <Overview {...section} />}
         {tab === "subtitles" && <Subtitles {...section} />}
+        {tab === "audio" && <Audio {...section} />}
         {tab === "chapters" && <Tracks {...section} />}
         {tab === "poster" && <Poster {...section} />}
         {tab === "renditions" && <Renditions {...section} />}
