@@ -10,6 +10,7 @@ import { useResource } from "../../hooks/use-resource.ts";
 import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { AudioTrack } from "../../types.ts";
+import { audioTexts } from "./audio-texts.ts";
 import type { SectionProps } from "./section.ts";
 import { texts } from "./texts.ts";
 
@@ -27,6 +28,7 @@ const RELOAD_MS = 2000;
 /** The audio tracks of a video: add, label, choose and remove them. */
 export default function Audio({ asset: { id, playback_status }, reloadPlayer }: SectionProps) {
   const t = useTexts(texts);
+  const own = useTexts(audioTexts);
   const { may } = useSession();
   const list = useResource(() => vodbox.listAudioTracks({ id }), [id]);
   const { failure, attempt } = useAttempt();
@@ -51,28 +53,28 @@ export default function Audio({ asset: { id, playback_status }, reloadPlayer }: 
   return (
     <section aria-labelledby="audio-tracks">
       <div class="row share-head">
-        <h2 id="audio-tracks">{t("audioTracks")}</h2>
+        <h2 id="audio-tracks">{own("audioTracks")}</h2>
         {mayWrite && (
           <button type="button" class="primary" onClick={() => setEdited("new")}>
-            {t("addAudio")}
+            {own("addAudio")}
           </button>
         )}
       </div>
       <ErrorNotice error={failure ?? list.error} />
       {tracks.length === 0 ? (
-        <p class="empty">{t("noAudio")}</p>
+        <p class="empty">{own("noAudio")}</p>
       ) : (
         <Table
           items={tracks}
           columns={[
             { title: t("name"), cell: ({ name }) => <span class="breaking">{name}</span> },
             { title: t("subtitleLanguage"), cell: ({ language }) => language ?? "–" },
-            { title: t("audioRole"), cell: ({ role }) => t(ROLE_TEXTS[role]) },
+            { title: own("audioRole"), cell: ({ role }) => own(ROLE_TEXTS[role]) },
             {
               title: t("status"),
               cell: ({ status, error, is_default }) => (
                 <span class="row">
-                  <Badge state={status} text={t(STATUS_TEXTS[status])} />
+                  <Badge state={status} text={own(STATUS_TEXTS[status])} />
                   {is_default && <span>{t("isDefault")}</span>}
                   {error && <span>{error.message}</span>}
                 </span>
@@ -97,7 +99,7 @@ export default function Audio({ asset: { id, playback_status }, reloadPlayer }: 
                       </button>
                     )}
                     <button type="button" onClick={() => setRemoved(track)}>
-                      {t("removeAudio")}
+                      {own("removeAudio")}
                     </button>
                   </span>
                 ),
@@ -119,7 +121,7 @@ export default function Audio({ asset: { id, playback_status }, reloadPlayer }: 
       )}
       {removed && (
         <ConfirmDialog
-          text={t("removeAudioQuestion", { name: removed.name })}
+          text={own("removeAudioQuestion", { name: removed.name })}
           onConfirm={async () => {
             setRemoved(null);
             await change(() => vodbox.deleteAudioTrack({ id, track_id: removed.id }));
@@ -135,6 +137,7 @@ type DialogProps = { assetId: number; track: AudioTrack | null; onDone(): void; 
 
 function TrackDialog({ assetId: id, track, onDone, onClose }: DialogProps) {
   const t = useTexts(texts);
+  const own = useTexts(audioTexts);
   const fileId = useId();
   const input = useRef<HTMLInputElement>(null);
   const send = async ({ language = "", name = "", role = "alternate" }: Record<string, string>) => {
@@ -148,11 +151,11 @@ function TrackDialog({ assetId: id, track, onDone, onClose }: DialogProps) {
     onDone();
   };
   return (
-    <Dialog title={track ? track.name : t("addAudio")} onClose={onClose}>
+    <Dialog title={track ? track.name : own("addAudio")} onClose={onClose}>
       <Form submit={track ? t("save") : t("upload")} onSubmit={send}>
         {!track && (
           <div class="field">
-            <label for={fileId}>{t("audioFile")}</label>
+            <label for={fileId}>{own("audioFile")}</label>
             <input id={fileId} ref={input} type="file" accept="audio/*,video/*" required />
           </div>
         )}
@@ -165,10 +168,10 @@ function TrackDialog({ assetId: id, track, onDone, onClose }: DialogProps) {
           required
         />
         <Select
-          label={t("audioRole")}
+          label={own("audioRole")}
           name="role"
           value={track?.role ?? "alternate"}
-          options={ROLES.map((role) => [role, t(ROLE_TEXTS[role])] as const)}
+          options={ROLES.map((role) => [role, own(ROLE_TEXTS[role])] as const)}
         />
       </Form>
     </Dialog>
