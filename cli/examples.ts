@@ -63,6 +63,7 @@ const EXAMPLES: Record<string, readonly string[]> = {
   "admin webhook test": ["vodbox admin webhook test 1"],
   "admin asset": ["vodbox admin asset list --tenant acme"],
   "admin asset list": ["vodbox admin asset list --tenant acme --status errored"],
+  "admin asset search": ["vodbox admin asset search --tenant acme lighthouse"],
   "admin asset show": ["vodbox admin asset show 42"],
   "admin asset retry": ["vodbox admin asset retry 42"],
   "admin asset policy": ["vodbox admin asset policy 42 public", "vodbox admin asset policy 42 signed"],

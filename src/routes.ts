@@ -4,6 +4,7 @@ import { activityRoutes } from "./resources/activity/routes.ts";
 import { analyticsRoutes } from "./resources/analytics/routes.ts";
 import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
+import { audioTrackRoutes } from "./resources/audio-tracks/routes.ts";
 import { billingRoutes } from "./resources/billing/routes.ts";
 import { joinRoutes } from "./resources/clips/join-routes.ts";
 import { clipRoutes } from "./resources/clips/routes.ts";
@@ -15,6 +16,7 @@ import { intentRoutes } from "./resources/ingest/batch-upload-routes.ts";
 import { proxyRoutes } from "./resources/ingest/proxy-routes.ts";
 import { announcedForKey } from "./resources/ingest/queries.ts";
 import { ingestRoutes } from "./resources/ingest/routes.ts";
+import { addedAudioRoutes } from "./resources/jobs/added-audio/routes.ts";
 import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
 import { bulkRoutes } from "./resources/jobs/bulk.ts";
 import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
@@ -46,6 +48,7 @@ import { posterRoutes } from "./resources/playback/images/poster-routes.ts";
 import { createMediaHandler } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
+import { searchRoute } from "./resources/search/routes.ts";
 import { sessionRoutes } from "./resources/sessions/routes.ts";
 import { shareRoutes } from "./resources/shares/routes.ts";
 import { signingKeyRoutes } from "./resources/signing-keys/routes.ts";
@@ -95,10 +98,12 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...activityRoutes,
     ...assetRoutes,
     ...assetCsvRoutes,
+    searchRoute,
     ...collectionRoutes,
     ...uploadRoutes,
     ...multipartRoutes,
     ...tusRoutes,
+    ...audioTrackRoutes,
     ...subtitleRoutes,
     transcriptRoute,
     ...derivedSubtitleRoutes,
@@ -107,6 +112,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...jobRoutes,
     ...taskRoutes,
     ...cloudJobRoutes,
+    ...addedAudioRoutes,
     ...trackRoutes,
     ...clipRoutes,
     ...joinRoutes,

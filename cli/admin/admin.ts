@@ -207,6 +207,10 @@ function addAssets(admin: Command): void {
   operation(asset, "list", "list assets, newest first, up to 1,000", assets, "list")
     .option("--tenant <T>", "tenant, by id or slug")
     .option("--status <S>", "draft, processing, ready or errored");
+  operation(asset, "search <words...>", "search titles, descriptions, captions and chapters", assets, "search")
+    .requiredOption("--tenant <T>", "tenant, by id or slug")
+    .option("--language <TAG>", "only captions in this language, such as de")
+    .option("--limit <N>", "results, at most 500", "20");
   operation(asset, "show <id>", "show an asset", assets, "show");
   operation(asset, "retry <id>", "encode an errored asset again", assets, "retry");
   operation(asset, "policy <id> <policy>", "publish an asset (public) or unpublish it (signed)", assets, "policy");

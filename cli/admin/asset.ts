@@ -40,6 +40,36 @@ export async function list({ admin, json, options }: CommandContext<ListOptions>
   printList(await admin.call<Asset[]>("GET", `${path}?${query}`), COLUMNS, json);
 }
 
+type Match = { kind: string; text: string; start_ms?: number };
+type Result = { asset_id: number; title: string; matches: Match[] };
+
+export async function search({
+  admin,
+  json,
+  args,
+  options,
+}: CommandContext<{ tenant: string; language?: string; limit: string }>): Promise<void> {
+  const query = new URLSearchParams({ q: args.join(" "), limit: options.limit });
+  query.set("tenant_id", String(await tenantId(admin, options.tenant)));
+  if (options.language !== undefined) query.set("language", options.language);
+  const results = await admin.call<Result[]>("GET", `/api/v1/search?${query}`);
+  if (json) return printJson(results);
+  const rows = results.flatMap(({ asset_id, title, matches }) =>
+    matches.map((match) => ({ ...match, asset_id, title })),
+  );
+  printList(
+    rows,
+    [
+      ["ID", (row) => row.asset_id],
+      ["TITLE", (row) => row.title],
+      ["IN", (row) => row.kind],
+      ["AT", (row) => (row.start_ms === undefined ? "" : duration(row.start_ms / 1000))],
+      ["TEXT", (row) => row.text],
+    ],
+    json,
+  );
+}
+
 export const show = async ({ admin, json, args }: CommandContext) =>
   print(await admin.call<Asset>("GET", at(args[0])), json);
 

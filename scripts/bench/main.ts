@@ -26,6 +26,7 @@ import { EXECUTABLE } from "./processes.ts";
 import { benchReplica } from "./replica.ts";
 import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
+import { benchSearch } from "./search.ts";
 import { benchSeveral } from "./several.ts";
 import { benchSoak } from "./soak.ts";
 import { benchStart } from "./start.ts";
@@ -40,6 +41,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   writes: benchWrites,
   several: benchSeveral,
   lists: benchLists,
+  search: benchSearch,
   segments: benchSegments,
   viewers: benchViewers,
   put: benchPut,

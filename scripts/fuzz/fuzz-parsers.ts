@@ -12,6 +12,7 @@ const below = {
   root: "/media/1/",
   hidden: ["hvc1", "hev1", "av01"],
   variant: null,
+  audio: { changed: [], added: [] },
   isStereo: true,
   tracks: [
     { id: 1, list: "subtitles/1.m3u8", file: "subtitles/1.vtt", language: "en", label: "English", isDefault: true },
@@ -71,6 +72,7 @@ const WAYS: { [N in ParserName]: Way<N> } = {
   csv: { of: ["csv"], input: (document) => ({ bytes: bytesOf(document), isFirst: true, isLast: true }) },
   payloads: { of: ["vtt"], input: ({ text }) => ({ text }) },
   transcript: { of: ["vtt"], input: ({ text }) => ({ text, asJson: null }) },
+  searchSections: { of: ["vtt"], input: (document) => ({ bytes: bytesOf(document), tenantId: 1, language: "en" }) },
 };
 
 export type ParserReport = { documents: number; slowestMs: number; failures: string[] };

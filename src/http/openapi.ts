@@ -58,6 +58,7 @@ const TAGS: Record<string, string> = {
   Tenants: "Owners of assets, API keys and collections",
   Billing: "Usage, cost estimates and orders",
   "Transcoding jobs": "Worker API: leases, progress, results",
+  "Audio tracks": "Audio in further languages, commentary and audio description, added to ready assets",
   Operator: "Operator endpoints (admin token)",
   Health: "Health checks",
 };

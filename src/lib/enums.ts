@@ -42,3 +42,7 @@ export type PaymentKind = (typeof PAYMENT_KINDS)[number];
 /** Kinds of object storage, in the order of the docs; src/config/stores.ts has the driver of each. */
 export const STORE_KINDS = ["local", "s3"] as const;
 export type StoreKind = (typeof STORE_KINDS)[number];
+
+/** What an audio track is for. */
+export const AUDIO_ROLES = ["main", "alternate", "commentary", "dub", "description"] as const;
+export const AUDIO_TRACK_STATUSES = ["processing", "ready", "failed"] as const;

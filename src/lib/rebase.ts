@@ -1,3 +1,6 @@
+import { mpdWithAudio } from "./audio-tracks/dash.ts";
+import { withAudio } from "./audio-tracks/hls.ts";
+import type { AudioChanges } from "./audio-tracks/types.ts";
 import { masterInStereo, mpdInStereo } from "./channel-filter.ts";
 import { masterOfVariant, masterWithout, mpdWithout } from "./codec-filter.ts";
 import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
@@ -20,6 +23,8 @@ export type Below = {
   folder: string;
   /** The asset's own subtitles; `list` and `file` are relative to the asset's media. */
   tracks: readonly { id: number; list: string; file: string; language: string; label: string; isDefault: boolean }[];
+  /** Audio tracks that were changed, and those that were added. */
+  audio: AudioChanges;
   /** Path of the asset's media on this server, with the token for signed playback and a final slash. */
   root: string;
   /** Sample entries of codecs that are left out. */
@@ -32,26 +37,33 @@ export type Below = {
 
 const isAbsolute = (uri: string) => /^([a-z][a-z0-9+.-]*:|\/)/i.test(uri);
 
-export function rebaseMaster(playlist: string, { carried, folder, tracks, hidden, variant, isStereo }: Below): string {
+export function rebaseMaster(
+  playlist: string,
+  { carried, folder, tracks, audio, hidden, variant, isStereo }: Below,
+): string {
   const chosen = variant === null ? playlist : masterOfVariant(playlist, variant);
   const ofCodecs = hidden.length > 0 ? masterWithout(chosen, hidden) : chosen;
-  return withSubtitles(
+  const rebased = withAudio(
     mapReferences(isStereo ? masterInStereo(ofCodecs) : ofCodecs, (uri) =>
       isAbsolute(uri) ? uri : carried + folder + uri,
     ),
+    audio,
+  );
+  return withSubtitles(
+    rebased,
     tracks.map((track) => ({ ...track, uri: carried + track.list })),
   );
 }
 
 /** ISO/IEC 23009-1, 5.3.1.2: BaseURL follows ProgramInformation and precedes all other children of MPD. */
-export function rebaseMpd(mpd: string, { carried, folder, tracks, root, hidden, isStereo }: Below): string {
+export function rebaseMpd(mpd: string, { carried, folder, tracks, audio, root, hidden, isStereo }: Below): string {
   const address = (carried + folder).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
   // Absolute paths: ffmpeg 5.1 resolves the BaseURL of a Representation against the manifest's own directory and
   // ignores the BaseURL of the MPD (libavformat/dashdec.c, resolve_content_path), so no relative URL works in every
   // player.
   const ofCodecs = hidden.length > 0 ? mpdWithout(mpd, hidden) : mpd;
   return mpds.withSubtitles(
-    based(isStereo ? mpdInStereo(ofCodecs) : ofCodecs, address),
+    based(mpdWithAudio(isStereo ? mpdInStereo(ofCodecs) : ofCodecs, audio), address),
     tracks.map((track) => ({ ...track, address: root + track.file })),
   );
 }

@@ -39,6 +39,8 @@ export const EXPENSIVE = {
   lists: { ...usual, concurrency: 16, waitingPerOwner: 256 },
   /** Reads an index to its end, in slices. */
   count: usual,
+  /** Some milliseconds of the database and of comparing texts, in slices. */
+  search: { ...usual, waitingPerOwner: 256 },
   /**
    * Bodies of at most 10 MiB, which are in memory until an image was decoded; decoding has its own queue. Slow senders
    * hold their places, so there are places for many tenants.

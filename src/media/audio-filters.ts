@@ -15,6 +15,7 @@ export const encodedSamples = (one: PlannedAudio, spec: EncodingSpec): string[] 
   ...normalizedAudio(one, spec),
   ...(one.gain ? amplify(one.gain) : []),
   ...(one.padToSeconds ? [`apad=whole_dur=${one.padToSeconds.toFixed(3)}`] : []),
+  ...(spec.audio.length_seconds ? [`atrim=end=${spec.audio.length_seconds.toFixed(3)}`] : []),
 ];
 
 /** Filters that convert any audio to what the encoder takes for a rendition. */

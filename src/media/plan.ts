@@ -95,7 +95,7 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
 
   const stereo = tracks.map((track, index): PlannedAudio => {
     const trackEnd = endOf(track);
-    const padToSeconds = trackEnd !== null && end - trackEnd > PADDED_SECONDS ? end : 0;
+    const padToSeconds = spec.audio.length_seconds ?? (trackEnd !== null && end - trackEnd > PADDED_SECONDS ? end : 0);
     return {
       name: stereoName(index),
       track,

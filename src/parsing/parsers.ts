@@ -8,6 +8,7 @@ import { checkHls } from "../lib/hls-check.ts";
 import { readHls } from "../lib/hls-read.ts";
 import { type MpdContent, readMpd } from "../lib/mpd-read.ts";
 import { type Below, rebaseMaster, rebaseMpd, rebaseStoryboard, storyboardJson } from "../lib/rebase.ts";
+import { captionSections } from "../lib/search/sections.ts";
 import type { SharedMedia } from "../lib/shared-media.ts";
 import { runToEnd } from "../lib/sliced.ts";
 import { storyboardPictures } from "../lib/storyboard.ts";
@@ -130,6 +131,11 @@ export const PARSERS = {
     const cues = runToEnd(spokenCues(text));
     return { body: Buffer.from(asJson === null ? asParagraphs(cues) : JSON.stringify({ language: asJson, cues })) };
   },
+
+  /** The rows of the search index for a WebVTT text in storage. */
+  searchSections: ({ bytes, tenantId, language }: { bytes: Uint8Array; tenantId: number; language: string }) => ({
+    sections: captionSections(runToEnd(spokenCues(textOf(bytes))), { tenantId, language }),
+  }),
 
   /** Parses a piece of a CSV file. */
   csv: readCsvPiece,

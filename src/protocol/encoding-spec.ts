@@ -145,6 +145,8 @@ const audioOf = ({ settings: { codec, profile, sample_rate, ...others } }: (type
       // Older servers did not state it.
       max_copied_bitrate: v.optional(between(0, 1_000_000), 330_000),
       loudness_lufs: v.optional(v.nullable(v.pipe(v.number(), v.minValue(-70), v.maxValue(0))), null),
+      /** Seconds that each track lasts: a shorter one ends in silence, a longer one is cut. Null: as long as the source. */
+      length_seconds: v.optional(v.nullable(v.pipe(v.number(), v.minValue(0.1), v.maxValue(100_000)))),
       /** bit/s of 5.1 renditions. */
       surround_bitrate: v.optional(between(8000, 1_700_000)),
     }),

@@ -29,6 +29,7 @@ import { historyOf, SAMPLE_SECONDS } from "../resources/operator/system/history.
 import { logStreamOf } from "../resources/operator/system/log-stream.ts";
 import { emptyTrash } from "../resources/operator/trash.ts";
 import type { Egress } from "../resources/playback/egress.ts";
+import { indexTexts } from "../resources/search/index-texts.ts";
 import { pruneSessions } from "../resources/sessions/prune.ts";
 import { pruneShares } from "../resources/shares/prune.ts";
 import { deleteTenants } from "../resources/tenants/deletion.ts";
@@ -66,6 +67,7 @@ export const allScheduledTasks = (
   { name: "expire-assets", schedule: "*/5 * * * * *", run: () => expireAssets(app) },
   { name: "expire-batches", schedule: "*/10 * * * * *", run: () => expireBatches(app) },
   { name: "finish-imports", schedule: "*/30 * * * * *", run: () => finishStaleImports(app) },
+  { name: "index-texts", schedule: "* * * * * *", run: () => indexTexts(app) },
   { name: "merge-text-index", schedule: "*/5 * * * * *", run: () => mergeTexts(app) },
   { name: "sweep-batches", schedule: "50 * * * * *", run: () => sweepBatches(app) },
   { name: "sum-sources", schedule: "*/5 * * * * *", run: () => sumSources(app) },

@@ -21,6 +21,7 @@ import { PLANS } from "./schema-billing.ts";
 import type { taskLeases, transcodingAttempts, transcodingJobs, transcodingTasks, workers } from "./schema-jobs.ts";
 
 export type { RenditionRow } from "./rendition-row.ts";
+export { type AddedAudioMedia, type AudioTrackRow, audioTracks } from "./schema-audio.ts";
 export {
   billingEvents,
   billingOrders,
@@ -60,6 +61,7 @@ export {
   tenantWatermarks,
   watermarks,
 } from "./schema-profiles.ts";
+export { type SearchQueueRow, searchQueue, searchSections, searchTexts } from "./schema-search.ts";
 export {
   type InvitationRow,
   invitations,

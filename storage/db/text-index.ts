@@ -7,19 +7,23 @@ import type { Db } from "./open.ts";
  * https://www.sqlite.org/fts5.html#the_merge_command
  */
 
+/** Of assets' texts in lists, and of the search (migration 0065). */
+export type TextIndex = "assets_text" | "search_index";
+
 /** Pages of one step: a few milliseconds, and more than twenty changed assets add. */
 const STEP_PAGES = 20;
 
 /** One step. */
-export async function mergeTextIndex(tx: Db): Promise<void> {
-  await tx.run(sql`insert into assets_text (assets_text, rank) values ('merge', ${STEP_PAGES})`);
+export async function mergeTextIndex(tx: Db, index: TextIndex = "assets_text"): Promise<void> {
+  const name = sql.raw(index);
+  await tx.run(sql`insert into ${name} (${name}, rank) values ('merge', ${STEP_PAGES})`);
 }
 
 /** One step. Returns whether there may be more to merge. */
-export async function continueTextIndexMerge(tx: Db): Promise<boolean> {
+export async function continueTextIndexMerge(tx: Db, index: TextIndex = "assets_text"): Promise<boolean> {
   const changes = async () => (await tx.get<{ n: number }>(sql`select total_changes() as n`)).n;
   const before = await changes();
-  await mergeTextIndex(tx);
+  await mergeTextIndex(tx, index);
   // The command itself counts as one change.
   return (await changes()) - before >= 2;
 }

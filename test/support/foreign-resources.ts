@@ -1,3 +1,4 @@
+import { audioTracks } from "../../storage/db/schema.ts";
 import type { TestApp } from "./app.ts";
 import { leased } from "./batches.ts";
 import { subtitled } from "./subtitles.ts";
@@ -5,6 +6,12 @@ import { film } from "./views.ts";
 
 /** Part of everything that the other tenant has written. */
 export const THEIRS = "theirs-3f1c";
+
+/** An audio track that is ready; encoding one needs a worker. */
+async function insertedAudio(app: TestApp, ids: { tenantId: number; assetId: number }) {
+  const values = { ...ids, name: THEIRS, role: "dub", status: "ready", createdAt: 1, updatedAt: 1 } as const;
+  return app.opened.app.write(async (tx) => tx.insert(audioTracks).values(values).returning().get());
+}
 
 /**
  * Creates one of each resource for a tenant. `paths`: for a prefix of a route's path, its parameters that name the tenant's
@@ -70,9 +77,12 @@ export async function foreignResources(app: TestApp, tenantId: number) {
     admin: app.admin,
     body: { tenant_id: tenantId, email: `invited-${THEIRS}@example.com`, role: "viewer" },
   });
+  const audio = await insertedAudio(app, { tenantId, assetId: asset_id });
   const share = await app.call("POST", `${theirs}/shares`, { key, body: { name: THEIRS } });
   const code = new URL(share.body.url).pathname.slice("/s/".length);
   const paths = {
+    "/api/v1/assets/:id/audio_tracks/:track_id": `${asset_id}/audio_tracks/${audio?.id}`,
+    "/api/v1/audio_track_jobs/:id": String(audio?.id),
     "/api/v1/assets/:id/shares/:share_id": `${completed.body.asset.id}/shares/${share.body.id}`,
     "/s/:code": code,
     "/embed/s/:code": code,

@@ -4,6 +4,7 @@ import type { Db } from "../../../storage/db/open.ts";
 import {
   type AssetRow,
   assets,
+  audioTracks,
   subtitles,
   transcodingJobs,
   type UploadRow,
@@ -39,6 +40,7 @@ export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<st
     .all();
   // Its URLs are refused from the commit on; the writers that run stop, and leave nothing.
   if (pending.length > 0) afterCommit(tx, () => void dropPending(app, pending));
+  const audio = await audioKeys(tx, asset);
   await deleteAssetRow(tx, app, asset);
   await releaseMedia(tx, app, asset);
   const own = [
@@ -47,6 +49,7 @@ export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<st
     ...(await deliveredMedia(tx, asset)),
     ...trims,
     ...texts,
+    ...audio,
   ];
   const settledMs = SETTLED_LEASES * app.config.lease_seconds * 1000;
   // Where URLs cannot be revoked, those of its upload and of its workers work until they expire.
@@ -106,6 +109,13 @@ async function joinedTexts(tx: Db, { id }: AssetRow): Promise<string[]> {
   if (!(await tx.select({ id: transcodingJobs.id }).from(transcodingJobs).where(isJoin).limit(1).get())) return [];
   const rows = await tx.select({ key: subtitles.objectKey }).from(subtitles).where(eq(subtitles.assetId, id)).all();
   return rows.flatMap(({ key }) => (parseKey(key)?.kind === "delivered" ? [key] : []));
+}
+
+/** The files and media of added audio tracks. */
+async function audioKeys(tx: Db, { id }: AssetRow): Promise<string[]> {
+  const columns = { source: audioTracks.sourceKey, prefix: audioTracks.prefix };
+  const rows = await tx.select(columns).from(audioTracks).where(eq(audioTracks.assetId, id)).all();
+  return rows.flatMap(({ source, prefix }) => [source, prefix]).filter((key) => key !== null);
 }
 
 /** The prefix of media that a client delivered with a batch upload, unless another asset is registered on it. */

@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, subtitles } from "../../../storage/db/schema.ts";
+import { type AssetRow, assets, audioTracks, subtitles } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { withinStorage } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
@@ -45,17 +45,20 @@ export async function addStoredBytes(tx: Db, app: App, asset: Stored, bytes: num
 export const setStoredBytes = (tx: Db, app: App, asset: Stored & Pick<AssetRow, "storageBytes">, bytes: number) =>
   addStoredBytes(tx, app, asset, bytes - asset.storageBytes);
 
-/** The part of the stored bytes that is the asset's own media: without its source, poster, subtitles and shared media. */
+/** The part of the stored bytes that is the asset's own media: without its source, poster, subtitles, added audio and shared media. */
 export async function mediaBytesOf(tx: Db, asset: AssetRow): Promise<number> {
   const { storageBytes, posterBytes, sharedBytes } = asset;
-  const others = heldSourceBytes(asset) + posterBytes + sharedBytes + (await subtitleBytesOf(tx, asset.id));
+  const others = heldSourceBytes(asset) + posterBytes + sharedBytes + (await trackBytesOf(tx, asset.id));
   return Math.max(0, storageBytes - others);
 }
 
-/** Of all subtitles of an asset. */
-export async function subtitleBytesOf(tx: Db, assetId: number): Promise<number> {
-  const bytes = sql<number>`coalesce(sum(${subtitles.bytes}), 0)`;
-  return (await tx.select({ bytes }).from(subtitles).where(eq(subtitles.assetId, assetId)).get())?.bytes ?? 0;
+/** Of all subtitles and added audio tracks of an asset, which do not change with its media. */
+export async function trackBytesOf(tx: Db, assetId: number): Promise<number> {
+  const texts = sql<number>`coalesce(sum(${subtitles.bytes}), 0)`;
+  const audio = sql<number>`coalesce(sum(${audioTracks.bytes}), 0)`;
+  const ofTexts = await tx.select({ bytes: texts }).from(subtitles).where(eq(subtitles.assetId, assetId)).get();
+  const ofAudio = await tx.select({ bytes: audio }).from(audioTracks).where(eq(audioTracks.assetId, assetId)).get();
+  return (ofTexts?.bytes ?? 0) + (ofAudio?.bytes ?? 0);
 }
 
 /** Bytes of the source that are part of `storageBytes`. */

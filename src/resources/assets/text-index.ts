@@ -1,14 +1,14 @@
-import { continueTextIndexMerge } from "../../../storage/db/text-index.ts";
+import { continueTextIndexMerge, type TextIndex } from "../../../storage/db/text-index.ts";
 import type { App } from "../../app.ts";
 import { yieldToRequests } from "../../lib/pace.ts";
 
 /** The rest is merged by the next run. */
 const MAX_STEPS = 500;
 
-/** Merges what changes have added to the text index, in steps between which others write. */
-export async function mergeTexts(app: App): Promise<void> {
+/** Merges what changes have added to a text index, in steps between which others write. */
+export async function mergeTexts(app: App, index: TextIndex = "assets_text"): Promise<void> {
   for (let step = 0; step < MAX_STEPS && !app.stopping.aborted; step++) {
-    if (!(await app.write(continueTextIndexMerge))) return;
+    if (!(await app.write((tx) => continueTextIndexMerge(tx, index)))) return;
     await yieldToRequests();
   }
 }

@@ -16,6 +16,7 @@ import { assetPrefix, newDeliveredPrefix } from "../../lib/object-keys.ts";
 import { newExternalId } from "../../lib/tokens.ts";
 import { getAsset } from "../assets/queries.ts";
 import { insertAsset } from "../assets/stored-bytes.ts";
+import { copySourceTracks } from "../audio-tracks/source-tracks.ts";
 import { emitAssetReady } from "../jobs/lifecycle/events.ts";
 import { profileOfMedia } from "../jobs/lifecycle/media-profile.ts";
 import { queueJob } from "../jobs/lifecycle/queue.ts";
@@ -133,6 +134,7 @@ export async function insertClip(tx: Db, app: App, caller: Caller, clip: Prepare
     const profile = await profileOfMedia(tx, app, parent);
     await queueJob(tx, app, asset, { clip: clipJob(asset, prefix, media.exact), profile });
   } else await emitAssetReady(tx, app, asset);
+  await copySourceTracks(tx, app, parent, asset);
   for (const { row, stored } of subtitles) await addSubtitle(tx, app, asset, row, { stored });
   const owner: Caller = { kind: "key", keyId: 0, tenantId: parent.tenantId, scopes: [] };
   for (const { id: _, updatedAt: __, ...track } of tracks) await upsertTrack(tx, app, owner, asset.id, track);

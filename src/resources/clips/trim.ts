@@ -10,6 +10,7 @@ import { imagesPrefix, isMediaPrefix } from "../../lib/object-keys.ts";
 import { getAsset } from "../assets/queries.ts";
 import { passOnMedia, scheduleRelease } from "../assets/shared-media.ts";
 import { addStoredBytes, mediaBytesOf } from "../assets/stored-bytes.ts";
+import { hasAddedTracks } from "../audio-tracks/source-tracks.ts";
 import { emitAssetReady } from "../jobs/lifecycle/events.ts";
 import { profileOfMedia } from "../jobs/lifecycle/media-profile.ts";
 import { queueAgain, queueJob } from "../jobs/lifecycle/queue.ts";
@@ -33,6 +34,8 @@ export async function prepareTrim(
   const asset = (await getAsset(app.db, caller, id)) ?? notFound("asset");
   if (asset.mediaPrefix !== null && !isMediaPrefix(asset.mediaPrefix, asset.tenantId))
     impossible("its media were registered and are not managed here");
+  if (await hasAddedTracks(app.db, id))
+    impossible("it has added audio tracks, which are not cut; remove them, and add them again after the trim");
   return prepareClip(app, caller, id, { ...wanted, title: undefined }, { signal, isTrim: true });
 }
 

@@ -6,6 +6,8 @@ import { Reply } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { sameSecret } from "../../lib/tokens.ts";
 import type { Claim } from "../../protocol/worker.ts";
+import { trackContract } from "./added-audio/contract.ts";
+import { claimTrack } from "./added-audio/queue.ts";
 import { type Claimed, claim } from "./claim.ts";
 import { workerContract } from "./contract.ts";
 import { nameOfLease } from "./lease-urls.ts";
@@ -34,6 +36,7 @@ export async function claimWithin(
     takesCodecs = false,
     clipsVersion = 0,
     takesJoins = false,
+    takesTracks = false,
     answer = (contract) => contract,
   }: {
     incoming: IncomingMessage | undefined;
@@ -42,6 +45,8 @@ export async function claimWithin(
     takesCodecs?: boolean;
     clipsVersion?: number;
     takesJoins?: boolean;
+    /** Also encodes of added audio tracks, whose callbacks are their own. */
+    takesTracks?: boolean;
     answer?: (contract: Answered, attemptId: number) => unknown;
   },
 ) {
@@ -59,11 +64,22 @@ export async function claimWithin(
       wakeNext(app);
       return answer(await contractFor(app, claimed, { ...body, lane: takes.lane }, base), claimed.lease.attemptId);
     }
+    // After jobs: what an asset plays at all comes first.
+    const track = takesTracks && takes.lane === "main" ? await claimTrack(app, key) : null;
+    if (track) {
+      wakeNext(app);
+      return trackContract(app, track, sharesDisk(app, body));
+    }
     passOn(app, takes.lane, seen);
     const leftSeconds = (deadline - performance.now()) / 1000;
     if (leftSeconds <= 0 || app.stopping.aborted) return new Reply(204, undefined);
     seen = await waitForJob(app, { seconds: leftSeconds, socket, workerId, seen, ...takes });
   }
+}
+
+function sharesDisk(app: App, { capabilities }: Wishes): boolean {
+  const proof = capabilities?.local_proof;
+  return app.config.trust_shared_disk && proof !== undefined && sameSecret(proof, app.localProof);
 }
 
 /** Of audio in parts the second: a viewer waits for the first one. */
@@ -76,8 +92,6 @@ async function contractFor(app: App, { job, asset, lease, task }: Claimed, body:
   // A registered source's size may have been reported wrong, and a worker rejects a source of another size.
   const stored = upload || !hasSource ? null : await storageOf(app).head(asset.sourceKey);
   if (stored && stored.bytes !== asset.sourceBytes) await correctSize(app, asset, stored.bytes);
-  const proof = body.capabilities?.local_proof;
-  const sharesDisk = app.config.trust_shared_disk && proof !== undefined && sameSecret(proof, app.localProof);
   return workerContract(app, {
     job,
     asset,
@@ -88,7 +102,7 @@ async function contractFor(app: App, { job, asset, lease, task }: Claimed, body:
       ...lease,
       name: nameOfLease({ attempt: { id: lease.attemptId }, ...(task && { lease: { id: task.leaseId ?? -1 } }) }),
     },
-    sharesDisk,
+    sharesDisk: sharesDisk(app, body),
     task: task ? await taskOfContract(app.db, task) : null,
     lane: body.lane,
     ...(base && { base }),

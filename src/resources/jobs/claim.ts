@@ -12,6 +12,7 @@ import {
 } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Lane } from "../../protocol/worker.ts";
+import { hasQueuedTrack } from "./added-audio/queue.ts";
 import { hasAdditional } from "./encoding-profile.ts";
 import {
   isTaken,
@@ -107,7 +108,7 @@ export async function hasQueued(
   const first = takesAllJobs(takes)
     ? firstJob(app.db).get({ now })
     : firstTakenJob(app.db).get({ now, clipsVersion: takes.clipsVersion, takesJoins: takes.takesJoins ? 1 : 0 });
-  if (await first) return true;
+  if ((await first) || (await hasQueuedTrack(app))) return true;
   return takesTasks && (await (takesCodecs ? firstTask : firstTaskWithoutCodecs)(app.db).get({ now })) !== undefined;
 }
 

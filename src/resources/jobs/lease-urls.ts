@@ -11,11 +11,12 @@ import { UNREVOCABLE_MS } from "../../../storage/objects/store.ts";
 import { type App, lockNamespace } from "../../app.ts";
 import { revoked } from "../../http/revoked-url.ts";
 import { hmac, sameSecret } from "../../lib/tokens.ts";
+import { isTrackLive } from "./added-audio/queue.ts";
 import { isLiveJob } from "./lease.ts";
 import { isLiveTask } from "./tasks/lease.ts";
 
 /** The lease of a whole job is that of its attempt, the one of a task is a row of its own. */
-export type LeaseName = `attempt:${number}` | `task:${number}`;
+export type LeaseName = `attempt:${number}` | `task:${number}` | `audio:${number}`;
 
 export const nameOfLease = ({ attempt, lease }: { attempt: { id: number }; lease?: { id: number } }): LeaseName =>
   lease ? `task:${lease.id}` : `attempt:${attempt.id}`;
@@ -37,9 +38,10 @@ export const urlLease = (app: App, name: LeaseName): string => `${name}:${tokenM
 export async function requireUrlLease(app: App, value: string): Promise<LeaseName> {
   const [kind = "", id = "", mark = ""] = value.split(":");
   if (!sameSecret(mark, tokenMark(app))) return revoked("The worker token was rotated.");
-  const isLive = kind === "task" ? await isTaskLive(app, Number(id)) : await isAttemptLive(app, Number(id));
-  if (!isLive) return revoked("The lease has ended.");
-  return kind === "task" ? `task:${Number(id)}` : `attempt:${Number(id)}`;
+  const checks = { task: isTaskLive, audio: isTrackLive, attempt: isAttemptLive };
+  const known = kind === "task" || kind === "audio" ? kind : "attempt";
+  if (!(await checks[known](app, Number(id)))) return revoked("The lease has ended.");
+  return `${known}:${Number(id)}`;
 }
 
 /**

@@ -56,6 +56,7 @@ export const jobRoutes = [
         takesCodecs: (body.capabilities?.tasks ?? 0) >= TASKS_VERSIONS.codecs,
         clipsVersion: Math.max(0, body.capabilities?.clips ?? 0),
         takesJoins: (body.capabilities?.joins ?? 0) >= JOINS_VERSION,
+        takesTracks: true,
       });
     },
   }),

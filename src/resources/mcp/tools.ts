@@ -8,7 +8,16 @@ export const DEFAULT_LIMIT = 20;
 
 /** What an agent sees at once. Each further tool costs every client a part of its context; `call_operation` has the others. */
 const PRIMARY: readonly string[] = [
-  ...["listAssets", "getAsset", "updateAsset", "updateTags", "deleteAsset", "uploadFromUrl", "retryAsset"],
+  ...[
+    "listAssets",
+    "searchAssets",
+    "getAsset",
+    "updateAsset",
+    "updateTags",
+    "deleteAsset",
+    "uploadFromUrl",
+    "retryAsset",
+  ],
   ...["getPlayback", "createClip", "trimAsset", "listCollections", "createCollection", "changeAssets"],
   ...["listSubtitles", "getSubtitle", "translateSubtitle", "listTracks", "setTrack"],
   ...["listJobs", "getAnalytics", "getAssetAnalytics", "getUsage"],

@@ -15,6 +15,7 @@ import { findPublicAsset } from "../assets/queries.ts";
 import { replacedMediaOf } from "../assets/replaced-media.ts";
 import { type Media, mediaKey } from "../assets/shared-media.ts";
 import { basePath, publicId } from "../assets/urls.ts";
+import { ADDED, addedFile, audioChanges, playedTracks } from "../audio-tracks/delivery.ts";
 import { countPlay } from "../shares/plays.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/urls.ts";
@@ -103,12 +104,15 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
         const chosen = context.url.searchParams.get("rendition");
         const variant = what === "master" && chosen !== null ? variantOf(asset, chosen) : null;
         requireVariant(asset, hidden, variant === null ? null : chosen);
-        const below = { carried, folder, tracks: tracks.map(trackOf), root, hidden, variant, isStereo };
+        const sounds = await playedTracks(app, asset.id);
+        const audio = audioChanges(sounds, { carried, root });
+        const below = { carried, folder, tracks: tracks.map(trackOf), audio, root, hidden, variant, isStereo };
         const rewrite = (bytes: Buffer) => parseServed(app, "rebase", { what, bytes, below }, parsing);
         const leftOut = [
           ...hidden,
           ...(isStereo ? ["channels"] : []),
           ...(variant === null ? [] : [`only ${variant}`]),
+          ...sounds.map(({ id, updatedAt, isDefault }) => `audio ${id} ${updatedAt} ${isDefault}`),
         ];
         return manifest(context, top.key, rewrite, { ...common, scope, tracks, leftOut });
       }
@@ -121,6 +125,15 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
         contentType: contentTypeOf(top.key),
         cacheControl: `${scope}, max-age=60`,
       });
+    }
+    const added = addedFile(file.startsWith(ADDED) ? await playedTracks(app, asset.id) : [], file);
+    if (added !== null) {
+      const key = added ?? notFound("file");
+      if (delivery !== "proxy" && !isText(key) && context.method === "GET")
+        return redirect(context, { objects, key, scope, onSent });
+      const cacheControl = `${scope}, max-age=31536000, immutable`;
+      const lasting = { ...common, key, cacheControl, ...(cache && { cache }) };
+      return isText(key) ? plainText(context, lasting) : serveObject({ ...lasting, contentType: contentTypeOf(key) });
     }
     const { key, media } = await versionedKey(app, asset, file);
     const isPartial = asset.encoding !== null && media.mediaPrefix === asset.mediaPrefix;

@@ -44,6 +44,9 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   },
   owned("ingest_uploads"),
   owned("ingest_batches"),
+  owned("search_queue"),
+  owned("search_sections"),
+  owned("audio_tracks"),
   owned("subtitles"),
   owned("tracks"),
   {

@@ -6,6 +6,7 @@ export type {
   ApiKey,
   Asset,
   AssetImages,
+  AudioTrack,
   Checkup,
   Collection,
   Invitation,

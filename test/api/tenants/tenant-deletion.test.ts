@@ -167,7 +167,14 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
     const otherKey = await app.key(other.id);
     await populate(tenant, key);
     const kept = await populate(other, otherKey);
-    for (const token of [key, otherKey]) await uploaded(app, token);
+    for (const token of [key, otherKey]) {
+      // Indexes what is there; the upload waits to be indexed.
+      expect((await app.call("GET", "/api/v1/search?q=a", { key: token })).status).toBe(200);
+      await uploaded(app, token);
+    }
+    for (const { id } of [tenant, other])
+      await insert(`INSERT INTO audio_tracks (tenant_id, asset_id, name, role, status, created_at, updated_at)
+        SELECT tenant_id, id, 'a', 'main', 'ready', 1, 1 FROM assets WHERE tenant_id = ${id} LIMIT 1`);
     const before = await rowsOf(other.id);
     const theirs = await rowsOf(tenant.id);
     const empty = Object.keys(theirs).filter((table) => theirs[table] === 0);

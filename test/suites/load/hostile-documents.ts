@@ -181,6 +181,7 @@ const below = {
   root: "/media/1/~token/",
   hidden: ["hvc1", "hev1", "av01"],
   variant: null,
+  audio: { changed: [], added: [] },
   isStereo: true,
   tracks: Array.from({ length: 20 }, (_, id) => ({
     ...{
@@ -251,4 +252,5 @@ export const HOSTILE: { [N in ParserName]: Hostile<N> } = {
   syncTexts: { texts: TIMED, input: (text) => ({ track: text, reference: text }) },
   payloads: { texts: subtitles, input: (text) => ({ text }) },
   transcript: { texts: subtitles, input: (text) => ({ text, asJson: "en" }) },
+  searchSections: { texts: subtitles, input: (text) => ({ bytes: Buffer.from(text), tenantId: 1, language: "en" }) },
 };

@@ -3,7 +3,7 @@ import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, assets, type JobRow, transcodingJobs } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { setPoster } from "../../assets/poster.ts";
-import { heldSourceBytes, setStoredBytes, subtitleBytesOf } from "../../assets/stored-bytes.ts";
+import { heldSourceBytes, setStoredBytes, trackBytesOf } from "../../assets/stored-bytes.ts";
 import { applyTransition } from "./apply.ts";
 import { queueAgain, queueJob } from "./queue.ts";
 import { rejoinOf } from "./rejoin.ts";
@@ -102,7 +102,7 @@ async function continueWithout(
   const isErrored = asset.playbackStatus === "errored";
   const before = heldSourceBytes(asset);
   const sourceBytes = isSourceLost ? 0 : before;
-  const texts = await subtitleBytesOf(tx, asset.id);
+  const texts = await trackBytesOf(tx, asset.id);
   const storageBytes = plays
     ? Math.max(0, asset.storageBytes - (before - sourceBytes))
     : sourceBytes + asset.posterBytes + asset.sharedBytes + mediaBytes + texts;

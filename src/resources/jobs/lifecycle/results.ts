@@ -10,7 +10,7 @@ import type { Completion } from "../../../protocol/worker.ts";
 import { supplementedTags } from "../../assets/change.ts";
 import { replaceMedia } from "../../assets/replaced-media.ts";
 import { passOnMedia, releaseMedia, trimMedia } from "../../assets/shared-media.ts";
-import { heldSourceBytes, setStoredBytes, subtitleBytesOf } from "../../assets/stored-bytes.ts";
+import { heldSourceBytes, setStoredBytes, trackBytesOf } from "../../assets/stored-bytes.ts";
 import { subtitlesOf } from "../../subtitles/queries.ts";
 import { addUsage } from "../../tenants/usage.ts";
 import type { Leased } from "../lease.ts";
@@ -102,7 +102,7 @@ async function apply(
   const isVr = before.encoding !== "partial" && (vr_projection != null || vr_stereo != null);
   // Of an asset that had video before, or whose client stated a size.
   const isAudioOnly = media.renditions.length > 0 && media.renditions.every(({ width }) => width == null);
-  const texts = await subtitleBytesOf(tx, job.assetId);
+  const texts = await trackBytesOf(tx, job.assetId);
   await setStoredBytes(
     tx,
     app,

@@ -63,6 +63,8 @@ export const REFERENCED_FOLDERS: readonly string[] = [
     (column) =>
       `SELECT id, ${column} AS key, 1 AS required FROM assets WHERE provider = 'managed' AND ${column} IS NOT NULL`,
   ),
+  // Added audio tracks.
+  "SELECT id, prefix AS key, 1 AS required FROM audio_tracks WHERE prefix IS NOT NULL AND status = 'ready'",
   // The manifests that the job of an exact trim starts from; it may be retried.
   `SELECT id, clip ->> '$.prefix' AS key, 1 AS required FROM transcoding_jobs
     WHERE clip ->> '$.trim' IS NOT NULL AND status <> 'completed'`,

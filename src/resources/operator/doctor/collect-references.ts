@@ -63,6 +63,15 @@ async function* underWay(app: App): AsyncGenerator<ReferenceRow[]> {
       .limit(PAGE)
       .all(),
   );
+  // Files of audio tracks that wait for a worker, and what it writes.
+  yield* paged((after) =>
+    db.all<ReferenceRow>(sql`select id, source_key as key from audio_tracks
+      where source_key is not null and id > ${after} order by id limit ${PAGE}`),
+  );
+  yield* paged((after) =>
+    db.all<ReferenceRow>(sql`select id, prefix as key from audio_tracks
+      where prefix is not null and status = 'processing' and id > ${after} order by id limit ${PAGE}`),
+  );
   yield* mapped(attempts(app, eq(transcodingJobs.status, "running")), ({ id, job }) => attemptPrefix(job, id));
   const unswept = and(isNull(transcodingAttempts.sweptAt), ne(transcodingAttempts.outcome, "completed"));
   yield* mapped(attempts(app, unswept), ({ id, job }) => attemptPrefix(job, id));

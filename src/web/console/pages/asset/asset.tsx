@@ -21,6 +21,7 @@ import { useAssetEvents } from "./use-asset-events.ts";
 import { Warnings } from "./warnings.tsx";
 
 const Subtitles = lazy(() => import("./subtitles.tsx"));
+const Audio = lazy(() => import("./audio.tsx"));
 const Tracks = lazy(() => import("./tracks.tsx"));
 const Poster = lazy(() => import("./poster.tsx"));
 const Renditions = lazy(() => import("./renditions.tsx"));
@@ -28,7 +29,17 @@ const Clip = lazy(() => import("./clip.tsx"));
 const Organize = lazy(() => import("./organize.tsx"));
 const History = lazy(() => import("./history.tsx"));
 
-const TABS = ["overview", "subtitles", "chapters", "poster", "renditions", "clip", "organize", "history"] as const;
+const TABS = [
+  "overview",
+  "subtitles",
+  "audio",
+  "chapters",
+  "poster",
+  "renditions",
+  "clip",
+  "organize",
+  "history",
+] as const;
 type Tab = (typeof TABS)[number];
 
 /** A token that expires sooner is not used to load the player again. */
@@ -77,6 +88,11 @@ function useTab() {
   return [tab, select] as const;
 }
 
+function timeInUrl(): number {
+  const seconds = Number(new URLSearchParams(location.search).get("t"));
+  return seconds > 0 && Number.isFinite(seconds) ? seconds : 0;
+}
+
 function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): void }) {
   const t = useTexts(texts);
   const { may } = useSession();
@@ -89,8 +105,8 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
     async () => (isPlayable ? await vodbox.getPlayback({ id: String(id) }) : null),
     [id, isPlayable, playback_policy],
   );
-  // The player starts again at the same position.
-  const [start, setStart] = useState({ version: 0, seconds: 0 });
+  // The player starts again at the same position. A result of a search links to a time.
+  const [start, setStart] = useState({ version: 0, seconds: timeInUrl() });
   const reloadPlayer = () => {
     const seconds = player.seconds < asset.duration_seconds ? player.seconds : 0;
     setStart(({ version }) => ({ version: version + 1, seconds }));
@@ -124,6 +140,7 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
       <Tabs label={t("sections")} tabs={TABS.map((one) => [one, t(one)])} selected={tab} onSelect={setTab}>
         {tab === "overview" && <Overview {...section} />}
         {tab === "subtitles" && <Subtitles {...section} />}
+        {tab === "audio" && <Audio {...section} />}
         {tab === "chapters" && <Tracks {...section} />}
         {tab === "poster" && <Poster {...section} />}
         {tab === "renditions" && <Renditions {...section} />}

@@ -15,6 +15,7 @@ import { BulkBar, useBulk } from "./bulk-bar.tsx";
 import { CollectionPanel } from "./collections.tsx";
 import { FilterBar } from "./filter-bar.tsx";
 import { addressOf, type Filters, filtersOf, paramsOf } from "./filters.ts";
+import { FoundInside } from "./found.tsx";
 import { NOTHING, type Selection, sizeOf } from "./selection.ts";
 import { texts } from "./texts.ts";
 import { useAssets } from "./use-assets.ts";
@@ -126,6 +127,7 @@ export default function Assets() {
             onLayout={choose}
           />
           <ErrorNotice error={list.error} onRetry={list.reload} />
+          {tenant !== null && filters.q.trim().length > 1 && <FoundInside q={filters.q.trim()} tenantId={tenant} />}
           <div class="row list-head">
             {mayWrite && total > 0 && (
               <label class="check">

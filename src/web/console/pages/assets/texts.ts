@@ -62,6 +62,8 @@ export const texts = dictionary(
     allTenants: "All tenants",
     from: "From",
     to: "To",
+    foundInside: "Found inside videos",
+    foundAt: "Found at {time}",
   },
   {
     noAssets: "Noch keine Videos. Laden Sie eines hoch.",
@@ -126,5 +128,7 @@ export const texts = dictionary(
     allTenants: "Alle Mandanten",
     from: "Von",
     to: "Bis",
+    foundInside: "In Videos gefunden",
+    foundAt: "Gefunden bei {time}",
   },
 );

@@ -1,0 +1,50 @@
+import { SPACELESS } from "../align/words.ts";
+
+/**
+ * Marks that many writers leave out: Latin, Greek and Cyrillic diacritics, Hebrew points, Arabic vowels and the tatweel. Marks of
+ * other scripts, such as Devanagari vowels or the Japanese dakuten, are parts of letters and stay.
+ */
+const OPTIONAL_MARKS =
+  /[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]/g;
+/** Characters without width: soft hyphen, joiners, byte order mark. */
+const INVISIBLE = /[\u00ad\u200b-\u200f\u2060\ufeff]/g;
+/** Letters that Unicode does not decompose. */
+const LETTERS: Readonly<Record<string, string>> = {
+  ...{ æ: "ae", œ: "oe", ø: "o", ł: "l", đ: "d", ð: "d", þ: "th", ħ: "h", ŧ: "t" },
+  ...{ ς: "σ", ى: "ي", ٱ: "ا", ة: "ه" },
+};
+const OTHER_LETTERS = /[æœøłđðþħŧςىٱة]/g;
+const ASCII = /^[\0-\x7f]*$/;
+
+/**
+ * A text in the form in which a search compares it: without case, diacritics and compatibility forms (UAX #15 NFKD). ß is ss, as
+ * in upper case. Line breaks are kept, and nothing else becomes one.
+ */
+export function folded(text: string): string {
+  if (ASCII.test(text)) return text.toLowerCase();
+  return text
+    .normalize("NFKD")
+    .replace(INVISIBLE, "")
+    .replace(OPTIONAL_MARKS, "")
+    .toUpperCase()
+    .toLowerCase()
+    .replace(OTHER_LETTERS, (letter) => LETTERS[letter] ?? letter)
+    .normalize("NFC");
+}
+
+const WORD = new RegExp(
+  String.raw`[[${SPACELESS}]&&\p{L}][[[${SPACELESS}]&&\p{L}]\p{M}]*|[[\p{L}\p{N}\p{M}]--[[${SPACELESS}]&&\p{L}]]+`,
+  "gv",
+);
+const STARTS_SPACELESS = new RegExp(String.raw`^[[${SPACELESS}]&&\p{L}]`, "v");
+const LETTER = /^[\p{L}\p{N}\p{M}]/u;
+
+/** The words of a folded text; a run of a script without spaces, such as Chinese or Thai, is one. */
+export const wordsIn = (text: string): string[] => text.match(WORD) ?? [];
+
+/** Whether the word is of a script without spaces: it is found anywhere, not only where a word begins. */
+export const isSpaceless = (word: string): boolean => STARTS_SPACELESS.test(word);
+
+/** Whether the character at `at` belongs to a word; false outside of the text. */
+export const isLetterAt = (text: string, at: number): boolean =>
+  at >= 0 && at < text.length && LETTER.test(String.fromCodePoint(text.codePointAt(at) ?? 0));

@@ -1,0 +1,69 @@
+import * as v from "valibot";
+import type { AudioTrackRow } from "../../../storage/db/schema.ts";
+import { Name, oneOf, PathId, Time } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+import { AUDIO_ROLES, AUDIO_TRACK_STATUSES } from "../../lib/enums.ts";
+
+export const AssetParams = v.object({ id: PathId });
+export const TrackParams = v.object({ id: PathId, track_id: PathId });
+
+const Role = v.pipe(
+  oneOf(AUDIO_ROLES),
+  v.description("`description`: for people who do not see the video. Players begin with `main`"),
+);
+const Label = v.pipe(Name(200), v.description("As players show it"));
+const Language = v.pipe(v.string("must be a string"), v.maxLength(100), v.description("A BCP 47 tag"));
+
+/** The fields of the form. */
+export const AudioTrackForm = v.object({
+  language: Language,
+  name: Label,
+  role: v.optional(Role, "alternate"),
+  is_default: v.optional(
+    v.pipe(
+      v.picklist(["true", "false", "1", "0"], "must be true or false"),
+      v.transform((value) => value === "true" || value === "1"),
+    ),
+    "false",
+  ),
+});
+
+export const AudioTrackPatch = v.object({
+  language: v.optional(Language),
+  name: v.optional(Label),
+  role: v.optional(Role),
+  is_default: v.optional(v.boolean("must be true or false")),
+});
+
+export const AudioTrack = v.pipe(
+  v.object({
+    id: v.number(),
+    asset_id: v.number(),
+    language: v.nullable(v.string()),
+    name: v.string(),
+    role: Role,
+    is_default: v.pipe(v.boolean(), v.description("Whether players begin with it")),
+    source: v.pipe(v.picklist(["source", "upload"]), v.description("`source`: of the video's own file")),
+    status: oneOf(AUDIO_TRACK_STATUSES),
+    error: v.nullable(v.object({ code: v.string(), message: v.string() })),
+    bytes: v.pipe(v.number(), v.description("Stored for it, apart from the video's media")),
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("AudioTrack"),
+);
+
+export const toAudioTrack = (row: AudioTrackRow, isDefault: boolean): v.InferInput<typeof AudioTrack> => ({
+  id: row.id,
+  asset_id: row.assetId,
+  language: row.language,
+  name: row.name,
+  role: row.role,
+  is_default: isDefault,
+  source: row.rendition === null ? "upload" : "source",
+  status: row.status,
+  error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+  bytes: row.bytes,
+  created_at: iso(row.createdAt),
+  updated_at: iso(row.updatedAt),
+});

@@ -1,0 +1,38 @@
+import { dictionary } from "../../texts/dictionary.ts";
+
+export const audioTexts = dictionary(
+  {
+    audioTracks: "Audio tracks",
+    addAudio: "Add audio",
+    noAudio: "This video has no audio.",
+    audioFile: "Audio file",
+    audioRole: "Role",
+    roleMain: "Main",
+    roleAlternate: "Alternate",
+    roleCommentary: "Commentary",
+    roleDub: "Dub",
+    roleDescription: "Audio description",
+    audioProcessing: "processing",
+    audioReady: "ready",
+    audioFailed: "failed",
+    removeAudio: "Remove",
+    removeAudioQuestion: "Remove the audio track “{name}”?",
+  },
+  {
+    audioTracks: "Tonspuren",
+    addAudio: "Ton hinzufügen",
+    noAudio: "Dieses Video hat keinen Ton.",
+    audioFile: "Audiodatei",
+    audioRole: "Rolle",
+    roleMain: "Haupttonspur",
+    roleAlternate: "Alternative",
+    roleCommentary: "Kommentar",
+    roleDub: "Synchronfassung",
+    roleDescription: "Audiodeskription",
+    audioProcessing: "wird verarbeitet",
+    audioReady: "bereit",
+    audioFailed: "fehlgeschlagen",
+    removeAudio: "Entfernen",
+    removeAudioQuestion: "Die Tonspur „{name}“ entfernen?",
+  },
+);
