@@ -6,7 +6,7 @@ import { attach } from "./attach.ts";
 import { type Existing, tagOf } from "./existing.ts";
 import { uploadFields } from "./fields.ts";
 import type { Entry, Ledger } from "./ledger.ts";
-import { type Obtaining, obtain } from "./obtain.ts";
+import { discardDownload, type Obtaining, obtain } from "./obtain.ts";
 import type { Item, Listed } from "./source.ts";
 
 export type Importing = Obtaining & {
@@ -36,6 +36,7 @@ export async function importVideo(importing: Importing, listed: Listed): Promise
       bytes: item.media.kind === "local" ? item.media.bytes : (entry.bytes ?? known.bytes),
     });
   } else await upload(importing, listed, { item, fields, known });
+  await discardDownload(importing.dir, id);
   const { assetId } = ledger.get(id) as Required<Entry>;
   const { captions, problems } = await attach(importing.sender, assetId, item);
   ledger.put(id, { stage: "attached", captions, problems: [...item.problems, ...problems] });
@@ -48,7 +49,7 @@ async function upload(importing: Importing, listed: Listed, { item, fields, know
   const { id } = listed;
   const before = ledger.get(id);
   const obtained = await obtain(importing, listed, item);
-  const { file, filename, release } = obtained;
+  const { file, filename } = obtained;
   // Parts of two versions would not be a valid file; a draft without an open upload would become a second asset.
   const isSame = before?.bytes === file.bytes && before.modifiedMs === file.modifiedMs;
   if (!(isSame && (await isResumable(sender, before)))) {
@@ -59,7 +60,6 @@ async function upload(importing: Importing, listed: Listed, { item, fields, know
   const named = { ...sender, fields: { ...sender.fields, ...merged(sender.fields, fields), filename } };
   const { asset_id, external_id } = await sendFile(named, file, state);
   ledger.put(id, { stage: "uploaded", assetId: asset_id, externalId: external_id, bytes: file.bytes });
-  await release();
 }
 
 /** Options of the command have precedence over the provider's values, except that tags are joined. */

@@ -19,8 +19,16 @@ export type Obtaining = {
   onBytes(bytes: number): void;
 };
 
-/** A file on this machine, and its name for the server. `release` removes a downloaded one. */
-export type Obtained = { file: File; filename: string; release(): Promise<void> };
+/** A file on this machine, and its name for the server. */
+export type Obtained = { file: File; filename: string };
+
+const pathOf = (dir: string, id: string) => join(dir, sha256(id).slice(0, 32));
+
+/** Removes what was downloaded of a video. */
+export async function discardDownload(dir: string, id: string): Promise<void> {
+  await discard(pathOf(dir, id));
+  await rm(`${pathOf(dir, id)}.hls`, { recursive: true, force: true });
+}
 
 /** Downloads the file of a video, unless it is here. Throws ItemError. */
 export async function obtain(
@@ -29,31 +37,29 @@ export async function obtain(
   item: Item,
 ): Promise<Obtained> {
   const { media, filename } = item;
-  if (media.kind === "local") return { file: await fileAt(media.path), filename, release: async () => {} };
+  if (media.kind === "local") return { file: await fileAt(media.path), filename };
   const { client } = source;
   if (client === null) throw new ItemError("the source has no server");
-  const path = join(dir, sha256(listed.id).slice(0, 32));
+  const path = pathOf(dir, listed.id);
   const earlier = ledger.get(listed.id)?.bytes;
   if (media.kind === "hls") {
     // A name for what the segments contain.
     const named = (at: string) => ({
       filename: (extname(filename) ? filename.slice(0, -extname(filename).length) : filename) + extname(at),
     });
-    const release = () => rm(`${path}.hls`, { recursive: true, force: true });
     for (const name of ["both.mp4", "video.mp4", "video.ts"]) {
       const at = join(`${path}.hls`, name);
-      if (earlier !== undefined && (await sizeOf(at)) === earlier)
-        return { file: await fileAt(at), ...named(at), release };
+      if (earlier !== undefined && (await sizeOf(at)) === earlier) return { file: await fileAt(at), ...named(at) };
     }
     const taking = takeHls({ client, url: media.url, dir: `${path}.hls`, maxBytes, binaries, onBytes });
     const at = await taking.catch(async (error) => {
-      await release();
+      // Segments are not continued.
+      await discardDownload(dir, listed.id);
       throw error;
     });
-    return recorded(await fileAt(at), { ...named(at), release });
+    return recorded(await fileAt(at), named(at));
   }
-  const release = () => discard(path);
-  if (earlier !== undefined && (await sizeOf(path)) === earlier) return { file: await fileAt(path), filename, release };
+  if (earlier !== undefined && (await sizeOf(path)) === earlier) return { file: await fileAt(path), filename };
   await download({
     ...{ client, path, media, maxBytes, onBytes },
     async refresh() {
@@ -61,7 +67,7 @@ export async function obtain(
       return fresh.kind === "remote" ? fresh : null;
     },
   });
-  return recorded(await fileAt(path), { filename, release });
+  return recorded(await fileAt(path), { filename });
 
   function recorded(file: File, rest: Omit<Obtained, "file">): Obtained {
     // The upload of the file by a later run must be of the same bytes.
