@@ -3,6 +3,7 @@ import type { Route } from "./http/route.ts";
 import { activityRoutes } from "./resources/activity/routes.ts";
 import { analyticsRoutes } from "./resources/analytics/routes.ts";
 import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
+import { playbackIdRoutes } from "./resources/assets/playback-id-routes.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
 import { billingRoutes } from "./resources/billing/routes.ts";
 import { joinRoutes } from "./resources/clips/join-routes.ts";
@@ -93,6 +94,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...oidcRoutes,
     ...activityRoutes,
     ...assetRoutes,
+    ...playbackIdRoutes,
     ...assetCsvRoutes,
     ...collectionRoutes,
     ...uploadRoutes,

@@ -19,6 +19,7 @@ import { id, times } from "./columns.ts";
 import type { RenditionRow } from "./rendition-row.ts";
 import { PLANS } from "./schema-billing.ts";
 import type { taskLeases, transcodingAttempts, transcodingJobs, transcodingTasks, workers } from "./schema-jobs.ts";
+import type { PlaybackId } from "./schema-playback-ids.ts";
 
 export type { RenditionRow } from "./rendition-row.ts";
 export {
@@ -53,6 +54,7 @@ export {
   type ServerRow,
   servers,
 } from "./schema-operations.ts";
+export { type PlaybackId, playbackIds } from "./schema-playback-ids.ts";
 export {
   type EncodingProfileRow,
   encodingProfiles,
@@ -71,6 +73,7 @@ export {
   userIdentities,
 } from "./schema-sessions.ts";
 export { type ShareRow, sharePlays, shares } from "./schema-shares.ts";
+export { tenantLogos } from "./schema-tenant-logos.ts";
 export { type SubtitleRow, subtitles, type TrackCue, type TrackRow, tracks } from "./schema-texts.ts";
 
 /**
@@ -121,14 +124,6 @@ export const tenants = sqliteTable("tenants", {
 });
 
 export type StoredPlayer = { accent_color?: string | null; show_title?: boolean; allow_download?: boolean };
-
-export const tenantLogos = sqliteTable("tenant_logos", {
-  tenantId: integer("tenant_id").primaryKey(),
-  sha256: text("sha256").notNull(),
-  /** Base64. */
-  image: text("image").notNull(),
-  bytes: integer("bytes").notNull(),
-});
 
 export const apiKeys = sqliteTable("api_keys", {
   id: id(),
@@ -246,6 +241,8 @@ export const assets = sqliteTable("assets", {
   sharedMedia: text("shared_media", { mode: "json" }).$type<SharedMedia>(),
   /** The part of `storageBytes` that is shared media; 0 while another asset counts them. */
   sharedBytes: integer("shared_bytes").notNull().default(0),
+  /** Further ids and their policies, in the order of their creation; maintained by triggers. */
+  playbackIds: text("playback_ids", { mode: "json" }).$type<PlaybackId[]>().notNull().default([]),
   ...times,
 });
 

@@ -52,6 +52,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
     of: (id) => sql`share_id IN (SELECT id FROM shares WHERE tenant_id = ${id})`,
   },
   owned("shares"),
+  owned("playback_ids"),
   owned("uploads"),
   owned("assets"),
   owned("encoding_profiles"),
