@@ -32,6 +32,7 @@ import { liveStateRoutes } from "./resources/live/state-routes.ts";
 import { findViewableChannel } from "./resources/live/viewable-channel.ts";
 import { whipRoutes } from "./resources/live/whip/routes.ts";
 import { mcpRoutes } from "./resources/mcp/routes.ts";
+import { muxRoutes } from "./resources/mux/routes.ts";
 import { oidcRoutes } from "./resources/oidc/routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
@@ -79,6 +80,7 @@ import { sharePageRoutes } from "./web/share-pages.ts";
 export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
   const tokens = playbackTokens(app);
   const egress = egressCounter(app);
+  const media = createMediaHandler(app, tokens, egress);
   const api = [
     ...tenantRoutes,
     ...tenantSettingsRoutes,
@@ -116,7 +118,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...graphRoutes,
     ...posterRoutes,
     ...shareRoutes,
-    ...playbackRoutes(tokens, createMediaHandler(app, tokens, egress)),
+    ...playbackRoutes(tokens, media),
     ...analyticsRoutes(tokens, findViewableChannel(tokens)),
     ...billingRoutes,
     ...webhookRoutes,
@@ -147,5 +149,5 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     paymentPageRoute,
     ...consoleRoutes,
   ];
-  return { routes: [...api, ...documentRoutes(api), ...mcpRoutes(api)], egress };
+  return { routes: [...api, ...documentRoutes(api), ...mcpRoutes(api), ...muxRoutes(app, media)], egress };
 }

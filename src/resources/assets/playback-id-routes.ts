@@ -35,7 +35,7 @@ export const playbackIdRoutes = [
     scope: "assets:write",
     operationId: "deletePlaybackId",
     summary: "Delete a playback id: its URLs stop working",
-    params: v.object({ id: PathId, playback_id: v.string() }),
+    params: v.object({ id: PathId, playback_id: v.pipe(v.string(), v.description("Playback id")) }),
     responses: { 204: null },
     errors: { 409: ["asset_conflict"] },
     handle: ({ app, caller, params }) =>

@@ -53,6 +53,8 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   },
   owned("shares"),
   owned("playback_ids"),
+  owned("mux_masters", "asset_id"),
+  owned("mux_uploads"),
   owned("uploads"),
   owned("assets"),
   owned("encoding_profiles"),

@@ -1,0 +1,20 @@
+import { eq } from "drizzle-orm";
+import { muxMasters } from "../../../../storage/db/schema.ts";
+import { notFound } from "../../../lib/errors.ts";
+import { getAsset } from "../../assets/queries.ts";
+import type { MuxCall } from "../endpoint.ts";
+
+/** Mux ends it after a day. */
+const ACCESS_MS = 24 * 3_600_000;
+
+/** Allows or ends the download of the source through `master`. Throws 404. */
+export const setMasterAccess = ({ app, caller }: MuxCall, id: number, isAllowed: boolean): Promise<void> =>
+  app.write(async (tx) => {
+    const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
+    const until = app.clock.now() + ACCESS_MS;
+    if (!isAllowed) return void (await tx.delete(muxMasters).where(eq(muxMasters.assetId, asset.id)));
+    await tx
+      .insert(muxMasters)
+      .values({ assetId: asset.id, tenantId: asset.tenantId, until })
+      .onConflictDoUpdate({ target: muxMasters.assetId, set: { until } });
+  });

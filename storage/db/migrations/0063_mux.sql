@@ -1,0 +1,29 @@
+-- What objects of Mux's API have and ours do not.
+
+-- Until when the source of an asset can be downloaded through `master`.
+CREATE TABLE mux_masters (
+  asset_id INTEGER PRIMARY KEY REFERENCES assets (id) ON DELETE CASCADE,
+  tenant_id INTEGER NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
+  until INTEGER NOT NULL
+) STRICT;
+CREATE INDEX mux_masters_by_tenant ON mux_masters (tenant_id, asset_id);
+
+-- Direct uploads, whose size and file name are not known before the first request with bytes. Then they have an upload of ours.
+CREATE TABLE mux_uploads (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  tenant_id INTEGER NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
+  -- The id in Mux's API. The URL for the bytes has another secret, of which this is the hash.
+  name TEXT NOT NULL UNIQUE,
+  url_hash TEXT NOT NULL,
+  cors_origin TEXT NOT NULL,
+  timeout_seconds INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  settings TEXT NOT NULL,
+  canceled_at INTEGER,
+  upload_id INTEGER,
+  asset_id INTEGER,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX mux_uploads_by_tenant ON mux_uploads (tenant_id, id);
+CREATE INDEX mux_uploads_by_asset ON mux_uploads (asset_id) WHERE asset_id IS NOT NULL;
