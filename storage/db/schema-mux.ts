@@ -14,8 +14,6 @@ export const muxUploads = sqliteTable("mux_uploads", {
   tenantId: integer("tenant_id").notNull(),
   /** The id in Mux's API. */
   name: text("name").notNull(),
-  /** Of the secret in the URL for the bytes. */
-  urlHash: text("url_hash").notNull(),
   corsOrigin: text("cors_origin").notNull(),
   timeoutSeconds: integer("timeout_seconds").notNull(),
   expiresAt: integer("expires_at").notNull(),

@@ -1,5 +1,6 @@
+import * as v from "valibot";
 import type { App } from "../../app.ts";
-import { MEDIA_CORS } from "../../http/cors.ts";
+import { ANY_HEADER, MEDIA_CORS } from "../../http/cors.ts";
 import { type Context, type Method, type Route, route } from "../../http/route.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import type { MediaHandler } from "../playback/media.ts";
@@ -7,8 +8,11 @@ import { assetEndpoints } from "./assets/endpoints.ts";
 import { deliver, HOSTS, type MuxHost } from "./delivery.ts";
 import { answer, type Endpoint } from "./endpoint.ts";
 import { muxError } from "./errors.ts";
+import { uploadEndpoints } from "./uploads/endpoints.ts";
+import { receiveUpload } from "./uploads/receive.ts";
 
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+const UPLOAD_CORS = { allowHeaders: ANY_HEADER, exposeHeaders: "ETag, Range" };
 const open = { credential: "none", hidden: true, tag: "Mux", responses: { 200: null } } as const;
 
 /**
@@ -16,7 +20,7 @@ const open = { credential: "none", hidden: true, tag: "Mux", responses: { 200: n
  * table are not rows of ours. It keeps only what Mux's objects have and ours do not.
  */
 export function muxRoutes(app: App, media: MediaHandler): Route[] {
-  const endpoints: readonly Endpoint[] = [...assetEndpoints];
+  const endpoints: readonly Endpoint[] = [...assetEndpoints, ...uploadEndpoints];
   const delivery = (host: MuxHost) => (context: unknown) =>
     inMuxShape(() => deliver(context as Context, media, host, pathOf(context as Context)));
   return [
@@ -31,6 +35,17 @@ export function muxRoutes(app: App, media: MediaHandler): Route[] {
         handle: (context) => inMuxShape(() => answer(endpoints, context as Context, `/${pathOf(context as Context)}`)),
       }),
     ),
+    route({
+      ...open,
+      method: "PUT",
+      path: "/mux/upload/:name/:secret",
+      params: v.object({ name: v.string(), secret: v.string() }),
+      credential: "signed",
+      raw: true,
+      cors: UPLOAD_CORS,
+      summary: "Send the file of a direct upload",
+      handle: (context) => inMuxShape(() => receiveUpload(context as Context, context.params)),
+    }),
     ...HOSTS.map((host) =>
       route({
         ...open,

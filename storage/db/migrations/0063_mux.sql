@@ -12,9 +12,8 @@ CREATE INDEX mux_masters_by_tenant ON mux_masters (tenant_id, asset_id);
 CREATE TABLE mux_uploads (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   tenant_id INTEGER NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
-  -- The id in Mux's API. The URL for the bytes has another secret, of which this is the hash.
+  -- The id in Mux's API.
   name TEXT NOT NULL UNIQUE,
-  url_hash TEXT NOT NULL,
   cors_origin TEXT NOT NULL,
   timeout_seconds INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
@@ -26,4 +25,5 @@ CREATE TABLE mux_uploads (
   updated_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX mux_uploads_by_tenant ON mux_uploads (tenant_id, id);
+CREATE INDEX mux_uploads_unused ON mux_uploads (tenant_id, expires_at) WHERE upload_id IS NULL;
 CREATE INDEX mux_uploads_by_asset ON mux_uploads (asset_id) WHERE asset_id IS NOT NULL;
