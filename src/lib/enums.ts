@@ -42,3 +42,5 @@ export type PaymentKind = (typeof PAYMENT_KINDS)[number];
 /** Kinds of object storage, in the order of the docs; src/config/stores.ts has the driver of each. */
 export const STORE_KINDS = ["local", "s3"] as const;
 export type StoreKind = (typeof STORE_KINDS)[number];
+/** Forms of webhook deliveries: our own, and that of Mux. */
+export const WEBHOOK_FORMATS = ["svc", "mux"] as const;

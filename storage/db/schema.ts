@@ -12,6 +12,7 @@ import {
   TENANT_STATUSES,
   THEMES,
   UPLOAD_STATUSES,
+  WEBHOOK_FORMATS,
 } from "../../src/lib/enums.ts";
 import type { SharedMedia } from "../../src/lib/shared-media.ts";
 import type { Warning } from "../../src/lib/warnings.ts";
@@ -296,6 +297,7 @@ export const webhookEndpoints = sqliteTable("webhook_endpoints", {
   tenantId: integer("tenant_id").notNull(),
   url: text("url").notNull(),
   description: text("description"),
+  format: text("format", { enum: WEBHOOK_FORMATS }).notNull().default("svc"),
   eventTypes: text("event_types", { mode: "json" }).$type<string[]>().notNull().default([]),
   active: integer("active", { mode: "boolean" }).notNull().default(true),
   secret: text("secret").notNull(),

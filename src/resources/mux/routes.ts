@@ -4,12 +4,15 @@ import { ANY_HEADER, MEDIA_CORS } from "../../http/cors.ts";
 import { type Context, type Method, type Route, route } from "../../http/route.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import type { MediaHandler } from "../playback/media.ts";
+import { bindMuxBody } from "../webhooks/mux-format.ts";
 import { assetEndpoints } from "./assets/endpoints.ts";
 import { deliver, HOSTS, type MuxHost } from "./delivery.ts";
 import { answer, type Endpoint } from "./endpoint.ts";
 import { muxError } from "./errors.ts";
+import { signingKeyEndpoints } from "./system/signing-keys.ts";
 import { uploadEndpoints } from "./uploads/endpoints.ts";
 import { receiveUpload } from "./uploads/receive.ts";
+import { muxWebhookBody } from "./webhook-body.ts";
 
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const UPLOAD_CORS = { allowHeaders: ANY_HEADER, exposeHeaders: "ETag, Range" };
@@ -20,7 +23,8 @@ const open = { credential: "none", hidden: true, tag: "Mux", responses: { 200: n
  * table are not rows of ours. It keeps only what Mux's objects have and ours do not.
  */
 export function muxRoutes(app: App, media: MediaHandler): Route[] {
-  const endpoints: readonly Endpoint[] = [...assetEndpoints, ...uploadEndpoints];
+  bindMuxBody(app, muxWebhookBody);
+  const endpoints: readonly Endpoint[] = [...assetEndpoints, ...uploadEndpoints, ...signingKeyEndpoints];
   const delivery = (host: MuxHost) => (context: unknown) =>
     inMuxShape(() => deliver(context as Context, media, host, pathOf(context as Context)));
   return [

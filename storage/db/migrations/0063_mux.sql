@@ -27,3 +27,6 @@ CREATE TABLE mux_uploads (
 CREATE INDEX mux_uploads_by_tenant ON mux_uploads (tenant_id, id);
 CREATE INDEX mux_uploads_unused ON mux_uploads (tenant_id, expires_at) WHERE upload_id IS NULL;
 CREATE INDEX mux_uploads_by_asset ON mux_uploads (asset_id) WHERE asset_id IS NOT NULL;
+
+-- The form of deliveries. Types of events are always stored by our names.
+ALTER TABLE webhook_endpoints ADD COLUMN format TEXT NOT NULL DEFAULT 'svc';
