@@ -178,6 +178,9 @@ type Issuer = { keyId: string | null; tenantId: number; leewaySeconds: number };
 function claimsOf(payload: JWTPayload, { leewaySeconds, ...issuer }: Issuer): Claims {
   const { sub, aud, exp = 0 } = payload;
   if (typeof sub !== "string" || exp > LAST_SECOND) return notOurs();
+  // A claim of Mux: whoever signed it expects a check that does not happen here.
+  if (payload.playback_restriction_id !== undefined)
+    return refuse("Playback restrictions are not supported: sign a token without playback_restriction_id.");
   const endsAtMs = (exp + leewaySeconds) * 1000;
   // A tenant's own servers issue no tokens of shares; what such a claim means there is unknown.
   const share = issuer.keyId === null ? shareOf(payload) : null;

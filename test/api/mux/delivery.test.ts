@@ -59,6 +59,8 @@ describe("the URLs of players", () => {
     expect((await get(`/mux/image/${id}/thumbnail.jpg?token=${await sign("thumbnail")}`)).status).toBe(200);
     expect((await get(`/mux/image/${id}/storyboard.vtt?token=${await sign("storyboard")}`)).status).toBe(200);
     expect((await get(`/mux/stream/${id}.m3u8?token=${await sign("thumbnail")}`)).status).toBe(403);
+    const restricted = await sign("video", { playback_restriction_id: "1" });
+    expect((await get(`/mux/stream/${id}.m3u8?token=${restricted}`)).status).toBe(403);
     // Parameters are claims.
     const wrong = await get(`/mux/image/${id}/thumbnail.jpg?token=${await sign("thumbnail", { width: "1" })}`);
     expect([wrong.status, wrong.body.error.messages.join()]).toEqual([400, expect.stringContaining("width")]);
