@@ -149,5 +149,5 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     paymentPageRoute,
     ...consoleRoutes,
   ];
-  return { routes: [...api, ...documentRoutes(api), ...mcpRoutes(api), ...muxRoutes(app, media)], egress };
+  return { routes: [...api, ...documentRoutes(api), ...mcpRoutes(api), ...muxRoutes(app, { media, tokens })], egress };
 }

@@ -8,6 +8,9 @@ export const MUX_NAMES = {
   "video.asset.errored": ["video.asset.errored"],
   "video.asset.deleted": ["video.asset.deleted"],
   "video.subtitle.ready": ["video.asset.track.ready"],
+  "live.stream.started": ["video.live_stream.active"],
+  "live.stream.ended": ["video.live_stream.idle"],
+  "live.recording.ready": ["video.asset.live_stream_completed"],
 } as const satisfies { readonly [Type in EventType]?: readonly string[] };
 
 export type MuxEventType = keyof typeof MUX_NAMES;

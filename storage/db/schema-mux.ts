@@ -26,3 +26,12 @@ export const muxUploads = sqliteTable("mux_uploads", {
   ...times,
 });
 export type MuxUploadRow = typeof muxUploads.$inferSelect;
+
+/** What live streams of Mux's API have and channels do not. */
+export const muxStreams = sqliteTable("mux_streams", {
+  channelId: integer("channel_id").primaryKey(),
+  tenantId: integer("tenant_id").notNull(),
+  /** Encrypted. */
+  streamKey: text("stream_key").notNull(),
+  passthrough: text("passthrough"),
+});

@@ -45,7 +45,7 @@ export {
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
 export { type LiveChannelRow, type LiveStreamRow, liveChannels, liveReports, liveStreams } from "./schema-live.ts";
 export { MAIL_KINDS, type MailKind, type MailRow, mails, passwordResets } from "./schema-mail.ts";
-export { type MuxUploadRow, muxMasters, muxUploads } from "./schema-mux.ts";
+export { type MuxUploadRow, muxMasters, muxStreams, muxUploads } from "./schema-mux.ts";
 export { objectGarbage, STORAGE_PHASES, type StorageLocationRow, storageLocation } from "./schema-objects.ts";
 export {
   AUDIT_ACTORS,

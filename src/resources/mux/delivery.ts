@@ -1,11 +1,13 @@
 import { create } from "content-disposition";
 import { decodeJwt } from "jose";
-import type { Context } from "../../http/route.ts";
+import type { Context, Reply } from "../../http/route.ts";
 import { notFound } from "../../lib/errors.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import type { PublicAsset } from "../assets/urls.ts";
 import type { MediaHandler } from "../playback/media.ts";
+import type { PlaybackTokens } from "../playback/token.ts";
 import { invalidParameter, notSupported } from "./errors.ts";
+import { redirectToChannel } from "./live/playback-ids.ts";
 
 /** The first labels of Mux's hosts for what players request. */
 export const HOSTS = ["stream", "image"] as const;
@@ -56,19 +58,28 @@ function split(path: string, host: MuxHost): { id: string; file: string } {
   return host === "stream" && path.endsWith(".m3u8") ? { id: path.slice(0, -5), file: "" } : notFound("file");
 }
 
+export type Playing = { media: MediaHandler; tokens: PlaybackTokens };
+
 /** Answers a request for media, as `/media/<playback id>/…` does. Throws 404, 422 for a parameter without a counterpart. */
-export async function deliver(context: Context, media: MediaHandler, host: MuxHost, path: string): Promise<Response> {
+export async function deliver(
+  context: Context,
+  { media, tokens }: Playing,
+  host: MuxHost,
+  path: string,
+): Promise<Response | Reply> {
   const { id, file: named } = split(path, host);
-  const asset = (await findPublicAsset(context.app, id)) ?? notFound("playback id");
+  const asset = await findPublicAsset(context.app, id);
+  if (!asset) {
+    if (host !== "stream" || named !== "") return notFound("playback id");
+    const { searchParams } = context.url;
+    requireParameters(searchParams, MANIFEST);
+    return redirectToChannel(context.app, tokens, { id, token: searchParams.get("token") });
+  }
   const { file, parameters } = targetOf(host, named, asset);
   const url = new URL(context.url);
   const token = url.searchParams.get("token");
   for (const [name, value] of claimsOf(token, parameters)) url.searchParams.set(name, value);
-  for (const [name, value] of url.searchParams) {
-    if (name === "token") continue;
-    if (!Object.hasOwn(parameters, name)) notSupported(name);
-    if (parameters[name]?.test(value) === false) notSupported(`${name}=${value.slice(0, 50)}`);
-  }
+  requireParameters(url.searchParams, parameters);
   const download = url.searchParams.get("download");
   if (download !== null && download.length > 200) invalidParameter("download", "must have at most 200 characters");
   // What is accepted without a meaning here must not reach what has one for it.
@@ -80,6 +91,14 @@ export async function deliver(context: Context, media: MediaHandler, host: MuxHo
     response.headers.set("content-disposition", create(name.endsWith(".mp4") ? name : `${name}.mp4`));
   }
   return response;
+}
+
+function requireParameters(query: URLSearchParams, parameters: Parameters): void {
+  for (const [name, value] of query) {
+    if (name === "token") continue;
+    if (!Object.hasOwn(parameters, name)) notSupported(name.slice(0, 50));
+    if (parameters[name]?.test(value) === false) notSupported(`${name}=${value.slice(0, 50)}`);
+  }
 }
 
 /**

@@ -11,6 +11,7 @@ export const fields = <const T extends v.ObjectEntries>(entries: T) =>
 
 export const Text = (max: number) =>
   v.pipe(v.string("must be a string"), v.maxLength(max, `must have at most ${max} characters`));
+export const Flag = v.boolean("must be true or false");
 export const Seconds = v.pipe(
   v.number("must be a number"),
   v.finite("must be a number"),

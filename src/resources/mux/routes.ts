@@ -3,12 +3,12 @@ import type { App } from "../../app.ts";
 import { ANY_HEADER, MEDIA_CORS } from "../../http/cors.ts";
 import { type Context, type Method, type Route, route } from "../../http/route.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import type { MediaHandler } from "../playback/media.ts";
 import { bindMuxBody } from "../webhooks/mux-format.ts";
 import { assetEndpoints } from "./assets/endpoints.ts";
-import { deliver, HOSTS, type MuxHost } from "./delivery.ts";
+import { deliver, HOSTS, type MuxHost, type Playing } from "./delivery.ts";
 import { answer, type Endpoint } from "./endpoint.ts";
 import { muxError } from "./errors.ts";
+import { liveEndpoints } from "./live/endpoints.ts";
 import { signingKeyEndpoints } from "./system/signing-keys.ts";
 import { uploadEndpoints } from "./uploads/endpoints.ts";
 import { receiveUpload } from "./uploads/receive.ts";
@@ -22,11 +22,16 @@ const open = { credential: "none", hidden: true, tag: "Mux", responses: { 200: n
  * `/mux`: Mux's API, for clients that were written for it. Its requests and errors have Mux's form, so the rows of its
  * table are not rows of ours. It keeps only what Mux's objects have and ours do not.
  */
-export function muxRoutes(app: App, media: MediaHandler): Route[] {
+export function muxRoutes(app: App, playing: Playing): Route[] {
   bindMuxBody(app, muxWebhookBody);
-  const endpoints: readonly Endpoint[] = [...assetEndpoints, ...uploadEndpoints, ...signingKeyEndpoints];
+  const endpoints: readonly Endpoint[] = [
+    ...assetEndpoints,
+    ...uploadEndpoints,
+    ...signingKeyEndpoints,
+    ...liveEndpoints,
+  ];
   const delivery = (host: MuxHost) => (context: unknown) =>
-    inMuxShape(() => deliver(context as Context, media, host, pathOf(context as Context)));
+    inMuxShape(() => deliver(context as Context, playing, host, pathOf(context as Context)));
   return [
     ...METHODS.map((method) =>
       route({

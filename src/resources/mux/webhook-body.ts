@@ -4,8 +4,11 @@ import type { App } from "../../app.ts";
 import { isMuxEvent, MUX_NAMES, type MuxEventType } from "../../events/mux-names.ts";
 import { iso } from "../../lib/clock.ts";
 import { getAsset } from "../assets/queries.ts";
+import { findChannel } from "../live/queries.ts";
 import type { EventOfDelivery } from "../webhooks/claims.ts";
 import { seconds, TIERS, toMuxAsset, toTextTrack } from "./assets/record.ts";
+import { toMuxStream } from "./live/record.ts";
+import { MAX_DURATION } from "./live/schema.ts";
 import { toMuxUpload } from "./uploads/record.ts";
 
 const ADMIN = { kind: "admin" } as const;
@@ -59,6 +62,10 @@ async function describe(app: App, event: MuxEventType, data: Event): Promise<Des
       data: { ...(row ? toTextTrack(row) : text), asset_id: data.asset_id },
     };
   }
+  if (event === "live.stream.started" || event === "live.stream.ended") {
+    const id = String(data.channel_id);
+    return { type, object: { type: "live_stream", id }, data: await streamOf(app, Number(id), event) };
+  }
   const upload = event.startsWith("video.upload.") ? await uploadOf(app, data) : null;
   if (upload) {
     const name = MUX_NAMES[event].at(-1) as string;
@@ -83,6 +90,21 @@ async function uploadOf(app: App, { asset_id }: Event) {
     .where(eq(muxUploads.assetId, Number(asset_id)))
     .get();
   return row ? toMuxUpload(app, row) : null;
+}
+
+/** A channel, without its stream key. The event says whether it is live: the channel may be further on. */
+async function streamOf(app: App, id: number, event: MuxEventType) {
+  const status = event === "live.stream.started" ? "active" : "idle";
+  const channel = await findChannel(app.db, ADMIN, id);
+  if (channel) return { ...(await toMuxStream(app, channel, false)), status };
+  return {
+    id: String(id),
+    status,
+    stream_key: "",
+    latency_mode: "standard",
+    max_continuous_duration: MAX_DURATION,
+    created_at: "0",
+  };
 }
 
 async function assetOf(

@@ -55,6 +55,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("playback_ids"),
   owned("mux_masters", "asset_id"),
   owned("mux_uploads"),
+  owned("mux_streams", "channel_id"),
   owned("uploads"),
   owned("assets"),
   owned("encoding_profiles"),

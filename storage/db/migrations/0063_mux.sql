@@ -30,3 +30,14 @@ CREATE INDEX mux_uploads_by_asset ON mux_uploads (asset_id) WHERE asset_id IS NO
 
 -- The form of deliveries. Types of events are always stored by our names.
 ALTER TABLE webhook_endpoints ADD COLUMN format TEXT NOT NULL DEFAULT 'svc';
+
+-- What live streams of Mux's API have and channels do not. The stream key is encrypted: Mux's responses contain it.
+CREATE TABLE mux_streams (
+  channel_id INTEGER PRIMARY KEY REFERENCES live_channels (id) ON DELETE CASCADE,
+  tenant_id INTEGER NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
+  stream_key TEXT NOT NULL,
+  passthrough TEXT
+) STRICT;
+CREATE INDEX mux_streams_by_tenant ON mux_streams (tenant_id, channel_id);
+-- Publishers may send the key alone.
+CREATE INDEX live_channels_by_key ON live_channels (stream_key_hash) WHERE revoked_at IS NULL;

@@ -77,7 +77,7 @@ describe("an endpoint with Mux's format", () => {
     const names = async (fields: object) => (await create({ format: "mux", ...fields })).body.event_types;
     expect(await names({ event_types: ["video.asset.track.ready"] })).toEqual(["video.asset.track.ready"]);
     expect(await names({ event_types: ["video.subtitle.ready"] })).toEqual(["video.asset.track.ready"]);
-    expect((await names({})).length).toBe(7);
+    expect((await names({})).length).toBe(10);
     expectError(await create({ format: "mux", event_types: ["video.job.started"] }), 422, "validation_failed");
     expectError(await create({ event_types: ["video.asset.created"] }), 422, "validation_failed");
     expectError(await create({ format: "mux", event_types: ["video.live_stream.warning"] }), 422, "validation_failed");

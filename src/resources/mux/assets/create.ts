@@ -13,8 +13,9 @@ import type { AssetSettings, Input } from "./schema.ts";
 const CLIP_URL = /^mux:\/\/assets\/([1-9]\d{0,14})$/;
 const FETCH_MS = 30_000;
 
-/** The playback policies of a new asset. Without any it cannot be played without a token. */
-export const policiesOf = (settings: AssetSettings) => {
+type Policies = Pick<AssetSettings, "playback_policies" | "playback_policy" | "advanced_playback_policies">;
+/** The playback policies of what is new. Without any it cannot be played without a token. */
+export const policiesOf = (settings: Policies): readonly ("public" | "signed")[] => {
   const named =
     settings.playback_policies ??
     settings.playback_policy ??
