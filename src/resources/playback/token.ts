@@ -178,7 +178,7 @@ type Issuer = { keyId: string | null; tenantId: number; leewaySeconds: number };
 function claimsOf(payload: JWTPayload, { leewaySeconds, ...issuer }: Issuer): Claims {
   const { sub, aud, exp = 0 } = payload;
   if (typeof sub !== "string" || exp > LAST_SECOND) return notOurs();
-  // A claim of Mux: whoever signed it expects a check that does not happen here.
+  // A claim of Mux: its signer expects a check that does not happen here.
   if (payload.playback_restriction_id !== undefined)
     return refuse("Playback restrictions are not supported: sign a token without playback_restriction_id.");
   const endsAtMs = (exp + leewaySeconds) * 1000;

@@ -62,7 +62,7 @@ describe("an endpoint with Mux's format", () => {
     expect(there.received.at(-1)?.json).toMatchObject({ type: "video.asset.ready", data: { id: "0" } });
   });
 
-  test("is told of direct uploads by their own event", async () => {
+  test("receives an event of their own for direct uploads", async () => {
     await create({ format: "mux", event_types: ["video.upload.asset_created"] });
     const upload = await mux.video.uploads.create({ cors_origin: "*" });
     const raw = "not really a video";

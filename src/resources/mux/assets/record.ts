@@ -14,7 +14,7 @@ export const seconds = (ms: number) => String(Math.floor(ms / 1000));
 const STATUSES = { draft: "preparing", processing: "preparing", ready: "ready", errored: "errored" } as const;
 const TEXT_STATUSES = { pending: "preparing", processing: "preparing", ready: "ready", failed: "errored" } as const;
 
-/** The profiles that stand for Mux's qualities. */
+/** The profiles of Mux's qualities. */
 export const PROFILES = { basic: "fast", plus: "default", premium: "quality" } as const;
 export type Quality = keyof typeof PROFILES;
 export const TIERS = { basic: "baseline", plus: "smart", premium: "premium" } as const;
