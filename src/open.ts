@@ -149,7 +149,7 @@ async function open(
     await recoverImports(app);
     const { routes, egress } = allRoutes(app);
     const server = createServer(app, routes);
-    bindDispatch(app, server.fetch);
+    bindDispatch(app, server);
     return {
       app,
       routes,

@@ -3,6 +3,7 @@ import type { Route } from "./http/route.ts";
 import { activityRoutes } from "./resources/activity/routes.ts";
 import { analyticsRoutes } from "./resources/analytics/routes.ts";
 import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
+import { playbackIdRoutes } from "./resources/assets/playback-id-routes.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
 import { audioTrackRoutes } from "./resources/audio-tracks/routes.ts";
 import { billingRoutes } from "./resources/billing/routes.ts";
@@ -34,6 +35,7 @@ import { liveStreamRoutes } from "./resources/live/stream-routes.ts";
 import { findViewableChannel } from "./resources/live/viewable-channel.ts";
 import { whipRoutes } from "./resources/live/whip/routes.ts";
 import { mcpRoutes } from "./resources/mcp/routes.ts";
+import { muxRoutes } from "./resources/mux/routes.ts";
 import { oidcRoutes } from "./resources/oidc/routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
@@ -82,6 +84,7 @@ import { sharePageRoutes } from "./web/share-pages.ts";
 export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
   const tokens = playbackTokens(app);
   const egress = egressCounter(app);
+  const media = createMediaHandler(app, tokens, egress);
   const api = [
     ...tenantRoutes,
     ...tenantSettingsRoutes,
@@ -97,6 +100,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...oidcRoutes,
     ...activityRoutes,
     ...assetRoutes,
+    ...playbackIdRoutes,
     ...assetCsvRoutes,
     searchRoute,
     ...collectionRoutes,
@@ -121,7 +125,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...graphRoutes,
     ...posterRoutes,
     ...shareRoutes,
-    ...playbackRoutes(tokens, createMediaHandler(app, tokens, egress)),
+    ...playbackRoutes(tokens, media),
     ...analyticsRoutes(tokens, findViewableChannel(tokens)),
     ...billingRoutes,
     ...webhookRoutes,
@@ -153,5 +157,5 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     paymentPageRoute,
     ...consoleRoutes,
   ];
-  return { routes: [...api, ...documentRoutes(api), ...mcpRoutes(api)], egress };
+  return { routes: [...api, ...documentRoutes(api), ...mcpRoutes(api), ...muxRoutes(app, { media, tokens })], egress };
 }

@@ -349,6 +349,18 @@ export const SETTINGS = {
     about: "minimum level of log entries",
   },
   log_format: { schema: oneOf("pretty", "json"), about: "default: pretty on a terminal, else json" },
+  mux_domain: {
+    schema: v.pipe(
+      v.string(),
+      v.transform((domain) => domain.toLowerCase()),
+      v.check(
+        (domain) => URL.parse(`http://${domain}`)?.host === domain,
+        "must be a domain, such as video.example.com",
+      ),
+    ),
+    about:
+      "domain of `stream.` and `image.` hosts for players that were written for Mux, as their `custom-domain`; see docs/mux.md",
+  },
   segment_cache_bytes: {
     schema: integer(0, 2 ** 40),
     fallback: String(256 * 2 ** 20),

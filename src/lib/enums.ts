@@ -46,3 +46,6 @@ export type StoreKind = (typeof STORE_KINDS)[number];
 /** What an audio track is for. */
 export const AUDIO_ROLES = ["main", "alternate", "commentary", "dub", "description"] as const;
 export const AUDIO_TRACK_STATUSES = ["processing", "ready", "failed"] as const;
+
+/** Forms of webhook deliveries: our own, and that of Mux. */
+export const WEBHOOK_FORMATS = ["svc", "mux"] as const;

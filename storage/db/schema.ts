@@ -12,6 +12,7 @@ import {
   TENANT_STATUSES,
   THEMES,
   UPLOAD_STATUSES,
+  WEBHOOK_FORMATS,
 } from "../../src/lib/enums.ts";
 import type { SharedMedia } from "../../src/lib/shared-media.ts";
 import type { Warning } from "../../src/lib/warnings.ts";
@@ -19,6 +20,7 @@ import { id, times } from "./columns.ts";
 import type { RenditionRow } from "./rendition-row.ts";
 import { PLANS } from "./schema-billing.ts";
 import type { taskLeases, transcodingAttempts, transcodingJobs, transcodingTasks, workers } from "./schema-jobs.ts";
+import type { PlaybackId } from "./schema-playback-ids.ts";
 
 export type { RenditionRow } from "./rendition-row.ts";
 export { type AddedAudioMedia, type AudioTrackRow, audioTracks } from "./schema-audio.ts";
@@ -44,6 +46,7 @@ export {
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
 export { type LiveChannelRow, type LiveStreamRow, liveChannels, liveReports, liveStreams } from "./schema-live.ts";
 export { MAIL_KINDS, type MailKind, type MailRow, mails, passwordResets } from "./schema-mail.ts";
+export { type MuxUploadRow, muxMasters, muxStreams, muxUploads } from "./schema-mux.ts";
 export { objectGarbage, STORAGE_PHASES, type StorageLocationRow, storageLocation } from "./schema-objects.ts";
 export {
   AUDIT_ACTORS,
@@ -54,6 +57,7 @@ export {
   type ServerRow,
   servers,
 } from "./schema-operations.ts";
+export { type PlaybackId, playbackIds } from "./schema-playback-ids.ts";
 export {
   type EncodingProfileRow,
   encodingProfiles,
@@ -73,6 +77,7 @@ export {
   userIdentities,
 } from "./schema-sessions.ts";
 export { type ShareRow, sharePlays, shares } from "./schema-shares.ts";
+export { tenantLogos } from "./schema-tenant-logos.ts";
 export { type SubtitleRow, subtitles, type TrackCue, type TrackRow, tracks } from "./schema-texts.ts";
 
 /**
@@ -123,14 +128,6 @@ export const tenants = sqliteTable("tenants", {
 });
 
 export type StoredPlayer = { accent_color?: string | null; show_title?: boolean; allow_download?: boolean };
-
-export const tenantLogos = sqliteTable("tenant_logos", {
-  tenantId: integer("tenant_id").primaryKey(),
-  sha256: text("sha256").notNull(),
-  /** Base64. */
-  image: text("image").notNull(),
-  bytes: integer("bytes").notNull(),
-});
 
 export const apiKeys = sqliteTable("api_keys", {
   id: id(),
@@ -248,6 +245,8 @@ export const assets = sqliteTable("assets", {
   sharedMedia: text("shared_media", { mode: "json" }).$type<SharedMedia>(),
   /** The part of `storageBytes` that is shared media; 0 while another asset counts them. */
   sharedBytes: integer("shared_bytes").notNull().default(0),
+  /** Further ids and their policies, in the order of their creation; maintained by triggers. */
+  playbackIds: text("playback_ids", { mode: "json" }).$type<PlaybackId[]>().notNull().default([]),
   ...times,
 });
 
@@ -300,6 +299,7 @@ export const webhookEndpoints = sqliteTable("webhook_endpoints", {
   tenantId: integer("tenant_id").notNull(),
   url: text("url").notNull(),
   description: text("description"),
+  format: text("format", { enum: WEBHOOK_FORMATS }).notNull().default("svc"),
   eventTypes: text("event_types", { mode: "json" }).$type<string[]>().notNull().default([]),
   active: integer("active", { mode: "boolean" }).notNull().default(true),
   secret: text("secret").notNull(),

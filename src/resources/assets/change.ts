@@ -55,12 +55,13 @@ function requireUnchanged(asset: AssetRow, given: [name: string, value: unknown]
 }
 
 /** Throws 422 for a signed asset that another server delivers. */
-export function possiblePolicy({ provider }: Pick<AssetRow, "provider">, policy: PlaybackPolicy): PlaybackPolicy {
+export function possiblePolicy(
+  { provider }: Pick<AssetRow, "provider">,
+  policy: PlaybackPolicy,
+  field = "video_asset.playback_policy",
+): PlaybackPolicy {
   if (provider === "external_serve" && policy === "signed")
-    invalid(
-      "video_asset.playback_policy",
-      "must be public with external_serve: vodbox cannot protect media that it does not serve",
-    );
+    invalid(field, "must be public with external_serve: vodbox cannot protect media that it does not serve");
   return policy;
 }
 

@@ -2,10 +2,11 @@ import { and, eq, inArray, sql } from "drizzle-orm";
 import { CommitCache, cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
-import { type AssetRow, assets, collections } from "../../../storage/db/schema.ts";
+import { type AssetRow, assets, collections, playbackIds } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
-import { type Caller, ownedBy } from "../../http/caller.ts";
+import { type Caller, ownedBy, ownerOf } from "../../http/caller.ts";
 import { invalid } from "../../lib/errors.ts";
+import type { PublicAsset } from "./urls.ts";
 
 const byIdOfTenant = prepared((db) =>
   db
@@ -31,6 +32,21 @@ const byPublicId = prepared((db) =>
     .prepare(),
 );
 
+const byPlaybackId = prepared((db) =>
+  db
+    .select({ asset: assets, policy: playbackIds.policy })
+    .from(playbackIds)
+    .innerJoin(assets, eq(assets.id, playbackIds.assetId))
+    .where(eq(playbackIds.id, sql.placeholder("id")))
+    .prepare(),
+);
+
+/** Any tenant's asset by a further playback id. */
+async function presentedBy(db: Db, id: string): Promise<PublicAsset | undefined> {
+  const found = await byPlaybackId(db).get({ id });
+  return found && { ...found.asset, playbackPolicy: found.policy, playbackId: id };
+}
+
 /** One statement for any number of ids. */
 const byIds = prepared((db) =>
   db
@@ -43,7 +59,11 @@ const byIds = prepared((db) =>
 /** Cached rows, valid until the next commit; callers must check the owner. */
 const remembered = forApp((app) => ({
   byId: new CommitCache<number, AssetRow | undefined>(app.commits),
-  byPublicId: cacheUntilCommit(app.commits, (externalId: string) => byPublicId(app.db).get({ externalId })),
+  byPublicId: cacheUntilCommit(
+    app.commits,
+    async (id: string): Promise<PublicAsset | undefined> =>
+      (await byPublicId(app.db).get({ externalId: id })) ?? presentedBy(app.db, id),
+  ),
 }));
 
 const readById = (app: App, id: number) => remembered(app).byId.get(id, () => byId(app.db).get({ id }));
@@ -80,19 +100,29 @@ export const assetsById = (db: Db, caller: Caller, ids: number[]): Promise<Asset
     .where(and(inArray(assets.id, ids), ownedBy(caller, assets.tenantId)))
     .all();
 
-/** The caller's asset by id or external id. A client's own id has no meaning outside its tenant. */
-export async function resolveAsset(db: Db, caller: Caller, ref: string): Promise<AssetRow | undefined> {
+/**
+ * The caller's asset by id, external id or playback id, as that presents it. A client's own id has no meaning outside its
+ * tenant.
+ */
+export async function resolveAsset(db: Db, caller: Caller, ref: string): Promise<PublicAsset | undefined> {
   if (/^\d{1,15}$/.test(ref)) return getAsset(db, caller, Number(ref));
   const owned = ownedBy(caller, assets.tenantId) ?? isPublicId;
-  return db
+  const own = await db
     .select()
     .from(assets)
     .where(and(eq(assets.externalId, ref), owned))
     .get();
+  if (own || !ref.startsWith("vid_")) return own;
+  const presented = await presentedBy(db, ref);
+  const owner = ownerOf(caller);
+  return owner === undefined || presented?.tenantId === owner ? presented : undefined;
 }
 
-/** Any tenant's asset by its public id: a number or a `vid_` id. The playback policy decides on access. */
-export async function findPublicAsset(app: App, ref: string): Promise<AssetRow | undefined> {
+/**
+ * Any tenant's asset by a number or a playback id, as that presents it. The only place where a public id becomes an asset.
+ * The playback policy decides on access.
+ */
+export async function findPublicAsset(app: App, ref: string): Promise<PublicAsset | undefined> {
   if (/^[1-9]\d{0,14}$/.test(ref)) return readById(app, Number(ref));
   return ref.startsWith("vid_") ? remembered(app).byPublicId(ref) : undefined;
 }

@@ -22,6 +22,7 @@ import { ProfileName } from "../../protocol/encoding-profile.ts";
 import { Warning } from "../../protocol/warnings.ts";
 import { DEFAULT_PROFILE } from "../encoding-profiles/queries.ts";
 import { ASSET_SORTS } from "./order.ts";
+import { PlaybackIdRecord, playbackIdsOf } from "./playback-ids.ts";
 import { posterOf } from "./poster.ts";
 import { textsOf } from "./texts.ts";
 
@@ -226,6 +227,10 @@ export const Asset = v.pipe(
       v.description("`partial`: it plays, and segments that are not encoded yet are encoded when they are requested"),
     ),
     playback_policy: PlaybackPolicy,
+    playback_ids: v.pipe(
+      v.array(PlaybackIdRecord),
+      v.description("Ids in public URLs, each with its policy. The first one is permanent, with `playback_policy`"),
+    ),
     encoding_profile: v.pipe(v.string(), v.description("Name of the profile that it was, or is to be, encoded with")),
     provider: v.picklist(ASSET_PROVIDERS),
     manifest_url: v.nullable(v.string()),
@@ -283,6 +288,7 @@ export const toAsset = (row: AssetRow): v.InferInput<typeof Asset> => ({
   playback_status: row.playbackStatus,
   encoding_status: encodingStatus(row),
   playback_policy: row.playbackPolicy,
+  playback_ids: playbackIdsOf(row),
   encoding_profile: row.encodingProfile ?? DEFAULT_PROFILE,
   provider: row.provider,
   manifest_url: row.manifestUrl,

@@ -1,9 +1,16 @@
 import type { AssetRow } from "../../../storage/db/schema.ts";
 
-type Named = Pick<AssetRow, "id" | "externalId">;
+/**
+ * An asset as one of its playback ids presents it: with the policy of that id, which is the one in its URLs and tokens.
+ * Without `playbackId` it is the first one.
+ */
+export type PublicAsset = AssetRow & { playbackId?: string };
+
+type Named = Pick<PublicAsset, "id" | "externalId" | "playbackId">;
 
 /** The id in public URLs: the `vid_` id, else the number. A client's own id is not used. */
-export const publicId = (asset: Named) => (asset.externalId.startsWith("vid_") ? asset.externalId : String(asset.id));
+export const publicId = ({ id, externalId, playbackId }: Named) =>
+  playbackId ?? (externalId.startsWith("vid_") ? externalId : String(id));
 
 /** The path of the base URL without its last slash, for servers with a path prefix; else "". */
 export const basePath = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/$/, "");

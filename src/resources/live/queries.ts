@@ -44,11 +44,15 @@ export async function listChannels(
   return rows.map(toChannel);
 }
 
-/** Throws 404, also for a channel of another tenant. */
-export async function requireChannel(db: Db, caller: Caller, id: number): Promise<Channel> {
+/** A channel of the caller. */
+export async function findChannel(db: Db, caller: Caller, id: number): Promise<Channel | undefined> {
   const found = await selectChannels(db).where(isMine(caller, id)).get();
-  return found ? toChannel(found) : notFound("channel");
+  return found && toChannel(found);
 }
+
+/** Throws 404, also for a channel of another tenant. */
+export const requireChannel = async (db: Db, caller: Caller, id: number): Promise<Channel> =>
+  (await findChannel(db, caller, id)) ?? notFound("channel");
 
 /** Throws 409 `channel_revoked`. */
 export function requireNotRevoked(channel: Channel): Channel {

@@ -30,7 +30,11 @@ import { manifest, plainText, playlistOf, subtitleText } from "./serve-manifest.
 import { type PlaybackTokens, requireAccess, splitToken } from "./token.ts";
 import { waitForSegment } from "./wait-for-segment.ts";
 
-export type MediaHandler = (context: Context) => Promise<Response>;
+/**
+ * With `isElsewhere`, the request has another URL than `/media/…`: relative references would not lead there, so manifests
+ * refer to their files by absolute paths.
+ */
+export type MediaHandler = (context: Context, options?: { isElsewhere?: boolean }) => Promise<Response>;
 
 /**
  * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd`,
@@ -44,7 +48,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
   const redirect = redirects(app);
   const serveImage = createImageHandler(app);
 
-  return async (context) => {
+  return async (context, { isElsewhere = false } = {}) => {
     const { id: ref = "", file: path = "" } = context.params as { id?: string; file?: string };
     const { token, file } = splitToken(path, context.url.searchParams);
     const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
@@ -52,18 +56,18 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
     await requireActiveTenant(app, asset.tenantId);
     const audiences = audiencesOf(asset, file);
     const share = await requireAccess(tokens, asset, token, audiences);
-    if (!share) return serve(context, { asset, file, token, isShare: false });
+    if (!share) return serve(context, { asset, file, token, isShare: false, isElsewhere });
     const isImage = audiences.length > 1;
     // Previews and subtitles are no plays: a page loads them before the viewer begins.
     const isPlay = context.method === "GET" && asset.playbackStatus === "ready" && !isImage && !isSubtitle(file);
     if (isPlay) await countPlay(app, share);
-    const response = await serve(context, { asset, file, token, isShare: true });
+    const response = await serve(context, { asset, file, token, isShare: true, isElsewhere });
     // What is immutable must still be asked for again: the share may have ended.
     response.headers.set("cache-control", "private, no-cache");
     return response;
   };
 
-  async function serve(context: Context, { asset, file, token, isShare }: Requested): Promise<Response> {
+  async function serve(context: Context, { asset, file, token, isShare, isElsewhere }: Requested): Promise<Response> {
     const signed = isShare || asset.playbackPolicy === "signed";
     // Storage knows nothing of shares: its URLs would work after the end of one.
     const delivery = isShare ? "proxy" : usualDelivery;
@@ -96,9 +100,10 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
     if (top) {
       const { what, folder } = top;
       if (what) {
-        const carried = token && context.url.searchParams.has("token") ? `~${token}/` : "";
         const tracks = await playableSubtitles(app, asset.id);
         const root = `${basePath(app.baseUrl())}/media/${publicId(asset)}/${signed ? `~${token}/` : ""}`;
+        const inPath = token && context.url.searchParams.has("token") ? `~${token}/` : "";
+        const carried = isElsewhere ? root : inPath;
         const hidden = hiddenEntries(context.url.searchParams.get("codecs"));
         const isStereo = isStereoOnly(context.url.searchParams.get("channels"));
         const chosen = context.url.searchParams.get("rendition");
@@ -113,6 +118,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
           ...(isStereo ? ["channels"] : []),
           ...(variant === null ? [] : [`only ${variant}`]),
           ...sounds.map(({ id, updatedAt, isDefault }) => `audio ${id} ${updatedAt} ${isDefault}`),
+          ...(isElsewhere ? ["relative references"] : []),
         ];
         return manifest(context, top.key, rewrite, { ...common, scope, tracks, leftOut });
       }
@@ -154,7 +160,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
 }
 
 /** `isShare`: with a token of a viewer of a share. */
-type Requested = { asset: AssetRow; file: string; token: string | null; isShare: boolean };
+type Requested = { asset: AssetRow; file: string; token: string | null; isShare: boolean; isElsewhere: boolean };
 
 const isSubtitle = (file: string) => file.startsWith("subtitles/");
 

@@ -12,12 +12,13 @@ import { LRUCache } from "lru-cache";
 import type { AssetRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
+import type { PublicAsset } from "../assets/urls.ts";
 import { requirePlayableShare, type ShareViewer } from "../shares/plays.ts";
 import { activeSigningKeys } from "../signing-keys/active.ts";
 import type { Audience } from "./audience.ts";
 
 /** For an asset its number is also a valid subject; for a live channel only its path. */
-type Bound = Pick<AssetRow, "tenantId" | "externalId"> & { id?: number };
+type Bound = Pick<PublicAsset, "tenantId" | "externalId" | "playbackId"> & { id?: number };
 export type PlaybackTokens = {
   /** With `share`, for a viewer of a share: the token ends with it. */
   sign(asset: Bound, expiresAtMs: number, share?: ShareViewer): Promise<string>;
@@ -82,7 +83,7 @@ export function playbackTokens(app: App): PlaybackTokens {
     sign: (asset, expiresAtMs, share) =>
       new SignJWT({ tid: asset.tenantId, ...(share && shareClaims(share)) })
         .setProtectedHeader({ alg: ALGORITHM, typ: "JWT" })
-        .setSubject(asset.externalId)
+        .setSubject(asset.playbackId ?? asset.externalId)
         .setAudience("v")
         .setNotBefore(Math.floor(app.clock.now() / 1000) - 5)
         .setExpirationTime(Math.floor(expiresAtMs / 1000))
@@ -139,7 +140,11 @@ export function splitToken(path: string, query: URLSearchParams): { token: strin
   };
 }
 
-const namesOf = ({ externalId, id }: Bound) => (id === undefined ? [externalId] : [externalId, String(id)]);
+/** A token of one playback id does not open another one, which may be deleted separately. */
+const namesOf = ({ externalId, playbackId, id }: Bound) => [
+  playbackId ?? externalId,
+  ...(id === undefined ? [] : [String(id)]),
+];
 
 /**
  * The id of the key that signed a token, from the header (RFC 7515, 4.1.4) or, as Mux's JavaScript libraries do, from
@@ -173,6 +178,9 @@ type Issuer = { keyId: string | null; tenantId: number; leewaySeconds: number };
 function claimsOf(payload: JWTPayload, { leewaySeconds, ...issuer }: Issuer): Claims {
   const { sub, aud, exp = 0 } = payload;
   if (typeof sub !== "string" || exp > LAST_SECOND) return notOurs();
+  // A claim of Mux: its signer expects a check that does not happen here.
+  if (payload.playback_restriction_id !== undefined)
+    return refuse("Playback restrictions are not supported: sign a token without playback_restriction_id.");
   const endsAtMs = (exp + leewaySeconds) * 1000;
   // A tenant's own servers issue no tokens of shares; what such a claim means there is unknown.
   const share = issuer.keyId === null ? shareOf(payload) : null;

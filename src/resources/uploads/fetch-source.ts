@@ -119,7 +119,7 @@ const tooSlow = (reason: string) =>
 const silent = () => new FetchFailed("source_unreachable", "The source did not respond in time.", true);
 
 /** Follows redirects with the safe HTTP client, which checks each URL. */
-async function followRedirects(door: HttpClient, url: string, signal: AbortSignal): Promise<IncomingMessage> {
+export async function followRedirects(door: HttpClient, url: string, signal: AbortSignal): Promise<IncomingMessage> {
   let address = url;
   for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
     const headers = { "user-agent": "vodbox", accept: "*/*", "accept-encoding": "identity" };

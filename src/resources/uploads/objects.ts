@@ -97,10 +97,21 @@ async function requireWorker(app: App, key: string, lease: string): Promise<void
 }
 
 async function putObject(context: Context, takes: FindAnnouncement) {
-  const { app, url, incoming, headers } = context;
-  const { key, maxBytes = 0, part, lease } = verified(app, "PUT", url);
-  const objects = storageOf(app);
+  const { key, maxBytes = 0, part, lease } = verified(context.app, "PUT", context.url);
   if (lease !== undefined) return putLeased(context, { key, maxBytes, lease });
+  return receiveBytes(context, { key, maxBytes, part }, takes);
+}
+
+type Destination = { key: string; maxBytes: number; part?: { uploadId: string; partNumber: number } | undefined };
+
+/** Stores the bytes of a request: a whole object, the next chunk of one, or a part. The caller has verified the destination. */
+export async function receiveBytes(
+  context: Context,
+  { key, maxBytes, part }: Destination,
+  takes: FindAnnouncement = async () => null,
+): Promise<Reply> {
+  const { app, incoming, headers } = context;
+  const objects = storageOf(app);
   /** Checked again at the end: during the transfer the upload may have been completed, or have ended. */
   const confirm = async () => {
     await requireActiveOwner(app, key);

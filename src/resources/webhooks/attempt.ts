@@ -2,7 +2,8 @@ import type { App } from "../../app.ts";
 import { httpClientOf } from "../../outbound/app-http-client.ts";
 import { BlockedDestination, OutboundFailure } from "../../outbound/http-client.ts";
 import { post } from "../../outbound/post.ts";
-import type { Claimed } from "./claims.ts";
+import { bodyOf, type Claimed } from "./claims.ts";
+import { muxBody } from "./mux-format.ts";
 import { signatureHeaders } from "./sign.ts";
 
 export const ATTEMPT_MS = 15_000;
@@ -43,14 +44,16 @@ export async function attempt(app: App, claimed: Claimed, stop: AbortSignal): Pr
       { ...nothing, durationMs: Math.round(performance.now() - from), error: { code, message } },
       again,
     );
-  const { secrets, body, eventId: id } = claimed;
+  const { secrets, eventId: id, format } = claimed;
   if (secrets === null)
     return fault("secret_unreadable", "The server's signing secret has changed; rotate the secret.", true);
   try {
+    // Our own form has the same bytes at every attempt.
+    const body = format === "mux" ? await muxBody(app, claimed) : bodyOf(claimed);
     const answer = await post(await httpClientOf(app), claimed.url, {
       headers: {
         ...unsignedHeaders(claimed.event),
-        ...signatureHeaders({ id, body, secrets, now: app.clock.now() }),
+        ...signatureHeaders({ id, body, secrets, format, now: app.clock.now() }),
       },
       body,
       timeoutMs: ATTEMPT_MS,

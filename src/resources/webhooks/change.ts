@@ -4,6 +4,7 @@ import { afterCommit } from "../../../storage/db/after-commit.ts";
 import type { Db } from "../../../storage/db/open.ts";
 import { type EndpointRow, webhookEndpoints as endpoints } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { fromMuxName, isMuxEvent, MUX_EVENT_TYPES, ONLY_MUX_NAMES } from "../../events/mux-names.ts";
 import type { Caller } from "../../http/caller.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { httpClientOf } from "../../outbound/app-http-client.ts";
@@ -42,7 +43,8 @@ export async function createEndpoint(tx: Db, app: App, caller: Caller, body: Wri
       tenantId: tenant.id,
       url: body.url,
       description: body.description ?? null,
-      eventTypes: body.event_types,
+      format: body.format,
+      eventTypes: typesOf(body.format, body.event_types),
       secret: encipher(app, tenant.id, secret),
       createdAt: now,
       updatedAt: now,
@@ -62,18 +64,44 @@ export async function checkedUrl(app: App, url: string): Promise<string> {
   }
 }
 
+/**
+ * What an endpoint subscribes to, by our names. In Mux's format an empty list is all that it has names for. Throws 422 for a
+ * name that the format does not have.
+ */
+function typesOf(format: EndpointRow["format"], names: readonly string[]): string[] {
+  if (format === "svc") {
+    const foreign = names.find((name) => ONLY_MUX_NAMES.includes(name));
+    if (foreign !== undefined) invalid("event_types", `${foreign} is a name of Mux, for the format mux`);
+    return [...names];
+  }
+  if (names.length === 0) return MUX_EVENT_TYPES;
+  return [
+    ...new Set(names.map((name) => fromMuxName(name) ?? invalid("event_types", `${name} has no name in Mux's format`))),
+  ];
+}
+
+/** The subscriptions of an endpoint whose format changes: those that the other format has. */
+function typesIn(format: EndpointRow["format"], { format: before, eventTypes }: EndpointRow): string[] {
+  if (format === before) return eventTypes;
+  if (format === "svc") return eventTypes.length === MUX_EVENT_TYPES.length ? [] : eventTypes;
+  const own = eventTypes.filter(isMuxEvent);
+  return own.length > 0 ? own : MUX_EVENT_TYPES;
+}
+
 type Patch = v.InferOutput<typeof EndpointPatch>;
 
 /** Changes the given fields. Deliveries that are pending go to the new URL. */
 export async function updateEndpoint(tx: Db, app: App, caller: Caller, id: number, patch: Patch): Promise<EndpointRow> {
   const before = (await getEndpoint(tx, caller, id)) ?? notFound("webhook");
   forgetEndpoint(tx, app, before.id);
+  const format = patch.format ?? before.format;
   return tx
     .update(endpoints)
     .set({
+      ...(patch.format !== undefined && { format, eventTypes: typesIn(format, before) }),
       ...(patch.url !== undefined && { url: patch.url }),
       ...(patch.description !== undefined && { description: patch.description }),
-      ...(patch.event_types !== undefined && { eventTypes: patch.event_types }),
+      ...(patch.event_types !== undefined && { eventTypes: typesOf(format, patch.event_types) }),
       updatedAt: app.clock.now(),
     })
     .where(eq(endpoints.id, before.id))

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
+import type { EndpointRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { iso } from "../../lib/clock.ts";
 import { decipher } from "./secret.ts";
@@ -22,8 +23,11 @@ export type Claimed = {
   url: string;
   eventId: string;
   event: string;
-  /** The same bytes at every attempt. */
-  body: string;
+  tenantId: number;
+  createdAt: number;
+  /** JSON, as it was stored. */
+  data: string;
+  format: EndpointRow["format"];
   /** Null when it cannot be decrypted: the server's signing secret has changed. */
   secrets: readonly string[] | null;
 };
@@ -53,6 +57,7 @@ export async function endpointsWithDue(db: Db, now: number): Promise<{ id: numbe
 type Endpoint = {
   tenantId: number;
   url: string;
+  format: EndpointRow["format"];
   active: number;
   secret: string;
   previousSecret: string | null;
@@ -64,7 +69,7 @@ type Due = { id: number; tries: number; eventId: string; event: string; createdA
 export async function claim(tx: Db, app: App, { endpointId, tenantId, limit }: ClaimRequest): Promise<ClaimedDelivery> {
   const now = app.clock.now();
   const [endpoint] = await tx.all<Endpoint>(sql`
-    SELECT tenant_id AS "tenantId", url, active, secret, previous_secret AS "previousSecret",
+    SELECT tenant_id AS "tenantId", url, format, active, secret, previous_secret AS "previousSecret",
       previous_secret_expires_at AS "previousSecretExpiresAt"
     FROM webhook_endpoints WHERE id = ${endpointId}`);
   if (!endpoint) return { endpointId, tenantId, claimed: [], more: false };
@@ -80,14 +85,13 @@ export async function claim(tx: Db, app: App, { endpointId, tenantId, limit }: C
     UPDATE webhook_deliveries SET claimed_until = ${claimedUntil}
     WHERE id IN (SELECT value FROM json_each(${JSON.stringify(due.map((row) => row.id))}))`);
   const secrets = secretsOf(app, endpoint, now);
-  const claimed = due.map(({ id, tries, eventId, event, createdAt, data }) => {
-    const body = bodyOf({ eventId, event, createdAt, tenantId: endpoint.tenantId, data });
-    return { id, endpointId, claimedUntil, tries, url: endpoint.url, eventId, event, body, secrets };
-  });
+  const { url, format } = endpoint;
+  const shared = { endpointId, claimedUntil, url, format, tenantId: endpoint.tenantId, secrets };
+  const claimed = due.map((row) => ({ ...shared, ...row }));
   return { endpointId, tenantId, claimed, more: due.length === limit };
 }
 
-type EventOfDelivery = { eventId: string; event: string; createdAt: number; tenantId: number; data: string };
+export type EventOfDelivery = { eventId: string; event: string; createdAt: number; tenantId: number; data: string };
 
 /** The body of a delivery; `data` is JSON, which is sent as it was stored. */
 export const bodyOf = ({ eventId, event, createdAt, tenantId, data }: EventOfDelivery): string =>

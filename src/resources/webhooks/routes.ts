@@ -8,6 +8,7 @@ import { readAsset } from "../assets/queries.ts";
 import { unsignedHeaders } from "./attempt.ts";
 import { checkedUrl, createEndpoint, deleteEndpoint, rotateSecret, setActive, updateEndpoint } from "./change.ts";
 import { bodyOf } from "./claims.ts";
+import { muxBody } from "./mux-format.ts";
 import {
   getDeliveredEvent,
   getDelivery,
@@ -215,13 +216,14 @@ export const webhookRoutes = [
       const delivery = (await getDelivery(app.db, caller, at)) ?? notFound("delivery");
       const sent = (await getDeliveredEvent(app.db, delivery.id)) ?? notFound("delivery");
       const { event, eventName: eventId, tenantId } = delivery;
+      const stored = { eventId, event, tenantId, createdAt: sent.createdAt, data: sent.data };
       return {
         ...toDelivery(delivery),
         request: {
           method: "POST",
           url: sent.url,
           headers: { ...unsignedHeaders(event), "webhook-id": eventId },
-          body: bodyOf({ eventId, event, tenantId, createdAt: sent.createdAt, data: sent.data }),
+          body: endpoint.format === "mux" ? await muxBody(app, stored) : bodyOf(stored),
         },
       };
     },

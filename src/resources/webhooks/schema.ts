@@ -1,11 +1,18 @@
 import * as v from "valibot";
 import { DELIVERY_STATUS, type DeliveryRow, type EndpointRow } from "../../../storage/db/schema.ts";
 import { EVENT_TYPES, EVENTS, type EventType } from "../../events/catalog.ts";
-import { Id, Name, NullableTime, Paging, PathId, QueryId, Text, Time } from "../../http/schemas.ts";
+import { MUX_NAMES, type MuxEventType, ONLY_MUX_NAMES } from "../../events/mux-names.ts";
+import { Id, Name, NullableTime, oneOf, Paging, PathId, QueryId, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
-import { DISABLED_REASONS } from "../../lib/enums.ts";
+import { DISABLED_REASONS, WEBHOOK_FORMATS } from "../../lib/enums.ts";
 
 const EventName = v.picklist(EVENT_TYPES, `must be among ${EVENT_TYPES.join(", ")}`);
+
+/** Those of Mux are for its format alone. */
+const AnyEventName = v.picklist(
+  [...EVENT_TYPES, ...ONLY_MUX_NAMES],
+  `must be among ${EVENT_TYPES.join(", ")}; with the format mux also ${ONLY_MUX_NAMES.join(", ")}`,
+);
 
 const eventOf = (type: EventType) =>
   v.pipe(
@@ -25,20 +32,23 @@ export const WebhookEvent = v.pipe(v.union(EVENT_TYPES.map(eventOf)), v.title("W
 const Url = v.pipe(Name(2000), v.description("https URL"));
 const eventTypes = (about: string) =>
   v.pipe(
-    v.array(EventName, "must be an array of event names"),
+    v.array(AnyEventName, "must be an array of event names"),
     v.transform((names) => [...new Set(names)]),
     v.description(about),
   );
+const Format = v.pipe(oneOf(WEBHOOK_FORMATS), v.description("`mux`: names, bodies and signature as Mux has them"));
 const Description = v.optional(v.nullable(Text(1000)));
 export const EndpointWrite = v.object({
   tenant_id: v.optional(Id),
   url: Url,
   description: Description,
+  format: v.optional(Format, "svc"),
   event_types: v.optional(eventTypes("Omitted or empty: all events but those that must be named"), []),
 });
 export const EndpointPatch = v.object({
   url: v.optional(Url),
   description: Description,
+  format: v.optional(Format),
   event_types: v.optional(eventTypes("Empty: all events but those that must be named")),
 });
 export const EndpointParams = v.object({ id: PathId });
@@ -50,6 +60,7 @@ export const Endpoint = v.pipe(
     tenant_id: v.number(),
     url: v.string(),
     description: v.nullable(v.string()),
+    format: Format,
     event_types: v.pipe(v.array(v.string()), v.description("Empty: all events but those that must be named")),
     active: v.boolean(),
     failure_count: v.pipe(v.number(), v.description("Consecutive failed attempts")),
@@ -75,7 +86,9 @@ export const toEndpoint = (row: EndpointRow): v.InferInput<typeof Endpoint> => (
   tenant_id: row.tenantId,
   url: row.url,
   description: row.description,
-  event_types: row.eventTypes,
+  format: row.format,
+  event_types:
+    row.format === "mux" ? row.eventTypes.flatMap((type) => MUX_NAMES[type as MuxEventType]) : row.eventTypes,
   active: row.active,
   failure_count: row.failureCount,
   failing_since: iso(row.failingSince),

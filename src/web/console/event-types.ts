@@ -1,7 +1,7 @@
 import type { Params } from "../../clients/typescript/types.ts";
 
 /** The types of events, as the API's description names them: this does not compile when one is missing or unknown. */
-export type EventType = NonNullable<Params<"createWebhook">["body"]["event_types"]>[number];
+export type EventType = NonNullable<Params<"listDeliveries">["event"]>;
 
 const TYPES: Record<EventType, true> = {
   "video.upload.completed": true,

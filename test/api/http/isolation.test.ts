@@ -222,7 +222,9 @@ describe("every route of the table", () => {
         .flatMap((route) => [route.method, route.alias]);
       const missing = ["GET", "POST", "PUT", "PATCH", "DELETE"].find(
         (method) => !methods.includes(method as Route["method"]),
-      ) as string;
+      );
+      // Another API has all of them, and its own form of errors.
+      if (missing === undefined) continue;
       const answer = await app.call(missing, concrete({ path } as Route), { admin: app.admin });
       expect.soft([answer.status, answer.body?.code], `${missing} ${path}`).toEqual([405, "method_not_allowed"]);
       expect.soft(answer.headers.get("allow")).toContain(methods[0]);

@@ -25,6 +25,7 @@ describe("creating an endpoint", () => {
     expect(record).toEqual({
       id: expect.any(Number),
       tenant_id: tenant.id,
+      format: "svc",
       url,
       description: "Ours",
       event_types: ["video.asset.ready"],

@@ -8,7 +8,7 @@ const keyOf = memoizeByObject((secrets: App["secrets"]) =>
   createHmac("sha256", secrets.signing_secret).update("simulcast stream keys").digest(),
 );
 
-/** The stream key of a target as it is stored: access to the database, or a backup of it, does not allow publishing. */
+/** A stream key as it is stored: access to the database, or a backup of it, does not allow publishing. */
 export const sealStreamKey = (app: App, tenantId: number, streamKey: string): string =>
   sealText(keyOf(app.secrets), `tenant:${tenantId}`, streamKey);
 

@@ -1,4 +1,5 @@
-import { and, eq, isNull, ne } from "drizzle-orm";
+import { and, eq, isNull, ne, sql } from "drizzle-orm";
+import { prepared } from "../../../../storage/db/prepared.ts";
 import {
   type LiveChannelRow,
   liveChannels,
@@ -9,6 +10,7 @@ import {
 import type { App } from "../../../app.ts";
 import { databaseFileOf } from "../../../config/database-file.ts";
 import { HttpError } from "../../../lib/errors.ts";
+import { sha256 } from "../../../lib/tokens.ts";
 import type { Permission, PublishQuestion } from "../../../live/ingest/messages.ts";
 import { liveQuotasOf, remainingStorage } from "../../tenants/quota.ts";
 import { authorizePublish } from "../authorize.ts";
@@ -20,15 +22,36 @@ import { isPublishedElsewhere } from "./rows.ts";
 /** Of the hash: enough to distinguish the keys of a channel. */
 const KEY_ID_LENGTH = 16;
 
+/** The application of URLs with the stream key alone, as of Mux: `rtmp://host/app/<stream key>`. */
+const KEY_APPLICATION = "app";
+
+const nameOfKey = prepared((db) =>
+  db
+    .select({ channel: liveChannels.channel })
+    .from(liveChannels)
+    .where(and(eq(liveChannels.streamKeyHash, sql.placeholder("hash")), isNull(liveChannels.revokedAt)))
+    .prepare(),
+);
+/** A key has 238 bits: it need not be kept from being guessed. Null for an unknown one. */
+const channelOfKey = async (app: App, key: string): Promise<string | null> =>
+  (await nameOfKey(app.db).get({ hash: sha256(key) }))?.channel ?? null;
+
 /** Whether a publisher of the embedded gateway may publish: the rules of the callback for external ones. */
 export async function permitPublish(
   app: App,
   { app: application, name, query, address }: PublishQuestion,
 ): Promise<Permission> {
-  const channel = application === LIVE_APPLICATION ? channelOf(pathOf(name)) : null;
+  const isKey = application === KEY_APPLICATION;
+  const named = application === LIVE_APPLICATION ? channelOf(pathOf(name)) : null;
+  const channel = isKey ? await channelOfKey(app, name) : named;
   if (channel === null) return { accepted: false, reason: "refused" };
   try {
-    const { id, streamKeyHash } = await authorizePublish(app, channel, { query, ip: address }, address);
+    const { id, streamKeyHash } = await authorizePublish(
+      app,
+      channel,
+      isKey ? { query, password: name, ip: address } : { query, ip: address },
+      address,
+    );
     const found = await app.db
       .select()
       .from(liveChannels)

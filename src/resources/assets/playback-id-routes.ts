@@ -1,0 +1,47 @@
+import * as v from "valibot";
+import { route } from "../../http/route.ts";
+import { PathId, PlaybackPolicy } from "../../http/schemas.ts";
+import { notFound } from "../../lib/errors.ts";
+import { addPlaybackId, deletePlaybackId } from "./change-playback-ids.ts";
+import { PlaybackIdRecord } from "./playback-ids.ts";
+import { getAsset } from "./queries.ts";
+
+const path = "/api/v1/assets/:id/playback_ids";
+const tag = "Assets";
+
+export const playbackIdRoutes = [
+  route({
+    method: "POST",
+    path,
+    tag,
+    scope: "assets:write",
+    operationId: "createPlaybackId",
+    summary: "Add a playback id, with a policy of its own",
+    params: v.object({ id: PathId }),
+    body: v.pipe(v.object({ policy: PlaybackPolicy }), v.title("PlaybackIdWrite")),
+    idempotent: {},
+    responses: { 201: PlaybackIdRecord },
+    errors: { 422: ["playback_id_limit_reached", "idempotency_key_reused"] },
+    handle: ({ app, caller, params, body, commit }) =>
+      commit(async (tx) => {
+        const asset = (await getAsset(tx, caller, params.id)) ?? notFound("asset");
+        return addPlaybackId(tx, app, asset, body.policy);
+      }),
+  }),
+  route({
+    method: "DELETE",
+    path: `${path}/:playback_id`,
+    tag,
+    scope: "assets:write",
+    operationId: "deletePlaybackId",
+    summary: "Delete a playback id: its URLs stop working",
+    params: v.object({ id: PathId, playback_id: v.pipe(v.string(), v.description("Playback id")) }),
+    responses: { 204: null },
+    errors: { 409: ["asset_conflict"] },
+    handle: ({ app, caller, params }) =>
+      app.write(async (tx) => {
+        const asset = (await getAsset(tx, caller, params.id)) ?? notFound("asset");
+        await deletePlaybackId(tx, asset, params.playback_id);
+      }),
+  }),
+];

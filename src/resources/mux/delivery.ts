@@ -1,0 +1,119 @@
+import { create } from "content-disposition";
+import { decodeJwt } from "jose";
+import type { Context, Reply } from "../../http/route.ts";
+import { notFound } from "../../lib/errors.ts";
+import { findPublicAsset } from "../assets/queries.ts";
+import type { PublicAsset } from "../assets/urls.ts";
+import type { MediaHandler } from "../playback/media.ts";
+import type { PlaybackTokens } from "../playback/token.ts";
+import { invalidParameter, notSupported } from "./errors.ts";
+import { redirectToChannel } from "./live/playback-ids.ts";
+
+/** The first labels of Mux's hosts for what players request. */
+export const HOSTS = ["stream", "image"] as const;
+export type MuxHost = (typeof HOSTS)[number];
+
+/**
+ * Query parameters, each with the values that are accepted (null: any). Every other one of Mux is refused, because the
+ * result would be another one than requested. `redundant_streams`: there is one origin, so its second URLs would be the
+ * first ones. `rendition_order=desc` is our order. `format`: sheets of storyboards have one format.
+ */
+type Parameters = Record<string, RegExp | null>;
+const MANIFEST: Parameters = { redundant_streams: /^(true|false)$/, rendition_order: /^desc$/ };
+const STILL: Parameters = { time: null, width: null, height: null, fit_mode: null };
+const ANIMATION: Parameters = { start: null, end: null, width: null, fps: null };
+const STORYBOARD: Parameters = { format: /^(jpg|png|webp)$/ };
+const FILE: Parameters = { download: null };
+
+type Target = { file: string; parameters: Parameters };
+
+/** Files of a host below a playback id, as those of `/media/<id>/`. Throws 404. */
+function targetOf(host: MuxHost, file: string, asset: PublicAsset): Target {
+  if (host === "image") {
+    if (/^thumbnail\.(jpg|png|webp)$/.test(file)) return { file, parameters: STILL };
+    if (/^animated\.(gif|webp)$/.test(file)) return { file, parameters: ANIMATION };
+    if (/^storyboard\.(vtt|json)$/.test(file)) return { file, parameters: STORYBOARD };
+    return notFound("image");
+  }
+  if (file === "") return { file: "master.m3u8", parameters: MANIFEST };
+  const [, track] = /^text\/([1-9]\d{0,14})\.vtt$/.exec(file) ?? [];
+  if (track !== undefined) return { file: `subtitles/${track}.vtt`, parameters: {} };
+  if (isOnlyFile(file, asset)) return { file: "video.mp4", parameters: FILE };
+  return notFound("file");
+}
+
+/** There is one MP4 file, of the largest size that players without HLS play. */
+function isOnlyFile(file: string, { width, height }: PublicAsset): boolean {
+  if (file === "highest.mp4" || file === "high.mp4") return true;
+  return file === "capped-1080p.mp4" && Math.min(width ?? 0, height ?? 0) <= 1080;
+}
+
+/** `<playback id>.m3u8` or `<playback id>/<file>`. */
+function split(path: string, host: MuxHost): { id: string; file: string } {
+  const slash = path.indexOf("/");
+  if (slash > 0) {
+    const file = path.slice(slash + 1);
+    return file === "" ? notFound("file") : { id: path.slice(0, slash), file };
+  }
+  return host === "stream" && path.endsWith(".m3u8") ? { id: path.slice(0, -5), file: "" } : notFound("file");
+}
+
+export type Playing = { media: MediaHandler; tokens: PlaybackTokens };
+
+/** Answers a request for media, as `/media/<playback id>/…` does. Throws 404, 422 for a parameter without a counterpart. */
+export async function deliver(
+  context: Context,
+  { media, tokens }: Playing,
+  host: MuxHost,
+  path: string,
+): Promise<Response | Reply> {
+  const { id, file: named } = split(path, host);
+  const asset = await findPublicAsset(context.app, id);
+  if (!asset) {
+    if (host !== "stream" || named !== "") return notFound("playback id");
+    const { searchParams } = context.url;
+    requireParameters(searchParams, MANIFEST);
+    return redirectToChannel(context.app, tokens, { id, token: searchParams.get("token") });
+  }
+  const { file, parameters } = targetOf(host, named, asset);
+  const url = new URL(context.url);
+  const token = url.searchParams.get("token");
+  for (const [name, value] of claimsOf(token, parameters)) url.searchParams.set(name, value);
+  requireParameters(url.searchParams, parameters);
+  const download = url.searchParams.get("download");
+  if (download !== null && download.length > 200) invalidParameter("download", "must have at most 200 characters");
+  // What is accepted without a meaning here must not reach what has one for it.
+  for (const name of ["redundant_streams", "rendition_order", "format", "download"]) url.searchParams.delete(name);
+  const own: Context = Object.assign(Object.create(context), { url, params: { id, file } });
+  const response = await media(own, { isElsewhere: true });
+  if (download !== null && response.ok) {
+    const name = download === "" ? "video" : download;
+    response.headers.set("content-disposition", create(name.endsWith(".mp4") ? name : `${name}.mp4`));
+  }
+  return response;
+}
+
+function requireParameters(query: URLSearchParams, parameters: Parameters): void {
+  for (const [name, value] of query) {
+    if (name === "token") continue;
+    if (!Object.hasOwn(parameters, name)) notSupported(name.slice(0, 50));
+    if (parameters[name]?.test(value) === false) notSupported(`${name}=${value.slice(0, 50)}`);
+  }
+}
+
+/**
+ * Mux's tokens contain the parameters of the URL as claims, and those in the URL do not count then. The token is verified
+ * with the request.
+ */
+function claimsOf(token: string | null, parameters: Parameters): [name: string, value: string][] {
+  if (token === null) return [];
+  try {
+    const claims = decodeJwt(token.slice(0, 4096));
+    return Object.keys(parameters).flatMap((name) => {
+      const value = claims[name];
+      return typeof value === "string" || typeof value === "number" ? [[name, String(value)] as [string, string]] : [];
+    });
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,128 @@
+import type * as v from "valibot";
+import type { App } from "../../app.ts";
+import { readJson } from "../../http/body.ts";
+import type { Caller, Scope, TenantCaller } from "../../http/caller.ts";
+import { authenticate, dispatch } from "../../http/dispatch.ts";
+import { type Context, Reply, type Route } from "../../http/route.ts";
+import { validate } from "../../http/validate.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+
+type Schema = v.GenericSchema<unknown, unknown>;
+const MAX_BODY_BYTES = 1 << 20;
+
+/** A request in Mux's form, of a caller that is known. */
+export type MuxCall = {
+  app: App;
+  caller: TenantCaller;
+  context: Context;
+  /** The named parts of the path. */
+  params: Record<string, string>;
+  /** Throws what is wrong with the query. */
+  query<S extends Schema>(schema: S): v.InferOutput<S>;
+  /** Reads the body once. Throws what is wrong with it. */
+  body<S extends Schema>(schema: S): Promise<v.InferOutput<S>>;
+  /** Calls the API of vodbox with the caller's key. Throws its errors. `null`: the response has no body. */
+  native<T = unknown>(method: string, path: string, body?: unknown): Promise<T>;
+};
+
+/** A row of the table of Mux's API. */
+export type Endpoint = {
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** `/video/v1/assets/:id` */
+  path: string;
+  /** Any one of these. */
+  scopes: readonly Scope[];
+  /** Of the response; the default is 200. */
+  status?: 200 | 201 | 204;
+  /** What `data` of the response is; a `Reply` is the whole response. */
+  handle(call: MuxCall): unknown;
+};
+
+export const endpoint = (row: Endpoint): Endpoint => row;
+
+/** Finds the endpoint of a path. Throws 404. */
+function match(endpoints: readonly Endpoint[], method: string, path: string) {
+  const parts = path.split("/");
+  for (const row of endpoints) {
+    if (row.method !== method) continue;
+    const names = row.path.split("/");
+    if (names.length !== parts.length) continue;
+    const params: Record<string, string> = {};
+    const isSame = names.every((name, index) => {
+      const part = parts[index] as string;
+      if (!name.startsWith(":")) return name === part;
+      params[name.slice(1)] = part;
+      return part !== "";
+    });
+    if (isSame) return { row, params };
+  }
+  return notFound("endpoint: vodbox does not have this part of Mux's API");
+}
+
+/** The key in the password of `Authorization: Basic` (RFC 7617), or as a bearer token. The user name is ignored. */
+function keyIn(headers: Headers): string | null {
+  const [, scheme = "", value = ""] = /^(Bearer|Basic) +(\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
+  if (/^bearer$/i.test(scheme)) return value;
+  const [, password] = /:(.*)/s.exec(Buffer.from(value, "base64").toString("utf8")) ?? [];
+  // Headers cannot contain other characters.
+  return password !== undefined && /^[\x21-\x7e]+$/.test(password) ? password : null;
+}
+
+/** Answers a request. Throws the errors of the API of vodbox. */
+export async function answer(endpoints: readonly Endpoint[], context: Context, path: string): Promise<Reply> {
+  const { app, method, url, request, incoming } = context;
+  const { row, params } = match(endpoints, method === "HEAD" ? "GET" : method, path);
+  const key = keyIn(context.headers);
+  if (key === null)
+    throw new HttpError(401, "unauthorized", "Send the API key as the password of Basic authentication.");
+  const headers = new Headers({ "x-api-key": key });
+  const caller = await authenticate(app, { ...rules(row), method: row.method } as Route, {
+    headers,
+    query: new URLSearchParams(),
+    method,
+  });
+  let sent: Promise<unknown> | undefined;
+  const call: MuxCall = {
+    app,
+    caller: tenantCaller(caller),
+    context,
+    params,
+    query: (schema) => validate(schema, Object.fromEntries(url.searchParams), "query"),
+    async body(schema) {
+      sent ??= readJson({ request, incoming }, { maxBytes: MAX_BODY_BYTES });
+      return validate(schema, (await sent) ?? {}, "body");
+    },
+    async native<T>(way: string, target: string, body?: unknown): Promise<T> {
+      const own = new Headers(headers);
+      if (body !== undefined && !(body instanceof FormData)) own.set("content-type", "application/json");
+      const text = body instanceof FormData ? body : JSON.stringify(body);
+      const init = { method: way, headers: own, ...(body !== undefined && { body: text as string }) };
+      const response = await dispatch(app, new Request(new URL(target, app.baseUrl()), init));
+      const received = await response.text();
+      if (response.ok) return (received === "" ? null : JSON.parse(received)) as T;
+      throw errorOf(response, received);
+    },
+  };
+  const result = await row.handle(call);
+  if (result instanceof Reply) return result;
+  const { status = 200 } = row;
+  return status === 204 ? new Reply(204, undefined) : new Reply(status, { data: result });
+}
+
+const rules = ({ path, scopes }: Endpoint) => ({ path, credential: "key", scopes });
+
+function tenantCaller(caller: Caller): TenantCaller {
+  if (caller.kind !== "key") throw new HttpError(401, "unauthorized", "Send an API key of a tenant.");
+  return caller;
+}
+
+/** An error response of our own API as the error that it was. */
+function errorOf(response: Response, text: string): HttpError {
+  const { error, code, details, required_scopes } = JSON.parse(text);
+  const wait = response.headers.get("retry-after");
+  return new HttpError(response.status, code, String(error), {
+    ...(details && { details }),
+    ...(required_scopes && { required_scopes }),
+    ...(wait !== null && { headers: { "retry-after": wait } }),
+  });
+}

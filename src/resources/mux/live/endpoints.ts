@@ -1,0 +1,220 @@
+import { and, desc, eq, isNull, lt } from "drizzle-orm";
+import { liveChannels, muxStreams, playbackIds } from "../../../../storage/db/schema.ts";
+import { byId } from "../../../http/paging.ts";
+import { notFound } from "../../../lib/errors.ts";
+import { randomName } from "../../../lib/tokens.ts";
+import { type Channel, requireChannel } from "../../live/queries.ts";
+import { sealStreamKey } from "../../live/simulcast/secret.ts";
+import { policiesOf } from "../assets/create.ts";
+import { PlaybackIdCreate } from "../assets/schema.ts";
+import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
+import { notSupported } from "../errors.ts";
+import { muxPage } from "../paging.ts";
+import { addChannelPlaybackId, playbackIdsOfChannel } from "./playback-ids.ts";
+import { toMuxStream, toMuxTarget } from "./record.ts";
+import { StreamCreate, StreamList, StreamUpdate, TargetCreate } from "./schema.ts";
+
+const path = "/video/v1/live-streams";
+const one = `${path}/:id`;
+const native = "/api/v1/live/channels";
+const READS = { scopes: ["assets:read", "assets:write"] } as const;
+const WRITES = { scopes: ["assets:write"] } as const;
+const NAME_LENGTH = 30;
+
+/** The channel of a path, unless it is revoked. Throws 404. */
+async function requireStream({ app, caller, params }: MuxCall): Promise<Channel> {
+  const id = /^[1-9]\d{0,14}$/.test(params.id ?? "") ? Number(params.id) : notFound("live stream");
+  const channel = await requireChannel(app.db, caller, id);
+  return channel.revokedAt === null ? channel : notFound("live stream");
+}
+
+/** The stream key allows to publish: only for those who may create channels. */
+const shown = async ({ app, caller }: MuxCall, id: number) =>
+  toMuxStream(app, await requireChannel(app.db, caller, id), caller.scopes.includes("assets:write"));
+
+const storeKey = ({ app, caller: { tenantId } }: MuxCall, channelId: number, streamKey: string, passthrough?: string) =>
+  app.write(async (tx) => {
+    const sealed = sealStreamKey(app, tenantId, streamKey);
+    await tx
+      .insert(muxStreams)
+      .values({ channelId, tenantId, streamKey: sealed, passthrough: passthrough || null })
+      .onConflictDoUpdate({ target: muxStreams.channelId, set: { streamKey: sealed } });
+  });
+
+type Target = Parameters<typeof toMuxTarget>[0];
+const addTarget = (
+  { native: send }: MuxCall,
+  id: number,
+  { passthrough: name, ...target }: { passthrough?: string | undefined },
+) => send<Target>("POST", `${native}/${id}/targets`, { ...target, ...(name && { name }) });
+
+/** A channel with a signed playback id is signed itself: its own URL must not open what the id protects. */
+const policyOf = (policies: readonly ("public" | "signed")[]) => (policies.includes("signed") ? "signed" : "public");
+
+export const liveEndpoints: readonly Endpoint[] = [
+  endpoint({
+    ...WRITES,
+    method: "POST",
+    path,
+    status: 201,
+    async handle(call) {
+      const { app } = call;
+      const body = await call.body(StreamCreate);
+      const policies = policiesOf(body);
+      const policy = policyOf(policies);
+      const recorded = body.new_asset_settings === undefined ? [policy] : policiesOf(body.new_asset_settings);
+      if (recorded.some((each) => each !== policy))
+        notSupported(`new_asset_settings with another policy than ${policy}`);
+      const low = body.latency_mode === undefined ? (body.low_latency ?? false) : body.latency_mode === "low";
+      const made = await call.native<{ id: number; tenant_id: number; stream_key: string }>("POST", native, {
+        channel: randomName(NAME_LENGTH).toLowerCase(),
+        ...(body.meta?.title && { name: body.meta.title }),
+        ...{ playback_policy: policy, low_latency: low },
+      });
+      try {
+        await storeKey(call, made.id, made.stream_key, body.passthrough);
+        await app.write(async (tx) => {
+          for (const each of policies)
+            await addChannelPlaybackId(tx, app, { id: made.id, tenantId: made.tenant_id }, each);
+        });
+        for (const target of body.simulcast_targets ?? []) await addTarget(call, made.id, target);
+      } catch (error) {
+        await call.native("DELETE", `${native}/${made.id}`);
+        throw error;
+      }
+      return shown(call, made.id);
+    },
+  }),
+  endpoint({
+    ...READS,
+    method: "GET",
+    path,
+    handle(call) {
+      const { app, caller } = call;
+      const query = call.query(StreamList);
+      const { id, tenantId, revokedAt } = liveChannels;
+      const batches = byId(undefined, (before, limit) =>
+        app.db
+          .select({ id })
+          .from(liveChannels)
+          .where(
+            and(eq(tenantId, caller.tenantId), isNull(revokedAt), before === undefined ? undefined : lt(id, before)),
+          )
+          .orderBy(desc(id))
+          .limit(limit + 1)
+          .all(),
+      );
+      return muxPage(call, query, { batches, toWire: (row) => shown(call, row.id) });
+    },
+  }),
+  endpoint({ ...READS, method: "GET", path: one, handle: async (call) => shown(call, (await requireStream(call)).id) }),
+  endpoint({
+    ...WRITES,
+    method: "PATCH",
+    path: one,
+    async handle(call) {
+      const { app } = call;
+      const { id } = await requireStream(call);
+      const { meta, latency_mode: latency, passthrough } = await call.body(StreamUpdate);
+      const change = {
+        ...(meta?.title !== undefined && { name: meta.title }),
+        ...(latency !== undefined && { low_latency: latency === "low" }),
+      };
+      if (Object.keys(change).length > 0) await call.native("PATCH", `${native}/${id}`, change);
+      if (passthrough !== undefined)
+        await app.write(async (tx) => {
+          const set = { passthrough: passthrough || null };
+          const updated = await tx.update(muxStreams).set(set).where(eq(muxStreams.channelId, id)).returning().get();
+          if (!updated) notSupported("passthrough of a channel that was not created through this API");
+        });
+      return shown(call, id);
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "DELETE",
+    path: one,
+    status: 204,
+    handle: async (call) => call.native("DELETE", `${native}/${(await requireStream(call)).id}`),
+  }),
+  endpoint({
+    ...WRITES,
+    method: "POST",
+    path: `${one}/reset-stream-key`,
+    status: 201,
+    async handle(call) {
+      const { id } = await requireStream(call);
+      const { stream_key: key } = await call.native<{ stream_key: string }>("POST", `${native}/${id}/stream_key`);
+      await storeKey(call, id, key);
+      return shown(call, id);
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "POST",
+    path: `${one}/playback-ids`,
+    status: 201,
+    async handle(call) {
+      const { app } = call;
+      const channel = await requireStream(call);
+      const { policy } = await call.body(PlaybackIdCreate);
+      if (policy === "signed" && channel.playbackPolicy === "public")
+        await call.native("PATCH", `${native}/${channel.id}`, { playback_policy: "signed" });
+      return app.write(async (tx) => addChannelPlaybackId(tx, app, channel, policy));
+    },
+  }),
+  endpoint({
+    ...READS,
+    method: "GET",
+    path: `${one}/playback-ids/:playback_id`,
+    async handle(call) {
+      const all = await playbackIdsOfChannel(call.app.db, (await requireStream(call)).id);
+      return all.find(({ id }) => id === call.params.playback_id) ?? notFound("playback id");
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "DELETE",
+    path: `${one}/playback-ids/:playback_id`,
+    status: 204,
+    async handle(call) {
+      const { id } = await requireStream(call);
+      const own = and(eq(playbackIds.id, call.params.playback_id ?? ""), eq(playbackIds.channelId, id));
+      await call.app.write(async (tx) => {
+        if (!(await tx.delete(playbackIds).where(own).returning().get())) notFound("playback id");
+      });
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "POST",
+    path: `${one}/simulcast-targets`,
+    status: 201,
+    async handle(call) {
+      const { id } = await requireStream(call);
+      return toMuxTarget(await addTarget(call, id, await call.body(TargetCreate)));
+    },
+  }),
+  endpoint({
+    ...READS,
+    method: "GET",
+    path: `${one}/simulcast-targets/:target_id`,
+    async handle(call) {
+      const { id } = await requireStream(call);
+      return toMuxTarget(await call.native<Target>("GET", `${native}/${id}/targets/${targetOf(call)}`));
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "DELETE",
+    path: `${one}/simulcast-targets/:target_id`,
+    status: 204,
+    async handle(call) {
+      const { id } = await requireStream(call);
+      return call.native("DELETE", `${native}/${id}/targets/${targetOf(call)}`);
+    },
+  }),
+];
+
+const targetOf = ({ params }: MuxCall) =>
+  /^\d{1,15}$/.test(params.target_id ?? "") ? params.target_id : notFound("target");

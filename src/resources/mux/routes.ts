@@ -1,0 +1,100 @@
+import * as v from "valibot";
+import type { App } from "../../app.ts";
+import { ANY_HEADER, MEDIA_CORS } from "../../http/cors.ts";
+import { type Context, type Method, type Route, route } from "../../http/route.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { bindMuxBody } from "../webhooks/mux-format.ts";
+import { assetEndpoints } from "./assets/endpoints.ts";
+import { deliver, HOSTS, type MuxHost, type Playing } from "./delivery.ts";
+import { answer, type Endpoint } from "./endpoint.ts";
+import { muxError } from "./errors.ts";
+import { liveEndpoints } from "./live/endpoints.ts";
+import { signingKeyEndpoints } from "./system/signing-keys.ts";
+import { uploadEndpoints } from "./uploads/endpoints.ts";
+import { receiveUpload } from "./uploads/receive.ts";
+import { muxWebhookBody } from "./webhook-body.ts";
+
+const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+const UPLOAD_CORS = { allowHeaders: ANY_HEADER, exposeHeaders: "ETag, Range" };
+const open = { credential: "none", hidden: true, tag: "Mux", responses: { 200: null } } as const;
+
+/**
+ * `/mux`: Mux's API, for clients that were written for it. Its requests and errors have Mux's form, so the rows of its
+ * table are not rows of ours. It keeps only what Mux's objects have and ours do not.
+ */
+export function muxRoutes(app: App, playing: Playing): Route[] {
+  bindMuxBody(app, muxWebhookBody);
+  const endpoints: readonly Endpoint[] = [
+    ...assetEndpoints,
+    ...uploadEndpoints,
+    ...signingKeyEndpoints,
+    ...liveEndpoints,
+  ];
+  const delivery = (host: MuxHost) => (context: unknown) =>
+    inMuxShape(() => deliver(context as Context, playing, host, pathOf(context as Context)));
+  return [
+    ...METHODS.map((method) =>
+      route({
+        ...open,
+        method,
+        path: "/mux/**:path",
+        raw: method !== "GET",
+        summary: "Call Mux's API",
+        // In Mux's form: the row of the endpoint authenticates.
+        handle: (context) => inMuxShape(() => answer(endpoints, context as Context, `/${pathOf(context as Context)}`)),
+      }),
+    ),
+    route({
+      ...open,
+      method: "PUT",
+      path: "/mux/upload/:name/:secret",
+      params: v.object({ name: v.string(), secret: v.string() }),
+      credential: "signed",
+      raw: true,
+      cors: UPLOAD_CORS,
+      summary: "Send the file of a direct upload",
+      handle: (context) => inMuxShape(() => receiveUpload(context as Context, context.params)),
+    }),
+    ...HOSTS.map((host) =>
+      route({
+        ...open,
+        method: "GET",
+        path: `/mux/${host}/**:path`,
+        cors: MEDIA_CORS,
+        summary: `Get what Mux has at ${host}.mux.com`,
+        handle: delivery(host),
+      }),
+    ),
+    ...(app.config.mux_domain === undefined ? [] : hostRoutes(app.config.mux_domain, delivery)),
+  ];
+}
+
+/** The same at the root of the hosts of a domain. Paths of other routes come first. */
+const hostRoutes = (domain: string, delivery: (host: MuxHost) => (context: unknown) => unknown): Route[] =>
+  ["/:name", "/:name/**:rest"].map((path) =>
+    route({
+      ...open,
+      method: "GET",
+      path,
+      cors: MEDIA_CORS,
+      summary: "Get what Mux has at the root of a host",
+      handle(context) {
+        const host = HOSTS.find((one) => context.url.hostname === `${one}.${domain}`) ?? notFound("page");
+        const { name = "", rest } = context.params as { name?: string; rest?: string };
+        const params = { path: rest === undefined ? name : `${name}/${rest}` };
+        return delivery(host)(Object.assign(Object.create(context), { params }));
+      },
+    }),
+  );
+
+const pathOf = ({ params }: Context) => (params as { path: string }).path;
+
+/** Renders errors as Mux does; those that are not deliberate are rendered by the pipeline. */
+async function inMuxShape(work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof HttpError) return muxError(error);
+    throw error;
+  }
+}

@@ -1,0 +1,133 @@
+import { eq } from "drizzle-orm";
+import { muxUploads, subtitles } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { isMuxEvent, MUX_NAMES, type MuxEventType } from "../../events/mux-names.ts";
+import { iso } from "../../lib/clock.ts";
+import { getAsset } from "../assets/queries.ts";
+import { findChannel } from "../live/queries.ts";
+import type { EventOfDelivery } from "../webhooks/claims.ts";
+import { seconds, TIERS, toMuxAsset, toTextTrack } from "./assets/record.ts";
+import { toMuxStream } from "./live/record.ts";
+import { MAX_DURATION } from "./live/schema.ts";
+import { toMuxUpload } from "./uploads/record.ts";
+
+const ADMIN = { kind: "admin" } as const;
+/** A delivery contains no credentials: no URL of a source. */
+const NO_SCOPES = { scopes: [] };
+
+type EventData = Record<string, unknown> & { asset_id: string };
+type Described = { type: string; object: { type: string; id: string }; data: object };
+
+/** The body of a delivery in Mux's form: with the objects as they are now, or as the event says where they are deleted. */
+export async function muxWebhookBody(app: App, delivery: EventOfDelivery): Promise<string> {
+  const { eventId, event, createdAt, tenantId, data } = delivery;
+  const described = await describe(app, isMuxEvent(event) ? event : "video.asset.ready", {
+    ...(JSON.parse(data) as EventData),
+    createdAt,
+  });
+  return JSON.stringify({
+    ...described,
+    id: eventId,
+    created_at: iso(createdAt),
+    environment: { id: String(tenantId), name: "vodbox" },
+    attempts: [],
+    accessor: null,
+    accessor_source: null,
+    request_id: null,
+  });
+}
+
+type Event = EventData & { createdAt: number };
+
+async function describe(app: App, event: MuxEventType, data: Event): Promise<Described> {
+  const [type] = MUX_NAMES[event];
+  if (event === "video.subtitle.ready") {
+    const id = String(data.subtitle_id);
+    const row = await app.db
+      .select()
+      .from(subtitles)
+      .where(eq(subtitles.id, Number(id)))
+      .get();
+    const text = {
+      id,
+      type: "text",
+      text_type: "subtitles",
+      language_code: data.language,
+      name: data.label,
+      status: "ready",
+    };
+    return {
+      type,
+      object: { type: "track", id },
+      data: { ...(row ? toTextTrack(row) : text), asset_id: data.asset_id },
+    };
+  }
+  if (event === "live.stream.started" || event === "live.stream.ended") {
+    const id = String(data.channel_id);
+    return { type, object: { type: "live_stream", id }, data: await streamOf(app, Number(id), event) };
+  }
+  const upload = event.startsWith("video.upload.") ? await uploadOf(app, data) : null;
+  if (upload) {
+    const name = MUX_NAMES[event].at(-1) as string;
+    return { type: name, object: { type: "upload", id: upload.id }, data: upload };
+  }
+  if (event === "video.upload.failed") {
+    const id = String(data.upload_id);
+    return {
+      type,
+      object: { type: "upload", id },
+      data: { id, status: "errored", timeout: 0, cors_origin: "", asset_id: data.asset_id },
+    };
+  }
+  return { type, object: { type: "asset", id: data.asset_id }, data: await assetOf(app, data) };
+}
+
+/** The direct upload of the asset of an event. */
+async function uploadOf(app: App, { asset_id }: Event) {
+  const row = await app.db
+    .select()
+    .from(muxUploads)
+    .where(eq(muxUploads.assetId, Number(asset_id)))
+    .get();
+  return row ? toMuxUpload(app, row) : null;
+}
+
+/** A channel, without its stream key. The event says whether it is live: the channel may be further on. */
+async function streamOf(app: App, id: number, event: MuxEventType) {
+  const status = event === "live.stream.started" ? "active" : "idle";
+  const channel = await findChannel(app.db, ADMIN, id);
+  if (channel) return { ...(await toMuxStream(app, channel, false)), status };
+  return {
+    id: String(id),
+    status,
+    stream_key: "",
+    latency_mode: "standard",
+    max_continuous_duration: MAX_DURATION,
+    created_at: "0",
+  };
+}
+
+async function assetOf(
+  app: App,
+  { asset_id: id, title, external_id: external, playback_status: status, createdAt, error }: Event,
+) {
+  const asset = await getAsset(app.db, ADMIN, Number(id));
+  if (asset) return toMuxAsset(app, NO_SCOPES, asset);
+  const isErrored = status === "errored";
+  return {
+    id,
+    created_at: seconds(createdAt),
+    status: isErrored ? "errored" : status === "ready" ? "ready" : "preparing",
+    progress: { state: isErrored ? "errored" : "completed", progress: isErrored ? -1 : 100 },
+    encoding_tier: TIERS.plus,
+    max_resolution_tier: "2160p",
+    master_access: "none",
+    meta: { title },
+    ...(typeof external === "string" &&
+      external.startsWith("vid_") && { playback_ids: [{ id: external, policy: "signed" }] }),
+    ...(error !== null &&
+      typeof error === "object" && {
+        errors: { type: (error as { code: string }).code, messages: [(error as { message: string }).message] },
+      }),
+  };
+}

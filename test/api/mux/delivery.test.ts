@@ -1,0 +1,89 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { type TestApp, testApp } from "../../support/app.ts";
+import { readyAsset } from "../../support/flow.ts";
+import { muxClient } from "../../support/mux/client.ts";
+
+let app: TestApp;
+let key: string;
+let asset: { id: number; external_id: string };
+beforeEach(async () => {
+  app = await testApp({ mux_domain: "video.example.com" });
+  key = await app.key((await app.tenant()).id);
+  ({ asset } = await readyAsset(app, key));
+});
+const open = async () =>
+  (await app.call("POST", `/api/v1/assets/${asset.id}/playback_ids`, { key, body: { policy: "public" } })).body
+    .id as string;
+const get = (path: string) => app.call("GET", path);
+/** A request to a host of the domain. */
+const at = (host: string, path: string) =>
+  app.opened.server.fetch(new Request(`http://${host}.video.example.com${path}`));
+
+describe("the URLs of players", () => {
+  test("play a public playback id, by path and by host", async () => {
+    const id = await open();
+    const manifest = await get(`/mux/stream/${id}.m3u8?redundant_streams=true`);
+    expect([manifest.status, manifest.headers.get("content-type")]).toEqual([200, "application/vnd.apple.mpegurl"]);
+    expect(manifest.headers.get("access-control-allow-origin")).toBe("*");
+    const [variant] = manifest.text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+    expect(variant).toMatch(new RegExp(`^/media/${id}/`));
+    expect((await get(variant as string)).status).toBe(200);
+    for (const path of [
+      `/mux/image/${id}/thumbnail.jpg`,
+      `/mux/image/${id}/storyboard.vtt?format=webp`,
+      `/mux/image/${id}/storyboard.json`,
+    ])
+      expect([path, (await get(path)).status]).toEqual([path, 200]);
+    const sheet = /^\/media\S+jpg/m.exec((await get(`/mux/image/${id}/storyboard.vtt`)).text)?.[0];
+    expect((await get(sheet as string)).status).toBe(200);
+    expect((await at("stream", `/${id}.m3u8`)).status).toBe(200);
+    expect((await at("stream", variant as string)).status).toBe(200);
+    expect((await at("image", `/${id}/thumbnail.jpg`)).status).toBe(200);
+    expect((await at("other", `/${id}.m3u8`)).status).toBe(404);
+    expect((await at("stream", "/healthz")).status).toBe(200);
+    expect((await at("stream", "/nothing")).status).toBe(404);
+  });
+
+  test("need a token of Mux's form for a signed one", async () => {
+    const mux = muxClient(app, key);
+    const made = await app.call("POST", "/api/v1/signing_keys", { key, body: {} });
+    const own = { keyId: made.body.key_id, keySecret: made.body.private_key };
+    const id = asset.external_id;
+    const sign = (type: "video" | "thumbnail" | "storyboard", params?: Record<string, string>) =>
+      mux.jwt.signPlaybackId(id, { ...own, type, ...(params && { params }) });
+    expect((await get(`/mux/stream/${id}.m3u8`)).status).toBe(403);
+    const manifest = await get(`/mux/stream/${id}.m3u8?token=${await sign("video")}`);
+    expect(manifest.status).toBe(200);
+    const [variant] = manifest.text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+    expect((await get(variant as string)).status).toBe(200);
+    expect((await get(`/mux/image/${id}/thumbnail.jpg?token=${await sign("thumbnail")}`)).status).toBe(200);
+    expect((await get(`/mux/image/${id}/storyboard.vtt?token=${await sign("storyboard")}`)).status).toBe(200);
+    expect((await get(`/mux/stream/${id}.m3u8?token=${await sign("thumbnail")}`)).status).toBe(403);
+    const restricted = await sign("video", { playback_restriction_id: "1" });
+    expect((await get(`/mux/stream/${id}.m3u8?token=${restricted}`)).status).toBe(403);
+    // Parameters are claims.
+    const wrong = await get(`/mux/image/${id}/thumbnail.jpg?token=${await sign("thumbnail", { width: "1" })}`);
+    expect([wrong.status, wrong.body.error.messages.join()]).toEqual([400, expect.stringContaining("width")]);
+  });
+
+  test("refuse what has no counterpart", async () => {
+    const id = await open();
+    for (const path of [
+      `stream/${id}.m3u8?max_resolution=720p`,
+      `stream/${id}.m3u8?rendition_order=asc`,
+      `image/${id}/thumbnail.jpg?rotate=90`,
+    ]) {
+      const { status, body } = await get(`/mux/${path}`);
+      expect([path, status, body.error.type]).toEqual([path, 422, "not_supported"]);
+    }
+    for (const path of [
+      `stream/${id}`,
+      `stream/${id}/`,
+      `stream/${id}/low.mp4`,
+      `stream/${id}/text/1.vtt`,
+      "stream/vid_x.m3u8",
+      `image/${id}.m3u8`,
+    ])
+      expect([path, (await get(`/mux/${path}`)).status]).toEqual([path, 404]);
+  });
+});

@@ -1,0 +1,94 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type Mux from "@mux/mux-node";
+import { beforeAll, describe, expect, test } from "vitest";
+import { type TestApp, testApp } from "../../support/app.ts";
+import { film, filmAsset } from "../../support/clips.ts";
+import { atEnd } from "../../support/folder.ts";
+import { muxClient, refusal } from "../../support/mux/client.ts";
+
+const HOST = "127.0.0.2";
+const FILES: Record<string, string> = {
+  "/a.vtt": "WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n",
+  "/a.srt": "1\n00:00:00,000 --> 00:00:01,000\nHallo\n",
+  "/none.vtt": "This is no subtitle.",
+};
+let app: TestApp;
+let key: string;
+let mux: Mux;
+let site: string;
+let parent: { id: number };
+
+beforeAll(async () => {
+  app = await testApp({ webhook_allow_cidrs: `${HOST}/32`, rate_limit_uploads: "10000/60" });
+  key = await app.key((await app.tenant()).id);
+  mux = muxClient(app, key);
+  const server = createServer(({ url = "" }, response) => {
+    const text = FILES[url];
+    response.writeHead(text === undefined ? 404 : 200).end(text);
+  }).listen(0, HOST);
+  await once(server, "listening");
+  atEnd(async () => void server.close());
+  site = `http://${HOST}:${(server.address() as AddressInfo).port}`;
+  const tags = { passthrough: "parent", place: "Rome" };
+  parent = await filmAsset(app, key, await film(), { title: "The film", tags });
+  return app.close;
+});
+
+describe("text tracks", () => {
+  test("are fetched, changed and deleted", async () => {
+    const id = String(parent.id);
+    const made = await mux.video.assets.createTrack(id, {
+      ...{ type: "text", text_type: "subtitles", language_code: "en", url: `${site}/a.vtt`, name: "Spoken" },
+    });
+    expect(made).toMatchObject({ type: "text", language_code: "en", name: "Spoken", status: "ready" });
+    const second = await mux.video.assets.createTrack(id, { type: "text", language_code: "de", url: `${site}/a.srt` });
+    expect(second.name).toBe("German");
+    expect((await mux.video.assets.retrieve(id)).tracks).toEqual(expect.arrayContaining([made, second]));
+    const named = await mux.video.assets.updateTrack(id, second.id as string, { name: "Deutsch" });
+    expect(named).toEqual({ ...second, name: "Deutsch" });
+    const { id: open } = await mux.video.assets.createPlaybackId(id, { policy: "public" });
+    const text = await app.call("GET", `/mux/stream/${open}/text/${made.id}.vtt`);
+    expect([text.status, text.text]).toEqual([200, expect.stringContaining("Hello")]);
+    await mux.video.assets.deleteTrack(id, second.id as string);
+    expect(await refusal(mux.video.assets.deleteTrack(id, second.id as string))).toMatchObject({ status: 404 });
+    expect(await refusal(mux.video.assets.deleteTrack(id, "video"))).toMatchObject({ status: 400 });
+    for (const url of ["/none.vtt", "/missing"]) {
+      const add = mux.video.assets.createTrack(id, { type: "text", language_code: "fr", url: site + url });
+      expect([url, (await refusal(add)).status]).toEqual([url, 400]);
+    }
+    const audio = mux.video.assets.createTrack(id, { type: "audio", language_code: "fr", url: `${site}/a.mp3` });
+    expect(await refusal(audio)).toMatchObject({ status: 422, type: "not_supported" });
+  });
+
+  test("come with the inputs of an asset, or there is no asset", async () => {
+    const before = (await mux.video.assets.list()).data.length;
+    const video = { url: `${site}/film.mp4` };
+    const text = (url: string) => ({ type: "text" as const, language_code: "en", url: site + url });
+    const made = await mux.video.assets.create({ inputs: [video, text("/a.vtt")] });
+    expect(made.tracks).toMatchObject([{ type: "text", language_code: "en", name: "English" }]);
+    const broken = mux.video.assets.create({ inputs: [video, text("/missing")] });
+    expect(await refusal(broken)).toMatchObject({ status: 400 });
+    expect((await mux.video.assets.list()).data.length).toBe(before + 1);
+  });
+});
+
+test("a clip is a part of another asset, with its own texts and policy", async () => {
+  const url = `mux://assets/${parent.id}`;
+  const made = await mux.video.assets.create({
+    inputs: [{ url, start_time: 1, end_time: 3 }],
+    playback_policies: ["public"],
+    passthrough: "clip",
+  });
+  const source_asset_id = String(parent.id);
+  expect(made).toMatchObject({ ingest_type: "on_demand_clip", source_asset_id, passthrough: "clip" });
+  expect(made.playback_ids).toMatchObject([{ policy: "public" }]);
+  const { body } = await app.call("GET", `/api/v1/assets/${made.id}`, { key });
+  expect(body.tags).toEqual({ passthrough: "clip", place: "Rome" });
+  const wrong = (fields: object) => refusal(mux.video.assets.create({ inputs: [{ url, ...fields }] }));
+  expect(await wrong({ start_time: 3, end_time: 2 })).toMatchObject({ status: 400 });
+  expect(await wrong({ generated_subtitles: [{ language_code: "en" }] })).toMatchObject({ status: 422 });
+  const unknown = mux.video.assets.create({ inputs: [{ url: "mux://assets/999" }] });
+  expect(await refusal(unknown)).toMatchObject({ status: 404 });
+});

@@ -1,0 +1,120 @@
+import type Mux from "@mux/mux-node";
+import { beforeEach, describe, expect, expectTypeOf, test } from "vitest";
+import { permitPublish } from "../../../src/resources/live/streams/permit.ts";
+import { toMuxStream } from "../../../src/resources/mux/live/record.ts";
+import { type TestApp, testApp } from "../../support/app.ts";
+import { Broadcast, broadcastSource } from "../../support/live-broadcast.ts";
+import { muxClient, refusal } from "../../support/mux/client.ts";
+
+let app: TestApp;
+let tenant: { id: number };
+let key: string;
+let mux: Mux;
+beforeEach(async () => {
+  app = await testApp();
+  tenant = await app.tenant();
+  key = await app.key(tenant.id);
+  mux = muxClient(app, key);
+});
+/** What the gateway asks when a publisher connects. */
+const publish = (application: string, name: string) =>
+  permitPublish(app.opened.app, { app: application, name, query: "", address: "127.0.0.1" });
+
+describe("a live stream", () => {
+  test("has Mux's type", () => {
+    expectTypeOf(toMuxStream).returns.resolves.toExtend<Mux.Video.LiveStream>();
+  });
+
+  test("is created, listed, changed and deleted", async () => {
+    const made = await mux.video.liveStreams.create({
+      ...{ playback_policies: ["public"], new_asset_settings: { playback_policies: ["public"] } },
+      ...{ latency_mode: "low", passthrough: "mine", meta: { title: "Stage" } },
+      simulcast_targets: [{ url: "rtmp://live.example.com/app", stream_key: "their-key", passthrough: "Elsewhere" }],
+    });
+    expect(made).toMatchObject({
+      ...{ status: "idle", latency_mode: "low", passthrough: "mine", meta: { title: "Stage" } },
+      stream_key: expect.stringMatching(/^live_\w{40}$/),
+      playback_ids: [{ id: expect.stringMatching(/^vid_/), policy: "public" }],
+      simulcast_targets: [{ passthrough: "Elsewhere", status: "idle" }],
+    });
+    expect(await mux.video.liveStreams.retrieve(made.id)).toEqual(made);
+    expect((await mux.video.liveStreams.list()).data).toEqual([made]);
+    const native = await app.call("GET", `/api/v1/live/channels/${made.id}`, { key });
+    expect(native.body).toMatchObject({ name: "Stage", playback_policy: "public", low_latency: true, record: true });
+    const changed = await mux.video.liveStreams.update(made.id, { passthrough: "yours", latency_mode: "standard" });
+    expect(changed).toMatchObject({ passthrough: "yours", latency_mode: "standard", stream_key: made.stream_key });
+    const reader = muxClient(app, await app.key(tenant.id, ["assets:read"]));
+    expect((await reader.video.liveStreams.retrieve(made.id)).stream_key).toBe("");
+    const stranger = muxClient(app, await app.key((await app.tenant()).id));
+    expect((await stranger.video.liveStreams.list()).data).toEqual([]);
+    expect(await refusal(stranger.video.liveStreams.delete(made.id))).toMatchObject({ status: 404 });
+    const target = made.simulcast_targets?.[0]?.id as string;
+    expect(await mux.video.liveStreams.retrieveSimulcastTarget(made.id, target)).toEqual(made.simulcast_targets?.[0]);
+    await mux.video.liveStreams.deleteSimulcastTarget(made.id, target);
+    const second = await mux.video.liveStreams.createSimulcastTarget(made.id, { url: "rtmp://a.example.com/x/key" });
+    expect(second).toMatchObject({ status: "idle", passthrough: "a.example.com" });
+    expect(JSON.stringify(await app.opened.app.db.all("SELECT * FROM mux_streams"))).not.toContain(made.stream_key);
+    await mux.video.liveStreams.delete(made.id);
+    expect(await refusal(mux.video.liveStreams.retrieve(made.id))).toMatchObject({ status: 404 });
+    expect((await mux.video.liveStreams.list()).data).toEqual([]);
+  });
+
+  test("is published with its key alone, until that is reset", async () => {
+    const made = await mux.video.liveStreams.create({ playback_policies: ["public"] });
+    expect(await publish("app", made.stream_key)).toMatchObject({
+      accepted: true,
+      channel: { channelId: Number(made.id) },
+    });
+    expect(await publish("app", "live_unknown")).toEqual({ accepted: false, reason: "refused" });
+    expect(await publish("live", made.stream_key)).toEqual({ accepted: false, reason: "refused" });
+    const again = await mux.video.liveStreams.resetStreamKey(made.id);
+    expect(again.stream_key).not.toBe(made.stream_key);
+    expect(await publish("app", made.stream_key)).toEqual({ accepted: false, reason: "refused" });
+    expect(await publish("app", again.stream_key)).toMatchObject({ accepted: true });
+    await mux.video.liveStreams.delete(made.id);
+    expect(await publish("app", again.stream_key)).toEqual({ accepted: false, reason: "refused" });
+  });
+
+  test("plays by its playback ids, with their policies", async () => {
+    const made = await mux.video.liveStreams.create({ playback_policies: ["public"] });
+    const open = made.playback_ids?.[0]?.id as string;
+    const channel = (await app.call("GET", `/api/v1/live/channels/${made.id}`, { key })).body;
+    const broadcast = await Broadcast.start(app, channel, { messages: await broadcastSource(4) });
+    await broadcast.publishUntil(2.3);
+    const follow = async (path: string) => {
+      const first = await app.call("GET", path);
+      if (first.status !== 302) return first.status;
+      const { status, text } = await app.call("GET", first.headers.get("location") as string);
+      expect(text).toContain("#EXTM3U");
+      return status;
+    };
+    expect(await follow(`/mux/stream/${open}.m3u8?redundant_streams=true`)).toBe(200);
+    const signed = await mux.video.liveStreams.createPlaybackId(made.id, { policy: "signed" });
+    expect(await mux.video.liveStreams.retrievePlaybackId(made.id, signed.id)).toEqual(signed);
+    const signer = await mux.system.signingKeys.create();
+    const own = { keyId: signer.id, keySecret: signer.private_key as string };
+    const token = await mux.jwt.signPlaybackId(signed.id, own);
+    expect(await follow(`/mux/stream/${signed.id}.m3u8?token=${token}`)).toBe(200);
+    expect(await follow(`/mux/stream/${signed.id}.m3u8`)).toBe(403);
+    expect(await follow(`/mux/stream/${signed.id}.m3u8?token=${await mux.jwt.signPlaybackId(open, own)}`)).toBe(403);
+    // The channel's own URL opens nothing that a signed id protects.
+    expect((await app.call("GET", channel.hls_url)).status).toBe(403);
+    expect(await follow(`/mux/stream/${open}.m3u8`)).toBe(200);
+    await mux.video.liveStreams.deletePlaybackId(made.id, open);
+    expect(await follow(`/mux/stream/${open}.m3u8`)).toBe(404);
+    expect(await follow(`/mux/stream/${signed.id}.m3u8?max_resolution=720p`)).toBe(422);
+  });
+
+  test.each<[string, object, number]>([
+    ["a reconnect window", { reconnect_window: 60 }, 422],
+    ["reduced latency", { latency_mode: "reduced" }, 422],
+    ["other assets", { playback_policies: ["public"], new_asset_settings: { playback_policies: ["signed"] } }, 422],
+    ["generated subtitles", { generated_subtitles: [{ language_code: "en" }] }, 422],
+    ["an unknown field", { colour: 1 }, 400],
+    ["a target without a URL", { simulcast_targets: [{}] }, 400],
+    ["a target that is no URL", { simulcast_targets: [{ url: "nothing" }] }, 400],
+  ])("with %s is refused", async (_, body, status) => {
+    expect(await refusal(mux.video.liveStreams.create(body as never))).toMatchObject({ status });
+    expect((await mux.video.liveStreams.list()).data).toEqual([]);
+  });
+});

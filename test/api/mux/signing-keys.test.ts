@@ -1,0 +1,32 @@
+import type Mux from "@mux/mux-node";
+import { expect, expectTypeOf, test } from "vitest";
+import { testApp } from "../../support/app.ts";
+import { readyAsset } from "../../support/flow.ts";
+import { muxClient, refusal } from "../../support/mux/client.ts";
+
+test("signing keys sign tokens until they are deleted", async () => {
+  const app = await testApp();
+  const tenant = await app.tenant();
+  const key = await app.key(tenant.id);
+  const mux = muxClient(app, key);
+  const made = await mux.system.signingKeys.create();
+  expectTypeOf(made).toEqualTypeOf<Mux.System.SigningKey>();
+  const { private_key: secret, ...record } = made;
+  expect(record).toEqual({ id: expect.stringMatching(/^sk_/), created_at: expect.stringMatching(/^\d{10}$/) });
+  expect(await mux.system.signingKeys.retrieve(made.id)).toEqual(record);
+  expect((await mux.system.signingKeys.list()).data).toEqual([record]);
+  const { asset } = await readyAsset(app, key);
+  const id = asset.external_id;
+  const token = await mux.jwt.signPlaybackId(id, { keyId: made.id, keySecret: secret as string });
+  const play = () => app.call("GET", `/mux/stream/${id}.m3u8?token=${token}`);
+  expect((await play()).status).toBe(200);
+  const stranger = muxClient(app, await app.key((await app.tenant()).id));
+  expect((await stranger.system.signingKeys.list()).data).toEqual([]);
+  expect(await refusal(stranger.system.signingKeys.delete(made.id))).toMatchObject({ status: 404 });
+  const reader = muxClient(app, await app.key(tenant.id, ["assets:write"]));
+  expect(await refusal(reader.system.signingKeys.create())).toMatchObject({ status: 403 });
+  await mux.system.signingKeys.delete(made.id);
+  expect(await refusal(mux.system.signingKeys.retrieve(made.id))).toMatchObject({ status: 404 });
+  expect((await mux.system.signingKeys.list()).data).toEqual([]);
+  expect((await play()).status).toBe(403);
+});

@@ -1,0 +1,92 @@
+import type Mux from "@mux/mux-node";
+import { beforeEach, describe, expect, test } from "vitest";
+import { type TestApp, testApp } from "../../support/app.ts";
+import { expectError } from "../../support/error.ts";
+import { readyAsset } from "../../support/flow.ts";
+import { muxClient } from "../../support/mux/client.ts";
+import { type Receiver, receiver } from "../../support/receiver.ts";
+import { subtitled } from "../../support/subtitles.ts";
+
+const PATH = "/api/v1/webhooks";
+let app: TestApp;
+let key: string;
+let mux: Mux;
+let there: Receiver;
+beforeEach(async () => {
+  app = await testApp({ webhook_allow_cidrs: "127.0.0.0/8" });
+  key = await app.key((await app.tenant()).id);
+  mux = muxClient(app, key);
+  there = await receiver();
+});
+const create = (fields: object) => app.call("POST", PATH, { key, body: { url: there.url, ...fields } });
+
+describe("an endpoint with Mux's format", () => {
+  test("receives Mux's events, which its client verifies", async () => {
+    const { body: endpoint } = await create({ format: "mux" });
+    const { asset } = await readyAsset(app, key, { title: "Holiday", tags: { passthrough: "p" } });
+    await subtitled(app, key, asset.id);
+    await app.runTask("deliver-webhooks");
+    const id = String(asset.id);
+    const events = await Promise.all(
+      there.received.map(({ body, headers }) =>
+        mux.webhooks.unwrap(body, headers as Record<string, string>, endpoint.secret),
+      ),
+    );
+    expect(events.map(({ type }) => type).toSorted()).toEqual([
+      "video.asset.created",
+      "video.asset.ready",
+      "video.asset.track.ready",
+    ]);
+    const ready = events.find(({ type }) => type === "video.asset.ready");
+    expect(ready).toMatchObject({
+      object: { type: "asset", id },
+      environment: { name: "vodbox" },
+      attempts: [],
+      data: { ...(await mux.video.assets.retrieve(id)) },
+    });
+    expect(ready?.id).toMatch(/^evt_/);
+    const track = events.find(({ type }) => type === "video.asset.track.ready");
+    expect(track?.data).toMatchObject({ type: "text", language_code: "en", asset_id: id });
+    expect(there.received[0]?.headers["svc-signature"]).toBeUndefined();
+    there.received.length = 0;
+    await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+    await app.runTask("deliver-webhooks");
+    expect(there.received.map(({ json }) => [json.type, json.object, json.data.id])).toEqual([
+      ["video.asset.deleted", { type: "asset", id }, id],
+    ]);
+    const [sent] = (await app.call("GET", `${PATH}/${endpoint.id}/deliveries`, { key })).body;
+    const details = await app.call("GET", `${PATH}/${endpoint.id}/deliveries/${sent.id}`, { key });
+    expect(JSON.parse(details.body.request.body)).toMatchObject({ type: "video.asset.deleted" });
+    await app.call("POST", `${PATH}/${endpoint.id}/test`, { key });
+    await app.runTask("deliver-webhooks");
+    expect(there.received.at(-1)?.json).toMatchObject({ type: "video.asset.ready", data: { id: "0" } });
+  });
+
+  test("receives an event of their own for direct uploads", async () => {
+    await create({ format: "mux", event_types: ["video.upload.asset_created"] });
+    const upload = await mux.video.uploads.create({ cors_origin: "*" });
+    const raw = "not really a video";
+    await app.call("PUT", upload.url as string, { raw, headers: { "content-length": String(raw.length) } });
+    await app.runTask("deliver-webhooks");
+    expect(there.received.map(({ json }) => [json.type, json.object.id, json.data.status])).toEqual([
+      ["video.upload.asset_created", upload.id, "asset_created"],
+    ]);
+  });
+
+  test("subscribes by Mux's names or ours", async () => {
+    const names = async (fields: object) => (await create({ format: "mux", ...fields })).body.event_types;
+    expect(await names({ event_types: ["video.asset.track.ready"] })).toEqual(["video.asset.track.ready"]);
+    expect(await names({ event_types: ["video.subtitle.ready"] })).toEqual(["video.asset.track.ready"]);
+    expect((await names({})).length).toBe(10);
+    expectError(await create({ format: "mux", event_types: ["video.job.started"] }), 422, "validation_failed");
+    expectError(await create({ event_types: ["video.asset.created"] }), 422, "validation_failed");
+    expectError(await create({ format: "mux", event_types: ["video.live_stream.warning"] }), 422, "validation_failed");
+    expectError(await create({ format: "other" }), 422, "validation_failed");
+    const { body } = await create({});
+    expect(body).toMatchObject({ format: "svc", event_types: [] });
+    const change = (fields: object) => app.call("PATCH", `${PATH}/${body.id}`, { key, body: fields });
+    expect((await change({ format: "mux" })).body).toMatchObject({ format: "mux", event_types: await names({}) });
+    expect((await change({ event_types: ["video.asset.ready"] })).body.event_types).toEqual(["video.asset.ready"]);
+    expect((await change({ format: "svc" })).body).toMatchObject({ format: "svc", event_types: ["video.asset.ready"] });
+  });
+});
