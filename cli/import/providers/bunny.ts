@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { UserError } from "../../../src/lib/errors.ts";
+import { withoutTrailing } from "../../../src/lib/without-trailing.ts";
 import { isPage, type ProviderClient, ProviderRefused, providerClient } from "../client.ts";
 import { amountOf, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";
@@ -56,7 +57,7 @@ export const bunny: Provider = {
 
 /** A host name, or a URL. Without a scheme it is https, except on this machine. */
 function cdnOf(hostname: string): string {
-  const named = hostname.replace(/\/+$/, "");
+  const named = withoutTrailing(hostname, "/");
   const url = /^https?:\/\//.test(named) ? named : `https://${named}`;
   if (!URL.canParse(url))
     throw new UserError("BUNNY_CDN_HOSTNAME is not a host name; use vz-1234.b-cdn.net, for example.", 2);

@@ -18,6 +18,10 @@ const COMPOSED: Record<string, [count: number, reason: string]> = {
     1,
     "one character class with a sequel, and a flag that recheck does not know; timed as syncTexts",
   ],
+  "src/lib/search/fold.ts": [
+    2,
+    "one character class with a sequel, and flags that recheck does not know; timed as searchSections",
+  ],
   "src/lib/vtt/loose-timing.ts": [1, "anchored, and no part can begin another; timed as vtt"],
   "src/lib/vtt/settings.ts": [2, "anchored, of bounded length; timed as vtt"],
   "src/lib/vtt/srt-markup.ts": [
@@ -25,6 +29,7 @@ const COMPOSED: Record<string, [count: number, reason: string]> = {
     "no part can begin inside another, on at most 10,000 characters; timed as subtitleFile",
   ],
   "src/lib/vtt/srt.ts": [3, "anchored, on at most 300 characters or once for a file; timed as subtitleFile"],
+  "src/resources/jobs/added-audio/verify.ts": [2, "of bounded length, on at most 2000 characters"],
   "storage/objects/s3/xml.ts": [1, "answers of the operator's own object store"],
 };
 
