@@ -110,8 +110,8 @@ export const audioTrackRoutes = [
     async handle(context) {
       const { app, caller, params, signal } = context;
       const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
-      requirePlayable(asset);
       const objects = storageOf(app);
+      requirePlayable(asset);
       requireRoom(await listedTracks(app, asset));
       const announced = Number(context.headers.get("content-length") ?? 0);
       requireStored(app, await requireTenant(app.db, { kind: "admin" }, asset.tenantId), announced || 0);

@@ -80,6 +80,12 @@ async function populate(owner: { id: number }, token: string) {
   await insert(
     `INSERT INTO live_reports (stream_id, number, end_seconds, reports) SELECT id, 1, 2, '[]' FROM live_streams WHERE tenant_id = ${owner.id}`,
   );
+  await post(`/api/v1/assets/${asset.id}/playback_ids`, { policy: "signed" }, token);
+  await insert(`INSERT INTO mux_masters VALUES (${asset.id}, ${owner.id}, 1)`);
+  await insert(`INSERT INTO mux_streams VALUES (${channel.id}, ${owner.id}, 'sealed', NULL)`);
+  await insert(
+    `INSERT INTO mux_uploads (tenant_id, name, cors_origin, timeout_seconds, expires_at, settings, created_at, updated_at) VALUES (${owner.id}, 'upload-${owner.id}', '*', 1, 1, '{}', 1, 1)`,
+  );
   await post(`/api/v1/live/channels/${channel.id}/targets`, { url: "rtmp://example.com/app/key" }, token);
   await insert(`INSERT INTO watermarks (sha256, image, used_at) VALUES ('image-${owner.id}', 'AAAA', 1)`);
   await insert(`INSERT INTO tenant_watermarks VALUES (${owner.id}, 'image-${owner.id}', 3)`);

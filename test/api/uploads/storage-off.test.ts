@@ -66,6 +66,10 @@ test("with storage disabled every route that needs it is 503, for existing resou
     ],
     "POST /api/v1/assets/join": ["/api/v1/assets/join", { body: { asset_ids: [asset.id, asset.id] } }],
     "POST /api/v1/assets/:id/trim": [`/api/v1/assets/${asset.id}/trim`, { body: { start_seconds: 0, end_seconds: 1 } }],
+    "POST /api/v1/assets/:id/audio_tracks": [
+      `/api/v1/assets/${asset.id}/audio_tracks`,
+      { raw: subtitleForm({ label: null, name: "Deutsch" }, "audio", "a.wav") },
+    ],
     "PUT /api/v1/assets/:id/poster": [`/api/v1/assets/${asset.id}/poster`, { body: { time_seconds: 0 } }],
     [`GET ${tracks}`]: [`/api/v1/assets/${asset.id}/subtitles?include=content`],
     "GET /api/v1/assets/:id/transcript": [`/api/v1/assets/${asset.id}/transcript`],

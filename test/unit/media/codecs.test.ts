@@ -154,13 +154,15 @@ test("the registry has each codec under its own name, and one that every video i
 });
 
 /**
- * Other reasons to name a codec: decoders and demuxers of sources, file name extensions, an example, the parameter sets
+ * Other reasons to name a codec: decoders and demuxers of sources, file name extensions, an example, audio in playlists of others, the parameter sets
  * of exact clips, which only one codec has, what of a source may be interlaced or has another sample rate than it states, tracks of
- * transport streams that continue in another codec, and what publishers of live streams send, with the identifiers of FLV and
+ * transport streams that continue in another codec, and what publishers of live streams send or are told to send, with the identifiers of FLV and
  * MPEG-TS, and what makes two of their configurations equal.
  */
 const NAMED_ELSEWHERE = [
+  "cli/import/tree/group.ts",
   "src/http/openapi-examples.ts",
+  "src/lib/audio-tracks/hls.ts",
   "src/lib/media-types.ts",
   "src/lib/mpegts/stream-kinds.ts",
   "src/live/mpegts/access-unit-reader.ts",
@@ -187,6 +189,8 @@ const NAMED_ELSEWHERE = [
   "src/media/fields/h264.ts",
   "src/media/probe.ts",
   "src/media/transport/continuations.ts",
+  "src/web/console/pages/live/studio/publisher.ts",
+  "src/web/console/pages/live/texts.ts",
 ];
 
 test("codecs are named in their own file, in the registry and in the encoding specification only", () => {

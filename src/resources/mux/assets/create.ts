@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import { HttpError } from "../../../lib/errors.ts";
+import { abortAfter } from "../../../lib/timers.ts";
 import { httpClientOf } from "../../../outbound/app-http-client.ts";
 import { BlockedDestination, OutboundFailure } from "../../../outbound/http-client.ts";
 import { MAX_SUBTITLE_BYTES } from "../../subtitles/content.ts";
@@ -140,7 +141,7 @@ function languageName(tag: string): string {
 
 /** The bytes of a subtitle file at a URL of the tenant. Throws 400 where it cannot be fetched, or is too large. */
 async function fetchedText({ app, context }: MuxCall, url: string): Promise<Uint8Array<ArrayBuffer>> {
-  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(FETCH_MS)]);
+  const signal = AbortSignal.any([context.signal, abortAfter(FETCH_MS)]);
   try {
     const client = await httpClientOf(app);
     client.check(url);

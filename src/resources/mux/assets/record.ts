@@ -4,6 +4,7 @@ import { muxMasters, muxUploads } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import type { TenantCaller } from "../../../http/caller.ts";
 import { HttpError } from "../../../lib/errors.ts";
+import { audioCodecs } from "../../../media/codecs/registry.ts";
 import { downloadOf } from "../../assets/download.ts";
 import { playbackIdsOf } from "../../assets/playback-ids.ts";
 import { subtitlesOf } from "../../subtitles/queries.ts";
@@ -90,9 +91,11 @@ function resolutionsOf(width: number, height: number) {
 
 const divisor = (a: number, b: number): number => (b === 0 ? a : divisor(b, a % b));
 
+const isAudioEntry = (type: string) =>
+  Object.values(audioCodecs).some(({ sampleEntries }) => (sampleEntries as readonly string[]).includes(type));
 /** With audio: the codecs of a rendition name it (RFC 6381). */
 const hasAudio = ({ renditions }: AssetRow) =>
-  renditions.some(({ codecs }) => /(^|,)(mp4a|opus|ac-3|ec-3|fLaC)/i.test(codecs ?? ""));
+  renditions.some(({ codecs }) => codecs?.split(",").some((one) => isAudioEntry(one.trim().split(".", 1)[0] ?? "")));
 
 export const mediaTracks = (asset: AssetRow) => [
   ...(asset.width === null
