@@ -232,7 +232,7 @@ test.each([
 test("renditions are listed with codecs, bitrates and segments", async () => {
   const { page } = await pages.open();
   await tab(page, "Overview").focus();
-  for (let step = 0; step < 4; step++) await page.keyboard.press("ArrowRight");
+  for (let step = 0; step < 5; step++) await page.keyboard.press("ArrowRight");
   expect(await tab(page, "Renditions").getAttribute("aria-selected")).toBe("true");
   const row = page.getByRole("row", { name: /640 × 360, 30 fps/ });
   await row.getByText("4 s each").waitFor();

@@ -25,6 +25,9 @@ export class Countdown {
     clearInterval(this.#timer);
     this.#startsAt = startsAt;
     const at = startsAt === null ? 0 : Date.parse(startsAt);
+    place.hidden = true;
+    // As of a server of another version.
+    if (!(at > 0)) return;
     const date = new Intl.DateTimeFormat(languageAt((place.getRootNode() as ShadowRoot).host), {
       dateStyle: "full",
       timeStyle: "short",

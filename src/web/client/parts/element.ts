@@ -312,7 +312,7 @@ export class SvcPlayer extends MediaFacade {
 
   #showState({ title, playback_policy, viewers, status, starts_at }: LiveState): void {
     const { viewers: place, countdown } = this.#frame as Frame;
-    this.#countdown.show(countdown, status === "live" ? null : starts_at);
+    this.#countdown.show(countdown, status === "live" ? null : (starts_at ?? null));
     if (this.#data === null) this.#title = title;
     if (this.#policy !== playback_policy) this.#watch(playback_policy);
     this.#policy = playback_policy;
