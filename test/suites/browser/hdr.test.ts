@@ -126,7 +126,7 @@ test.each(["master.m3u8", "manifest.mpd"])("%s without the other codecs has no H
   expect(await of("?codecs=h264")).not.toMatch(hdr);
 });
 
-test("joins and instant clips keep it", async () => {
+nightly("joins and instant clips keep it", async () => {
   const { key } = platform;
   const joined = await platform.call("POST", "/api/v1/assets/join", { key, body: { asset_ids: [asset.id, asset.id] } });
   expect(joined.status, joined.text).toBe(201);

@@ -137,7 +137,7 @@ describe("the page of a channel, with ffmpeg as publisher", () => {
     expect(new Set(seen.requests.map(({ origin }) => origin))).toEqual(new Set([platform.base]));
   });
 
-  test("continues when the publisher has lost its connection and returns", async () => {
+  nightly("continues when the publisher has lost its connection and returns", async () => {
     const channel = await newChannel("broken-stage", "public");
     const first = publishTo({ rtmp }, channel, 60);
     const seen = await visit(browser, `${platform.base}/watch/live/broken-stage?autoplay=1`);

@@ -14,6 +14,7 @@ import {
 import { databaseBytes } from "../../support/database-bytes.ts";
 import { checkup } from "../../support/doctor.ts";
 import { expectError } from "../../support/error.ts";
+import { nightly } from "../../support/nightly.ts";
 import { subtitled } from "../../support/subtitles.ts";
 
 let files: Awaited<ReturnType<typeof film>>;
@@ -81,7 +82,7 @@ test("a clip outlives its parent, which leaves only what the clip plays", async 
   await expectCounted();
 });
 
-test("several clips, and clips of clips, are deleted in any order", async () => {
+nightly("several clips, and clips of clips, are deleted in any order", async () => {
   const early = await clipOf(app, key, parent.id, 0, 8);
   const late = await clipOf(app, key, parent.id, 4, 18);
   const inner = await clipOf(app, key, late.id, 8, 14);

@@ -9,6 +9,7 @@ import { checkup } from "../../support/doctor.ts";
 import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../support/process.ts";
 import { seeded } from "../../support/seed.ts";
 
@@ -121,43 +122,46 @@ test(`kill -9 of the server and its worker among clips, ${ROUNDS} times: each 20
   console.log(`${clips.length} clips, ${clips.filter(({ mode }) => mode === "exact").length} of them exact`);
 });
 
-test(`kill -9 of the server and its worker among trims, ${ROUNDS} times: each 202 is trimmed once, and plays until then`, async () => {
-  const random = seeded();
-  const started = await startWithFilm();
-  const { dataDir, key, parent } = started;
-  let { server } = started;
-  const trims: { id: number; frames: number }[] = [];
-  for (let round = 1; round <= ROUNDS; round++) {
-    const ids: number[] = [];
-    for (let index = 0; index < CLIENTS; index++) {
-      const whole = { start_seconds: 0, end_seconds: SECONDS, mode: "instant" };
-      ids.push((await createClip(server, key, parent.id, whole)).body.id);
+nightly(
+  `kill -9 of the server and its worker among trims, ${ROUNDS} times: each 202 is trimmed once, and plays until then`,
+  async () => {
+    const random = seeded();
+    const started = await startWithFilm();
+    const { dataDir, key, parent } = started;
+    let { server } = started;
+    const trims: { id: number; frames: number }[] = [];
+    for (let round = 1; round <= ROUNDS; round++) {
+      const ids: number[] = [];
+      for (let index = 0; index < CLIENTS; index++) {
+        const whole = { start_seconds: 0, end_seconds: SECONDS, mode: "instant" };
+        ids.push((await createClip(server, key, parent.id, whole)).body.id);
+      }
+      for (const id of ids) {
+        const [from, count] = [random.whole(1, 300), random.whole(20, 140)];
+        const body = { start_seconds: from / FPS, end_seconds: (from + count) / FPS, mode: "exact" };
+        const { status, text } = await server.call("POST", `/api/v1/assets/${id}/trim`, { key, body });
+        // A range of whole segments needs no job.
+        expect([200, 202], text).toContain(status);
+        trims.push({ id, frames: count });
+      }
+      await new Promise((resolve) => setTimeout(resolve, random.next() * 1500));
+      await killed(server);
+      server = await startServer(dataDir, { env, args });
+      for (const id of ids) expect(await shown(server, key, id)).toMatchObject({ playback_status: "ready" });
     }
-    for (const id of ids) {
-      const [from, count] = [random.whole(1, 300), random.whole(20, 140)];
-      const body = { start_seconds: from / FPS, end_seconds: (from + count) / FPS, mode: "exact" };
-      const { status, text } = await server.call("POST", `/api/v1/assets/${id}/trim`, { key, body });
-      // A range of whole segments needs no job.
-      expect([200, 202], text).toContain(status);
-      trims.push({ id, frames: count });
-    }
-    await new Promise((resolve) => setTimeout(resolve, random.next() * 1500));
-    await killed(server);
-    server = await startServer(dataDir, { env, args });
-    for (const id of ids) expect(await shown(server, key, id)).toMatchObject({ playback_status: "ready" });
-  }
-  for (const { id, frames } of trims)
-    await until(
-      `asset ${id} is trimmed`,
-      async () => Math.abs((await shown(server, key, id)).duration_seconds - frames / FPS) < 0.01,
-      60_000,
-    );
-  await stopCleanly(server);
+    for (const { id, frames } of trims)
+      await until(
+        `asset ${id} is trimmed`,
+        async () => Math.abs((await shown(server, key, id)).duration_seconds - frames / FPS) < 0.01,
+        60_000,
+      );
+    await stopCleanly(server);
 
-  const later = await testApp({ rate_limit_pictures: "10000/60" }, dataDir);
-  for (const { id, frames } of trims) {
-    const { body } = await later.call("GET", `/api/v1/playback/${id}`, { key });
-    expect(await frameHashes(await downloaded(later, body.hls_url))).toHaveLength(frames);
-  }
-  await expectClean(later);
-});
+    const later = await testApp({ rate_limit_pictures: "10000/60" }, dataDir);
+    for (const { id, frames } of trims) {
+      const { body } = await later.call("GET", `/api/v1/playback/${id}`, { key });
+      expect(await frameHashes(await downloaded(later, body.hls_url))).toHaveLength(frames);
+    }
+    await expectClean(later);
+  },
+);

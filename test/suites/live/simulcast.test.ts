@@ -167,7 +167,7 @@ nightly("ffmpeg as target receives a stream that it can decode", async () => {
   expect(audio).toMatch(/^aac,2\d\d$/);
 });
 
-test("a target that is down is tried again, and begins with a keyframe", async () => {
+nightly("a target that is down is tried again, and begins with a keyframe", async () => {
   const source = await liveServer({ env: LOCAL });
   const channel = await newChannel(source);
   const port = await freePort();

@@ -12,6 +12,7 @@ import type { StoredPlan } from "../../../src/media/parallel/stored-plan.ts";
 import { planEncode } from "../../../src/media/plan.ts";
 import { probeSource as probe } from "../../../src/media/timeline.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
+import { rows } from "../../support/amount.ts";
 import { binaries, complaints, fast, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
 
 const folder = temporaryFolder("profiles");
@@ -113,13 +114,26 @@ describe("an encoding profile", () => {
   });
 
   const PEAKS = "0.05*(random(0)*2-1)+0.9*exp(-mod(t\\,0.5)*60)*sin(2*PI*200*t)";
-  test.each([
-    ["quiet audio", NOISE("0.02"), -23],
-    ["loud audio", NOISE("0.9"), -23],
-    ["quiet audio to a loud target, whose peaks are limited", NOISE("0.02"), -12],
-    ["beats whose peaks are limited by several decibels", ["-f", "lavfi", "-i", `aevalsrc=${PEAKS}:s=48000:d=12`], -14],
-    ["audio of which the encoder leaves out a part", ["-f", "lavfi", "-i", "anoisesrc=c=pink:d=12:r=48000:a=0.3"], -16],
-  ])("normalizes %s", async (what, source, target) => {
+  test.each(
+    rows(
+      [
+        ["quiet audio", NOISE("0.02"), -23],
+        ["loud audio", NOISE("0.9"), -23],
+        ["quiet audio to a loud target, whose peaks are limited", NOISE("0.02"), -12],
+        [
+          "beats whose peaks are limited by several decibels",
+          ["-f", "lavfi", "-i", `aevalsrc=${PEAKS}:s=48000:d=12`],
+          -14,
+        ],
+        [
+          "audio of which the encoder leaves out a part",
+          ["-f", "lavfi", "-i", "anoisesrc=c=pink:d=12:r=48000:a=0.3"],
+          -16,
+        ],
+      ],
+      2,
+    ),
+  )("normalizes %s", async (what, source, target) => {
     const input = join(folder, `${what.replaceAll(" ", "-")}.mkv`);
     await ffmpeg(...GRAY, ...source, ...fast, "-c:a", "pcm_s16le", input);
     const kept = await loudnessOf(await encoded({}, { input }));
@@ -151,11 +165,16 @@ describe("a watermark", () => {
     ],
   });
 
-  test.each([
-    ["top-left", 0.1, 0.08],
-    ["bottom-right", 0.9, 0.92],
-    ["center", 0.5, 0.5],
-  ] as const)("is at the %s of all renditions", async (position, x, y) => {
+  test.each(
+    rows(
+      [
+        ["top-left", 0.1, 0.08],
+        ["bottom-right", 0.9, 0.92],
+        ["center", 0.5, 0.5],
+      ] as const,
+      1,
+    ),
+  )("is at the %s of all renditions", async (position, x, y) => {
     const { dir } = await encoded(mark(position));
     for (const rendition of ["270p", "180p"])
       for (const [place, at] of Object.entries({
@@ -181,11 +200,16 @@ describe("a watermark", () => {
     expect(Math.abs(halfGreen - 128 / 2)).toBeLessThan(20);
   });
 
-  test.each([
-    ["wide", "4096x1", 100, [0.5, 0.964], [0.5, 0.5]],
-    ["high", "1x4096", 100, [0.98, 0.5], [0.5, 0.5]],
-    ["as large as the video", "48x27", 100, [0.99, 0.99], null],
-  ] as const)("that is %s is inside of the video", async (_, size, width_percent, [x, y], outside) => {
+  test.each(
+    rows(
+      [
+        ["wide", "4096x1", 100, [0.5, 0.964], [0.5, 0.5]],
+        ["high", "1x4096", 100, [0.98, 0.5], [0.5, 0.5]],
+        ["as large as the video", "48x27", 100, [0.99, 0.99], null],
+      ] as const,
+      1,
+    ),
+  )("that is %s is inside of the video", async (_, size, width_percent, [x, y], outside) => {
     const image = join(folder, `${size}.png`);
     await ffmpeg("-f", "lavfi", "-i", `color=c=red:s=16x16,format=rgba,scale=${size}`, "-frames:v", "1", image);
     const { dir } = await encoded(

@@ -119,7 +119,7 @@ async function truncate(key: string): Promise<void> {
   await storeOf().put(key, bytes.subarray(0, -1));
 }
 
-test("one of which a segment is truncated or missing is joined again, and plays on meanwhile", async () => {
+nightly("one of which a segment is truncated or missing is joined again, and plays on meanwhile", async () => {
   const { whole } = await joinedAsset();
   const before = await hashesOf(whole.id);
   expect((await checkup(app)).of("damaged")).toMatchObject({ ok: true, mended: 0 });

@@ -175,7 +175,7 @@ nightly(
   },
 );
 
-test("a server that restarts during delivery is waited for", LONG, async () => {
+nightly("a server that restarts during delivery is waited for", LONG, async () => {
   const { folder, relay, server, start, env, encodes, left } = await scene();
   const film = join(folder, "film.mp4");
   await ffmpeg(...picture("640x360", "30", 6), ...fast, film);

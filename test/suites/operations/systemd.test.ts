@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { rows } from "../../support/amount.ts";
 import { refused } from "../../support/commands/outcome.ts";
 import { descendantsOf, until, untilGone } from "../../support/descendants.ts";
 import { emptyFolder, newFolder, removeFolder } from "../../support/folder.ts";
@@ -45,7 +46,7 @@ beforeAll(async () => {
   };
 });
 
-test.each([1, 2])(
+test.each(rows([2, 1], 1))(
   "the service manager is notified when the server is ready, alive and stopping, and only by the server (processes: %i)",
   async (processes) => {
     const socket = join(emptyFolder(), "notify");
