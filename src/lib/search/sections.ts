@@ -27,9 +27,10 @@ const oneLine = (text: string) => text.replace(/\s+/g, " ").trim();
 /** Pieces of a long text, cut at a space where there is one. */
 function* pieces(text: string): Generator<string> {
   for (let from = 0; from < text.length; ) {
-    const end = from + LINE_CHARACTERS;
-    const space = end < text.length ? text.lastIndexOf(" ", end) : text.length;
-    const to = space > from ? space : end;
+    const piece = text.slice(from, from + LINE_CHARACTERS);
+    // In the piece alone: a search in the whole text would read all of it for each piece.
+    const space = from + LINE_CHARACTERS < text.length ? piece.lastIndexOf(" ") : -1;
+    const to = from + (space > 0 ? space : piece.length);
     yield text.slice(from, to);
     from = to;
   }

@@ -237,6 +237,11 @@ describe("choices of a viewer", () => {
     const site = await customersPage(element("muted"));
     const seen = await opened(site);
     await ask(seen, "player.volume = 0.2; player.playbackRate = 2");
+    // The menu of speeds shows it, and asks the player for it.
+    await seen.page
+      .locator("svc-player media-playback-rate-menu [aria-checked=true][value='2']")
+      .waitFor({ state: "attached" });
+    expect((await stored(seen)) ?? {}).not.toHaveProperty("rate");
     await seen.page.evaluate(`localStorage.setItem("svc-player", '{"isMuted":false,"positions":[]}')`);
     await reload(seen);
     expect(await ask(seen, "return [player.volume, player.playbackRate, player.muted]")).toEqual([1, 1, true]);

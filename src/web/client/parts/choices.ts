@@ -1,5 +1,5 @@
 import type { PlayerData } from "./player-data.ts";
-import { remember, remembered } from "./remembered.ts";
+import { type Remembered, remember, remembered } from "./remembered.ts";
 
 /** Requests of media-chrome's controls and shortcuts: they are the viewer's, unlike changes by the page's scripts. */
 const AUDIO = ["mediavolumerequest", "mediamuterequest", "mediaunmuterequest"];
@@ -10,17 +10,20 @@ const isCaptions = ({ kind }: TextTrack) => kind === "subtitles" || kind === "ca
 
 /** Remembers volume, speed and language of captions when the viewer changes them with the controls. */
 export function followChoices(controller: HTMLElement, video: HTMLVideoElement): void {
-  const after = (names: string[], save: () => void) => {
-    // The controller applies a request after it has heard it.
-    for (const name of names) controller.addEventListener(name, () => setTimeout(save, 0));
+  const after = (names: string[], read: () => Partial<Remembered>) => {
+    const changed = () => {
+      const before = JSON.stringify(read());
+      // A request that changes nothing is that of a menu, which repeats what a script of the page has set.
+      setTimeout(() => JSON.stringify(read()) !== before && remember(read()), 0);
+    };
+    // Before the controller, which applies the request.
+    for (const name of names) controller.addEventListener(name, changed, { capture: true });
   };
-  after(AUDIO, () => remember({ volume: video.volume, isMuted: video.muted }));
-  after(RATE, () => remember({ rate: video.playbackRate }));
-  after(CAPTIONS, () =>
-    remember({
-      captions: [...video.textTracks].find((track) => isCaptions(track) && track.mode === "showing")?.language ?? null,
-    }),
-  );
+  after(AUDIO, () => ({ volume: video.volume, isMuted: video.muted }));
+  after(RATE, () => ({ rate: video.playbackRate }));
+  after(CAPTIONS, () => ({
+    captions: [...video.textTracks].find((track) => isCaptions(track) && track.mode === "showing")?.language ?? null,
+  }));
 }
 
 /** Applies the viewer's volume and speed to a new player. `isMuted`: the page requires it to start without audio. */
