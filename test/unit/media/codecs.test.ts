@@ -156,7 +156,7 @@ test("the registry has each codec under its own name, and one that every video i
 /**
  * Other reasons to name a codec: decoders and demuxers of sources, file name extensions, an example, audio in playlists of others, the parameter sets
  * of exact clips, which only one codec has, what of a source may be interlaced or has another sample rate than it states, tracks of
- * transport streams that continue in another codec, and what publishers of live streams send or are told to send, with the identifiers of FLV and
+ * transport streams that continue in another codec, and what publishers of live streams send or are to send, with the identifiers of FLV and
  * MPEG-TS, and what makes two of their configurations equal.
  */
 const NAMED_ELSEWHERE = [
