@@ -36,7 +36,7 @@ export class Countdown {
       const left = at - Date.now();
       place.hidden = left <= 0;
       const text = `${date}\n${digits(left)}`;
-      if (!place.hidden && place.innerText !== text) place.innerText = text;
+      if (!place.hidden && place.textContent !== text) place.textContent = text;
       if (left > 0 && place.isConnected) return;
       clearInterval(this.#timer);
       // An element that is connected again counts again.

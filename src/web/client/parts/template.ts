@@ -91,7 +91,7 @@ media-live-button{flex:none}
 color:#eef1f5;background:radial-gradient(circle at 50% 35%,rgb(29 37 50 / .94),rgb(10 13 18 / .97) 75%);font-size:1rem;line-height:1.45}
 .message[hidden]{display:none}
 .message p{margin:0;max-width:34rem}
-.countdown{font-size:1.5rem;font-variant-numeric:tabular-nums}
+.countdown{white-space:pre-line;font-size:1.5rem;font-variant-numeric:tabular-nums}
 .countdown[hidden]{display:none}
 .message button{font:inherit;font-weight:600;color:#0b0e13;background:#eef1f5;border:0;border-radius:8px;padding:.5rem 1.1rem;cursor:pointer}
 .message button:focus-visible{outline:3px solid var(--_accent);outline-offset:2px}

@@ -19,7 +19,7 @@ export function StateInWords({ channel }: { channel: LiveChannel }) {
   const t = useTexts(texts);
   const { language } = useLanguage();
   if (channel.status === "idle" || channel.revoked_at !== null)
-    return channel.revoked_at === null ? <>{t("waiting")}</> : <ChannelStatus channel={channel} />;
+    return channel.revoked_at === null ? <span>{t("waiting")}</span> : <ChannelStatus channel={channel} />;
   return (
     <>
       <Badge state="running" text={t("onAir")} /> <Elapsed from={channel.started_at} to={null} /> ·{" "}
