@@ -52,6 +52,7 @@ export async function authorizePublish(
     const hasKey = hashes.map((hash) => sameSecret(hash, known?.streamKeyHash ?? NOBODYS)).includes(true);
     if (known === undefined) return false;
     if (hasKey) return isPublisher(known, request.user || query.get("user") || "");
+    // Who may change the channel has issued it, so it needs no user name.
     return keys.some((key) => isPublishToken(app, known, key));
   };
   const known = await channelCache(app).find(channel);

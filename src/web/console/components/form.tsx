@@ -33,11 +33,11 @@ export function Form({ submit, onSubmit, children, asksBeforeLeaving = false }: 
   const [isBusy, setBusy] = useState(false);
   const [waits, setWaits] = useState(0);
   const wait = useCallback<Wait>((change) => setWaits((count) => count + change), []);
-  const hasPublisherElsewhere = isBusy || waits > 0;
+  const isWaiting = isBusy || waits > 0;
   const send = async (event: SubmitEvent) => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
-    if (hasPublisherElsewhere) return;
+    if (isWaiting) return;
     setBusy(true);
     setError(null);
     try {
@@ -53,7 +53,7 @@ export function Form({ submit, onSubmit, children, asksBeforeLeaving = false }: 
     <form onSubmit={send} onInput={() => setChanged(true)} noValidate={error instanceof VodboxError}>
       <WaitContext.Provider value={wait}>{children}</WaitContext.Provider>
       <ErrorNotice error={error} />
-      <button type="submit" class="primary" disabled={hasPublisherElsewhere}>
+      <button type="submit" class="primary" disabled={isWaiting}>
         {submit}
       </button>
     </form>

@@ -1,7 +1,7 @@
 import { Progress } from "../../components/progress.tsx";
+import { ownUrl } from "../../own-url.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Asset, Playback } from "../../types.ts";
-import { ownUrl } from "./own-url.ts";
 import type { PlayerFrame } from "./player-frame.ts";
 import { texts } from "./texts.ts";
 

@@ -3,9 +3,9 @@ import { ErrorNotice } from "../../components/notice.tsx";
 import { Table } from "../../components/table.tsx";
 import { bitrate, count } from "../../format.ts";
 import { useResource } from "../../hooks/use-resource.ts";
+import { ownUrl } from "../../own-url.ts";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
 import type { Playback } from "../../types.ts";
-import { ownUrl } from "./own-url.ts";
 import type { SectionProps } from "./section.ts";
 import { texts } from "./texts.ts";
 

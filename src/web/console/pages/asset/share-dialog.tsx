@@ -1,9 +1,9 @@
 import { vodbox } from "../../api.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Field, Form } from "../../components/form.tsx";
+import { localTime } from "../../local-time.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Share } from "../../types.ts";
-import { localTime } from "./local-time.ts";
 import { texts } from "./texts.ts";
 
 type Props = {

@@ -8,12 +8,12 @@ import { ErrorNotice } from "../../components/notice.tsx";
 import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { useToast } from "../../components/toast.tsx";
+import { embedCode } from "../../embed-code.ts";
 import { useAttempt } from "../../hooks/use-attempt.ts";
 import type { ListState } from "../../hooks/use-list.ts";
 import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Asset, Share } from "../../types.ts";
-import { embedCode } from "./embed-code.ts";
 import { ShareDialog } from "./share-dialog.tsx";
 import { texts } from "./texts.ts";
 

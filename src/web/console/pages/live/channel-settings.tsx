@@ -2,9 +2,9 @@ import { vodbox } from "../../api.ts";
 import { Checkbox, Field, Form, Select } from "../../components/form.tsx";
 import { useToast } from "../../components/toast.tsx";
 import { useResource } from "../../hooks/use-resource.ts";
+import { localTime } from "../../local-time.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import type { LiveChannel } from "../../types.ts";
-import { localTime } from "../asset/local-time.ts";
 import { languages } from "./languages.ts";
 import { texts } from "./texts.ts";
 

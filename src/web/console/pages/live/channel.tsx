@@ -1,4 +1,4 @@
-import { useEffect, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso/router";
 import type { Result } from "../../../../clients/typescript/types.ts";
 import { vodbox } from "../../api.ts";
@@ -7,11 +7,12 @@ import { Chart } from "../../components/chart.tsx";
 import { ErrorNotice } from "../../components/notice.tsx";
 import { PageHead } from "../../components/page-head.tsx";
 import { bitrate, count, duration } from "../../format.ts";
+import { useRefresh } from "../../hooks/use-refresh.ts";
 import { useResource } from "../../hooks/use-resource.ts";
+import { ownUrl } from "../../own-url.ts";
 import { useSession } from "../../session.tsx";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
 import type { LiveChannel } from "../../types.ts";
-import { ownUrl } from "../asset/own-url.ts";
 import { Broadcasts } from "./broadcasts.tsx";
 import { ChannelSettings } from "./channel-settings.tsx";
 import { Encoder } from "./encoder.tsx";
@@ -122,10 +123,7 @@ function Hour({ id }: { id: number }) {
     const from = new Date(Date.now() - SHOWN_MS).toISOString();
     return vodbox.getChannelAnalytics({ id, from, concurrency: "minute" });
   }, [id]);
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === "visible" && reload(), COUNTED_MS);
-    return () => clearInterval(timer);
-  }, [reload]);
+  useRefresh(reload, COUNTED_MS);
   const concurrency = value?.concurrency ?? NONE;
   const { xs, viewers, bitrates } = useMemo(
     () => ({

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { vodbox } from "../../api.ts";
 import { BASE, pagePath } from "../../base.ts";
@@ -12,6 +12,7 @@ import { Table } from "../../components/table.tsx";
 import { TenantSelect } from "../../components/tenant-select.tsx";
 import { Time } from "../../components/time.tsx";
 import { useList } from "../../hooks/use-list.ts";
+import { useRefresh } from "../../hooks/use-refresh.ts";
 import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { LiveChannel } from "../../types.ts";
@@ -34,10 +35,7 @@ export default function Live() {
   const [failure, setFailure] = useState<unknown>(null);
   const list = useList(() => vodbox.listChannels(), []);
   const { reload } = list;
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === "visible" && reload(), REFRESH_MS);
-    return () => clearInterval(timer);
-  }, [reload]);
+  useRefresh(reload, REFRESH_MS);
   const create = async ({ channel = "", name, publisher, captions = "", tenant_id }: Record<string, string>) => {
     const tenant = session.tenant_id ?? Number(tenant_id);
     const body = {

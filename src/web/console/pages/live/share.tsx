@@ -1,8 +1,8 @@
 import { vodbox } from "../../api.ts";
 import { CopyButton } from "../../components/copy-button.tsx";
+import { embedCode } from "../../embed-code.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import type { LiveChannel } from "../../types.ts";
-import { embedCode } from "../asset/embed-code.ts";
 import { texts } from "./texts.ts";
 
 /** The longest that there is: a broadcast has no known end. */

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Result } from "../../../../clients/typescript/types.ts";
 import { vodbox } from "../../api.ts";
 import { Badge } from "../../components/badge.tsx";
@@ -7,6 +7,7 @@ import { Field, Form } from "../../components/form.tsx";
 import { ErrorNotice } from "../../components/notice.tsx";
 import { Table } from "../../components/table.tsx";
 import { bytes, count } from "../../format.ts";
+import { useRefresh } from "../../hooks/use-refresh.ts";
 import { useResource } from "../../hooks/use-resource.ts";
 import { useSession } from "../../session.tsx";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
@@ -27,10 +28,7 @@ export function Targets({ channelId: id, canChange }: { channelId: number; canCh
   const [removed, setRemoved] = useState<Target | null>(null);
   const [failure, setFailure] = useState<unknown>(null);
   const { value: targets, error, reload } = useResource(() => vodbox.listSimulcastTargets({ id }), [id]);
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === "visible" && reload(), REFRESH_MS);
-    return () => clearInterval(timer);
-  }, [reload]);
+  useRefresh(reload, REFRESH_MS);
   const mayChange = canChange && may("assets:write");
   const trying = async (work: () => Promise<unknown>) => {
     setFailure(null);

@@ -1,5 +1,5 @@
-import { useEffect } from "preact/hooks";
 import { vodbox } from "../../api.ts";
+import { useRefresh } from "../../hooks/use-refresh.ts";
 import { type ResourceState, useResource } from "../../hooks/use-resource.ts";
 import type { LiveChannel } from "../../types.ts";
 
@@ -7,9 +7,6 @@ import type { LiveChannel } from "../../types.ts";
 export function useChannel(id: number, refreshMs: number): ResourceState<LiveChannel> {
   const channel = useResource(() => vodbox.getChannel({ id }), [id]);
   const { reload } = channel;
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === "visible" && reload(), refreshMs);
-    return () => clearInterval(timer);
-  }, [reload, refreshMs]);
+  useRefresh(reload, refreshMs);
   return channel;
 }

@@ -58,10 +58,8 @@ export class Publisher {
 
   #close(): void {
     clearTimeout(this.#timer);
-    const { peer, session } = this.#connection ?? {};
+    if (this.#connection) end(this.#connection);
     this.#connection = null;
-    if (session) void fetch(session, { method: "DELETE", keepalive: true }).catch(() => {});
-    peer?.close();
   }
 
   async #connect(run: number, isAgain: boolean): Promise<void> {

@@ -1,4 +1,4 @@
-import { BASE } from "../../base.ts";
+import { BASE } from "./base.ts";
 
 /**
  * A URL of the API on the origin of this page: the API's may name a CDN, which the page's policy does not allow. `folder`
