@@ -8,8 +8,14 @@ export type FileResult = { file: string; project: string; failed: boolean; secon
 /** `errors` happened outside of any test file. */
 export type Results = { files: FileResult[]; errors: string[] };
 
-const firstFailure = (module: TestModule): string | null => {
-  const errors = [...module.errors()];
+/** Vitest adds the path of the file that ran when an error was thrown which nothing caught. */
+const isDuring =
+  ({ moduleId }: TestModule) =>
+  ({ VITEST_TEST_PATH: path }: SerializedError) =>
+    path === moduleId;
+
+const firstFailure = (module: TestModule, uncaught: readonly SerializedError[]): string | null => {
+  const errors: Pick<SerializedError, "message">[] = [...module.errors(), ...uncaught];
   for (const test of module.children.allTests("failed"))
     for (const { message } of test.result().errors ?? []) errors.push({ message: `${test.fullName}: ${message}` });
   return errors[0]?.message ?? null;
@@ -21,14 +27,20 @@ export default class ResultsReporter implements Reporter {
     const path = process.env.VODBOX_TEST_RESULTS;
     if (!path) return;
     const results: Results = {
-      files: modules.map((module) => ({
-        file: relative(module.project.config.root, module.moduleId),
-        project: module.project.name,
-        failed: !module.ok(),
-        seconds: module.diagnostic().duration / 1000,
-        failure: module.ok() ? null : firstFailure(module),
-      })),
-      errors: errors.map(({ message }) => message),
+      files: modules.map((module) => {
+        const uncaught = errors.filter(isDuring(module));
+        const failed = !module.ok() || uncaught.length > 0;
+        return {
+          file: relative(module.project.config.root, module.moduleId),
+          project: module.project.name,
+          failed,
+          seconds: module.diagnostic().duration / 1000,
+          failure: failed ? firstFailure(module, uncaught) : null,
+        };
+      }),
+      errors: errors
+        .filter((error) => !modules.some((module) => isDuring(module)(error)))
+        .map(({ message }) => message),
     };
     writeFileSync(path, JSON.stringify(results));
   }

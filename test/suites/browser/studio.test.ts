@@ -71,7 +71,7 @@ test("a person goes live from the browser, makes a clip, and finds the recording
   expect((await shown()).started_at).toBe(null);
   await link(page, "Channel").click();
   await link(page, "Open").click();
-  await heading(page, "Evening show").waitFor();
+  await page.getByRole("heading", { name: /^Evening show, \d{4}-\d\d-\d\d/ }).waitFor();
   const streams = (await server.call("GET", `/api/v1/live/channels/${channel.id}/streams`, { key: channel.key })).body;
   expect(streams).toEqual([
     { id: 1, started_at: live.started_at, ended_at: expect.any(String), asset_id: expect.any(Number) },

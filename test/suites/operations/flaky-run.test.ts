@@ -18,6 +18,16 @@ const FILES = {
       writeFileSync(mark, "");
       expect(isSecond, "too slow").toBe(true);
     });`,
+  // Throws beside its test when it is run first.
+  stray: `import { existsSync, writeFileSync } from "node:fs";
+    import { setTimeout as sleep } from "node:timers/promises";
+    import { test } from "vitest";
+    const mark = new URL("./stray", import.meta.url);
+    test("passes beside it", async () => {
+      if (!existsSync(mark)) setTimeout(() => { throw new Error("nothing catches this"); });
+      writeFileSync(mark, "");
+      await sleep(50);
+    });`,
   broken: `import { expect, test } from "vitest"; test("is broken", () => expect(1).toBe(2));`,
 };
 
@@ -40,6 +50,12 @@ test("a file that fails and passes alone is reported, and the run passes", async
   const { code, output } = await runOf("passes", "flaky");
   expect(output).toMatch(/^FLAKY flaky\.test\.ts: is slow sometimes: .*too slow/m);
   expect(output).not.toMatch(/^FAILED/m);
+  expect(code).toBe(0);
+});
+
+test("an error that nothing caught belongs to the file that ran, which is tried again", async () => {
+  const { code, output } = await runOf("passes", "stray");
+  expect(output).toMatch(/^FLAKY stray\.test\.ts: nothing catches this/m);
   expect(code).toBe(0);
 });
 

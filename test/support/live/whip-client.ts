@@ -140,7 +140,9 @@ export class WhipClient {
   ) {
     this.location = exchanged.location;
     this.answer = exchanged.answer;
-    this.#send = send;
+    this.#send = (packet) => {
+      if (!this.#isClosed) send(packet);
+    };
     this.#destroy = destroy;
     this.#isLost = lossOf(loss);
     atEnd(() => this.abandon());
@@ -237,7 +239,7 @@ export class WhipClient {
   }
 
   #transmit(packet: Buffer): void {
-    if (!this.#isClosed && !this.#isLost()) this.#send(packet);
+    if (!this.#isLost()) this.#send(packet);
   }
 
   async #handshake(
@@ -261,9 +263,7 @@ export class WhipClient {
       else if (first >= 20 && first < 64) transport.onData(packet, ["127.0.0.1", 0]);
       else if (first >= 128) this.#feedback(packet);
     });
-    const checks = setInterval(() => {
-      if (!this.#isClosed) this.#send(check());
-    }, 300);
+    const checks = setInterval(() => this.#send(check()), 300);
     atEnd(() => clearInterval(checks));
     this.#send(check());
     await checked.promise;
