@@ -84,7 +84,8 @@ async function bundleBrowserCode(kind: BuildKind): Promise<void> {
     platform: "browser",
     // A classic script: it works with and without type="module", and adds nothing to the page's global scope.
     format: "iife",
-    target: "es2020",
+    // The oldest that have what the player calls, such as findLast.
+    target: ["chrome97", "firefox104", "safari15.4"],
     minify: true,
     plugins: [mediaChromeTemplates],
     logLevel: "warning",

@@ -1,6 +1,8 @@
 import type { AssetRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import { basePath, publicId } from "../resources/assets/urls.ts";
+import { spokenText } from "../resources/search/spoken-text.ts";
+import { playableSubtitles } from "../resources/subtitles/queries.ts";
 import { rememberedPlayer } from "../resources/tenants/queries.ts";
 import { html, type Markup } from "./html.ts";
 import type { PageName } from "./page.ts";
@@ -16,6 +18,9 @@ import {
 } from "./player-page.ts";
 
 /** What the pages of an asset and of its shares show. */
+
+/** The id of the element. */
+const TRANSCRIPT = "transcript";
 
 type Playing = {
   token: string | null;
@@ -39,6 +44,7 @@ export async function assetView(
     content: content(asset, page, {
       look: await rememberedPlayer(app, asset.tenantId, basePath(app.baseUrl())),
       ...{ token, ...playerOptions(query), startTime, more: more ?? false },
+      transcript: page === "watch" && (await transcript(app, asset, token)),
     }),
     script: scriptUrl(app),
     ...mediaFrom(app, asset),
@@ -70,14 +76,24 @@ function waiting({ playbackStatus, progress }: AssetRow): Notice {
   return { ...message(200, "This video is not ready yet", text, isProcessing && bar), refresh: true };
 }
 
-type Player = PlayingOptions & { startTime: string | null; more: Markup | false };
+/** The element in which the player shows what is said: the text itself for those who read a public page without scripts. */
+async function transcript(app: App, asset: AssetRow, token: string | null): Promise<Markup | false> {
+  const all = await playableSubtitles(app, asset.id);
+  const subtitle = all.find(({ isDefault }) => isDefault) ?? all[0];
+  if (!subtitle) return false;
+  const isPublic = asset.playbackPolicy === "public" && token === null;
+  const text = isPublic && (await spokenText(app, subtitle));
+  return html`<div id="${TRANSCRIPT}">${text && html`<h2>Transcript</h2><p lang="${subtitle.language}" dir="auto">${text}</p>`}</div>`;
+}
 
-function content(asset: AssetRow, page: PageName, { startTime, more, ...playing }: Player): Markup {
-  const own = html` playback-id="${publicId(asset)}"${startTime && html` start-time="${startTime}"`}`;
+type Player = PlayingOptions & { startTime: string | null; more: Markup | false; transcript: Markup | false };
+
+function content(asset: AssetRow, page: PageName, { startTime, more, transcript, ...playing }: Player): Markup {
+  const own = html` playback-id="${publicId(asset)}"${startTime && html` start-time="${startTime}"`}${transcript && html` transcript="${TRANSCRIPT}"`}`;
   const player = playerFrame(own, page, asset.title, playing);
   if (page === "embed") return html`<h1 class="heard">${asset.title}</h1>${player}${more}`;
   const size = asset.height ? ` · ${asset.width} × ${asset.height}` : "";
-  return html`${player}${heading(asset.title, playing)}<p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}${more}`;
+  return html`${player}${heading(asset.title, playing)}<p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}${more}${transcript}`;
 }
 
 /** 0:08, 12:34, 1:02:03. */

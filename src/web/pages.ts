@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import * as v from "valibot";
 import type { AssetRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
@@ -16,7 +17,7 @@ import { assetView, stateNotice, suspended, videoNotFound } from "./asset-view.t
 import { embeddedFile, versionOf } from "./embedded-file.ts";
 import { oembedRoute } from "./oembed.ts";
 import { type PageName, respond, type View } from "./page.ts";
-import { message, type Notice, PLAYER_SCRIPT } from "./player-page.ts";
+import { message, type Notice, PLAYER_SCRIPT, TRANSCRIPT_SCRIPT } from "./player-page.ts";
 import { carriedToken, sharingHead } from "./sharing.ts";
 
 const open = { method: "GET", credential: "none", tag: "Pages", hidden: true } as const;
@@ -79,24 +80,29 @@ export const pageRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
     },
   }),
   oembedRoute(tokens),
-  route({
+  scriptRoute(PLAYER_SCRIPT, "Get the player script"),
+  scriptRoute(TRANSCRIPT_SCRIPT, "Get the script that the player loads to show what is said"),
+];
+
+/** A script that other sites load too. A URL with its version never changes; without one it must be revalidated. */
+function scriptRoute(file: string, summary: string): Route {
+  return route({
     ...open,
-    path: "/svc-player.js",
-    summary: "Get the player script",
+    path: `/${basename(file)}`,
+    summary,
     responses: { 200: null },
     async handle(context) {
-      // A URL with its version never changes; without one it must be revalidated.
-      const isPinned = context.url.searchParams.get("v") === versionOf(PLAYER_SCRIPT);
+      const isPinned = context.url.searchParams.get("v") === versionOf(file);
       const cacheControl = isPinned ? "public, max-age=31536000, immutable" : "public, no-cache";
       const type = "text/javascript; charset=utf-8";
-      const file = await embeddedFile(context, PLAYER_SCRIPT, { type, cacheControl });
+      const script = await embeddedFile(context, file, { type, cacheControl });
       // For a module script, or one with integrity, other sites need CORS.
-      file.headers.set("access-control-allow-origin", "*");
-      file.headers.set("cross-origin-resource-policy", "cross-origin");
-      return file;
+      script.headers.set("access-control-allow-origin", "*");
+      script.headers.set("cross-origin-resource-policy", "cross-origin");
+      return script;
     },
-  }),
-];
+  });
+}
 
 async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, page: PageName): Promise<View> {
   const asset = await findPublicAsset(app, (params as { id: string }).id);

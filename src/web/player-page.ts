@@ -9,6 +9,7 @@ import type { PageName, View } from "./page.ts";
 /** What the pages of assets and of channels have in common. */
 
 export const PLAYER_SCRIPT = "web/svc-player.js";
+export const TRANSCRIPT_SCRIPT = "web/svc-transcript.js";
 
 /** The path of the player's script, which never changes. */
 export const scriptUrl = (app: App) => `${basePath(app.baseUrl())}/svc-player.js?v=${versionOf(PLAYER_SCRIPT)}`;

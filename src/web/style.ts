@@ -13,6 +13,10 @@ h1{font-size:1.45rem;line-height:1.3;letter-spacing:-.01em;margin:1.2rem 0 .2rem
 .heard{position:absolute;width:1px;height:1px;margin:0;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 .about{color:var(--soft);margin:0;font-size:.95rem;font-variant-numeric:tabular-nums}
 .description{white-space:pre-line;overflow-wrap:anywhere;max-width:48rem;background:var(--card);border:1px solid var(--line);border-radius:10px;padding:.9rem 1.1rem;margin:1.1rem 0 0}
+#transcript{margin:1.1rem 0 0;max-height:24rem;overflow-y:auto}
+#transcript:has(svc-transcript){max-height:none;overflow:visible}
+#transcript svc-transcript{background:var(--card)}
+#transcript h2{font-size:1rem;margin:0}
 .message{display:grid;place-content:center;justify-items:center;gap:.6rem;min-height:14rem;text-align:center;padding:2rem;color:#e8ecf2;background:radial-gradient(circle at 50% 35%,#1d2532,#0a0d12 75%)}
 .message h1{font-size:1.2rem;margin:0}
 .message span{color:#aeb8c6;max-width:32rem}
@@ -28,5 +32,5 @@ progress{width:16rem;max-width:100%;height:.4rem;accent-color:#5b86ff}
 .embed,.embed body,.embed main{height:100%;background:#000}
 .embed main{max-width:none;padding:0}
 .embed .frame{height:100%;max-height:none;border-radius:0;aspect-ratio:auto}
-@media(max-width:40rem){.watch main{padding:0 0 2rem}.watch .frame{border-radius:0}.watch main>h1,.about,.description,.download{margin-left:1rem;margin-right:1rem}.watch main>h1{font-size:1.2rem;margin-top:.9rem}.message{padding:1.5rem}}
+@media(max-width:40rem){.watch main{padding:0 0 2rem}.watch .frame{border-radius:0}.watch main>h1,.about,.description,.download,#transcript{margin-left:1rem;margin-right:1rem}.watch main>h1{font-size:1.2rem;margin-top:.9rem}.message{padding:1.5rem}}
 `);

@@ -28,6 +28,8 @@ export type PlayerAttributes = Played & {
   resume?: "off" | undefined;
   /** The shortcuts work on the whole page. */
   pageKeys?: boolean | undefined;
+  /** Shows what is said, below the video or in the element with this id. */
+  transcript?: boolean | string | undefined;
   /** Shown over the video, and the name for screen readers. */
   videoTitle?: string | undefined;
   /** A CSS color for the timeline. */
@@ -54,6 +56,7 @@ const ATTRIBUTES = {
   startTime: "START-TIME",
   resume: "RESUME",
   pageKeys: "PAGE-KEYS",
+  transcript: "TRANSCRIPT",
   videoTitle: "VIDEO-TITLE",
   accentColor: "ACCENT-COLOR",
   disableTracking: "DISABLE-TRACKING",

@@ -13,6 +13,7 @@ const get = (path: string, headers: Record<string, string> = {}) =>
 
 const FILES = [
   ["/svc-player.js", ["br", "gzip"]],
+  ["/svc-transcript.js", ["br", "gzip"]],
   ["/docs/start.js", ["br", "gzip"]],
   ["/docs/scalar.js", ["br", "gzip"]],
 ] as const;

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sharedBrowser, type Visit, visit } from "../../support/browser/browser.ts";
@@ -14,6 +15,21 @@ const CHAPTER_SECONDS = 3;
 /** The clip has 8 seconds. */
 const SECONDS = 8;
 
+/** What is said; the second line is in two rows, with markup. */
+const LINES = `WEBVTT
+
+00:01.000 --> 00:02.500
+Good morning
+
+00:03.000 --> 00:05.000
+<v Ann>Fish &amp; <b>chips</b>
+for two
+
+00:06.000 --> 00:07.000
+Goodbye
+`;
+const SPOKEN = ["Good morning", "Fish & chips for two", "Goodbye"];
+
 let platform: Platform;
 let browser: Browser;
 let film: any;
@@ -24,7 +40,7 @@ beforeAll(async () => {
   await untilReady(platform, film.id);
   const cue = "WEBVTT\n\n00:00.000 --> 00:08.000\nHello\n";
   await subtitled(platform, key, film.id, { language: "en", label: "English" }, cue);
-  await subtitled(platform, key, film.id, { language: "de", label: "Deutsch" }, cue);
+  await subtitled(platform, key, film.id, { language: "de", label: "Deutsch" }, LINES);
   const cues = CHAPTERS.map((title, index) => ({ start_ms: index * CHAPTER_SECONDS * 1000, payload: { title } }));
   const body = { kind: "chapter", name: "c", cues };
   expect((await call("POST", `/api/v1/assets/${film.id}/tracks`, { key, body })).status).toBe(201);
@@ -137,6 +153,102 @@ describe("chapters", () => {
     await seen.page.keyboard.press("End");
     await seen.page.keyboard.press("Enter");
     await until(seen, "return Math.abs(player.currentTime - 6) < 0.2");
+  });
+});
+
+describe("the transcript", () => {
+  const lines = ({ page }: Visit) => page.getByRole("region", { name: "Transcript" }).locator("li button");
+  const current = async (seen: Visit) =>
+    (
+      await lines(seen).evaluateAll((all) =>
+        all.map((one) => [one.getAttribute("aria-current"), one.querySelector("bdi")?.textContent]),
+      )
+    ).filter(([mark]) => mark !== null);
+
+  test("on the watch page follows playback, seeks, and changes its language", async () => {
+    const seen = await opened(watchUrl());
+    const { page } = seen;
+    await expect.poll(() => lines(seen).locator("bdi").allTextContents()).toEqual(SPOKEN);
+    expect(await lines(seen).locator("time").allTextContents()).toEqual(["0:01", "0:03", "0:06"]);
+    expect(await current(seen)).toEqual([]);
+    for (const [seconds, index] of [
+      [1.2, 0],
+      [3.5, 1],
+      [5.5, 1],
+      [6.5, 2],
+      [0.5, -1],
+    ] as const) {
+      await ask(seen, `player.currentTime = ${seconds}`);
+      await expect.poll(() => current(seen)).toEqual(index < 0 ? [] : [["true", SPOKEN[index]]]);
+    }
+    await lines(seen).nth(2).click();
+    await until(seen, "return Math.abs(player.currentTime - 6) < 0.1");
+    await expect.poll(() => current(seen)).toEqual([["true", "Goodbye"]]);
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("Enter");
+    await until(seen, "return Math.abs(player.currentTime - 3) < 0.1");
+    await page.getByLabel("Language").selectOption("English");
+    await expect.poll(() => lines(seen).locator("bdi").allTextContents()).toEqual(["Hello"]);
+    expect(seen.faults).toEqual([]);
+    // Last, because axe adds styles, which the page's policy refuses.
+    expect(await axeFaults(page)).toEqual([]);
+  });
+
+  test("is copied with its times, and downloaded as text, WebVTT and SubRip", async () => {
+    const seen = await opened(watchUrl());
+    const { page } = seen;
+    await lines(seen).first().waitFor();
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("button", { name: "Copy with times" }).click();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    expect(await page.evaluate("navigator.clipboard.readText()")).toBe(
+      "0:01 Good morning\n0:03 Fish & chips for two\n0:06 Goodbye\n",
+    );
+    const files = {
+      TXT: "Good morning Fish & chips for two Goodbye\n",
+      VTT: "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nGood morning\n\n00:00:03.000 --> 00:00:05.000\nFish &amp; chips for two\n\n00:00:06.000 --> 00:00:07.000\nGoodbye\n",
+      SRT: "1\n00:00:01,000 --> 00:00:02,500\nGood morning\n\n2\n00:00:03,000 --> 00:00:05,000\nFish & chips for two\n\n3\n00:00:06,000 --> 00:00:07,000\nGoodbye\n",
+    };
+    for (const [format, text] of Object.entries(files)) {
+      const saved = page.waitForEvent("download");
+      await page.getByRole("button", { name: `Download as ${format}` }).click();
+      const download = await saved;
+      expect(download.suggestedFilename()).toBe(`A walk.de.${format.toLowerCase()}`);
+      expect(readFileSync(await download.path(), "utf8")).toBe(text);
+    }
+  });
+
+  test("is below the video of another page that asks for it, in its language, and follows the attribute", async () => {
+    const seen = await opened(await customersPage(element(`transcript lang="de"`)));
+    await expect.poll(() => lines(seen).count()).toBe(0);
+    const panel = seen.page.getByRole("region", { name: "Transkript" });
+    await panel.getByText("Fish & chips for two").waitFor();
+    const shape = "const { width, height } = player.video.getBoundingClientRect(); return width / height";
+    expect(await ask<number>(seen, shape)).toBeCloseTo(16 / 9, 1);
+    expect(await axeFaults(seen.page)).toEqual([]);
+    await ask(seen, `player.removeAttribute("transcript")`);
+    await panel.waitFor({ state: "detached" });
+    await ask(seen, `player.setAttribute("transcript", "")`);
+    await panel.getByText("Goodbye").waitFor();
+    await ask(seen, `player.removeAttribute("playback-id"); player.setAttribute("playback-id", "vid_0")`);
+    await expect.poll(() => panel.count()).toBe(0);
+    const plain = await opened(await customersPage(element()));
+    expect(await plain.page.locator("svc-transcript").count()).toBe(0);
+    expect(seen.faults.filter((fault) => !fault.includes("404"))).toEqual([]);
+  });
+
+  test("is in the page itself for those who read a public video's without scripts", async () => {
+    const text = async () => {
+      await platform.call("GET", "/api/v1/search?q=fish", { key: platform.key });
+      return await (await fetch(watchUrl())).text();
+    };
+    await expect.poll(text).toContain('<p lang="de" dir="auto">Good morning Fish &amp; chips for two Goodbye</p>');
+    expect(await (await fetch(`${platform.base}/embed/${film.external_id}`)).text()).not.toContain("Good morning");
+    const { call, key } = platform;
+    const shared = await call("POST", `/api/v1/assets/${film.id}/shares`, { key, body: {} });
+    const page = await (await fetch(shared.body.url)).text();
+    expect(page).toContain('transcript="transcript"');
+    expect(page).not.toContain("Good morning");
   });
 });
 

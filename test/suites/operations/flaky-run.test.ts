@@ -20,13 +20,13 @@ const FILES = {
     });`,
   // Throws beside its test when it is run first.
   stray: `import { existsSync, writeFileSync } from "node:fs";
-    import { setTimeout as sleep } from "node:timers/promises";
+    import { setImmediate as nextIteration } from "node:timers/promises";
     import { test } from "vitest";
     const mark = new URL("./stray", import.meta.url);
     test("passes beside it", async () => {
-      if (!existsSync(mark)) setTimeout(() => { throw new Error("nothing catches this"); });
+      if (!existsSync(mark)) queueMicrotask(() => { throw new Error("nothing catches this"); });
       writeFileSync(mark, "");
-      await sleep(50);
+      await nextIteration();
     });`,
   broken: `import { expect, test } from "vitest"; test("is broken", () => expect(1).toBe(2));`,
 };

@@ -61,8 +61,8 @@ const NARROW: Record<string, readonly string[]> = {
   // Server, worker and clients may have different versions, and share only these messages.
   "src/protocol/": ["src/media/codecs/", "src/lib/"],
   "storage/": ["src/lib/"],
-  // It runs in the browser.
-  "src/web/client/": [],
+  // It runs in the browser, and reads WebVTT as the server does.
+  "src/web/client/": ["src/lib/vtt/", "src/lib/sliced.ts"],
   // They are packages of their own, which customers install.
   "src/clients/": [],
   // Its editor of subtitles reads WebVTT as the server does; it offers what the API accepts.

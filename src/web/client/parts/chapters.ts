@@ -1,16 +1,9 @@
 import { createIndicator, createMenuItem, MediaChromeMenu } from "media-chrome/dist/menu/media-chrome-menu.js";
 import { MediaChromeMenuButton } from "media-chrome/dist/menu/media-chrome-menu-button.js";
+import { clock } from "./clock.ts";
 import { words } from "./messages.ts";
 import { styleNonce } from "./own-script.ts";
 import type { Chapter } from "./player-data.ts";
-
-/** 0:08, 12:34, 1:02:03. */
-export function clock(seconds: number): string {
-  const whole = Math.floor(seconds);
-  const parts = [Math.floor(whole / 60) % 60, whole % 60];
-  if (whole >= 3600) parts.unshift(Math.floor(whole / 3600));
-  return parts.map((part, index) => (index === 0 ? String(part) : String(part).padStart(2, "0"))).join(":");
-}
 
 const ICON = `<svg aria-hidden="true" viewBox="0 0 24 24"><path d="M4 6h2v2H4V6Zm4 0h12v2H8V6ZM4 11h2v2H4v-2Zm4 0h12v2H8v-2ZM4 16h2v2H4v-2Zm4 0h12v2H8v-2Z"/></svg>`;
 

@@ -1,3 +1,4 @@
+import { OBSERVED } from "./attributes.ts";
 import { type SendBeacon, startBeacons, type Watched } from "./beacons.ts";
 import { showBranding } from "./branding.ts";
 import { applyChoices, chosenCaptions } from "./choices.ts";
@@ -14,6 +15,7 @@ import { type Policy, SourceSlot } from "./source-slot.ts";
 import { buildFrame, type Frame, showLive } from "./template.ts";
 import { beforeExpiry } from "./token-clock.ts";
 import { renewTracks, replaceTracks, shownSubtitles } from "./tracks.ts";
+import { TranscriptPlace } from "./transcript-place.ts";
 import { playAwaited, servePage, serveViewer } from "./viewer.ts";
 
 const LOOK_AGAIN_MS = 5000;
@@ -25,19 +27,7 @@ const NOT_SUPPORTED = 4;
 type ResumeState = { seconds: number; isPlaying: boolean; subtitles: string[] };
 
 export class SvcPlayer extends MediaFacade {
-  static observedAttributes = [
-    "accent-color",
-    "autoplay",
-    "live",
-    "logo",
-    "loop",
-    "muted",
-    "playback-id",
-    "playback-token",
-    "poster",
-    "token",
-    "video-title",
-  ];
+  static observedAttributes = OBSERVED;
   /** Adds labels and messages of another language, for players that are connected from then on. */
   static addTranslation = addWords;
 
@@ -58,6 +48,7 @@ export class SvcPlayer extends MediaFacade {
   #stopClock = () => {};
   #due: "renew" | "open" | null = null;
   #slot = new SourceSlot(this.video);
+  readonly #transcript = new TranscriptPlace(this);
   /** Aborts when the element leaves the page. */
   #connection = new AbortController();
 
@@ -115,6 +106,7 @@ export class SvcPlayer extends MediaFacade {
       this.#session.abort();
       this.#sessionOf = null;
       this.#connection.abort();
+      this.#transcript.remove();
     });
   }
 
@@ -123,8 +115,10 @@ export class SvcPlayer extends MediaFacade {
     if (name === "muted") this.video.muted = now !== null;
     else if (name === "playback-id" || name === "live") {
       this.#place = { seconds: 0, isPlaying: false, subtitles: [] };
+      this.#transcript.show(null);
       this.#openSoon("open");
     } else if (name === "token" || name === "playback-token") this.#openSoon("renew");
+    else if (name === "transcript") this.#transcript.update();
     else this.#decorate();
   }
 
@@ -271,6 +265,7 @@ export class SvcPlayer extends MediaFacade {
     const begins = position ? position.isPlaying : this.hasAttribute("autoplay");
     video.preload = preload === "none" ? "none" : "metadata";
     replaceTracks(video, data, position ? position.subtitles : chosenCaptions(data.subtitles));
+    this.#transcript.show(data);
     this.#frame?.chapters.show(data.chapters);
     const startSeconds = position?.seconds || startOf(this, data.id);
     if (isResumed(this)) followPosition(video, data.id, this.#opening.signal);
@@ -326,6 +321,7 @@ export class SvcPlayer extends MediaFacade {
     this.#clear(true);
     replaceTracks(this.video, { subtitles: [], chapters: [], storyboard_url: null });
     this.#frame?.chapters.show([]);
+    this.#transcript.show(null);
     // Its playlists change all the time: nothing is loaded before the viewer wants to see it.
     this.#slot.open(
       () => ({
