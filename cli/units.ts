@@ -7,9 +7,9 @@ export function amount(bytes: number): string {
   return `${(bytes / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
 }
 
-/** Seconds, such as `4 min 10 s`. */
+/** Seconds, such as `4 min 10 s`; `0 s` for nothing only. */
 export function duration(seconds: number): string {
-  const whole = Math.ceil(seconds);
+  const whole = seconds > 0 ? Math.max(1, Math.round(seconds)) : 0;
   if (whole < 60) return `${whole} s`;
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   if (whole < 86_400) return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
