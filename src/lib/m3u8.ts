@@ -59,6 +59,9 @@ export type AudioRendition = {
   uri: string;
 };
 
+/** Subtitles whose language is not known. */
+export type SubtitleRendition = { group: string; name: string; uri: string };
+
 export type Variant = {
   uri: string;
   /** bit/s; peak and average over the whole variant with its audio. */
@@ -71,6 +74,8 @@ export type Variant = {
   /** SDR, HLG or PQ (draft-pantos-hls-rfc8216bis, 4.4.6.2). */
   videoRange?: string | undefined;
   audioGroup?: string | undefined;
+  /** The group of its subtitles, which then are all of its captions: there are none in the video that players should show. */
+  subtitleGroup?: string | undefined;
   /** Players that can choose prefer a higher one; all variants have one, or none (draft-pantos-hls-rfc8216bis, 4.4.6.2). */
   score?: number | undefined;
 };
@@ -84,6 +89,7 @@ export function masterPlaylist(options: {
   version: number;
   variants: readonly Variant[];
   audio: readonly AudioRendition[];
+  subtitles?: readonly SubtitleRendition[];
   pictures?: readonly PictureVariant[];
   /** Each segment of all playlists begins with a keyframe; the default. */
   isIndependent?: boolean;
@@ -95,11 +101,16 @@ export function masterPlaylist(options: {
       `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=${quoted(track.group)},NAME=${quoted(track.name)}${language},DEFAULT=${track.isDefault ? "YES" : "NO"},AUTOSELECT=YES,CHANNELS="${track.channels}",URI=${quoted(track.uri)}`,
     );
   }
+  for (const { group, name, uri } of options.subtitles ?? [])
+    lines.push(
+      `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=${quoted(group)},NAME=${quoted(name)},DEFAULT=NO,AUTOSELECT=YES,URI=${quoted(uri)}`,
+    );
   for (const variant of options.variants) {
     const attributes = attributesOf(variant);
     if (variant.frameRate) attributes.push(`FRAME-RATE=${variant.frameRate.toFixed(3)}`);
     if (variant.score !== undefined) attributes.push(`SCORE=${variant.score}`);
     if (variant.audioGroup) attributes.push(`AUDIO=${quoted(variant.audioGroup)}`);
+    if (variant.subtitleGroup) attributes.push(`SUBTITLES=${quoted(variant.subtitleGroup)}`, "CLOSED-CAPTIONS=NONE");
     lines.push(`#EXT-X-STREAM-INF:${attributes.join(",")}`, variant.uri);
   }
   for (const one of options.pictures ?? [])

@@ -26,7 +26,10 @@ export type MpdRepresentation = {
 };
 
 export type MpdSet = {
-  kind: "video" | "audio";
+  /** `text`: WebVTT in segments without an init segment, with the numbers and times of those of video. */
+  kind: "video" | "audio" | "text";
+  /** Of text. */
+  label?: string | undefined;
   language: string | null;
   isMain: boolean;
   /** Of several sets that a player can play, it prefers the one with the highest (ISO/IEC 23009-1, 5.3.7.2). */
@@ -76,13 +79,16 @@ export const adaptationSets = (sets: readonly MpdSet[], templates: MpdTemplates)
     // 5.3.7.2: segments that begin with a keyframe.
     const sap = set.representations.every(({ isIndependent }) => isIndependent !== false) ? ' startWithSAP="1"' : "";
     const priority = set.selectionPriority ? ` selectionPriority="${set.selectionPriority}"` : "";
-    const open = `    <AdaptationSet id="${index}" contentType="${set.kind}" mimeType="${set.kind}/mp4"${language}${priority} segmentAlignment="true"${sap}>`;
-    const role = `      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="${set.isMain ? "main" : "alternate"}"/>`;
+    const mimeType = set.kind === "text" ? "text/vtt" : `${set.kind}/mp4`;
+    const open = `    <AdaptationSet id="${index}" contentType="${set.kind}" mimeType="${mimeType}"${language}${priority} segmentAlignment="true"${sap}>`;
+    const value = set.kind === "text" ? "caption" : set.isMain ? "main" : "alternate";
+    const role = `      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="${value}"/>`;
     return [
       open,
+      ...(set.label ? [`      <Label>${attribute(set.label)}</Label>`] : []),
       ...properties(set),
       role,
-      ...set.representations.map((one) => representation(one, templates)),
+      ...set.representations.map((one) => (set.kind === "text" ? texts : media)(one, templates)),
       "    </AdaptationSet>",
     ].join("\n");
   });
@@ -114,19 +120,32 @@ function tileSet(
     </AdaptationSet>`;
 }
 
-function representation(one: MpdRepresentation, { initTemplate, mediaTemplate }: MpdTemplates): string {
-  const { audio, begins } = one;
-  const offset = begins ? ` presentationTimeOffset="${begins.time}"` : "";
+function media(one: MpdRepresentation, templates: MpdTemplates): string {
+  const { audio } = one;
   const channels = audio
     ? `\n        <AudioChannelConfiguration schemeIdUri="urn:mpeg:dash:23003:3:audio_channel_configuration:2011" value="${audio.channels}"/>`
     : "";
   return `      <Representation id="${attribute(one.id)}" bandwidth="${Math.ceil(one.bandwidth)}" codecs="${attribute(one.codec)}"${shapeOf(one)}>${channels}
-        <SegmentTemplate timescale="${one.timescale}" initialization="${attribute(initTemplate)}" media="${attribute(mediaTemplate)}" startNumber="${begins?.number ?? 1}"${offset}>
-          <SegmentTimeline>
-${timeline(one.segments)}
-          </SegmentTimeline>
-        </SegmentTemplate>
+${segmentTemplate(one, templates)}
       </Representation>`;
+}
+
+const texts = (one: MpdRepresentation, { mediaTemplate }: MpdTemplates): string =>
+  `      <Representation id="${attribute(one.id)}" bandwidth="${Math.ceil(one.bandwidth)}">
+${segmentTemplate(one, { initTemplate: null, mediaTemplate: mediaTemplate.replace(/\.\w+$/, ".vtt") })}
+      </Representation>`;
+
+function segmentTemplate(
+  { timescale, segments, begins }: MpdRepresentation,
+  { initTemplate, mediaTemplate }: { initTemplate: string | null; mediaTemplate: string },
+): string {
+  const offset = begins ? ` presentationTimeOffset="${begins.time}"` : "";
+  const init = initTemplate === null ? "" : ` initialization="${attribute(initTemplate)}"`;
+  return `        <SegmentTemplate timescale="${timescale}"${init} media="${attribute(mediaTemplate)}" startNumber="${begins?.number ?? 1}"${offset}>
+          <SegmentTimeline>
+${timeline(segments)}
+          </SegmentTimeline>
+        </SegmentTemplate>`;
 }
 
 function shapeOf({ video, audio }: MpdRepresentation): string {

@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
 import { expect, vi } from "vitest";
+import { LiveCaptions } from "../../src/live/captions/live-captions.ts";
 import { createPackager, type Packager } from "../../src/live/cmaf/packager.ts";
 import type { TrackKind } from "../../src/live/cmaf/types.ts";
 import { LiveTimeline } from "../../src/live/playlists/timeline.ts";
@@ -46,7 +47,13 @@ export class Broadcast {
     this.stream = {
       ...{ name: `broadcast-${++broadcasts}`, tenantId: channel.tenant_id, channelId: channel.id },
       ...{ channel: channel.channel, startedAt, endedAt: null, timeline },
-      ...{ viewers: new ViewerCount(), health: null, viewersElsewhere: new Map(), folder: emptyFolder() },
+      ...{
+        viewers: new ViewerCount(),
+        health: null,
+        captions: new LiveCaptions(),
+        viewersElsewhere: new Map(),
+        folder: emptyFolder(),
+      },
     };
     const names = new Map<TrackKind, string>();
     const named = (kind: TrackKind) => names.get(kind) as string;

@@ -1,3 +1,4 @@
+import { LiveCaptions } from "../../src/live/captions/live-captions.ts";
 import { LiveTimeline } from "../../src/live/playlists/timeline.ts";
 import { ViewerCount } from "../../src/live/playlists/viewer-count.ts";
 import { type LiveStream, liveRegistry } from "../../src/resources/live/registry.ts";
@@ -22,7 +23,7 @@ export function receivedStream(app: TestApp, { id, tenant_id, channel }: Channel
   const stream: LiveStream = {
     ...{ name, tenantId: tenant_id, channelId: id, channel, startedAt, endedAt: null, folder: "/nowhere" },
     timeline: new LiveTimeline({ ...options, partTargetSeconds: 0.5, segmentTargetSeconds: 2 }),
-    ...{ viewers: new ViewerCount(), health: null, viewersElsewhere: new Map() },
+    ...{ viewers: new ViewerCount(), health: null, captions: new LiveCaptions(), viewersElsewhere: new Map() },
   };
   liveRegistry(app.opened.app).add(stream);
   return stream;

@@ -244,7 +244,10 @@ class LivePackager implements Packager {
     const delay = Math.max(0, clock.compositionOffset(0, ms, compositionOffset));
     this.#clock = clock;
     const writer = this.#recorder.addTrack(described, { delay, startTime: 0 });
-    return new VideoTrack(writer, clock, this.#plan, (cut) => this.#onCut(cut));
+    return new VideoTrack(writer, clock, this.#plan, {
+      onCut: (cut) => this.#onCut(cut),
+      onFrame: (frame) => this.#options.onFrame?.(frame),
+    });
   }
 
   /** `ms` of the broadcast's timeline is presented at `seconds` of the recording. */
@@ -322,6 +325,7 @@ class LivePackager implements Packager {
   }
 
   #onCut(cut: Cut): void {
+    if (cut.isSegmentEnd) this.#options.onSegmentEnd?.(cut.seconds);
     if (this.#isJoining) return;
     const described = this.#describedAudio;
     // Its first packet is late: silence until it arrives.

@@ -1,6 +1,7 @@
 import type { Rate } from "../../media/ladder.ts";
 import type { MediaPart, MediaSegment } from "../media.ts";
 import type { TrackConfig } from "../samples.ts";
+import type { AddedFrame } from "./video-track.ts";
 
 export type TrackKind = "video" | "audio";
 
@@ -83,6 +84,10 @@ export type PackagerOptions = {
   onPart?: (part: Part) => void;
   onSegment?: (segment: SegmentInfo) => void;
   onHealth?: (health: Health) => void;
+  /** Each frame of video, in the order of decoding, before the part that it is in is reported. */
+  onFrame?: (frame: AddedFrame) => void;
+  /** A segment of video ends there, in seconds of the recording; before it is reported. */
+  onSegmentEnd?: (seconds: number) => void;
   /** A configuration that the running tracks cannot continue with. Samples are ignored until `end`. */
   onConfigChanged?: (config: TrackConfig) => void;
 };

@@ -7,6 +7,10 @@ import type { TrackWriter } from "./track-writer.ts";
 /** Where the video has been cut, in seconds from the start of the recording. */
 export type Cut = { seconds: number; isSegmentEnd: boolean };
 
+/** A frame that was added. Times are seconds of the recording, without the delay that its edit list removes. */
+export type AddedFrame = { decodedSeconds: number; presentedSeconds: number; data: Buffer };
+type Events = { onCut: (cut: Cut) => void; onFrame: (frame: AddedFrame) => void };
+
 /** `presentedUntil`: the latest time at which the presentation of this frame, or of one before it, ends. */
 type VideoFrame = Frame & { presentedUntil: number };
 
@@ -22,7 +26,7 @@ export class VideoTrack {
   readonly #writer: TrackWriter;
   readonly #clock: FrameClock;
   readonly #plan: SegmentPlan;
-  readonly #onCut: (cut: Cut) => void;
+  readonly #events: Events;
   readonly #gop = new HeldGop();
   /** Where the first frame of the next broadcast belongs. */
   #end = 0;
@@ -42,11 +46,11 @@ export class VideoTrack {
   /** The last frame is repeated, because the next one is late. */
   #isHeld = false;
 
-  constructor(writer: TrackWriter, clock: FrameClock, plan: SegmentPlan, onCut: (cut: Cut) => void) {
+  constructor(writer: TrackWriter, clock: FrameClock, plan: SegmentPlan, events: Events) {
     this.#writer = writer;
     this.#clock = clock;
     this.#plan = plan;
-    this.#onCut = onCut;
+    this.#events = events;
     this.#part = new PartBuffer(
       () => unitsOf(plan.partSeconds),
       () => this.#flushPart(false),
@@ -124,6 +128,12 @@ export class VideoTrack {
     this.#segmentFrames++;
     this.#delay ??= compositionOffset;
     this.#presented = presentedUntil;
+    const [decoded, presented] = [time, time + compositionOffset].map((units) => units - (this.#delay ?? 0));
+    this.#events.onFrame({
+      decodedSeconds: (decoded as number) / VIDEO_TIMESCALE,
+      presentedSeconds: (presented as number) / VIDEO_TIMESCALE,
+      data,
+    });
     if (isKeyframe) this.#plan.keyframe(time / VIDEO_TIMESCALE);
     const elapsed = time - this.#segmentTime;
     if (isKeyframe && elapsed > 0 && this.#plan.endsAt(elapsed / VIDEO_TIMESCALE)) {
@@ -248,6 +258,6 @@ export class VideoTrack {
       this.#writer.endSegment();
       this.#segmentTime = this.#end;
     }
-    if (first || isSegmentEnd) this.#onCut({ seconds: this.#end / VIDEO_TIMESCALE, isSegmentEnd });
+    if (first || isSegmentEnd) this.#events.onCut({ seconds: this.#end / VIDEO_TIMESCALE, isSegmentEnd });
   }
 }

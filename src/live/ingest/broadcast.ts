@@ -2,6 +2,8 @@ import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { randomName } from "../../lib/tokens.ts";
+import { CaptionReader } from "../captions/caption-reader.ts";
+import { WrittenCaptions } from "../captions/written-captions.ts";
 import { createPackager, type Packager } from "../cmaf/packager.ts";
 import type { Health, Part, SegmentInfo, TrackInfo, TrackKind } from "../cmaf/types.ts";
 import { PART_SECONDS } from "../media.ts";
@@ -55,6 +57,8 @@ export class Broadcast {
   /** What is reported once all tracks are known, and what playlists state of them. */
   #early: FromIngest[] = [];
   readonly #segments: SegmentList;
+  #captions: CaptionReader | null = null;
+  readonly #writtenCaptions: WrittenCaptions;
   #isOpened = false;
   #startedAtMs = 0;
   #recordedBytes = 0;
@@ -71,6 +75,7 @@ export class Broadcast {
     mkdirSync(this.#folder);
     const { record, dvrSeconds } = options.channel;
     this.#segments = new SegmentList(this.#folder, record ? null : keptSeconds(dvrSeconds));
+    this.#writtenCaptions = new WrittenCaptions(this.#folder);
     this.#packager = createPackager({
       folder: this.#folder,
       partSeconds: PART_SECONDS,
@@ -80,6 +85,8 @@ export class Broadcast {
       onPart: (part) => this.#part(part),
       onSegment: (segment) => this.#segment(segment),
       onHealth: options.onHealth,
+      onFrame: (frame) => this.#captions?.add(frame),
+      onSegmentEnd: (seconds) => this.#captions?.endSegment(seconds),
       onConfigChanged: options.onConfigChanged,
     });
   }
@@ -98,6 +105,7 @@ export class Broadcast {
   /** Throws ConfigurationInvalid. */
   config(config: TrackConfig): void {
     this.#configured.add(config.kind);
+    if (config.kind === "video" && config.codec !== "av1") this.#captions ??= this.#captionReader(config.codec);
     this.#packager.config(config);
   }
 
@@ -135,9 +143,21 @@ export class Broadcast {
    */
   async clip(wanted: WantedClip, target: string): Promise<FinishedRecording | null> {
     const range = this.#segments.rangeOf(wanted);
+    await this.#writtenCaptions.settled();
     return (
       range && finishRecording(this.#folder, target, this.#recorded(), { range, admit: this.#options.requireSpace })
     );
+  }
+
+  #captionReader(codec: "h264" | "hevc"): CaptionReader {
+    return new CaptionReader({
+      codec,
+      onService: (service) => this.#send({ stream: this.name, service }),
+      onCaption: (caption) => {
+        this.#send({ stream: this.name, caption });
+        this.#writtenCaptions.add(caption);
+      },
+    });
   }
 
   #recorded(): RecordedTracks {
@@ -151,7 +171,7 @@ export class Broadcast {
 
   async #end(): Promise<void> {
     const recording = await this.#packager.end();
-    await this.#reports;
+    await Promise.all([this.#reports, this.#writtenCaptions.settled()]);
     if (this.#early.length > 0) this.#open();
     if (!this.#isOpened) return rm(this.#folder, { recursive: true, force: true });
     this.#options.send({ stream: this.name, endedAtMs: Math.max(this.#startedAtMs, Date.now()) });

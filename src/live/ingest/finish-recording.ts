@@ -6,6 +6,7 @@ import { encodingSpec } from "../../media/encoding-spec.ts";
 import type { Rate } from "../../media/ladder.ts";
 import { writeManifests } from "../../media/manifests.ts";
 import { readWritten, type Written } from "../../media/package.ts";
+import { readCaptions } from "../captions/written-captions.ts";
 import { recover } from "../cmaf/recover.ts";
 import type { FinishedRecording } from "./messages.ts";
 import { writeSource } from "./write-source.ts";
@@ -64,10 +65,13 @@ export async function finishRecording(
     begins: range && range.first > 1 ? { number: range.first, seconds: range.seconds } : undefined,
   });
   const tracks = [video, audio].filter((track) => track !== null);
+  const fromMs = Math.round((range?.seconds ?? 0) * 1000);
+  const captions = await readCaptions(live, { fromMs, toMs: fromMs + Math.round(packaged.durationSeconds * 1000) });
   const source = withSource ? await sourceOf(target, tracks, admit) : null;
   return {
     ...packaged,
     source,
+    captions,
     width: video?.init.width ?? null,
     height: video?.init.height ?? null,
     frameRate: packaged.renditions[0]?.frame_rate ?? null,

@@ -1,4 +1,6 @@
+import type { Service, ShownCaption } from "../../lib/closed-captions/cea608.ts";
 import type { Packaged } from "../../media/manifests.ts";
+import type { RecordedCaptions } from "../captions/written-captions.ts";
 import type { InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
 import type { LogLevel, RefusalReason } from "../publish/types.ts";
 import type { KeyPair } from "../rtmp/server.ts";
@@ -89,6 +91,8 @@ export type FinishedRecording = Packaged & {
   dashManifest: string;
   /** All tracks in one file, for encoding; null when it is not needed. Relative to the directory; not one of `files`. */
   source: { path: string; bytes: number } | null;
+  /** WebVTT of the captions that the publisher sent, by service. */
+  captions: RecordedCaptions[];
 };
 
 /** A part of a running stream, in seconds from its start, or the last ones. */
@@ -105,6 +109,10 @@ export type FromIngest =
   | { stream: string; init: InitEvent }
   | { stream: string; part: PartEvent }
   | { stream: string; segment: SegmentEvent }
+  /** Its publisher sends captions of this service; before the first of them. */
+  | { stream: string; service: Service }
+  /** Before the segment in which it is shown. */
+  | { stream: string; caption: ShownCaption }
   | { stream: string; interrupted: true }
   | { stream: string; resumedAtMs: number }
   /** Every two seconds while there is a publisher. */

@@ -4,7 +4,7 @@ import { reducedRate } from "../../media/ladder.ts";
 import { MPD_TEMPLATES, videoSetsOf } from "../../media/mpd-sets.ts";
 import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
 import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
-import { bitRatesOf } from "./multivariant-playlist.ts";
+import { bitRatesOf, type CaptionRendition } from "./multivariant-playlist.ts";
 import { LIVE_TIME } from "./names.ts";
 import type { ManifestPeriod } from "./rendition-periods.ts";
 import { MIN_WINDOW, type Segment, type TrackWindow } from "./track-window.ts";
@@ -21,11 +21,14 @@ const DELAY = 4;
 const ROUNDING_SECONDS = 0.5;
 /** Of audio whose sample rate is not known: any unit of time can be stated. */
 const ANY_TIMESCALE = 48_000;
+/** In bit/s: more than closed captions have. */
+const CAPTION_BANDWIDTH = 1000;
 
 export type ManifestOptions = {
   startedAtMs: number;
   dvrSeconds: number;
   targetSeconds: number;
+  captions: readonly CaptionRendition[];
   /** Called when the manifest is rendered. */
   periods: () => readonly ManifestPeriod[];
   /** How often they have changed since the end of all segments did. */
@@ -71,7 +74,7 @@ function render(
   options: ManifestOptions,
   bandwidths: ReadonlyMap<string, number>,
 ): LiveMpd | null {
-  const { startedAtMs, dvrSeconds, targetSeconds, isEnded } = options;
+  const { startedAtMs, dvrSeconds, targetSeconds, isEnded, captions } = options;
   const all = options.periods();
   const runs = new Map(tracks.map((track) => [track, runsOf(track, all)]));
   const listedIn = (period: ManifestPeriod) =>
@@ -85,7 +88,11 @@ function render(
   if (!last || !current) return null;
   const periods = common.map((period): LivePeriod => {
     const startSeconds = (period.wallMs - startedAtMs) / 1000;
-    return { id: period.id, startSeconds, sets: setsOf(listedIn(period) as Listed[], period, bandwidths) };
+    return {
+      id: period.id,
+      startSeconds,
+      sets: setsOf(listedIn(period) as Listed[], period, { bandwidths, captions }),
+    };
   });
   const end = Math.max(...(listedIn(last) as Listed[]).map(({ run }) => endOf(run.segments.at(-1) as Segment)));
   const complete = Math.max(...tracks.filter(({ isEncoded }) => !isEncoded).map((track) => track.completeSeconds));
@@ -124,7 +131,11 @@ function runsOf(track: TrackWindow, periods: readonly ManifestPeriod[]): Map<Man
   return runs;
 }
 
-function setsOf(listed: readonly Listed[], period: ManifestPeriod, bandwidths: ReadonlyMap<string, number>): MpdSet[] {
+function setsOf(
+  listed: readonly Listed[],
+  period: ManifestPeriod,
+  { bandwidths, captions }: { bandwidths: ReadonlyMap<string, number>; captions: readonly CaptionRendition[] },
+): MpdSet[] {
   const of = (kind: "video" | "audio") => listed.filter(({ track }) => track.init.kind === kind);
   const base = ({ track, run }: Listed): MpdRepresentation => {
     const { track: id, codec, kind, sampleRate } = track.init;
@@ -158,8 +169,15 @@ function setsOf(listed: readonly Listed[], period: ManifestPeriod, bandwidths: R
   });
   // Sets that continue in the next period have the same id, their index: renditions of another codec come last.
   const [main, ...others] = videoSetsOf(videos, { prefersFirst: true });
-  return [...(main ? [main] : []), ...audios, ...others];
+  const captioned = listed.find(({ track }) => track.init.kind === "video" && !track.isEncoded);
+  const texts = captioned ? captions.map((one) => textSet(one, base(captioned))) : [];
+  return [...(main ? [main] : []), ...audios, ...others, ...texts];
 }
+
+const textSet = ({ track, name }: CaptionRendition, video: MpdRepresentation): MpdSet => ({
+  ...{ kind: "text", language: null, label: name, isMain: false },
+  representations: [{ ...video, id: track, bandwidth: CAPTION_BANDWIDTH, isIndependent: true }],
+});
 
 /** A frame rate of three decimals as DASH has it (5.3.7.2): `30`, `30000/1001`. */
 function fractionOf(frameRate: number): string {

@@ -12,6 +12,11 @@ const HOLD_BACK = 3;
 const SKIP_UNTIL = 6;
 /** In PART-TARGETs, 4.4.3.8: at least 2, and should be at least 3. */
 const PART_HOLD_BACK = 3;
+/**
+ * In PART-TARGETs: after the end of a segment its captions are requested. hls.js does not know parts of captions, and would
+ * show them when they are over.
+ */
+const CAPTION_PARTS = 2;
 /** In target durations, 4.4.4.9: parts that are older should leave the playlist. */
 const PARTS_LISTED = 3;
 
@@ -21,6 +26,8 @@ export type MediaPlaylistOptions = {
   skip: boolean;
   targetSeconds: number;
   partTargetSeconds: number;
+  /** There are captions, which are complete with a segment only. */
+  isCaptioned: boolean;
   /** The publisher is disconnected: which part comes next, and when, is unknown. */
   isInterrupted: boolean;
   isEnded: boolean;
@@ -64,7 +71,8 @@ function writeHeader(writer: PlaylistWriter, track: TrackWindow, options: MediaP
   writer.add(`#EXT-X-VERSION:${isLowLatency ? LOW_LATENCY_VERSION : PLAIN_VERSION}\n`);
   writer.add(`#EXT-X-TARGETDURATION:${targetSeconds}\n`);
   if (isLowLatency) {
-    const partHoldBack = `PART-HOLD-BACK=${seconds(PART_HOLD_BACK * partTargetSeconds)}`;
+    const isBehind = options.isCaptioned ? targetSeconds + CAPTION_PARTS * partTargetSeconds : 0;
+    const partHoldBack = `PART-HOLD-BACK=${seconds(Math.max(PART_HOLD_BACK * partTargetSeconds, isBehind))}`;
     const skip = `CAN-SKIP-UNTIL=${seconds(SKIP_UNTIL * targetSeconds)}`;
     writer.add(`#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,${partHoldBack},${holdBack},${skip}\n`);
     writer.add(`#EXT-X-PART-INF:PART-TARGET=${seconds(partTargetSeconds)}\n`);

@@ -3,10 +3,14 @@ import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
 import type { Segment, TrackWindow } from "./track-window.ts";
 
 /** draft-pantos-hls-rfc8216bis, 8: as the media playlists at least. */
-const VERSION = 6;
+export const MEDIA_VERSION = 6;
 const AUDIO_GROUP = "audio";
+const CAPTION_GROUP = "captions";
 /** The bitrate is measured over so many of the last segments. `bitRates` takes quadratic time for short ones. */
 const MEASURED = 30;
+
+/** Captions, whose playlist is in the folder `track`. */
+export type CaptionRendition = { name: string; track: string };
 
 /** A combination of tracks that a player can choose. */
 export type LiveVariant = {
@@ -34,12 +38,13 @@ export const variantsOf = (tracks: readonly TrackWindow[], targetSeconds: number
  */
 export function renderMultivariantPlaylist(
   tracks: readonly TrackWindow[],
-  { playlistName, targetSeconds, prefix }: { playlistName: string; targetSeconds: number; prefix: string },
+  options: { playlistName: string; targetSeconds: number; prefix: string; captions: readonly CaptionRendition[] },
 ): string {
+  const { playlistName, targetSeconds, prefix, captions } = options;
   const { variants, audios } = combine(measure(tracks, targetSeconds));
   const uriOf = (track: string) => `${prefix}${track}/${playlistName}`;
   return masterPlaylist({
-    version: VERSION,
+    version: MEDIA_VERSION,
     isIndependent: tracks.every(({ isIndependent }) => isIndependent),
     audio: audios.map(({ track, channels }, index) => ({
       group: AUDIO_GROUP,
@@ -49,10 +54,12 @@ export function renderMultivariantPlaylist(
       isDefault: index === 0,
       uri: uriOf(track),
     })),
+    subtitles: captions.map(({ name, track }) => ({ group: CAPTION_GROUP, name, uri: uriOf(track) })),
     variants: variants.map(({ track, ...variant }) => ({
       ...variant,
       uri: uriOf(track),
       audioGroup: audios.length > 0 ? AUDIO_GROUP : undefined,
+      subtitleGroup: captions.length > 0 ? CAPTION_GROUP : undefined,
     })),
   });
 }

@@ -13,9 +13,17 @@ export const LIVE_TIME = "time";
 export const partName = (segment: number, part: number): string => `${String(segment).padStart(5, "0")}.${part}.m4s`;
 
 /** The number of a segment; null for a name that no segment has. */
-export function readSegmentName(name: string): number | null {
-  const number = /^\d{5,15}\.m4s$/.test(name) ? Number.parseInt(name, 10) : null;
-  return number !== null && segmentFileName(number) === name ? number : null;
+export const readSegmentName = (name: string): number | null => readNumber(name, segmentFileName);
+
+/** What captions show in a segment. It is no file, but made for each request. */
+export const captionName = (segment: number): string => `${String(segment).padStart(5, "0")}.vtt`;
+
+/** The inverse of `captionName`; null for other names. */
+export const readCaptionName = (name: string): number | null => readNumber(name, captionName);
+
+function readNumber(name: string, nameOf: (segment: number) => string): number | null {
+  const number = /^\d{5,15}\.\w+$/.test(name) ? Number.parseInt(name, 10) : null;
+  return number !== null && nameOf(number) === name ? number : null;
 }
 
 /** The inverse of `partName`; null for other names. */

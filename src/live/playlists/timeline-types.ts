@@ -1,4 +1,5 @@
 import type { InitEvent, SegmentEvent } from "./events.ts";
+import type { CaptionRendition } from "./multivariant-playlist.ts";
 import type { RenditionsFrom } from "./rendition-periods.ts";
 import type { TrackState } from "./track-window.ts";
 import type { Anchor } from "./wall-clock.ts";
@@ -17,6 +18,8 @@ export type TimelineOptions = {
   /** File name of a media playlist in the folder of its track. */
   playlistName: string;
   maxWaiters?: number;
+  /** The captions that playlists list; they may become more. */
+  captions?: { readonly renditions: readonly CaptionRendition[] };
   /** Continues the playlists of another timeline. */
   state?: TimelineState | undefined;
 };
@@ -42,6 +45,7 @@ export type ListedTrack = { init: InitEvent; segments: SegmentEvent[] };
 export type TimelineFacts = {
   /** TARGETDURATION in seconds. Null until the first segment is complete. */
   targetSeconds: number | null;
+  isEnded: boolean;
   /** Keyframes are so sparse that latency suffers: warn the publisher. */
   isTargetLong: boolean;
   /** Keyframes are too sparse for live playback: refuse the publisher. */

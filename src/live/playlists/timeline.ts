@@ -5,31 +5,21 @@ import { checkEvent, type GapEvent, type InitEvent, type PartEvent, type Segment
 import type { LivePlaylist } from "./live-playlist.ts";
 import { Manifests } from "./manifest.ts";
 import { renderMediaPlaylist } from "./media-playlist.ts";
-import { type LiveVariant, renderMultivariantPlaylist, variantsOf } from "./multivariant-playlist.ts";
+import {
+  type CaptionRendition,
+  type LiveVariant,
+  renderMultivariantPlaylist,
+  variantsOf,
+} from "./multivariant-playlist.ts";
 import type { PartLocation } from "./part-list.ts";
 import { RenditionPeriods, type RenditionsFrom } from "./rendition-periods.ts";
+import { LONG_TARGET_SECONDS, MAX_TARGET_SECONDS, targetOf } from "./target-duration.ts";
 import type { ListedTrack, TimelineFacts, TimelineOptions, TimelineState } from "./timeline-types.ts";
 import { type Segment, TrackWindow } from "./track-window.ts";
-import { Waiters } from "./waiters.ts";
+import { INTERRUPTED_WAIT, WAIT, Waiters } from "./waiters.ts";
 import { WallClock } from "./wall-clock.ts";
 
-const MAX_TRACKS = 16;
-const MAX_WAITERS = 10_000;
-const LONG_TARGET_SECONDS = 4;
-const MAX_TARGET_SECONDS = 12;
-/** In target durations, draft-pantos-hls-rfc8216bis, 6.2.5.2: when a blocking request ends with 503. */
-const WAIT = 3;
-/**
- * In target durations: when a blocking request ends with the playlist as it is, while the publisher is disconnected. hls.js
- * ends a blocking request after 0.8 target durations as a load error, of which it accepts a few. It takes an unchanged
- * playlist for as long as necessary, and asks again.
- */
-const INTERRUPTED_WAIT = 0.5;
-/**
- * TARGETDURATION cannot grow later, and frames are not exact: a first segment of 4.3 s makes it 5, so that one of 4.6 s may
- * follow. Segments count rounded to the nearest integer (4.4.3.1).
- */
-const TARGET_MARGIN_SECONDS = 0.25;
+const [MAX_TRACKS, MAX_WAITERS] = [16, 10_000];
 
 /**
  * The playlists of a broadcast: it takes the events of the packager, and answers requests for playlists and parts. Tracks
@@ -104,8 +94,7 @@ export class LiveTimeline {
   segment(event: SegmentEvent): void {
     const track = this.#trackOfEvent(event);
     const { durationSeconds, startSeconds } = event;
-    const longest = Math.max(durationSeconds, this.#options.segmentTargetSeconds);
-    const target = this.#targetSeconds ?? Math.max(1, Math.ceil(longest - TARGET_MARGIN_SECONDS));
+    const target = this.#targetSeconds ?? targetOf(Math.max(durationSeconds, this.#options.segmentTargetSeconds));
     track.complete(event, this.#clock.wallMs(startSeconds), target);
     this.#periods.completed(track);
     this.#targetSeconds = target;
@@ -180,6 +169,7 @@ export class LiveTimeline {
     const target = this.#targetSeconds ?? 0;
     return {
       targetSeconds: this.#targetSeconds,
+      isEnded: this.#isEnded,
       isTargetLong: target > LONG_TARGET_SECONDS,
       isTargetTooLong: target > MAX_TARGET_SECONDS,
       segmentsOver: this.#segmentsOver,
@@ -192,6 +182,11 @@ export class LiveTimeline {
   /** File name of a media playlist in the folder of its track. */
   get playlistName(): string {
     return this.#options.playlistName;
+  }
+
+  /** The track whose segments captions follow: the video of the publisher. */
+  get captioned(): TrackWindow | null {
+    return this.#published.find(({ init }) => init.kind === "video") ?? null;
   }
 
   hasTrack(name: string): boolean {
@@ -249,12 +244,13 @@ export class LiveTimeline {
   mediaPlaylist(name: string, { skip = false } = {}): LivePlaylist | null {
     const track = this.#track(name);
     if (this.#targetSeconds === null || track.length === 0) return null;
-    const key = `${skip ? "delta" : "full"} ${name}`;
+    const isCaptioned = this.#captions.length > 0;
+    const key = `${skip ? "delta" : "full"} ${isCaptioned} ${name}`;
     const known = this.#rendered.get(key);
     if (known) return known;
     const { isLowLatency, partTargetSeconds, playlistName } = this.#options;
     const fresh = renderMediaPlaylist(track, {
-      ...{ isLowLatency, skip, partTargetSeconds, playlistName },
+      ...{ isLowLatency, skip, partTargetSeconds, playlistName, isCaptioned },
       targetSeconds: this.#targetSeconds,
       isInterrupted: this.#isInterrupted,
       isEnded: this.#isEnded,
@@ -296,7 +292,7 @@ export class LiveTimeline {
    * `waitForPlaylist` does.
    */
   async waitForMultivariantPlaylist(signal?: AbortSignal, prefix = ""): Promise<{ text: string }> {
-    const options = { playlistName: this.#options.playlistName, prefix };
+    const options = { playlistName: this.#options.playlistName, prefix, captions: this.#captions };
     const render = (targetSeconds: number) => renderMultivariantPlaylist(this.#listed, { ...options, targetSeconds });
     return this.#waitForTracks((_, targetSeconds) => ({ text: render(targetSeconds) }), signal);
   }
@@ -311,7 +307,7 @@ export class LiveTimeline {
       const encoded = [...this.#tracks.values()].filter(({ isEncoded, length }) => isEncoded && length > 0);
       return this.#manifests.of([...tracks, ...encoded], {
         ...{ startedAtMs, dvrSeconds, targetSeconds, periods: () => this.#periods.divide(this.#clock.periods) },
-        ...{ isEnded: this.#isEnded, revision: this.#periods.revision },
+        ...{ isEnded: this.#isEnded, revision: this.#periods.revision, captions: this.#captions },
       });
     }, signal);
   }
@@ -356,6 +352,10 @@ export class LiveTimeline {
 
   #timeoutMs(targets: number): number {
     return targets * (this.#targetSeconds ?? Math.max(this.#options.segmentTargetSeconds, LONG_TARGET_SECONDS)) * 1000;
+  }
+
+  get #captions(): readonly CaptionRendition[] {
+    return this.#options.captions?.renditions ?? [];
   }
 
   /** The tracks of the publisher. */

@@ -8,6 +8,15 @@ type WaitOptions<T> = {
 };
 type Waiter = { check: () => boolean; fail: (error: unknown) => void };
 
+/** In target durations, draft-pantos-hls-rfc8216bis, 6.2.5.2: when a blocking request ends with 503. */
+export const WAIT = 3;
+/**
+ * In target durations: when a blocking request ends with the playlist as it is, while the publisher is disconnected. hls.js
+ * ends a blocking request after 0.8 target durations as a load error, of which it accepts a few. It takes an unchanged
+ * playlist for as long as necessary, and asks again.
+ */
+export const INTERRUPTED_WAIT = 0.5;
+
 /**
  * Requests that are held until the timeline has what they ask for. Each has one timer, for its deadline; `wake` checks
  * all of them, in linear time.

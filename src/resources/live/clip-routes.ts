@@ -14,7 +14,7 @@ import { liveRegistry } from "./registry.ts";
 import { storedStreams } from "./shared/stored-streams.ts";
 import { newClipFolder } from "./streams/folders.ts";
 import { liveStreams } from "./streams/live-streams.ts";
-import { copyFiles, insertRecorded, storeFiles } from "./streams/recorded-asset.ts";
+import { copyFiles, insertRecorded, storeCaptions, storeFiles } from "./streams/recorded-asset.ts";
 import { clipStored } from "./streams/stored-clip.ts";
 
 /** The longest stream lasts a day. */
@@ -65,7 +65,8 @@ export const liveClipRoutes: Route[] = [
         await storeFiles(app, files, { folder, prefix, signal });
         if (objects) await copyFiles(app, made.files.filter(isObject), { from: objects.prefix, prefix, signal });
         const { tenantId, name, playbackPolicy } = row;
-        const recorded = { tenantId, title: body.title ?? name, playbackPolicy, recording: made, prefix };
+        const captions = await storeCaptions(app, prefix, made);
+        const recorded = { tenantId, title: body.title ?? name, playbackPolicy, recording: made, prefix, captions };
         return await commit(async (tx) => new Reply(201, toAsset(await insertRecorded(tx, app, recorded))));
       } finally {
         await rm(clip.root, { recursive: true, force: true });

@@ -1,4 +1,5 @@
 import { forApp } from "../../app.ts";
+import type { LiveCaptions } from "../../live/captions/live-captions.ts";
 import type { StreamHealth } from "../../live/ingest/stream-health.ts";
 import type { LiveTimeline } from "../../live/playlists/timeline.ts";
 import type { ViewerCount } from "../../live/playlists/viewer-count.ts";
@@ -18,6 +19,7 @@ export type LiveStream = {
   /** Null while it runs. */
   endedAt: number | null;
   timeline: LiveTimeline;
+  captions: LiveCaptions;
   viewers: ViewerCount;
   /** Of other processes of the server, by their slots, with the time of the report. */
   viewersElsewhere: Map<number, { count: number; at: number }>;

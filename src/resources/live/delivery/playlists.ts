@@ -1,4 +1,6 @@
 import { encodedText } from "../../../http/content-encoding.ts";
+import type { Service } from "../../../lib/closed-captions/cea608.ts";
+import { notFound } from "../../../lib/errors.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
 import { readDirectives } from "../../../live/playlists/directives.ts";
 import type { LiveStream } from "../registry.ts";
@@ -49,6 +51,42 @@ export async function serveMediaPlaylist(
     text: async () => playlist.text(),
     headers: headersOf(`${scope}, ${isEarly ? "no-cache" : `max-age=${seconds}`}`),
     sameFor: playlist,
+    onSent,
+  });
+}
+
+/** The playlist of captions; waits as that of the video does. Throws as `serveMediaPlaylist`. */
+export async function serveCaptionPlaylist(
+  request: ViewerRequest,
+  stream: Pick<LiveStream, "timeline" | "captions" | "viewers">,
+): Promise<Response> {
+  const { context, scope, onSent } = request;
+  const { timeline, captions } = stream;
+  const track = timeline.captioned ?? notFound("track");
+  const directives = { ...readDirectives(context.url.searchParams), part: null, skip: false };
+  countViewer(request, stream);
+  await whileConnected(request, (signal) => timeline.waitForPlaylist(track.init.track, directives, signal));
+  const { targetSeconds, isEnded } = timeline.facts();
+  const playlist = captions.playlist(track, { targetSeconds: targetSeconds ?? 0, isEnded });
+  return encodedText(context, {
+    text: async () => playlist.text(),
+    headers: headersOf(`${scope}, max-age=${freshSeconds(stream)}`),
+    sameFor: playlist,
+    onSent,
+  });
+}
+
+/** What captions show in a segment of the video. Throws 404 unless a playlist lists it, or did until recently. */
+export async function serveCaptions(
+  { context, scope, onSent }: ViewerRequest,
+  { timeline, captions }: Pick<LiveStream, "timeline" | "captions">,
+  service: Service,
+  number: number,
+): Promise<Response> {
+  const segment = timeline.captioned?.segment(number) ?? notFound("segment");
+  return encodedText(context, {
+    text: async () => captions.segment(service, segment),
+    headers: { ...headersOf(`${scope}, max-age=31536000, immutable`), "content-type": contentTypeOf(".vtt") },
     onSent,
   });
 }

@@ -4,7 +4,13 @@ import type { App } from "../../../app.ts";
 import { MEDIA_CORS } from "../../../http/cors.ts";
 import { type Context, type Route, route } from "../../../http/route.ts";
 import { HttpError, notFound } from "../../../lib/errors.ts";
-import { LIVE_MANIFEST, LIVE_TIME, readPartName, readSegmentName } from "../../../live/playlists/names.ts";
+import {
+  LIVE_MANIFEST,
+  LIVE_TIME,
+  readCaptionName,
+  readPartName,
+  readSegmentName,
+} from "../../../live/playlists/names.ts";
 import { INIT_NAME } from "../../../media/arguments.ts";
 import { basePath } from "../../assets/urls.ts";
 import type { Egress } from "../../playback/egress.ts";
@@ -17,7 +23,7 @@ import { type StoredStream, storedStreams } from "../shared/stored-streams.ts";
 import { LIVE_MASTER } from "../urls.ts";
 import { serveInit, servePart, serveSegment, serveStored } from "./files.ts";
 import { serveManifest, serveManifestOfChannel, serveTime } from "./manifest.ts";
-import { serveMediaPlaylist, serveMultivariantPlaylist } from "./playlists.ts";
+import { serveCaptionPlaylist, serveCaptions, serveMediaPlaylist, serveMultivariantPlaylist } from "./playlists.ts";
 import type { ViewerRequest } from "./viewer-request.ts";
 
 /**
@@ -69,6 +75,10 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
   if (stream?.channelId !== id) return notFound("file");
   if (file === `${name}/${LIVE_MANIFEST}`) return serveManifest(request, stream);
   if (file === `${name}/${LIVE_TIME}`) return serveTime(request);
+  if (stream.captions.has(track) && rest.length === 0) {
+    if (leaf === stream.timeline.playlistName) return serveCaptionPlaylist(request, stream);
+    return serveCaptions(request, stream, track, readCaptionName(leaf) ?? notFound("file"));
+  }
   if (!stream.timeline.hasTrack(track) || rest.length > 0) return notFound("file");
   return serveFile(request, stream, { track, leaf });
 }

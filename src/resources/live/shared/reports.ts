@@ -18,7 +18,7 @@ export type StoredReport = Without<Exclude<StreamReport | RenditionReport, { par
 export type StoredState = TimelineState & { dvrSeconds: number; segmentTargetSeconds: number };
 
 /** Throws a RangeError for a report that contradicts those before. */
-export function applyReport(stream: Pick<LiveStream, "timeline" | "health">, report: RunningReport): void {
+export function applyReport(stream: Pick<LiveStream, "timeline" | "captions" | "health">, report: RunningReport): void {
   const { timeline } = stream;
   if ("part" in report) timeline.part(report.part);
   else if ("segment" in report) timeline.segment(report.segment);
@@ -26,6 +26,8 @@ export function applyReport(stream: Pick<LiveStream, "timeline" | "health">, rep
   else if ("gap" in report) timeline.gap(report.gap);
   else if ("encoded" in report) timeline.encode(report.encoded);
   else if ("renditions" in report) timeline.list(report.renditions);
+  else if ("service" in report) stream.captions.announce(report.service);
+  else if ("caption" in report) stream.captions.add(report.caption);
   else if ("health" in report) stream.health = report.health;
   else if ("interrupted" in report) {
     stream.health = null;

@@ -3,6 +3,7 @@ import { type LiveStreamRow, liveReports, liveStreams } from "../../../../storag
 import { type App, forApp } from "../../../app.ts";
 import { pacer } from "../../../lib/pace.ts";
 import { sleep } from "../../../lib/timers.ts";
+import { LiveCaptions } from "../../../live/captions/live-captions.ts";
 import { keptSeconds } from "../../../live/ingest/segment-list.ts";
 import { LiveTimeline } from "../../../live/playlists/timeline.ts";
 import { ViewerCount } from "../../../live/playlists/viewer-count.ts";
@@ -166,7 +167,9 @@ export class StoredStreams {
       (await states(Number.MAX_SAFE_INTEGER).orderBy(asc(liveReports.number)).limit(1).get());
     if (!first?.state) return null;
     followed.number = first.number - 1;
+    const captions = new LiveCaptions();
     const timeline = new LiveTimeline({
+      captions,
       ...{ startedAtMs: row.startedAt, dvrSeconds, isLowLatency: false, playlistName: LIVE_PLAYLIST },
       // Without low latency there are no parts.
       ...{ segmentTargetSeconds, partTargetSeconds: segmentTargetSeconds },
@@ -174,7 +177,7 @@ export class StoredStreams {
     });
     const { name, tenantId, channelId, startedAt } = row;
     const counted = { viewers: new ViewerCount(), health: null };
-    return { name, tenantId, channelId, startedAt, endedAt: null, timeline, prefix, ...counted };
+    return { name, tenantId, channelId, startedAt, endedAt: null, timeline, captions, prefix, ...counted };
   }
 }
 

@@ -13,14 +13,12 @@ import type {
   WantedClip,
 } from "../../../live/ingest/messages.ts";
 import { TAKEN_OVER } from "../../../live/ingest/publisher.ts";
-import { LiveTimeline } from "../../../live/playlists/timeline.ts";
-import { ViewerCount } from "../../../live/playlists/viewer-count.ts";
 import type { RenditionReport } from "../../../live/renditions/messages.ts";
 import { refusalText } from "../../../live/rtmp/statuses.ts";
 import { INIT_NAME } from "../../../media/arguments.ts";
 import { channelCache } from "../channel-cache.ts";
 import { liveMeter } from "../minutes/live-meter.ts";
-import { LIVE_PLAYLIST, type LiveStream, liveRegistry } from "../registry.ts";
+import { type LiveStream, liveRegistry } from "../registry.ts";
 import { type ReportWriter, reportWriter } from "../shared/report-writer.ts";
 import { applyReport, fileOf, type StreamReport } from "../shared/reports.ts";
 import { HEARTBEAT_MS, LINGER_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
@@ -28,6 +26,7 @@ import { simulcastReports } from "../simulcast/reports.ts";
 import { TargetSync } from "../simulcast/sync.ts";
 import { liveFolder, newClipFolder } from "./folders.ts";
 import { isEncoded, lastWrite } from "./killed-stream.ts";
+import { newStream } from "./opened-stream.ts";
 import { permitPublish } from "./permit.ts";
 import { StoredRecording } from "./recording.ts";
 import {
@@ -224,18 +223,7 @@ export class LiveStreams {
   }
 
   #register(opened: OpenedStream): LiveStream {
-    const { name, channel, startedAtMs, partTargetSeconds, segmentTargetSeconds, tracks } = opened;
-    const timeline = new LiveTimeline({
-      ...{ startedAtMs, partTargetSeconds, segmentTargetSeconds, playlistName: LIVE_PLAYLIST },
-      ...{ dvrSeconds: channel.dvrSeconds, isLowLatency: channel.isLowLatency },
-    });
-    for (const track of tracks) timeline.init(track);
-    const stream: LiveStream = {
-      ...{ name, timeline, tenantId: channel.tenantId, channelId: channel.channelId, channel: channel.channel },
-      ...{ startedAt: startedAtMs, endedAt: null, viewers: new ViewerCount(), health: null },
-      viewersElsewhere: new Map(),
-      folder: join(liveFolder(this.#app), name),
-    };
+    const stream = newStream(opened, join(liveFolder(this.#app), opened.name));
     liveRegistry(this.#app).add(stream);
     return stream;
   }

@@ -6,6 +6,7 @@ import type { App } from "../../../app.ts";
 import { markReferenced } from "../../../http/object-gc.ts";
 import { storageOf } from "../../../http/storage.ts";
 import { mapBounded } from "../../../lib/bounded.ts";
+import type { Service } from "../../../lib/closed-captions/cea608.ts";
 import { notFound } from "../../../lib/errors.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
 import { newExternalId } from "../../../lib/tokens.ts";
@@ -13,6 +14,7 @@ import type { FinishedRecording } from "../../../live/ingest/messages.ts";
 import type { Rendition } from "../../../media/manifests.ts";
 import { insertAsset } from "../../assets/stored-bytes.ts";
 import { emitAssetReady } from "../../jobs/lifecycle/events.ts";
+import { addSubtitle, type StoredText, storeTextUnder } from "../../subtitles/store.ts";
 import { requireStored } from "../../tenants/quota.ts";
 
 const AT_ONCE = 8;
@@ -35,6 +37,28 @@ export const copyFiles = (
   { from, prefix, signal }: { from: string; prefix: string; signal?: AbortSignal },
 ) => mapBounded(paths, { atOnce: AT_ONCE, signal }, (path) => storageOf(app).copy(from + path, prefix + path));
 
+/** A text of captions that the publisher sent. */
+type StoredCaptions = { service: Service; stored: StoredText };
+
+/** Stores the captions of a recording under `prefix`, before the asset has them. Throws the first error. */
+export const storeCaptions = (
+  app: App,
+  prefix: string,
+  { captions }: Pick<FinishedRecording, "captions">,
+): Promise<StoredCaptions[]> =>
+  mapBounded(captions, { atOnce: 1 }, async ({ service, vtt }) => ({
+    service,
+    stored: await storeTextUnder(app, prefix, { text: vtt, warnings: [] }),
+  }));
+
+/** Their language is not known: the first are `und`, others have their service in their tag. */
+async function addCaptions(tx: Db, app: App, asset: AssetRow, captions: readonly StoredCaptions[]): Promise<void> {
+  for (const [index, { service, stored }] of captions.entries()) {
+    const language = index === 0 ? "und" : `und-x-${service}`;
+    await addSubtitle(tx, app, asset, { language, label: service.toUpperCase(), source: "upload" }, { stored });
+  }
+}
+
 type Recorded = {
   tenantId: number;
   title: string;
@@ -45,6 +69,8 @@ type Recorded = {
   /** Of its source, which is stored and registered as pending; null without one. */
   sourceKey?: string | null;
   encodingProfile?: string | null;
+  /** What `storeCaptions` has stored. */
+  captions: readonly StoredCaptions[];
   /** A recording is kept even if it exceeds the plan, which its stream did not when it began. */
   mayExceedQuota?: boolean;
 };
@@ -87,5 +113,6 @@ export async function insertRecorded(tx: Db, app: App, recorded: Recorded): Prom
     readyAt: now,
   });
   await emitAssetReady(tx, app, asset);
+  await addCaptions(tx, app, asset, recorded.captions);
   return asset;
 }

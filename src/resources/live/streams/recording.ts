@@ -14,7 +14,7 @@ import type { Rendition } from "../../../media/manifests.ts";
 import { joinedPart } from "../../jobs/joined-part.ts";
 import { queueJob } from "../../jobs/lifecycle/queue.ts";
 import { renditionsPrefix, serverIdOf } from "../shared/server.ts";
-import { insertRecorded, storeFile, storeFiles } from "./recorded-asset.ts";
+import { insertRecorded, storeCaptions, storeFile, storeFiles } from "./recorded-asset.ts";
 import { finishStream, streamWithChannel } from "./rows.ts";
 
 /** The longest stream lasts a day. Objects of one that is lost with the process are deleted after this. */
@@ -102,13 +102,14 @@ export class StoredRecording {
     await storeFiles(this.#app, left, { folder, prefix: this.prefix });
     const sourceKey =
       recording.source && (await storeSource(this.#app, this.#tenantId, join(folder, recording.source.path)));
+    const captions = await storeCaptions(this.#app, this.prefix, recording);
     return this.#app.write(async (tx) => {
       const found = await streamWithChannel(tx, name);
       if (!found || !isOurs(found)) return null;
       const { stream, title, playbackPolicy, encodingProfile } = found;
       const asset = await insertRecorded(tx, this.#app, {
         ...{ tenantId: stream.tenantId, playbackPolicy, recording, prefix: this.prefix, mayExceedQuota: true },
-        ...{ sourceKey, encodingProfile },
+        ...{ sourceKey, encodingProfile, captions },
         title: `${title}, ${iso(stream.startedAt).slice(0, 16).replace("T", " ")} UTC`,
       });
       await finishStream(tx, this.#app, found, asset.id);

@@ -1,0 +1,102 @@
+import { Cea608Decoder, type Service, type ShownCaption } from "../../lib/closed-captions/cea608.ts";
+import { type CaptionBytes, captionBytes } from "../../lib/closed-captions/user-data.ts";
+
+/** A frame of the packager; times in seconds on the media timeline. */
+export type CaptionedFrame = { decodedSeconds: number; presentedSeconds: number; data: Buffer };
+
+type Pending = { ms: number; bytes: CaptionBytes };
+type Options = {
+  codec: "h264" | "hevc";
+  /** A service appears: the publisher sends its bytes, which may be empty ones. */
+  onService: (service: Service) => void;
+  onCaption: (caption: ShownCaption) => void;
+};
+
+/** Frames that wait for those presented before them: more than any encoder reorders. */
+const MAX_PENDING = 64;
+/** What roll-up and paint-on captions add within this time is one caption: the bytes of a word arrive in pairs. */
+const GROWING_MS = 500;
+/** What is shown for less cannot be read. It also limits what a publisher can cause. */
+const MIN_MS = 100;
+/** The publisher sends this instead of nothing. */
+const isEmptyPair = (bytes: readonly number[]) => bytes.every((byte) => (byte & 0x7f) === 0);
+
+/** Reads the closed captions of a stream of video. */
+export class CaptionReader {
+  readonly #options: Options;
+  readonly #decoder: Cea608Decoder;
+  readonly #services = new Set<Service>();
+  /** In the order of presentation. */
+  #pending: Pending[] = [];
+  #last = 0;
+  /** What may still grow, by service. */
+  readonly #growing = new Map<Service, ShownCaption>();
+
+  constructor(options: Options) {
+    this.#options = options;
+    this.#decoder = new Cea608Decoder((caption) => this.#shown(caption));
+  }
+
+  /** In the order of decoding. */
+  add({ decodedSeconds, presentedSeconds, data }: CaptionedFrame): void {
+    const bytes = captionBytes(data, this.#options.codec);
+    if (bytes) this.#insert({ ms: Math.round(presentedSeconds * 1000), bytes });
+    // What follows is not presented before it is decoded.
+    this.#release(Math.round(decodedSeconds * 1000));
+  }
+
+  /** A segment ends: what is shown then ends, and begins again in the next one. */
+  endSegment(seconds: number): void {
+    const ms = Math.round(seconds * 1000);
+    this.#release(ms);
+    this.#last = Math.max(this.#last, ms);
+    this.#decoder.splitAt(ms);
+    for (const caption of this.#growing.values()) this.#emit(caption);
+    this.#growing.clear();
+  }
+
+  #insert(one: Pending): void {
+    const index = this.#pending.findLastIndex(({ ms }) => ms <= one.ms) + 1;
+    this.#pending.splice(index, 0, one);
+    if (this.#pending.length > MAX_PENDING) this.#release((this.#pending[0] as Pending).ms + 1);
+  }
+
+  #release(beforeMs: number): void {
+    while (this.#pending[0] && this.#pending[0].ms < beforeMs) {
+      const { ms, bytes } = this.#pending.shift() as Pending;
+      this.#last = Math.max(this.#last, ms);
+      this.#decode(0, bytes.first);
+      this.#decode(1, bytes.second);
+    }
+  }
+
+  #decode(field: 0 | 1, bytes: number[]): void {
+    if (bytes.length === 0) return;
+    // The first service of the first field is announced by empty bytes too; others are rare, and few encoders leave them out.
+    if (field === 0) this.#appears("cc1");
+    if (!isEmptyPair(bytes)) this.#decoder.add(field, this.#last, bytes);
+  }
+
+  #appears(service: Service): void {
+    if (this.#services.has(service)) return;
+    this.#services.add(service);
+    this.#options.onService(service);
+  }
+
+  #shown(caption: ShownCaption): void {
+    const { service } = caption;
+    this.#appears(service);
+    const before = this.#growing.get(service);
+    const isGrown =
+      before !== undefined &&
+      before.endMs === caption.startMs &&
+      caption.text.startsWith(before.text) &&
+      before.endMs - before.startMs < GROWING_MS;
+    if (before && !isGrown) this.#emit(before);
+    this.#growing.set(service, isGrown ? { ...caption, startMs: before.startMs } : caption);
+  }
+
+  #emit(caption: ShownCaption): void {
+    if (caption.endMs - caption.startMs >= MIN_MS) this.#options.onCaption(caption);
+  }
+}

@@ -1,0 +1,87 @@
+import type { Service, ShownCaption } from "../../lib/closed-captions/cea608.ts";
+import { escapeText } from "../../lib/cue-text/fragment.ts";
+import { writeCue } from "../../lib/vtt/write.ts";
+import type { LivePlaylist } from "../playlists/live-playlist.ts";
+import { PlaylistWriter } from "../playlists/live-playlist.ts";
+import { type CaptionRendition, MEDIA_VERSION } from "../playlists/multivariant-playlist.ts";
+import { captionName } from "../playlists/names.ts";
+import type { Segment, TrackWindow } from "../playlists/track-window.ts";
+import { settingsOf } from "./written-captions.ts";
+
+/** Of each service: more than a window of 12 hours has of captions that people can read. */
+const MAX_CAPTIONS = 20_000;
+/** RFC 8216, 3.5. The media timeline of all tracks begins at 0. */
+const HEADER = "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n";
+
+/** The closed captions of a running stream, as viewers receive them: a WebVTT segment for each segment of video. */
+export class LiveCaptions {
+  /** In the order of time. */
+  readonly #shown = new Map<Service, ShownCaption[]>();
+  #rendered: { key: string; playlist: LivePlaylist } | null = null;
+
+  /** The publisher sends captions of this service. */
+  announce(service: Service): void {
+    if (!this.#shown.has(service)) this.#shown.set(service, []);
+  }
+
+  add(caption: ShownCaption): void {
+    this.announce(caption.service);
+    const all = this.#shown.get(caption.service) as ShownCaption[];
+    all.push(caption);
+    // Half of them at once: each removal copies the others.
+    if (all.length > MAX_CAPTIONS) all.splice(0, MAX_CAPTIONS / 2);
+  }
+
+  has(name: string): name is Service {
+    return this.#shown.has(name as Service);
+  }
+
+  /** For the multivariant playlist. */
+  get renditions(): CaptionRendition[] {
+    return [...this.#shown.keys()].sort().map((service) => ({ name: service.toUpperCase(), track: service }));
+  }
+
+  /** What is shown in a segment. Linear in the captions of the segment, and logarithmic in those of the stream. */
+  segment(
+    service: Service,
+    { startSeconds, durationSeconds }: Pick<Segment, "startSeconds" | "durationSeconds">,
+  ): string {
+    const [startMs, endMs] = [startSeconds * 1000, (startSeconds + durationSeconds) * 1000];
+    const all = this.#shown.get(service) ?? [];
+    let [low, high] = [0, all.length];
+    // The first one that ends after the start. Segments end captions, so their ends are in order too.
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((all[middle] as ShownCaption).endMs <= startMs) low = middle + 1;
+      else high = middle;
+    }
+    let text = HEADER;
+    for (let at = low; at < all.length; at++) {
+      const caption = all[at] as ShownCaption;
+      if (caption.startMs >= endMs) break;
+      const cue = { ...caption, id: null, settings: settingsOf(caption.row), text: escapeText(caption.text) };
+      text += `\n${writeCue(cue)}\n`;
+    }
+    return text;
+  }
+
+  /** The playlist of a service: it has the segments of `track`, the video, with their dates and discontinuities. */
+  playlist(track: TrackWindow, { targetSeconds, isEnded }: { targetSeconds: number; isEnded: boolean }): LivePlaylist {
+    const key = [track.firstNumber, track.lastNumber, track.isDiscontinuityNext, isEnded].join();
+    if (this.#rendered?.key === key) return this.#rendered.playlist;
+    const writer = new PlaylistWriter();
+    writer.add(`#EXTM3U\n#EXT-X-VERSION:${MEDIA_VERSION}\n#EXT-X-TARGETDURATION:${targetSeconds}\n`);
+    writer.add(
+      `#EXT-X-MEDIA-SEQUENCE:${track.firstNumber}\n#EXT-X-DISCONTINUITY-SEQUENCE:${track.discontinuitySequence}\n`,
+    );
+    for (let number = track.firstNumber; number <= track.lastNumber; number++) {
+      const { head, info } = track.segment(number) as Segment;
+      writer.add(head).add(info).addUri(captionName(number)).add("\n");
+    }
+    if (isEnded) writer.add("#EXT-X-ENDLIST\n");
+    else if (track.isDiscontinuityNext && !track.open) writer.add("#EXT-X-DISCONTINUITY\n");
+    const playlist = writer.end();
+    this.#rendered = { key, playlist };
+    return playlist;
+  }
+}
