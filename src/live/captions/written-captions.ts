@@ -18,15 +18,21 @@ export type RecordedCaptions = { service: Service; vtt: string };
 /** Appends captions in order. A disk that is full loses them, not the stream. */
 export class WrittenCaptions {
   readonly #path: string;
+  readonly #requireSpace: () => Promise<void>;
   #written: Promise<unknown> = Promise.resolve();
 
-  constructor(folder: string) {
+  /** `requireSpace` throws when the disk is full. */
+  constructor(folder: string, requireSpace: () => Promise<void>) {
     this.#path = join(folder, FILE);
+    this.#requireSpace = requireSpace;
   }
 
   add(caption: ShownCaption): void {
     const append = () => appendFile(this.#path, `${JSON.stringify(caption)}\n`);
-    this.#written = this.#written.then(append).catch(() => {});
+    this.#written = this.#written
+      .then(this.#requireSpace)
+      .then(append)
+      .catch(() => {});
   }
 
   /** Resolves when all are in the file. */

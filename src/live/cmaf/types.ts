@@ -1,7 +1,6 @@
 import type { Rate } from "../../media/ladder.ts";
 import type { MediaPart, MediaSegment } from "../media.ts";
 import type { TrackConfig } from "../samples.ts";
-import type { AddedFrame } from "./video-track.ts";
 
 export type TrackKind = "video" | "audio";
 
@@ -67,6 +66,9 @@ export type Health = {
   message: string;
   isFatal: boolean;
 };
+
+/** A frame that was added. Times are seconds of the recording, without the delay that its edit list removes. */
+export type AddedFrame = { decodedSeconds: number; presentedSeconds: number; data: Buffer };
 
 export type PackagerOptions = {
   /** Exists and is empty. */

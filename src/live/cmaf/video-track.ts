@@ -3,12 +3,11 @@ import { HeldGop } from "./held-gop.ts";
 import { type Frame, PartBuffer } from "./part-buffer.ts";
 import type { SegmentPlan } from "./segment-plan.ts";
 import type { TrackWriter } from "./track-writer.ts";
+import type { AddedFrame } from "./types.ts";
 
 /** Where the video has been cut, in seconds from the start of the recording. */
 export type Cut = { seconds: number; isSegmentEnd: boolean };
 
-/** A frame that was added. Times are seconds of the recording, without the delay that its edit list removes. */
-export type AddedFrame = { decodedSeconds: number; presentedSeconds: number; data: Buffer };
 type Events = { onCut: (cut: Cut) => void; onFrame: (frame: AddedFrame) => void };
 
 /** `presentedUntil`: the latest time at which the presentation of this frame, or of one before it, ends. */

@@ -75,7 +75,7 @@ export class Broadcast {
     mkdirSync(this.#folder);
     const { record, dvrSeconds } = options.channel;
     this.#segments = new SegmentList(this.#folder, record ? null : keptSeconds(dvrSeconds));
-    this.#writtenCaptions = new WrittenCaptions(this.#folder);
+    this.#writtenCaptions = new WrittenCaptions(this.#folder, options.requireSpace);
     this.#packager = createPackager({
       folder: this.#folder,
       partSeconds: PART_SECONDS,

@@ -16,6 +16,7 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   // From storage: what another server has received.
   "src/resources/live/streams/stored-media.ts": "reserve",
   // From a publisher: the caller passes `admit`.
+  "src/live/captions/written-captions.ts": "reserve",
   "src/live/cmaf/segment-file.ts": "reserve",
   "src/live/cmaf/track-writer.ts": "reserve",
   "src/live/ingest/finish-recording.ts": "reserve",
