@@ -33,7 +33,7 @@ export class Cea608Decoder {
     for (const field of this.#fields) (field as unknown as { logger: { log(): void } }).logger.log = () => {};
   }
 
-  /** Pairs of bytes of a field, 0 or 1, of the picture that is shown at `ms`. Times must not decrease. */
+  /** Pairs of bytes of a field, 0 or 1, of the frame that is shown at `ms`. Times must not decrease. */
   add(field: 0 | 1, ms: number, bytes: number[]): void {
     try {
       this.#fields[field].addData(ms, bytes);

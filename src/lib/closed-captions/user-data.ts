@@ -3,10 +3,10 @@
  * come from strangers: nothing is read beyond them, and the work is linear in the bytes of their SEI units.
  */
 
-/** Byte pairs of CEA-608, by the field of the picture that they belong to. */
+/** Byte pairs of CEA-608, by the field of the frame that they belong to. */
 export type CaptionBytes = { first: number[]; second: number[] };
 
-/** A picture has 31 pairs at most; a unit of captions has some hundred bytes. */
+/** A frame has 31 pairs at most; a unit of captions has some hundred bytes. */
 const MAX_SEI_BYTES = 4096;
 const MAX_UNITS = 512;
 const USER_DATA = 4;
@@ -16,7 +16,7 @@ const VALID = 0x04;
 
 const isSei = {
   h264: (unit: Buffer) => ((unit[0] as number) & 0x1f) === 6,
-  // Before the picture, or after it.
+  // Before the frame, or after it.
   hevc: (unit: Buffer) => [39, 40].includes(((unit[0] as number) >> 1) & 0x3f),
 };
 const HEADER_BYTES = { h264: 1, hevc: 2 };

@@ -18,19 +18,19 @@ export type RecordedCaptions = { service: Service; vtt: string };
 /** Appends captions in order. A disk that is full loses them, not the stream. */
 export class WrittenCaptions {
   readonly #path: string;
-  readonly #requireSpace: () => Promise<void>;
+  readonly #admit: () => Promise<void>;
   #written: Promise<unknown> = Promise.resolve();
 
-  /** `requireSpace` throws when the disk is full. */
-  constructor(folder: string, requireSpace: () => Promise<void>) {
+  /** `admit` throws when the disk is full. */
+  constructor(folder: string, admit: () => Promise<void>) {
     this.#path = join(folder, FILE);
-    this.#requireSpace = requireSpace;
+    this.#admit = admit;
   }
 
   add(caption: ShownCaption): void {
     const append = () => appendFile(this.#path, `${JSON.stringify(caption)}\n`);
     this.#written = this.#written
-      .then(this.#requireSpace)
+      .then(this.#admit)
       .then(append)
       .catch(() => {});
   }

@@ -105,7 +105,7 @@ test("captions in the video of a publisher are subtitles of the stream while it 
   for (const part of parts) expect(part).toMatch(/^WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00\.000\n/);
   const cues = parts.flatMap(cuesIn);
   expect(new Set(cues.map(({ words }) => words))).toEqual(new Set(["FISH &amp; &lt;CHIPS&gt;"]));
-  // It is complete 17 pictures after its begin, and erased at 3 s; a picture has 33 ms.
+  // It is complete 17 frames after its begin, and erased at 3 s; a frame has 33 ms.
   const [first] = cues as unknown as [{ start: number; end: number }];
   expect(first.start).toBeCloseTo(0.5 + 14 / 30, 1);
   for (const { start, end } of cues) expect(end).toBeGreaterThan(start);
@@ -123,7 +123,7 @@ test("captions in the video of a publisher are subtitles of the stream while it 
       await page.evaluate(
         `window.errors = []; window.seen = [];
          ((video, url) => { ${start}
-           // What is shown, with the time of the picture that is shown.
+           // What is shown, with the time of the frame that is shown.
            const look = (_, { mediaTime }) => {
              const cues = [...video.textTracks].flatMap(({ activeCues }) => [...(activeCues ?? [])]);
              window.seen.push([mediaTime, cues.map(({ text }) => text).join("|")]);
@@ -142,7 +142,7 @@ test("captions in the video of a publisher are subtitles of the stream while it 
         90_000,
       );
       expect([script, await page.evaluate("window.errors")]).toEqual([script, []]);
-      // A player may load captions a little later than the first pictures.
+      // A player may load captions a little later than the first frames.
       for (const [seconds, shown] of played.filter(([at]) => at > (played.at(-1)?.[0] ?? 0) - 4.5)) {
         const inRound = seconds % ROUND_SECONDS;
         const isShown = inRound > SHOWN_SECONDS + TOLERANCE && inRound < ERASED_SECONDS - TOLERANCE;

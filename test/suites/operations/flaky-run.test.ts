@@ -18,12 +18,12 @@ const FILES = {
       writeFileSync(mark, "");
       expect(isSecond, "too slow").toBe(true);
     });`,
-  // Throws beside its test when it is run first.
+  // Throws next to its test when it is run first.
   stray: `import { existsSync, writeFileSync } from "node:fs";
     import { setImmediate as nextIteration } from "node:timers/promises";
     import { test } from "vitest";
     const mark = new URL("./stray", import.meta.url);
-    test("passes beside it", async () => {
+    test("passes next to it", async () => {
       if (!existsSync(mark)) queueMicrotask(() => { throw new Error("nothing catches this"); });
       writeFileSync(mark, "");
       await nextIteration();

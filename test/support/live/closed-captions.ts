@@ -1,6 +1,6 @@
 import type { Message } from "./flv-reader.ts";
 
-/** Closed captions as encoders put them into H.264 (ATSC A/53 Part 4), for pictures in the order in which they are shown. */
+/** Closed captions as encoders put them into H.264 (ATSC A/53 Part 4), for frames in the order in which they are shown. */
 
 /** With odd parity, as CEA-608 has it. */
 const parity = (byte: number) => {
@@ -49,7 +49,7 @@ export function captionUnit(pairs: readonly Pair[], { field = 0 }: { field?: 0 |
   return Buffer.from([6, 4, payload.length, ...payload, 0x80]);
 }
 
-/** The samples of H.264 with captions; `at`: pairs from that time of the picture on, one in each; others have empty ones. */
+/** The samples of H.264 with captions; `at`: pairs from that time of the frame on, one in each; others have empty ones. */
 export function withCaptions(messages: readonly Message[], at: Readonly<Record<number, readonly Pair[]>>): Message[] {
   const shown = (message: Message) =>
     message.sample ? message.sample.timestamp + message.sample.compositionOffset : 0;

@@ -17,7 +17,7 @@ function sampleOf(...units: Buffer[]): Buffer {
   );
 }
 
-/** What is read of pictures with these pairs, one in each; a segment ends every second. */
+/** What is read of frames with these pairs, one in each; a segment ends every second. */
 function read(pairs: readonly Pair[], { field = 0 as 0 | 1, order = (index: number) => index } = {}) {
   const services: string[] = [];
   const shown: [number, number, string][] = [];
@@ -54,7 +54,7 @@ test("captions that pop on are shown until they are erased, and divided by segme
   expect(Math.abs(end - (5 + 11 + 40) * 33.3)).toBeLessThan(67);
 });
 
-test("pictures that are sent in another order than they are shown give the same", () => {
+test("frames that are sent in another order than they are shown give the same", () => {
   const pairs = [...popOn("Over there"), ...nothing(50), ...erase(), ...nothing(11)];
   // I P B B P B B: each P is sent before the two that are shown before it.
   const reordered = (index: number) => {
