@@ -6,6 +6,7 @@ import type { Binaries } from "../media/ffmpeg.ts";
 import type { Probe } from "../media/probe.ts";
 import { copyResult, writeResult } from "../media/results.ts";
 import { spokenLanguage, writeSpeech } from "../media/speech-audio.ts";
+import { vttOfSpeech } from "../outbound/transcribe/speech-text.ts";
 import { type Transcriber, TranscriptionFailed } from "../outbound/transcribe/transcriber.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
 import type { LeaseClient } from "./lease-client.ts";
@@ -99,9 +100,10 @@ export async function createCaptions(
     const startedAt = performance.now();
     const audio = await audioFor(language);
     const extractedAt = performance.now();
-    const vtt = await within(limitMs(audio.durationSeconds), options.signal, onProgress, (signal) =>
-      transcriber.transcribe({ ...audio, language, cwd, signal }),
+    const speech = await within(limitMs(audio.durationSeconds), options.signal, onProgress, (signal) =>
+      transcriber.transcribe({ ...audio, language, cwd, signal, onProgress }),
     );
+    const vtt = await vttOfSpeech(speech);
     const file = fileOf(job, key);
     await mkdir(dirname(join(dir, file)), { recursive: true });
     await writeResult(join(dir, file), vtt);

@@ -1,0 +1,47 @@
+import { escapeText } from "../../lib/cue-text/fragment.ts";
+import { shapedCues } from "../../lib/cues/shape.ts";
+import { runInSlices } from "../../lib/time-slices.ts";
+import { writeCue } from "../../lib/vtt/write.ts";
+import type { Speech } from "./speech.ts";
+import { TranscriptionFailed } from "./transcriber.ts";
+
+const CUES_PER_SLICE = 500;
+
+/** Nothing was said, or nothing was recognized. */
+export class NoSpeech extends TranscriptionFailed {
+  constructor() {
+    super("No speech was recognized.");
+  }
+}
+
+/** Recognized speech as WebVTT with cues of a readable shape. Throws NoSpeech. */
+export async function vttOfSpeech({ utterances }: Pick<Speech, "utterances">): Promise<string> {
+  const sorted = utterances.toSorted((one, other) => one.startMs - other.startMs);
+  return runInSlices(
+    (function* () {
+      const cues = yield* shapedCues(sorted);
+      if (cues.length === 0) throw new NoSpeech();
+      const blocks: string[] = [];
+      for (const [index, { startMs, endMs, lines }] of cues.entries()) {
+        if (index % CUES_PER_SLICE === 0) yield;
+        const text = lines.map(escapeText).join("\n");
+        blocks.push(`${writeCue({ id: null, startMs, endMs, settings: "", text })}\n`);
+      }
+      return `WEBVTT\n\n${blocks.join("\n")}`;
+    })(),
+  );
+}
+
+/** 0 to 1: of the words, or of utterances without words, weighted by their length; null when the engine states none. */
+export function confidenceOf({ utterances }: Pick<Speech, "utterances">): number | null {
+  let [sum, weight] = [0, 0];
+  for (const utterance of utterances)
+    for (const { confidence, text } of utterance.words.some((word) => word.confidence !== null)
+      ? utterance.words
+      : [utterance]) {
+      if (confidence === null) continue;
+      sum += confidence * text.length;
+      weight += text.length;
+    }
+  return weight === 0 ? null : Math.round((sum / weight) * 1000) / 1000;
+}
