@@ -20,6 +20,7 @@ import { ingestRoutes } from "./resources/ingest/routes.ts";
 import { addedAudioRoutes } from "./resources/jobs/added-audio/routes.ts";
 import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
 import { bulkRoutes } from "./resources/jobs/bulk.ts";
+import { captionJobRoutes } from "./resources/jobs/caption-jobs/routes.ts";
 import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { taskRoutes } from "./resources/jobs/tasks/routes.ts";
@@ -56,6 +57,7 @@ import { shareRoutes } from "./resources/shares/routes.ts";
 import { signingKeyRoutes } from "./resources/signing-keys/routes.ts";
 import { derivedSubtitleRoutes } from "./resources/subtitles/derived-routes.ts";
 import { featureRoutes } from "./resources/subtitles/features.ts";
+import { generateSubtitleRoute } from "./resources/subtitles/generate-routes.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
 import { transcriptRoute } from "./resources/subtitles/transcript.ts";
 import { withinStorage } from "./resources/tenants/quota.ts";
@@ -111,12 +113,14 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...subtitleRoutes,
     transcriptRoute,
     ...derivedSubtitleRoutes,
+    generateSubtitleRoute,
     ...featureRoutes,
     ...encodingProfileRoutes(withinStorage),
     ...jobRoutes,
     ...taskRoutes,
     ...cloudJobRoutes,
     ...addedAudioRoutes,
+    ...captionJobRoutes,
     ...trackRoutes,
     ...clipRoutes,
     ...joinRoutes,

@@ -58,8 +58,8 @@ const MINUTE_MS = 60_000;
 const MAX_MS = 12 * 60 * MINUTE_MS;
 const TICK_MS = 5000;
 const MAX_MESSAGE = 500;
-/** Longer than any large model takes on a small machine. */
-const limitMs = (durationSeconds: number) =>
+/** The time limit of a recognition: longer than any large model takes on a small machine. */
+export const limitMs = (durationSeconds: number) =>
   Math.min(MAX_MS, Math.max(10 * MINUTE_MS, Math.ceil(durationSeconds * 20) * 1000));
 
 /**
@@ -141,7 +141,7 @@ export async function createCaptions(
 }
 
 /** Runs `work` with its own signal that aborts at the time limit, and reports the elapsed share of the limit. */
-async function within<T>(
+export async function within<T>(
   ms: number,
   outer: AbortSignal,
   onProgress: (fraction: number) => void,

@@ -33,6 +33,7 @@ export {
   type UsageMonthRow,
   usageMonths,
 } from "./schema-billing.ts";
+export { type CaptionJobRow, type CaptionTranslation, captionJobs } from "./schema-captions.ts";
 export { type ImportRow, importRows, imports } from "./schema-imports.ts";
 export type { ClipJob, JoinedPart, TrimJob } from "./schema-jobs.ts";
 export {

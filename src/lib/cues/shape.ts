@@ -186,7 +186,8 @@ function cueCost(text: Measured, from: number, to: number): number {
   const tooFast = (columns * 1000) / shownMs - COLUMNS_PER_SECOND;
   const opensSentence = from === 0 || (breaks[from - 1] as Break).isSentence;
   const isWhole = opensSentence && (breaks[to - 1] as Break).isSentence;
-  let cost = COST.cue + COST.innerSentence * text.innerSentences(from, to) + COST.innerPause * text.innerPauses(from, to);
+  let cost =
+    COST.cue + COST.innerSentence * text.innerSentences(from, to) + COST.innerPause * text.innerPauses(from, to);
   cost += (COST.second * Math.max(0, CUE_MS.least - shownMs, spokenMs - CUE_MS.most)) / 1000;
   cost += Math.min(COST.speedMost, COST.speed * Math.max(0, tooFast));
   if (columns < ORPHAN_COLUMNS && !isWhole) cost += COST.orphan;

@@ -47,7 +47,11 @@ export function openai({ base, key, model, timeoutMs, limits = LIMITS }: OpenAiO
     async transcribe({ wavPath, language, signal, onProgress }: SpeechAudio) {
       const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
       const spoken = language === null ? undetermined : primaryLanguage(language);
-      const common: Fields = [["model", model], ...(spoken ? [["language", spoken] as const] : []), ["temperature", "0"]];
+      const common: Fields = [
+        ["model", model],
+        ...(spoken ? [["language", spoken] as const] : []),
+        ["temperature", "0"],
+      ];
       const pieces = await piecesOf(wavPath, limits);
       const start = pieces[0]?.from ?? 0;
       const all: Utterance[] = [];

@@ -1,6 +1,7 @@
 import { escapeText } from "../../lib/cue-text/fragment.ts";
 import { shapedCues } from "../../lib/cues/shape.ts";
 import { runInSlices } from "../../lib/time-slices.ts";
+import { spokenCues } from "../../lib/vtt/transcript.ts";
 import { writeCue } from "../../lib/vtt/write.ts";
 import type { Speech } from "./speech.ts";
 import { TranscriptionFailed } from "./transcriber.ts";
@@ -30,6 +31,15 @@ export async function vttOfSpeech({ utterances }: Pick<Speech, "utterances">): P
       return `WEBVTT\n\n${blocks.join("\n")}`;
     })(),
   );
+}
+
+/** WebVTT without markup with cues of a readable shape again, after its text has changed. */
+export async function reshapedVtt(text: string): Promise<string> {
+  const cues = await runInSlices(spokenCues(text));
+  const none = { confidence: null, words: [] };
+  return vttOfSpeech({
+    utterances: cues.map((cue) => ({ text: cue.text, startMs: cue.start_ms, endMs: cue.end_ms, ...none })),
+  });
 }
 
 /** 0 to 1: of the words, or of utterances without words, weighted by their length; null when the engine states none. */

@@ -60,10 +60,10 @@ export async function vttOfFile(
 export const languageOf = (tag: string, field = "language"): string =>
   canonicalLanguage(tag) ?? invalid(field, "must be a BCP 47 language tag such as en or pt-BR", "invalid_language");
 
-/** The text of a track; empty for a failed track without text. Throws 503 when storage is off. */
+/** The text of a track; empty for a failed or pending one without text. Throws 503 when storage is off. */
 export async function subtitleContent(app: App, { id, objectKey, status }: SubtitleRow): Promise<string> {
   const bytes = await readSmallObject(storageOf(app), objectKey);
-  if (!bytes && status === "failed") return "";
+  if (!bytes && (status === "failed" || status === "pending")) return "";
   if (!bytes) throw new Error(`The content of subtitle ${id} does not exist in storage`);
   return bytes.toString("utf8");
 }
