@@ -62,7 +62,7 @@ export async function completeCaptions(
   if (job.prefix !== null) await scheduleDeletion(tx, app, [job.prefix]);
   if (other) await removeSubtitle(tx, app, other);
   const isRenamed = language !== subtitle.language;
-  const place = other && { position: other.position, isDefault: other.isDefault };
+  const place = other?.status === "ready" && { position: other.position, isDefault: other.isDefault };
   const label = other?.source === "auto" ? other.label : ownName(language);
   const { confidence } = speech;
   const fields = { source: "auto", confidence, ...(isRenamed && { language, label }), ...place } as const;
