@@ -29,7 +29,7 @@ export function* timedPieces(utterances: readonly TimedText[], maxWidth: number)
     const text = oneLine(utterance.text) || joined(utterance.words);
     const pieces = yield* piecesOf(text, maxWidth);
     const letters = pieces.map((piece) => lettersOf(piece.text));
-    const clock = new LetterClock(letters.join(""), utterance);
+    const clock = new LetterClock(letters, utterance);
     let at = 0;
     for (const [index, piece] of pieces.entries()) {
       const from = at;
@@ -65,9 +65,10 @@ class LetterClock {
   readonly #spans: readonly Span[];
   #next = 0;
 
-  constructor(letters: string, { startMs, endMs, words }: TimedText) {
+  constructor(pieces: readonly string[], { startMs, endMs, words }: TimedText) {
     const edge = (at: number, ms: number): Span => ({ from: at, to: at, startMs: ms, endMs: ms });
-    const spans = matched(letters, words);
+    const letters = pieces.join("");
+    const spans = matched(letters, pieceStarts(pieces), words);
     const [first, last] = [spans[0]?.startMs ?? startMs, spans.at(-1)?.endMs ?? startMs];
     this.#spans = [edge(0, Math.min(startMs, first)), ...spans, edge(letters.length, Math.max(endMs, last))];
   }
@@ -95,17 +96,50 @@ class LetterClock {
   }
 }
 
-/** Finds the words in the letters of the text, one after another. */
-function matched(letters: string, words: readonly TimedWord[]): Span[] {
+function pieceStarts(pieces: readonly string[]): Set<number> {
+  const starts = new Set<number>();
+  let at = 0;
+  for (const { length } of pieces) {
+    starts.add(at);
+    at += length;
+  }
+  return starts;
+}
+
+/**
+ * Finds the words in the letters of the text, one after another: where the last one ended, else where a piece begins. What words
+ * that are not found leave between two others is said when they are: engines write numbers and symbols in two ways.
+ */
+function matched(letters: string, starts: ReadonlySet<number>, words: readonly TimedWord[]): Span[] {
   const spans: Span[] = [];
   let at = 0;
-  for (const { text, startMs, endMs } of words) {
+  let missed: TimedWord[] = [];
+  const close = (to: number) => {
+    const [first, last] = [missed[0], missed.at(-1)];
+    if (first && last && to > at) spans.push({ from: at, to, startMs: first.startMs, endMs: last.endMs });
+    missed = [];
+  };
+  for (const word of words) {
+    const { text, startMs, endMs } = word;
     const own = lettersOf(text);
     if (own === "" || endMs < startMs) continue;
-    const found = letters.slice(at, at + SEARCHED + own.length).indexOf(own);
-    if (found < 0) continue;
-    spans.push({ from: at + found, to: at + found + own.length, startMs, endMs });
-    at += found + own.length;
+    const from = positionOf(own, letters, at, starts);
+    if (from < 0) {
+      missed.push(word);
+      continue;
+    }
+    close(from);
+    at = from + own.length;
+    spans.push({ from, to: at, startMs, endMs });
   }
+  close(letters.length);
   return spans;
+}
+
+function positionOf(word: string, letters: string, at: number, starts: ReadonlySet<number>): number {
+  if (letters.startsWith(word, at)) return at;
+  const window = letters.slice(at, at + SEARCHED + word.length);
+  for (let found = window.indexOf(word); found >= 0; found = window.indexOf(word, found + 1))
+    if (starts.has(at + found)) return at + found;
+  return -1;
 }

@@ -281,7 +281,11 @@ describe("translations of generated captions", () => {
       expect(entry.status).toBe(attempt < 3 ? "pending" : "failed");
       app.advance(10 * 60_000);
     }
-    expect((await list())[1]).toMatchObject({ language: "de", status: "failed", error: { code: "translation_failed" } });
+    expect((await list())[1]).toMatchObject({
+      language: "de",
+      status: "failed",
+      error: { code: "translation_failed" },
+    });
     const other = await generated({ language: "en", translate_to: ["de"] });
     await callback(await claimed(), "fail", { code: "no_speech", message: "None.", retryable: false });
     expect((await jobOf(other.job)).translations).toMatchObject([{ status: "failed", error: { code: "no_speech" } }]);
@@ -325,7 +329,11 @@ describe("a request", () => {
     expect([(await ask()).status, await features()]).toEqual([202, true]);
     bare.advance(10 * 60_000);
     expectError(await ask(), 503, "transcription_not_configured");
-    expectError(await bare.call("POST", "/api/v1/assets/999/subtitles/generate", { key: own, body: {} }), 404, "not_found");
+    expectError(
+      await bare.call("POST", "/api/v1/assets/999/subtitles/generate", { key: own, body: {} }),
+      404,
+      "not_found",
+    );
     await bare.close();
   });
 
