@@ -209,7 +209,7 @@ describe("captions of a ready asset", () => {
     expect((await claim()).status).toBe(204);
   });
 
-  test("wait for encodes, and their turn among tenants", async () => {
+  test("wait for encodes, and take their place among tenants", async () => {
     const other = await app.key((await app.tenant()).id);
     const { asset: second } = await readyAsset(app, key);
     const { asset: theirs } = await readyAsset(app, other);

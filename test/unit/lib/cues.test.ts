@@ -40,9 +40,9 @@ describe("breaks", () => {
   test.each<[string, string, number, string[][]]>([
     [
       "at the ends of sentences, and not at abbreviations",
-      "Then Dr. Smith came in. He was late, as he always is. Nobody had expected anything else of him.",
+      "Then Dr. Smith came in. He was late, as he always is. No one had expected anything else of him.",
       7000,
-      [["Then Dr. Smith came in."], ["He was late, as he always is."], ["Nobody had expected anything else of him."]],
+      [["Then Dr. Smith came in."], ["He was late, as he always is."], ["No one had expected anything else of him."]],
     ],
     [
       "of lines at phrases",
@@ -154,7 +154,7 @@ describe("times", () => {
 
 /** As engines print it: sentences with and without punctuation, in scripts of five kinds. */
 const TALKS: Record<string, string> = {
-  en: "So, what I want to show you today is how we moved the whole archive. It took us about three months, and nobody noticed! Well, almost nobody... The first week was hard because the disks failed one after another and we had only 2.5 TB left. Why did it work? I think that the tests, which Mr. Young had written in 2019, saved us. okay so let us look at the numbers that we have collected since then",
+  en: "So, what I want to show you today is how we moved the whole archive. It took us about three months, and no one noticed! Well, almost no one... The first week was hard because the disks failed one after another and we had only 2.5 TB left. Why did it work? I think that the tests, which Mr. Young had written in 2019, saved us. okay so let us look at the numbers that we have collected since then",
   de: "Meine Damen und Herren, herzlich willkommen zur Vorlesung über Wahrscheinlichkeitsrechnung! Wir beginnen, wie z. B. auch im letzten Jahr, mit einem einfachen Würfel. Wenn man ihn sechshundertmal wirft, dann erwartet man etwa hundert Einsen, aber genau hundert sind es fast nie. Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft ist ein Wort.",
   ja: "皆さん、こんにちは。今日は東京の新しい図書館について話したいと思います。この建物は2015年に建てられましたが、中に入ったことがある人は少ないでしょう。「静かな場所」と呼ばれています！コーヒーも飲めますし、Wi-Fiも使えます",
   th: "สวัสดีครับ วันนี้เราจะมาพูดถึงเรื่องการทำอาหารไทยที่บ้านซึ่งเป็นเรื่องที่ง่ายมากและสนุก ก่อนอื่นต้องเตรียมวัตถุดิบให้พร้อม แล้วจึงเริ่มตั้งกระทะ",
