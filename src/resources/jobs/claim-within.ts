@@ -7,6 +7,7 @@ import { storageOf } from "../../http/storage.ts";
 import { sameSecret } from "../../lib/tokens.ts";
 import { CAPTIONS_VERSION } from "../../protocol/speech.ts";
 import type { Claim } from "../../protocol/worker.ts";
+import { noteTranscriber } from "../subtitles/transcribers.ts";
 import { trackContract } from "./added-audio/contract.ts";
 import { claimTrack } from "./added-audio/queue.ts";
 import { captionContract } from "./caption-jobs/contract.ts";
@@ -18,7 +19,6 @@ import { passOn, waitForJob, wakeNext } from "./long-poll.ts";
 import { correctSize } from "./registered-source.ts";
 import { NO_CAPTIONS, sourceUpload, wantedCaptions } from "./source-upload.ts";
 import { taskOfContract } from "./tasks/start.ts";
-import { noteTranscriber } from "./transcribers.ts";
 import { noteWorker } from "./workers.ts";
 
 type Wishes = v.InferOutput<typeof Claim>;

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { route } from "../../http/route.ts";
-import { isTranscriptionConfigured } from "../jobs/transcribers.ts";
+import { isTranscriptionConfigured } from "./transcribers.ts";
 import { isTranslationConfigured } from "./translate.ts";
 
 /** What the operator has configured, so that a client does not offer what can only fail. */

@@ -11,12 +11,12 @@ import { invalid, notFound } from "../../../lib/errors.ts";
 import { SpeechResult } from "../../../protocol/speech.ts";
 import { Failure, Heartbeat, HeartbeatAnswer, SignArtifacts, SignedArtifacts } from "../../../protocol/worker.ts";
 import { storeText } from "../../subtitles/store.ts";
+import { noteTranscriber } from "../../subtitles/transcribers.ts";
 import { captionText } from "../captions.ts";
 import { isOfPart } from "../join-contract.ts";
 import { joinedPart } from "../joined-part.ts";
 import { stale as staleLease } from "../lease.ts";
 import { leaseLock, urlLease } from "../lease-urls.ts";
-import { noteTranscriber } from "../transcribers.ts";
 import { noteWorker } from "../workers.ts";
 import { completeCaptions, isChanged, type Recognized } from "./complete.ts";
 import { captionsPath } from "./contract.ts";
@@ -69,7 +69,7 @@ export const captionJobRoutes = [
     path: `${base}/complete`,
     operationId: "completeCaptionJob",
     summary: "Complete a caption job: its captions are in storage",
-    body: v.object({ speech: SpeechResult }),
+    body: v.object({ speech: v.pipe(SpeechResult, v.description("What was recognized")) }),
     responses: { 200: CaptionJob },
     errors: { ...stale, 422: ["invalid_transcoding_result"] },
     async handle({ app, params, body, headers }) {

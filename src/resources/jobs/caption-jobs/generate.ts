@@ -1,27 +1,27 @@
 import { eq } from "drizzle-orm";
-import { afterCommit } from "../../../storage/db/after-commit.ts";
-import type { Db } from "../../../storage/db/open.ts";
+import { afterCommit } from "../../../../storage/db/after-commit.ts";
+import type { Db } from "../../../../storage/db/open.ts";
 import {
   type AssetRow,
   type CaptionJobRow,
   type CaptionTranslation,
   captionJobs,
   type SubtitleRow,
-} from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { HttpError, invalid } from "../../lib/errors.ts";
-import { ownName } from "../../lib/language.ts";
-import { isAudioName } from "../../protocol/audio-renditions.ts";
-import { UNDETERMINED } from "../jobs/caption-jobs/complete.ts";
-import { captionTurnFor } from "../jobs/caption-jobs/queue.ts";
-import { partFault } from "../jobs/joined-part.ts";
-import { workerWaker } from "../jobs/wake.ts";
-import { requireTenant } from "../tenants/queries.ts";
-import { requireMinutes } from "../tenants/quota.ts";
-import { addPending, cancelGeneration } from "./pending.ts";
-import { subtitlesOf } from "./queries.ts";
-import { requireRoom } from "./room.ts";
-import { translatedLabel } from "./translate.ts";
+} from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { HttpError, invalid } from "../../../lib/errors.ts";
+import { ownName } from "../../../lib/language.ts";
+import { isAudioName } from "../../../protocol/audio-renditions.ts";
+import { addPending, cancelGeneration } from "../../subtitles/pending.ts";
+import { subtitlesOf } from "../../subtitles/queries.ts";
+import { requireRoom } from "../../subtitles/room.ts";
+import { translatedLabel } from "../../subtitles/translate.ts";
+import { requireTenant } from "../../tenants/queries.ts";
+import { requireMinutes } from "../../tenants/quota.ts";
+import { partFault } from "../joined-part.ts";
+import { workerWaker } from "../wake.ts";
+import { UNDETERMINED } from "./complete.ts";
+import { captionTurnFor } from "./queue.ts";
 
 const AUDIO_CODEC = /\b(mp4a|ac-3|ec-3|ac-4|opus|flac|alac|dts[cehl])\b/i;
 

@@ -1,15 +1,15 @@
 import * as v from "valibot";
-import { route } from "../../http/route.ts";
-import { storageOf } from "../../http/storage.ts";
-import { invalid, notFound } from "../../lib/errors.ts";
-import { getAsset } from "../assets/queries.ts";
-import { CaptionJob, toCaptionJob } from "../jobs/caption-jobs/schema.ts";
-import { requireTranscription } from "../jobs/transcribers.ts";
-import { languageOf } from "./content.ts";
+import { route } from "../../../http/route.ts";
+import { storageOf } from "../../../http/storage.ts";
+import { invalid, notFound } from "../../../lib/errors.ts";
+import { getAsset } from "../../assets/queries.ts";
+import { languageOf } from "../../subtitles/content.ts";
+import { AssetParams, Subtitle } from "../../subtitles/schema.ts";
+import { requireTranscription } from "../../subtitles/transcribers.ts";
+import { translatorOf } from "../../subtitles/translate.ts";
+import { subtitleRecord } from "../../subtitles/urls.ts";
 import { generateCaptions, requireSpeech } from "./generate.ts";
-import { AssetParams, Subtitle } from "./schema.ts";
-import { translatorOf } from "./translate.ts";
-import { subtitleRecord } from "./urls.ts";
+import { CaptionJob, toCaptionJob } from "./schema.ts";
 
 const MAX_TRANSLATIONS = 19;
 const AUTO = "auto";
@@ -39,7 +39,12 @@ export const generateSubtitleRoute = route({
     ),
   }),
   idempotent: {},
-  responses: { 202: v.object({ job: CaptionJob, subtitle: Subtitle }) },
+  responses: {
+    202: v.object({
+      job: CaptionJob,
+      subtitle: v.pipe(Subtitle, v.description("Pending until the captions are there")),
+    }),
+  },
   errors: {
     403: ["quota_exceeded"],
     409: ["asset_conflict"],
