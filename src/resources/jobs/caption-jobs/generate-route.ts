@@ -39,12 +39,7 @@ export const generateSubtitleRoute = route({
     ),
   }),
   idempotent: {},
-  responses: {
-    202: v.object({
-      job: CaptionJob,
-      subtitle: v.pipe(Subtitle, v.description("Pending until the captions are there")),
-    }),
-  },
+  responses: { 202: v.object({ job: CaptionJob, subtitle: Subtitle }) },
   errors: {
     403: ["quota_exceeded"],
     409: ["asset_conflict"],

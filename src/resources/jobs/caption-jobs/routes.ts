@@ -69,7 +69,7 @@ export const captionJobRoutes = [
     path: `${base}/complete`,
     operationId: "completeCaptionJob",
     summary: "Complete a caption job: its captions are in storage",
-    body: v.object({ speech: v.pipe(SpeechResult, v.description("What was recognized")) }),
+    body: v.object({ speech: SpeechResult }),
     responses: { 200: CaptionJob },
     errors: { ...stale, 422: ["invalid_transcoding_result"] },
     async handle({ app, params, body, headers }) {
