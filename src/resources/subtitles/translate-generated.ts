@@ -1,4 +1,4 @@
-import { asc, eq, lte } from "drizzle-orm";
+import { and, asc, eq, isNotNull, lte } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import {
   type AssetRow,
@@ -12,6 +12,7 @@ import {
 import type { App } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { ownName } from "../../lib/language.ts";
+import { setInterval } from "../../lib/timers.ts";
 import { failWaiting } from "./pending.ts";
 import { subtitlesOf } from "./queries.ts";
 import { hasRoom } from "./room.ts";
@@ -23,8 +24,9 @@ import { translatedLabel, translatedText } from "./translate.ts";
  * publishes one also notes that it is done: after a crash in between, it is translated again.
  */
 
-/** Longer than a translation takes: then another process may try. */
-const CLAIM_MS = 15 * 60_000;
+/** Then another process may try; a claim is renewed while it is in use. */
+const CLAIM_MS = 30_000;
+const RENEW_MS = 10_000;
 const DELAYS_MS = [10_000, 60_000, 300_000];
 /** Codes of errors that pass. */
 const PASSING = new Set(["translation_failed", "rate_limited", "busy"]);
@@ -61,13 +63,14 @@ async function claimNext(app: App): Promise<Work | "skipped" | null> {
 
 async function translate(app: App, work: Work): Promise<void> {
   const { subtitle, asset, language } = work;
+  const renewal = setInterval(() => void claimUntil(app, work.job, CLAIM_MS).catch(() => {}), RENEW_MS);
   try {
     const text = await translatedText(app, subtitle, language, new AbortController().signal);
     const stored = await storeText(app, asset, { text, warnings: [] });
     await app.write((tx) => publish(tx, app, work, stored));
   } catch (error) {
     // The server stops: the claim ends, and another process continues.
-    if (app.stopping.aborted) return release(app, work.job);
+    if (app.stopping.aborted) return claimUntil(app, work.job, 0);
     if (!(error instanceof HttpError))
       app.log.error({ err: error, subtitle_id: subtitle.id, target: language }, "captions could not be translated");
     const fault =
@@ -75,6 +78,8 @@ async function translate(app: App, work: Work): Promise<void> {
         ? { code: error.code, message: error.message }
         : { code: "translation_failed", message: "The translation failed unexpectedly." };
     await app.write((tx) => fail(tx, app, work, fault));
+  } finally {
+    clearInterval(renewal);
   }
 }
 
@@ -127,8 +132,12 @@ async function settle(tx: Db, app: App, job: CaptionJobRow, entry: CaptionTransl
   await tx.update(captionJobs).set({ translations, translateAt, updatedAt: now }).where(eq(captionJobs.id, job.id));
 }
 
-const release = (app: App, { id }: CaptionJobRow): Promise<void> =>
+/** Extends a claim that is in use; one that was settled meanwhile has no time, or that of its next attempt. */
+const claimUntil = (app: App, { id }: CaptionJobRow, ms: number): Promise<void> =>
   app.write(async (tx) => {
-    const translateAt = app.clock.now();
-    await tx.update(captionJobs).set({ translateAt }).where(eq(captionJobs.id, id));
+    const translateAt = app.clock.now() + ms;
+    await tx
+      .update(captionJobs)
+      .set({ translateAt })
+      .where(and(eq(captionJobs.id, id), isNotNull(captionJobs.translateAt)));
   });
