@@ -28,9 +28,12 @@ export async function translatorOf(app: App): Promise<Translator> {
   throw new HttpError(503, "translation_not_configured", "Translation is not configured on this server.");
 }
 
-/** Whether a text has nothing but cues without markup, identifiers and settings, as recognized speech has. */
-const isPlain = (text: string): boolean =>
-  !/^(NOTE|STYLE|REGION)\b/m.test(text) && !text.includes("<") && !/-->[ \t]*\S+[ \t]+\S/.test(text);
+const PLAIN_TIMES = /^\d{2,6}:\d\d:\d\d\.\d{3} --> \d{2,6}:\d\d:\d\d\.\d{3}$/;
+const isPlainLine = (line: string) =>
+  line.includes("-->") ? PLAIN_TIMES.test(line) : !/^(NOTE|STYLE|REGION)\b/.test(line) && !line.includes("<");
+
+/** Whether a text has nothing but cues without markup and settings, as recognized speech has. */
+const isPlain = (text: string): boolean => text.split("\n").every(isPlainLine);
 
 /** The name of a translation of a translation contains only the last language. */
 export const translatedLabel = (label: string): string => (label.endsWith(SUFFIX) ? label : `${label}${SUFFIX}`);
