@@ -87,6 +87,21 @@ test("a ready asset is transcribed by a worker that can, from its renditions, al
   writeFileSync(join(folder, "answer"), VTT);
   expect((await generate({})).status).toBe(202);
   await until("they are in English", async () => (await tracks())[1].language === "en", 30_000);
+
+  // A clip plays a part of the media of the asset.
+  const body = { start_seconds: 0.5, end_seconds: 1.5, mode: "exact" };
+  const clipped = (await call("POST", `${path}/clips`, { key, body })).body;
+  expect(clipped).toHaveProperty("id");
+  const clipPath = `/api/v1/assets/${clipped.id}`;
+  await until("the clip is ready", async () => (await get(clipPath)).playback_status === "ready", 30_000);
+  rmSync(join(folder, "heard-nl.wav"), { force: true });
+  const ofClip = await call("POST", `${clipPath}/subtitles/generate`, { key, body: { language: "nl" } });
+  expect(ofClip.status).toBe(202);
+  const dutch = async () =>
+    (await get(`${clipPath}/subtitles`)).find((one: { language: string }) => one.language === "nl");
+  await until("it has captions", async () => (await dutch()).status === "ready", 30_000);
+  const seconds = (readFileSync(join(folder, "heard-nl.wav")).length - 44) / 32_000;
+  expect(seconds).toBeCloseTo((await get(clipPath)).duration_seconds, 0);
   second.child.kill("SIGTERM");
   expect((await second.ended).code).toBe(0);
 });
