@@ -6,7 +6,7 @@ import { type Part, type PartRendition, readPart } from "../media/join/read-part
 import { probe } from "../media/probe.ts";
 import { createResult, writeResult } from "../media/results.ts";
 import { spokenLanguage, writeSpeech } from "../media/speech-audio.ts";
-import { confidenceOf, NoSpeech, vttOfSpeech } from "../outbound/transcribe/speech-text.ts";
+import { CaptionsTooLarge, confidenceOf, NoSpeech, vttOfSpeech } from "../outbound/transcribe/speech-text.ts";
 import { TranscriptionFailed } from "../outbound/transcribe/transcriber.ts";
 import type { SpeechWork } from "../protocol/speech.ts";
 import type { SpeechCompletion, WorkerContract } from "../protocol/worker-client.ts";
@@ -83,6 +83,7 @@ export async function transcribeMedia(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof NoSpeech) throw new SpeechFailed("no_speech", error.message);
+    if (error instanceof CaptionsTooLarge) throw new SpeechFailed("captions_too_large", error.message);
     if (error instanceof TranscriptionFailed)
       throw new SpeechFailed("transcription_failed", error.message, { retryable: true, detail: error.detail });
     throw error;

@@ -1,5 +1,6 @@
 import { escapeText } from "../../lib/cue-text/fragment.ts";
 import { shapedCues } from "../../lib/cues/shape.ts";
+import { MAX_SUBTITLE_BYTES } from "../../lib/document-limits.ts";
 import { runInSlices } from "../../lib/time-slices.ts";
 import { spokenCues } from "../../lib/vtt/transcript.ts";
 import { writeCue } from "../../lib/vtt/write.ts";
@@ -15,10 +16,17 @@ export class NoSpeech extends TranscriptionFailed {
   }
 }
 
-/** Recognized speech as WebVTT with cues of a readable shape. Throws NoSpeech. */
+/** A day of fast speech, or half a day in a script of several bytes, is more than a subtitle may have. */
+export class CaptionsTooLarge extends TranscriptionFailed {
+  constructor() {
+    super(`The captions have over ${MAX_SUBTITLE_BYTES} bytes.`);
+  }
+}
+
+/** Recognized speech as WebVTT with cues of a readable shape. Throws NoSpeech and CaptionsTooLarge. */
 export async function vttOfSpeech({ utterances }: Pick<Speech, "utterances">): Promise<string> {
   const sorted = utterances.toSorted((one, other) => one.startMs - other.startMs);
-  return runInSlices(
+  const text = await runInSlices(
     (function* () {
       const cues = yield* shapedCues(sorted);
       if (cues.length === 0) throw new NoSpeech();
@@ -31,15 +39,21 @@ export async function vttOfSpeech({ utterances }: Pick<Speech, "utterances">): P
       return `WEBVTT\n\n${blocks.join("\n")}`;
     })(),
   );
+  if (Buffer.byteLength(text) > MAX_SUBTITLE_BYTES) throw new CaptionsTooLarge();
+  return text;
 }
 
-/** WebVTT without markup with cues of a readable shape again, after its text has changed. */
+/** WebVTT without markup with cues of a readable shape again, after its text has changed; unchanged where that is not possible. */
 export async function reshapedVtt(text: string): Promise<string> {
   const cues = await runInSlices(spokenCues(text));
   const none = { confidence: null, words: [] };
-  return vttOfSpeech({
-    utterances: cues.map((cue) => ({ text: cue.text, startMs: cue.start_ms, endMs: cue.end_ms, ...none })),
-  });
+  const utterances = cues.map((cue) => ({ text: cue.text, startMs: cue.start_ms, endMs: cue.end_ms, ...none }));
+  try {
+    return await vttOfSpeech({ utterances });
+  } catch (error) {
+    if (error instanceof TranscriptionFailed) return text;
+    throw error;
+  }
 }
 
 /** 0 to 1: of the words, or of utterances without words, weighted by their length; null when the engine states none. */

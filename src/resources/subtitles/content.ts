@@ -3,14 +3,14 @@ import { readSmallObject } from "../../../storage/objects/small-objects.ts";
 import type { App } from "../../app.ts";
 import type { FormFile } from "../../http/form.ts";
 import { storageOf } from "../../http/storage.ts";
+import { MAX_SUBTITLE_BYTES } from "../../lib/document-limits.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
 import type { Fault } from "../../lib/vtt/parse.ts";
 import type { CheckedSubtitle, CheckedText } from "../../lib/vtt/subtitle-file.ts";
 import { type ParseOptions, parseDocument } from "../../parsing/parse-document.ts";
 
-/** Size of a text in UTF-8. */
-export const MAX_SUBTITLE_BYTES = 2_000_000;
+export { MAX_SUBTITLE_BYTES };
 
 const refuse = (field: string, message: string) => invalid(field, message, "invalid_subtitle");
 

@@ -205,6 +205,12 @@ describe("a transcription server", () => {
   });
 });
 
+test("speech of more than a subtitle may have is not cut", async () => {
+  const one = { text: "word ".repeat(100), confidence: null, words: [] };
+  const utterances = Array.from({ length: 5000 }, (_, at) => ({ ...one, startMs: at * 9000, endMs: at * 9000 + 8000 }));
+  await expect(vttOfSpeech({ utterances })).rejects.toThrow("The captions have over 2000000 bytes.");
+});
+
 describe("long audio", () => {
   test("is cut where it is quiet, and its captions are joined", async () => {
     const { url, heard } = await transcriptionService();
