@@ -65,6 +65,8 @@ export type App = {
   readonly baseUrl: () => string;
   /** Wakes waiting requests in this process. A hint only: the receiver reads the database again. */
   readonly signals: EventEmitter<{
+    /** Captions are there that are to be translated. */
+    "captions.recognized": [];
     "job.queued": [];
     "delivery.due": [];
     "webhook.changed": [number];

@@ -20,6 +20,8 @@ import { ingestRoutes } from "./resources/ingest/routes.ts";
 import { addedAudioRoutes } from "./resources/jobs/added-audio/routes.ts";
 import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
 import { bulkRoutes } from "./resources/jobs/bulk.ts";
+import { generateSubtitleRoute } from "./resources/jobs/caption-jobs/generate-route.ts";
+import { captionJobRoutes } from "./resources/jobs/caption-jobs/routes.ts";
 import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { taskRoutes } from "./resources/jobs/tasks/routes.ts";
@@ -111,12 +113,14 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...subtitleRoutes,
     transcriptRoute,
     ...derivedSubtitleRoutes,
+    generateSubtitleRoute,
     ...featureRoutes,
     ...encodingProfileRoutes(withinStorage),
     ...jobRoutes,
     ...taskRoutes,
     ...cloudJobRoutes,
     ...addedAudioRoutes,
+    ...captionJobRoutes,
     ...trackRoutes,
     ...clipRoutes,
     ...joinRoutes,

@@ -269,7 +269,7 @@ export const SETTINGS = {
   },
   transcribe_command: {
     schema: text,
-    about: "shell command; receives a WAV path and a language, prints WebVTT or SRT",
+    about: "shell command; receives a WAV path and a language or `auto`, prints WebVTT, SRT or JSON",
   },
   payments: { schema: oneOf("off", ...PAYMENT_KINDS), fallback: "off", about: "payment provider" },
   stripe_key: { schema: text, secret: true, about: "secret or restricted key, sk_… or rk_…" },

@@ -135,6 +135,22 @@ export const EVENTS = {
     }),
     { asset_id: "0", subtitle_id: 0, language: "en", label: "English", source: "upload" },
   ),
+  "video.subtitle.errored": define(
+    "A subtitle could not be generated or translated. Only for endpoints that name it",
+    v.object({
+      asset_id: v.string(),
+      subtitle_id: v.number(),
+      language: v.string(),
+      label: v.string(),
+      source: v.picklist(SUBTITLE_SOURCES),
+      error: v.object({ code: v.string(), message: v.string() }),
+    }),
+    {
+      ...{ asset_id: "0", subtitle_id: 0, language: "en", label: "English", source: "auto" },
+      error: { code: "test", message: "Test event" },
+    },
+    { isDefault: false },
+  ),
   "video.track.ready": define(
     "A track becomes ready",
     v.object({ asset_id: v.string(), track_id: v.number(), kind: v.string(), name: v.string() }),

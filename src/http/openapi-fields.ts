@@ -19,6 +19,7 @@ export const FIELDS: Record<string, string> = {
   job_id: "Id of the job",
   batch_id: "Id of the ingest batch",
   subtitle_id: "Id of the subtitle",
+  subtitle: "The subtitle",
   share_id: "Id of the share",
   task_id: "Id of the task",
   track_id: "Id of the track",

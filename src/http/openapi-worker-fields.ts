@@ -19,5 +19,6 @@ export const WORKER_FIELDS = {
   complete_url: "URL of the call that completes the job",
   fail_url: "URL of the call that fails the attempt",
   release_url: "URL of the call that returns the job to the queue",
+  speech: "What was recognized",
   subtitle_paths: "Paths of captions by language",
 };

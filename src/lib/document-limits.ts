@@ -45,6 +45,9 @@ export const DOCUMENT_LIMITS = {
   faults: 20,
 } as const;
 
+/** Size of the text of a subtitle in UTF-8. */
+export const MAX_SUBTITLE_BYTES = 2_000_000;
+
 /** A document exceeds a limit. `limit` is a sentence that names it. The API answers 422 `document_too_complex`. */
 export class TooComplex extends Error {
   constructor(limit: string) {

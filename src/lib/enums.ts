@@ -45,6 +45,9 @@ export type StoreKind = (typeof STORE_KINDS)[number];
 
 /** What an audio track is for. */
 export const AUDIO_ROLES = ["main", "alternate", "commentary", "dub", "description"] as const;
+export const CAPTION_JOB_STATUSES = ["queued", "running", "completed", "failed"] as const;
+export const CAPTION_TRANSLATION_STATUSES = ["pending", "ready", "failed", "skipped"] as const;
+export type CaptionTranslationStatus = (typeof CAPTION_TRANSLATION_STATUSES)[number];
 export const AUDIO_TRACK_STATUSES = ["processing", "ready", "failed"] as const;
 
 /** Forms of webhook deliveries: our own, and that of Mux. */

@@ -41,3 +41,39 @@ export function canonicalLanguage(tag: string): string | null {
     return null;
   }
 }
+
+/** Names that speech recognition uses and CLDR has not. */
+const OTHER_NAMES: Record<string, string> = {
+  castilian: "es",
+  flemish: "nl",
+  "haitian creole": "ht",
+  haitian: "ht",
+  letzeburgesch: "lb",
+  mandarin: "zh",
+  moldavian: "ro",
+  moldovan: "ro",
+  myanmar: "my",
+  nynorsk: "nn",
+  panjabi: "pa",
+  pushto: "ps",
+  sinhalese: "si",
+  tagalog: "tl",
+  valencian: "ca",
+};
+const LETTERS = "abcdefghijklmnopqrstuvwxyz";
+let byName: Map<string, string> | null = null;
+
+/** The tag of a language by its English name in any case, as speech recognition reports it: `english` is `en`. Null for others. */
+export function languageOfName(name: string): string | null {
+  if (!byName) {
+    byName = new Map();
+    const english = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
+    const codes = [...LETTERS].flatMap((first) => [...LETTERS].map((second) => first + second));
+    for (const code of [...codes, "yue", "haw"]) {
+      const own = english.of(code)?.toLowerCase();
+      if (own !== undefined && Intl.getCanonicalLocales(code)[0] === code) byName.set(own, code);
+    }
+  }
+  const wanted = name.trim().toLowerCase();
+  return byName.get(wanted) ?? OTHER_NAMES[wanted] ?? null;
+}

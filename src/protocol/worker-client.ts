@@ -3,6 +3,7 @@ import type { VrTags } from "../lib/spherical.ts";
 import type { Warning } from "../lib/warnings.ts";
 import { Clip, type ClipResult } from "./clip.ts";
 import { Join } from "./join.ts";
+import { type SpeechResult, SpeechWork } from "./speech.ts";
 import { Task } from "./task.ts";
 import * as server from "./worker.ts";
 
@@ -48,6 +49,7 @@ export const WorkerContract = v.object({
   task: v.nullish(Task),
   clip: v.nullish(Clip),
   join: v.nullish(Join),
+  speech: v.nullish(SpeechWork),
 });
 export type WorkerContract = v.InferOutput<typeof WorkerContract>;
 
@@ -83,4 +85,6 @@ export type Completion = Omit<ServerCompletion, "media" | "clip"> & {
 };
 /** The body of `complete` of a task. */
 export type TaskResult = Partial<Omit<Completion, "media">> & v.InferInput<typeof server.TaskCompletion>;
+/** The body of `complete` of a job that recognized speech. */
+export type SpeechCompletion = { speech: SpeechResult };
 export type Failure = Complete<v.InferInput<typeof server.Failure>>;

@@ -4,6 +4,7 @@ import { VR_PROJECTIONS, VR_STEREO } from "../lib/spherical.ts";
 import { Clip, ClipResult } from "./clip.ts";
 import { Sha256, Shown, ShownLines, SignedHeaders, Text, Time } from "./fields.ts";
 import { Join } from "./join.ts";
+import { SpeechWork } from "./speech.ts";
 import { MAX_FRAME_RATE, MAX_MEDIA_SECONDS, PlanResult, Task, WrittenRenditions } from "./task.ts";
 import { ReportedWarnings } from "./warnings.ts";
 
@@ -14,9 +15,9 @@ const Version = Shown(100, "Of the worker's program, for the list of workers");
 /** The last 50 lines of 500 characters. */
 const MAX_LOG_CHARS = 32_768;
 const Lane = v.pipe(
-  v.picklist(["main", "light", "urgent"], "must be main, light or urgent"),
+  v.picklist(["main", "light", "urgent", "captions"], "must be main, light, urgent or captions"),
   v.description(
-    "For more claims next to a long task. `light`: only tasks that use one core, and urgent ones; `urgent`: only those that a viewer has requested",
+    "For more claims next to a long task. `light`: only tasks that use one core, and urgent ones; `urgent`: only those that a viewer has requested; `captions`: only jobs that recognize speech",
   ),
 );
 export type Lane = v.InferOutput<typeof Lane>;
@@ -33,6 +34,7 @@ export const Claim = v.object({
       clips: v.optional(
         v.pipe(v.number(), v.description("2: the worker leases jobs that cut exact clips; 1: only those of H.264")),
       ),
+      captions: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that recognize speech"))),
       joins: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that join assets"))),
     }),
   ),
@@ -221,7 +223,9 @@ const contract = v.object({
     v.boolean(),
     v.description("Whether this is a task that publishes before the job is complete"),
   ),
-  lane: v.optional(v.pipe(v.picklist(["light", "urgent"]), v.description("Of the claim, unless it was `main`"))),
+  lane: v.optional(
+    v.pipe(v.picklist(["light", "urgent", "captions"]), v.description("Of the claim, unless it was `main`")),
+  ),
   task: v.optional(v.pipe(v.nullable(Task), v.description("Set when a part of the job is leased; see `kind`"))),
   clip: v.optional(
     v.pipe(
@@ -231,6 +235,14 @@ const contract = v.object({
   ),
   join: v.optional(
     v.pipe(v.nullable(Join), v.description("Set when assets are to be joined, for workers with `capabilities.joins`")),
+  ),
+  speech: v.optional(
+    v.pipe(
+      v.nullable(SpeechWork),
+      v.description(
+        "Set when the speech in the media of `join` is to be recognized, for workers in the lane `captions`",
+      ),
+    ),
   ),
 });
 /** Everything that a worker needs for one job. Keys are full object keys. */

@@ -25,6 +25,8 @@ const DEADLINES: Times[] = [
 const RETRIES: Times[] = [
   { table: sql`transcoding_jobs`, column: sql`available_at`, where: QUEUED },
   { table: sql`transcoding_tasks`, column: sql`available_at`, where: QUEUED },
+  { table: sql`caption_jobs`, column: sql`available_at`, where: QUEUED },
+  { table: sql`caption_jobs`, column: sql`translate_at` },
   { table: sql`source_sums`, column: sql`available_at` },
   { table: sql`source_fetches`, column: sql`due_at` },
   { table: sql`webhook_deliveries`, column: sql`next_attempt_at`, where: PENDING },

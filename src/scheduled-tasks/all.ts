@@ -5,6 +5,7 @@ import { pruneAudit } from "../http/audit.ts";
 import type { Authenticator } from "../http/auth.ts";
 import { pruneResponses } from "../http/idempotency.ts";
 import { CLIPS_VERSION } from "../protocol/clip.ts";
+import type { Lane } from "../protocol/worker.ts";
 import { pruneViews } from "../resources/analytics/prune.ts";
 import { viewsOf } from "../resources/analytics/views.ts";
 import { collectAllGarbage } from "../resources/assets/collect-garbage.ts";
@@ -32,6 +33,7 @@ import type { Egress } from "../resources/playback/egress.ts";
 import { indexTexts } from "../resources/search/index-texts.ts";
 import { pruneSessions } from "../resources/sessions/prune.ts";
 import { pruneShares } from "../resources/shares/prune.ts";
+import { translateCaptions } from "../resources/subtitles/translate-generated.ts";
 import { deleteTenants } from "../resources/tenants/deletion.ts";
 import { billDatabaseBytes } from "../resources/tenants/usage.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
@@ -59,8 +61,15 @@ export const allScheduledTasks = (
     schedule: "* * * * * *",
     run: async () => {
       const takes = { takesTasks: true, takesCodecs: true, clipsVersion: CLIPS_VERSION, takesJoins: true };
-      if (await hasQueued(app, { ...takes, lane: "main" })) app.signals.emit("job.queued");
+      const isQueued = (lane: Lane) => hasQueued(app, { ...takes, lane });
+      if ((await isQueued("main")) || (await isQueued("captions"))) app.signals.emit("job.queued");
     },
+  },
+  {
+    name: "translate-captions",
+    schedule: "*/2 * * * * *",
+    run: () => translateCaptions(app),
+    wakes: (wake) => app.signals.on("captions.recognized", wake),
   },
   { name: "fetch-sources", schedule: "* * * * * *", run: () => startFetches(app) },
   { name: "expire-uploads", schedule: "*/10 * * * * *", run: () => expireUploads(app) },

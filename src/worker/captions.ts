@@ -6,6 +6,7 @@ import type { Binaries } from "../media/ffmpeg.ts";
 import type { Probe } from "../media/probe.ts";
 import { copyResult, writeResult } from "../media/results.ts";
 import { spokenLanguage, writeSpeech } from "../media/speech-audio.ts";
+import { vttOfSpeech } from "../outbound/transcribe/speech-text.ts";
 import { type Transcriber, TranscriptionFailed } from "../outbound/transcribe/transcriber.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
 import type { LeaseClient } from "./lease-client.ts";
@@ -57,8 +58,8 @@ const MINUTE_MS = 60_000;
 const MAX_MS = 12 * 60 * MINUTE_MS;
 const TICK_MS = 5000;
 const MAX_MESSAGE = 500;
-/** Longer than any large model takes on a small machine. */
-const limitMs = (durationSeconds: number) =>
+/** The time limit of a recognition: longer than any large model takes on a small machine. */
+export const limitMs = (durationSeconds: number) =>
   Math.min(MAX_MS, Math.max(10 * MINUTE_MS, Math.ceil(durationSeconds * 20) * 1000));
 
 /**
@@ -99,9 +100,10 @@ export async function createCaptions(
     const startedAt = performance.now();
     const audio = await audioFor(language);
     const extractedAt = performance.now();
-    const vtt = await within(limitMs(audio.durationSeconds), options.signal, onProgress, (signal) =>
-      transcriber.transcribe({ ...audio, language, cwd, signal }),
+    const speech = await within(limitMs(audio.durationSeconds), options.signal, onProgress, (signal) =>
+      transcriber.transcribe({ ...audio, language, cwd, signal, onProgress }),
     );
+    const vtt = await vttOfSpeech(speech);
     const file = fileOf(job, key);
     await mkdir(dirname(join(dir, file)), { recursive: true });
     await writeResult(join(dir, file), vtt);
@@ -139,7 +141,7 @@ export async function createCaptions(
 }
 
 /** Runs `work` with its own signal that aborts at the time limit, and reports the elapsed share of the limit. */
-async function within<T>(
+export async function within<T>(
   ms: number,
   outer: AbortSignal,
   onProgress: (fraction: number) => void,

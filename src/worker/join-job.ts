@@ -1,9 +1,7 @@
-import { mkdir, readFile, rm } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { isShared } from "../lib/shared-media.ts";
 import { INIT_NAME } from "../media/arguments.ts";
 import { fileNames, finish } from "../media/finish.ts";
-import { JoinImpossible } from "../media/join/faults.ts";
 import { joinParts } from "../media/join/join-parts.ts";
 import { type Part, readPart } from "../media/join/read-part.ts";
 import type { Written } from "../media/package.ts";
@@ -11,10 +9,10 @@ import { type Probe, probe } from "../media/probe.ts";
 import { makeFolder, writeResult } from "../media/results.ts";
 import { readFromFolder, type SegmentReader, writeSampleVideo } from "../media/sample-video.ts";
 import type { Join } from "../protocol/join.ts";
-import type { Completion, SignedArtifact, WorkerContract } from "../protocol/worker-client.ts";
+import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
 import { addCaptions, type Captions, createCaptions } from "./captions.ts";
 import type { JobContext } from "./context.ts";
-import { ServerRefused } from "./lease-client.ts";
+import { PartReader } from "./part-reader.ts";
 import { Publisher } from "./publisher.ts";
 import { requestedSpec } from "./requested-spec.ts";
 import { requestedNames, toCompletion, type Workspace } from "./transcode-job.ts";
@@ -26,7 +24,6 @@ type ContractPart = Join["parts"][number];
 /** The rest of 100 is for images, manifests and publishing. */
 const JOINED = 90;
 const PUBLISHING = 95;
-const PATHS_PER_SIGNING = 100;
 
 /** Joins the media of several assets. Throws MediaError and the errors of transfers. */
 export async function joinMedia(job: JoinContract, context: JobContext, workspace: Workspace): Promise<Completion> {
@@ -124,71 +121,4 @@ async function openPart(
   const opened = await readPart(part.asset_id, part.manifest_path, (path) => reader.read(path));
   reader.announce(opened.renditions.map(({ segments }) => segments));
   return opened;
-}
-
-/** Reads objects of a part: files on a shared disk, otherwise with URLs that are signed for many segments at a time. */
-class PartReader {
-  readonly #job: JoinContract;
-  readonly #context: JobContext;
-  readonly #part: ContractPart;
-  readonly #signal: AbortSignal;
-  readonly #signed = new Map<string, Promise<Map<string, SignedArtifact>>>();
-  readonly #pages = new Map<string, readonly string[]>();
-
-  constructor(job: JoinContract, context: JobContext, part: ContractPart, signal: AbortSignal) {
-    this.#job = job;
-    this.#context = context;
-    this.#part = part;
-    this.#signal = signal;
-  }
-
-  /** Paths that will be read, in this order. */
-  announce(lists: readonly (readonly string[])[]): void {
-    for (const paths of lists)
-      for (let from = 0; from < paths.length; from += PATHS_PER_SIGNING) {
-        const page = paths.slice(from, from + PATHS_PER_SIGNING);
-        for (const path of page) this.#pages.set(path, page);
-      }
-  }
-
-  async read(path: string): Promise<Buffer> {
-    this.#signal.throwIfAborted();
-    if (path.split("/").some((name) => name === "" || name === "." || name === ".."))
-      throw new JoinImpossible("a path in a manifest is not plain");
-    const { key, file } = this.#placeOf(path);
-    try {
-      if (file !== null) return await readFile(file);
-      const page = this.#pages.get(path) ?? [path];
-      const signed = await this.#sign(page);
-      const one = signed.get(key);
-      if (!one) throw new Error(`The server returned no presigned URL for ${key}.`);
-      return await this.#context.client.fetch(one, this.#signal);
-    } catch (error) {
-      const isMissing =
-        (error as NodeJS.ErrnoException).code === "ENOENT" || (error instanceof ServerRefused && error.status === 404);
-      if (!isMissing) throw error;
-      throw new JoinImpossible(
-        `media of asset ${this.#part.asset_id} are missing: it was deleted or changed meanwhile`,
-      );
-    }
-  }
-
-  #sign(page: readonly string[]): Promise<Map<string, SignedArtifact>> {
-    const name = page[0] ?? "";
-    const keys = page.map((path) => this.#placeOf(path).key);
-    const signing =
-      this.#signed.get(name) ??
-      this.#context.client
-        .sign(this.#job, keys, this.#signal, "GET")
-        .then((all) => new Map(all.map((one) => [one.path, one])));
-    this.#signed.set(name, signing);
-    return signing;
-  }
-
-  #placeOf(path: string): { key: string; file: string | null } {
-    const { shared, prefix, local_path } = this.#part;
-    const own = { prefix, local_path };
-    const place = shared && isShared({ ...shared, startSeconds: 0 }, path) ? shared : own;
-    return { key: place.prefix + path, file: place.local_path ? join(place.local_path, path) : null };
-  }
 }

@@ -10,6 +10,7 @@ import {
   HeartbeatAnswer,
   type SignedArtifact,
   SignedArtifacts,
+  type SpeechCompletion,
   type Stage,
   type TaskResult,
   WorkerContract,
@@ -131,7 +132,11 @@ export class LeaseClient {
     return v.parse(HeartbeatAnswer, await this.#call(job.callbacks.heartbeat_url, options));
   }
 
-  async complete(job: WorkerContract, completion: Completion | TaskResult, signal?: AbortSignal): Promise<void> {
+  async complete(
+    job: WorkerContract,
+    completion: Completion | TaskResult | SpeechCompletion,
+    signal?: AbortSignal,
+  ): Promise<void> {
     const options = {
       body: completion,
       lease: job.lease.token,

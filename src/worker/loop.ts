@@ -11,6 +11,7 @@ import { missingIsolation } from "../media/sandbox/sandbox.ts";
 import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
 import { CLIPS_VERSION } from "../protocol/clip.ts";
 import { JOINS_VERSION } from "../protocol/join.ts";
+import { CAPTIONS_VERSION } from "../protocol/speech.ts";
 import { TASKS_VERSION } from "../protocol/task.ts";
 import type { Claim, Lane } from "../protocol/worker.ts";
 import type { JobContext, Log } from "./context.ts";
@@ -96,6 +97,8 @@ export async function startWorker(options: WorkerOptions): Promise<JobEnd | null
     // first task: a server that returns none has no other lanes. A viewer waits for video and audio.
     for (const lane of isOnce ? [] : (["light", "urgent", "urgent"] as const))
       loops.push(started.promise.then(() => loop(context, { ...common, isFirst: false, lane })));
+    // Recognition takes long, and an encode does not wait for its end.
+    if (!isOnce && transcriber) loops.push(loop(context, { ...common, isFirst: false, lane: "captions" }));
     for (let index = 0; !isOnce && index < (options.liveEncodes ?? 0); index++) loops.push(liveLoop(context));
     // One refusal stops all loops, in order: jobs are released before scratch is deleted.
     for (const one of loops) one.catch(() => fault.abort());
@@ -119,7 +122,7 @@ type LoopOptions = {
 
 async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd | null> {
   const { sharedDisk, isOnce, isFirst, lane, onTask } = options;
-  const { client, scratch, minFreeBytes, log, signal } = context;
+  const { client, scratch, minFreeBytes, transcriber, log, signal } = context;
   let failures = 0;
   // The first request does not wait for a job, so that a person sees at once whether the server accepts the worker.
   let isConnected = false;
@@ -135,7 +138,7 @@ async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd |
       }
       const job = await client.next({
         key,
-        capabilities: await capabilities(sharedDisk),
+        capabilities: await capabilities(sharedDisk, isOnce && transcriber != null),
         waitSeconds: isConnected ? WAIT_SECONDS : 0,
         lane,
         signal,
@@ -161,7 +164,8 @@ async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd |
       if (signal.aborted) return null;
       if (isOnce) throw error;
       // A server that does not know the lane.
-      if (lane === "urgent" && error instanceof ServerRefused && error.status === 422) return null;
+      if ((lane === "urgent" || lane === "captions") && error instanceof ServerRefused && error.status === 422)
+        return null;
       if (error instanceof ServerRefused && (error.status === 401 || error.status === 403)) throw error;
       failures++;
       isConnected = false;
@@ -183,8 +187,14 @@ async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd |
  * What the worker supports. `local_proof` is a nonce that only a process on the server's disk can read. Read again each time, because a restarted server writes
  * another one.
  */
-async function capabilities(sharedDisk: WorkerOptions["sharedDisk"]): Promise<NonNullable<Claim["capabilities"]>> {
-  const versions = { tasks: TASKS_VERSION, clips: CLIPS_VERSION, joins: JOINS_VERSION };
+async function capabilities(
+  sharedDisk: WorkerOptions["sharedDisk"],
+  takesCaptions: boolean,
+): Promise<NonNullable<Claim["capabilities"]>> {
+  const versions = {
+    ...{ tasks: TASKS_VERSION, clips: CLIPS_VERSION, joins: JOINS_VERSION },
+    ...(takesCaptions && { captions: CAPTIONS_VERSION }),
+  };
   if (!sharedDisk) return versions;
   const proof = await readFile(join(sharedDisk.dataDir, "local-proof"), "utf8").catch(() => "");
   return { ...versions, ...(proof.trim() && { local_proof: proof.trim() }) };

@@ -12,6 +12,7 @@ import { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import { runTask } from "./tasks/run-task.ts";
 import { timeAfterStop } from "./time-after-stop.ts";
 import { transcode } from "./transcode-job.ts";
+import { SpeechFailed, transcribeMedia } from "./transcribe-job.ts";
 import { removeFolder, SourceCorrupt } from "./transfer.ts";
 import { watchSpace } from "./watch-space.ts";
 
@@ -28,7 +29,7 @@ const COMPLETE_GRACE_MS = 4000;
 /** Runs one leased job to its end and reports the result. Never throws for faults of the job or the server. */
 export async function runJob(job: WorkerContract, context: JobContext): Promise<JobEnd> {
   const { client, log, signal } = context;
-  const { task, clip, join: joined } = job;
+  const { task, clip, join: joined, speech } = job;
   const fields = {
     ...{ job_id: job.job.id, asset_id: job.job.asset_id, attempt: job.job.attempt },
     ...(task && { task_id: task.id, task: task.kind, ...(task.chunk && { chunk: task.chunk.number }) }),
@@ -54,13 +55,15 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
   log.info(fields, "Job started.");
   try {
     const workspace = { heartbeat, work, outDir };
-    const completion = await (clip
-      ? cutClip({ ...job, clip }, context, workspace)
-      : joined
-        ? joinMedia({ ...job, join: joined }, context, workspace)
-        : task
-          ? runTask({ ...job, task }, context, workspace)
-          : transcode(job, context, workspace));
+    const completion = await (speech
+      ? transcribeMedia({ ...job, speech }, context, workspace)
+      : clip
+        ? cutClip({ ...job, clip }, context, workspace)
+        : joined
+          ? joinMedia({ ...job, join: joined }, context, workspace)
+          : task
+            ? runTask({ ...job, task }, context, workspace)
+            : transcode(job, context, workspace));
     // From here on the files may be in use by viewers, even if no response arrives.
     isAnnounced = true;
     // A heartbeat that arrived after it would be answered 409 and look like a lost lease.
@@ -113,6 +116,9 @@ function toFailure(error: unknown): Failure {
   }
   if (error instanceof CaptionFailed) {
     return { code: "caption_failed", message: error.message, retryable: error.retryable, log_tail: "" };
+  }
+  if (error instanceof SpeechFailed) {
+    return { code: error.code, message: error.message, retryable: error.retryable, log_tail: error.detail };
   }
   if (error instanceof SourceCorrupt) {
     return { code: "source_corrupt", message: error.message, retryable: false, log_tail: "" };

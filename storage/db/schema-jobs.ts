@@ -155,6 +155,7 @@ export const workers = sqliteTable("workers", {
   version: text("version"),
   firstSeenAt: integer("first_seen_at").notNull(),
   lastSeenAt: integer("last_seen_at").notNull(),
+  transcribesAt: integer("transcribes_at"),
 });
 
 export const callbackReceipts = sqliteTable(

@@ -1,4 +1,4 @@
-import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "../../src/lib/enums.ts";
 import type { SubtitleWarning } from "../../src/lib/vtt/skipped.ts";
 import { id, times } from "./columns.ts";
@@ -16,6 +16,9 @@ export const subtitles = sqliteTable("subtitles", {
   objectKey: text("object_key").notNull(),
   bytes: integer("bytes").notNull(),
   warnings: text("warnings", { mode: "json" }).$type<SubtitleWarning[]>().notNull().default([]),
+  confidence: real("confidence"),
+  errorCode: text("error_code"),
+  errorMessage: text("error_message"),
   ...times,
 });
 

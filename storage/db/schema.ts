@@ -33,6 +33,8 @@ export {
   type UsageMonthRow,
   usageMonths,
 } from "./schema-billing.ts";
+export { type CaptionJobRow, type CaptionTranslation, captionJobs } from "./schema-captions.ts";
+export { type SourceFetchRow, sourceFetches } from "./schema-fetches.ts";
 export { type ImportRow, importRows, imports } from "./schema-imports.ts";
 export type { ClipJob, JoinedPart, TrimJob } from "./schema-jobs.ts";
 export {
@@ -274,17 +276,6 @@ export const uploads = sqliteTable("uploads", {
   ...times,
 });
 
-/** A source that the server fetches, while the fetch is pending. */
-export const sourceFetches = sqliteTable("source_fetches", {
-  uploadId: integer("upload_id").primaryKey(),
-  tenantId: integer("tenant_id").notNull(),
-  url: text("url").notNull(),
-  failures: integer("failures").notNull().default(0),
-  dueAt: integer("due_at").notNull(),
-  claimedUntil: integer("claimed_until"),
-  preempted: integer("preempted", { mode: "boolean" }).notNull().default(false),
-});
-
 export const events = sqliteTable("events", {
   id: id(),
   eventId: text("event_id").notNull(),
@@ -397,4 +388,3 @@ export type EndpointRow = typeof webhookEndpoints.$inferSelect;
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 export type BatchRow = typeof ingestBatches.$inferSelect;
 export type BatchUploadRow = typeof ingestUploads.$inferSelect;
-export type SourceFetchRow = typeof sourceFetches.$inferSelect;

@@ -1,4 +1,4 @@
-import { audioTracks } from "../../storage/db/schema.ts";
+import { audioTracks, captionJobs } from "../../storage/db/schema.ts";
 import type { TestApp } from "./app.ts";
 import { leased } from "./batches.ts";
 import { subtitled } from "./subtitles.ts";
@@ -11,6 +11,12 @@ export const THEIRS = "theirs-3f1c";
 async function insertedAudio(app: TestApp, ids: { tenantId: number; assetId: number }) {
   const values = { ...ids, name: THEIRS, role: "dub", status: "ready", createdAt: 1, updatedAt: 1 } as const;
   return app.opened.app.write(async (tx) => tx.insert(audioTracks).values(values).returning().get());
+}
+
+/** Captions that are being generated; that needs a worker. */
+async function insertedCaptions(app: TestApp, ids: { tenantId: number; assetId: number; subtitleId: number }) {
+  const values = { ...ids, status: "running", availableAt: 1, createdAt: 1, updatedAt: 1 } as const;
+  return app.opened.app.write(async (tx) => tx.insert(captionJobs).values(values).returning().get());
 }
 
 /**
@@ -78,11 +84,14 @@ export async function foreignResources(app: TestApp, tenantId: number) {
     body: { tenant_id: tenantId, email: `invited-${THEIRS}@example.com`, role: "viewer" },
   });
   const audio = await insertedAudio(app, { tenantId, assetId: asset_id });
+  const texts = { tenantId, assetId: completed.body.asset.id, subtitleId: subtitle.id };
+  const captions = await insertedCaptions(app, texts);
   const share = await app.call("POST", `${theirs}/shares`, { key, body: { name: THEIRS } });
   const code = new URL(share.body.url).pathname.slice("/s/".length);
   const paths = {
     "/api/v1/assets/:id/audio_tracks/:track_id": `${asset_id}/audio_tracks/${audio?.id}`,
     "/api/v1/audio_track_jobs/:id": String(audio?.id),
+    "/api/v1/caption_jobs/:id": String(captions?.id),
     "/api/v1/assets/:id/shares/:share_id": `${completed.body.asset.id}/shares/${share.body.id}`,
     "/s/:code": code,
     "/embed/s/:code": code,

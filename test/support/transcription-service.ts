@@ -14,7 +14,7 @@ export type Heard = {
 /** Responds to one request in a custom way. */
 export type Mood = (response: ServerResponse, heard: Heard) => void;
 
-export const vttOf = (text: string, from = "00:00:00.500", to = "00:00:01.000") =>
+export const vttOf = (text: string, from = "00:00:00.500", to = "00:00:01.500") =>
   `WEBVTT\n\n${from} --> ${to}\n${text}\n`;
 
 /**
@@ -66,7 +66,7 @@ async function read(request: IncomingMessage, body: Buffer): Promise<Heard> {
   must(wav.readUInt16LE(22) === 1 && wav.readUInt32LE(24) === 16_000 && wav.readUInt16LE(34) === 16, "format");
   must(wav.toString("latin1", 36, 40) === "data" && wav.readUInt32LE(40) === wav.length - 44, "data");
   const fields = Object.fromEntries([...form.entries()].filter(([, value]) => typeof value === "string"));
-  must(/^[a-z]{2,3}$/.test(fields.language as string), "ISO 639-1");
+  must(/^([a-z]{2,3}|auto)$/.test((fields.language as string | undefined) ?? "en"), "ISO 639-1");
   const samples = new Int16Array(wav.buffer.slice(wav.byteOffset + 44, wav.byteOffset + wav.length));
   return {
     path,

@@ -2,10 +2,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { constants, setPriority } from "node:os";
 import type { Writable } from "node:stream";
 import { decodeText } from "../../lib/vtt/decode.ts";
-import { cuesOf, shifted, vttOf } from "./cues.ts";
+import { readAnswer, shifted } from "./read-answer.ts";
 import { type SpeechAudio, type Transcriber, TranscriptionFailed, type TranscriptionService } from "./transcriber.ts";
 
-const STDOUT_BYTES = 2_000_000;
+/** Words with their times, as JSON, of a day. */
+const STDOUT_BYTES = 32_000_000;
 const TAIL_BYTES = 4096;
 
 /**
@@ -16,8 +17,8 @@ const TAIL_BYTES = 4096;
 const script = (command: string) => `(read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 &\nexec 3<&-\n${command} "$@"`;
 
 /**
- * Runs the operator's command with `/bin/sh`; the path of a WAV file and a language are appended. It prints WebVTT or
- * SubRip.
+ * Runs the operator's command with `/bin/sh`; the path of a WAV file and a language are appended, or `auto` where the command
+ * is to detect it. It prints WebVTT, SubRip or JSON as OpenAI's `verbose_json`.
  */
 export function command(line: string): Transcriber {
   return {
@@ -26,7 +27,9 @@ export function command(line: string): Transcriber {
       const decoded = decodeText(printed);
       if ("fault" in decoded)
         throw new TranscriptionFailed(`The output of the transcription command is invalid: ${decoded.fault}.`);
-      return vttOf(shifted(await cuesOf(decoded.text), { startMs: 0, endMs: Math.ceil(sound.durationSeconds * 1000) }));
+      const { language, utterances } = await readAnswer(decoded.text);
+      const endMs = Math.ceil(sound.durationSeconds * 1000);
+      return { language, utterances: shifted(utterances, { startMs: 0, endMs }) };
     },
   };
 }
@@ -43,7 +46,7 @@ const environment = () =>
 function run(line: string, { wavPath, language, cwd, signal }: SpeechAudio): Promise<Buffer> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  const child = spawn("/bin/sh", ["-c", script(line), "transcribe", wavPath, language], {
+  const child = spawn("/bin/sh", ["-c", script(line), "transcribe", wavPath, language ?? "auto"], {
     cwd,
     env: environment(),
     // Its own process group, so that it can be killed as a whole.
@@ -98,10 +101,10 @@ function endGroup({ pid }: ChildProcess): void {
   }
 }
 
-/** As for ffmpeg: the machine also answers the API. */
+/** Below ffmpeg: the machine also answers the API, and encoding takes precedence. */
 function lowerPriority({ pid }: ChildProcess): void {
   try {
-    if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
+    if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
     // It may already have exited.
   }

@@ -1,9 +1,9 @@
 import { primaryLanguage } from "../../lib/language.ts";
 import { sleep } from "../../lib/timers.ts";
-import type { PlainCue } from "../../lib/vtt/write.ts";
 import { serviceUrl } from "../service-url.ts";
-import { cuesOf, shifted, vttOf } from "./cues.ts";
 import { type AudioRequest, postAudio } from "./post-audio.ts";
+import { readAnswer, shifted } from "./read-answer.ts";
+import type { Utterance } from "./speech.ts";
 import { type SpeechAudio, type Transcriber, TranscriptionFailed, type TranscriptionService } from "./transcriber.ts";
 import { BYTES_PER_SECOND, type PieceLimits, piecesOf } from "./wav.ts";
 
@@ -11,6 +11,18 @@ const ATTEMPTS = 4;
 const BACKOFF_MS = 1000;
 /** 19.2 MB as WAV; OpenAI accepts 25 MB. */
 const LIMITS: PieceLimits = { mostSeconds: 600, searchSeconds: 20 };
+
+type Fields = AudioRequest["fields"];
+/** What services accept: times of words, times of segments, or nothing but WebVTT. */
+const FORMATS: readonly Fields[] = [
+  [
+    ["response_format", "verbose_json"],
+    ["timestamp_granularities[]", "word"],
+    ["timestamp_granularities[]", "segment"],
+  ],
+  [["response_format", "verbose_json"]],
+  [["response_format", "vtt"]],
+];
 
 export type OpenAiOptions = {
   base: string;
@@ -29,22 +41,40 @@ export type OpenAiOptions = {
 export function openai({ base, key, model, timeoutMs, limits = LIMITS }: OpenAiOptions): Transcriber {
   const isInference = new URL(base).pathname.endsWith("/inference");
   const url = isInference ? new URL(base) : serviceUrl(base, "/v1/audio/transcriptions");
+  // whisper.cpp's server takes English for granted without this field.
+  const undetermined = isInference ? "auto" : undefined;
   return {
-    async transcribe({ wavPath, language, signal }: SpeechAudio) {
-      const fields = { model, language: primaryLanguage(language), response_format: "vtt", temperature: "0" };
+    async transcribe({ wavPath, language, signal, onProgress }: SpeechAudio) {
       const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
+      const spoken = language === null ? undetermined : primaryLanguage(language);
+      const common: Fields = [
+        ["model", model],
+        ...(spoken ? [["language", spoken] as const] : []),
+        ["temperature", "0"],
+      ];
       const pieces = await piecesOf(wavPath, limits);
       const start = pieces[0]?.from ?? 0;
-      const all: PlainCue[] = [];
+      const all: Utterance[] = [];
+      const detected = new Map<string, number>();
+      let format = 0;
       // Sequentially: a self-hosted server processes one request at a time, and others limit requests.
-      for (const samples of pieces) {
-        const answer = await ask({ url, headers, fields, wavPath, samples, signal, timeoutMs });
+      for (const [index, samples] of pieces.entries()) {
+        const request = { url, headers, wavPath, samples, signal, timeoutMs };
+        const answer = await ask((each) => ({ ...request, fields: [...common, ...each] }), format);
+        format = answer.format;
         const [startMs, endMs] = [samples.from, samples.to].map((at) =>
           Math.round(((at - start) / BYTES_PER_SECOND) * 1000),
         ) as [number, number];
-        all.push(...shifted(await cuesOf(answer), { startMs, endMs }));
+        const speech = await readAnswer(answer.text);
+        const utterances = shifted(speech.utterances, { startMs, endMs });
+        if (speech.language !== null && utterances.length > 0)
+          detected.set(speech.language, (detected.get(speech.language) ?? 0) + endMs - startMs);
+        all.push(...utterances);
+        onProgress?.((index + 1) / pieces.length);
       }
-      return vttOf(all);
+      // The language of most of the audio.
+      const [most] = [...detected].sort((one, other) => other[1] - one[1]);
+      return { language: most?.[0] ?? null, utterances: all };
     },
   };
 }
@@ -58,10 +88,20 @@ export const openaiService: TranscriptionService = {
   },
 };
 
-async function ask(request: AudioRequest): Promise<string> {
-  for (let attempt = 1; ; attempt++) {
+/** Asks in the format `first`, or in the next one that the service accepts. */
+async function ask(
+  requestWith: (fields: Fields) => AudioRequest,
+  first: number,
+): Promise<{ text: string; format: number }> {
+  for (let format = first, attempt = 1; ; attempt++) {
+    const request = requestWith(FORMATS[format] as Fields);
     const answer = await postAudio(request);
-    if ("text" in answer) return answer.text;
+    if ("text" in answer) return { text: answer.text, format };
+    if (answer.refused && format < FORMATS.length - 1) {
+      format++;
+      attempt = 0;
+      continue;
+    }
     // A Retry-After beyond our timeout means no retry.
     const isLate = (answer.retryAfterMs ?? 0) > request.timeoutMs;
     if (!answer.retry || isLate || attempt >= ATTEMPTS)

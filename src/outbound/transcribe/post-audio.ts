@@ -15,14 +15,17 @@ const ANSWER_BYTES = 4 << 20;
 export type AudioRequest = {
   url: URL;
   headers: Record<string, string>;
-  fields: Record<string, string>;
+  /** A name may occur several times. */
+  fields: readonly (readonly [name: string, value: string])[];
   wavPath: string;
   samples: Samples;
   signal: AbortSignal;
   timeoutMs: number;
 };
-/** `told` is the predicate of a sentence about "The transcription service". */
-export type AudioResponse = { text: string } | { told: string; retry: boolean; retryAfterMs: number | null };
+/** `told` is the predicate of a sentence about "The transcription service"; `refused`: it does not accept the fields. */
+export type AudioResponse =
+  | { text: string }
+  | { told: string; retry: boolean; refused?: boolean; retryAfterMs: number | null };
 
 /**
  * Sends a section of the samples in a file as a WAV file (RFC 7578), streamed from disk, with a Content-Length, which
@@ -77,10 +80,10 @@ export async function postAudio(request: AudioRequest): Promise<AudioResponse> {
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? (error as Error).name;
 
-function headOf(fields: Record<string, string>, boundary: string): string {
+function headOf(fields: AudioRequest["fields"], boundary: string): string {
   const part = (disposition: string, rest: string) =>
     `--${boundary}\r\ncontent-disposition: form-data; ${disposition}\r\n${rest}`;
-  const texts = Object.entries(fields).map(([name, value]) => part(`name="${name}"`, `\r\n${value}\r\n`));
+  const texts = fields.map(([name, value]) => part(`name="${name}"`, `\r\n${value}\r\n`));
   return [...texts, part('name="file"; filename="sound.wav"', "content-type: audio/wav\r\n\r\n")].join("");
 }
 
@@ -92,6 +95,7 @@ async function read(answer: IncomingMessage): Promise<AudioResponse> {
     return {
       told: `responded with status ${status}`,
       retry,
+      refused: status === 400 || status === 422,
       retryAfterMs: retryAfterMs(answer.headers["retry-after"]),
     };
   }

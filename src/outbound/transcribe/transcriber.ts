@@ -1,20 +1,23 @@
 import type { Config } from "../../config/load.ts";
 import type { SettingName } from "../../config/settings.ts";
+import type { Speech } from "./speech.ts";
 
 export type SpeechAudio = {
   /** WAV: 16 bits, 16 kHz, one channel. */
   wavPath: string;
   durationSeconds: number;
-  /** A BCP 47 tag. */
-  language: string;
+  /** A BCP 47 tag; null: the engine detects it. */
+  language: string | null;
   /** A directory for this run. */
   cwd: string;
   signal: AbortSignal;
+  /** 0 to 1, from engines that know it. */
+  onProgress?: ((fraction: number) => void) | undefined;
 };
 
-/** Converts speech to WebVTT. Throws TranscriptionFailed, or the reason of the signal. */
+/** Recognizes speech. Throws TranscriptionFailed, or the reason of the signal. */
 export interface Transcriber {
-  transcribe(audio: SpeechAudio): Promise<string>;
+  transcribe(audio: SpeechAudio): Promise<Speech>;
 }
 
 /** A transcription service as its file exports it; `configured.ts` lists all. */

@@ -12,7 +12,8 @@ import type { CheckedText } from "../../lib/vtt/subtitle-file.ts";
 import type { Completion } from "../../protocol/worker.ts";
 import { checkedVtt, MAX_SUBTITLE_BYTES } from "../subtitles/content.ts";
 import { subtitlesOf } from "../subtitles/queries.ts";
-import { addSubtitle, hasRoom, type StoredText, storeText } from "../subtitles/store.ts";
+import { hasRoom } from "../subtitles/room.ts";
+import { addSubtitle, type StoredText, storeText } from "../subtitles/store.ts";
 import type { WantedCaptions } from "./source-upload.ts";
 
 type Result = Pick<v.InferOutput<typeof Completion>, "subtitle_paths" | "caption_errors">;
@@ -87,7 +88,8 @@ function byLanguage(field: string, paths: Record<string, string>): Map<string, s
   return byTag;
 }
 
-async function captionText(
+/** The checked text of a caption that a worker has written. Throws 422 `invalid_transcoding_result`. */
+export async function captionText(
   app: App,
   objects: ObjectStore,
   field: string,

@@ -5,10 +5,14 @@ import type { App } from "../../app.ts";
 import { Reply } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { sameSecret } from "../../lib/tokens.ts";
+import { CAPTIONS_VERSION } from "../../protocol/speech.ts";
 import type { Claim } from "../../protocol/worker.ts";
+import { noteTranscriber } from "../subtitles/transcribers.ts";
 import { trackContract } from "./added-audio/contract.ts";
 import { claimTrack } from "./added-audio/queue.ts";
-import { type Claimed, claim } from "./claim.ts";
+import { captionContract } from "./caption-jobs/contract.ts";
+import { claimCaptions } from "./caption-jobs/queue.ts";
+import { type Claimed, claim, isEncodingQueued } from "./claim.ts";
 import { workerContract } from "./contract.ts";
 import { nameOfLease } from "./lease-urls.ts";
 import { passOn, waitForJob, wakeNext } from "./long-poll.ts";
@@ -37,6 +41,7 @@ export async function claimWithin(
     clipsVersion = 0,
     takesJoins = false,
     takesTracks = false,
+    captionsVersion = 0,
     answer = (contract) => contract,
   }: {
     incoming: IncomingMessage | undefined;
@@ -47,11 +52,17 @@ export async function claimWithin(
     takesJoins?: boolean;
     /** Also encodes of added audio tracks, whose callbacks are their own. */
     takesTracks?: boolean;
+    /** In the lane `main` also jobs that recognize speech, after all others. */
+    captionsVersion?: number;
     answer?: (contract: Answered, attemptId: number) => unknown;
   },
 ) {
   await noteWorker(app, body.worker_id, body.version);
-  const takes = { takesTasks, takesCodecs, clipsVersion, takesJoins, lane: takesTasks ? body.lane : ("main" as const) };
+  const lane = takesTasks || (takesTracks && body.lane === "captions") ? body.lane : "main";
+  const takes = { takesTasks, takesCodecs, clipsVersion, takesJoins, lane };
+  const takesCaptions =
+    takesTracks && (lane === "captions" || (lane === "main" && captionsVersion >= CAPTIONS_VERSION));
+  if (takesCaptions) await noteTranscriber(app, body.worker_id);
   const workerId = body.worker_id ?? null;
   const deadline = performance.now() + (body.wait_seconds ?? 0) * 1000;
   const socket = incoming?.socket;
@@ -59,7 +70,7 @@ export async function claimWithin(
   for (;;) {
     // The client has disconnected: it would not receive the lease, and the job would wait until the lease expires.
     if (socket?.destroyed) return new Reply(204, undefined);
-    const claimed = await claim(app, { key, workerId }, takes);
+    const claimed = lane === "captions" ? null : await claim(app, { key, workerId }, takes);
     if (claimed) {
       wakeNext(app);
       return answer(await contractFor(app, claimed, { ...body, lane: takes.lane }, base), claimed.lease.attemptId);
@@ -69,6 +80,13 @@ export async function claimWithin(
     if (track) {
       wakeNext(app);
       return trackContract(app, track, sharesDisk(app, body));
+    }
+    const captions = takesCaptions
+      ? await claimCaptions(app, { key, workerId, isPreceded: await isEncodingQueued(app) })
+      : null;
+    if (captions) {
+      wakeNext(app);
+      return captionContract(app, captions, { sharesDisk: sharesDisk(app, body), lane });
     }
     passOn(app, takes.lane, seen);
     const leftSeconds = (deadline - performance.now()) / 1000;

@@ -13,6 +13,7 @@ import {
 import type { App } from "../../app.ts";
 import type { Lane } from "../../protocol/worker.ts";
 import { hasQueuedTrack } from "./added-audio/queue.ts";
+import { hasQueuedCaptions } from "./caption-jobs/queue.ts";
 import { hasAdditional } from "./encoding-profile.ts";
 import {
   isTaken,
@@ -90,6 +91,12 @@ const firstEarlyJob = prepared((db) =>
     .prepare(),
 );
 
+/** Whether a job or a task waits for any worker. */
+export async function isEncodingQueued(app: App): Promise<boolean> {
+  const now = app.clock.now();
+  return Boolean((await firstJob(app.db).get({ now })) || (await firstTask(app.db).get({ now })));
+}
+
 /** Whether a claim of a worker can succeed; checked before entering the write queue. */
 export async function hasQueued(
   app: App,
@@ -97,6 +104,7 @@ export async function hasQueued(
   workerId: string | null = null,
 ): Promise<boolean> {
   const now = app.clock.now();
+  if (lane === "captions") return hasQueuedCaptions(app, await isEncodingQueued(app));
   if (lane !== "main") {
     if (!takesTasks) return false;
     if (await (lane === "light" ? nextLightTask : nextRequestedTask)(app.db, now, workerId, { takesCodecs }))

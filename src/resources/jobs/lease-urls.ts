@@ -12,11 +12,12 @@ import { type App, lockNamespace } from "../../app.ts";
 import { revoked } from "../../http/revoked-url.ts";
 import { hmac, sameSecret } from "../../lib/tokens.ts";
 import { isTrackLive } from "./added-audio/queue.ts";
+import { areCaptionsLive } from "./caption-jobs/queue.ts";
 import { isLiveJob } from "./lease.ts";
 import { isLiveTask } from "./tasks/lease.ts";
 
 /** The lease of a whole job is that of its attempt, the one of a task is a row of its own. */
-export type LeaseName = `attempt:${number}` | `task:${number}` | `audio:${number}`;
+export type LeaseName = `attempt:${number}` | `task:${number}` | `audio:${number}` | `captions:${number}`;
 
 export const nameOfLease = ({ attempt, lease }: { attempt: { id: number }; lease?: { id: number } }): LeaseName =>
   lease ? `task:${lease.id}` : `attempt:${attempt.id}`;
@@ -38,8 +39,8 @@ export const urlLease = (app: App, name: LeaseName): string => `${name}:${tokenM
 export async function requireUrlLease(app: App, value: string): Promise<LeaseName> {
   const [kind = "", id = "", mark = ""] = value.split(":");
   if (!sameSecret(mark, tokenMark(app))) return revoked("The worker token was rotated.");
-  const checks = { task: isTaskLive, audio: isTrackLive, attempt: isAttemptLive };
-  const known = kind === "task" || kind === "audio" ? kind : "attempt";
+  const checks = { task: isTaskLive, audio: isTrackLive, captions: areCaptionsLive, attempt: isAttemptLive };
+  const known = kind === "task" || kind === "audio" || kind === "captions" ? kind : "attempt";
   if (!(await checks[known](app, Number(id)))) return revoked("The lease has ended.");
   return `${known}:${Number(id)}`;
 }

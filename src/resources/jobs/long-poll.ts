@@ -28,7 +28,7 @@ const waiting = forApp((app) => {
     const other = first && !takesAll(first) ? firstOf((each) => takesAll(each) && each.lane === "main") : undefined;
     events++;
     for (const each of [first, other]) each?.wake(events);
-    for (const lane of ["light", "urgent"] as const) wakeLane(lane, events);
+    for (const lane of ["light", "urgent", "captions"] as const) wakeLane(lane, events);
   });
   const wakeLane = (lane: Lane, event: number) =>
     firstOf((each) => each.lane === lane && each.seen < event)?.wake(event);

@@ -57,6 +57,7 @@ export const jobRoutes = [
         clipsVersion: Math.max(0, body.capabilities?.clips ?? 0),
         takesJoins: (body.capabilities?.joins ?? 0) >= JOINS_VERSION,
         takesTracks: true,
+        captionsVersion: body.capabilities?.captions ?? 0,
       });
     },
   }),

@@ -3,14 +3,14 @@ import { readSmallObject } from "../../../storage/objects/small-objects.ts";
 import type { App } from "../../app.ts";
 import type { FormFile } from "../../http/form.ts";
 import { storageOf } from "../../http/storage.ts";
+import { MAX_SUBTITLE_BYTES } from "../../lib/document-limits.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
 import type { Fault } from "../../lib/vtt/parse.ts";
 import type { CheckedSubtitle, CheckedText } from "../../lib/vtt/subtitle-file.ts";
 import { type ParseOptions, parseDocument } from "../../parsing/parse-document.ts";
 
-/** Size of a text in UTF-8. */
-export const MAX_SUBTITLE_BYTES = 2_000_000;
+export { MAX_SUBTITLE_BYTES };
 
 const refuse = (field: string, message: string) => invalid(field, message, "invalid_subtitle");
 
@@ -60,10 +60,10 @@ export async function vttOfFile(
 export const languageOf = (tag: string, field = "language"): string =>
   canonicalLanguage(tag) ?? invalid(field, "must be a BCP 47 language tag such as en or pt-BR", "invalid_language");
 
-/** The text of a track; empty for a failed track without text. Throws 503 when storage is off. */
+/** The text of a track; empty for a failed or pending one without text. Throws 503 when storage is off. */
 export async function subtitleContent(app: App, { id, objectKey, status }: SubtitleRow): Promise<string> {
   const bytes = await readSmallObject(storageOf(app), objectKey);
-  if (!bytes && status === "failed") return "";
+  if (!bytes && (status === "failed" || status === "pending")) return "";
   if (!bytes) throw new Error(`The content of subtitle ${id} does not exist in storage`);
   return bytes.toString("utf8");
 }

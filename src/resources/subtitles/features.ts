@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { route } from "../../http/route.ts";
-import { configuredTranscriber } from "../../outbound/transcribe/configured.ts";
+import { isTranscriptionConfigured } from "./transcribers.ts";
 import { isTranslationConfigured } from "./translate.ts";
 
 /** What the operator has configured, so that a client does not offer what can only fail. */
@@ -15,14 +15,14 @@ export const featureRoutes = [
       200: v.pipe(
         v.object({
           translation: v.pipe(v.boolean(), v.description("Whether a translation service is configured")),
-          captions: v.pipe(v.boolean(), v.description("Whether a transcription service is configured")),
+          captions: v.pipe(v.boolean(), v.description("Whether the server or a worker can transcribe")),
         }),
         v.title("Features"),
       ),
     },
     handle: async ({ app }) => ({
       translation: await isTranslationConfigured(app),
-      captions: (await configuredTranscriber(app.config)).transcriber !== null,
+      captions: await isTranscriptionConfigured(app),
     }),
   }),
 ];

@@ -71,6 +71,14 @@ export const Subtitle = v.pipe(
     status: v.picklist(TEXT_TRACK_STATUSES),
     bytes: v.number(),
     warnings: SubtitleWarnings,
+    confidence: v.pipe(
+      v.nullable(v.number()),
+      v.description("0 to 1: how certain speech recognition is of the text; null where it does not say"),
+    ),
+    error: v.pipe(
+      v.nullable(v.object({ code: v.string(), message: v.string() })),
+      v.description("Why the text could not be created; with status `ready`, the text is an earlier one"),
+    ),
     url: v.pipe(v.nullable(v.string()), v.description("Ready to use; for a signed asset valid for one hour")),
     content: v.optional(v.string()),
     created_at: Time,
@@ -90,6 +98,8 @@ export const toSubtitle = (row: SubtitleRow, url: string | null): v.InferInput<t
   status: row.status,
   bytes: row.bytes,
   warnings: row.warnings,
+  confidence: row.confidence,
+  error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
   url,
   created_at: iso(row.createdAt),
   updated_at: iso(row.updatedAt),

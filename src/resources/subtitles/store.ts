@@ -5,14 +5,15 @@ import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
 import { markReferenced, putPending, scheduleDeletion } from "../../http/object-gc.ts";
 import { storageOf } from "../../http/storage.ts";
-import { HttpError, invalid } from "../../lib/errors.ts";
+import { invalid } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { assetPrefix, newSubtitleKey } from "../../lib/object-keys.ts";
 import type { CheckedText } from "../../lib/vtt/subtitle-file.ts";
 import { addStoredBytes } from "../assets/stored-bytes.ts";
+import { cancelGeneration } from "./pending.ts";
 import { subtitlesOf } from "./queries.ts";
+import { requireRoom } from "./room.ts";
 
-const MAX_TRACKS = 20;
 /** A client that has just read the row may still request its old text. */
 const OLD_TEXT_MS = 60_000;
 
@@ -89,18 +90,7 @@ export async function addSubtitle(
   return added;
 }
 
-/** False when the asset already has a track of the language. */
-export const hasRoom = (tracks: readonly SubtitleRow[], language: string): boolean =>
-  tracks.length < MAX_TRACKS || tracks.some((track) => track.language === language);
-
-/** Throws 422 `subtitle_limit_reached` at the limit. */
-export function requireRoom(tracks: readonly SubtitleRow[], language: string): void {
-  if (hasRoom(tracks, language)) return;
-  const message = `The asset already has ${MAX_TRACKS} subtitles; delete one first.`;
-  throw new HttpError(422, "subtitle_limit_reached", message);
-}
-
-type Changeable = "language" | "label" | "source" | "status" | "position" | "isDefault";
+type Changeable = "language" | "label" | "source" | "status" | "position" | "isDefault" | "confidence";
 export type SubtitleChange = { [Name in Changeable]?: SubtitleRow[Name] | undefined };
 
 /**
@@ -121,6 +111,8 @@ export async function changeSubtitle(
   }
   if (change.isDefault) await clearDefault(tx, app, row.assetId, row.id);
   if (stored) {
+    // A text that is being generated would replace this one.
+    await cancelGeneration(tx, app, row, { ofUnfinished: true });
     await markReferenced(tx, stored.key);
     await scheduleDeletion(tx, app, [row.objectKey], OLD_TEXT_MS);
     await addStoredBytes(tx, app, { id: row.assetId, tenantId: row.tenantId }, stored.bytes - row.bytes);
@@ -128,12 +120,15 @@ export async function changeSubtitle(
   return tx
     .update(subtitles)
     .set({
+      ...(stored && { confidence: null }),
       ...change,
       ...(stored && {
         objectKey: stored.key,
         bytes: stored.bytes,
         warnings: stored.warnings,
         status: "ready" as const,
+        errorCode: null,
+        errorMessage: null,
       }),
       updatedAt: app.clock.now(),
     })
@@ -152,8 +147,9 @@ export async function loseText(tx: Db, app: App, row: SubtitleRow): Promise<void
   await addStoredBytes(tx, app, { id: row.assetId, tenantId: row.tenantId }, -row.bytes);
 }
 
-/** The row was read in the same transaction. */
+/** The row was read in the same transaction. What is being generated for it is canceled. */
 export async function removeSubtitle(tx: Db, app: App, row: SubtitleRow): Promise<void> {
+  await cancelGeneration(tx, app, row);
   await tx.delete(subtitles).where(eq(subtitles.id, row.id));
   await scheduleDeletion(tx, app, [row.objectKey], OLD_TEXT_MS);
   await addStoredBytes(tx, app, { id: row.assetId, tenantId: row.tenantId }, -row.bytes);

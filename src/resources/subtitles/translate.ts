@@ -5,6 +5,7 @@ import { clientClosed, HttpError, invalid } from "../../lib/errors.ts";
 import { runInSlices } from "../../lib/time-slices.ts";
 import { abortAfter } from "../../lib/timers.ts";
 import { withPayloads } from "../../lib/vtt/replace-texts.ts";
+import { reshapedVtt } from "../../outbound/transcribe/speech-text.ts";
 import { configuredTranslator } from "../../outbound/translate/configured.ts";
 import { translatePayloads } from "../../outbound/translate/payloads.ts";
 import { PairUnknown, TranslationFailed, type Translator } from "../../outbound/translate/translator.ts";
@@ -27,11 +28,19 @@ export async function translatorOf(app: App): Promise<Translator> {
   throw new HttpError(503, "translation_not_configured", "Translation is not configured on this server.");
 }
 
+const PLAIN_TIMES = /^\d{2,6}:\d\d:\d\d\.\d{3} --> \d{2,6}:\d\d:\d\d\.\d{3}$/;
+const isPlainLine = (line: string) =>
+  line.includes("-->") ? PLAIN_TIMES.test(line) : !/^(NOTE|STYLE|REGION)\b/.test(line) && !line.includes("<");
+
+/** Whether a text has nothing but cues without markup and settings, as recognized speech has. */
+const isPlain = (text: string): boolean => text.split("\n").every(isPlainLine);
+
 /** The name of a translation of a translation contains only the last language. */
 export const translatedLabel = (label: string): string => (label.endsWith(SUFFIX) ? label : `${label}${SUFFIX}`);
 
 /**
- * Translates the text of a track; times and settings are unchanged. Throws 422 `invalid_language`,
+ * Translates the text of a track; times and settings are unchanged. What was recognized is shaped again, because translations
+ * have other lengths. Throws 422 `invalid_language`,
  * `document_too_complex`, 502 `translation_failed`.
  */
 export async function translatedText(
@@ -49,7 +58,8 @@ export async function translatedText(
   try {
     const pair = { source: subtitle.language, target };
     const translated = await translatePayloads(payloads, translator, { ...pair, signal });
-    return await runInSlices(withPayloads(source, places, translated));
+    const text = await runInSlices(withPayloads(source, places, translated));
+    return subtitle.source === "auto" && isPlain(source) ? await reshapedVtt(text) : text;
   } catch (error) {
     if (left.aborted) throw clientClosed();
     if (error instanceof PairUnknown)

@@ -17,10 +17,10 @@ export const subtitleList = ({ id }: Pick<SubtitleRow, "id">) => `subtitles/${id
 /**
  * A URL that needs no further credentials. For signed playback it is a storage URL of this text, valid for an hour: a
  * playback token would also allow the video, for which a reader of subtitles may have no scope. Null when storage is
- * off.
+ * off, and while there is no text.
  */
 export async function subtitleUrl(app: App, asset: AssetRow, row: SubtitleRow): Promise<string | null> {
-  if (!app.objects) return null;
+  if (!app.objects || row.status === "pending") return null;
   if (asset.playbackPolicy === "public") return mediaUrl(app.baseUrl(), asset, subtitleFile(row), null);
   const expiresAt = new Date(app.clock.now() + SIGNED_FOR_MS);
   const contentType = contentTypeOf(row.objectKey);

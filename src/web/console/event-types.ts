@@ -14,6 +14,7 @@ const TYPES: Record<EventType, true> = {
   "video.asset.errored": true,
   "video.asset.deleted": true,
   "video.subtitle.ready": true,
+  "video.subtitle.errored": true,
   "video.track.ready": true,
   "live.stream.started": true,
   "live.stream.ended": true,

@@ -50,6 +50,8 @@ describe("an upload", () => {
       status: "ready",
       bytes: VTT.length,
       warnings: [],
+      confidence: null,
+      error: null,
       url: expect.stringMatching(/^http:\/\/vodbox\.test\//),
       created_at: expect.any(String),
       updated_at: body.created_at,

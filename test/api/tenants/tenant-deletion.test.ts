@@ -178,9 +178,12 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
       expect((await app.call("GET", "/api/v1/search?q=a", { key: token })).status).toBe(200);
       await uploaded(app, token);
     }
-    for (const { id } of [tenant, other])
+    for (const { id } of [tenant, other]) {
       await insert(`INSERT INTO audio_tracks (tenant_id, asset_id, name, role, status, created_at, updated_at)
         SELECT tenant_id, id, 'a', 'main', 'ready', 1, 1 FROM assets WHERE tenant_id = ${id} LIMIT 1`);
+      await insert(`INSERT INTO caption_jobs (tenant_id, asset_id, subtitle_id, status, available_at, created_at, updated_at)
+        SELECT tenant_id, asset_id, id, 'failed', 1, 1, 1 FROM subtitles WHERE tenant_id = ${id} LIMIT 1`);
+    }
     const before = await rowsOf(other.id);
     const theirs = await rowsOf(tenant.id);
     const empty = Object.keys(theirs).filter((table) => theirs[table] === 0);

@@ -1,10 +1,19 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Browser, Frame, Page } from "playwright-core";
 import { expect } from "vitest";
 import { sharedBrowser, untilVideo, type Visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
+import { emptyFolder } from "../../support/folder.ts";
 import { KEY, translationService } from "../../support/translation-services.ts";
 import { signedIn } from "./console.ts";
+
+/** What every clip says, as a transcription service answers it. */
+const SPEECH = {
+  language: "english",
+  segments: [{ start: 0.5, end: 2, text: "Good morning", avg_logprob: Math.log(0.9) }],
+};
 
 export type AssetPages = {
   platform: Platform;
@@ -19,15 +28,19 @@ export type AssetPages = {
   close(): Promise<void>;
 };
 
-/** A server that encodes and translates, an encoded clip, and a browser. */
+/** A server that encodes, transcribes and translates, an encoded clip, and a browser. */
 export async function startAssetPages(): Promise<AssetPages> {
   const service = await translationService("libretranslate");
+  const speech = join(emptyFolder(), "speech.json");
+  writeFileSync(speech, JSON.stringify(SPEECH));
   const [platform, browser] = await Promise.all([
     startPlatform({
       VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
       VODBOX_TRANSLATE: "libretranslate",
       VODBOX_TRANSLATE_URL: service.url,
       VODBOX_TRANSLATE_KEY: KEY,
+      VODBOX_TRANSCRIBE: "command",
+      VODBOX_TRANSCRIBE_COMMAND: `cat '${speech}' #`,
     }),
     sharedBrowser(),
   ]);

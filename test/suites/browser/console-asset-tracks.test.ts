@@ -162,7 +162,28 @@ describe("subtitles", () => {
     await page.locator(".rows li", { hasText: "Late (auto translated)" }).getByText("Translation").waitFor();
   });
 
-  test("cannot be translated without a service, and the page says so", async () => {
+  test("are generated from the speech and translated; the list shows their state and confidence", async () => {
+    const seen = await pages.open({ tab: "subtitles" });
+    const { page } = seen;
+    await button(page, "Generate captions").click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Translate to").fill("de");
+    await dialog.getByRole("button", { name: "Generate captions" }).click();
+    await toast(page, "Captions are being generated");
+    const row = (label: string) => page.locator(".rows li", { hasText: label });
+    await row("English").getByText("Ready", { exact: true }).waitFor();
+    await row("English").getByText("confidence 90 %", { exact: false }).waitFor();
+    await row("Deutsch (auto translated)").getByText("Ready", { exact: true }).waitFor();
+    expect(
+      (await api("GET", `${assetId}/subtitles?include=content`)).map((one: { content: string }) => one.content),
+    ).toEqual([
+      "WEBVTT\n\n00:00:00.500 --> 00:00:02.000\nGood morning\n",
+      "WEBVTT\n\n00:00:00.500 --> 00:00:02.000\nGOOD MORNING\n",
+    ]);
+    expect(faultsOf(seen)).toEqual([]);
+  });
+
+  test("cannot be generated and translated without a service, and the page says so", async () => {
     const server = await startServer(join(emptyFolder(), "data"), { args: ["--workers", "0"] });
     const { base } = server;
     const token = await tenantKey(server, ["assets:read", "assets:write"]);
@@ -172,6 +193,8 @@ describe("subtitles", () => {
     await page.goto(`${base}/console/assets/${asset.id}?tab=subtitles`);
     await page.getByText("this server has no translation service", { exact: false }).waitFor();
     expect(await button(page, "Translate").isDisabled()).toBe(true);
+    await page.getByText("neither this server nor a worker can transcribe", { exact: false }).waitFor();
+    expect(await button(page, "Generate captions").isDisabled()).toBe(true);
   });
 
   test("of thousands of cues are shown page by page", async () => {

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Speech } from "../../../src/outbound/transcribe/speech.ts";
 import {
   type SpeechAudio,
   type Transcriber,
@@ -17,7 +18,12 @@ const source = join(folder, "source.mp4");
 const silent = join(folder, "silent.mp4");
 const long = join(folder, "long.m4a");
 const bilingual = join(folder, "bilingual.mp4");
-const VTT = "WEBVTT\n\n00:00:00.500 --> 00:00:01.000\nHello\n";
+const SPEECH: Speech = {
+  language: "en",
+  utterances: [{ text: "Hello", startMs: 500, endMs: 1000, confidence: null, words: [] }],
+};
+/** What it is as captions. */
+const VTT = "WEBVTT\n\n00:00:00.500 --> 00:00:01.500\nHello\n";
 let count = 0;
 
 beforeAll(async () => {
@@ -32,13 +38,13 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-type Heard = Omit<SpeechAudio, "signal"> & { wav: Buffer };
+type Heard = Omit<SpeechAudio, "signal" | "onProgress"> & { wav: Buffer };
 /** A speech recognition command that keeps its input. */
-function listener(answer: (sound: SpeechAudio) => Promise<string> | string = () => VTT) {
+function listener(answer: (sound: SpeechAudio) => Promise<Speech> | Speech = () => SPEECH) {
   const heard: Heard[] = [];
   const transcriber: Transcriber = {
     async transcribe(one) {
-      const { signal: _, ...rest } = one;
+      const { signal: _, onProgress: __, ...rest } = one;
       heard.push({ ...rest, wav: await readFile(one.wavPath) });
       return answer(one);
     },
@@ -161,7 +167,7 @@ test("one that takes longer than the encode keeps the job in its own stage", asy
   server.captions = ["en"];
   server.heartbeatSeconds = 0.05;
   const seen = Promise.withResolvers<void>();
-  const worker = work(server, listener(() => seen.promise.then(() => VTT)).transcriber);
+  const worker = work(server, listener(() => seen.promise.then(() => SPEECH)).transcriber);
   await server.until((one) => one.named("heartbeat").some(({ body }) => body.stage === "captioning"), 100_000);
   expect(server.named("complete")).toEqual([]);
   seen.resolve();
@@ -176,7 +182,7 @@ test("one in progress is aborted when the worker stops, and the job is released"
   server.captions = ["en"];
   const begun = Promise.withResolvers<void>();
   const forever = (sound: SpeechAudio) =>
-    new Promise<string>((_, reject) => {
+    new Promise<Speech>((_, reject) => {
       sound.signal.addEventListener("abort", () => reject(sound.signal.reason));
       begun.resolve();
     });

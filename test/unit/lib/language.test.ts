@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { canonicalLanguage } from "../../../src/lib/language.ts";
+import { canonicalLanguage, languageOfName } from "../../../src/lib/language.ts";
 
 test.each([
   ["en", "en"],
@@ -47,4 +47,16 @@ test.each([
   `en-${"abcde-".repeat(6)}abcde`,
 ])("%j is not a language", (tag) => {
   expect(canonicalLanguage(tag)).toBeNull();
+});
+
+test.each([
+  ["english", "en"],
+  ["German", "de"],
+  ["mandarin", "zh"],
+  ["Haitian Creole", "ht"],
+  ["cantonese", "yue"],
+  ["klingon", null],
+  ["", null],
+])("%j, as speech recognition names it, is %j", (name, tag) => {
+  expect(languageOfName(name)).toBe(tag);
 });

@@ -6,11 +6,12 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 import { command } from "../../../src/outbound/transcribe/command.ts";
+import { vttOfSpeech } from "../../../src/outbound/transcribe/speech-text.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { watched } from "../../support/process.ts";
 import { untilProcesses } from "../../support/worker/processes.ts";
 
-const VTT = "WEBVTT\n\n00:00:00.500 --> 00:00:01.000\nHello\n";
+const VTT = "WEBVTT\n\n00:00:00.500 --> 00:00:01.500\nHello\n";
 const LIMIT_MS = 30_000;
 
 /** The script as the command, and its arguments. */
@@ -20,8 +21,9 @@ function scene(script: string, options = "") {
   writeFileSync(path, `#!/bin/sh\n${script}\n`);
   chmodSync(path, 0o755);
   const transcriber = command(`"${path}" ${options}`);
-  const transcribe = (signal = new AbortController().signal) =>
-    transcriber.transcribe({ wavPath: join(cwd, "audio 1.wav"), durationSeconds: 2, language: "pt-BR", cwd, signal });
+  const sound = { wavPath: join(cwd, "audio 1.wav"), durationSeconds: 2, cwd };
+  const transcribe = async (signal = new AbortController().signal, language: string | null = "pt-BR") =>
+    vttOfSpeech(await transcriber.transcribe({ ...sound, language, signal }));
   return { cwd, path, transcribe };
 }
 
@@ -41,8 +43,8 @@ describe("a transcription command", () => {
   });
 
   test("may print SubRip, which is limited to the audio's duration", async () => {
-    const srt = "1\\n00:00:00,500 --> 00:00:01,000\\nHello\\n\\n2\\n00:00:01,500 --> 00:01:00,000\\nyou\\n";
-    expect(await scene(`printf '${srt}'`).transcribe()).toBe(`${VTT}\n00:00:01.500 --> 00:00:02.000\nyou\n`);
+    const srt = "1\\n00:00:00,500 --> 00:00:01,000\\nHello\\n\\n2\\n00:00:01,700 --> 00:01:00,000\\nyou\\n";
+    expect(await scene(`printf '${srt}'`).transcribe()).toBe("WEBVTT\n\n00:00:00.500 --> 00:00:02.000\nHello you\n");
   });
 
   test("gets none of vodbox's environment, except what its own tools may need", async () => {

@@ -2,6 +2,7 @@ import { open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type OpenAiOptions, openai } from "../../../src/outbound/transcribe/openai.ts";
+import { confidenceOf, vttOfSpeech } from "../../../src/outbound/transcribe/speech-text.ts";
 import { headerOf } from "../../../src/outbound/transcribe/wav.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { KEY, type Mood, transcriptionService, vttOf } from "../../support/transcription-service.ts";
@@ -20,14 +21,16 @@ async function wavFile(seconds: number, pauses: number[] = []): Promise<string> 
   return path;
 }
 
-type Changes = Partial<OpenAiOptions> & { language?: string; signal?: AbortSignal; wavPath?: string };
+type Changes = Partial<OpenAiOptions> & { language?: string | null; signal?: AbortSignal; wavPath?: string };
 
-async function transcribe(url: string, { language = "en-US", signal, wavPath, ...options }: Changes = {}) {
+async function recognized(url: string, { language = "en-US", signal, wavPath, ...options }: Changes = {}) {
   const path = wavPath ?? (await wavFile(3));
   const transcriber = openai({ base: url, key: KEY, model: "whisper-1", timeoutMs: 60_000, ...options });
   const sound = { wavPath: path, durationSeconds: 3, cwd: "/", language };
   return transcriber.transcribe({ ...sound, signal: signal ?? new AbortController().signal });
 }
+
+const transcribe = async (url: string, changes?: Changes) => vttOfSpeech(await recognized(url, changes));
 
 describe("a transcription server", () => {
   test("gets the audio as documented, and its WebVTT is the caption", async () => {
@@ -37,7 +40,7 @@ describe("a transcription server", () => {
       {
         path: "/v1/audio/transcriptions",
         seconds: 3,
-        fields: { model: "whisper-1", language: "en", response_format: "vtt" },
+        fields: { model: "whisper-1", language: "en", response_format: "verbose_json" },
       },
     ]);
   });
@@ -79,12 +82,56 @@ describe("a transcription server", () => {
     [
       "WebVTT with cues of no length, and one that continues after the end",
       WHISPER,
-      "WEBVTT\n\n00:00:00.500 --> 00:00:01.000\nHello\n\n00:00:01.000 --> 00:00:03.000\nyou\n",
+      "WEBVTT\n\n00:00:00.500 --> 00:00:03.000\nHello you\n",
     ],
   ])("may answer %s", async (_, answer, caption) => {
     const { url, moods } = await transcriptionService();
     moods.push((response) => response.end(answer));
     expect(await transcribe(url)).toBe(caption);
+  });
+
+  const WORDS = json({
+    language: "english",
+    segments: [
+      { start: 0.5, end: 1.5, text: " Hello, you.", avg_logprob: -0.105 },
+      { start: 2, end: 2.2, text: " Thanks for watching", avg_logprob: -1.5, no_speech_prob: 0.9 },
+      { start: 1.5, end: 3, text: " I am here!" },
+    ],
+    words: [
+      { word: "Hello", start: 0.62, end: 0.9 },
+      { word: "you", start: 1.1, end: 1.4 },
+      { word: "Thanks", start: 2, end: 2.1 },
+      { word: "I", start: 2.3, end: 2.4 },
+      { word: "am", start: 2.4, end: 2.5 },
+      { word: "here", start: 2.5, end: 2.9 },
+    ],
+  });
+  test("may answer words with their times and the language, and is not believed where it hears silence", async () => {
+    const { url, moods, heard } = await transcriptionService();
+    moods.push((response) => response.end(WORDS));
+    const speech = await recognized(url, { language: null });
+    expect(heard[0]?.fields).not.toHaveProperty("language");
+    expect([speech.language, confidenceOf(speech)]).toEqual(["en", 0.9]);
+    expect(await vttOfSpeech(speech)).toBe(
+      "WEBVTT\n\n00:00:00.620 --> 00:00:01.620\nHello, you.\n\n00:00:02.300 --> 00:00:03.300\nI am here!\n",
+    );
+  });
+
+  test.each<[string, number, (string | undefined)[]]>([
+    ["the times of words", 1, ["verbose_json", "verbose_json"]],
+    ["JSON", 2, ["verbose_json", "verbose_json", "vtt"]],
+  ])("that refuses %s is asked for less", async (_, refusals, formats) => {
+    const { url, moods, heard } = await transcriptionService();
+    for (let index = 0; index < refusals; index++) moods.push((response) => response.writeHead(400).end("no"));
+    expect(await transcribe(url)).toBe(vttOf(`piece ${refusals + 1}`));
+    expect(heard.map(({ fields }) => fields.response_format)).toEqual(formats);
+    expect(heard.map(({ fields }) => "timestamp_granularities[]" in fields)).toEqual(formats.map((_, at) => at === 0));
+  });
+
+  test("of whisper.cpp is asked to detect the language", async () => {
+    const { url, heard } = await transcriptionService();
+    await recognized(`${url}/inference`, { key: undefined, language: null });
+    expect(heard[0]?.fields.language).toBe("auto");
   });
 
   const say =
@@ -156,6 +203,12 @@ describe("a transcription server", () => {
     await expect(transcribe(url, { signal: gone.signal })).rejects.toThrow("given up");
     await closed.promise;
   });
+});
+
+test("speech of more than a subtitle may have is not cut", async () => {
+  const one = { text: "word ".repeat(100), confidence: null, words: [] };
+  const utterances = Array.from({ length: 5000 }, (_, at) => ({ ...one, startMs: at * 9000, endMs: at * 9000 + 8000 }));
+  await expect(vttOfSpeech({ utterances })).rejects.toThrow("The captions have over 2000000 bytes.");
 });
 
 describe("long audio", () => {

@@ -45,8 +45,8 @@ export const REFERENCE_QUERIES: readonly ReferenceQuery[] = [
   {
     kind: "subtitle",
     id: "id",
-    // A failed subtitle has no object.
-    sql: "SELECT id, asset_id AS asset, object_key AS key, status <> 'failed' AS required FROM subtitles WHERE true",
+    // A subtitle without a text has no object.
+    sql: "SELECT id, asset_id AS asset, object_key AS key, status NOT IN ('failed', 'pending') AS required FROM subtitles WHERE true",
   },
   {
     kind: "delivery",

@@ -72,6 +72,11 @@ async function* underWay(app: App): AsyncGenerator<ReferenceRow[]> {
     db.all<ReferenceRow>(sql`select id, prefix as key from audio_tracks
       where prefix is not null and status = 'processing' and id > ${after} order by id limit ${PAGE}`),
   );
+  // What workers write of captions.
+  yield* paged((after) =>
+    db.all<ReferenceRow>(sql`select id, prefix as key from caption_jobs
+      where prefix is not null and status = 'running' and id > ${after} order by id limit ${PAGE}`),
+  );
   yield* mapped(attempts(app, eq(transcodingJobs.status, "running")), ({ id, job }) => attemptPrefix(job, id));
   const unswept = and(isNull(transcodingAttempts.sweptAt), ne(transcodingAttempts.outcome, "completed"));
   yield* mapped(attempts(app, unswept), ({ id, job }) => attemptPrefix(job, id));

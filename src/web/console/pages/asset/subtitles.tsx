@@ -12,6 +12,8 @@ import { useResource } from "../../hooks/use-resource.ts";
 import { useSession } from "../../session.tsx";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
 import type { Subtitle } from "../../types.ts";
+import { GenerateDialog } from "./generate-dialog.tsx";
+import { generateTexts } from "./generate-texts.ts";
 import { saveText } from "./save-file.ts";
 import type { SectionProps } from "./section.ts";
 import { AlignDialog, TranslateDialog, UploadDialog } from "./subtitle-dialogs.tsx";
@@ -19,11 +21,12 @@ import { SubtitleEditor } from "./subtitle-editor.tsx";
 import { texts } from "./texts.ts";
 import { useAssetEvents } from "./use-asset-events.ts";
 
-type Open = { what: "edit" | "translate" | "align" | "delete"; subtitle: Subtitle } | { what: "upload" };
+type Open = { what: "edit" | "translate" | "align" | "delete"; subtitle: Subtitle } | { what: "upload" | "generate" };
 const ORIGINS = { upload: "upload_source", translation: "translation", auto: "auto" } as const;
 
 export default function Subtitles({ asset, player, reloadPlayer }: SectionProps) {
   const t = useTexts(texts);
+  const own = useTexts(generateTexts);
   const { language } = useLanguage();
   const { may } = useSession();
   const toast = useToast();
@@ -62,11 +65,26 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
       <div class="page-head">
         <h2>{t("subtitles")}</h2>
         {mayWrite && (
-          <button type="button" onClick={() => setOpen({ what: "upload" })}>
-            {t("uploadSubtitle")}
-          </button>
+          <div class="row">
+            <button
+              type="button"
+              disabled={!features.value?.captions || asset.playback_status !== "ready"}
+              aria-describedby={features.value?.captions === false ? "no-transcription" : undefined}
+              onClick={() => setOpen({ what: "generate" })}
+            >
+              {own("generate")}
+            </button>
+            <button type="button" onClick={() => setOpen({ what: "upload" })}>
+              {t("uploadSubtitle")}
+            </button>
+          </div>
         )}
       </div>
+      {mayWrite && features.value?.captions === false && (
+        <p class="fine" id="no-transcription">
+          {own("noTranscription")}
+        </p>
+      )}
       <ErrorNotice error={failure} />
       <ListView list={list} empty={t("noSubtitles")}>
         {(items) => (
@@ -84,7 +102,9 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
                   </p>
                   <p class="fine">
                     <code>{one.language}</code> · {t(ORIGINS[one.source])} · {bytes(one.bytes, language)}
+                    {one.confidence !== null && ` · ${own("confidence", { share: Math.round(one.confidence * 100) })}`}
                   </p>
+                  {one.error && <p class="fine">{one.error.message}</p>}
                   {one.warnings.map(({ code, message }) => (
                     <p key={code} class="fine">
                       {message}
@@ -92,7 +112,7 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
                   ))}
                 </div>
                 <div class="row">
-                  {mayWrite && (
+                  {mayWrite && one.status !== "pending" && (
                     <>
                       <button type="button" onClick={() => setOpen({ what: "edit", subtitle: one })}>
                         {t("edit")}
@@ -117,9 +137,11 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
                       )}
                     </>
                   )}
-                  <button type="button" onClick={download(one)}>
-                    {t("downloadText")}
-                  </button>
+                  {one.status !== "pending" && (
+                    <button type="button" onClick={download(one)}>
+                      {t("downloadText")}
+                    </button>
+                  )}
                   {mayWrite && (
                     <button type="button" class="danger" onClick={() => setOpen({ what: "delete", subtitle: one })}>
                       {t("delete")}
@@ -146,6 +168,14 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
         />
       )}
       {open?.what === "upload" && <UploadDialog assetId={asset.id} onDone={uploaded} onClose={() => setOpen(null)} />}
+      {open?.what === "generate" && (
+        <GenerateDialog
+          assetId={asset.id}
+          mayTranslate={features.value?.translation ?? false}
+          onDone={() => done(own("generating"))}
+          onClose={() => setOpen(null)}
+        />
+      )}
       {open?.what === "translate" && (
         <TranslateDialog subtitle={open.subtitle} onDone={() => done(t("translated"))} onClose={() => setOpen(null)} />
       )}

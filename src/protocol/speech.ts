@@ -1,0 +1,29 @@
+import * as v from "valibot";
+
+/**
+ * Jobs that recognize the speech of an asset that is ready. A worker that has an engine for it claims them with the lane
+ * `captions`; with `capabilities: {captions: 1}` in the lane `main`, when nothing else is queued. Their contract has `speech`,
+ * and `join` with the asset's media, of which the worker reads one audio rendition; it has no source. The worker writes WebVTT
+ * to `speech.path`.
+ */
+
+/** The version of this protocol, as workers announce it in `capabilities.captions`. */
+export const CAPTIONS_VERSION = 1;
+
+const Language = v.nullable(v.pipe(v.string(), v.maxLength(100)));
+
+export const SpeechWork = v.object({
+  language: v.pipe(Language, v.description("A BCP 47 tag; null: to detect")),
+  path: v.pipe(v.string(), v.description("Object key of the captions")),
+});
+export type SpeechWork = v.InferOutput<typeof SpeechWork>;
+
+export const SpeechResult = v.object({
+  language: v.pipe(Language, v.description("A BCP 47 tag that was detected; null without detection")),
+  audio_language: v.pipe(v.optional(Language, null), v.description("What the audio rendition declares")),
+  confidence: v.pipe(
+    v.optional(v.nullable(v.pipe(v.number(), v.minValue(0), v.maxValue(1))), null),
+    v.description("0 to 1; null where the engine does not say"),
+  ),
+});
+export type SpeechResult = v.InferOutput<typeof SpeechResult>;
