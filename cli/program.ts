@@ -63,6 +63,10 @@ export function createProgram(given: ParsedFlags): Command {
     .description("receive live streams for the server that starts this process")
     .action(async () => (await import("./live-ingest.ts")).liveIngestCommand());
   program
+    .command("recognize", { hidden: true })
+    .argument("<job>", "what the worker that starts this process wants recognized")
+    .action(async (job: string) => (await import("./recognize.ts")).recognizeCommand(job));
+  program
     .command("health")
     .description("check that the server on the data directory is ready; exits 1 if it is not")
     .option("--server <URL>", "check this server instead")

@@ -1,9 +1,14 @@
 import type { Config } from "../../config/load.ts";
 import type { SettingName } from "../../config/settings.ts";
-import type { Transcriber, TranscriptionService } from "./transcriber.ts";
+import type { Transcriber } from "./transcriber.ts";
+import type { SpeechModels } from "./whisper/models.ts";
+
+/** TranscriptionService of transcriber.ts; `models` is where a worker finds the models of its server. */
+type Service = { needs: readonly SettingName[]; open(config: Config, models?: SpeechModels): Transcriber | null };
 
 /** The service of each choice of the setting `transcribe`. Its file is imported on first use. */
-const SERVICES: Record<Exclude<Config["transcribe"], "off">, () => Promise<TranscriptionService>> = {
+const SERVICES: Record<Exclude<Config["transcribe"], "off">, () => Promise<Service>> = {
+  whisper: async () => (await import("./whisper/service.ts")).whisperService,
   openai: async () => (await import("./openai.ts")).openaiService,
   command: async () => (await import("./command.ts")).commandService,
 };
@@ -15,10 +20,13 @@ type Configured = {
   missing: readonly SettingName[];
 };
 
-/** The transcription service of the settings. */
-export async function configuredTranscriber(config: Config): Promise<Configured> {
+/**
+ * The transcription service of the settings. Without `models`, as on the server, `whisper` needs an installed model; a worker
+ * asks for one when it needs it, so that one which is installed later is used without a restart.
+ */
+export async function configuredTranscriber(config: Config, models?: SpeechModels): Promise<Configured> {
   if (config.transcribe === "off") return { transcriber: null, missing: [] };
   const { open, needs } = await SERVICES[config.transcribe]();
-  const transcriber = open(config);
+  const transcriber = open(config, models);
   return { transcriber, missing: transcriber ? [] : needs };
 }
