@@ -61,7 +61,7 @@ const WAIT_SECONDS = 20;
 const IDLE_MS = 1000;
 
 /** The default: the smallest job would hardly fit. */
-const MIN_FREE_BYTES = 64 * 2 ** 20;
+export const MIN_FREE_BYTES = 64 * 2 ** 20;
 const FULL_MS = 30_000;
 
 /**
