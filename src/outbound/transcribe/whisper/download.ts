@@ -33,7 +33,7 @@ export type ModelDownload = {
 };
 
 /** Attempts in a row that bring nothing. */
-const MAX_VAIN = 5;
+const MAX_VAIN = 4;
 /** Without any bytes for so long, the connection is considered dead. */
 const STALL_MS = 60_000;
 const PAUSE_MS = 1000;
@@ -62,7 +62,7 @@ export async function downloadModel(download: ModelDownload): Promise<void> {
         if (!(error instanceof Interrupted)) throw asUnavailable(error);
         vain = (await sizeOf(part)) > before ? 0 : vain + 1;
         if (vain >= MAX_VAIN) throw new ModelUnavailable(`${error.message} Run the command again to continue.`);
-        await sleep(pauseMs * 2 ** vain, undefined, { signal });
+        await sleep(pauseMs * 2 ** Math.max(0, vain - 1), undefined, { signal });
         continue;
       }
     }

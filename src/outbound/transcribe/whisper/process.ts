@@ -29,9 +29,6 @@ export type RecognitionLine = Utterance | { language: string | null };
 /** How it fails; other statuses and signals are faults of the library. */
 export const EXIT = { library: 10, model: 11, recognition: 12 } as const;
 
-/** Parts whose language is detected: the first, one in the middle and the last. */
-const SAMPLES = 3;
-
 /** The process that recognizes speech: it runs code that may fail in any way, on a model that anybody may have made. */
 export async function recognitionProcess(job: RecognitionJob): Promise<void> {
   // The library does not settle the promise of a recognition that fails: then nothing is left to wait for.
@@ -98,12 +95,15 @@ export async function recognitionProcess(job: RecognitionJob): Promise<void> {
     return { words: said, language: result.language ?? null };
   }
 
-  /** Several samples, because an introduction may be sung in another language. What they recognize is used. */
+  /**
+   * In the first part, one in the middle and the last, because an introduction may be in another language. What is
+   * recognized there is used.
+   */
   async function detect() {
     const recognized = new Map<number, Awaited<ReturnType<typeof recognize>>>();
     if (job.language !== null) return { recognized, language: { forced: job.language, detected: job.language } };
     const last = parts.length - 1;
-    const samples = [...new Set([0, Math.floor(last / 2), last])].filter((index) => index >= 0).slice(0, SAMPLES);
+    const samples = [...new Set([0, Math.floor(last / 2), last])].filter((index) => parts[index] !== undefined);
     for (const index of samples) recognized.set(index, await recognize(parts[index] as Part, "auto"));
     const detected = [...recognized.values()].filter((each) => each.words.length > 0);
     const counts = new Map<string, number>();
