@@ -50,7 +50,13 @@ export async function sbom(arch: Arch, tools: Tools, sha256: string): Promise<st
     purl: `pkg:generic/vodbox@${own.version}?arch=${arch}`,
     licence: "MIT",
   });
-  const components = [await nodeComponent(), libsqlComponent(), whisperComponent(), ...ffmpegComponents(tools), ...npmComponents()];
+  const components = [
+    await nodeComponent(),
+    libsqlComponent(),
+    whisperComponent(),
+    ...ffmpegComponents(tools),
+    ...npmComponents(),
+  ];
   const document = {
     $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
     bomFormat: "CycloneDX",

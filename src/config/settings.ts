@@ -267,14 +267,8 @@ export const SETTINGS = {
     fallback: "1800",
     about: "timeout of one request (openai), which carries at most ten minutes of audio",
   },
-  transcribe_command: {
-    schema: text,
-    about: "shell command; receives a WAV path and a language, prints WebVTT or SRT",
-  },
-  whisper_model: {
-    schema: text,
-    about: "installed model to use (whisper); default: the largest, see `vodbox captions models`",
-  },
+  transcribe_command: { schema: text, about: "command; receives a WAV path and a language, prints WebVTT or SRT" },
+  whisper_model: { schema: text, about: "installed model to use (whisper); default: the largest" },
   whisper_models_url: {
     schema: url("http:", "https:"),
     fallback: "https://huggingface.co/ggerganov/whisper.cpp/resolve/5359861c739e955e79d9a303bcbc70fb988958b1",

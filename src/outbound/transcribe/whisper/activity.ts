@@ -3,16 +3,17 @@ import { BYTES_PER_SECOND, type Samples } from "../wav.ts";
 
 /**
  * Where something is heard, by energy alone. It finds pauses to cut at and silence to leave out; that needs no model of
- * speech, because music and noise that it takes for speech only cost time. So every doubt counts as sound: a word that is
+ * speech, because music and noise that it takes for speech only cost time. So every doubt counts as activity: a word that is
  * left out here is lost.
  */
 
 export const HOP_MS = 50;
 const HOP_BYTES = (BYTES_PER_SECOND * HOP_MS) / 1000;
+const HOP_SAMPLES = HOP_BYTES / 2;
 const READ_BYTES = HOP_BYTES * 200;
 const SILENT_DB = -96;
 
-/** Below the first a level is always silence, above the second always sound. In between, the noise floor decides. */
+/** Below the first a level is always silence, above the second always activity. In between, the noise floor decides. */
 const LOW_DB = -60;
 const HIGH_DB = -35;
 const LEAST_DB = -80;
@@ -23,30 +24,31 @@ const OVER_FLOOR_DB = 6;
 const FLOOR_SHARE = 0.1;
 const FLOOR_HOPS = 600;
 
-/** A stretch of sound, in milliseconds. */
+/** A stretch of activity, in milliseconds. */
 export type Stretch = { startMs: number; endMs: number };
 
 /** The levels of all hops in dBFS: 1.7 MB for 24 hours. Reads the file in pieces. */
 export async function levelsOf(file: FileHandle, { from, to }: Samples): Promise<Int8Array> {
   const levels = new Int8Array(Math.ceil((to - from) / HOP_BYTES));
-  const buffer = Buffer.alloc(READ_BYTES);
+  const samples = new Int16Array(READ_BYTES / 2);
+  const buffer = new Uint8Array(samples.buffer);
   let hop = 0;
   for (let at = from; at < to; ) {
     const { bytesRead } = await file.read(buffer, 0, Math.min(READ_BYTES, to - at), at);
     if (bytesRead === 0) break;
-    for (let offset = 0; offset < bytesRead; offset += HOP_BYTES)
-      levels[hop++] = level(buffer.subarray(offset, Math.min(bytesRead, offset + HOP_BYTES)));
+    const count = bytesRead >> 1;
+    for (let first = 0; first < count; first += HOP_SAMPLES)
+      levels[hop++] = level(samples.subarray(first, Math.min(count, first + HOP_SAMPLES)));
     at += bytesRead;
   }
   return levels.subarray(0, hop);
 }
 
-function level(bytes: Buffer): number {
-  const count = bytes.length >> 1;
+function level(samples: Int16Array): number {
   let energy = 0;
-  for (let index = 0; index < count; index++) energy += bytes.readInt16LE(index * 2) ** 2;
+  for (const sample of samples) energy += sample * sample;
   if (energy === 0) return SILENT_DB;
-  return Math.max(SILENT_DB, Math.round(10 * Math.log10(energy / count / 2 ** 30)));
+  return Math.max(SILENT_DB, Math.round(10 * Math.log10(energy / samples.length / 2 ** 30)));
 }
 
 /** The level that `share` of the counted hops do not exceed. */
@@ -59,7 +61,7 @@ function quantile(counts: Uint32Array, total: number, share: number): number {
   return 0;
 }
 
-/** Whether each hop is sound. */
+/** Whether something is heard in each hop. */
 export function activityOf(levels: Int8Array): Uint8Array {
   const all = new Uint32Array(-SILENT_DB + 1);
   for (const level of levels) all[level - SILENT_DB] = (all[level - SILENT_DB] as number) + 1;
@@ -85,7 +87,7 @@ const MARGIN_MS = 300;
 /** A click. */
 const LEAST_MS = 100;
 
-/** Stretches of sound with their margins; those that touch are one. */
+/** Stretches of activity with their margins; those that touch are one. */
 export function stretchesOf(active: Uint8Array): Stretch[] {
   const stretches: Stretch[] = [];
   const endOfAll = active.length * HOP_MS;

@@ -17,7 +17,7 @@ const SILENCE_MS = 8000;
 /** Length of the quietest place, where there is no pause to cut at. */
 const QUIET_HOPS = 6;
 
-/** The parts of the stretches of sound, in order. `levels`: of the hops, to cut sound that has no pause. */
+/** The parts of the stretches of activity, in order. `levels`: of the hops, to cut audio that has no pause. */
 export function partsOf(stretches: readonly Stretch[], levels: Int8Array): Part[] {
   const parts: Part[] = [];
   for (const run of runsOf(stretches)) {

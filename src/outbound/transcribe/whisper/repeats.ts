@@ -2,7 +2,7 @@ import { HOP_MS } from "./activity.ts";
 import { normalized, type TimedWord } from "./words.ts";
 
 /**
- * Whisper invents text where nobody speaks: it repeats a phrase until the window is full, or writes what often ended the
+ * Whisper invents text where no one speaks: it repeats a phrase until the window is full, or writes what often ended the
  * subtitles that it was trained with. Both are recognized by form, because the engine reports no probabilities.
  */
 
@@ -27,7 +27,6 @@ const INVENTED = new Set(
     "Gracias por ver el video.",
     "Sottotitoli creati dalla comunità Amara.org",
     "Legendas pela comunidade Amara.org",
-    "Ondertitels ingediend door de Amara.org gemeenschap",
     "Napisy stworzone przez społeczność Amara.org",
     "Редактор субтитров А.Семкин Корректор А.Егорова",
     "Продолжение следует...",
@@ -42,7 +41,7 @@ const INVENTED = new Set(
 const LONG_MS = 8000;
 /** Words of the longest phrase whose repetition is looked for. */
 const PHRASE_WORDS = 16;
-/** So often a phrase of so many words is repeated by nobody. */
+/** People do not repeat a phrase of so many words so often. */
 const leastRepeats = (words: number) => (words === 1 ? 6 : words === 2 ? 4 : 3);
 /** A loop of this share of the part's words is all that there is. */
 const LOOP_SHARE = 0.8;
@@ -79,7 +78,7 @@ function loopAt(texts: readonly string[], at: number): { words: number; repeats:
   return null;
 }
 
-/** Without words in complete silence, except within this distance of sound. */
+/** Without words in complete silence, except within this distance of activity. */
 const NEAR_MS = 500;
 
 /** Words where something is heard. */

@@ -9,6 +9,8 @@ const LONGEST_MS = 30_000;
 /** The same utterance so often in a row is a loop over the borders of parts. */
 const LOOP = 3;
 const LOOP_WORDS = 3;
+/** About a part: after a longer pause, it is said again. */
+const LOOP_GAP_MS = 30_000;
 
 /** Groups words by pauses and sentences. */
 export function utterancesOf(words: readonly TimedWord[]): Utterance[] {
@@ -40,6 +42,8 @@ const utteranceOf = (words: readonly TimedWord[]): Utterance => ({
 /** Passes utterances on, of a loop only the first. */
 export class LoopFilter {
   #held: Utterance[] = [];
+  /** End of the last one that was pushed, which may not be held. */
+  #endMs = 0;
   readonly #emit: (utterance: Utterance) => void;
 
   constructor(emit: (utterance: Utterance) => void) {
@@ -47,8 +51,10 @@ export class LoopFilter {
   }
 
   push(utterance: Utterance): void {
-    const text = normalized(utterance.text);
-    if (this.#held[0] && normalized(this.#held[0].text) !== text) this.flush();
+    const last = this.#held.at(-1);
+    const isSame = last !== undefined && normalized(last.text) === normalized(utterance.text);
+    if (!isSame || utterance.startMs - this.#endMs > LOOP_GAP_MS) this.flush();
+    this.#endMs = utterance.endMs;
     // Short answers are repeated by people, too.
     if (utterance.words.length < LOOP_WORDS) this.#emit(utterance);
     // Of a long loop, as many as decide.

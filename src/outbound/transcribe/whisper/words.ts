@@ -62,7 +62,7 @@ function repaired(tokens: readonly Token[], text: string): Token[] {
   return result;
 }
 
-/** Without notes about sounds, which may have several words. */
+/** Without notes about what is heard, which may have several words. */
 function withoutNotes(words: readonly TimedWord[]): TimedWord[] {
   const text = words.map((word) => word.text).join(" ");
   const notes = [...text.matchAll(SOUND_NOTE)].map((match) => [match.index, match.index + match[0].length] as const);

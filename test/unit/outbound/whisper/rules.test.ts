@@ -31,7 +31,7 @@ describe("words from tokens", () => {
     ["Chinese with Latin letters", tokens("我", "用", "GP", "U", "训练"), "我 用 GPU 训练"],
     ["Arabic", tokens(" مرح", "با", " بال", "عالم"), "مرحبا بالعالم"],
     [
-      "empty tokens and notes about sounds",
+      "empty tokens and notes about what is heard",
       tokens("", " [", "MUSIC", " PLAY", "ING", "]", " Hello", " (laughs)", " ♪"),
       "Hello",
     ],
@@ -150,8 +150,15 @@ describe("invented text", () => {
   test("an utterance in a loop over several parts is passed on once", () => {
     const passed: string[] = [];
     const filter = new LoopFilter(({ text }) => void passed.push(text));
-    const say = (text: string) => {
-      for (const utterance of utterancesOf(words(text))) filter.push(utterance);
+    let at = 0;
+    const say = (text: string, pauseMs = 20_000) => {
+      at += pauseMs;
+      const said = words(text).map((word, index) => ({
+        ...word,
+        startMs: at + index * 200,
+        endMs: at + index * 200 + 200,
+      }));
+      for (const utterance of utterancesOf(said)) filter.push(utterance);
     };
     for (const text of [
       "Good morning all.",
@@ -165,6 +172,8 @@ describe("invented text", () => {
       "d",
     ])
       say(text);
+    // An hour apart it is no loop.
+    for (let hour = 0; hour < 4; hour++) say("It is noon.", 3_600_000);
     filter.flush();
     expect(passed).toEqual([
       "Good morning all.",
@@ -176,6 +185,7 @@ describe("invented text", () => {
       "a b c",
       "a b c",
       "d",
+      ...Array(4).fill("It is noon."),
     ]);
   });
 });
@@ -245,7 +255,7 @@ describe("activity and parts", () => {
     expect(parts.map(({ startMs, endMs, fromMs, toMs }) => [startMs, endMs, fromMs, toMs])).toEqual(expected);
   });
 
-  test("parts cover all sound without a gap and fit one window", () => {
+  test("parts cover all activity without a gap and fit one window", () => {
     // A linear congruential generator: the same levels in each run.
     let seed = 7;
     const random = () => {
