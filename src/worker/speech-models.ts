@@ -78,8 +78,20 @@ export function serverModels({ server, token, scratchDir, minFreeBytes }: ModelS
   }
 
   async function removeOthers(path: string): Promise<void> {
-    for (const name of await readdir(dir))
-      if (/^[0-9a-f]{64}\.bin$/.test(name) && join(dir, name) !== path) await rm(join(dir, name), { force: true });
+    for (const name of await readdir(dir)) {
+      const match = /^[0-9a-f]{64}(?:\.(\d{1,10}))?\.bin(?:\.part)?$/.exec(name);
+      // Files with the number of a process are its downloads.
+      if (!match || join(dir, name) === path || (match[1] && isAlive(Number(match[1])))) continue;
+      await rm(join(dir, name), { force: true });
+    }
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
   }
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { chown, copyFile, open, rm, stat } from "node:fs/promises";
+import { chown, copyFile, open, readdir, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { makeFolder } from "../../../lib/make-folder.ts";
 import { withoutTrailing } from "../../../lib/without-trailing.ts";
@@ -61,6 +61,7 @@ export async function installModel(installation: Installation): Promise<Installe
   async function copied(from: string): Promise<string> {
     const fault = await readHeader(from).catch((error: Error) => `cannot be read: ${error.message}`);
     if (typeof fault === "string") throw new ModelUnavailable(`${from} ${fault}.`);
+    await sweep(dir);
     const part = join(dir, `${name}.${randomUUID()}.part`);
     try {
       await requireSpace(part, await sizeOf(from), installation.minFreeBytes);
@@ -81,6 +82,18 @@ export async function installModel(installation: Installation): Promise<Installe
     } finally {
       await rm(part, { force: true });
     }
+  }
+}
+
+const COPY = /\.[0-9a-f]{8}-[0-9a-f-]{27}\.part$/;
+const HOUR_MS = 3_600_000;
+
+/** Removes copies that killed commands left. */
+async function sweep(dir: string): Promise<void> {
+  for (const name of await readdir(dir)) {
+    if (!COPY.test(name)) continue;
+    const info = await stat(join(dir, name)).catch(() => null);
+    if (info && Date.now() - info.mtimeMs > HOUR_MS) await rm(join(dir, name), { force: true });
   }
 }
 

@@ -36,8 +36,10 @@ export type RecognitionOptions = {
 const MAX_THREADS = 8;
 /** A part of 30 s with the largest model takes minutes on a small machine. */
 const STALL_MS = 60 * 60_000;
-/** The status and name of the hidden command that runs the process. */
-export const RECOGNIZE_COMMAND = "recognize";
+/** The hidden command that runs the process. */
+const COMMAND = "recognize";
+/** Node.js does not start where OpenSSL's configuration exists and cannot be read, as with Landlock. */
+export const RECOGNITION_ENV = { OPENSSL_CONF: "/dev/null" };
 
 /**
  * Recognizes speech in a process of its own, confined like ffmpeg: without network and other files, with a memory limit and
@@ -62,7 +64,7 @@ export async function recognize(audio: RecognitionAudio, options: RecognitionOpt
   const self = isSea() ? [] : [fileURLToPath(new URL("../../../../cli/main.ts", import.meta.url))];
   try {
     await run(process.execPath, {
-      args: [...self, RECOGNIZE_COMMAND, JSON.stringify(job)],
+      args: [...self, COMMAND, JSON.stringify(job)],
       cwd,
       reads: [
         libraries.library,
@@ -71,6 +73,7 @@ export async function recognize(audio: RecognitionAudio, options: RecognitionOpt
         ...(libraries.runtime ? [libraries.runtime] : []),
         ...sources(),
       ],
+      env: RECOGNITION_ENV,
       signal,
       timeLimitMs: null,
       stallMs: STALL_MS,

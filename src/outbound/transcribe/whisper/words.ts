@@ -11,7 +11,7 @@ const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Tibetan}]/u;
 const ONLY_MARKS = /^[\p{P}\p{S}\p{M}]+$/u;
 /** `[BLANK_AUDIO]`, `(music)`, `*laughs*`, `♪`: what is heard, not said. */
-const SOUND_NOTE = /\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|[♪♫]+/gu;
+const SOUND_NOTE = /\[[^[\]]{0,80}\]|\([^()]{0,80}\)|\*[^*]{0,80}\*|[♪♫]/gu;
 
 /**
  * The words of the tokens of a part that begins at `offsetMs`. A character whose bytes are in two tokens arrives as

@@ -1,8 +1,13 @@
+import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
+import { sandboxLauncher } from "../../../../src/media/binaries.ts";
+import { sandboxedCommand } from "../../../../src/media/sandbox/sandbox.ts";
 import { TranscriptionFailed } from "../../../../src/outbound/transcribe/transcriber.ts";
 import {
+  RECOGNITION_ENV,
   type RecognitionAudio,
   type RecognitionOptions,
   recognize,
@@ -64,6 +69,20 @@ test("the characters of a script whose bytes are in several tokens are whole", a
   );
   const { utterances } = await recognized(audio([[0, 4]]), { model: korean });
   expect(utterances.map(({ text }) => text)).toEqual(["안녕 여러분"]);
+});
+
+test("Node.js starts in a sandbox by Landlock, the only one in containers", async () => {
+  const isolation = { kind: "launcher", path: sandboxLauncher() as string, mode: "landlock", landlockAbi: 1 } as const;
+  const system = { isolation, network: [], parentDeath: [], prlimit: null };
+  const limits = { memoryBytes: 2 ** 31, timeLimitMs: null };
+  const grants = { reads: [], writes: [folder], devices: false };
+  const [file = "", ...args] = await sandboxedCommand(
+    process.execPath,
+    { limits, grants, cwd: folder, nice: 0 },
+    system,
+  );
+  const { stdout } = await promisify(execFile)(file, [...args, "-p", "1"], { cwd: folder, env: RECOGNITION_ENV });
+  expect(stdout).toBe("1\n");
 });
 
 describe("languages", () => {
