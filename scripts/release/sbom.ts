@@ -53,7 +53,7 @@ export async function sbom(arch: Arch, tools: Tools, sha256: string): Promise<st
   const components = [
     await nodeComponent(),
     libsqlComponent(),
-    whisperComponent(),
+    whisperComponent(arch),
     ...ffmpegComponents(tools),
     ...npmComponents(),
   ];
@@ -102,8 +102,8 @@ function libsqlComponent(): Component {
   return component({ name: "libsql-native", version, purl: `pkg:cargo/libsql-js@${version}`, licence: "MIT" });
 }
 
-function whisperComponent(): Component {
-  const name = "@fugood/node-whisper-linux-x64";
+function whisperComponent(arch: Arch): Component {
+  const name = `@fugood/node-whisper-linux-${arch}`;
   const purl = `pkg:npm/${name.replace("@", "%40")}@${whisperVersion}`;
   return component({ name, version: whisperVersion, purl, licence: "MIT" });
 }
