@@ -1,8 +1,7 @@
 import type { Config } from "../../../config/load.ts";
 import { writeCue } from "../../../lib/vtt/write.ts";
 import { type Transcriber, TranscriptionFailed, type TranscriptionService } from "../transcriber.ts";
-import { localModels, type SpeechModels } from "./models.ts";
-import { recognize } from "./recognize.ts";
+import { localModels, recognizeWith, type SpeechModels } from "./models.ts";
 import { selectedModel } from "./store.ts";
 
 /** whisper.cpp in this executable. The server needs an installed model; a worker asks `models` for one with each job. */
@@ -16,15 +15,10 @@ export const whisperService = {
 
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-/** TODO(merge): drop this adapter when Transcriber.transcribe returns Speech; `recognize` is the engine. */
+/** TODO(merge): drop this adapter when Transcriber.transcribe returns Speech; `recognizeWith` is the engine. */
 const whisper = (memoryBytes: number | undefined, models: SpeechModels): Transcriber => ({
   async transcribe(audio) {
-    const model = await models.whisper(audio.signal);
-    if (model === null)
-      throw new TranscriptionFailed(
-        "The server has no speech model; install one there with `vodbox captions install MODEL`.",
-      );
-    const { utterances } = await recognize(audio, { model, memoryBytes });
+    const { utterances } = await recognizeWith(models, audio, { memoryBytes });
     if (utterances.length === 0) throw new TranscriptionFailed("No speech was recognized.");
     const cues = utterances.map(({ text, startMs, endMs }) =>
       writeCue({ id: null, startMs, endMs: Math.max(endMs, startMs + 1), settings: "", text: escaped(text) }),

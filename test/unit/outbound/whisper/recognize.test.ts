@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { sandboxLauncher } from "../../../../src/media/binaries.ts";
 import { sandboxedCommand } from "../../../../src/media/sandbox/sandbox.ts";
 import { TranscriptionFailed } from "../../../../src/outbound/transcribe/transcriber.ts";
+import { recognizeWith } from "../../../../src/outbound/transcribe/whisper/models.ts";
 import {
   RECOGNITION_ENV,
   type RecognitionAudio,
@@ -98,6 +99,21 @@ describe("languages", () => {
     const given = audio([[0, 3]], 5, { language: "tlh" });
     await expect(recognized(given)).rejects.toThrow("The speech model does not know the language tlh.");
   });
+});
+
+test("a model that is replaced before it is opened gives way to the new one", async () => {
+  const paths = [join(folder, "replaced.bin"), model];
+  const asked: string[] = [];
+  const models = {
+    async whisper() {
+      asked.push(paths[asked.length] as string);
+      return asked.at(-1) as string;
+    },
+  };
+  const { utterances } = await recognizeWith(models, audio([[0, 3]], 5, { language: "en" }), { threads: 1 });
+  expect([asked, utterances.length]).toEqual([paths, 1]);
+  const none = { whisper: async () => null };
+  await expect(recognizeWith(none, audio([]), {})).rejects.toThrow("The server has no speech model");
 });
 
 describe("faults", () => {
