@@ -42,11 +42,5 @@ export const CATALOG: readonly CatalogModel[] = (
 /** The model's file at VODBOX_WHISPER_MODELS_URL. */
 export const fileOf = (name: string): string => `ggml-${name}.bin`;
 
-/** The catalog's model of a name, with or without `ggml-` and `.bin`. */
-export function catalogModel(name: string): CatalogModel | undefined {
-  const short = shortName(name);
-  return CATALOG.find((model) => model.name === short);
-}
-
 /** `base` of `ggml-base.bin`. */
 export const shortName = (name: string): string => name.replace(/^ggml-/, "").replace(/\.bin$/, "");
