@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import { readFile, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -32,7 +32,10 @@ export type RecognitionOptions = {
   threads?: number | undefined;
 };
 
-/** More threads than this make whisper.cpp slower: they wait for memory and for each other. */
+/**
+ * More threads than this make whisper.cpp slower: they wait for memory and for each other. The library for x86-64 is compiled
+ * without OpenMP, and uses one whatever is requested.
+ */
 const MAX_THREADS = 8;
 /** A part of 30 s with the largest model takes minutes on a small machine. */
 const STALL_MS = 60 * 60_000;
@@ -87,7 +90,7 @@ export async function recognize(audio: RecognitionAudio, options: RecognitionOpt
     return speech;
   } catch (error) {
     signal.throwIfAborted();
-    throw await failureOf(error);
+    throw failureOf(error);
   } finally {
     await rm(out, { force: true });
   }
@@ -143,7 +146,7 @@ async function readSpeech(path: string): Promise<Speech> {
 }
 
 /** What killed processes of native code have in common is a signal. */
-async function failureOf(error: unknown): Promise<Error> {
+function failureOf(error: unknown): Error {
   if (!(error instanceof MediaError))
     return new TranscriptionFailed("The result of the speech recognition is invalid.", String(error));
   const { code, exitCode, signal, logTail } = error;
@@ -160,14 +163,6 @@ async function failureOf(error: unknown): Promise<Error> {
     );
   if (exitCode === EXIT.model) return failed("The speech model is damaged or not supported.");
   if (exitCode === EXIT.recognition) return failed("The speech recognition failed.");
-  if (signal === "SIGILL" || !(await hasAvx2()))
-    return failed("The speech recognition library needs a processor with AVX2.");
   if (signal) return failed(`The speech recognition was terminated by ${signal}.`);
   return failed(`The speech recognition exited with code ${exitCode}.`);
-}
-
-async function hasAvx2(): Promise<boolean> {
-  if (process.arch !== "x64") return true;
-  const text = await readFile("/proc/cpuinfo", "utf8").catch(() => "avx2");
-  return /\bavx2\b/.test(text);
 }
