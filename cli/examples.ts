@@ -20,6 +20,12 @@ const EXAMPLES: Record<string, readonly string[]> = {
     "MUX_TOKEN_ID=… MUX_TOKEN_SECRET=… vodbox import mux --server https://video.example.com",
     "vodbox import peertube --redirects nginx",
   ],
+  captions: ["vodbox captions models"],
+  "captions models": ["vodbox captions models --json"],
+  "captions install": [
+    "vodbox captions install small",
+    "vodbox captions install large-v3-turbo --file ggml-large-v3-turbo.bin",
+  ],
   completion: ["source <(vodbox completion bash)", "vodbox completion zsh > _vodbox"],
   admin: ["vodbox admin tenant list", "VODBOX_ADMIN_TOKEN=… vodbox admin job list --server https://video.example"],
   "admin tenant": ["vodbox admin tenant list"],

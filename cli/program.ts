@@ -63,6 +63,10 @@ export function createProgram(given: ParsedFlags): Command {
     .description("receive live streams for the server that starts this process")
     .action(async () => (await import("./live-ingest.ts")).liveIngestCommand());
   program
+    .command("recognize", { hidden: true })
+    .argument("<job>", "what the worker that starts this process wants recognized")
+    .action(async (job: string) => (await import("./recognize.ts")).recognizeCommand(job));
+  program
     .command("health")
     .description("check that the server on the data directory is ready; exits 1 if it is not")
     .option("--server <URL>", "check this server instead")
@@ -122,6 +126,21 @@ export function createProgram(given: ParsedFlags): Command {
     .option("--redirects <FORMAT>", "also write redirects from the provider's paths: nginx, caddy or csv")
     .option("--no-wait", "do not wait until the videos are encoded; a later run verifies them")
     .action(async (_, __, ___, command: Command) => (await import("./import.ts")).importCommand(command));
+  const captions = program
+    .command("captions")
+    .description("models for captions from speech (VODBOX_TRANSCRIBE=whisper)");
+  captions
+    .command("models")
+    .description("list the models, with their sizes, and which are installed")
+    .addHelpText("after", settingsHelp(["data_dir"]))
+    .action(async (_, command: Command) => (await import("./captions.ts")).listModels(command));
+  captions
+    .command("install")
+    .description("install a model in the data directory; interrupted downloads continue")
+    .argument("<model>", "a name that `captions models` lists, or any name with --file")
+    .option("--file <PATH>", "install this file instead of downloading one")
+    .addHelpText("after", settingsHelp(["data_dir", "whisper_models_url"]))
+    .action(async (name: string, _, command: Command) => (await import("./captions.ts")).installCommand(name, command));
   addAdmin(program);
   program
     .command("completion")

@@ -10,8 +10,10 @@ import { withoutTrailing } from "../src/lib/without-trailing.ts";
 import { createLog, logProcess } from "../src/log.ts";
 import { resolveBinaries } from "../src/media/binaries.ts";
 import { configuredTranscriber } from "../src/outbound/transcribe/configured.ts";
+import { localModels } from "../src/outbound/transcribe/whisper/models.ts";
 import { ServerRefused, ServerUnreachable } from "../src/worker/lease-client.ts";
-import { startWorker } from "../src/worker/loop.ts";
+import { MIN_FREE_BYTES, startWorker } from "../src/worker/loop.ts";
+import { serverModels } from "../src/worker/speech-models.ts";
 import { type Progress, showProgress } from "./progress.ts";
 import { settingsOf } from "./settings.ts";
 import { onStopSignal } from "./signals.ts";
@@ -58,9 +60,15 @@ export async function workerCommand(command: Command): Promise<void> {
   }
   const log = await createLog(config);
   logProcess(log);
-  const { transcriber, missing } = await configuredTranscriber(config);
-  if (missing.length > 0) log.warn({ missing: missing.map(envName) }, "Captions cannot be created.");
   const server = withoutTrailing(options.server, "/");
+  const scratchDir =
+    options.scratch ??
+    (options.local ? join(config.data_dir, "scratch") : join(tmpdir(), `vodbox-worker-${process.geteuid?.() ?? 0}`));
+  const models = options.local
+    ? localModels(config.data_dir, config.whisper_model)
+    : serverModels({ server, token: () => token, scratchDir, minFreeBytes: MIN_FREE_BYTES });
+  const { transcriber, missing } = await configuredTranscriber(config, models);
+  if (missing.length > 0) log.warn({ missing: missing.map(envName) }, "Captions cannot be created.");
   const bar =
     process.stderr.isTTY && config.log_format !== "json" && concurrency === 1 && !options.local ? progressBar() : null;
   const end = await startWorker({
@@ -69,9 +77,7 @@ export async function workerCommand(command: Command): Promise<void> {
     workerId: `${hostname()}-${process.pid}`,
     version: programVersion(),
     concurrency,
-    scratchDir:
-      options.scratch ??
-      (options.local ? join(config.data_dir, "scratch") : join(tmpdir(), `vodbox-worker-${process.geteuid?.() ?? 0}`)),
+    scratchDir,
     binaries: await resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() }),
     memoryBytes: config.ffmpeg_memory_bytes,
     // A worker of this machine's server writes to the server's disk.

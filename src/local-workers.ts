@@ -57,4 +57,6 @@ const settings = ({ config }: App) => ({
 });
 
 /** By name, so that those of a new transcription service reach the worker. */
-const TRANSCRIPTION = (Object.keys(SETTINGS) as SettingName[]).filter((name) => /^transcribe(_|$)/.test(name));
+const TRANSCRIPTION = (Object.keys(SETTINGS) as SettingName[]).filter((name) =>
+  /^(transcribe|whisper)(_|$)/.test(name),
+);

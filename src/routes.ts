@@ -59,6 +59,7 @@ import { signingKeyRoutes } from "./resources/signing-keys/routes.ts";
 import { derivedSubtitleRoutes } from "./resources/subtitles/derived-routes.ts";
 import { featureRoutes } from "./resources/subtitles/features.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
+import { speechModelRoutes } from "./resources/subtitles/speech-model-routes.ts";
 import { transcriptRoute } from "./resources/subtitles/transcript.ts";
 import { withinStorage } from "./resources/tenants/quota.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
@@ -140,6 +141,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...proxyRoutes,
     ...liveRoutes(tokens),
     ...renditionRoutes,
+    ...speechModelRoutes,
     ...liveStateRoutes(tokens),
     ...liveClipRoutes,
     ...liveStreamRoutes,

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { buildCache } from "./cache.ts";
-import { installedVersion, nodeVersion, paths } from "./paths.ts";
+import { installedVersion, nodeVersion, own, paths } from "./paths.ts";
 import { run } from "./run.ts";
 
 export type Arch = "x64" | "arm64";
@@ -12,6 +12,13 @@ export const nodeProgram = async (arch: Arch) => join(await npmPackage(`node-lin
 /** libSQL's native library. */
 export const libsqlLibrary = async (arch: Arch) =>
   join(await npmPackage(`@libsql/linux-${arch}-gnu`, installedVersion("libsql")), "index.node");
+
+/** The version of whisper.cpp's library, for all processors. */
+export const whisperVersion = own.optionalDependencies?.["@fugood/node-whisper-linux-x64"] ?? "";
+
+/** whisper.cpp's native library. */
+export const whisperLibrary = async (arch: Arch) =>
+  join(await npmPackage(`@fugood/node-whisper-linux-${arch}`, whisperVersion), "index.node");
 
 /** The directory of a package: the installed one, else (for another processor) downloaded from the registry once. */
 async function npmPackage(name: string, version: string): Promise<string> {

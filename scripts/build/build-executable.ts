@@ -15,6 +15,7 @@ import { sandboxLauncher } from "./sandbox.ts";
 import { share } from "./share.ts";
 import { type Tools, tryTools } from "./tools.ts";
 import { warmAssets } from "./warm.ts";
+import { whisperLibraries } from "./whisper.ts";
 
 /**
  * Writes the executable for `arch` with `tools` to the path `result`, from assets that are complete (`writeAssets`). One for this machine's
@@ -34,7 +35,8 @@ export async function buildExecutable(
   const libsql = await libsqlLibrary(arch);
   const launcher = await step("sandbox", () => sandboxLauncher(arch));
   if (native) share({ ffmpeg, ffprobe, ...launcher });
-  const programs = { ffmpeg, ffprobe, ...launcher, "libsql.node": libsql };
+  const whisper = await step("speech recognition", () => whisperLibraries(arch));
+  const programs = { ffmpeg, ffprobe, ...launcher, "libsql.node": libsql, ...whisper };
   const packed = await step("compress", () => pack(programs, paths.work, kind));
   const licences = join(paths.work, "licences.txt");
   writeFileSync(licences, notices(await otherNotices(arch, tools)));
@@ -62,15 +64,19 @@ async function otherNotices(arch: Arch, tools: Tools): Promise<Record<string, st
   const libraries = Object.entries(LIBRARY_NOTICES)
     .map(([file, name]) => ({ name, path: ofFfmpeg(file) }))
     .filter(({ path }) => existsSync(path));
-  if (![versions, gpl, configuration].every(existsSync)) return { "Node.js": node };
+  const common = { "Node.js": node, "whisper.cpp and whisper.node": whisperNotice() };
+  if (![versions, gpl, configuration].every(existsSync)) return common;
   const source = `Built from these source packages of Debian:\n${readFileSync(versions, "utf8")}`;
   const how = `with: ./configure ${readFileSync(configuration, "utf8")}`;
   return {
-    "Node.js": node,
+    ...common,
     FFmpeg: [source, how, readFileSync(gpl, "utf8")].join("\n"),
     ...Object.fromEntries(libraries.map(({ name, path }) => [name, readFileSync(path, "utf8")])),
   };
 }
+
+/** The package of the library has no file with it. */
+const whisperNotice = () => readFileSync(join(paths.root, "scripts/build/whisper-licence.txt"), "utf8");
 
 function assetFiles(): Record<string, string> {
   const files = readdirSync(paths.assets, { recursive: true, withFileTypes: true })

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type Arch, nodeProgram } from "../build/base.ts";
+import { type Arch, nodeProgram, whisperVersion } from "../build/base.ts";
 import { installedVersion, nodeVersion, own } from "../build/paths.ts";
 import { run } from "../build/run.ts";
 import type { Tools } from "../build/tools.ts";
@@ -50,7 +50,13 @@ export async function sbom(arch: Arch, tools: Tools, sha256: string): Promise<st
     purl: `pkg:generic/vodbox@${own.version}?arch=${arch}`,
     licence: "MIT",
   });
-  const components = [await nodeComponent(), libsqlComponent(), ...ffmpegComponents(tools), ...npmComponents()];
+  const components = [
+    await nodeComponent(),
+    libsqlComponent(),
+    whisperComponent(arch),
+    ...ffmpegComponents(tools),
+    ...npmComponents(),
+  ];
   const document = {
     $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
     bomFormat: "CycloneDX",
@@ -94,6 +100,12 @@ function libsqlComponent(): Component {
   const version = installedVersion("libsql");
   // The native library; the JavaScript package of the same name is listed with the other packages.
   return component({ name: "libsql-native", version, purl: `pkg:cargo/libsql-js@${version}`, licence: "MIT" });
+}
+
+function whisperComponent(arch: Arch): Component {
+  const name = `@fugood/node-whisper-linux-${arch}`;
+  const purl = `pkg:npm/${name.replace("@", "%40")}@${whisperVersion}`;
+  return component({ name, version: whisperVersion, purl, licence: "MIT" });
 }
 
 /** One component for each linked source package of Debian; empty for an ffmpeg that the builder supplies. */

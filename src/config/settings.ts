@@ -252,7 +252,7 @@ export const SETTINGS = {
     about: "timeout of one request; a whole track may take five times as long",
   },
   transcribe: {
-    schema: oneOf("off", "openai", "command"),
+    schema: oneOf("off", "whisper", "openai", "command"),
     fallback: "off",
     about: "speech-to-text service for captions",
   },
@@ -270,6 +270,12 @@ export const SETTINGS = {
   transcribe_command: {
     schema: text,
     about: "shell command; receives a WAV path and a language or `auto`, prints WebVTT, SRT or JSON",
+  },
+  whisper_model: { schema: text, about: "installed model to use (whisper); default: the largest" },
+  whisper_models_url: {
+    schema: url("http:", "https:"),
+    fallback: "https://huggingface.co/ggerganov/whisper.cpp/resolve/5359861c739e955e79d9a303bcbc70fb988958b1",
+    about: "where `vodbox captions install` downloads models from; the file name is appended",
   },
   payments: { schema: oneOf("off", ...PAYMENT_KINDS), fallback: "off", about: "payment provider" },
   stripe_key: { schema: text, secret: true, about: "secret or restricted key, sk_… or rk_…" },

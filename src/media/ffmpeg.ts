@@ -26,6 +26,8 @@ export type RunOptions = {
   writes?: readonly string[];
   /** Whether it uses the devices of a hardware encoder. */
   devices?: boolean;
+  /** Environment variables in addition to those that every run has. */
+  env?: Readonly<Record<string, string>>;
   signal?: AbortSignal;
   /** Input for `pipe:0`; the process may stop reading before its end. */
   input?: Readable;
@@ -97,7 +99,14 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
   const grants = { reads, writes: cwd === undefined ? writes : [cwd, ...writes], devices };
   const directory = cwd ?? "/";
   // The environment of a process that parses untrusted bytes contains no tokens or storage keys.
-  const env = { PATH: "/usr/bin:/bin", HOME: directory, TMPDIR: directory, LC_ALL: "C", AV_LOG_FORCE_NOCOLOR: "1" };
+  const env = {
+    PATH: "/usr/bin:/bin",
+    HOME: directory,
+    TMPDIR: directory,
+    LC_ALL: "C",
+    AV_LOG_FORCE_NOCOLOR: "1",
+    ...options.env,
+  };
   const spawner = viaSpawnServer ? await spawnServer() : null;
   const limits = { memoryBytes, timeLimitMs };
   const nice = precedence === "background" ? LOWEST : PRIORITY_BELOW_NORMAL;

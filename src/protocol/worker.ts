@@ -35,6 +35,12 @@ export const Claim = v.object({
         v.pipe(v.number(), v.description("2: the worker leases jobs that cut exact clips; 1: only those of H.264")),
       ),
       captions: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that recognize speech"))),
+      speech_model: v.optional(
+        v.pipe(
+          v.boolean(),
+          v.description("It recognizes speech with the server's model, and leases no such job without one"),
+        ),
+      ),
       joins: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that join assets"))),
     }),
   ),

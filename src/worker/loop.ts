@@ -62,7 +62,7 @@ const WAIT_SECONDS = 20;
 const IDLE_MS = 1000;
 
 /** The default: the smallest job would hardly fit. */
-const MIN_FREE_BYTES = 64 * 2 ** 20;
+export const MIN_FREE_BYTES = 64 * 2 ** 20;
 const FULL_MS = 30_000;
 
 /**
@@ -138,7 +138,10 @@ async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd |
       }
       const job = await client.next({
         key,
-        capabilities: await capabilities(sharedDisk, isOnce && transcriber != null),
+        capabilities: await capabilities(sharedDisk, {
+          ...(isOnce && transcriber && { captions: CAPTIONS_VERSION }),
+          ...(transcriber?.usesServerModel && { speech_model: true }),
+        }),
         waitSeconds: isConnected ? WAIT_SECONDS : 0,
         lane,
         signal,
@@ -189,11 +192,11 @@ async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd |
  */
 async function capabilities(
   sharedDisk: WorkerOptions["sharedDisk"],
-  takesCaptions: boolean,
+  speech: Pick<NonNullable<Claim["capabilities"]>, "captions" | "speech_model">,
 ): Promise<NonNullable<Claim["capabilities"]>> {
   const versions = {
     ...{ tasks: TASKS_VERSION, clips: CLIPS_VERSION, joins: JOINS_VERSION },
-    ...(takesCaptions && { captions: CAPTIONS_VERSION }),
+    ...speech,
   };
   if (!sharedDisk) return versions;
   const proof = await readFile(join(sharedDisk.dataDir, "local-proof"), "utf8").catch(() => "");

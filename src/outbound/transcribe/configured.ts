@@ -1,9 +1,11 @@
 import type { Config } from "../../config/load.ts";
 import type { SettingName } from "../../config/settings.ts";
 import type { Transcriber, TranscriptionService } from "./transcriber.ts";
+import type { SpeechModels } from "./whisper/models.ts";
 
 /** The service of each choice of the setting `transcribe`. Its file is imported on first use. */
 const SERVICES: Record<Exclude<Config["transcribe"], "off">, () => Promise<TranscriptionService>> = {
+  whisper: async () => (await import("./whisper/service.ts")).whisperService,
   openai: async () => (await import("./openai.ts")).openaiService,
   command: async () => (await import("./command.ts")).commandService,
 };
@@ -15,10 +17,13 @@ type Configured = {
   missing: readonly SettingName[];
 };
 
-/** The transcription service of the settings. */
-export async function configuredTranscriber(config: Config): Promise<Configured> {
+/**
+ * The transcription service of the settings. Without `models`, as on the server, `whisper` needs an installed model; a worker
+ * asks for one when it needs it, so that one which is installed later is used without a restart.
+ */
+export async function configuredTranscriber(config: Config, models?: SpeechModels): Promise<Configured> {
   if (config.transcribe === "off") return { transcriber: null, missing: [] };
   const { open, needs } = await SERVICES[config.transcribe]();
-  const transcriber = open(config);
+  const transcriber = open(config, models);
   return { transcriber, missing: transcriber ? [] : needs };
 }

@@ -1,6 +1,7 @@
 import type { Config } from "../../config/load.ts";
 import type { SettingName } from "../../config/settings.ts";
 import type { Speech } from "./speech.ts";
+import type { SpeechModels } from "./whisper/models.ts";
 
 export type SpeechAudio = {
   /** WAV: 16 bits, 16 kHz, one channel. */
@@ -17,6 +18,8 @@ export type SpeechAudio = {
 
 /** Recognizes speech. Throws TranscriptionFailed, or the reason of the signal. */
 export interface Transcriber {
+  /** It needs a model that is installed on the server. */
+  readonly usesServerModel?: boolean;
   transcribe(audio: SpeechAudio): Promise<Speech>;
 }
 
@@ -24,8 +27,8 @@ export interface Transcriber {
 export type TranscriptionService = {
   /** The settings to name when `open` returns null; one of them may be enough. */
   needs: readonly SettingName[];
-  /** Null when a setting is missing. */
-  open(config: Config): Transcriber | null;
+  /** Null when a setting, or what it names, is missing. `models`: where a worker finds those of its server. */
+  open(config: Config, models?: SpeechModels): Transcriber | null;
 };
 
 /**

@@ -7,7 +7,7 @@ import { storageOf } from "../../http/storage.ts";
 import { sameSecret } from "../../lib/tokens.ts";
 import { CAPTIONS_VERSION } from "../../protocol/speech.ts";
 import type { Claim } from "../../protocol/worker.ts";
-import { noteTranscriber } from "../subtitles/transcribers.ts";
+import { hasSpeechModel, noteTranscriber } from "../subtitles/transcribers.ts";
 import { trackContract } from "./added-audio/contract.ts";
 import { claimTrack } from "./added-audio/queue.ts";
 import { captionContract } from "./caption-jobs/contract.ts";
@@ -60,9 +60,12 @@ export async function claimWithin(
   await noteWorker(app, body.worker_id, body.version);
   const lane = takesTasks || (takesTracks && body.lane === "captions") ? body.lane : "main";
   const takes = { takesTasks, takesCodecs, clipsVersion, takesJoins, lane };
-  const takesCaptions =
-    takesTracks && (lane === "captions" || (lane === "main" && captionsVersion >= CAPTIONS_VERSION));
-  if (takesCaptions) await noteTranscriber(app, body.worker_id);
+  // A model may be installed while the request waits.
+  const takesCaptions = () =>
+    takesTracks &&
+    (lane === "captions" || (lane === "main" && captionsVersion >= CAPTIONS_VERSION)) &&
+    (!body.capabilities?.speech_model || hasSpeechModel(app));
+  if (takesCaptions()) await noteTranscriber(app, body.worker_id);
   const workerId = body.worker_id ?? null;
   const deadline = performance.now() + (body.wait_seconds ?? 0) * 1000;
   const socket = incoming?.socket;
@@ -81,7 +84,7 @@ export async function claimWithin(
       wakeNext(app);
       return trackContract(app, track, sharesDisk(app, body));
     }
-    const captions = takesCaptions
+    const captions = takesCaptions()
       ? await claimCaptions(app, { key, workerId, isPreceded: await isEncodingQueued(app) })
       : null;
     if (captions) {

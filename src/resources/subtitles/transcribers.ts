@@ -5,6 +5,7 @@ import { workers } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { configuredTranscriber } from "../../outbound/transcribe/configured.ts";
+import { selectedModel } from "../../outbound/transcribe/whisper/store.ts";
 
 /** A worker that waits for captions asks again every 20 seconds, and one that has some sends heartbeats. */
 const SILENT_MS = 120_000;
@@ -24,6 +25,10 @@ export async function noteTranscriber(app: App, workerId: string | null | undefi
     await tx.update(workers).set({ transcribesAt: now }).where(eq(workers.workerId, workerId));
   });
 }
+
+/** Whether the server has the model that workers recognize speech with. */
+export const hasSpeechModel = ({ config }: App): boolean =>
+  selectedModel(config.data_dir, config.whisper_model) !== null;
 
 const hasTranscriber = async (db: Db, now: number): Promise<boolean> =>
   (await db

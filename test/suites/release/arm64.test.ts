@@ -35,7 +35,7 @@ describe.skipIf(!isReleased)("the release for arm64", () => {
 
   test("the executable has all embedded programs, and the image contains it", () => {
     const content = readFileSync(executable);
-    for (const name of ["ffmpeg", "ffprobe", "libsql.node", "vodbox-sandbox"])
+    for (const name of ["ffmpeg", "ffprobe", "libsql.node", "vodbox-sandbox", "whisper.node"])
       expect([name, content.includes(`"${name}":{"sha256":"`)]).toEqual([name, true]);
     expect(readFileSync(join(image.root, "usr/bin/vodbox")).equals(content)).toBe(true);
   });

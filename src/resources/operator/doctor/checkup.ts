@@ -12,6 +12,7 @@ import { agreeOnStorage, databaseResponds, type Finding, lostRows, reasonOf, run
 import { compareObjects } from "./objects.ts";
 import { examinePermissions } from "./permissions.ts";
 import { examineTenantRows } from "./tenant-rows.ts";
+import { transcriptionWorks } from "./transcription.ts";
 
 export type Checkup = {
   fix: boolean;
@@ -52,6 +53,7 @@ export async function quickCheckup(app: App, { fix }: { fix: boolean }): Promise
     await runCheck("permissions", () => examinePermissions(app, { fix })),
     await runCheck("disk", () => examineDisk(app)),
     await runCheck("workers", async () => describeWorkers(app)),
+    ...(await transcriptionWorks(app)),
   ];
 }
 
