@@ -29,6 +29,7 @@ import { TargetSync } from "../simulcast/sync.ts";
 import { liveFolder, newClipFolder } from "./folders.ts";
 import { isEncoded, lastWrite } from "./killed-stream.ts";
 import { permitPublish } from "./permit.ts";
+import { NOT_ACCEPTED, reasonToEnd } from "./reason-to-end.ts";
 import { StoredRecording } from "./recording.ts";
 import {
   claimStream,
@@ -46,7 +47,6 @@ import { StreamWork } from "./stream-work.ts";
 const RECORDING = ".recording";
 /** What another server has stored of a stream. */
 const STORED = ".stored";
-const NOT_ACCEPTED = "The channel does not accept publishers any more.";
 const NOT_RENEWED = "The server was disconnected for too long, and the stream has ended. Publish again.";
 const CLIP_MS = 10_000;
 const WATCH_MS = 2000;
@@ -90,7 +90,7 @@ export class LiveStreams {
     this.#isConnected = true;
     if (this.#timers.length === 0)
       this.#timers = [
-        setInterval(() => void this.#stopRevoked(), WATCH_MS).unref(),
+        setInterval(() => this.channelsChanged(), WATCH_MS).unref(),
         setInterval(() => this.targetsChanged(), WATCH_MS).unref(),
         setInterval(() => void this.#renew(), HEARTBEAT_MS).unref(),
       ];
@@ -113,6 +113,11 @@ export class LiveStreams {
   /** Passes changed targets on to the streams of this process. Another process finds them out within two seconds. */
   targetsChanged(): void {
     if (this.#isConnected) void this.#targets.run();
+  }
+
+  /** Ends the streams that their channels do not accept any more. Another process finds that out within two seconds. */
+  channelsChanged(): void {
+    if (this.#isConnected) void this.#stopUnwanted();
   }
 
   receive(message: StreamMessage): void {
@@ -367,13 +372,13 @@ export class LiveStreams {
     }
   }
 
-  async #stopRevoked(): Promise<void> {
+  async #stopUnwanted(): Promise<void> {
     for (const stream of liveRegistry(this.#app).all()) {
       if (stream.endedAt !== null) continue;
-      const known = await channelCache(this.#app)
-        .find(stream.channel)
-        .catch(() => ({ id: stream.channelId }));
-      if (known?.id !== stream.channelId) this.#stop(stream.name, NOT_ACCEPTED);
+      const cache = channelCache(this.#app);
+      const known = await cache.find(stream.channel).catch(() => null);
+      const reason = known === null ? null : reasonToEnd(stream, known, this.#app.clock.now());
+      if (reason !== null) this.#stop(stream.name, reason);
     }
   }
 
