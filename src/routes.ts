@@ -54,6 +54,7 @@ import { searchRoute } from "./resources/search/routes.ts";
 import { sessionRoutes } from "./resources/sessions/routes.ts";
 import { shareRoutes } from "./resources/shares/routes.ts";
 import { signingKeyRoutes } from "./resources/signing-keys/routes.ts";
+import { staticRenditionRoutes } from "./resources/static-renditions/routes.ts";
 import { derivedSubtitleRoutes } from "./resources/subtitles/derived-routes.ts";
 import { featureRoutes } from "./resources/subtitles/features.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
@@ -108,6 +109,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...multipartRoutes,
     ...tusRoutes,
     ...audioTrackRoutes,
+    ...staticRenditionRoutes,
     ...subtitleRoutes,
     transcriptRoute,
     ...derivedSubtitleRoutes,

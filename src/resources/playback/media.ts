@@ -17,6 +17,8 @@ import { type Media, mediaKey } from "../assets/shared-media.ts";
 import { basePath, publicId } from "../assets/urls.ts";
 import { ADDED, addedFile, audioChanges, playedTracks } from "../audio-tracks/delivery.ts";
 import { countPlay } from "../shares/plays.ts";
+import { STATIC, staticFiles } from "../static-renditions/deliver.ts";
+import { nameOfFile } from "../static-renditions/names.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/urls.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
@@ -39,8 +41,8 @@ export type MediaHandler = (context: Context, options?: { isElsewhere?: boolean 
 /**
  * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd`,
  * `storyboard.vtt` (or `.json`), `thumbnail.jpg` and `video.mp4`, which always resolve to the published version; an
- * image that is generated on request; `subtitles/<id>.vtt` and its playlist; or `<version>/<path>`, which never
- * changes.
+ * image that is generated on request; `subtitles/<id>.vtt` and its playlist; `static/<name>.mp4`, a static rendition; or
+ * `<version>/<path>`, which never changes.
  */
 export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egress): MediaHandler {
   const cache = segmentCacheOf(app);
@@ -131,6 +133,10 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
         contentType: contentTypeOf(top.key),
         cacheControl: `${scope}, max-age=60`,
       });
+    }
+    if (file.startsWith(STATIC)) {
+      const name = nameOfFile(file.slice(STATIC.length)) ?? notFound("file");
+      return staticFiles(app).serve({ ...common, asset, name, cacheControl: `${scope}, max-age=60` });
     }
     const added = addedFile(file.startsWith(ADDED) ? await playedTracks(app, asset.id) : [], file);
     if (added !== null) {

@@ -47,6 +47,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("search_queue"),
   owned("search_sections"),
   owned("audio_tracks"),
+  owned("static_renditions"),
   owned("subtitles"),
   owned("tracks"),
   {

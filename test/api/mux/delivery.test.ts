@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../../support/app.ts";
+import { film, filmAsset } from "../../support/clips.ts";
 import { readyAsset } from "../../support/flow.ts";
 import { muxClient } from "../../support/mux/client.ts";
 
@@ -42,6 +43,19 @@ describe("the URLs of players", () => {
     expect((await at("other", `/${id}.m3u8`)).status).toBe(404);
     expect((await at("stream", "/healthz")).status).toBe(200);
     expect((await at("stream", "/nothing")).status).toBe(404);
+  });
+
+  test("deliver static renditions, with the name of a download", async () => {
+    const whole = await filmAsset(app, key, await film(), { playback_policy: "public" });
+    const mux = muxClient(app, key);
+    const read = (file: string) => get(`/mux/stream/${whole.external_id}/${file}`);
+    for (const file of ["highest.mp4", "audio.m4a", "capped-1080p.mp4"]) expect((await read(file)).status).toBe(404);
+    await mux.video.assets.updateMP4Support(String(whole.id), { mp4_support: "audio-only,capped-1080p" });
+    await mux.video.assets.createStaticRendition(String(whole.id), { resolution: "highest" });
+    for (const file of ["highest.mp4", "audio.m4a", "capped-1080p.mp4"]) expect((await read(file)).status).toBe(200);
+    const download = await read("audio.m4a?download=Song");
+    expect(download.headers.get("content-disposition")).toBe("attachment; filename=Song.m4a");
+    expect((await read("highest.mp4?width=100")).status).toBe(422);
   });
 
   test("need a token of Mux's form for a signed one", async () => {

@@ -18,7 +18,6 @@ import { ViewerCount } from "../../../live/playlists/viewer-count.ts";
 import type { RenditionReport } from "../../../live/renditions/messages.ts";
 import { refusalText } from "../../../live/rtmp/statuses.ts";
 import { INIT_NAME } from "../../../media/arguments.ts";
-import { channelCache } from "../channel-cache.ts";
 import { liveMeter } from "../minutes/live-meter.ts";
 import { LIVE_PLAYLIST, type LiveStream, liveRegistry } from "../registry.ts";
 import { type ReportWriter, reportWriter } from "../shared/report-writer.ts";
@@ -29,7 +28,7 @@ import { TargetSync } from "../simulcast/sync.ts";
 import { liveFolder, newClipFolder } from "./folders.ts";
 import { isEncoded, lastWrite } from "./killed-stream.ts";
 import { permitPublish } from "./permit.ts";
-import { NOT_ACCEPTED, reasonToEnd } from "./reason-to-end.ts";
+import { NOT_ACCEPTED, unwantedStreams } from "./reason-to-end.ts";
 import { StoredRecording } from "./recording.ts";
 import {
   claimStream,
@@ -373,13 +372,7 @@ export class LiveStreams {
   }
 
   async #stopUnwanted(): Promise<void> {
-    for (const stream of liveRegistry(this.#app).all()) {
-      if (stream.endedAt !== null) continue;
-      const cache = channelCache(this.#app);
-      const known = await cache.find(stream.channel).catch(() => null);
-      const reason = known === null ? null : reasonToEnd(stream, known, this.#app.clock.now());
-      if (reason !== null) this.#stop(stream.name, reason);
-    }
+    for await (const { name, reason } of unwantedStreams(this.#app)) this.#stop(name, reason);
   }
 
   /** `reason` is sent to the publisher. */

@@ -1,5 +1,6 @@
-import type { CachedChannel } from "../channel-cache.ts";
-import type { LiveStream } from "../registry.ts";
+import type { App } from "../../../app.ts";
+import { type CachedChannel, channelCache } from "../channel-cache.ts";
+import { type LiveStream, liveRegistry } from "../registry.ts";
 
 /** What the publisher receives. */
 export const NOT_ACCEPTED = "The channel does not accept publishers any more.";
@@ -19,4 +20,16 @@ export function reasonToEnd(
   if (known.endedStream === name) return ENDED;
   const { maxDurationSeconds: max } = known;
   return max !== null && now - startedAt >= max * 1000 ? TOO_LONG : null;
+}
+
+/** The running streams of this server that their channels do not accept any more. */
+export async function* unwantedStreams(app: App): AsyncGenerator<{ name: string; reason: string }> {
+  const channels = channelCache(app);
+  for (const stream of liveRegistry(app).all()) {
+    if (stream.endedAt !== null) continue;
+    // A database that does not answer ends no stream.
+    const known = await channels.find(stream.channel).catch(() => null);
+    const reason = known === null ? null : reasonToEnd(stream, known, app.clock.now());
+    if (reason !== null) yield { name: stream.name, reason };
+  }
 }
