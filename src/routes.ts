@@ -50,6 +50,7 @@ import { posterRoutes } from "./resources/playback/images/poster-routes.ts";
 import { createMediaHandler } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
+import { playbackRestrictionRoutes } from "./resources/playback-restrictions/routes.ts";
 import { searchRoute } from "./resources/search/routes.ts";
 import { sessionRoutes } from "./resources/sessions/routes.ts";
 import { shareRoutes } from "./resources/shares/routes.ts";
@@ -108,6 +109,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...uploadRoutes,
     ...multipartRoutes,
     ...tusRoutes,
+    ...playbackRestrictionRoutes,
     ...audioTrackRoutes,
     ...staticRenditionRoutes,
     ...subtitleRoutes,
@@ -128,7 +130,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...posterRoutes,
     ...shareRoutes,
     ...playbackRoutes(tokens, media),
-    ...analyticsRoutes(tokens, findViewableChannel(tokens)),
+    ...analyticsRoutes(tokens, findViewableChannel),
     ...billingRoutes,
     ...webhookRoutes,
     ...webhookOperatorRoutes,

@@ -25,3 +25,15 @@ export const staticRenditions = sqliteTable("static_renditions", {
   ...times,
 });
 export type StaticRenditionRow = typeof staticRenditions.$inferSelect;
+
+/** Where media may be requested from, for tokens that name a restriction. */
+export const playbackRestrictions = sqliteTable("playback_restrictions", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  /** `example.com`, `*.example.com`, or `*`. */
+  allowedDomains: text("allowed_domains", { mode: "json" }).$type<string[]>().notNull(),
+  allowNoReferrer: integer("allow_no_referrer", { mode: "boolean" }).notNull(),
+  allowNoUserAgent: integer("allow_no_user_agent", { mode: "boolean" }).notNull(),
+  ...times,
+});
+export type PlaybackRestrictionRow = typeof playbackRestrictions.$inferSelect;

@@ -79,7 +79,7 @@ export async function deliver(
     if (host !== "stream" || named !== "") return notFound("playback id");
     const { searchParams } = context.url;
     requireParameters(searchParams, MANIFEST);
-    return redirectToChannel(context.app, tokens, { id, token: searchParams.get("token") });
+    return redirectToChannel(context.app, tokens.of(context.headers), { id, token: searchParams.get("token") });
   }
   const { file, parameters } = await targetOf(context.app, host, named, asset);
   const url = new URL(context.url);

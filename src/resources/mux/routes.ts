@@ -9,6 +9,7 @@ import { deliver, HOSTS, type MuxHost, type Playing } from "./delivery.ts";
 import { answer, type Endpoint } from "./endpoint.ts";
 import { muxError } from "./errors.ts";
 import { liveEndpoints } from "./live/endpoints.ts";
+import { playbackRestrictionEndpoints } from "./system/playback-restrictions.ts";
 import { signingKeyEndpoints } from "./system/signing-keys.ts";
 import { uploadEndpoints } from "./uploads/endpoints.ts";
 import { receiveUpload } from "./uploads/receive.ts";
@@ -28,6 +29,7 @@ export function muxRoutes(app: App, playing: Playing): Route[] {
     ...assetEndpoints,
     ...uploadEndpoints,
     ...signingKeyEndpoints,
+    ...playbackRestrictionEndpoints,
     ...liveEndpoints,
   ];
   const delivery = (host: MuxHost) => (context: unknown) =>

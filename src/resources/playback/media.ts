@@ -57,7 +57,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
     // Before the token check: the signing keys of a suspended tenant are disabled, and the error would be misleading.
     await requireActiveTenant(app, asset.tenantId);
     const audiences = audiencesOf(asset, file);
-    const share = await requireAccess(tokens, asset, token, audiences);
+    const share = await requireAccess(tokens.of(context.headers), asset, token, audiences);
     if (!share) return serve(context, { asset, file, token, isShare: false, isElsewhere });
     const isImage = audiences.length > 1;
     // Previews and subtitles are no plays: a page loads them before the viewer begins.

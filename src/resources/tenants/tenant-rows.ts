@@ -88,6 +88,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   },
   owned("users"),
   owned("signing_keys"),
+  owned("playback_restrictions"),
   {
     table: "live_reports",
     key: "stream_id, number",
