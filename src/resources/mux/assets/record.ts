@@ -23,7 +23,8 @@ const TEXT_STATUSES = { pending: "preparing", processing: "preparing", ready: "r
 export const PROFILES = { basic: "fast", plus: "default", premium: "quality" } as const;
 export type Quality = keyof typeof PROFILES;
 export const TIERS = { basic: "baseline", plus: "smart", premium: "premium" } as const;
-const qualityOf = (profile: string | null): Quality =>
+/** Mux's quality of the encoding profile of an asset. */
+export const qualityOf = (profile: string | null): Quality =>
   (Object.keys(PROFILES) as Quality[]).find((quality) => PROFILES[quality] === profile) ?? "plus";
 
 /** The ids of the two tracks that every asset may have. Text tracks have the ids of subtitles. */
@@ -79,7 +80,8 @@ function progressOf({ playbackStatus, encoding, progress }: AssetRow) {
   return { state: "transcoding" as const, progress };
 }
 
-function resolutionsOf(width: number, height: number) {
+/** What Mux says of a size; 0 by 0 is audio. */
+export function resolutionsOf(width: number, height: number) {
   if (width === 0 || height === 0)
     return { resolution_tier: "audio-only" as const, max_stored_resolution: "Audio only" as const };
   const side = Math.min(width, height);
