@@ -141,7 +141,6 @@ export const toAudioTrack = (row: AudioTrackRow) => ({
   name: row.name,
   primary: row.isDefault,
   status: AUDIO_STATUSES[row.status],
-  ...(row.errorCode !== null && { error: { type: row.errorCode, messages: [row.errorMessage ?? ""] } }),
 });
 
 /** Those that are not of the source. */
