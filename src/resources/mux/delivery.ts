@@ -23,8 +23,16 @@ export type MuxHost = (typeof HOSTS)[number];
  */
 type Parameters = Record<string, RegExp | null>;
 const MANIFEST: Parameters = { redundant_streams: /^(true|false)$/, rendition_order: /^desc$/ };
-const STILL: Parameters = { time: null, width: null, height: null, fit_mode: null };
-const ANIMATION: Parameters = { start: null, end: null, width: null, fps: null };
+const STILL: Parameters = {
+  time: null,
+  width: null,
+  height: null,
+  fit_mode: null,
+  rotate: null,
+  flip_v: null,
+  flip_h: null,
+};
+const ANIMATION: Parameters = { start: null, end: null, width: null, height: null, fps: null };
 const STORYBOARD: Parameters = { format: /^(jpg|png|webp)$/ };
 const FILE: Parameters = { download: null };
 
@@ -35,12 +43,13 @@ async function targetOf(app: App, host: MuxHost, file: string, asset: PublicAsse
   if (host === "image") {
     if (/^thumbnail\.(jpg|png|webp)$/.test(file)) return { file, parameters: STILL };
     if (/^animated\.(gif|webp)$/.test(file)) return { file, parameters: ANIMATION };
+    if (/^storyboard\.(jpg|png|webp)$/.test(file)) return { file, parameters: {} };
     if (/^storyboard\.(vtt|json)$/.test(file)) return { file, parameters: STORYBOARD };
     return notFound("image");
   }
   if (file === "") return { file: "master.m3u8", parameters: MANIFEST };
-  const [, track] = /^text\/([1-9]\d{0,14})\.vtt$/.exec(file) ?? [];
-  if (track !== undefined) return { file: `subtitles/${track}.vtt`, parameters: {} };
+  const [, text] = /^text\/([1-9]\d{0,14}\.(?:vtt|txt))$/.exec(file) ?? [];
+  if (text !== undefined) return { file: `subtitles/${text}`, parameters: {} };
   const name = nameOfFile(file);
   if (name !== null && (await staticFiles(app).isWanted(asset.id, name)))
     return { file: STATIC + file, parameters: FILE };

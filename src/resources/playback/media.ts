@@ -28,7 +28,7 @@ import { createImageHandler } from "./images/image-handler.ts";
 import { parseImageRequest } from "./images/image-request.ts";
 import { deliveryOf, isText, redirects, withPresignedUrls } from "./presigned-delivery.ts";
 import { variantReference } from "./rendition-url.ts";
-import { manifest, plainText, playlistOf, subtitleText } from "./serve-manifest.ts";
+import { manifest, plainText, playlistOf, subtitleText, transcriptText } from "./serve-manifest.ts";
 import { type PlaybackTokens, requireAccess, splitToken } from "./token.ts";
 import { waitForSegment } from "./wait-for-segment.ts";
 
@@ -41,7 +41,7 @@ export type MediaHandler = (context: Context, options?: { isElsewhere?: boolean 
 /**
  * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd`,
  * `storyboard.vtt` (or `.json`), `thumbnail.jpg` and `video.mp4`, which always resolve to the published version; an
- * image that is generated on request; `subtitles/<id>.vtt` and its playlist; `static/<name>.mp4`, a static rendition; or
+ * image that is generated on request; `subtitles/<id>.vtt`, its text and its playlist; `static/<name>.mp4`, a static rendition; or
  * `<version>/<path>`, which never changes.
  */
 export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egress): MediaHandler {
@@ -83,6 +83,8 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
       const tracks = await playableSubtitles(app, asset.id);
       const listed = tracks.find((row) => subtitleList(row) === file);
       if (listed) return playlistOf(context, asset, listed, scope);
+      const spoken = tracks.find((row) => subtitleFile(row).replace(/\.vtt$/, ".txt") === file);
+      if (spoken) return transcriptText(context, spoken, { scope, parsing });
       const { objectKey: key } = tracks.find((row) => subtitleFile(row) === file) ?? notFound("file");
       return subtitleText(context, asset, { ...common, key, scope, cacheControl: `${scope}, no-cache` });
     }

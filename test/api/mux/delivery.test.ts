@@ -85,7 +85,8 @@ describe("the URLs of players", () => {
     for (const path of [
       `stream/${id}.m3u8?max_resolution=720p`,
       `stream/${id}.m3u8?rendition_order=asc`,
-      `image/${id}/thumbnail.jpg?rotate=90`,
+      `image/${id}/thumbnail.jpg?program_time=1`,
+      `image/${id}/thumbnail.jpg?latest=true`,
     ]) {
       const { status, body } = await get(`/mux/${path}`);
       expect([path, status, body.error.type]).toEqual([path, 422, "not_supported"]);

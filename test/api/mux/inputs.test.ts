@@ -52,6 +52,14 @@ describe("text tracks", () => {
     const { id: open } = await mux.video.assets.createPlaybackId(id, { policy: "public" });
     const text = await app.call("GET", `/mux/stream/${open}/text/${made.id}.vtt`);
     expect([text.status, text.text]).toEqual([200, expect.stringContaining("Hello")]);
+    const spoken = await app.call("GET", `/mux/stream/${open}/text/${made.id}.txt`);
+    expect([spoken.status, spoken.text.trim()]).toEqual([200, "Hello"]);
+    for (const image of [
+      "thumbnail.jpg?time=1&width=64&rotate=90&flip_h=true",
+      "storyboard.png",
+      "animated.gif?end=0.2&height=36",
+    ])
+      expect([image, (await app.call("GET", `/mux/image/${open}/${image}`)).status]).toEqual([image, 200]);
     await mux.video.assets.deleteTrack(id, second.id as string);
     expect(await refusal(mux.video.assets.deleteTrack(id, second.id as string))).toMatchObject({ status: 404 });
     expect(await refusal(mux.video.assets.deleteTrack(id, "video"))).toMatchObject({ status: 400 });

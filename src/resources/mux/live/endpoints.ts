@@ -65,16 +65,16 @@ function requireSamePolicy(settings: Parameters<typeof policiesOf>[0] | undefine
     notSupported(`new_asset_settings with another policy than ${policy}`);
 }
 
-/** A request whose response has no data. `change`: what it does to the channel. */
+/** A request whose response has no body. `change`: what it does to the channel. */
 const command = (name: string, change: (call: MuxCall, id: number) => Promise<unknown>) =>
   endpoint({
     ...WRITES,
     method: "PUT",
     path: `${one}/${name}`,
+    status: 204,
     async handle(call) {
       await call.body(fields({}));
       await change(call, (await requireStream(call)).id);
-      return {};
     },
   });
 /** Repeating it does nothing: at Mux an idle stream can be completed. */
