@@ -30,7 +30,7 @@ export const StaticRendition = v.pipe(
     ),
     width: v.nullable(v.number()),
     height: v.nullable(v.number()),
-    bitrate: v.pipe(v.nullable(v.number()), v.description("bit/s at most, of video and audio")),
+    bandwidth: v.pipe(v.nullable(v.number()), v.description("bit/s at most, of video and audio")),
     url: v.pipe(v.string(), v.description("Plays once it is ready; that of a signed asset needs a token")),
     created_at: Time,
     updated_at: Time,
@@ -49,7 +49,7 @@ export function toStaticRendition(
   const otherwise = asset.playbackStatus === "errored" ? "errored" : isComplete ? "skipped" : "preparing";
   return {
     ...{ id, asset_id: asset.id, name, file: fileOf(name), status: meant ? "ready" : otherwise },
-    ...{ width: meant?.width ?? null, height: meant?.height ?? null, bitrate: meant?.bandwidth ?? null },
+    ...{ width: meant?.width ?? null, height: meant?.height ?? null, bandwidth: meant?.bandwidth ?? null },
     url: mediaUrl(app.baseUrl(), asset, STATIC + fileOf(name), null),
     created_at: iso(createdAt),
     updated_at: iso(updatedAt),

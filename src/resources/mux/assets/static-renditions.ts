@@ -60,7 +60,7 @@ export async function replaceSupport(tx: Db, app: App, asset: AssetRow, support:
 
 /** A static rendition as Mux shows it; those of `mp4_support` have no id. */
 export function toMuxRendition(app: App, asset: AssetRow, row: StaticRenditionRow) {
-  const { id, name, file, status, width, height, bitrate } = toStaticRendition(app, asset, row);
+  const { id, name, file, status, width, height, bandwidth: bitrate } = toStaticRendition(app, asset, row);
   return {
     ...(isResolution(name) && {
       ...{ id: String(id), resolution: name, status, type: "standard" as const },
