@@ -253,6 +253,9 @@ function addUsage(admin: Command): void {
 const withBroadcasts = (command: Command): Command =>
   command
     .option("--record <on|off>", "broadcasts become assets; on for new channels")
+    .option("--enabled <on|off>", "whether publishers are accepted; off ends a running stream too")
+    .option("--reconnect-seconds <N>", "how long a stream waits for a publisher whose connection broke; default: 30")
+    .option("--max-duration-seconds <N>", "when a stream is ended at the latest, 60 to 43200; '' for no limit")
     .option("--starts-at <TIME>", "when the next broadcast is announced for, such as 2027-01-31T20:00:00Z; '' for none")
     .option("--dvr-seconds <N>", "how far viewers can seek back, up to 43200; 3600 for new channels")
     .option("--low-latency <on|off>", "low-latency HLS; on for new channels")
@@ -281,6 +284,7 @@ function addLive(admin: Command): void {
     "tenant, by id or slug",
   );
   operation(live, "rotate <channel>", "rotate the stream key of a channel, by name or id", channels, "rotate");
+  operation(live, "end <channel>", "end the running stream of a channel, by name or id", channels, "end");
   operation(live, "revoke <channel>", "revoke a channel: no more publishing or playback", channels, "revoke");
   operation(live, "token <channel>", "print a playback token for a channel", channels, "token").option(
     "--expires-in <TIME>",

@@ -95,6 +95,7 @@ describe("an asset", () => {
     expect((await app.call("GET", open.master?.url as string)).text).toBe("not really a video");
     app.advance(25 * 3_600_000);
     expect((await mux.video.assets.retrieve(id)).master_access).toBe("none");
+    await mux.video.assets.deleteThumbnailTime(id);
     await mux.video.assets.delete(id);
     expect(await refusal(mux.video.assets.retrieve(id))).toMatchObject({ status: 404, type: "not_found" });
   });

@@ -95,6 +95,13 @@ export const assetEndpoints: readonly Endpoint[] = [
     handle: async (call) => call.native("DELETE", `/api/v1/assets/${(await requireAsset(call)).id}`),
   }),
   endpoint({
+    ...WRITES,
+    method: "DELETE",
+    path: `${path}/:id/thumbnail-time`,
+    status: 204,
+    handle: async (call) => call.native("DELETE", `/api/v1/assets/${(await requireAsset(call)).id}/poster`),
+  }),
+  endpoint({
     ...READS,
     method: "GET",
     path: `${path}/:id/input-info`,
