@@ -99,6 +99,30 @@ test("mux-player plays a public playback id of a custom domain, with its images"
   expect(faults).toEqual([]);
 });
 
+test("the file of a static rendition plays in a video element, also from the middle", async () => {
+  const { key, call } = platform;
+  const id = await uploadClip(platform, { playback_policy: "public" });
+  await untilReady(platform, id);
+  const made = await call("POST", `/api/v1/assets/${id}/static_renditions`, { key, body: { name: "highest" } });
+  expect(made.body.status).toBe("ready");
+  const { page } = await open("/mux-player.js", `<video src="${made.body.url}" muted></video>`);
+  const seen = await page.evaluate(async () => {
+    const video = (globalThis as any).document.querySelector("video");
+    const event = (name: string) => new Promise((resolve) => video.addEventListener(name, resolve, { once: true }));
+    await video.play();
+    const sought = event("seeked");
+    video.currentTime = 6;
+    await sought;
+    await event("ended");
+    const { currentTime, duration, error, videoWidth, webkitAudioDecodedByteCount: audio } = video;
+    return { currentTime, duration, error, videoWidth, hasAudio: audio > 0 };
+  });
+  expect(seen).toEqual({
+    ...{ currentTime: expect.closeTo(8, 0), duration: expect.closeTo(8, 0) },
+    ...{ error: null, videoWidth: 640, hasAudio: true },
+  });
+});
+
 test("mux-uploader sends a file in chunks to a direct upload", async () => {
   const { key, call, base } = platform;
   const authorization = `Basic ${Buffer.from(`vodbox:${key}`).toString("base64")}`;
