@@ -13,7 +13,6 @@ import { whipRequests } from "./resources/live/whip/requests.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
 
 const FIRST_WAIT_MS = 500;
-const RECONNECT_MS = 30_000;
 
 export type LiveIngest = {
   /** URLs that publishers use, without the stream key. */
@@ -133,7 +132,6 @@ function optionsOf(app: App, ports: IngestPorts, pair: ReturnType<typeof readPai
     tls: pair && { cert: pair.cert.toString(), key: pair.key.toString() },
     minFreeBytes: config.min_free_bytes,
     connectionsPerAddress: config.rtmp_connections_per_address,
-    reconnectMs: RECONNECT_MS,
     allowCidrs: config.webhook_allow_cidrs,
   };
 }

@@ -52,10 +52,12 @@ import { posterRoutes } from "./resources/playback/images/poster-routes.ts";
 import { createMediaHandler } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
+import { playbackRestrictionRoutes } from "./resources/playback-restrictions/routes.ts";
 import { searchRoute } from "./resources/search/routes.ts";
 import { sessionRoutes } from "./resources/sessions/routes.ts";
 import { shareRoutes } from "./resources/shares/routes.ts";
 import { signingKeyRoutes } from "./resources/signing-keys/routes.ts";
+import { staticRenditionRoutes } from "./resources/static-renditions/routes.ts";
 import { derivedSubtitleRoutes } from "./resources/subtitles/derived-routes.ts";
 import { featureRoutes } from "./resources/subtitles/features.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
@@ -110,7 +112,9 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...uploadRoutes,
     ...multipartRoutes,
     ...tusRoutes,
+    ...playbackRestrictionRoutes,
     ...audioTrackRoutes,
+    ...staticRenditionRoutes,
     ...subtitleRoutes,
     transcriptRoute,
     ...derivedSubtitleRoutes,
@@ -131,7 +135,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...posterRoutes,
     ...shareRoutes,
     ...playbackRoutes(tokens, media),
-    ...analyticsRoutes(tokens, findViewableChannel(tokens)),
+    ...analyticsRoutes(tokens, findViewableChannel),
     ...billingRoutes,
     ...webhookRoutes,
     ...webhookOperatorRoutes,

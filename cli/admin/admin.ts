@@ -4,6 +4,7 @@ import { ROLES, STORE_KINDS } from "../../src/lib/enums.ts";
 import type { ConnectOptions } from "../connect.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
 import type { CommandContext } from "./command-context.ts";
+import { withBroadcasts } from "./live-options.ts";
 
 /** The admin token comes from VODBOX_ADMIN_TOKEN, because arguments are visible to all users of the machine. */
 const SERVER = ["--server <URL>", "URL of a server, with its token in VODBOX_ADMIN_TOKEN (VODBOX_SERVER)"] as const;
@@ -249,17 +250,6 @@ function addUsage(admin: Command): void {
     .option("--month <M>", "month in UTC, such as 2026-11; default: the current month");
 }
 
-/** How a server treats broadcasts to a channel. A running one keeps what it began with. */
-const withBroadcasts = (command: Command): Command =>
-  command
-    .option("--record <on|off>", "broadcasts become assets; on for new channels")
-    .option("--starts-at <TIME>", "when the next broadcast is announced for, such as 2027-01-31T20:00:00Z; '' for none")
-    .option("--dvr-seconds <N>", "how far viewers can seek back, up to 43200; 3600 for new channels")
-    .option("--low-latency <on|off>", "low-latency HLS; on for new channels")
-    .option("--takeover <on|off>", "a second publisher replaces the first one; off for new channels")
-    .option("--encoding-profile <NAME>", 'encoding profile of additional renditions; "" for none')
-    .option("--captions <LIST>", 'languages to transcribe recordings in, such as en,pt-BR; "" for none');
-
 function addLive(admin: Command): void {
   const live = admin.command("live").description("manage live channels");
   const channels = () => import("./live.ts");
@@ -281,6 +271,7 @@ function addLive(admin: Command): void {
     "tenant, by id or slug",
   );
   operation(live, "rotate <channel>", "rotate the stream key of a channel, by name or id", channels, "rotate");
+  operation(live, "end <channel>", "end the running stream of a channel, by name or id", channels, "end");
   operation(live, "revoke <channel>", "revoke a channel: no more publishing or playback", channels, "revoke");
   operation(live, "token <channel>", "print a playback token for a channel", channels, "token").option(
     "--expires-in <TIME>",

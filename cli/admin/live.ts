@@ -36,6 +36,9 @@ type Fields = {
   encodingProfile?: string;
   captions?: string;
   startsAt?: string;
+  enabled?: string;
+  reconnectSeconds?: string;
+  maxDurationSeconds?: string;
 };
 type New = Fields & { tenant: string; channel: string };
 const path = "/api/v1/live/channels";
@@ -52,7 +55,7 @@ const COLUMNS: Column<Channel>[] = [
   ["REVOKED", (channel) => relative(channel.revoked_at)],
 ];
 
-/** An empty publisher means any user, an empty profile none, empty captions none, and an empty start none. */
+/** An empty publisher means any user, an empty profile none, empty captions none, an empty start none, and an empty duration any. */
 const fields = ({ name, playbackPolicy, publisher, encodingProfile, captions, startsAt, ...rest }: Fields) => ({
   name,
   playback_policy: playbackPolicy,
@@ -64,6 +67,10 @@ const fields = ({ name, playbackPolicy, publisher, encodingProfile, captions, st
   encoding_profile: encodingProfile === "" ? null : encodingProfile,
   captions: captions === undefined ? undefined : listOf(captions),
   starts_at: startsAt === "" ? null : startsAt,
+  enabled: isOn("--enabled", rest.enabled),
+  reconnect_seconds: secondsOf("--reconnect-seconds", rest.reconnectSeconds),
+  max_duration_seconds:
+    rest.maxDurationSeconds === "" ? null : secondsOf("--max-duration-seconds", rest.maxDurationSeconds),
 });
 
 function secondsOf(flag: string, text: string | undefined): number | undefined {
@@ -103,6 +110,11 @@ export async function revoke({ admin, json, args }: CommandContext): Promise<voi
 export async function rotate({ admin, json, args }: CommandContext): Promise<void> {
   const id = await channelId(admin, args[0] ?? "");
   printKey(await admin.call<Channel>("POST", `${path}/${id}/stream_key`), json);
+}
+
+export async function end({ admin, json, args }: CommandContext): Promise<void> {
+  const id = await channelId(admin, args[0] ?? "");
+  printChannel(await admin.call<Channel>("POST", `${path}/${id}/end`), json);
 }
 
 export async function token({ admin, json, args, options }: CommandContext<{ expiresIn?: string }>): Promise<void> {

@@ -25,6 +25,7 @@ const SAMPLES: Record<string, unknown> = {
   email_address: "ann@example.com",
   email: "ann@example.com",
   allowed_origins: ["https://www.example.com"],
+  allowed_domains: ["example.com", "*.example.com"],
   password: "correct horse battery staple",
   pairing_code: "7K3M-Q9XD",
   device_name: "Ann's laptop",

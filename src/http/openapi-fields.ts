@@ -21,6 +21,7 @@ export const FIELDS: Record<string, string> = {
   subtitle_id: "Id of the subtitle",
   subtitle: "The subtitle",
   share_id: "Id of the share",
+  rendition_id: "Id of the static rendition",
   task_id: "Id of the task",
   track_id: "Id of the track",
   endpoint_id: "Id of the webhook endpoint",

@@ -6,6 +6,9 @@ export const FIT_MODES = ["preserve", "crop", "pad", "stretch"] as const;
 export type FitMode = (typeof FIT_MODES)[number];
 /** In pixels, even. Null: computed from the other one and the aspect ratio. */
 export type Box = { width: number | null; height: number | null; fit: FitMode };
+/** Degrees clockwise, and then mirrored. Width and height of a box are those of the result. */
+export type Turn = { rotate: 0 | 90 | 180 | 270; isFlippedHorizontally: boolean; isFlippedVertically: boolean };
+export const NO_TURN: Turn = { rotate: 0, isFlippedHorizontally: false, isFlippedVertically: false };
 export type StillFormat = "jpg" | "png" | "webp";
 export type AnimatedFormat = "webp" | "gif";
 
@@ -47,13 +50,14 @@ const ANIMATED: Record<AnimatedFormat, string[]> = {
  */
 export function still(
   source: ImageSource,
-  request: { offsetSeconds: number; box: Box; format: StillFormat },
+  request: { offsetSeconds: number; box: Box; turn?: Turn; format: StillFormat },
   running: Running,
 ): Promise<Buffer> {
+  const shaped = [...turned(request.turn ?? NO_TURN), ...fitted(request.box)];
   const filters =
     source.kind === "video"
-      ? [frameAt(request.offsetSeconds), ...fitted(request.box), toPicture(source.init, COLORS[request.format])]
-      : fitted(request.box);
+      ? [frameAt(request.offsetSeconds), ...shaped, toPicture(source.init, COLORS[request.format])]
+      : shaped;
   const output = ["-vf", filters.join(","), "-frames:v", "1", ...STILL[request.format]];
   return draw(source, output, { ...running, precedence: "urgent" });
 }
@@ -64,15 +68,22 @@ export function still(
  */
 export function animated(
   source: ImageSource,
-  request: { offsetSeconds: number; seconds: number; width: number; fps: number; format: AnimatedFormat },
+  request: {
+    offsetSeconds: number;
+    seconds: number;
+    width: number | null;
+    height: number | null;
+    fps: number;
+    format: AnimatedFormat;
+  },
   running: Running,
 ): Promise<Buffer> {
-  const { offsetSeconds, seconds, width, fps, format } = request;
+  const { offsetSeconds, seconds, width, height, fps, format } = request;
   const colors = source.kind === "video" ? [toPicture(source.init, COLORS[format])] : [];
   const [start, end] = [offsetSeconds.toFixed(3), (offsetSeconds + seconds).toFixed(3)];
   const filters = [
     `setpts=PTS-STARTPTS,trim=start=${start}:end=${end},setpts=PTS-STARTPTS,fps=${fps}`,
-    ...fitted({ width, height: null, fit: "preserve" }),
+    ...fitted({ width, height, fit: "preserve" }),
     ...colors,
   ].join(",");
   // A palette computed from the video: the default one distorts skin tones.
@@ -104,6 +115,14 @@ function frameAt(offsetSeconds: number): string {
   const at = offsetSeconds.toFixed(3);
   return `setpts=PTS-STARTPTS,tpad=stop_mode=clone:stop_duration=${(offsetSeconds + 1).toFixed(3)},fps=1000:start_time=${at}:round=up`;
 }
+
+const ROTATED = { 0: [], 90: ["transpose=clock"], 180: ["hflip", "vflip"], 270: ["transpose=cclock"] } as const;
+
+const turned = ({ rotate, isFlippedHorizontally, isFlippedVertically }: Turn): string[] => [
+  ...ROTATED[rotate],
+  ...(isFlippedHorizontally ? ["hflip"] : []),
+  ...(isFlippedVertically ? ["vflip"] : []),
+];
 
 const SQUARE = "scale=w=trunc(iw*sar/2)*2:h=ih,setsar=1";
 

@@ -34,7 +34,7 @@ export const livePageRoutes = (tokens: PlaybackTokens): Route[] =>
       summary: `Show the ${page} page of a channel`,
       responses: { 200: null },
       params: v.object({ channel: v.string() }),
-      handle: async (context) => respond(page, await viewOf(context, tokens, page)),
+      handle: async (context) => respond(page, await viewOf(context, tokens.of(context.headers), page)),
     }),
   );
 

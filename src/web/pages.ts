@@ -30,7 +30,7 @@ export const pageRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
       path: `/${page}/:id`,
       summary: `Show the ${page} page of an asset`,
       responses: { 200: null },
-      handle: async (context) => respond(page, await viewOf(context, tokens, page)),
+      handle: async (context) => respond(page, await viewOf(context, tokens.of(context.headers), page)),
     }),
   ),
   route({
@@ -48,7 +48,7 @@ export const pageRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
     async handle(context) {
       const { app, params, url } = context;
       const token = url.searchParams.get("token");
-      const playable = await requirePlayable(app, tokens, { ref: params.id, token });
+      const playable = await requirePlayable(app, tokens.of(context.headers), { ref: params.id, token });
       const data = await playerData(app, playable, basePath(app.baseUrl()));
       return encodedText(context, {
         text: async () => JSON.stringify(data),
@@ -69,9 +69,9 @@ export const pageRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
     errors: {
       403: ["playback_token_required", "playback_token_invalid", "tenant_suspended", "download_not_allowed"],
     },
-    async handle({ app, params, url }) {
+    async handle({ app, params, url, headers }) {
       const token = url.searchParams.get("token");
-      const { asset, share } = await requirePlayable(app, tokens, { ref: params.id, token });
+      const { asset, share } = await requirePlayable(app, tokens.of(headers), { ref: params.id, token });
       // A share decides on downloads itself, and has a URL for them.
       if (share) throw downloadNotAllowed();
       const file = await viewerDownload(app, asset);

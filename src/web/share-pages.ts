@@ -140,7 +140,9 @@ const addCookies = ({ app, headers }: Context, { share }: Shared, viewer: string
 function tokenFor(app: App, tokens: PlaybackTokens, { share, asset }: Shared, viewer: string): Promise<string> {
   const usual = app.clock.now() + tokenSeconds(asset.durationSeconds, undefined) * 1000;
   const expiresAt = Math.min(usual, share.expiresAt ?? usual);
-  return tokens.sign(asset, expiresAt, { shareId: share.id, viewer, mark: passwordMark(app, share) });
+  return tokens.sign(asset, expiresAt, {
+    share: { shareId: share.id, viewer, mark: passwordMark(app, share) },
+  });
 }
 
 /** No search engine lists it, nothing caches it, and only the embed page can be framed. */

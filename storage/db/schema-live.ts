@@ -24,6 +24,14 @@ export const liveChannels = sqliteTable("live_channels", {
   captions: text("captions", { mode: "json" }).$type<string[]>().notNull().default([]),
   /** When the next broadcast is announced for. */
   startsAt: integer("starts_at"),
+  /** Otherwise publishers are refused. */
+  enabled: integer("enabled", { mode: "boolean" }).notNull().default(true),
+  /** How long a broadcast waits for a publisher whose connection broke. */
+  reconnectSeconds: integer("reconnect_seconds").notNull().default(30),
+  /** How long a broadcast may last; null: as long as it is published. */
+  maxDurationSeconds: integer("max_duration_seconds"),
+  /** The broadcast that was ended through the API, by its name. */
+  endedStream: text("ended_stream"),
   /** Maintained by triggers. */
   revision: integer("revision").notNull().default(0),
   revokedAt: integer("revoked_at"),

@@ -59,7 +59,7 @@ export {
   type ServerRow,
   servers,
 } from "./schema-operations.ts";
-export { type PlaybackId, playbackIds } from "./schema-playback-ids.ts";
+export { type PlaybackId, playbackIds, type StaticRenditionRow, staticRenditions } from "./schema-playback-ids.ts";
 export {
   type EncodingProfileRow,
   encodingProfiles,

@@ -88,7 +88,11 @@ export async function foreignResources(app: TestApp, tenantId: number) {
   const captions = await insertedCaptions(app, texts);
   const share = await app.call("POST", `${theirs}/shares`, { key, body: { name: THEIRS } });
   const code = new URL(share.body.url).pathname.slice("/s/".length);
+  const file = await app.call("POST", `${theirs}/static_renditions`, { key, body: { name: "highest" } });
+  const restriction = await app.call("POST", "/api/v1/playback_restrictions", { key, body: { allowed_domains: [] } });
   const paths = {
+    "/api/v1/assets/:id/static_renditions/:rendition_id": `${completed.body.asset.id}/static_renditions/${file.body.id}`,
+    "/api/v1/playback_restrictions/:id": String(restriction.body.id),
     "/api/v1/assets/:id/audio_tracks/:track_id": `${asset_id}/audio_tracks/${audio?.id}`,
     "/api/v1/audio_track_jobs/:id": String(audio?.id),
     "/api/v1/caption_jobs/:id": String(captions?.id),

@@ -19,7 +19,7 @@ import { Publisher } from "./publisher.ts";
 
 const HEALTH_MS = 2000;
 
-type GatewayOptions = Pick<IngestOptions, "folder" | "reconnectMs"> & {
+type GatewayOptions = Pick<IngestOptions, "folder"> & {
   /** Throws when the disk is full. */
   requireSpace: () => Promise<void>;
   /** To simulcast targets. */
@@ -183,7 +183,7 @@ export class Gateway {
     if (end !== "disconnected") return this.#end(broadcast);
     broadcast.interrupt();
     onAir.publisher = null;
-    onAir.timer = setTimeout(() => this.#end(broadcast), this.#options.reconnectMs);
+    onAir.timer = setTimeout(() => this.#end(broadcast), broadcast.channel.reconnectMs);
   }
 
   #end(broadcast: Broadcast): void {

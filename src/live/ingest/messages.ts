@@ -36,8 +36,6 @@ export type IngestOptions = IngestPorts & {
   /** Recordings end when less is free on the disk. */
   minFreeBytes: number;
   connectionsPerAddress: number;
-  /** How long a stream waits for a publisher whose connection broke. */
-  reconnectMs: number;
   /** Ranges that simulcast targets may be in although they are not public. */
   allowCidrs: string[];
 };
@@ -55,6 +53,8 @@ export type PublishedChannel = {
   isLowLatency: boolean;
   /** A second publisher replaces the first one. */
   takeover: boolean;
+  /** How long a stream waits for a publisher whose connection broke. */
+  reconnectMs: number;
   /** Changes with the stream key. */
   keyId: string;
   /** Streams of the tenant that this process may receive at once; null without a limit. */

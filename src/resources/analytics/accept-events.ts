@@ -9,7 +9,12 @@ import type { Subject } from "./subject.ts";
 export type AcceptedEvent = { subject: Subject; event: PlaybackEvent };
 
 /** A live channel, by its name, that a viewer with this token may watch; null for any other. */
-export type FindChannel = (app: App, channel: string, token: string | null) => Promise<Subject | null>;
+export type FindChannel = (
+  app: App,
+  tokens: PlaybackTokens,
+  channel: string,
+  token: string | null,
+) => Promise<Subject | null>;
 
 type Access = { tokens: PlaybackTokens; findChannel: FindChannel };
 
@@ -29,7 +34,7 @@ export async function acceptEvents(
   for (const event of events) {
     const [ref, token] = [assetRef(event), event.token ?? null];
     const find = () =>
-      event.live_channel ? findChannel(app, event.live_channel, token) : viewable(app, tokens, ref, token);
+      event.live_channel ? findChannel(app, tokens, event.live_channel, token) : viewable(app, tokens, ref, token);
     const name = JSON.stringify([ref, event.live_channel, token]);
     const subject = known.get(name) ?? (known.has(name) ? null : await find());
     known.set(name, subject);

@@ -56,7 +56,10 @@ export const analyticsRoutes = (tokens: PlaybackTokens, findChannel: FindChannel
       const carried = url.searchParams.get("token");
       const take = async () => {
         const events = parseBeacons(body).map((event) => ({ ...event, token: event.token ?? carried }));
-        viewsOf(app).add(await acceptEvents(app, { tokens, findChannel }, events), deviceOf(request.headers));
+        viewsOf(app).add(
+          await acceptEvents(app, { tokens: tokens.of(request.headers), findChannel }, events),
+          deviceOf(request.headers),
+        );
         // The response does not reveal whether the asset exists.
         return { accepted: events.length };
       };

@@ -1,21 +1,16 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { afterCommit } from "../../../storage/db/after-commit.ts";
-import { type AssetRow, type AudioTrackRow, audioTracks } from "../../../storage/db/schema.ts";
+import { type AssetRow, audioTracks } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { streamForm } from "../../http/form.ts";
-import { markReferenced, registerPending, scheduleDeletion } from "../../http/object-gc.ts";
+import { scheduleDeletion } from "../../http/object-gc.ts";
 import { route } from "../../http/route.ts";
-import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
-import { newSourceKey } from "../../lib/object-keys.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
 import { addStoredBytes } from "../assets/stored-bytes.ts";
 import { clearDefault } from "../jobs/added-audio/queue.ts";
-import { workerWaker } from "../jobs/wake.ts";
 import { languageOf } from "../subtitles/content.ts";
-import { requireTenant } from "../tenants/queries.ts";
-import { requireStored } from "../tenants/quota.ts";
+import { insertAddedTrack, MAX_FILE_BYTES, requireAddable, storeAudio } from "./add.ts";
 import { AssetParams, AudioTrack, AudioTrackForm, AudioTrackPatch, TrackParams, toAudioTrack } from "./schema.ts";
 import { defaultOf, listedTracks, rowsOf, trackOf } from "./source-tracks.ts";
 
@@ -23,30 +18,12 @@ const path = "/api/v1/assets/:id/audio_tracks";
 const one = { path: `${path}/:track_id`, params: TrackParams } as const;
 const shared = { tag: "Audio tracks" } as const;
 const writes = { ...shared, scope: "assets:write", audited: true } as const;
-/** Twelve hours of uncompressed stereo. */
-const MAX_FILE_BYTES = 8 * 2 ** 30;
-/** A player lists them, and each is in every manifest. */
-const MAX_TRACKS = 32;
 /** Players that have just read the old manifests may still request its segments. */
 const OLD_MEDIA_MS = 3_600_000;
-/** A slow sender of the largest file. */
-const UPLOAD_MS = 24 * 3_600_000;
-
 const shown = async (app: App, asset: AssetRow, id: number) => {
   const rows = await listedTracks(app, asset);
   const row = rows.find((each) => each.id === id) ?? notFound("audio track");
   return toAudioTrack(row, defaultOf(rows)?.id === id);
-};
-
-function requirePlayable({ playbackStatus, provider, mediaPrefix }: AssetRow): void {
-  if (playbackStatus !== "ready")
-    throw new HttpError(422, "asset_not_ready", `The asset is ${playbackStatus}, not ready.`);
-  if (provider !== "managed" || mediaPrefix === null)
-    throw new HttpError(409, "asset_conflict", "The media of the asset are not managed here.");
-}
-
-const requireRoom = (rows: readonly AudioTrackRow[]) => {
-  if (rows.length >= MAX_TRACKS) invalid("file", `the asset already has ${MAX_TRACKS} audio tracks; remove one first`);
 };
 
 /** The valid fields of a form. Throws 422. */
@@ -110,42 +87,16 @@ export const audioTrackRoutes = [
     async handle(context) {
       const { app, caller, params, signal } = context;
       const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
-      const objects = storageOf(app);
-      requirePlayable(asset);
-      requireRoom(await listedTracks(app, asset));
-      const announced = Number(context.headers.get("content-length") ?? 0);
-      requireStored(app, await requireTenant(app.db, { kind: "admin" }, asset.tenantId), announced || 0);
+      await requireAddable(app, asset, Number(context.headers.get("content-length") ?? 0));
       const form = await streamForm(context, {
         maxFileBytes: MAX_FILE_BYTES,
-        async onFile({ filename, body }) {
-          const key = newSourceKey(asset.tenantId, filename);
-          await registerPending(app, [key], UPLOAD_MS);
-          return { key, bytes: (await objects.put(key, body, { maxBytes: MAX_FILE_BYTES, signal })).bytes };
-        },
+        onFile: ({ filename, body }) => storeAudio(app, asset, { filename, body, signal }),
       });
       const { file } = form;
       if (!file) throw new HttpError(422, "parameter_missing", "file: is required");
       if (file.bytes === 0) invalid("file", "is empty");
-      const { language, name, role, is_default: isDefault } = fieldsOf(form.fields);
-      const row = await app.write(async (tx) => {
-        const current = (await getAsset(tx, caller, params.id)) ?? notFound("asset");
-        requirePlayable(current);
-        requireRoom((await rowsOf(tx, current.id)).filter(({ isRemoved }) => !isRemoved));
-        requireStored(app, await requireTenant(tx, { kind: "admin" }, current.tenantId), file.bytes);
-        await markReferenced(tx, file.key);
-        await addStoredBytes(tx, app, current, file.bytes);
-        afterCommit(tx, workerWaker(app));
-        const now = app.clock.now();
-        return tx
-          .insert(audioTracks)
-          .values({
-            ...{ tenantId: current.tenantId, assetId: current.id, language, name, role, isDefault },
-            ...{ status: "processing", sourceKey: file.key, bytes: file.bytes },
-            ...{ lengthSeconds: current.durationSeconds, availableAt: now, createdAt: now, updatedAt: now },
-          })
-          .returning()
-          .get();
-      });
+      const label = fieldsOf(form.fields);
+      const row = await insertAddedTrack(app, caller, params.id, file, label);
       return toAudioTrack(row, false);
     },
   }),

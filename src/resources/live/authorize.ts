@@ -50,7 +50,7 @@ export async function authorizePublish(
   const hashes = keys.map(sha256);
   const isAllowed = (known: CachedChannel | undefined): known is CachedChannel => {
     const hasKey = hashes.map((hash) => sameSecret(hash, known?.streamKeyHash ?? NOBODYS)).includes(true);
-    if (known === undefined) return false;
+    if (!known?.enabled) return false;
     if (hasKey) return isPublisher(known, request.user || query.get("user") || "");
     // Who may change the channel has issued it, so it needs no user name.
     return keys.some((key) => isPublishToken(app, known, key));

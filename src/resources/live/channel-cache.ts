@@ -6,7 +6,17 @@ import { pacer } from "../../lib/pace.ts";
 import { isTenant } from "../tenants/active.ts";
 
 /** The data for authorizing requests of the gateway. */
-export type CachedChannel = Pick<LiveChannelRow, "id" | "tenantId" | "playbackPolicy" | "streamKeyHash" | "publisher">;
+export type CachedChannel = Pick<
+  LiveChannelRow,
+  | "id"
+  | "tenantId"
+  | "playbackPolicy"
+  | "streamKeyHash"
+  | "publisher"
+  | "enabled"
+  | "maxDurationSeconds"
+  | "endedStream"
+>;
 
 type Newest = { revision: number; id: number };
 
@@ -24,6 +34,9 @@ const fromRevision = (db: Db) =>
       playbackPolicy: liveChannels.playbackPolicy,
       streamKeyHash: liveChannels.streamKeyHash,
       publisher: liveChannels.publisher,
+      enabled: liveChannels.enabled,
+      maxDurationSeconds: liveChannels.maxDurationSeconds,
+      endedStream: liveChannels.endedStream,
       revision: liveChannels.revision,
       revokedAt: liveChannels.revokedAt,
       status: tenants.status,

@@ -81,6 +81,10 @@ export type ChannelChange = Partial<
     | "takeover"
     | "encodingProfile"
     | "captions"
+    | "startsAt"
+    | "enabled"
+    | "reconnectSeconds"
+    | "maxDurationSeconds"
   >
 >;
 
@@ -100,6 +104,24 @@ export async function changeChannel(app: App, caller: Caller, id: number, set: C
   });
   await channelCache(app).changed();
   return changed;
+}
+
+/**
+ * Ends the running broadcast of a channel: the server that receives it finds that out within two seconds. Throws 404, 409
+ * for a revoked channel, and 422 `channel_idle`.
+ */
+export async function endBroadcast(app: App, caller: Caller, id: number): Promise<Channel> {
+  const ended = await app.write(async (tx) => {
+    requireNotRevoked(await requireChannel(tx, caller, id));
+    const isRunning = and(eq(liveStreams.channelId, id), isNull(liveStreams.endedAt));
+    const running = await tx.select({ name: liveStreams.name }).from(liveStreams).where(isRunning).get();
+    if (!running) throw new HttpError(422, "channel_idle", "The channel is not live.");
+    const set = { endedStream: running.name, updatedAt: app.clock.now() };
+    await tx.update(liveChannels).set(set).where(isMine(caller, id));
+    return requireChannel(tx, caller, id);
+  });
+  await channelCache(app).changed();
+  return ended;
 }
 
 /** Throws 404. Repeatable. */

@@ -40,6 +40,11 @@ const Publisher = v.nullable(
 const MAX_DVR_SECONDS = 43_200;
 const Switch = (description: string) => v.pipe(v.boolean("must be true or false"), v.description(description));
 
+/** Half an hour. */
+const MAX_RECONNECT_SECONDS = 1800;
+const DEFAULT_RECONNECT_SECONDS = 30;
+const DURATION_SECONDS = [60, 43_200] as const;
+
 /** How this server treats a broadcast that is published to it. A running one keeps what it began with. */
 const broadcastEntries = {
   record: Switch("Whether broadcasts become assets"),
@@ -49,6 +54,14 @@ const broadcastEntries = {
   ),
   low_latency: Switch("Whether playlists have parts, blocking requests and delta updates (LL-HLS)"),
   takeover: Switch("Whether a second publisher replaces the first one; otherwise it is refused"),
+  reconnect_seconds: v.pipe(
+    whole(MAX_RECONNECT_SECONDS, 0),
+    v.description("How long a broadcast waits for a publisher whose connection broke, in seconds"),
+  ),
+  max_duration_seconds: v.pipe(
+    v.nullable(whole(DURATION_SECONDS[1], DURATION_SECONDS[0])),
+    v.description("When a broadcast is ended at the latest, in seconds; null: no limit. Applies to a running one"),
+  ),
   encoding_profile: v.pipe(
     v.nullable(ProfileName),
     v.description("Encoding profile of additional renditions; null: only what the publisher sends"),
@@ -59,6 +72,7 @@ const broadcastEntries = {
   ),
 };
 
+const Enabled = Switch("Whether publishers are accepted; otherwise a running broadcast ends within two seconds");
 const StartsAt = v.pipe(
   v.nullable(ClientTime),
   v.description(
@@ -76,15 +90,19 @@ export const ChannelWrite = v.object({
   dvr_seconds: v.optional(broadcastEntries.dvr_seconds, 3600),
   low_latency: v.optional(broadcastEntries.low_latency, true),
   takeover: v.optional(broadcastEntries.takeover, false),
+  reconnect_seconds: v.optional(broadcastEntries.reconnect_seconds, DEFAULT_RECONNECT_SECONDS),
+  max_duration_seconds: v.optional(broadcastEntries.max_duration_seconds, null),
   encoding_profile: v.optional(broadcastEntries.encoding_profile, null),
   captions: v.optional(broadcastEntries.captions, []),
   starts_at: v.optional(StartsAt, null),
+  enabled: v.optional(Enabled, true),
 });
 export const ChannelPatch = v.object({
   name: v.optional(Name(200)),
   playback_policy: v.optional(PlaybackPolicy),
   publisher: v.optional(Publisher),
   starts_at: v.optional(StartsAt),
+  enabled: v.optional(Enabled),
   ...v.partial(v.object(broadcastEntries)).entries,
 });
 export const ChannelQuery = v.object({
@@ -104,6 +122,7 @@ export const LiveChannel = v.pipe(
     publisher: v.nullable(v.string()),
     ...broadcastEntries,
     starts_at: v.pipe(NullableTime, v.description("When the next broadcast is announced for")),
+    enabled: Enabled,
     status: v.pipe(
       v.picklist(["idle", "live"]),
       v.description("live: while a publisher streams to a server of this installation"),

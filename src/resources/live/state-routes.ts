@@ -18,9 +18,9 @@ export const liveStateRoutes = (tokens: PlaybackTokens): Route[] => [
     cors: MEDIA_CORS,
     responses: { 200: LiveState },
     errors: { 403: ["playback_token_required", "playback_token_invalid", "tenant_suspended"] },
-    async handle({ app, params, url }) {
+    async handle({ app, params, url, headers }) {
       const token = url.searchParams.get("token");
-      const channel = await requireWatchable(app, tokens, { ...params, token });
+      const channel = await requireWatchable(app, tokens.of(headers), { ...params, token });
       const state = await liveState(app, channel, { token, basePath: basePath(app.baseUrl()) });
       return new Reply(200, state, { "cache-control": "no-store" });
     },

@@ -5,7 +5,10 @@ import { byId, page } from "../../http/paging.ts";
 import { type Route, route } from "../../http/route.ts";
 import { NullableTime, Paging, PathId, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
-import { requireChannel } from "./queries.ts";
+import { endBroadcast, requireChannel } from "./queries.ts";
+import { LiveChannel } from "./schema.ts";
+import { toLiveChannel } from "./show.ts";
+import { liveStreams as broadcasts } from "./streams/live-streams.ts";
 
 const LiveStream = v.pipe(
   v.object({
@@ -21,6 +24,23 @@ const LiveStream = v.pipe(
 );
 
 export const liveStreamRoutes: Route[] = [
+  route({
+    method: "POST",
+    path: "/api/v1/live/channels/:id/end",
+    scope: "assets:write",
+    tag: "Live",
+    operationId: "endLiveStream",
+    summary:
+      "End the running broadcast of a channel, within two seconds; an encoder that reconnects begins another one",
+    params: v.object({ id: PathId }),
+    responses: { 202: LiveChannel },
+    errors: { 409: ["channel_revoked"], 422: ["channel_idle"] },
+    async handle({ app, caller, params }) {
+      const row = await endBroadcast(app, caller, params.id);
+      broadcasts(app).channelsChanged();
+      return toLiveChannel(app, row);
+    },
+  }),
   route({
     method: "GET",
     path: "/api/v1/live/channels/:id/streams",

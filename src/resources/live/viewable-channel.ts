@@ -1,21 +1,18 @@
 import { HttpError } from "../../lib/errors.ts";
 import type { FindChannel } from "../analytics/accept-events.ts";
 import { channelSubject } from "../analytics/subject.ts";
-import type { PlaybackTokens } from "../playback/token.ts";
 import { isActiveTenant } from "../tenants/active.ts";
 import { findPublicChannel, hasBroadcast, requireChannelToken } from "./live-state.ts";
 
 /** Finds the channels whose views are recorded: those that viewers can watch, or could until recently. */
-export const findViewableChannel =
-  (tokens: PlaybackTokens): FindChannel =>
-  async (app, name, token) => {
-    const channel = await findPublicChannel(app, name);
-    if (!channel || !(await isActiveTenant(app, channel.tenantId)) || !(await hasBroadcast(app, channel))) return null;
-    try {
-      await requireChannelToken(tokens, channel, token);
-      return channelSubject(channel);
-    } catch (error) {
-      if (error instanceof HttpError) return null;
-      throw error;
-    }
-  };
+export const findViewableChannel: FindChannel = async (app, tokens, name, token) => {
+  const channel = await findPublicChannel(app, name);
+  if (!channel || !(await isActiveTenant(app, channel.tenantId)) || !(await hasBroadcast(app, channel))) return null;
+  try {
+    await requireChannelToken(tokens, channel, token);
+    return channelSubject(channel);
+  } catch (error) {
+    if (error instanceof HttpError) return null;
+    throw error;
+  }
+};

@@ -1,11 +1,14 @@
 import { create } from "content-disposition";
 import { decodeJwt } from "jose";
+import type { App } from "../../app.ts";
 import type { Context, Reply } from "../../http/route.ts";
 import { notFound } from "../../lib/errors.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import type { PublicAsset } from "../assets/urls.ts";
 import type { MediaHandler } from "../playback/media.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
+import { STATIC, staticFiles } from "../static-renditions/deliver.ts";
+import { nameOfFile } from "../static-renditions/names.ts";
 import { invalidParameter, notSupported } from "./errors.ts";
 import { redirectToChannel } from "./live/playback-ids.ts";
 
@@ -20,29 +23,41 @@ export type MuxHost = (typeof HOSTS)[number];
  */
 type Parameters = Record<string, RegExp | null>;
 const MANIFEST: Parameters = { redundant_streams: /^(true|false)$/, rendition_order: /^desc$/ };
-const STILL: Parameters = { time: null, width: null, height: null, fit_mode: null };
-const ANIMATION: Parameters = { start: null, end: null, width: null, fps: null };
+const STILL: Parameters = {
+  time: null,
+  width: null,
+  height: null,
+  fit_mode: null,
+  rotate: null,
+  flip_v: null,
+  flip_h: null,
+};
+const ANIMATION: Parameters = { start: null, end: null, width: null, height: null, fps: null };
 const STORYBOARD: Parameters = { format: /^(jpg|png|webp)$/ };
 const FILE: Parameters = { download: null };
 
 type Target = { file: string; parameters: Parameters };
 
 /** Files of a host below a playback id, as those of `/media/<id>/`. Throws 404. */
-function targetOf(host: MuxHost, file: string, asset: PublicAsset): Target {
+async function targetOf(app: App, host: MuxHost, file: string, asset: PublicAsset): Promise<Target> {
   if (host === "image") {
     if (/^thumbnail\.(jpg|png|webp)$/.test(file)) return { file, parameters: STILL };
     if (/^animated\.(gif|webp)$/.test(file)) return { file, parameters: ANIMATION };
+    if (/^storyboard\.(jpg|png|webp)$/.test(file)) return { file, parameters: {} };
     if (/^storyboard\.(vtt|json)$/.test(file)) return { file, parameters: STORYBOARD };
     return notFound("image");
   }
   if (file === "") return { file: "master.m3u8", parameters: MANIFEST };
-  const [, track] = /^text\/([1-9]\d{0,14})\.vtt$/.exec(file) ?? [];
-  if (track !== undefined) return { file: `subtitles/${track}.vtt`, parameters: {} };
-  if (isOnlyFile(file, asset)) return { file: "video.mp4", parameters: FILE };
+  const [, text] = /^text\/([1-9]\d{0,14}\.(?:vtt|txt))$/.exec(file) ?? [];
+  if (text !== undefined) return { file: `subtitles/${text}`, parameters: {} };
+  const name = nameOfFile(file);
+  if (name !== null && (await staticFiles(app).isWanted(asset.id, name)))
+    return { file: STATIC + file, parameters: FILE };
+  if (asset.mp4Path !== null && isOnlyFile(file, asset)) return { file: "video.mp4", parameters: FILE };
   return notFound("file");
 }
 
-/** There is one MP4 file, of the largest size that players without HLS play. */
+/** The MP4 file of the encoding profile, of the largest size that players without HLS play. */
 function isOnlyFile(file: string, { width, height }: PublicAsset): boolean {
   if (file === "highest.mp4" || file === "high.mp4") return true;
   return file === "capped-1080p.mp4" && Math.min(width ?? 0, height ?? 0) <= 1080;
@@ -73,9 +88,9 @@ export async function deliver(
     if (host !== "stream" || named !== "") return notFound("playback id");
     const { searchParams } = context.url;
     requireParameters(searchParams, MANIFEST);
-    return redirectToChannel(context.app, tokens, { id, token: searchParams.get("token") });
+    return redirectToChannel(context.app, tokens.of(context.headers), { id, token: searchParams.get("token") });
   }
-  const { file, parameters } = targetOf(host, named, asset);
+  const { file, parameters } = await targetOf(context.app, host, named, asset);
   const url = new URL(context.url);
   const token = url.searchParams.get("token");
   for (const [name, value] of claimsOf(token, parameters)) url.searchParams.set(name, value);
@@ -88,7 +103,8 @@ export async function deliver(
   const response = await media(own, { isElsewhere: true });
   if (download !== null && response.ok) {
     const name = download === "" ? "video" : download;
-    response.headers.set("content-disposition", create(name.endsWith(".mp4") ? name : `${name}.mp4`));
+    const extension = file.slice(file.lastIndexOf("."));
+    response.headers.set("content-disposition", create(name.endsWith(extension) ? name : name + extension));
   }
   return response;
 }

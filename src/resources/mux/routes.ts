@@ -5,10 +5,13 @@ import { type Context, type Method, type Route, route } from "../../http/route.t
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { bindMuxBody } from "../webhooks/mux-format.ts";
 import { assetEndpoints } from "./assets/endpoints.ts";
+import { deliveryUsageEndpoints } from "./data/delivery-usage.ts";
+import { metricEndpoints } from "./data/metrics.ts";
 import { deliver, HOSTS, type MuxHost, type Playing } from "./delivery.ts";
 import { answer, type Endpoint } from "./endpoint.ts";
 import { muxError } from "./errors.ts";
 import { liveEndpoints } from "./live/endpoints.ts";
+import { playbackRestrictionEndpoints } from "./system/playback-restrictions.ts";
 import { signingKeyEndpoints } from "./system/signing-keys.ts";
 import { uploadEndpoints } from "./uploads/endpoints.ts";
 import { receiveUpload } from "./uploads/receive.ts";
@@ -28,6 +31,9 @@ export function muxRoutes(app: App, playing: Playing): Route[] {
     ...assetEndpoints,
     ...uploadEndpoints,
     ...signingKeyEndpoints,
+    ...metricEndpoints,
+    ...deliveryUsageEndpoints,
+    ...playbackRestrictionEndpoints,
     ...liveEndpoints,
   ];
   const delivery = (host: MuxHost) => (context: unknown) =>

@@ -17,6 +17,8 @@ import { type Media, mediaKey } from "../assets/shared-media.ts";
 import { basePath, publicId } from "../assets/urls.ts";
 import { ADDED, addedFile, audioChanges, playedTracks } from "../audio-tracks/delivery.ts";
 import { countPlay } from "../shares/plays.ts";
+import { STATIC, staticFiles } from "../static-renditions/deliver.ts";
+import { nameOfFile } from "../static-renditions/names.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/urls.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
@@ -26,7 +28,7 @@ import { createImageHandler } from "./images/image-handler.ts";
 import { parseImageRequest } from "./images/image-request.ts";
 import { deliveryOf, isText, redirects, withPresignedUrls } from "./presigned-delivery.ts";
 import { variantReference } from "./rendition-url.ts";
-import { manifest, plainText, playlistOf, subtitleText } from "./serve-manifest.ts";
+import { manifest, plainText, playlistOf, subtitleText, transcriptText } from "./serve-manifest.ts";
 import { type PlaybackTokens, requireAccess, splitToken } from "./token.ts";
 import { waitForSegment } from "./wait-for-segment.ts";
 
@@ -39,8 +41,8 @@ export type MediaHandler = (context: Context, options?: { isElsewhere?: boolean 
 /**
  * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd`,
  * `storyboard.vtt` (or `.json`), `thumbnail.jpg` and `video.mp4`, which always resolve to the published version; an
- * image that is generated on request; `subtitles/<id>.vtt` and its playlist; or `<version>/<path>`, which never
- * changes.
+ * image that is generated on request; `subtitles/<id>.vtt`, its text and its playlist; `static/<name>.mp4`, a static rendition; or
+ * `<version>/<path>`, which never changes.
  */
 export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egress): MediaHandler {
   const cache = segmentCacheOf(app);
@@ -55,7 +57,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
     // Before the token check: the signing keys of a suspended tenant are disabled, and the error would be misleading.
     await requireActiveTenant(app, asset.tenantId);
     const audiences = audiencesOf(asset, file);
-    const share = await requireAccess(tokens, asset, token, audiences);
+    const share = await requireAccess(tokens.of(context.headers), asset, token, audiences);
     if (!share) return serve(context, { asset, file, token, isShare: false, isElsewhere });
     const isImage = audiences.length > 1;
     // Previews and subtitles are no plays: a page loads them before the viewer begins.
@@ -81,6 +83,8 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
       const tracks = await playableSubtitles(app, asset.id);
       const listed = tracks.find((row) => subtitleList(row) === file);
       if (listed) return playlistOf(context, asset, listed, scope);
+      const spoken = tracks.find((row) => subtitleFile(row).replace(/\.vtt$/, ".txt") === file);
+      if (spoken) return transcriptText(context, spoken, { scope, parsing });
       const { objectKey: key } = tracks.find((row) => subtitleFile(row) === file) ?? notFound("file");
       return subtitleText(context, asset, { ...common, key, scope, cacheControl: `${scope}, no-cache` });
     }
@@ -131,6 +135,10 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
         contentType: contentTypeOf(top.key),
         cacheControl: `${scope}, max-age=60`,
       });
+    }
+    if (file.startsWith(STATIC)) {
+      const name = nameOfFile(file.slice(STATIC.length)) ?? notFound("file");
+      return staticFiles(app).serve({ ...common, asset, name, cacheControl: `${scope}, max-age=60` });
     }
     const added = addedFile(file.startsWith(ADDED) ? await playedTracks(app, asset.id) : [], file);
     if (added !== null) {

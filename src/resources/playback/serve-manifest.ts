@@ -10,6 +10,8 @@ import { notFound } from "../../lib/errors.ts";
 import { subtitlePlaylist, withTimestampMap } from "../../lib/m3u8-subtitles.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { sha256 } from "../../lib/tokens.ts";
+import { parseDocument } from "../../parsing/parse-document.ts";
+import { subtitleContent } from "../subtitles/content.ts";
 import { subtitleFile } from "../subtitles/urls.ts";
 
 /** Limit for compressing a text that is sent unchanged. */
@@ -123,6 +125,18 @@ export function playlistOf(context: Context, asset: AssetRow, row: SubtitleRow, 
   const uri = file.slice(file.lastIndexOf("/") + 1) + (asset.sharedMedia ? `?${IN_PLAYLIST}` : "");
   const text = async () => subtitlePlaylist(uri, asset.durationSeconds);
   return encodedText(context, { text, headers: headersOf(contentTypeOf(".m3u8"), `${scope}, no-cache`) });
+}
+
+/** What a track says, as text without times. */
+export async function transcriptText(
+  context: Context,
+  row: SubtitleRow,
+  { scope, parsing }: Pick<ManifestOptions, "scope"> & { parsing: { tenantId: number; signal: AbortSignal } },
+): Promise<Response> {
+  const text = await subtitleContent(context.app, row);
+  const { body } = await parseDocument(context.app, "transcript", { text, asJson: null }, parsing);
+  const headers = headersOf("text/plain; charset=utf-8", `${scope}, no-cache`);
+  return encodedText(context, { text: async () => Buffer.from(body), headers });
 }
 
 const headersOf = (contentType: string, cacheControl: string): Record<string, string> => ({

@@ -13,6 +13,8 @@ import type { AssetRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
 import type { PublicAsset } from "../assets/urls.ts";
+import { findRestriction } from "../playback-restrictions/active.ts";
+import { allows } from "../playback-restrictions/allows.ts";
 import { requirePlayableShare, type ShareViewer } from "../shares/plays.ts";
 import { activeSigningKeys } from "../signing-keys/active.ts";
 import type { Audience } from "./audience.ts";
@@ -20,14 +22,20 @@ import type { Audience } from "./audience.ts";
 /** For an asset its number is also a valid subject; for a live channel only its path. */
 type Bound = Pick<PublicAsset, "tenantId" | "externalId" | "playbackId"> & { id?: number };
 export type PlaybackTokens = {
-  /** With `share`, for a viewer of a share: the token ends with it. */
-  sign(asset: Bound, expiresAtMs: number, share?: ShareViewer): Promise<string>;
+  /** With `share`, for a viewer of a share: the token ends with it. With `restriction`, the id of a playback restriction. */
+  sign(
+    asset: Bound,
+    expiresAtMs: number,
+    limits?: { share?: ShareViewer; restriction?: string | null },
+  ): Promise<string>;
   /**
    * Throws 403 `playback_token_invalid` for a token that is expired, altered, for another asset, signed by a key that
-   * is not (or no longer) of the asset's tenant, of a share that has ended, or without any of `audiences`; the default
-   * audience is video. Returns the viewer of a token of a share, null for others.
+   * is not (or no longer) of the asset's tenant, of a share that has ended, without any of `audiences`, or with a playback
+   * restriction that does not allow the request; the default audience is video. Returns the viewer of a token of a share, null for others.
    */
   verify(asset: Bound, token: string, audiences?: readonly Audience[]): Promise<ShareViewer | null>;
+  /** For a request with these headers. Without them, tokens that name a playback restriction are refused. */
+  of(headers: Headers): PlaybackTokens;
 };
 /** `keyId`: the tenant's key that signed it; null for our own. */
 type Claims = {
@@ -37,6 +45,8 @@ type Claims = {
   audiences: string[];
   endsAtMs: number;
   share: ShareViewer | null;
+  /** The id of a playback restriction. */
+  restriction: string | null;
 };
 
 const ALGORITHM = "HS256";
@@ -79,9 +89,20 @@ export function playbackTokens(app: App): PlaybackTokens {
     return claimsOf(await checked(token, publicKey, options), { keyId, tenantId, leewaySeconds: LEEWAY_SECONDS });
   }
 
-  return {
-    sign: (asset, expiresAtMs, share) =>
-      new SignJWT({ tid: asset.tenantId, ...(share && shareClaims(share)) })
+  async function requireAllowed({ tenantId, restriction }: Claims, headers: Headers | null): Promise<void> {
+    if (restriction === null) return;
+    const found = await findRestriction(app, tenantId, restriction);
+    if (!found || !headers || !allows(found, headers))
+      refuse("The playback restriction of the token does not allow this request.");
+  }
+
+  const within = (headers: Headers | null): PlaybackTokens => ({
+    of: within,
+    sign: (asset, expiresAtMs, { share, restriction } = {}) =>
+      new SignJWT({
+        ...{ tid: asset.tenantId, ...(share && shareClaims(share)) },
+        ...(restriction != null && { playback_restriction_id: restriction }),
+      })
         .setProtectedHeader({ alg: ALGORITHM, typ: "JWT" })
         .setSubject(asset.playbackId ?? asset.externalId)
         .setAudience("v")
@@ -100,10 +121,12 @@ export function playbackTokens(app: App): PlaybackTokens {
       if (!remembered) known.set(token, claims);
       if (!audiences.some((each) => claims.audiences.includes(each)))
         refuse(`The playback token's aud must be ${audiences.join(" or ")} for this.`);
+      await requireAllowed(claims, headers);
       if (claims.share) await requirePlayableShare(app, claims.share);
       return claims.share;
     },
-  };
+  });
+  return within(null);
 }
 
 /** Throws 403 `playback_token_required` without a token, and what `verify` throws. */
@@ -178,14 +201,25 @@ type Issuer = { keyId: string | null; tenantId: number; leewaySeconds: number };
 function claimsOf(payload: JWTPayload, { leewaySeconds, ...issuer }: Issuer): Claims {
   const { sub, aud, exp = 0 } = payload;
   if (typeof sub !== "string" || exp > LAST_SECOND) return notOurs();
-  // A claim of Mux: its signer expects a check that does not happen here.
-  if (payload.playback_restriction_id !== undefined)
-    return refuse("Playback restrictions are not supported: sign a token without playback_restriction_id.");
   const endsAtMs = (exp + leewaySeconds) * 1000;
   // A tenant's own servers issue no tokens of shares; what such a claim means there is unknown.
   const share = issuer.keyId === null ? shareOf(payload) : null;
-  return { ...issuer, subject: sub, audiences: [aud ?? []].flat(), endsAtMs, share };
+  return {
+    ...issuer,
+    subject: sub,
+    audiences: [aud ?? []].flat(),
+    endsAtMs,
+    share,
+    restriction: restrictionIn(payload),
+  };
 }
+
+/** The claim of Mux's tokens. Something that is no id is the id of nothing. */
+const restrictionIn = ({ playback_restriction_id: id }: JWTPayload): string | null =>
+  id === undefined || id === null ? null : String(id);
+
+/** The playback restriction that a token names, which is not verified. Null without one. */
+export const restrictionOf = (token: string): string | null => restrictionIn(decodeJwt(token));
 
 const shareClaims = ({ shareId, viewer, mark }: ShareViewer) => ({ shr: shareId, vwr: viewer, pwd: mark });
 

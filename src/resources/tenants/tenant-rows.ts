@@ -48,6 +48,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("search_sections"),
   owned("audio_tracks"),
   owned("caption_jobs"),
+  owned("static_renditions"),
   owned("subtitles"),
   owned("tracks"),
   {
@@ -88,6 +89,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   },
   owned("users"),
   owned("signing_keys"),
+  owned("playback_restrictions"),
   {
     table: "live_reports",
     key: "stream_id, number",

@@ -35,11 +35,12 @@ test("a channel has the URLs for encoders, with the host of the base URL", async
 describe("the fields of a channel for broadcasts", () => {
   const DEFAULTS = {
     ...{ record: true, dvr_seconds: 3600, low_latency: true, takeover: false, encoding_profile: null, captions: [] },
-    starts_at: null,
+    ...{ starts_at: null, reconnect_seconds: 30, max_duration_seconds: null, enabled: true },
   };
   const OTHERS = {
     ...{ record: false, dvr_seconds: 0, low_latency: false, takeover: true, encoding_profile: "fast" },
     captions: ["en", "pt-BR"],
+    ...{ reconnect_seconds: 0, max_duration_seconds: 60, enabled: false },
   };
 
   test("have defaults, are set and changed, one by one", async () => {
@@ -69,6 +70,10 @@ describe("the fields of a channel for broadcasts", () => {
       [{ dvr_seconds: 1.5 }, "validation_failed"],
       [{ dvr_seconds: "60" }, "validation_failed"],
       [{ dvr_seconds: null }, "validation_failed"],
+      [{ reconnect_seconds: 1801 }, "validation_failed"],
+      [{ max_duration_seconds: 59 }, "validation_failed"],
+      [{ max_duration_seconds: 43_201 }, "validation_failed"],
+      [{ enabled: null }, "validation_failed"],
       [{ record: 1 }, "validation_failed"],
       [{ low_latency: "yes" }, "validation_failed"],
       [{ takeover: null }, "validation_failed"],

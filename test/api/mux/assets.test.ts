@@ -95,8 +95,45 @@ describe("an asset", () => {
     expect((await app.call("GET", open.master?.url as string)).text).toBe("not really a video");
     app.advance(25 * 3_600_000);
     expect((await mux.video.assets.retrieve(id)).master_access).toBe("none");
+    await mux.video.assets.deleteThumbnailTime(id);
     await mux.video.assets.delete(id);
     expect(await refusal(mux.video.assets.retrieve(id))).toMatchObject({ status: 404, type: "not_found" });
+  });
+
+  test("has static renditions, from its creation on", async () => {
+    const made = await mux.video.assets.create({
+      inputs: [{ url: SOURCE }],
+      static_renditions: [{ resolution: "highest" }, { resolution: "audio-only" }],
+    });
+    expect(made.static_renditions).toMatchObject({
+      status: "preparing",
+      files: [
+        { name: "highest.mp4", status: "preparing" },
+        { name: "audio.m4a", ext: "m4a", resolution: "audio-only" },
+      ],
+    });
+    const { asset } = await readyAsset(app, key);
+    const id = String(asset.id);
+    const small = await mux.video.assets.createStaticRendition(id, { resolution: "270p" });
+    expectTypeOf(small).toEqualTypeOf<Mux.Video.StaticRendition>();
+    expect(small).toMatchObject({ name: "270p.mp4", status: "skipped" });
+    expect(await refusal(mux.video.assets.createStaticRendition(id, { resolution: "270p" }))).toMatchObject({
+      status: 400,
+    });
+    const files = async () => {
+      const { mp4_support: support, static_renditions: all } = await mux.video.assets.retrieve(id);
+      return [support, all?.status, ...(all?.files ?? []).map(({ name }) => name)];
+    };
+    await mux.video.assets.updateMP4Support(id, { mp4_support: "audio-only,capped-1080p" });
+    expect(await files()).toEqual(["audio-only,capped-1080p", "ready", "270p.mp4", "audio.m4a", "capped-1080p.mp4"]);
+    await mux.video.assets.updateMP4Support(id, { mp4_support: "standard" });
+    expect(await files()).toEqual(["standard", "ready", "270p.mp4", "low.mp4", "medium.mp4", "high.mp4"]);
+    await mux.video.assets.updateMP4Support(id, { mp4_support: "none" });
+    await mux.video.assets.deleteStaticRendition(id, small.id as string);
+    expect(await files()).toEqual(["none", "disabled"]);
+    expect(await refusal(mux.video.assets.deleteStaticRendition(id, small.id as string))).toMatchObject({
+      status: 404,
+    });
   });
 
   test("lists are paged by number and by cursor, and hold nothing of other tenants", async () => {
@@ -122,11 +159,18 @@ describe("nothing is ignored", () => {
     ["an overlay", input({ overlay_settings: { vertical_align: "top" } }), 422, "not_supported", "overlay_settings"],
     ["DRM", create({ playback_policies: ["drm"] }), 422, "not_supported", "playback_policies"],
     [
-      "a static rendition",
-      create({ static_renditions: [{ resolution: "highest" }] }),
+      "the passthrough of a static rendition",
+      create({ static_renditions: [{ resolution: "highest", passthrough: "x" }] }),
       422,
       "not_supported",
       "static_renditions",
+    ],
+    [
+      "an unknown rendition",
+      create({ static_renditions: [{ resolution: "9p" }] }),
+      400,
+      "invalid_parameters",
+      "resolution",
     ],
     ["a test asset", create({ test: true }), 422, "not_supported", "test"],
     ["normalized audio", create({ normalize_audio: true }), 422, "not_supported", "normalize_audio"],

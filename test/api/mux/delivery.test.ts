@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../../support/app.ts";
+import { film, filmAsset } from "../../support/clips.ts";
 import { readyAsset } from "../../support/flow.ts";
 import { muxClient } from "../../support/mux/client.ts";
 
@@ -44,6 +45,19 @@ describe("the URLs of players", () => {
     expect((await at("stream", "/nothing")).status).toBe(404);
   });
 
+  test("deliver static renditions, with the name of a download", async () => {
+    const whole = await filmAsset(app, key, await film(), { playback_policy: "public" });
+    const mux = muxClient(app, key);
+    const read = (file: string) => get(`/mux/stream/${whole.external_id}/${file}`);
+    for (const file of ["highest.mp4", "audio.m4a", "capped-1080p.mp4"]) expect((await read(file)).status).toBe(404);
+    await mux.video.assets.updateMP4Support(String(whole.id), { mp4_support: "audio-only,capped-1080p" });
+    await mux.video.assets.createStaticRendition(String(whole.id), { resolution: "highest" });
+    for (const file of ["highest.mp4", "audio.m4a", "capped-1080p.mp4"]) expect((await read(file)).status).toBe(200);
+    const download = await read("audio.m4a?download=Song");
+    expect(download.headers.get("content-disposition")).toBe("attachment; filename=Song.m4a");
+    expect((await read("highest.mp4?width=100")).status).toBe(422);
+  });
+
   test("need a token of Mux's form for a signed one", async () => {
     const mux = muxClient(app, key);
     const made = await app.call("POST", "/api/v1/signing_keys", { key, body: {} });
@@ -71,7 +85,8 @@ describe("the URLs of players", () => {
     for (const path of [
       `stream/${id}.m3u8?max_resolution=720p`,
       `stream/${id}.m3u8?rendition_order=asc`,
-      `image/${id}/thumbnail.jpg?rotate=90`,
+      `image/${id}/thumbnail.jpg?program_time=1`,
+      `image/${id}/thumbnail.jpg?latest=true`,
     ]) {
       const { status, body } = await get(`/mux/${path}`);
       expect([path, status, body.error.type]).toEqual([path, 422, "not_supported"]);

@@ -12,6 +12,7 @@ const HOST = "127.0.0.2";
 const FILES: Record<string, string> = {
   "/a.vtt": "WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n",
   "/a.srt": "1\n00:00:00,000 --> 00:00:01,000\nHallo\n",
+  "/audio": "Whether it is audio is found out by a worker.",
   "/none.vtt": "This is no subtitle.",
 };
 let app: TestApp;
@@ -51,6 +52,14 @@ describe("text tracks", () => {
     const { id: open } = await mux.video.assets.createPlaybackId(id, { policy: "public" });
     const text = await app.call("GET", `/mux/stream/${open}/text/${made.id}.vtt`);
     expect([text.status, text.text]).toEqual([200, expect.stringContaining("Hello")]);
+    const spoken = await app.call("GET", `/mux/stream/${open}/text/${made.id}.txt`);
+    expect([spoken.status, spoken.text.trim()]).toEqual([200, "Hello"]);
+    for (const image of [
+      "thumbnail.jpg?time=1&width=64&rotate=90&flip_h=true",
+      "storyboard.png",
+      "animated.gif?end=0.2&height=36",
+    ])
+      expect([image, (await app.call("GET", `/mux/image/${open}/${image}`)).status]).toEqual([image, 200]);
     await mux.video.assets.deleteTrack(id, second.id as string);
     expect(await refusal(mux.video.assets.deleteTrack(id, second.id as string))).toMatchObject({ status: 404 });
     expect(await refusal(mux.video.assets.deleteTrack(id, "video"))).toMatchObject({ status: 400 });
@@ -58,8 +67,33 @@ describe("text tracks", () => {
       const add = mux.video.assets.createTrack(id, { type: "text", language_code: "fr", url: site + url });
       expect([url, (await refusal(add)).status]).toEqual([url, 400]);
     }
-    const audio = mux.video.assets.createTrack(id, { type: "audio", language_code: "fr", url: `${site}/a.mp3` });
-    expect(await refusal(audio)).toMatchObject({ status: 422, type: "not_supported" });
+    const labeled = mux.video.assets.createTrack(id, {
+      ...{ type: "text", language_code: "fr", url: `${site}/a.vtt`, passthrough: "x" },
+    });
+    expect(await refusal(labeled)).toMatchObject({ status: 422, type: "not_supported" });
+  });
+
+  test("audio tracks are fetched, encoded by a worker, named and deleted", async () => {
+    const id = String(parent.id);
+    const fields = { type: "audio", language_code: "fr", url: `${site}/audio` } as const;
+    const made = await mux.video.assets.createTrack(id, fields);
+    expect(made).toMatchObject({
+      type: "audio",
+      language_code: "fr",
+      name: "French",
+      status: "preparing",
+      primary: false,
+    });
+    const { body } = await app.call("GET", `/api/v1/assets/${id}/audio_tracks`, { key });
+    expect(body.at(-1)).toMatchObject({ language: "fr", name: "French", status: "processing" });
+    const named = await mux.video.assets.updateTrack(id, made.id as string, { name: "Commentaire" });
+    expect(named).toEqual({ ...made, name: "Commentaire" });
+    expect((await mux.video.assets.retrieve(id)).tracks).toContainEqual(named);
+    await mux.video.assets.deleteTrack(id, made.id as string);
+    expect(await refusal(mux.video.assets.deleteTrack(id, made.id as string))).toMatchObject({ status: 404 });
+    expect(await refusal(mux.video.assets.createTrack(id, { ...fields, url: `${site}/missing` }))).toMatchObject({
+      status: 400,
+    });
   });
 
   test("come with the inputs of an asset, or there is no asset", async () => {

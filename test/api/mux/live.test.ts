@@ -1,6 +1,8 @@
 import type Mux from "@mux/mux-node";
 import { beforeEach, describe, expect, expectTypeOf, test } from "vitest";
+import { channelCache } from "../../../src/resources/live/channel-cache.ts";
 import { permitPublish } from "../../../src/resources/live/streams/permit.ts";
+import { reasonToEnd } from "../../../src/resources/live/streams/reason-to-end.ts";
 import { toMuxStream } from "../../../src/resources/mux/live/record.ts";
 import { type TestApp, testApp } from "../../support/app.ts";
 import { Broadcast, broadcastSource } from "../../support/live-broadcast.ts";
@@ -59,6 +61,37 @@ describe("a live stream", () => {
     expect((await mux.video.liveStreams.list()).data).toEqual([]);
   });
 
+  test("is enabled, disabled and completed", async () => {
+    const made = await mux.video.liveStreams.create({ playback_policies: ["public"], latency_mode: "standard" });
+    expect(made).toMatchObject({ reconnect_window: 60, max_continuous_duration: 43_200 });
+    const change = { reconnect_window: 10, max_continuous_duration: 600 };
+    expect(await mux.video.liveStreams.update(made.id, change)).toMatchObject(change);
+    const native = async () => (await app.call("GET", `/api/v1/live/channels/${made.id}`, { key })).body;
+    expect(await native()).toMatchObject({ reconnect_seconds: 10, max_duration_seconds: 600, enabled: true });
+    expect(await publish("app", made.stream_key)).toMatchObject({ channel: { reconnectMs: 10_000 } });
+    const withStatus = async (status: "active" | "idle" | "disabled") =>
+      (await mux.video.liveStreams.list({ status })).data.map(({ id }) => id);
+    await mux.video.liveStreams.disable(made.id);
+    expect(await publish("app", made.stream_key)).toEqual({ accepted: false, reason: "refused" });
+    expect((await mux.video.liveStreams.retrieve(made.id)).status).toBe("disabled");
+    expect([await withStatus("disabled"), await withStatus("idle")]).toEqual([[made.id], []]);
+    await mux.video.liveStreams.enable(made.id);
+    expect(await publish("app", made.stream_key)).toMatchObject({ accepted: true });
+    await mux.video.liveStreams.complete(made.id);
+    const broadcast = await Broadcast.start(app, await native(), { messages: await broadcastSource(1) });
+    expect([await withStatus("active"), await withStatus("idle")]).toEqual([[made.id], []]);
+    await mux.video.liveStreams.complete(made.id);
+    const known = await channelCache(app.opened.app).find(broadcast.stream.channel);
+    const reason = (fields: object, now: number) => reasonToEnd({ ...broadcast.stream, ...fields }, known, now);
+    const { startedAt } = broadcast.stream;
+    expect(reason({}, startedAt)).toMatch(/was ended/);
+    expect(reason({ name: "another" }, startedAt + 599_999)).toBeNull();
+    expect(reason({ name: "another" }, startedAt + 600_000)).toMatch(/duration/);
+    const { data } = await mux.video.liveStreams.list({ stream_key: made.stream_key });
+    expect(data.map(({ id }) => id)).toEqual([made.id]);
+    expect((await mux.video.liveStreams.list({ stream_key: "live_other" })).data).toEqual([]);
+  });
+
   test("is published with its key alone, until that is reset", async () => {
     const made = await mux.video.liveStreams.create({ playback_policies: ["public"] });
     expect(await publish("app", made.stream_key)).toMatchObject({
@@ -106,7 +139,9 @@ describe("a live stream", () => {
   });
 
   test.each<[string, object, number]>([
-    ["a reconnect window", { reconnect_window: 60 }, 422],
+    ["a long reconnect window", { reconnect_window: 1801 }, 400],
+    ["a short duration", { max_continuous_duration: 59 }, 400],
+    ["a slate", { reconnect_slate_url: "https://example.com/slate.png" }, 422],
     ["reduced latency", { latency_mode: "reduced" }, 422],
     ["other assets", { playback_policies: ["public"], new_asset_settings: { playback_policies: ["signed"] } }, 422],
     ["generated subtitles", { generated_subtitles: [{ language_code: "en" }] }, 422],

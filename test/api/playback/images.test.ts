@@ -90,6 +90,9 @@ describe("an on-demand image", () => {
     ["ours", "thumbnail.jpg?time=2.5&width=100&height=300&fit_mode=crop", "100,300", BLUE],
     ["ours", "thumbnail.jpg?time=2.5&width=101&height=100&fit_mode=stretch", "100,100", BLUE],
     ["ours", "thumbnail.png?time=2.5&width=1000&height=1000&fit_mode=pad", "1000,1000", BLUE],
+    // Width and height are those of the turned image.
+    ["ours", "thumbnail.jpg?time=2.5&rotate=90", "360,640", BLUE],
+    ["ours", "thumbnail.png?time=2.5&rotate=270&height=320&flip_v=true", "180,320", BLUE],
     // Never larger than the video.
     ["ours", "thumbnail.jpg?time=2.5&width=1920", "640,360", BLUE],
     // MPEG-TS starts its clock at 1.4 s; both are byte ranges of one file.
@@ -112,6 +115,15 @@ describe("an on-demand image", () => {
     expect((await seen((await get("ours", "thumbnail.png?width=64")).bytes, "png"))[0]).toBe("64,36");
     expect((await seen((await get("still", "thumbnail.webp?time=3&width=64")).bytes, "webp"))[0]).toBe("64,36");
     expect((await get("ts", "thumbnail.webp")).status).toBe(404);
+  });
+
+  test("of the storyboard has all of its tiles, in every format", async () => {
+    const sheet = await get("ours", "storyboard.jpg");
+    expect([sheet.status, sheet.headers.get("content-type")]).toEqual([200, "image/jpeg"]);
+    const [size] = await seen(sheet.bytes, "jpg");
+    for (const extension of ["png", "webp"])
+      expect((await seen((await get("ours", `storyboard.${extension}`)).bytes, extension))[0]).toBe(size);
+    expect((await get("ts", "storyboard.jpg")).status).toBe(404);
   });
 
   test("is animated with the requested duration, rate and size", async () => {
@@ -138,6 +150,8 @@ describe("an on-demand image", () => {
     expect([webp.bytes.readUIntLE(24, 3) + 1, webp.bytes.readUIntLE(27, 3) + 1]).toEqual([320, 180]);
     expect(durationsOf(webp.bytes).reduce((sum, ms) => sum + ms, 0)).toBe(2000);
     expect((await get("still", "animated.webp")).status).toBe(404);
+    const high = await get("ours", "animated.gif?end=0.5&fps=4&height=90");
+    expect((await seen(high.bytes, "gif"))[0]).toBe("160,90");
   });
 
   test("supports conditions, HEAD, ranges and other origins like all media", async () => {
@@ -181,6 +195,9 @@ describe("an on-demand image", () => {
     ["thumbnail.png?width=1.5", "width"],
     ["thumbnail.jpg?width=99999999999", "width"],
     ["thumbnail.jpg?width=100&fit_mode=cover", "fit_mode"],
+    ["thumbnail.jpg?rotate=45", "rotate"],
+    ["thumbnail.jpg?flip_h=1", "flip_h"],
+    ["animated.gif?height=700", "height"],
     ["animated.gif?start=6", "start"],
     ["animated.gif?start=3&end=3", "end"],
     ["animated.gif?start=3&end=2", "end"],

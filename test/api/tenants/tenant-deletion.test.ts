@@ -73,6 +73,8 @@ async function populate(owner: { id: number }, token: string) {
   await post("/api/v1/webhooks", { url: "https://example.com/" }, token);
   await post("/api/v1/signing_keys", { name: "k", algorithm: "EdDSA" }, token);
   await post("/api/v1/encoding_profiles", { name: "own" }, token);
+  await post("/api/v1/playback_restrictions", { allowed_domains: [] }, token);
+  await post(`/api/v1/assets/${asset.id}/static_renditions`, { name: "highest" }, token);
   const channel = await post("/api/v1/live/channels", { channel: `channel-${owner.id}` }, token);
   await insert(
     `INSERT INTO live_streams (tenant_id, channel_id, name, recorded, started_at, created_at, updated_at) VALUES (${owner.id}, ${channel.id}, 'stream-${owner.id}', 1, 1, 1, 1)`,

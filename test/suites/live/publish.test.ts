@@ -117,6 +117,27 @@ test("a wrong key is refused, and a second publisher too", async () => {
   expect(readdirSync(join(server.dataDir, "live"))).toHaveLength(1);
 });
 
+test("a broadcast ends by request, without waiting for its publisher, and a disabled channel has none", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  const path = `/api/v1/live/channels/${channel.id}`;
+  const send = (method: string, to: string, body?: object) =>
+    server.call(method, path + to, { key: channel.key, ...(body && { body }) });
+  expect((await send("POST", "/end")).status).toBe(422);
+  await send("PATCH", "", { reconnect_seconds: 1800 });
+  const lost = publish(server, channel, 60);
+  await firstSegment(server, lost);
+  lost.child.kill("SIGKILL");
+  expect((await send("POST", "/end")).body).toMatchObject({ status: "live", reconnect_seconds: 1800 });
+  await until("it is idle", async () => (await send("GET", "")).body.status === "idle");
+  const next = publish(server, channel, 60);
+  await until("it is live", async () => (await send("GET", "")).body.status === "live");
+  expect((await send("PATCH", "", { enabled: false })).body.enabled).toBe(false);
+  expect((await next.exit)[0]).not.toBe(0);
+  expect((await publish(server, channel, 1).exit)[0]).not.toBe(0);
+  await until("both are recorded", async () => (await assetsOf(server, channel)).length === 2);
+});
+
 test("a publisher that comes back continues the stream", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);

@@ -49,10 +49,12 @@ test("a channel's fields for broadcasts are set, changed and shown", async () =>
   await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
   const fields = ["--record", "off", "--dvr-seconds", "7200", "--low-latency", "off", "--takeover", "on"];
   const create = live("create", "--tenant", "a", "--channel", "stage", "--publisher", "ann", ...fields);
-  const created = await json([...create, "--encoding-profile", "fast", "--captions", "en, pt-BR"]);
+  const control = ["--enabled", "off", "--reconnect-seconds", "0", "--max-duration-seconds", "600"];
+  const created = await json([...create, "--encoding-profile", "fast", "--captions", "en, pt-BR", ...control]);
   const set = {
     ...{ record: false, dvr_seconds: 7200, low_latency: false, takeover: true, encoding_profile: "fast" },
     captions: ["en", "pt-BR"],
+    ...{ enabled: false, reconnect_seconds: 0, max_duration_seconds: 600 },
   };
   expect(created).toMatchObject(set);
   expect(await json(live("show", "stage"))).toMatchObject({ id: created.id, status: "idle", ...set });
@@ -66,6 +68,8 @@ test("a channel's fields for broadcasts are set, changed and shown", async () =>
     /^publisher +ann$/m,
   ])
     expect(updated.stdout).toMatch(line);
+  expect(await refused(live("end", "stage"), 1)).toContain("not live");
+  expect((await json(live("update", "1", "--max-duration-seconds", ""))).max_duration_seconds).toBeNull();
   const cleared = await json(live("update", "1", "--publisher", "", "--encoding-profile", "", "--captions", ""));
   expect(cleared).toMatchObject({ publisher: null, encoding_profile: null, captions: [], low_latency: false });
   expect(await refused(live("update", "stage", "--record", "yes"), 2)).toContain("--record must be on or off.");

@@ -7,7 +7,15 @@ import { LiveValidator } from "../hls-live-validator.ts";
 
 const CHANNEL: PublishedChannel = {
   ...{ channelId: 1, tenantId: 1, channel: "stage", record: true, dvrSeconds: 3600, isLowLatency: true },
-  ...{ takeover: false, keyId: "key", maxStreams: null, maxBitrate: null, maxRecordedBytes: null, isEncoded: false },
+  ...{
+    takeover: false,
+    reconnectMs: 1000,
+    keyId: "key",
+    maxStreams: null,
+    maxBitrate: null,
+    maxRecordedBytes: null,
+    isEncoded: false,
+  },
 };
 
 /** A broadcast as its viewers see it. */
@@ -84,7 +92,7 @@ export function watchedGateway() {
   }
 
   const gateway = new Gateway({
-    ...{ folder, reconnectMs: 1000, requireSpace: async () => {} },
+    ...{ folder, requireSpace: async () => {} },
     connect: () => {
       throw new Error("There are no targets.");
     },

@@ -52,7 +52,7 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
   const { token, file } = splitToken(path, url.searchParams);
   const { id, tenantId, playbackPolicy } = await requireCached(app, channel);
   const isSigned = playbackPolicy === "signed";
-  if (isSigned) await requireToken(tokens, { tenantId, externalId: pathOf(channel) }, token);
+  if (isSigned) await requireToken(tokens.of(context.headers), { tenantId, externalId: pathOf(channel) }, token);
   const request: ViewerRequest = {
     context,
     scope: isSigned ? "private" : "public",

@@ -16,7 +16,6 @@ import { TAKEN_OVER } from "../../../live/ingest/publisher.ts";
 import type { RenditionReport } from "../../../live/renditions/messages.ts";
 import { refusalText } from "../../../live/rtmp/statuses.ts";
 import { INIT_NAME } from "../../../media/arguments.ts";
-import { channelCache } from "../channel-cache.ts";
 import { liveMeter } from "../minutes/live-meter.ts";
 import { type LiveStream, liveRegistry } from "../registry.ts";
 import { type ReportWriter, reportWriter } from "../shared/report-writer.ts";
@@ -28,6 +27,7 @@ import { liveFolder, newClipFolder } from "./folders.ts";
 import { isEncoded, lastWrite } from "./killed-stream.ts";
 import { newStream } from "./opened-stream.ts";
 import { permitPublish } from "./permit.ts";
+import { NOT_ACCEPTED, unwantedStreams } from "./reason-to-end.ts";
 import { StoredRecording } from "./recording.ts";
 import {
   claimStream,
@@ -45,7 +45,6 @@ import { StreamWork } from "./stream-work.ts";
 const RECORDING = ".recording";
 /** What another server has stored of a stream. */
 const STORED = ".stored";
-const NOT_ACCEPTED = "The channel does not accept publishers any more.";
 const NOT_RENEWED = "The server was disconnected for too long, and the stream has ended. Publish again.";
 const CLIP_MS = 10_000;
 const WATCH_MS = 2000;
@@ -89,7 +88,7 @@ export class LiveStreams {
     this.#isConnected = true;
     if (this.#timers.length === 0)
       this.#timers = [
-        setInterval(() => void this.#stopRevoked(), WATCH_MS).unref(),
+        setInterval(() => this.channelsChanged(), WATCH_MS).unref(),
         setInterval(() => this.targetsChanged(), WATCH_MS).unref(),
         setInterval(() => void this.#renew(), HEARTBEAT_MS).unref(),
       ];
@@ -112,6 +111,11 @@ export class LiveStreams {
   /** Passes changed targets on to the streams of this process. Another process finds them out within two seconds. */
   targetsChanged(): void {
     if (this.#isConnected) void this.#targets.run();
+  }
+
+  /** Ends the streams that their channels do not accept any more. Another process finds that out within two seconds. */
+  channelsChanged(): void {
+    if (this.#isConnected) void this.#stopUnwanted();
   }
 
   receive(message: StreamMessage): void {
@@ -355,14 +359,8 @@ export class LiveStreams {
     }
   }
 
-  async #stopRevoked(): Promise<void> {
-    for (const stream of liveRegistry(this.#app).all()) {
-      if (stream.endedAt !== null) continue;
-      const known = await channelCache(this.#app)
-        .find(stream.channel)
-        .catch(() => ({ id: stream.channelId }));
-      if (known?.id !== stream.channelId) this.#stop(stream.name, NOT_ACCEPTED);
-    }
+  async #stopUnwanted(): Promise<void> {
+    for await (const { name, reason } of unwantedStreams(this.#app)) this.#stop(name, reason);
   }
 
   /** `reason` is sent to the publisher. */

@@ -73,6 +73,7 @@ export async function permitPublish(
         dvrSeconds: row.dvrSeconds,
         isLowLatency: row.lowLatency,
         takeover: row.takeover,
+        reconnectMs: row.reconnectSeconds * 1000,
         keyId: streamKeyHash.slice(0, KEY_ID_LENGTH),
         isEncoded: isStored && row.encodingProfile !== null,
         maxStreams: await allowedHere(app, row, tenant),

@@ -1,18 +1,14 @@
-import { Readable } from "node:stream";
-import { HttpError } from "../../../lib/errors.ts";
-import { abortAfter } from "../../../lib/timers.ts";
-import { httpClientOf } from "../../../outbound/app-http-client.ts";
-import { BlockedDestination, OutboundFailure } from "../../../outbound/http-client.ts";
-import { MAX_SUBTITLE_BYTES } from "../../subtitles/content.ts";
-import { FetchFailed, followRedirects } from "../../uploads/fetch-source.ts";
+import { notFound } from "../../../lib/errors.ts";
+import { getAsset } from "../../assets/queries.ts";
 import type { MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";
+import { addText } from "./add-track.ts";
 import { setMasterAccess } from "./master-access.ts";
 import { PROFILES, type Quality, TIERS, tagsOf } from "./record.ts";
 import type { AssetSettings, Input } from "./schema.ts";
+import { addMissing, wantedNames } from "./static-renditions.ts";
 
 const CLIP_URL = /^mux:\/\/assets\/([1-9]\d{0,14})$/;
-const FETCH_MS = 30_000;
 
 type Policies = Pick<AssetSettings, "playback_policies" | "playback_policy" | "advanced_playback_policies">;
 /** The playback policies of what is new. Without any it cannot be played without a token. */
@@ -63,6 +59,7 @@ export async function createAsset(call: MuxCall, settings: AssetSettings, inputs
   await completed(call, id, async () => {
     await addPolicies(call, id, settings);
     for (const text of texts) await addText(call, id, text);
+    await addRenditions(call, id, settings);
     if (settings.master_access === "temporary") await setMasterAccess(call, id, true);
   });
   return id;
@@ -73,6 +70,12 @@ export async function addPolicies(call: MuxCall, id: number, settings: AssetSett
   for (const policy of policiesOf(settings).slice(1))
     await call.native("POST", `/api/v1/assets/${id}/playback_ids`, { policy });
 }
+
+/** Adds the files that a new asset is to have. */
+const addRenditions = ({ app, caller }: MuxCall, id: number, settings: AssetSettings): Promise<void> =>
+  app.write(async (tx) =>
+    addMissing(tx, app, (await getAsset(tx, caller, id)) ?? notFound("asset"), wantedNames(settings)),
+  );
 
 async function completed(call: MuxCall, id: number, work: () => Promise<void>): Promise<void> {
   try {
@@ -115,50 +118,4 @@ async function clipOf(call: MuxCall, settings: AssetSettings, input: ClipInput, 
     await call.native("PATCH", `/api/v1/assets/${id}/tags`, { ...inherited, ...(tags as object) });
   });
   return id;
-}
-
-type TextInput = Pick<Input, "url" | "language_code" | "name">;
-/** Adds a subtitle file to an asset, and returns its id. */
-export async function addText(
-  call: MuxCall,
-  id: number,
-  { url, language_code: language = "en", name }: TextInput,
-): Promise<number> {
-  const form = new FormData();
-  form.set("file", new File([await fetchedText(call, url as string)], "subtitles.vtt"));
-  form.set("language", language);
-  form.set("label", name ?? languageName(language));
-  return (await call.native<{ id: number }>("POST", `/api/v1/assets/${id}/subtitles`, form)).id;
-}
-
-function languageName(tag: string): string {
-  try {
-    return new Intl.DisplayNames(["en"], { type: "language" }).of(tag) ?? tag;
-  } catch {
-    return tag;
-  }
-}
-
-/** The bytes of a subtitle file at a URL of the tenant. Throws 400 where it cannot be fetched, or is too large. */
-async function fetchedText({ app, context }: MuxCall, url: string): Promise<Uint8Array<ArrayBuffer>> {
-  const signal = AbortSignal.any([context.signal, abortAfter(FETCH_MS)]);
-  try {
-    const client = await httpClientOf(app);
-    client.check(url);
-    const answer = await followRedirects(client, url, signal);
-    const parts: Buffer[] = [];
-    let bytes = 0;
-    for await (const part of Readable.from(answer) as AsyncIterable<Buffer>) {
-      bytes += part.length;
-      if (bytes > MAX_SUBTITLE_BYTES)
-        throw new FetchFailed("source_too_large", `It has more than ${MAX_SUBTITLE_BYTES} bytes.`, false);
-      parts.push(part);
-    }
-    return new Uint8Array(Buffer.concat(parts));
-  } catch (error) {
-    if (error instanceof HttpError) throw error;
-    const isTheirs =
-      error instanceof FetchFailed || error instanceof BlockedDestination || error instanceof OutboundFailure;
-    return invalidParameter("url", isTheirs || signal.aborted ? (error as Error).message : "could not be read");
-  }
 }

@@ -5,13 +5,24 @@ import { listAssets } from "../../assets/list.ts";
 import { cursorOf, positionIn, positionOf } from "../../assets/order.ts";
 import { playbackIdsOf } from "../../assets/playback-ids.ts";
 import { getAsset, readAsset, resolveAsset } from "../../assets/queries.ts";
+import { staticRenditionsOf } from "../../static-renditions/queries.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { invalidParameter } from "../errors.ts";
 import { muxPage } from "../paging.ts";
 import { createAsset } from "./create.ts";
 import { setMasterAccess } from "./master-access.ts";
 import { mediaTracks, tagsOf, toMuxAsset } from "./record.ts";
-import { AssetCreate, AssetList, AssetUpdate, MasterAccess, NoQuery, PlaybackIdCreate } from "./schema.ts";
+import {
+  AssetCreate,
+  AssetList,
+  AssetUpdate,
+  MasterAccess,
+  Mp4SupportUpdate,
+  NoQuery,
+  PlaybackIdCreate,
+  StaticRenditionCreate,
+} from "./schema.ts";
+import { replaceSupport, toMuxRendition } from "./static-renditions.ts";
 import { trackEndpoints } from "./tracks.ts";
 
 const path = "/video/v1/assets";
@@ -84,6 +95,13 @@ export const assetEndpoints: readonly Endpoint[] = [
     handle: async (call) => call.native("DELETE", `/api/v1/assets/${(await requireAsset(call)).id}`),
   }),
   endpoint({
+    ...WRITES,
+    method: "DELETE",
+    path: `${path}/:id/thumbnail-time`,
+    status: 204,
+    handle: async (call) => call.native("DELETE", `/api/v1/assets/${(await requireAsset(call)).id}/poster`),
+  }),
+  endpoint({
     ...READS,
     method: "GET",
     path: `${path}/:id/input-info`,
@@ -97,6 +115,48 @@ export const assetEndpoints: readonly Endpoint[] = [
       const { id } = await requireAsset(call);
       await setMasterAccess(call, id, (await call.body(MasterAccess)).master_access === "temporary");
       return shown(call, id);
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "PUT",
+    path: `${path}/:id/mp4-support`,
+    async handle(call) {
+      const { app, caller } = call;
+      const { id } = await requireAsset(call);
+      const { mp4_support: support } = await call.body(Mp4SupportUpdate);
+      await app.write(async (tx) =>
+        replaceSupport(tx, app, (await getAsset(tx, caller, id)) ?? notFound("asset"), support),
+      );
+      return shown(call, id);
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "POST",
+    path: `${path}/:id/static-renditions`,
+    status: 201,
+    async handle(call) {
+      const { app } = call;
+      const asset = await requireAsset(call);
+      const { resolution: name } = await call.body(StaticRenditionCreate);
+      const { id } = await call.native<{ id: number }>("POST", `/api/v1/assets/${asset.id}/static_renditions`, {
+        name,
+      });
+      const row = (await staticRenditionsOf(app.db, asset.id)).find((one) => one.id === id);
+      return toMuxRendition(app, asset, row ?? notFound("static rendition"));
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "DELETE",
+    path: `${path}/:id/static-renditions/:rendition_id`,
+    status: 204,
+    async handle(call) {
+      const { id } = await requireAsset(call);
+      const { rendition_id: own = "" } = call.params;
+      if (!/^[1-9]\d{0,14}$/.test(own)) notFound("static rendition");
+      return call.native("DELETE", `/api/v1/assets/${id}/static_renditions/${own}`);
     },
   }),
   endpoint({

@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
-import type { AssetRow, SubtitleRow, TagValue } from "../../../../storage/db/schema.ts";
+import type { Db } from "../../../../storage/db/open.ts";
+import type { AssetRow, AudioTrackRow, SubtitleRow, TagValue } from "../../../../storage/db/schema.ts";
 import { muxMasters, muxUploads } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import type { TenantCaller } from "../../../http/caller.ts";
@@ -7,7 +8,10 @@ import { HttpError } from "../../../lib/errors.ts";
 import { audioCodecs } from "../../../media/codecs/registry.ts";
 import { downloadOf } from "../../assets/download.ts";
 import { playbackIdsOf } from "../../assets/playback-ids.ts";
+import { rowsOf } from "../../audio-tracks/source-tracks.ts";
 import { subtitlesOf } from "../../subtitles/queries.ts";
+
+import { renditionsOf } from "./static-renditions.ts";
 
 /** Mux's times: seconds since the epoch, as text. */
 export const seconds = (ms: number) => String(Math.floor(ms / 1000));
@@ -19,7 +23,8 @@ const TEXT_STATUSES = { pending: "preparing", processing: "preparing", ready: "r
 export const PROFILES = { basic: "fast", plus: "default", premium: "quality" } as const;
 export type Quality = keyof typeof PROFILES;
 export const TIERS = { basic: "baseline", plus: "smart", premium: "premium" } as const;
-const qualityOf = (profile: string | null): Quality =>
+/** Mux's quality of the encoding profile of an asset. */
+export const qualityOf = (profile: string | null): Quality =>
   (Object.keys(PROFILES) as Quality[]).find((quality) => PROFILES[quality] === profile) ?? "plus";
 
 /** The ids of the two tracks that every asset may have. Text tracks have the ids of subtitles. */
@@ -29,8 +34,10 @@ export const AUDIO_TRACK = "audio";
 /** An asset as Mux shows it. `scopes` of the caller decide whether the source can be downloaded. */
 export async function toMuxAsset(app: App, { scopes }: Pick<TenantCaller, "scopes">, asset: AssetRow) {
   const quality = qualityOf(asset.encodingProfile);
-  const [texts, upload, master] = await Promise.all([
+  const [texts, added, renditions, upload, master] = await Promise.all([
     subtitlesOf(app.db, asset.id),
+    addedAudioOf(app.db, asset.id),
+    renditionsOf(app, asset),
     app.db.select({ name: muxUploads.name }).from(muxUploads).where(eq(muxUploads.assetId, asset.id)).get(),
     masterOf(app, asset, scopes.includes("assets:write")),
   ]);
@@ -49,7 +56,7 @@ export async function toMuxAsset(app: App, { scopes }: Pick<TenantCaller, "scope
     video_quality: quality,
     max_resolution_tier: quality === "basic" ? ("1080p" as const) : ("2160p" as const),
     ...master,
-    mp4_support: "none" as const,
+    ...renditions,
     normalize_audio: false,
     ...(passthrough !== undefined && { passthrough: String(passthrough) }),
     meta: {
@@ -58,9 +65,7 @@ export async function toMuxAsset(app: App, { scopes }: Pick<TenantCaller, "scope
       ...(external !== undefined && { external_id: String(external) }),
     },
     playback_ids: playbackIdsOf(asset),
-    tracks: [...(isReady ? mediaTracks(asset) : []), ...texts.map(toTextTrack)],
-    static_renditions:
-      asset.mp4Path === null ? { status: "disabled" as const } : { status: "ready" as const, files: [mp4File(asset)] },
+    tracks: [...(isReady ? mediaTracks(asset) : []), ...added.map(toAudioTrack), ...texts.map(toTextTrack)],
     ...(asset.playbackStatus === "errored" && {
       errors: { type: asset.errorCode ?? "unknown", messages: [asset.errorMessage ?? ""] },
     }),
@@ -75,7 +80,8 @@ function progressOf({ playbackStatus, encoding, progress }: AssetRow) {
   return { state: "transcoding" as const, progress };
 }
 
-function resolutionsOf(width: number, height: number) {
+/** What Mux says of a size; 0 by 0 is audio. */
+export function resolutionsOf(width: number, height: number) {
   if (width === 0 || height === 0)
     return { resolution_tier: "audio-only" as const, max_stored_resolution: "Audio only" as const };
   const side = Math.min(width, height);
@@ -124,6 +130,23 @@ export const mediaTracks = (asset: AssetRow) => [
     : []),
 ];
 
+const AUDIO_STATUSES = { processing: "preparing", ready: "ready", failed: "errored" } as const;
+
+/** An added audio track; the ids of subtitles are numbers too. */
+export const toAudioTrack = (row: AudioTrackRow) => ({
+  id: `${AUDIO_TRACK}-${row.id}`,
+  type: "audio" as const,
+  ...(row.status === "ready" && { duration: row.lengthSeconds }),
+  ...(row.language !== null && { language_code: row.language }),
+  name: row.name,
+  primary: row.isDefault,
+  status: AUDIO_STATUSES[row.status],
+});
+
+/** Those that are not of the source. */
+export const addedAudioOf = async (db: Db, assetId: number): Promise<AudioTrackRow[]> =>
+  (await rowsOf(db, assetId)).filter(({ rendition }) => rendition === null);
+
 export const toTextTrack = (row: SubtitleRow) => ({
   id: String(row.id),
   type: "text" as const,
@@ -133,17 +156,6 @@ export const toTextTrack = (row: SubtitleRow) => ({
   name: row.label,
   closed_captions: false,
   status: TEXT_STATUSES[row.status],
-});
-
-const mp4File = ({ id, width, height }: AssetRow) => ({
-  id: `highest-${id}`,
-  name: "highest.mp4" as const,
-  resolution: "highest" as const,
-  type: "standard" as const,
-  ext: "mp4" as const,
-  status: "ready" as const,
-  ...(width !== null && { width }),
-  ...(height !== null && { height }),
 });
 
 function ingestOf(asset: AssetRow, upload: string | undefined) {

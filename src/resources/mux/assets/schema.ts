@@ -1,6 +1,8 @@
 import * as v from "valibot";
 import { choice, fields, listOf, Meta, nothing, only, Paging, Passthrough, Policy, Seconds, Text } from "../fields.ts";
 
+import { MUX_RESOLUTIONS } from "./static-renditions.ts";
+
 const MAX_INPUTS = 21;
 const MAX_POLICIES = 20;
 
@@ -60,6 +62,11 @@ export type Input = v.InferOutput<typeof Input>;
 const Inputs = listOf(Input, MAX_INPUTS, (url) => (typeof url === "string" ? { url } : url));
 const Policies = listOf(Policy, MAX_POLICIES);
 
+const Mp4Support = choice(["none", "standard", "capped-1080p", "audio-only", "audio-only,capped-1080p"]);
+const MAX_RENDITIONS = 10;
+export const StaticRenditionCreate = fields({ resolution: choice(MUX_RESOLUTIONS), passthrough: nothing });
+export const Mp4SupportUpdate = fields({ mp4_support: Mp4Support });
+
 /** What an asset, and the asset of a direct upload, is created with. */
 export const assetSettings = {
   playback_policies: v.optional(Policies),
@@ -79,9 +86,11 @@ export const assetSettings = {
   copy_overlays: only(true),
   directives: only([]),
   generate_shots: only(false),
-  mp4_support: only("none"),
+  mp4_support: v.optional(Mp4Support),
   normalize_audio: only(false),
-  static_renditions: only([]),
+  static_renditions: v.optional(
+    v.pipe(v.array(StaticRenditionCreate), v.maxLength(MAX_RENDITIONS, `must have at most ${MAX_RENDITIONS} entries`)),
+  ),
   test: only(false),
 };
 export const AssetSettings = fields(assetSettings);
@@ -106,7 +115,7 @@ export const NoQuery = fields({});
 
 export const TrackCreate = fields({
   url: Text(4000),
-  type: choice(["text"], ["audio"]),
+  type: choice(["text", "audio"]),
   text_type: v.optional(choice(["subtitles"])),
   language_code: Text(35),
   name: v.optional(Text(200)),

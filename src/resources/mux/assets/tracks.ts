@@ -3,25 +3,33 @@ import { notFound } from "../../../lib/errors.ts";
 import { subtitlesOf } from "../../subtitles/queries.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { invalidParameter } from "../errors.ts";
-import { addText } from "./create.ts";
-import { AUDIO_TRACK, toTextTrack, VIDEO_TRACK } from "./record.ts";
+import { addAudio, addText } from "./add-track.ts";
+import { AUDIO_TRACK, addedAudioOf, toAudioTrack, toTextTrack, VIDEO_TRACK } from "./record.ts";
 import { TrackCreate, TrackUpdate } from "./schema.ts";
 
 const path = "/video/v1/assets/:id/tracks";
 const WRITES = { scopes: ["assets:write"] } as const;
 
-/** Text tracks of an asset. Its video and audio are not changed. */
+/** Text tracks and added audio of an asset. Its video, and the audio of its source, are not changed. */
 export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow>): Endpoint[] => {
-  /** The asset and the text track of a path. Throws 404, and 400 for the video and its audio. */
-  async function textOf(call: MuxCall): Promise<{ asset: AssetRow; id: number }> {
+  /** The asset and the track of a path. Throws 404, and 400 for the video and its audio. */
+  async function trackOf(call: MuxCall): Promise<{ asset: AssetRow; id: number; isAudio: boolean }> {
     const asset = await requireAsset(call);
     const name = call.params.track_id ?? "";
     if (name === VIDEO_TRACK || name === AUDIO_TRACK)
       invalidParameter("track_id", "is the video or its primary audio, which cannot be changed");
+    const audio = (await addedAudioOf(call.app.db, asset.id)).find((row) => toAudioTrack(row).id === name);
+    if (audio) return { asset, id: audio.id, isAudio: true };
     const row = (await subtitlesOf(call.app.db, asset.id)).find(({ id }) => String(id) === name);
-    return { asset, id: (row ?? notFound("track")).id };
+    return { asset, id: (row ?? notFound("track")).id, isAudio: false };
   }
-  const shown = async ({ app }: MuxCall, asset: AssetRow, id: number) => {
+  const pathOf = ({ asset, id, isAudio }: { asset: AssetRow; id: number; isAudio: boolean }) =>
+    `/api/v1/assets/${asset.id}/${isAudio ? "audio_tracks" : "subtitles"}/${id}`;
+  const shown = async ({ app }: MuxCall, asset: AssetRow, id: number, isAudio: boolean) => {
+    if (isAudio) {
+      const audio = (await addedAudioOf(app.db, asset.id)).find((one) => one.id === id);
+      return toAudioTrack(audio ?? notFound("track"));
+    }
     const row = (await subtitlesOf(app.db, asset.id)).find((one) => one.id === id);
     return toTextTrack(row ?? notFound("track"));
   };
@@ -33,7 +41,11 @@ export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow
       status: 201,
       async handle(call) {
         const asset = await requireAsset(call);
-        return shown(call, asset, await addText(call, asset.id, await call.body(TrackCreate)));
+        const body = await call.body(TrackCreate);
+        const isAudio = body.type === "audio";
+        if (isAudio && body.text_type !== undefined) invalidParameter("text_type", "is for text tracks");
+        const id = isAudio ? await addAudio(call, asset, body) : await addText(call, asset.id, body);
+        return shown(call, asset, id, isAudio);
       },
     }),
     endpoint({
@@ -41,11 +53,11 @@ export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow
       method: "PATCH",
       path: `${path}/:track_id`,
       async handle(call) {
-        const { asset, id } = await textOf(call);
-        const { language_code: language, name: label } = await call.body(TrackUpdate);
-        const change = { ...(language !== undefined && { language }), ...(label !== undefined && { label }) };
-        await call.native("PATCH", `/api/v1/assets/${asset.id}/subtitles/${id}`, change);
-        return shown(call, asset, id);
+        const track = await trackOf(call);
+        const { language_code: language, name } = await call.body(TrackUpdate);
+        const label = name !== undefined && (track.isAudio ? { name } : { label: name });
+        await call.native("PATCH", pathOf(track), { ...(language !== undefined && { language }), ...label });
+        return shown(call, track.asset, track.id, track.isAudio);
       },
     }),
     endpoint({
@@ -54,8 +66,7 @@ export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow
       path: `${path}/:track_id`,
       status: 204,
       async handle(call) {
-        const { asset, id } = await textOf(call);
-        return call.native("DELETE", `/api/v1/assets/${asset.id}/subtitles/${id}`);
+        return call.native("DELETE", pathOf(await trackOf(call)));
       },
     }),
   ];

@@ -1,18 +1,19 @@
-import { and, desc, eq, isNull, lt } from "drizzle-orm";
-import { liveChannels, muxStreams, playbackIds } from "../../../../storage/db/schema.ts";
+import { and, desc, eq, isNotNull, isNull, lt } from "drizzle-orm";
+import { liveChannels, liveStreams, muxStreams, playbackIds } from "../../../../storage/db/schema.ts";
 import { byId } from "../../../http/paging.ts";
-import { notFound } from "../../../lib/errors.ts";
-import { randomName } from "../../../lib/tokens.ts";
+import { HttpError, notFound } from "../../../lib/errors.ts";
+import { randomName, sha256 } from "../../../lib/tokens.ts";
 import { type Channel, requireChannel } from "../../live/queries.ts";
 import { sealStreamKey } from "../../live/simulcast/secret.ts";
 import { policiesOf } from "../assets/create.ts";
 import { PlaybackIdCreate } from "../assets/schema.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { notSupported } from "../errors.ts";
+import { fields } from "../fields.ts";
 import { muxPage } from "../paging.ts";
 import { addChannelPlaybackId, playbackIdsOfChannel } from "./playback-ids.ts";
 import { toMuxStream, toMuxTarget } from "./record.ts";
-import { StreamCreate, StreamList, StreamUpdate, TargetCreate } from "./schema.ts";
+import { MAX_DURATION, STANDARD_RECONNECT, StreamCreate, StreamList, StreamUpdate, TargetCreate } from "./schema.ts";
 
 const path = "/video/v1/live-streams";
 const one = `${path}/:id`;
@@ -51,6 +52,42 @@ const addTarget = (
 /** A channel with a signed playback id is signed itself: its own URL must not open what the id protects. */
 const policyOf = (policies: readonly ("public" | "signed")[]) => (policies.includes("signed") ? "signed" : "public");
 
+/** As `status` of a stream. */
+function withStatus(status: "active" | "idle" | "disabled" | undefined) {
+  if (status === undefined) return undefined;
+  if (status === "active") return isNotNull(liveStreams.id);
+  return and(isNull(liveStreams.id), eq(liveChannels.enabled, status === "idle"));
+}
+
+/** Recordings have the policy of their stream. Throws 422 for another one. */
+function requireSamePolicy(settings: Parameters<typeof policiesOf>[0] | undefined, policy: "public" | "signed"): void {
+  if (settings && policiesOf(settings).some((each) => each !== policy))
+    notSupported(`new_asset_settings with another policy than ${policy}`);
+}
+
+/** A request whose response has no body. `change`: what it does to the channel. */
+const command = (name: string, change: (call: MuxCall, id: number) => Promise<unknown>) =>
+  endpoint({
+    ...WRITES,
+    method: "PUT",
+    path: `${one}/${name}`,
+    status: 204,
+    async handle(call) {
+      await call.body(fields({}));
+      await change(call, (await requireStream(call)).id);
+    },
+  });
+/** Repeating it does nothing: at Mux an idle stream can be completed. */
+async function endBroadcast(call: MuxCall, id: number): Promise<void> {
+  try {
+    await call.native("POST", `${native}/${id}/end`);
+  } catch (error) {
+    if (!(error instanceof HttpError && error.code === "channel_idle")) throw error;
+  }
+}
+const enable = (enabled: boolean) => (call: MuxCall, id: number) =>
+  call.native("PATCH", `${native}/${id}`, { enabled });
+
 export const liveEndpoints: readonly Endpoint[] = [
   endpoint({
     ...WRITES,
@@ -62,14 +99,14 @@ export const liveEndpoints: readonly Endpoint[] = [
       const body = await call.body(StreamCreate);
       const policies = policiesOf(body);
       const policy = policyOf(policies);
-      const recorded = body.new_asset_settings === undefined ? [policy] : policiesOf(body.new_asset_settings);
-      if (recorded.some((each) => each !== policy))
-        notSupported(`new_asset_settings with another policy than ${policy}`);
+      requireSamePolicy(body.new_asset_settings, policy);
       const low = body.latency_mode === undefined ? (body.low_latency ?? false) : body.latency_mode === "low";
       const made = await call.native<{ id: number; tenant_id: number; stream_key: string }>("POST", native, {
         channel: randomName(NAME_LENGTH).toLowerCase(),
         ...(body.meta?.title && { name: body.meta.title }),
         ...{ playback_policy: policy, low_latency: low },
+        reconnect_seconds: body.reconnect_window ?? (low ? 0 : STANDARD_RECONNECT),
+        max_duration_seconds: body.max_continuous_duration ?? MAX_DURATION,
       });
       try {
         await storeKey(call, made.id, made.stream_key, body.passthrough);
@@ -92,13 +129,18 @@ export const liveEndpoints: readonly Endpoint[] = [
     handle(call) {
       const { app, caller } = call;
       const query = call.query(StreamList);
-      const { id, tenantId, revokedAt } = liveChannels;
+      const { id, tenantId, revokedAt, streamKeyHash } = liveChannels;
       const batches = byId(undefined, (before, limit) =>
         app.db
           .select({ id })
           .from(liveChannels)
+          .leftJoin(liveStreams, and(eq(liveStreams.channelId, id), isNull(liveStreams.endedAt)))
           .where(
-            and(eq(tenantId, caller.tenantId), isNull(revokedAt), before === undefined ? undefined : lt(id, before)),
+            and(
+              ...[eq(tenantId, caller.tenantId), isNull(revokedAt), withStatus(query.status)],
+              query.stream_key === undefined ? undefined : eq(streamKeyHash, sha256(query.stream_key)),
+              before === undefined ? undefined : lt(id, before),
+            ),
           )
           .orderBy(desc(id))
           .limit(limit + 1)
@@ -114,9 +156,13 @@ export const liveEndpoints: readonly Endpoint[] = [
     path: one,
     async handle(call) {
       const { app } = call;
-      const { id } = await requireStream(call);
-      const { meta, latency_mode: latency, passthrough } = await call.body(StreamUpdate);
+      const { id, playbackPolicy } = await requireStream(call);
+      const body = await call.body(StreamUpdate);
+      const { meta, latency_mode: latency, passthrough, reconnect_window, max_continuous_duration } = body;
+      requireSamePolicy(body.new_asset_settings, playbackPolicy);
       const change = {
+        ...(reconnect_window !== undefined && { reconnect_seconds: reconnect_window }),
+        ...(max_continuous_duration !== undefined && { max_duration_seconds: max_continuous_duration }),
         ...(meta?.title !== undefined && { name: meta.title }),
         ...(latency !== undefined && { low_latency: latency === "low" }),
       };
@@ -137,6 +183,9 @@ export const liveEndpoints: readonly Endpoint[] = [
     status: 204,
     handle: async (call) => call.native("DELETE", `${native}/${(await requireStream(call)).id}`),
   }),
+  command("enable", enable(true)),
+  command("disable", enable(false)),
+  command("complete", endBroadcast),
   endpoint({
     ...WRITES,
     method: "POST",

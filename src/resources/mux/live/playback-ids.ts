@@ -7,7 +7,7 @@ import { notFound } from "../../../lib/errors.ts";
 import { newExternalId } from "../../../lib/tokens.ts";
 import { pathOf } from "../../live/schema.ts";
 import { liveUrl } from "../../live/urls.ts";
-import { type PlaybackTokens, requireToken } from "../../playback/token.ts";
+import { type PlaybackTokens, requireToken, restrictionOf } from "../../playback/token.ts";
 import { requireActiveTenant } from "../../tenants/active.ts";
 
 /** A broadcast has no known end. */
@@ -53,7 +53,9 @@ export async function redirectToChannel(
   await requireActiveTenant(app, tenantId);
   if (policy === "signed") await requireToken(tokens, { tenantId, externalId: id }, token);
   const own = { tenantId, externalId: pathOf(channel.channel) };
-  const carried = channel.playbackPolicy === "signed" ? await tokens.sign(own, app.clock.now() + TOKEN_MS) : null;
+  const restriction = policy === "signed" && token !== null ? restrictionOf(token) : null;
+  const isSigned = channel.playbackPolicy === "signed";
+  const carried = isSigned ? await tokens.sign(own, app.clock.now() + TOKEN_MS, { restriction }) : null;
   const location = liveUrl(app.baseUrl(), channel.channel, carried);
   return new Reply(302, undefined, { location, "cache-control": "no-store" });
 }

@@ -23,6 +23,12 @@ export const toMuxTarget = ({ id, url, name, status }: Target) => ({
   status: TARGET_STATUSES[(status ?? "idle") as keyof typeof TARGET_STATUSES] ?? ("idle" as const),
 });
 
+/** A broadcast that is being ended counts. */
+const statusOf = ({ startedAt, enabled }: Channel) => {
+  if (startedAt !== null) return "active" as const;
+  return enabled ? ("idle" as const) : ("disabled" as const);
+};
+
 /** A channel as Mux shows it. `mayPublish`: whether the caller may see the stream key. */
 export async function toMuxStream(app: App, channel: Channel, mayPublish: boolean) {
   const [own, ids, targets, recent] = await Promise.all([
@@ -41,12 +47,13 @@ export async function toMuxStream(app: App, channel: Channel, mayPublish: boolea
   return {
     id: String(channel.id),
     created_at: seconds(channel.createdAt),
-    status: channel.startedAt === null ? ("idle" as const) : ("active" as const),
+    status: statusOf(channel),
     // A channel that was made natively has shown its key once.
     stream_key: key ?? "",
     latency_mode: channel.lowLatency ? ("low" as const) : ("standard" as const),
     low_latency: channel.lowLatency,
-    max_continuous_duration: MAX_DURATION,
+    reconnect_window: channel.reconnectSeconds,
+    max_continuous_duration: channel.maxDurationSeconds ?? MAX_DURATION,
     meta: { title: channel.name },
     ...(own?.passthrough != null && { passthrough: own.passthrough }),
     playback_ids: ids,

@@ -2,11 +2,29 @@ import * as v from "valibot";
 import { assetSettings } from "../assets/schema.ts";
 import { choice, Flag, fields, nothing, only, Paging, Passthrough, Text } from "../fields.ts";
 
-/** Mux's default, in seconds; a broadcast has no limit here. */
+/** Mux's default, and longest duration, in seconds. */
 export const MAX_DURATION = 43_200;
+const MIN_DURATION = 60;
+const MAX_RECONNECT = 1800;
+/** Mux's default with the latency `standard`; with `low` it is 0. Seconds. */
+export const STANDARD_RECONNECT = 60;
 const { playback_policies, playback_policy, advanced_playback_policies } = assetSettings;
 const policies = { playback_policies, playback_policy, advanced_playback_policies };
 const Latency = choice(["low", "standard"], ["reduced"]);
+
+const whole = (min: number, max: number) =>
+  v.pipe(
+    v.number("must be a number of seconds"),
+    v.integer("must be a whole number of seconds"),
+    v.minValue(min, `must be at least ${min}`),
+    v.maxValue(max, `must be at most ${max}`),
+  );
+const reconnection = {
+  reconnect_window: v.optional(whole(0, MAX_RECONNECT)),
+  max_continuous_duration: v.optional(whole(MIN_DURATION, MAX_DURATION)),
+  reconnect_slate_url: nothing,
+  use_slate_for_standard_latency: only(false),
+};
 
 export const TargetCreate = fields({
   url: Text(2000),
@@ -23,14 +41,11 @@ export const StreamCreate = fields({
   latency_mode: v.optional(Latency),
   low_latency: v.optional(Flag),
   simulcast_targets: v.optional(v.pipe(v.array(TargetCreate), v.maxLength(5, "must have at most 5 entries"))),
-  max_continuous_duration: only(MAX_DURATION),
+  ...reconnection,
   reduced_latency: only(false),
   audio_only: only(false),
   embedded_subtitles: only([]),
   generated_subtitles: only([]),
-  reconnect_slate_url: nothing,
-  reconnect_window: nothing,
-  use_slate_for_standard_latency: only(false),
   test: only(false),
 });
 
@@ -38,12 +53,13 @@ export const StreamUpdate = fields({
   meta: v.optional(fields({ title: v.optional(Text(200)), creator_id: nothing, external_id: nothing })),
   passthrough: v.optional(Passthrough),
   latency_mode: v.optional(Latency),
-  max_continuous_duration: only(MAX_DURATION),
-  new_asset_settings: nothing,
-  reconnect_slate_url: nothing,
-  reconnect_window: nothing,
-  use_slate_for_standard_latency: only(false),
+  ...reconnection,
+  new_asset_settings: v.optional(fields(policies)),
 });
 
 const { cursor: _, ...paging } = Paging;
-export const StreamList = fields({ ...paging, status: nothing, stream_key: nothing });
+export const StreamList = fields({
+  ...paging,
+  status: v.optional(v.picklist(["active", "idle", "disabled"], "must be one of active, idle, disabled")),
+  stream_key: v.optional(Text(200)),
+});

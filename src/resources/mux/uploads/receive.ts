@@ -16,6 +16,7 @@ import { Initiate } from "../../uploads/schema.ts";
 import { nativeFields, policiesOf } from "../assets/create.ts";
 import { putMasterAccess } from "../assets/master-access.ts";
 import type { AssetSettings, Input } from "../assets/schema.ts";
+import { addMissing, wantedNames } from "../assets/static-renditions.ts";
 import { invalidParameter } from "../errors.ts";
 import { isSecretOf, nativeUpload, statusOf } from "./record.ts";
 
@@ -84,6 +85,7 @@ async function begin(app: App, { id, tenantId, settings: given }: MuxUploadRow, 
     if (!(await tx.select({ id: muxUploads.id }).from(muxUploads).where(isUnused).get())) return;
     const { upload, asset } = await initiate(tx, app, holder(tenantId), body);
     for (const policy of policiesOf(settings).slice(1)) await addPlaybackId(tx, app, asset, policy);
+    await addMissing(tx, app, asset, wantedNames(settings));
     if (settings.master_access === "temporary") await putMasterAccess(tx, app, asset, true);
     const set = { uploadId: upload.id, assetId: asset.id, updatedAt: app.clock.now() };
     await tx.update(muxUploads).set(set).where(eq(muxUploads.id, id));

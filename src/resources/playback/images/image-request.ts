@@ -1,15 +1,34 @@
 import type { AssetRow } from "../../../../storage/db/schema.ts";
-import { invalid } from "../../../lib/errors.ts";
-import { type AnimatedFormat, type Box, FIT_MODES, type FitMode, type StillFormat } from "../../../media/image.ts";
+import { invalid, notFound } from "../../../lib/errors.ts";
+import {
+  type AnimatedFormat,
+  type Box,
+  FIT_MODES,
+  type FitMode,
+  type StillFormat,
+  type Turn,
+} from "../../../media/image.ts";
 import { isFirstFrame, posterOf } from "../../assets/poster.ts";
 
 /** Times in seconds. A still image without a time is the poster. */
 export type ImageRequest =
-  | { kind: "still"; time: number | null; box: Box; format: StillFormat }
-  | { kind: "animated"; start: number; end: number; width: number; fps: number; format: AnimatedFormat };
+  | { kind: "still"; time: number | null; box: Box; turn: Turn; format: StillFormat }
+  | Animation
+  /** All tiles of the storyboard. */
+  | { kind: "sheet"; format: StillFormat };
+type Animation = {
+  kind: "animated";
+  start: number;
+  end: number;
+  width: number | null;
+  height: number | null;
+  fps: number;
+  format: AnimatedFormat;
+};
 
 const SIDE = [16, 1920] as const;
-const ANIMATED_WIDTH = [16, 640] as const;
+const ANIMATED_SIDE = [16, 640] as const;
+const USUAL_WIDTH = 320;
 const FPS = [1, 30] as const;
 const USUAL_SECONDS = 5;
 const MAX_SECONDS = 10;
@@ -25,11 +44,15 @@ export function parseImageRequest(asset: AssetRow, file: string, query: URLSearc
       kind: "still",
       time: timeOf(asset, query),
       box: boxOf(query),
+      turn: turnOf(query),
       format: still as StillFormat,
     };
-    const isWhole = request.time === null && request.box.width === null && request.box.height === null;
+    const { width, height } = request.box;
+    const isWhole = request.time === null && width === null && height === null && turnName(request.turn) === "";
     return isWhole && (still === "jpg" || posterOf(asset)?.endsWith(`.${still}`)) ? null : request;
   }
+  const [, sheet] = /^storyboard\.(jpg|png|webp)$/.exec(file) ?? [];
+  if (sheet) return asset.storyboardPath === null ? notFound("image") : { kind: "sheet", format: sheet as StillFormat };
   const [, animated] = /^animated\.(webp|gif)$/.exec(file) ?? [];
   return animated ? animationRequest(asset, query, animated as AnimatedFormat) : null;
 }
@@ -37,24 +60,46 @@ export function parseImageRequest(asset: AssetRow, file: string, query: URLSearc
 /** The canonical form of equivalent requests: part of the name under which the image is stored. */
 export function nameOf(request: ImageRequest): string {
   if (request.kind === "animated") {
-    const { start, end, width, fps, format } = request;
-    return `animated-${start}-${end}-w${width}-r${fps}.${format}`;
+    const { start, end, width, height, fps, format } = request;
+    return `animated-${start}-${end}-w${width ?? ""}${height === null ? "" : `-h${height}`}-r${fps}.${format}`;
   }
+  if (request.kind === "sheet") return `storyboard.${request.format}`;
   const { time, format } = request;
   const { width, height, fit } = request.box;
   const at = time === null ? "poster" : `at-${time}`;
-  return `${at}-w${width ?? ""}-h${height ?? ""}${width !== null && height !== null ? `-${fit}` : ""}.${format}`;
+  const size = `w${width ?? ""}-h${height ?? ""}${width !== null && height !== null ? `-${fit}` : ""}`;
+  return `${at}-${size}${turnName(request.turn)}.${format}`;
 }
 
-function animationRequest(asset: AssetRow, query: URLSearchParams, format: AnimatedFormat): ImageRequest {
+/** Empty for an image that is not turned. */
+const turnName = ({ rotate, isFlippedHorizontally, isFlippedVertically }: Turn) =>
+  `${rotate === 0 ? "" : `-r${rotate}`}${isFlippedHorizontally ? "-fh" : ""}${isFlippedVertically ? "-fv" : ""}`;
+
+const ROTATIONS = [0, 90, 180, 270] as const;
+
+/** How an image is to be turned. Throws 422. */
+export function turnOf(query: URLSearchParams): Turn {
+  const given = query.get("rotate");
+  const rotate = ROTATIONS.find((degrees) => String(degrees) === (given ?? "0"));
+  if (rotate === undefined) return invalid("rotate", `must be one of ${ROTATIONS.join(", ")}`);
+  const flag = (name: string) => {
+    const value = query.get(name) ?? "false";
+    return value === "true" || (value !== "false" && invalid(name, "must be true or false"));
+  };
+  return { rotate, isFlippedHorizontally: flag("flip_h"), isFlippedVertically: flag("flip_v") };
+}
+
+function animationRequest(asset: AssetRow, query: URLSearchParams, format: AnimatedFormat): Animation {
   const length = asset.durationSeconds;
   const start = seconds(query, "start") ?? 0;
   const end = Math.min(seconds(query, "end") ?? start + USUAL_SECONDS, Math.max(tenths(length), 0.1));
   if (start > 0 && start >= length) invalid("start", `must be before the end of the video, ${length} s`);
   if (end <= start) invalid("end", "must be after start");
   if (end - start > MAX_SECONDS + 0.01) invalid("end", `must be at most ${MAX_SECONDS} s after start`);
-  const width = even(whole(query, "width", ANIMATED_WIDTH) ?? 320);
-  return { kind: "animated", start, end, width, fps: whole(query, "fps", FPS) ?? 15, format };
+  const [wide, high] = [whole(query, "width", ANIMATED_SIDE), whole(query, "height", ANIMATED_SIDE)];
+  const width = wide ?? (high === null ? USUAL_WIDTH : null);
+  const sides = { width: width && even(width), height: high && even(high) };
+  return { kind: "animated", start, end, ...sides, fps: whole(query, "fps", FPS) ?? 15, format };
 }
 
 function timeOf(asset: AssetRow, query: URLSearchParams): number | null {

@@ -15,8 +15,9 @@ import { killOrphans } from "../../../media/orphan-processes.ts";
 import { posterOf } from "../../assets/poster.ts";
 import type { ImageRequest } from "./image-request.ts";
 import { type Clip, clipReader } from "./source-clip.ts";
+import { sheetOf } from "./storyboard-sheet.ts";
 
-const MAX_POSTER_BYTES = 16 * 2 ** 20;
+const MAX_IMAGE_BYTES = 16 * 2 ** 20;
 
 /**
  * Generates images with the server's own ffmpeg, a few at a time, fairly among tenants. Still images and animations
@@ -59,13 +60,19 @@ export const imageRenderer = forApp((app) => {
   ): Promise<Buffer> {
     const tool = await running(signal);
     if (request.kind === "animated") {
-      const { start, end, width } = request;
-      const clip = (await clipOf(objects, asset, { start, end, width, height: null })) ?? notFound("image");
+      const { start, end, width, height } = request;
+      const clip = (await clipOf(objects, asset, { start, end, width, height })) ?? notFound("image");
       return animated(video(clip), { ...request, ...clip, seconds: end - start }, tool);
     }
-    const { time, box } = request;
-    const clip = time === null ? null : await clipOf(objects, asset, { start: time, end: time, ...box });
-    const source = clip ? video(clip) : await poster(objects, asset);
+    if (request.kind === "sheet") {
+      const source = await readImage(objects, await sheetOf(app, objects, asset));
+      return still(source, { offsetSeconds: 0, box: { width: null, height: null, fit: "preserve" }, ...request }, tool);
+    }
+    const { time, box, turn } = request;
+    // The rendition is chosen by the size that the frame has before it is turned.
+    const sides = turn.rotate % 180 === 0 ? box : { width: box.height, height: box.width };
+    const clip = time === null ? null : await clipOf(objects, asset, { start: time, end: time, ...sides });
+    const source = clip ? video(clip) : await readImage(objects, posterOf(asset));
     return still(source, { ...request, offsetSeconds: clip?.offsetSeconds ?? 0 }, tool);
   }
 
@@ -126,10 +133,9 @@ const unprocessable = (message: string): never => {
 
 const video = ({ input, init }: Clip): ImageSource => ({ input, kind: "video", init });
 
-async function poster(objects: ObjectStore, asset: AssetRow): Promise<ImageSource> {
-  const key = posterOf(asset);
+async function readImage(objects: ObjectStore, key: string | null): Promise<ImageSource> {
   const { info, body } = (key && (await objects.get(key))) || notFound("image");
-  if (info.bytes > MAX_POSTER_BYTES) {
+  if (info.bytes > MAX_IMAGE_BYTES) {
     body.destroy();
     notFound("image");
   }

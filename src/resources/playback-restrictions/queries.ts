@@ -1,0 +1,35 @@
+import { and, desc, eq, lt } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { type PlaybackRestrictionRow, playbackRestrictions } from "../../../storage/db/schema-playback-ids.ts";
+import type { App } from "../../app.ts";
+import { type Caller, ownedBy } from "../../http/caller.ts";
+import { byId } from "../../http/paging.ts";
+import { notFound } from "../../lib/errors.ts";
+
+/** A restriction of the caller. Throws 404. */
+export async function requireRestriction(db: Db, caller: Caller, id: number): Promise<PlaybackRestrictionRow> {
+  const own = and(eq(playbackRestrictions.id, id), ownedBy(caller, playbackRestrictions.tenantId));
+  return (await db.select().from(playbackRestrictions).where(own).get()) ?? notFound("playback restriction");
+}
+
+/** Restrictions of the caller, newest first. */
+export const listRestrictions = (
+  app: App,
+  caller: Caller,
+  { tenantId, cursor }: { tenantId: number | undefined; cursor: string | undefined },
+) =>
+  byId(cursor, (before, limit) =>
+    app.db
+      .select()
+      .from(playbackRestrictions)
+      .where(
+        and(
+          ownedBy(caller, playbackRestrictions.tenantId),
+          tenantId === undefined ? undefined : eq(playbackRestrictions.tenantId, tenantId),
+          before === undefined ? undefined : lt(playbackRestrictions.id, before),
+        ),
+      )
+      .orderBy(desc(playbackRestrictions.id))
+      .limit(limit + 1)
+      .all(),
+  );

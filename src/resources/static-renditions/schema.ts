@@ -1,0 +1,57 @@
+import * as v from "valibot";
+import type { AssetRow, StaticRenditionRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { oneOf, PathId, Time } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+import { mediaUrl } from "../assets/urls.ts";
+import { STATIC } from "./deliver.ts";
+import { fileOf, meantBy, STATIC_NAMES } from "./names.ts";
+
+export const AssetParams = v.object({ id: PathId });
+export const RenditionParams = v.object({ id: PathId, rendition_id: PathId });
+
+const StaticName = v.pipe(
+  oneOf(STATIC_NAMES),
+  v.description(
+    "`highest`, `audio-only`, a short side such as `720p`, or the largest of at most one: `capped-1080p`, `high` (1080), `medium` (540), `low` (360)",
+  ),
+);
+export const StaticRenditionWrite = v.pipe(v.object({ name: StaticName }), v.title("StaticRenditionWrite"));
+
+export const StaticRendition = v.pipe(
+  v.object({
+    id: v.number(),
+    asset_id: v.number(),
+    name: StaticName,
+    file: v.pipe(v.string(), v.description("File name in `url`: MP4 with video, M4A without")),
+    status: v.pipe(
+      v.picklist(["preparing", "ready", "skipped", "errored"]),
+      v.description("`skipped`: the asset has no such rendition"),
+    ),
+    width: v.nullable(v.number()),
+    height: v.nullable(v.number()),
+    bandwidth: v.pipe(v.nullable(v.number()), v.description("bit/s at most, of video and audio")),
+    url: v.pipe(v.string(), v.description("Plays once it is ready; that of a signed asset needs a token")),
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("StaticRendition"),
+);
+
+/** A static rendition as the API shows it. */
+export function toStaticRendition(
+  app: App,
+  asset: AssetRow,
+  { id, name, createdAt, updatedAt }: StaticRenditionRow,
+): v.InferInput<typeof StaticRendition> {
+  const isComplete = asset.playbackStatus === "ready" && asset.encoding === null;
+  const meant = isComplete ? meantBy(name, asset) : null;
+  const otherwise = asset.playbackStatus === "errored" ? "errored" : isComplete ? "skipped" : "preparing";
+  return {
+    ...{ id, asset_id: asset.id, name, file: fileOf(name), status: meant ? "ready" : otherwise },
+    ...{ width: meant?.width ?? null, height: meant?.height ?? null, bandwidth: meant?.bandwidth ?? null },
+    url: mediaUrl(app.baseUrl(), asset, STATIC + fileOf(name), null),
+    created_at: iso(createdAt),
+    updated_at: iso(updatedAt),
+  };
+}
