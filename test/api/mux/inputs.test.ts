@@ -22,7 +22,13 @@ let site: string;
 let parent: { id: number };
 
 beforeAll(async () => {
-  app = await testApp({ webhook_allow_cidrs: `${HOST}/32`, rate_limit_uploads: "10000/60" });
+  // Whether it recognizes anything is not asked here.
+  app = await testApp({
+    transcribe: "command",
+    transcribe_command: "/bin/true",
+    webhook_allow_cidrs: `${HOST}/32`,
+    rate_limit_uploads: "10000/60",
+  });
   key = await app.key((await app.tenant()).id);
   mux = muxClient(app, key);
   const server = createServer(({ url = "" }, response) => {
@@ -71,6 +77,24 @@ describe("text tracks", () => {
       ...{ type: "text", language_code: "fr", url: `${site}/a.vtt`, passthrough: "x" },
     });
     expect(await refusal(labeled)).toMatchObject({ status: 422, type: "not_supported" });
+  });
+
+  test("are generated from the primary audio, with a name, and listed until they are there", async () => {
+    const id = String(parent.id);
+    const ask = (track: string, generated: any[] = [{ language_code: "it" }]) =>
+      mux.video.assets.generateSubtitles(id, track, { generated_subtitles: generated });
+    const made = await ask("audio", [{ language_code: "it", name: "Italiano" }, { language_code: "nl" }]);
+    expect(made).toMatchObject([
+      { type: "text", text_source: "generated_vod", language_code: "it", name: "Italiano", status: "preparing" },
+      { type: "text", text_source: "generated_vod", language_code: "nl", status: "preparing" },
+    ]);
+    expect((await mux.video.assets.retrieve(id)).tracks).toEqual(expect.arrayContaining(made));
+    for (const { id: track } of made) await mux.video.assets.deleteTrack(id, track as string);
+    expect(await refusal(ask("video"))).toMatchObject({ status: 400 });
+    expect(await refusal(ask("99999"))).toMatchObject({ status: 404 });
+    expect(await refusal(ask("audio", []))).toMatchObject({ status: 400 });
+    expect(await refusal(ask("audio", [{ language_code: "tlh" }]))).toMatchObject({ status: 400 });
+    expect(await refusal(ask("audio", [{ passthrough: "x" }]))).toMatchObject({ status: 422, type: "not_supported" });
   });
 
   test("audio tracks are fetched, encoded by a worker, named and deleted", async () => {

@@ -6,41 +6,51 @@ import { MUX_RESOLUTIONS } from "./static-renditions.ts";
 const MAX_INPUTS = 21;
 const MAX_POLICIES = 20;
 
-/** Languages that Mux transcribes; `auto` has no counterpart here. */
+/** Languages that Mux transcribes. */
+const GENERATED = [
+  "en",
+  "es",
+  "it",
+  "pt",
+  "de",
+  "fr",
+  "pl",
+  "ru",
+  "nl",
+  "ca",
+  "tr",
+  "sv",
+  "uk",
+  "no",
+  "fi",
+  "sk",
+  "el",
+  "cs",
+  "hr",
+  "da",
+  "ro",
+  "bg",
+] as const;
+
+/** Of an asset that does not exist yet: its audio is transcribed with its encode, in a known language. */
 const GeneratedSubtitle = fields({
-  language_code: v.optional(
-    choice<string>(
-      [
-        "en",
-        "es",
-        "it",
-        "pt",
-        "de",
-        "fr",
-        "pl",
-        "ru",
-        "nl",
-        "ca",
-        "tr",
-        "sv",
-        "uk",
-        "no",
-        "fi",
-        "sk",
-        "el",
-        "cs",
-        "hr",
-        "da",
-        "ro",
-        "bg",
-      ],
-      ["auto"],
-    ),
-    "en",
-  ),
+  language_code: v.optional(choice<string>([...GENERATED], ["auto"]), "en"),
   // The name is that of the language.
   name: nothing,
   passthrough: nothing,
+});
+export const SubtitlesGenerate = fields({
+  generated_subtitles: v.pipe(
+    v.array(
+      fields({
+        language_code: v.optional(choice<string>([...GENERATED, "auto"]), "en"),
+        name: v.optional(Text(200)),
+        passthrough: nothing,
+      }),
+    ),
+    v.minLength(1, "must have at least one entry"),
+    v.maxLength(20, "must have at most 20 entries"),
+  ),
 });
 
 const Input = fields({

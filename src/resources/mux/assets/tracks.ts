@@ -2,13 +2,19 @@ import type { AssetRow } from "../../../../storage/db/schema.ts";
 import { notFound } from "../../../lib/errors.ts";
 import { subtitlesOf } from "../../subtitles/queries.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
-import { invalidParameter } from "../errors.ts";
+import { invalidParameter, notSupported } from "../errors.ts";
 import { addAudio, addText } from "./add-track.ts";
 import { AUDIO_TRACK, addedAudioOf, toAudioTrack, toTextTrack, VIDEO_TRACK } from "./record.ts";
-import { TrackCreate, TrackUpdate } from "./schema.ts";
+import { SubtitlesGenerate, TrackCreate, TrackUpdate } from "./schema.ts";
 
 const path = "/video/v1/assets/:id/tracks";
 const WRITES = { scopes: ["assets:write"] } as const;
+
+/** Throws 400 for a text, and 422 for audio that was added: the speech of the primary one is recognized. */
+function requireOtherAudio({ isAudio }: { isAudio: boolean }): void {
+  if (!isAudio) invalidParameter("track_id", "is a text track");
+  notSupported("track_id of audio that was added");
+}
 
 /** Text tracks and added audio of an asset. Its video, and the audio of its source, are not changed. */
 export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow>): Endpoint[] => {
@@ -58,6 +64,29 @@ export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow
         const label = name !== undefined && (track.isAudio ? { name } : { label: name });
         await call.native("PATCH", pathOf(track), { ...(language !== undefined && { language }), ...label });
         return shown(call, track.asset, track.id, track.isAudio);
+      },
+    }),
+    endpoint({
+      ...WRITES,
+      method: "POST",
+      path: `${path}/:track_id/generate-subtitles`,
+      status: 201,
+      async handle(call) {
+        const asset = await requireAsset(call);
+        const body = await call.body(SubtitlesGenerate);
+        if (call.params.track_id !== AUDIO_TRACK) requireOtherAudio(await trackOf(call));
+        const made = [];
+        for (const { language_code: language, name } of body.generated_subtitles) {
+          const { subtitle } = await call.native<{ subtitle: { id: number } }>(
+            "POST",
+            `/api/v1/assets/${asset.id}/subtitles/generate`,
+            { language },
+          );
+          const track = { asset, id: subtitle.id, isAudio: false };
+          if (name !== undefined) await call.native("PATCH", pathOf(track), { label: name });
+          made.push(await shown(call, asset, subtitle.id, false));
+        }
+        return made;
       },
     }),
     endpoint({
