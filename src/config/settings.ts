@@ -267,10 +267,7 @@ export const SETTINGS = {
     fallback: "1800",
     about: "timeout of one request (openai), which carries at most ten minutes of audio",
   },
-  transcribe_command: {
-    schema: text,
-    about: "shell command; receives a WAV path and a language or `auto`, prints WebVTT, SRT or JSON",
-  },
+  transcribe_command: { schema: text, about: "shell command: WAV and language or auto; prints WebVTT, SRT or JSON" },
   whisper_model: { schema: text, about: "installed model to use (whisper); default: the largest" },
   whisper_models_url: {
     schema: url("http:", "https:"),

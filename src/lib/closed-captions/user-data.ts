@@ -14,6 +14,10 @@ const USER_DATA = 4;
 const CAPTIONS = Buffer.from([0xb5, 0x00, 0x31, 0x47, 0x41, 0x39, 0x34, 0x03]);
 const VALID = 0x04;
 
+/** Codecs whose captions are read. */
+export type CaptionedCodec = keyof typeof isSei;
+export const isCaptioned = (codec: string): codec is CaptionedCodec => codec in isSei;
+
 const isSei = {
   h264: (unit: Buffer) => ((unit[0] as number) & 0x1f) === 6,
   // Before the frame, or after it.
@@ -22,7 +26,7 @@ const isSei = {
 const HEADER_BYTES = { h264: 1, hevc: 2 };
 
 /** The captions of an access unit, whose NAL units have their lengths in 4 bytes; null without any. */
-export function captionBytes(sample: Buffer, codec: "h264" | "hevc"): CaptionBytes | null {
+export function captionBytes(sample: Buffer, codec: CaptionedCodec): CaptionBytes | null {
   let found: CaptionBytes | null = null;
   for (let at = 0, units = 0; at + 4 < sample.length && units < MAX_UNITS; units++) {
     const from = at + 4;

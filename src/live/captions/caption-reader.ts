@@ -1,12 +1,12 @@
 import { Cea608Decoder, type Service, type ShownCaption } from "../../lib/closed-captions/cea608.ts";
-import { type CaptionBytes, captionBytes } from "../../lib/closed-captions/user-data.ts";
+import { type CaptionBytes, type CaptionedCodec, captionBytes } from "../../lib/closed-captions/user-data.ts";
 
 /** A frame of the packager; times in seconds on the media timeline. */
 export type CaptionedFrame = { decodedSeconds: number; presentedSeconds: number; data: Buffer };
 
 type Pending = { ms: number; bytes: CaptionBytes };
 type Options = {
-  codec: "h264" | "hevc";
+  codec: CaptionedCodec;
   /** A service appears: the publisher sends its bytes, which may be empty ones. */
   onService: (service: Service) => void;
   onCaption: (caption: ShownCaption) => void;

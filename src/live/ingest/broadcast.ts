@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { type CaptionedCodec, isCaptioned } from "../../lib/closed-captions/user-data.ts";
 import { randomName } from "../../lib/tokens.ts";
 import { CaptionReader } from "../captions/caption-reader.ts";
 import { WrittenCaptions } from "../captions/written-captions.ts";
@@ -105,7 +106,7 @@ export class Broadcast {
   /** Throws ConfigurationInvalid. */
   config(config: TrackConfig): void {
     this.#configured.add(config.kind);
-    if (config.kind === "video" && config.codec !== "av1") this.#captions ??= this.#captionReader(config.codec);
+    if (config.kind === "video" && isCaptioned(config.codec)) this.#captions ??= this.#captionReader(config.codec);
     this.#packager.config(config);
   }
 
@@ -149,7 +150,7 @@ export class Broadcast {
     );
   }
 
-  #captionReader(codec: "h264" | "hevc"): CaptionReader {
+  #captionReader(codec: CaptionedCodec): CaptionReader {
     return new CaptionReader({
       codec,
       onService: (service) => this.#send({ stream: this.name, service }),

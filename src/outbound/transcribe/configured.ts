@@ -1,7 +1,6 @@
 import type { Config } from "../../config/load.ts";
 import type { SettingName } from "../../config/settings.ts";
-import type { Transcriber, TranscriptionService } from "./transcriber.ts";
-import type { SpeechModels } from "./whisper/models.ts";
+import type { SpeechModels, Transcriber, TranscriptionService } from "./transcriber.ts";
 
 /** The service of each choice of the setting `transcribe`. Its file is imported on first use. */
 const SERVICES: Record<Exclude<Config["transcribe"], "off">, () => Promise<TranscriptionService>> = {

@@ -1,7 +1,6 @@
 import type { Config } from "../../config/load.ts";
 import type { SettingName } from "../../config/settings.ts";
 import type { Speech } from "./speech.ts";
-import type { SpeechModels } from "./whisper/models.ts";
 
 export type SpeechAudio = {
   /** WAV: 16 bits, 16 kHz, one channel. */
@@ -22,6 +21,12 @@ export interface Transcriber {
   readonly usesServerModel?: boolean;
   transcribe(audio: SpeechAudio): Promise<Speech>;
 }
+
+/** Where a worker finds the model for whisper.cpp. */
+export type SpeechModels = {
+  /** The path of the file, which stays complete while it is being opened; null when none is installed. */
+  whisper(signal: AbortSignal): Promise<string | null>;
+};
 
 /** A transcription service as its file exports it; `configured.ts` lists all. */
 export type TranscriptionService = {

@@ -107,8 +107,8 @@ test("with storage disabled every route that needs it is 503, for existing resou
     expectError(await off.call(method, path || template, { key, ...options }), 503, "storage_not_configured", row);
   }
 
-  // Metadata in the database, routes that need a translation service first, and the operator's own.
-  const apart = [`GET ${uploads}`, `POST ${tracks}/:id/translate`];
+  // Metadata in the database, routes that need a translation or transcription service first, and the operator's own.
+  const apart = [`GET ${uploads}`, `POST ${tracks}/:id/translate`, `POST ${tracks}/generate`];
   const declared = off.opened.routes
     .filter(
       ({ path, errors }) => errors?.[503]?.includes("storage_not_configured") && !path.startsWith("/api/v1/admin/"),

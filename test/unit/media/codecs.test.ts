@@ -163,6 +163,8 @@ const NAMED_ELSEWHERE = [
   "cli/import/tree/group.ts",
   "src/http/openapi-examples.ts",
   "src/lib/audio-tracks/hls.ts",
+  // Where captions are in the data differs.
+  "src/lib/closed-captions/user-data.ts",
   "src/lib/media-types.ts",
   "src/lib/mpegts/stream-kinds.ts",
   "src/live/mpegts/access-unit-reader.ts",
@@ -189,6 +191,9 @@ const NAMED_ELSEWHERE = [
   "src/media/fields/h264.ts",
   "src/media/probe.ts",
   "src/media/transport/continuations.ts",
+  // Of what a client delivered, in any codec.
+  "src/resources/jobs/caption-jobs/generate.ts",
+  "src/resources/static-renditions/find-parts.ts",
   "src/web/console/pages/live/studio/publisher.ts",
   "src/web/console/pages/live/texts.ts",
 ];

@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, open, rename, rm, stat, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { describeConnectionError } from "../../../lib/connection-errors.ts";
-import { sleep } from "../../../lib/timers.ts";
+import { setTimeout, sleep } from "../../../lib/timers.ts";
 
 /** What the operator can correct; the message says what happened. */
 export class ModelUnavailable extends Error {

@@ -1,14 +1,8 @@
 import { existsSync } from "node:fs";
 import type { Speech } from "../speech.ts";
-import { type SpeechAudio, TranscriptionFailed } from "../transcriber.ts";
+import { type SpeechAudio, type SpeechModels, TranscriptionFailed } from "../transcriber.ts";
 import { type RecognitionOptions, recognize } from "./recognize.ts";
 import { selectedModel } from "./store.ts";
-
-/** Where a worker finds the model for whisper.cpp. */
-export type SpeechModels = {
-  /** The path of the file, which stays complete while it is being opened; null when none is installed. */
-  whisper(signal: AbortSignal): Promise<string | null>;
-};
 
 /** Those in the data directory of a server on this machine. */
 export const localModels = (dataDir: string, name: string | undefined): SpeechModels => ({
