@@ -89,6 +89,7 @@ const EXAMPLES: Record<string, readonly string[]> = {
   "admin live update": ["vodbox admin live update stage --dvr-seconds 7200 --record off"],
   "admin live list": ["vodbox admin live list --tenant acme"],
   "admin live rotate": ["vodbox admin live rotate stage"],
+  "admin live end": ["vodbox admin live end stage"],
   "admin live revoke": ["vodbox admin live revoke stage"],
   "admin live targets": ["vodbox admin live targets stage"],
   "admin live add-target": [
