@@ -42,6 +42,7 @@ const EXAMPLES: Record<string, readonly string[]> = {
   "admin key": ["vodbox admin key list --tenant acme"],
   "admin key issue": ["vodbox admin key issue --tenant acme --scopes assets:read,assets:write"],
   "admin key list": ["vodbox admin key list --tenant acme"],
+  "admin key rotate": ["vodbox admin key rotate 3 --grace-hours 48"],
   "admin key revoke": ["vodbox admin key revoke 3"],
   "admin signing-key": ["vodbox admin signing-key list --tenant acme"],
   "admin signing-key create": ["vodbox admin signing-key create --tenant acme --algorithm EdDSA"],

@@ -120,6 +120,13 @@ function addKeys(admin: Command): void {
     "--tenant <T>",
     "tenant, by id or slug",
   );
+  operation(
+    key,
+    "rotate <id>",
+    "create a key in the place of another one; its token is printed once",
+    keys,
+    "rotate",
+  ).option("--grace-hours <N>", "how long the old key still works; 0: it is revoked", "24");
   operation(key, "revoke <id>", "revoke an API key", keys, "revoke");
 }
 

@@ -40,6 +40,16 @@ export async function list({ admin, json, options }: CommandContext<Options>): P
   );
 }
 
+export async function rotate({ admin, json, args, options }: CommandContext<{ graceHours: string }>): Promise<void> {
+  const body = { grace_hours: Number(options.graceHours) };
+  const key = await admin.call<Key>("POST", `${path}/${encodeURIComponent(args[0] ?? "")}/rotate`, body);
+  if (json) return printJson(key);
+  printRecord(key, false);
+  line(`\nSave the token now; it is not shown again. Key ${args[0]} ${endsIn(body.grace_hours)}.`);
+}
+
+const endsIn = (hours: number) => (hours === 0 ? "is revoked" : `still works for ${hours} h`);
+
 export async function revoke({ admin, json, args }: CommandContext): Promise<void> {
   await admin.call("DELETE", `${path}/${encodeURIComponent(args[0] ?? "")}`);
   if (json) printJson({ id: Number(args[0]), revoked: true });

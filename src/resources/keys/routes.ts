@@ -8,7 +8,8 @@ import { Paging, PathId, QueryId } from "../../http/schemas.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { insertKey } from "./insert.ts";
-import { ApiKey, KeyWrite, NewApiKey, toApiKey } from "./schema.ts";
+import { requireUsableKey, rotateKey } from "./rotate.ts";
+import { ApiKey, KeyRotation, KeyWrite, NewApiKey, toApiKey } from "./schema.ts";
 
 const path = "/api/v1/api_keys";
 
@@ -62,6 +63,29 @@ export const keyRoutes = [
         const tenant = await requireTenant(tx, caller, body.tenant_id);
         const scopes = grantable(caller, body.scopes);
         const { row, token } = await insertKey(tx, { tenant, name: body.name, scopes, expiresAt, now });
+        return { ...toApiKey(row), token };
+      });
+    },
+  }),
+  route({
+    method: "POST",
+    path: `${path}/:id/rotate`,
+    audited: true,
+    scope: "api_keys:write",
+    tag: "API keys",
+    operationId: "rotateApiKey",
+    summary: "Create an API key in the place of another one, which ends after some hours",
+    params: v.object({ id: PathId }),
+    body: KeyRotation,
+    idempotent: { secretFields: ["token"] },
+    responses: { 201: NewApiKey },
+    errors: { 403: ["plan_required"], 409: ["key_ended"], 422: ["idempotency_key_reused"] },
+    async handle({ app, caller, params, body, commit }) {
+      const now = app.clock.now();
+      return commit(async (tx) => {
+        const key = await requireUsableKey(tx, caller, params.id, now);
+        grantable(caller, key.scopes);
+        const { row, token } = await rotateKey(tx, key, { graceHours: body.grace_hours, now });
         return { ...toApiKey(row), token };
       });
     },

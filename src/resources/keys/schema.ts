@@ -17,6 +17,21 @@ export const KeyWrite = v.object({
   expires_at: v.optional(v.nullable(ClientTime)),
 });
 
+/** A month, for software that is released rarely. */
+const MAX_GRACE_HOURS = 720;
+
+export const KeyRotation = v.object({
+  grace_hours: v.optional(
+    v.pipe(
+      v.number("must be a number"),
+      v.minValue(0, "must be at least 0"),
+      v.maxValue(MAX_GRACE_HOURS, `must be at most ${MAX_GRACE_HOURS}`),
+      v.description("How long the old key still works; 0: it is revoked"),
+    ),
+    24,
+  ),
+});
+
 export const ApiKey = v.pipe(
   v.object({
     id: v.number(),

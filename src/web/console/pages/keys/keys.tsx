@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { vodbox } from "../../api.ts";
 import { Badge } from "../../components/badge.tsx";
 import { ConfirmDialog, Dialog } from "../../components/dialog.tsx";
-import { Field, Form } from "../../components/form.tsx";
+import { Field, Form, Select } from "../../components/form.tsx";
 import { ListView } from "../../components/list-view.tsx";
 import { ErrorNotice } from "../../components/notice.tsx";
 import { PageHead } from "../../components/page-head.tsx";
@@ -14,9 +14,13 @@ import { useList } from "../../hooks/use-list.ts";
 import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { ApiKey } from "../../types.ts";
+import { RotateDialog } from "./rotate-dialog.tsx";
 import { scopes } from "./scopes.ts";
 import { SigningKeys } from "./signing-keys.tsx";
 import { texts } from "./texts.ts";
+
+const DAY_MS = 86_400_000;
+const DAYS = [30, 90, 365] as const;
 
 /** Keys of the tenant, or of all tenants for the operator. */
 export default function Keys() {
@@ -25,13 +29,15 @@ export default function Keys() {
   const [isNew, setNew] = useState(false);
   const [token, setToken] = useState<string | null>(null);
   const [revoked, setRevoked] = useState<ApiKey | null>(null);
+  const [rotated, setRotated] = useState<ApiKey | null>(null);
   const [failure, setFailure] = useState<unknown>(null);
   const list = useList(() => vodbox.listApiKeys(), []);
   const { reload } = list;
   const own = scopes.filter(([scope]) => may(scope));
-  const create = async ({ name = "", tenant_id, ...chosen }: Record<string, string>) => {
+  const create = async ({ name = "", tenant_id, days = "", ...chosen }: Record<string, string>) => {
     const body = {
       name,
+      expires_at: days === "" ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString(),
       tenant_id: session.tenant_id ?? Number(tenant_id),
       scopes: own.map(([scope]) => scope).filter((scope) => scope in chosen),
     };
@@ -67,15 +73,26 @@ export default function Keys() {
                 title: t("lastUsed"),
                 cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : t("never")),
               },
+              {
+                title: t("expires"),
+                cell: ({ expires_at }) => (expires_at ? <Time at={expires_at} /> : t("never")),
+              },
               { title: t("created"), cell: ({ created_at }) => <Time at={created_at} /> },
               {
                 title: t("actions"),
                 cell: (key) =>
                   may("api_keys:write") &&
                   key.revoked_at === null && (
-                    <button type="button" onClick={() => setRevoked(key)}>
-                      {t("delete")}
-                    </button>
+                    <div class="row">
+                      {!isExpired(key) && (
+                        <button type="button" onClick={() => setRotated(key)}>
+                          {t("rotate")}
+                        </button>
+                      )}
+                      <button type="button" onClick={() => setRevoked(key)}>
+                        {t("delete")}
+                      </button>
+                    </div>
                   ),
               },
             ]}
@@ -88,6 +105,11 @@ export default function Keys() {
           <Form submit={t("create")} onSubmit={create}>
             <Field label={t("name")} name="name" required />
             {session.tenant_id === null && <TenantSelect />}
+            <Select
+              label={t("expires")}
+              name="days"
+              options={[["", t("never")], ...DAYS.map((days): [string, string] => [String(days), t(`days_${days}`)])]}
+            />
             <fieldset>
               <legend>{t("scopes")}</legend>
               {own.map(([scope, explanation]) => (
@@ -100,6 +122,17 @@ export default function Keys() {
           </Form>
         </Dialog>
       )}
+      {rotated && (
+        <RotateDialog
+          apiKey={rotated}
+          onRotated={(next) => {
+            setToken(next);
+            setRotated(null);
+            reload();
+          }}
+          onClose={() => setRotated(null)}
+        />
+      )}
       {revoked && (
         <ConfirmDialog text={t("deleteKey")} onConfirm={() => revoke(revoked)} onClose={() => setRevoked(null)} />
       )}
@@ -107,9 +140,11 @@ export default function Keys() {
   );
 }
 
-function KeyState({ apiKey: { revoked_at, expires_at } }: { apiKey: ApiKey }) {
+const isExpired = ({ expires_at }: ApiKey) => expires_at !== null && Date.parse(expires_at) <= Date.now();
+
+function KeyState({ apiKey }: { apiKey: ApiKey }) {
   const t = useTexts(texts);
-  if (revoked_at !== null) return <Badge state="errored" text={t("revoked")} />;
-  if (expires_at !== null && Date.parse(expires_at) <= Date.now()) return <Badge state="errored" text={t("expired")} />;
+  if (apiKey.revoked_at !== null) return <Badge state="errored" text={t("revoked")} />;
+  if (isExpired(apiKey)) return <Badge state="errored" text={t("expired")} />;
   return <Badge state="ready" text={t("active")} />;
 }
