@@ -61,6 +61,8 @@ export async function status(command: Command): Promise<void> {
   const timeOf = (at: number | null | undefined) =>
     at === null || at === undefined ? null : new Date(at).toISOString();
   const server = from === undefined ? await replicaOf(config) : null;
+  // For scripts, as doctor: something is missing, or the server cannot write.
+  if (chain.faults.length > 0 || server?.error) process.exitCode = 1;
   printRecord(
     {
       replica,

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -183,4 +183,12 @@ test("the status names the times that can be restored", async () => {
   expect(status.bytes).toBeGreaterThan(1000);
   const { text } = await server.call("GET", "/metrics", { admin: server.admin });
   expect(text).toMatch(/^vodbox_replica_lag_seconds [\d.]+$/m);
+
+  // Without the data of its snapshot nothing can be restored, which a script learns by the exit code.
+  const data = readdirSync(place, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".zst"));
+  expect(data).toHaveLength(1);
+  for (const name of data) rmSync(join(place, name));
+  const torn = await replica.admin("replica", "status", "--json", "--data", replica.dataDir);
+  expect([torn.code, JSON.parse(torn.stdout).faults.length]).toEqual([1, expect.any(Number)]);
+  expect(JSON.parse(torn.stdout).faults).not.toEqual([]);
 });
