@@ -52,6 +52,7 @@ function pruned({ messages, dvrSeconds }: Logged): ReplicatedMessage[] {
     if ("renditions" in message) return message.renditions.startSeconds >= oldest || message === renditions;
     if ("part" in message) return message.part.segment > segment - SEGMENTS_WITH_PARTS;
     if ("gap" in message) return message.gap.startSeconds >= oldest;
+    if ("caption" in message) return message.caption.endMs >= oldest * 1000;
     return !("segment" in message) || message.segment.startSeconds >= oldest;
   });
 }
