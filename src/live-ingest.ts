@@ -6,6 +6,7 @@ import type { FromIngest, IngestOptions, IngestPorts, ToIngest } from "./live/in
 import { setIngestPorts, whipUrl } from "./resources/live/ingest-urls.ts";
 import { liveEncodes } from "./resources/live/renditions/live-encodes.ts";
 import { LIVE_APPLICATION } from "./resources/live/schema.ts";
+import { liveSpeech } from "./resources/live/speech/live-speech.ts";
 import { liveFolder } from "./resources/live/streams/folders.ts";
 import { liveStreams } from "./resources/live/streams/live-streams.ts";
 import { LiveRelay } from "./resources/live/streams/relay.ts";
@@ -28,6 +29,7 @@ export type LiveIngest = {
 export async function startLiveIngest(app: App): Promise<LiveIngest> {
   const streams = liveStreams(app);
   const encodes = liveEncodes(app);
+  const speech = liveSpeech(app);
   const whip = whipRequests(app);
   const relay = app.peers && new LiveRelay(app, app.peers);
   const files = tlsFiles(app.config);
@@ -62,6 +64,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
           streams.receive(message);
           relay?.report(message);
           encodes.observe(message);
+          speech.observe(message);
         }
       });
       send({ options: optionsOf(app, ports, files && readPair(files)) });
@@ -70,6 +73,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
     onError: (_, error) => first.reject(error),
     onExit: () => {
       encodes.clear();
+      speech.clear();
       whip.clear();
       relay?.ended();
       streams.disconnected();
@@ -79,10 +83,11 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
   });
   relay?.lead(send);
   whip.lead(send);
-  encodes.replicateBy((report) => {
-    relay?.report(report);
-    streams.shareRendition(report);
-  });
+  for (const reporter of [encodes, speech])
+    reporter.replicateBy((report) => {
+      relay?.report(report);
+      streams.shareRendition(report);
+    });
   supervisor.start(0);
   const endWatch = files
     ? watchPair(files, app.log, ({ cert, key }) => send({ tls: { cert: cert.toString(), key: key.toString() } }))

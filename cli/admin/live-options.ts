@@ -12,4 +12,5 @@ export const withBroadcasts = (command: Command): Command =>
     .option("--low-latency <on|off>", "low-latency HLS; on for new channels")
     .option("--takeover <on|off>", "a second publisher replaces the first one; off for new channels")
     .option("--encoding-profile <NAME>", 'encoding profile of additional renditions; "" for none')
-    .option("--captions <LIST>", 'languages to transcribe recordings in, such as en,pt-BR; "" for none');
+    .option("--captions <LIST>", 'languages to transcribe recordings in, such as en,pt-BR; "" for none')
+    .option("--captions-live <LIST>", 'languages to recognize the speech of running streams in; "" for none');

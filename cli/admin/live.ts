@@ -35,6 +35,7 @@ type Fields = {
   takeover?: string;
   encodingProfile?: string;
   captions?: string;
+  captionsLive?: string;
   startsAt?: string;
   enabled?: string;
   reconnectSeconds?: string;
@@ -66,6 +67,7 @@ const fields = ({ name, playbackPolicy, publisher, encodingProfile, captions, st
   takeover: isOn("--takeover", rest.takeover),
   encoding_profile: encodingProfile === "" ? null : encodingProfile,
   captions: captions === undefined ? undefined : listOf(captions),
+  captions_live: rest.captionsLive === undefined ? undefined : listOf(rest.captionsLive),
   starts_at: startsAt === "" ? null : startsAt,
   enabled: isOn("--enabled", rest.enabled),
   reconnect_seconds: secondsOf("--reconnect-seconds", rest.reconnectSeconds),

@@ -59,8 +59,7 @@ export type AudioRendition = {
   uri: string;
 };
 
-/** Subtitles whose language is not known. */
-export type SubtitleRendition = { group: string; name: string; uri: string };
+export type SubtitleRendition = { group: string; name: string; language: string | null; uri: string };
 
 export type Variant = {
   uri: string;
@@ -101,9 +100,9 @@ export function masterPlaylist(options: {
       `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=${quoted(track.group)},NAME=${quoted(track.name)}${language},DEFAULT=${track.isDefault ? "YES" : "NO"},AUTOSELECT=YES,CHANNELS="${track.channels}",URI=${quoted(track.uri)}`,
     );
   }
-  for (const { group, name, uri } of options.subtitles ?? [])
+  for (const { group, name, language, uri } of options.subtitles ?? [])
     lines.push(
-      `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=${quoted(group)},NAME=${quoted(name)},DEFAULT=NO,AUTOSELECT=YES,URI=${quoted(uri)}`,
+      `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=${quoted(group)},NAME=${quoted(name)}${language ? `,LANGUAGE=${quoted(language)}` : ""},DEFAULT=NO,AUTOSELECT=YES,URI=${quoted(uri)}`,
     );
   for (const variant of options.variants) {
     const attributes = attributesOf(variant);

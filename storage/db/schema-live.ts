@@ -22,6 +22,8 @@ export const liveChannels = sqliteTable("live_channels", {
   encodingProfile: text("encoding_profile"),
   /** Languages to transcribe recordings in. */
   captions: text("captions", { mode: "json" }).$type<string[]>().notNull().default([]),
+  /** Languages in which the speech of a running stream is recognized. */
+  captionsLive: text("captions_live", { mode: "json" }).$type<string[]>().notNull().default([]),
   /** When the next broadcast is announced for. */
   startsAt: integer("starts_at"),
   /** Otherwise publishers are refused. */

@@ -1,4 +1,4 @@
-import { Cea608Decoder, type Service, type ShownCaption } from "../../lib/closed-captions/cea608.ts";
+import { Cea608Decoder, type ShownCaption } from "../../lib/closed-captions/cea608.ts";
 import { type CaptionBytes, type CaptionedCodec, captionBytes } from "../../lib/closed-captions/user-data.ts";
 
 /** A frame of the packager; times in seconds on the media timeline. */
@@ -8,7 +8,7 @@ type Pending = { ms: number; bytes: CaptionBytes };
 type Options = {
   codec: CaptionedCodec;
   /** A service appears: the publisher sends its bytes, which may be empty ones. */
-  onService: (service: Service) => void;
+  onService: (service: string) => void;
   onCaption: (caption: ShownCaption) => void;
 };
 
@@ -25,12 +25,12 @@ const isEmptyPair = (bytes: readonly number[]) => bytes.every((byte) => (byte & 
 export class CaptionReader {
   readonly #options: Options;
   readonly #decoder: Cea608Decoder;
-  readonly #services = new Set<Service>();
+  readonly #services = new Set<string>();
   /** In the order of presentation. */
   #pending: Pending[] = [];
   #last = 0;
   /** What may still grow, by service. */
-  readonly #growing = new Map<Service, ShownCaption>();
+  readonly #growing = new Map<string, ShownCaption>();
 
   constructor(options: Options) {
     this.#options = options;
@@ -77,7 +77,7 @@ export class CaptionReader {
     if (!isEmptyPair(bytes)) this.#decoder.add(field, this.#last, bytes);
   }
 
-  #appears(service: Service): void {
+  #appears(service: string): void {
     if (this.#services.has(service)) return;
     this.#services.add(service);
     this.#options.onService(service);

@@ -1,5 +1,6 @@
-import type { Service, ShownCaption } from "../../lib/closed-captions/cea608.ts";
+import type { ShownCaption } from "../../lib/closed-captions/cea608.ts";
 import { escapeText } from "../../lib/cue-text/fragment.ts";
+import { ownName } from "../../lib/language.ts";
 import { writeCue } from "../../lib/vtt/write.ts";
 import type { LivePlaylist } from "../playlists/live-playlist.ts";
 import { PlaylistWriter } from "../playlists/live-playlist.ts";
@@ -16,34 +17,39 @@ const HEADER = "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n";
 /** The closed captions of a running stream, as viewers receive them: a WebVTT segment for each segment of video. */
 export class LiveCaptions {
   /** In the order of time. */
-  readonly #shown = new Map<Service, ShownCaption[]>();
+  readonly #shown = new Map<string, ShownCaption[]>();
+  readonly #languages = new Map<string, string>();
   #rendered: { key: string; playlist: LivePlaylist } | null = null;
 
-  /** The publisher sends captions of this service. */
-  announce(service: Service): void {
+  /** Captions of this service may follow. */
+  announce(service: string, language?: string): void {
     if (!this.#shown.has(service)) this.#shown.set(service, []);
+    if (language !== undefined) this.#languages.set(service, language);
   }
 
   add(caption: ShownCaption): void {
-    this.announce(caption.service);
+    this.announce(caption.service, caption.language);
     const all = this.#shown.get(caption.service) as ShownCaption[];
     all.push(caption);
     // Half of them at once: each removal copies the others.
     if (all.length > MAX_CAPTIONS) all.splice(0, MAX_CAPTIONS / 2);
   }
 
-  has(name: string): name is Service {
-    return this.#shown.has(name as Service);
+  has(name: string): boolean {
+    return this.#shown.has(name);
   }
 
   /** For the multivariant playlist. */
   get renditions(): CaptionRendition[] {
-    return [...this.#shown.keys()].sort().map((service) => ({ name: service.toUpperCase(), track: service }));
+    return [...this.#shown.keys()].sort().map((service) => {
+      const language = this.#languages.get(service) ?? null;
+      return { name: language === null ? service.toUpperCase() : ownName(language), track: service, language };
+    });
   }
 
   /** What is shown in a segment. Linear in the captions of the segment, and logarithmic in those of the stream. */
   segment(
-    service: Service,
+    service: string,
     { startSeconds, durationSeconds }: Pick<Segment, "startSeconds" | "durationSeconds">,
   ): string {
     const [startMs, endMs] = [startSeconds * 1000, (startSeconds + durationSeconds) * 1000];
@@ -59,8 +65,11 @@ export class LiveCaptions {
     for (let at = low; at < all.length; at++) {
       const caption = all[at] as ShownCaption;
       if (caption.startMs >= endMs) break;
-      const cue = { ...caption, id: null, settings: settingsOf(caption.row), text: escapeText(caption.text) };
-      text += `\n${writeCue(cue)}\n`;
+      // Captions of recognized speech are not divided by segments yet.
+      const [from, to] = [Math.max(caption.startMs, Math.round(startMs)), Math.min(caption.endMs, Math.round(endMs))];
+      if (from >= to) continue;
+      const shown = { startMs: from, endMs: to, settings: settingsOf(caption.row), text: escapeText(caption.text) };
+      text += `\n${writeCue({ id: null, ...shown })}\n`;
     }
     return text;
   }

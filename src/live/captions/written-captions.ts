@@ -1,6 +1,6 @@
 import { appendFile, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { SERVICES, type Service, type ShownCaption } from "../../lib/closed-captions/cea608.ts";
+import type { ShownCaption } from "../../lib/closed-captions/cea608.ts";
 import { escapeText } from "../../lib/cue-text/fragment.ts";
 import { type PlainCue, writeCue } from "../../lib/vtt/write.ts";
 
@@ -12,8 +12,8 @@ const MAX_BYTES = 64 * 2 ** 20;
 /** Captions of the same text with less between them are one, which the end of a segment has divided. */
 const SAME_MS = 150;
 
-/** What a recording has of one service: a WebVTT text. */
-export type RecordedCaptions = { service: Service; vtt: string };
+/** What a recording has of one service: a WebVTT text. `language`: null where it is not known. */
+export type RecordedCaptions = { service: string; language: string | null; vtt: string };
 
 /** Appends captions in order. A disk that is full loses them, not the stream. */
 export class WrittenCaptions {
@@ -49,9 +49,10 @@ export async function readCaptions(
   const text = await readFile(join(folder, FILE), "utf8").catch(() => "");
   if (text.length > MAX_BYTES) return [];
   const all = text.split("\n").flatMap(parsed);
-  return SERVICES.flatMap((service) => {
+  return [...new Set(all.map(({ service }) => service))].sort().flatMap((service) => {
     const cues: PlainCue[] = [];
-    for (const { startMs, endMs, text: shown, row } of all.filter((one) => one.service === service)) {
+    const own = all.filter((one) => one.service === service);
+    for (const { startMs, endMs, text: shown, row } of own) {
       const [from, to] = [Math.max(startMs, fromMs) - fromMs, Math.min(endMs, toMs) - fromMs];
       if (from >= to) continue;
       const cue = { id: null, startMs: from, endMs: to, settings: settingsOf(row), text: escapeText(shown) };
@@ -60,9 +61,10 @@ export async function readCaptions(
       if (last && isSame) last.endMs = to;
       else cues.push(cue);
     }
+    const language = own[0]?.language ?? null;
     return cues.length === 0
       ? []
-      : [{ service, vtt: `WEBVTT\n\n${cues.map((cue) => `${writeCue(cue)}\n`).join("\n")}` }];
+      : [{ service, language, vtt: `WEBVTT\n\n${cues.map((cue) => `${writeCue(cue)}\n`).join("\n")}` }];
   });
 }
 

@@ -1,4 +1,4 @@
-import type { Service, ShownCaption } from "../../lib/closed-captions/cea608.ts";
+import type { ShownCaption } from "../../lib/closed-captions/cea608.ts";
 import type { Packaged } from "../../media/manifests.ts";
 import type { RecordedCaptions } from "../captions/written-captions.ts";
 import type { InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
@@ -51,6 +51,8 @@ export type PublishedChannel = {
   record: boolean;
   dvrSeconds: number;
   isLowLatency: boolean;
+  /** Languages in which its speech is recognized while it runs. */
+  captionsLive: string[];
   /** A second publisher replaces the first one. */
   takeover: boolean;
   /** How long a stream waits for a publisher whose connection broke. */
@@ -110,7 +112,7 @@ export type FromIngest =
   | { stream: string; part: PartEvent }
   | { stream: string; segment: SegmentEvent }
   /** Its publisher sends captions of this service; before the first of them. */
-  | { stream: string; service: Service }
+  | { stream: string; service: string; language?: string }
   /** Before the segment in which it is shown. */
   | { stream: string; caption: ShownCaption }
   | { stream: string; interrupted: true }

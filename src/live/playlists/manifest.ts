@@ -174,8 +174,8 @@ function setsOf(
   return [...(main ? [main] : []), ...audios, ...others, ...texts];
 }
 
-const textSet = ({ track, name }: CaptionRendition, video: MpdRepresentation): MpdSet => ({
-  ...{ kind: "text", language: null, label: name, isMain: false },
+const textSet = ({ track, name, language }: CaptionRendition, video: MpdRepresentation): MpdSet => ({
+  ...{ kind: "text", language, label: name, isMain: false },
   representations: [{ ...video, id: track, bandwidth: CAPTION_BANDWIDTH, isIndependent: true }],
 });
 

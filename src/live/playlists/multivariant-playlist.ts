@@ -10,7 +10,7 @@ const CAPTION_GROUP = "captions";
 const MEASURED = 30;
 
 /** Captions, whose playlist is in the folder `track`. */
-export type CaptionRendition = { name: string; track: string };
+export type CaptionRendition = { name: string; track: string; language: string | null };
 
 /** A combination of tracks that a player can choose. */
 export type LiveVariant = {
@@ -54,7 +54,12 @@ export function renderMultivariantPlaylist(
       isDefault: index === 0,
       uri: uriOf(track),
     })),
-    subtitles: captions.map(({ name, track }) => ({ group: CAPTION_GROUP, name, uri: uriOf(track) })),
+    subtitles: captions.map(({ name, track, language }) => ({
+      group: CAPTION_GROUP,
+      name,
+      language,
+      uri: uriOf(track),
+    })),
     variants: variants.map(({ track, ...variant }) => ({
       ...variant,
       uri: uriOf(track),

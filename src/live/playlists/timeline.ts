@@ -184,9 +184,9 @@ export class LiveTimeline {
     return this.#options.playlistName;
   }
 
-  /** The track whose segments captions follow: the video of the publisher. */
+  /** The track whose segments captions follow: the video of the publisher, or its audio. */
   get captioned(): TrackWindow | null {
-    return this.#published.find(({ init }) => init.kind === "video") ?? null;
+    return this.#published.find(({ init }) => init.kind === "video") ?? this.#published[0] ?? null;
   }
 
   hasTrack(name: string): boolean {

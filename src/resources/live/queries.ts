@@ -81,6 +81,7 @@ export type ChannelChange = Partial<
     | "takeover"
     | "encodingProfile"
     | "captions"
+    | "captionsLive"
     | "startsAt"
     | "enabled"
     | "reconnectSeconds"

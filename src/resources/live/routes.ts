@@ -94,7 +94,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     },
     async handle({ app, caller, body, commit }) {
       const streamKey = newStreamKey();
-      const warnings = await captionWarnings(app, body.captions);
+      const warnings = await captionWarnings(app, [...body.captions, ...body.captions_live]);
       const created = await commit(async (tx) => {
         const now = app.clock.now();
         const tenant = await requireTenant(tx, caller, body.tenant_id);
@@ -118,6 +118,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
             enabled: body.enabled,
             encodingProfile: body.encoding_profile,
             captions: canonicalCaptions(body.captions),
+            captionsLive: canonicalCaptions(body.captions_live),
             startsAt: timeOf(body.starts_at),
             createdAt: now,
             updatedAt: now,
@@ -166,9 +167,13 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
         ...(body.enabled !== undefined && { enabled: body.enabled }),
         ...(body.encoding_profile !== undefined && { encodingProfile: body.encoding_profile }),
         ...(body.captions !== undefined && { captions: canonicalCaptions(body.captions) }),
+        ...(body.captions_live !== undefined && { captionsLive: canonicalCaptions(body.captions_live) }),
         ...(body.starts_at !== undefined && { startsAt: timeOf(body.starts_at) }),
       });
-      return { ...toLiveChannel(app, row), ...(await captionWarnings(app, body.captions)) };
+      return {
+        ...toLiveChannel(app, row),
+        ...(await captionWarnings(app, [...(body.captions ?? []), ...(body.captions_live ?? [])])),
+      };
     },
   }),
   route({

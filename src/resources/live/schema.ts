@@ -45,6 +45,9 @@ const MAX_RECONNECT_SECONDS = 1800;
 const DEFAULT_RECONNECT_SECONDS = 30;
 const DURATION_SECONDS = [60, 43_200] as const;
 
+/** Each is recognized on its own. */
+const MAX_LIVE_LANGUAGES = 4;
+
 /** How this server treats a broadcast that is published to it. A running one keeps what it began with. */
 const broadcastEntries = {
   record: Switch("Whether broadcasts become assets"),
@@ -70,6 +73,13 @@ const broadcastEntries = {
     CaptionLanguages,
     v.description("Languages to transcribe recordings in, as subtitles with source `auto`"),
   ),
+  captions_live: v.pipe(
+    CaptionLanguages,
+    v.maxLength(MAX_LIVE_LANGUAGES, `must have at most ${MAX_LIVE_LANGUAGES} languages`),
+    v.description(
+      "Languages to recognize the speech in while a broadcast runs, as subtitles that viewers see a few seconds later",
+    ),
+  ),
 };
 
 const Enabled = Switch("Whether publishers are accepted; otherwise a running broadcast ends within two seconds");
@@ -94,6 +104,7 @@ export const ChannelWrite = v.object({
   max_duration_seconds: v.optional(broadcastEntries.max_duration_seconds, null),
   encoding_profile: v.optional(broadcastEntries.encoding_profile, null),
   captions: v.optional(broadcastEntries.captions, []),
+  captions_live: v.optional(broadcastEntries.captions_live, []),
   starts_at: v.optional(StartsAt, null),
   enabled: v.optional(Enabled, true),
 });

@@ -28,6 +28,7 @@ export function toLiveChannel(app: App, row: Channel): v.InferInput<typeof LiveC
     max_duration_seconds: row.maxDurationSeconds,
     encoding_profile: row.encodingProfile,
     captions: row.captions,
+    captions_live: row.captionsLive,
     starts_at: iso(row.startsAt),
     enabled: row.enabled,
     status: row.startedAt === null ? "idle" : "live",

@@ -34,7 +34,8 @@ test("a channel has the URLs for encoders, with the host of the base URL", async
 
 describe("the fields of a channel for broadcasts", () => {
   const DEFAULTS = {
-    ...{ record: true, dvr_seconds: 3600, low_latency: true, takeover: false, encoding_profile: null, captions: [] },
+    ...{ record: true, dvr_seconds: 3600, low_latency: true, takeover: false, encoding_profile: null },
+    ...{ captions: [], captions_live: [] },
     ...{ starts_at: null, reconnect_seconds: 30, max_duration_seconds: null, enabled: true },
   };
   const OTHERS = {

@@ -31,7 +31,8 @@ describe("a channel", () => {
     expect(record).toEqual({
       ...{ id: expect.any(Number), tenant_id: tenant.id, channel: "main-stage", path: "live/main-stage" },
       ...{ name: "Main stage", playback_policy: "signed", publisher: "ann", revoked_at: null },
-      ...{ record: true, dvr_seconds: 3600, low_latency: true, takeover: false, encoding_profile: null, captions: [] },
+      ...{ record: true, dvr_seconds: 3600, low_latency: true, takeover: false, encoding_profile: null },
+      ...{ captions: [], captions_live: [] },
       ...{ reconnect_seconds: 30, max_duration_seconds: null, enabled: true },
       starts_at: null,
       ...{ status: "idle", started_at: null, viewers: 0, health: null, dash_url: null },

@@ -6,7 +6,15 @@ import { atEnd, emptyFolder } from "../folder.ts";
 import { LiveValidator } from "../hls-live-validator.ts";
 
 const CHANNEL: PublishedChannel = {
-  ...{ channelId: 1, tenantId: 1, channel: "stage", record: true, dvrSeconds: 3600, isLowLatency: true },
+  ...{
+    channelId: 1,
+    tenantId: 1,
+    channel: "stage",
+    record: true,
+    dvrSeconds: 3600,
+    isLowLatency: true,
+    captionsLive: [],
+  },
   ...{
     takeover: false,
     reconnectMs: 1000,

@@ -14,6 +14,7 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   "storage/objects/write-body.ts": "reserve",
   "src/resources/assets/csv-file.ts": "reserve",
   // From storage: what another server has received.
+  "src/resources/live/speech/stream-speech.ts": "reserve",
   "src/resources/live/streams/stored-media.ts": "reserve",
   // From a publisher: the caller passes `admit`.
   "src/live/captions/written-captions.ts": "reserve",

@@ -1,5 +1,4 @@
 import { encodedText } from "../../../http/content-encoding.ts";
-import type { Service } from "../../../lib/closed-captions/cea608.ts";
 import { notFound } from "../../../lib/errors.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
 import { readDirectives } from "../../../live/playlists/directives.ts";
@@ -80,7 +79,7 @@ export async function serveCaptionPlaylist(
 export async function serveCaptions(
   { context, scope, onSent }: ViewerRequest,
   { timeline, captions }: Pick<LiveStream, "timeline" | "captions">,
-  service: Service,
+  service: string,
   number: number,
 ): Promise<Response> {
   const segment = timeline.captioned?.segment(number) ?? notFound("segment");

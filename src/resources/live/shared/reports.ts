@@ -26,7 +26,7 @@ export function applyReport(stream: Pick<LiveStream, "timeline" | "captions" | "
   else if ("gap" in report) timeline.gap(report.gap);
   else if ("encoded" in report) timeline.encode(report.encoded);
   else if ("renditions" in report) timeline.list(report.renditions);
-  else if ("service" in report) stream.captions.announce(report.service);
+  else if ("service" in report) stream.captions.announce(report.service, report.language);
   else if ("caption" in report) stream.captions.add(report.caption);
   else if ("health" in report) stream.health = report.health;
   else if ("interrupted" in report) {

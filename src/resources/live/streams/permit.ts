@@ -72,6 +72,7 @@ export async function permitPublish(
         record: isStored,
         dvrSeconds: row.dvrSeconds,
         isLowLatency: row.lowLatency,
+        captionsLive: row.captionsLive,
         takeover: row.takeover,
         reconnectMs: row.reconnectSeconds * 1000,
         keyId: streamKeyHash.slice(0, KEY_ID_LENGTH),

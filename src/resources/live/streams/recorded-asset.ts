@@ -6,8 +6,8 @@ import type { App } from "../../../app.ts";
 import { markReferenced } from "../../../http/object-gc.ts";
 import { storageOf } from "../../../http/storage.ts";
 import { mapBounded } from "../../../lib/bounded.ts";
-import type { Service } from "../../../lib/closed-captions/cea608.ts";
 import { notFound } from "../../../lib/errors.ts";
+import { ownName } from "../../../lib/language.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
 import { newExternalId } from "../../../lib/tokens.ts";
 import type { FinishedRecording } from "../../../live/ingest/messages.ts";
@@ -37,25 +37,39 @@ export const copyFiles = (
   { from, prefix, signal }: { from: string; prefix: string; signal?: AbortSignal },
 ) => mapBounded(paths, { atOnce: AT_ONCE, signal }, (path) => storageOf(app).copy(from + path, prefix + path));
 
-/** A text of captions that the publisher sent. */
-type StoredCaptions = { service: Service; stored: StoredText };
+/** A text of captions that the publisher sent, or of recognized speech. */
+type StoredCaptions = { service: string; language: string | null; stored: StoredText };
 
-/** Stores the captions of a recording under `prefix`, before the asset has them. Throws the first error. */
+/**
+ * Stores the captions of a recording under `prefix`, before the asset has them. `isTranscribed`: the recording will be
+ * transcribed in these languages. Throws the first error.
+ */
 export const storeCaptions = (
   app: App,
   prefix: string,
   { captions }: Pick<FinishedRecording, "captions">,
-): Promise<StoredCaptions[]> =>
-  mapBounded(captions, { atOnce: 1 }, async ({ service, vtt }) => ({
-    service,
+  isTranscribed: readonly string[] = [],
+): Promise<StoredCaptions[]> => {
+  const kept = captions.filter(({ language }) => language === null || !isTranscribed.includes(language));
+  return mapBounded(kept, { atOnce: 1 }, async ({ service, language, vtt }) => ({
+    ...{ service, language },
     stored: await storeTextUnder(app, prefix, { text: vtt, warnings: [] }),
   }));
+};
 
-/** Their language is not known: the first are `und`, others have their service in their tag. */
+/** Where their language is not known, the first are `und`, and others have their service in their tag. */
 async function addCaptions(tx: Db, app: App, asset: AssetRow, captions: readonly StoredCaptions[]): Promise<void> {
-  for (const [index, { service, stored }] of captions.entries()) {
-    const language = index === 0 ? "und" : `und-x-${service}`;
-    await addSubtitle(tx, app, asset, { language, label: service.toUpperCase(), source: "upload" }, { stored });
+  let unknown = 0;
+  for (const { service, language, stored } of captions) {
+    const fields =
+      language === null
+        ? {
+            language: unknown++ === 0 ? "und" : `und-x-${service}`,
+            label: service.toUpperCase(),
+            source: "upload" as const,
+          }
+        : { language, label: ownName(language), source: "auto" as const };
+    await addSubtitle(tx, app, asset, fields, { stored });
   }
 }
 

@@ -102,7 +102,8 @@ export class StoredRecording {
     await storeFiles(this.#app, left, { folder, prefix: this.prefix });
     const sourceKey =
       recording.source && (await storeSource(this.#app, this.#tenantId, join(folder, recording.source.path)));
-    const captions = await storeCaptions(this.#app, this.prefix, recording);
+    const { captions: languages } = (await streamWithChannel(this.#app.db, name))?.stream ?? { captions: [] };
+    const captions = await storeCaptions(this.#app, this.prefix, recording, languages);
     return this.#app.write(async (tx) => {
       const found = await streamWithChannel(tx, name);
       if (!found || !isOurs(found)) return null;

@@ -17,7 +17,15 @@ export function ChannelSettings({ channel, onChange }: Props) {
   const profiles = useResource(async () => await vodbox.listEncodingProfiles({ limit: 500 }), []);
   const startsAt = localTime(channel.starts_at);
   const save = async (values: Record<string, string>) => {
-    const { name = "", playback_policy, publisher, dvr_seconds, encoding_profile, captions = "" } = values;
+    const {
+      name = "",
+      playback_policy,
+      publisher,
+      dvr_seconds,
+      encoding_profile,
+      captions = "",
+      captions_live = "",
+    } = values;
     const changed = await vodbox.updateChannel({
       id: channel.id,
       body: {
@@ -30,6 +38,7 @@ export function ChannelSettings({ channel, onChange }: Props) {
         }),
         dvr_seconds: Number(dvr_seconds),
         captions: languages(captions),
+        captions_live: languages(captions_live),
         record: values.record === "on",
         low_latency: values.low_latency === "on",
         takeover: values.takeover === "on",
@@ -70,6 +79,12 @@ export function ChannelSettings({ channel, onChange }: Props) {
           />
         )}
         <Field label={t("captions")} name="captions" value={channel.captions.join(", ")} hint={t("captionsHint")} />
+        <Field
+          label={t("captionsLive")}
+          name="captions_live"
+          value={channel.captions_live.join(", ")}
+          hint={t("captionsHint")}
+        />
         <Field label={t("publisher")} name="publisher" value={channel.publisher ?? ""} hint={t("publisherHint")} />
       </Form>
     </details>

@@ -1,0 +1,107 @@
+import { type App, forApp } from "../../../app.ts";
+import { cacheDir } from "../../../lib/cache-dir.ts";
+import { diskOf } from "../../../limits/disk-reserve.ts";
+import type { FromIngest, OpenedStream } from "../../../live/ingest/messages.ts";
+import type { SegmentEvent } from "../../../live/playlists/events.ts";
+import type { RenditionReport } from "../../../live/renditions/messages.ts";
+import { binariesAside } from "../../../media/binaries.ts";
+import { configuredTranscriber } from "../../../outbound/transcribe/configured.ts";
+import { liveRegistry } from "../registry.ts";
+import { applyReport } from "../shared/reports.ts";
+import { StreamSpeech, serviceOf } from "./stream-speech.ts";
+
+/** Faults of an engine are logged once in this time for each stream. */
+const LOGGED_EVERY_MS = 60_000;
+
+/** The speech of the streams that this process receives, as captions while they run. */
+export class LiveSpeech {
+  readonly #app: App;
+  readonly #streams = new Map<string, StreamSpeech>();
+  /** Segments of streams whose engine is being opened. */
+  readonly #opening = new Map<string, SegmentEvent[]>();
+  #replicate: (report: RenditionReport) => void = () => {};
+
+  constructor(app: App) {
+    this.#app = app;
+  }
+
+  /** Passes all reports on to other processes of the server, and to other servers. */
+  replicateBy(replicate: (report: RenditionReport) => void): void {
+    this.#replicate = replicate;
+  }
+
+  /** Called with each message of the ingest process, after the playlists have changed. */
+  observe(message: FromIngest): void {
+    if ("opened" in message) {
+      if (message.opened.channel.captionsLive.length > 0) this.#opened(message.opened);
+    } else if ("stream" in message && "segment" in message) {
+      const { stream, segment } = message;
+      this.#opening.get(stream)?.push(segment);
+      const speech = this.#streams.get(stream);
+      if (speech?.track === segment.track) speech.add(segment);
+    } else if ("stream" in message && "endedAtMs" in message) this.#end(message.stream);
+  }
+
+  /** The ingest process has exited, and its streams have ended. */
+  clear(): void {
+    for (const name of [...this.#streams.keys()]) this.#end(name);
+    this.#opening.clear();
+  }
+
+  #end(name: string): void {
+    this.#opening.delete(name);
+    this.#streams.get(name)?.end();
+    this.#streams.delete(name);
+  }
+
+  #opened(opened: OpenedStream): void {
+    const { log, config } = this.#app;
+    const { name, channel } = opened;
+    if (config.transcribe === "off")
+      return log.warn({ stream: name }, "a stream has no captions: no transcriber is configured on this server");
+    // At once: players read the multivariant playlist when it has its first segment, and only then.
+    for (const language of channel.captionsLive) this.#report({ stream: name, service: serviceOf(language), language });
+    void this.#open(opened);
+  }
+
+  async #open({ name, channel: { captionsLive: languages }, tracks }: OpenedStream): Promise<void> {
+    const { log, config } = this.#app;
+    const stream = liveRegistry(this.#app).byName(name);
+    const track = tracks.find(({ kind }) => kind === "audio")?.track;
+    if (!stream || track === undefined) return;
+    const early: SegmentEvent[] = [];
+    this.#opening.set(name, early);
+    try {
+      const { transcriber } = await configuredTranscriber(config);
+      if (!transcriber) throw new Error("A setting of the transcriber is missing.");
+      const { ffmpeg } = await binariesAside({ ...config, cacheDir: cacheDir() });
+      if (this.#opening.get(name) !== early) return;
+      let loggedAt = Number.NEGATIVE_INFINITY;
+      const speech = new StreamSpeech({
+        ...{ stream, track, languages, transcriber, ffmpeg, memoryBytes: config.ffmpeg_memory_bytes },
+        admit: () => diskOf(this.#app).ensure(),
+        show: (caption) => this.#report({ stream: name, caption }),
+        onError: (error) => {
+          if (performance.now() - loggedAt < LOGGED_EVERY_MS) return;
+          loggedAt = performance.now();
+          log.warn({ err: error, stream: name }, "the speech of a stream could not be recognized");
+        },
+      });
+      this.#streams.set(name, speech);
+      for (const segment of early) if (segment.track === track) speech.add(segment);
+    } catch (error) {
+      log.warn({ err: error, stream: name }, "a stream has no captions");
+    } finally {
+      if (this.#opening.get(name) === early) this.#opening.delete(name);
+    }
+  }
+
+  #report(report: RenditionReport): void {
+    const stream = liveRegistry(this.#app).byName(report.stream);
+    if (!stream || stream.endedAt !== null) return;
+    applyReport(stream, report);
+    this.#replicate(report);
+  }
+}
+
+export const liveSpeech = forApp((app) => new LiveSpeech(app));

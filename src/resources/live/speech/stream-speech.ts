@@ -1,0 +1,145 @@
+import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { BOTTOM_ROW, type ShownCaption } from "../../../lib/closed-captions/cea608.ts";
+import { shapedCues } from "../../../lib/cues/shape.ts";
+import { runInSlices } from "../../../lib/time-slices.ts";
+import { abortAfter } from "../../../lib/timers.ts";
+import { WrittenCaptions } from "../../../live/captions/written-captions.ts";
+import type { SegmentEvent } from "../../../live/playlists/events.ts";
+import { INIT_NAME } from "../../../media/arguments.ts";
+import { run, untrustedInput } from "../../../media/ffmpeg.ts";
+import type { Transcriber } from "../../../outbound/transcribe/transcriber.ts";
+import type { LiveStream } from "../registry.ts";
+
+/** Speech is recognized in pieces of at least this length: shorter ones cut more words. */
+const WINDOW_SECONDS = 4;
+/** What is older when a machine is too slow is left out: it would come too late. */
+const LONGEST_SECONDS = 12;
+const LIMIT_MS = 60_000;
+/** How long a caption is shown. */
+const SHOWN_MS = { least: 1000, most: 7000 };
+/** How far captions may come after others that wait to be shown. */
+const MOST_BEHIND_MS = 6000;
+const RATE = 16_000;
+const HEADER_BYTES = 44;
+const FOLDER = "speech";
+
+export type SpeechOptions = {
+  stream: LiveStream;
+  /** Name of its track of audio. */
+  track: string;
+  languages: readonly string[];
+  transcriber: Transcriber;
+  ffmpeg: string;
+  memoryBytes: number | undefined;
+  /** Throws when the disk is full. */
+  admit: () => Promise<void>;
+  show: (caption: ShownCaption) => void;
+  onError: (error: unknown) => void;
+};
+
+/** In URLs and playlists. */
+export const serviceOf = (language: string): string => `speech-${language}`;
+
+/**
+ * Recognizes the speech of a running stream, some seconds at once. Viewers see a caption from the end of what is published
+ * when it is recognized: segments of captions never change. The recording gets the time at which it was said.
+ */
+export class StreamSpeech {
+  readonly #options: SpeechOptions;
+  readonly #written: WrittenCaptions;
+  readonly #ended = new AbortController();
+  /** The end of what is shown last, by language. */
+  readonly #shownUntil = new Map<string, number>();
+  #pending: SegmentEvent[] = [];
+  #isBusy = false;
+
+  constructor(options: SpeechOptions) {
+    this.#options = options;
+    this.#written = new WrittenCaptions(options.stream.folder, options.admit);
+  }
+
+  get track(): string {
+    return this.#options.track;
+  }
+
+  /** A segment of its track is complete. */
+  add(segment: SegmentEvent): void {
+    this.#pending.push(segment);
+    if (!this.#isBusy) void this.#recognizeAll();
+  }
+
+  end(): void {
+    this.#ended.abort();
+  }
+
+  async #recognizeAll(): Promise<void> {
+    this.#isBusy = true;
+    while (secondsOf(this.#pending) >= WINDOW_SECONDS && !this.#ended.signal.aborted) {
+      const segments = this.#pending;
+      this.#pending = [];
+      while (secondsOf(segments) > LONGEST_SECONDS && segments.length > 1) segments.shift();
+      try {
+        await this.#recognize(segments);
+      } catch (error) {
+        if (!this.#ended.signal.aborted) this.#options.onError(error);
+      }
+    }
+    this.#isBusy = false;
+  }
+
+  async #recognize(segments: readonly SegmentEvent[]): Promise<void> {
+    const { stream, languages, transcriber } = this.#options;
+    const cwd = join(stream.folder, FOLDER);
+    await mkdir(cwd, { recursive: true, mode: 0o700 });
+    const audio = await this.#audioOf(segments, cwd);
+    const startMs = Math.round((segments[0] as SegmentEvent).startSeconds * 1000);
+    for (const language of languages) {
+      const signal = AbortSignal.any([this.#ended.signal, abortAfter(LIMIT_MS)]);
+      const { utterances } = await transcriber.transcribe({ ...audio, language, cwd, signal });
+      const sorted = utterances.toSorted((one, other) => one.startMs - other.startMs);
+      for (const cue of await runInSlices(shapedCues(sorted))) {
+        const caption = { service: serviceOf(language), language, text: cue.lines.join("\n"), row: BOTTOM_ROW };
+        this.#written.add({ ...caption, startMs: startMs + cue.startMs, endMs: startMs + cue.endMs });
+        this.#show(language, caption, cue.endMs - cue.startMs);
+      }
+    }
+  }
+
+  /** The segments as a WAV file, as engines read it. */
+  async #audioOf(segments: readonly SegmentEvent[], cwd: string) {
+    const { stream, track, ffmpeg, memoryBytes, admit } = this.#options;
+    const [input, wavPath] = [join(cwd, "window.mp4"), join(cwd, "window.wav")];
+    const files = [INIT_NAME, ...segments.map(({ name }) => name)];
+    await admit();
+    await writeFile(
+      input,
+      Buffer.concat(await Promise.all(files.map((name) => readFile(join(stream.folder, track, name))))),
+    );
+    await rm(wavPath, { force: true });
+    await run(ffmpeg, {
+      args: [
+        ...["-nostdin", "-hide_banner", "-y", "-loglevel", "error", ...untrustedInput(input), "-map", "0:a:0"],
+        ...["-ac", "1", "-ar", String(RATE), "-c:a", "pcm_s16le", "-map_metadata", "-1", "-fflags", "+bitexact"],
+        ...["-f", "wav", `file:${wavPath}`],
+      ],
+      ...{ cwd, signal: this.#ended.signal, timeLimitMs: LIMIT_MS, memoryBytes, reads: [input] },
+    });
+    const { size } = await stat(wavPath);
+    return { wavPath, durationSeconds: Math.max(0, size - HEADER_BYTES) / (2 * RATE) };
+  }
+
+  #show(language: string, caption: Omit<ShownCaption, "startMs" | "endMs">, spokenMs: number): void {
+    const { stream, show } = this.#options;
+    const edgeMs = Math.ceil((stream.timeline.captioned?.endSeconds ?? 0) * 1000);
+    const startMs = Math.max(edgeMs, this.#shownUntil.get(language) ?? 0);
+    // What comes later than the speech after it is not read.
+    if (startMs - edgeMs > MOST_BEHIND_MS) return;
+    const endMs = startMs + Math.min(Math.max(spokenMs, SHOWN_MS.least), SHOWN_MS.most);
+    this.#shownUntil.set(language, endMs);
+    show({ ...caption, startMs, endMs });
+  }
+}
+
+const secondsOf = (segments: readonly SegmentEvent[]) =>
+  segments.reduce((sum, { durationSeconds }) => sum + durationSeconds, 0);
