@@ -82,10 +82,16 @@ export function printRecord(record: Record<string, unknown>, json: boolean): voi
   for (const [key, value] of Object.entries(record)) line(`${key.padEnd(width)}  ${cell(field(key, value))}`);
 }
 
+/** Of warnings, the sentence for people. */
+function inWords(one: unknown): unknown {
+  if (one === null || typeof one !== "object") return one;
+  return "message" in one ? one.message : JSON.stringify(one);
+}
+
 function field(key: string, value: unknown): unknown {
   if (key.endsWith("_bytes") && typeof value === "number") return amount(value);
   if (key.endsWith("_at") && relative(value) !== null) return `${value} (${relative(value)})`;
   if (key.endsWith("status") && typeof value === "string") return state(value);
-  if (Array.isArray(value)) return value.length > 0 ? value.join(", ") : null;
+  if (Array.isArray(value)) return value.length > 0 ? value.map(inWords).join(", ") : null;
   return value !== null && typeof value === "object" ? JSON.stringify(value) : value;
 }

@@ -45,9 +45,12 @@ export const isTranscriptionConfigured = async (app: App): Promise<boolean> =>
 /** Throws 503 `transcription_not_configured`. */
 export async function requireTranscription(app: App): Promise<void> {
   if (await isTranscriptionConfigured(app)) return;
+  const lacksModel = app.config.transcribe === "whisper";
   throw new HttpError(
     503,
     "transcription_not_configured",
-    "Transcription is not configured: set VODBOX_TRANSCRIBE on this server, or start a worker that has a transcriber.",
+    lacksModel
+      ? "No speech model is installed: run `vodbox captions install small` on this server."
+      : "Transcription is not configured: set VODBOX_TRANSCRIBE on this server, or start a worker that has a transcriber.",
   );
 }

@@ -325,6 +325,9 @@ describe("a request", () => {
     expectError(await ask(), 503, "transcription_not_configured");
     const features = async () => (await bare.call("GET", "/api/v1/features", { key: own })).body.captions;
     expect(await features()).toBe(false);
+    // It recognizes with a model of the server, which has none.
+    await next(bare, "captions-0", { worker_id: "w1", lane: "captions", capabilities: { speech_model: true } });
+    expectError(await ask(), 503, "transcription_not_configured");
     await next(bare, "captions", { worker_id: "w2", lane: "captions" });
     expect([(await ask()).status, await features()]).toEqual([202, true]);
     bare.advance(10 * 60_000);

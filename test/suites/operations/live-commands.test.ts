@@ -70,6 +70,9 @@ test("a channel's fields for broadcasts are set, changed and shown", async () =>
     expect(updated.stdout).toMatch(line);
   expect(await refused(live("end", "stage"), 1)).toContain("not live");
   expect((await json(live("update", "1", "--max-duration-seconds", ""))).max_duration_seconds).toBeNull();
+  const captioned = await succeeded(live("update", "1", "--captions-live", "en,de"));
+  expect(captioned.stdout).toMatch(/^captions_live +en, de$/m);
+  expect(captioned.stdout).toMatch(/^warnings +Captions are requested, but this server has no transcriber/m);
   const cleared = await json(live("update", "1", "--publisher", "", "--encoding-profile", "", "--captions", ""));
   expect(cleared).toMatchObject({ publisher: null, encoding_profile: null, captions: [], low_latency: false });
   expect(await refused(live("update", "stage", "--record", "yes"), 2)).toContain("--record must be on or off.");
