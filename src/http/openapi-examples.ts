@@ -20,6 +20,7 @@ const SAMPLES: Record<string, unknown> = {
   label: "English",
   language: "en",
   captions: ["en", "pt-BR"],
+  captions_live: ["en"],
   target_language: "es",
   kind: "chapter",
   email_address: "ann@example.com",
