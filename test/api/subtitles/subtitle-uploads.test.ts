@@ -181,7 +181,7 @@ describe("an upload", () => {
     ["an image", Buffer.from([0x89, 0x50, 0x4e, 0x47, 0xd, 0xa]), "a.vtt", /UTF-8/],
     [
       "SubRip that grows too large",
-      `1\n00:00:01,000 --> 00:00:02,000\n${`${"&".repeat(80)}\n`.repeat(60)}\n`.repeat(100),
+      `1\n00:00:01,000 --> 00:00:02,000\n${`${"&".repeat(80)}\n`.repeat(51)}\n`.repeat(100),
       "a.srt",
       /at most 2000000 bytes/,
     ],
