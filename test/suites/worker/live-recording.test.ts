@@ -38,7 +38,7 @@ test("a channel with an encoding profile gets its ladder after the stream, and t
 
 test("the job that a recording gets anyway creates the captions of the channel, without video and with a profile too", async () => {
   const vtt = join(newFolder(), "captions.vtt");
-  await writeFile(vtt, "WEBVTT\n\n00:00:00.500 --> 00:00:01.000\nHello\n");
+  await writeFile(vtt, "WEBVTT\n\n00:00:00.500 --> 00:00:02.000\nHello\n");
   const env = { VODBOX_TRANSCRIBE: "command", VODBOX_TRANSCRIBE_COMMAND: `sh -c 'cat "${vtt}"'` };
   const server = await liveServer({ workers: 1, env });
   const { call } = server;
