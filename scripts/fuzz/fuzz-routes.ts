@@ -11,7 +11,13 @@ const ROUND = 500;
 const INGESTED = 25;
 /** Features that are not configured, or full queues. No other response of 500 and above is permitted. */
 const EXPECTED = new Set([
-  ...["translation_not_configured", "payments_not_configured", "storage_not_configured", "busy", "not_implemented"],
+  ...[
+    "translation_not_configured",
+    "transcription_not_configured",
+    "payments_not_configured",
+    "storage_not_configured",
+  ],
+  ...["busy", "not_implemented"],
 ]);
 const TIMEOUT_MS = 30_000;
 
