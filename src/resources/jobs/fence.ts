@@ -4,6 +4,7 @@ import type { App } from "../../app.ts";
 import { Reply } from "../../http/route.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { sameSecret, sha256 } from "../../lib/tokens.ts";
+import { leaseTokenOf } from "./lease.ts";
 import { type Operation, receiptOf, type StoreReceipt, storeReceipt } from "./receipts.ts";
 
 /** The two values that a fenced callback carries. */
@@ -24,7 +25,7 @@ export function fenceOf(headers: Headers): Fence {
     throw new HttpError(422, "parameter_missing", "Send the attempt_id of the claim in X-SVC-JOB-ATTEMPT-ID.", {
       details: { "X-SVC-JOB-ATTEMPT-ID": ["is required"] },
     });
-  return { token: headers.get("x-svc-job-lease-token") ?? "", attemptId };
+  return { token: leaseTokenOf(headers), attemptId };
 }
 
 /** The attempt that both values name, in any state. Throws 404 for no such job, 409 for any mismatch. */

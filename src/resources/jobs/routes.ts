@@ -18,16 +18,14 @@ import { complete, leaseOfJob } from "./complete.ts";
 import { specForClient } from "./encoding-profile.ts";
 import { countFault, faultOf } from "./failure.ts";
 import { heartbeat } from "./heartbeat.ts";
-import { liveLease } from "./lease.ts";
+import { leaseTokenOf, liveLease, STALE } from "./lease.ts";
 import { renewedSource } from "./lease-urls.ts";
 import { failAttempt, releaseAttempt } from "./lifecycle/attempts.ts";
 import { HeartbeatAnswer, Job, JobParams, toHeartbeatAnswer, toJob } from "./schema.ts";
 import { signArtifacts } from "./sign-artifacts.ts";
 
 const base = "/api/v1/transcoding_jobs";
-const stale = { 409: ["stale_lease"] };
 const tag = "Transcoding jobs";
-const leaseTokenOf = (headers: Headers) => headers.get("x-svc-job-lease-token") ?? "";
 
 const callback = { method: "POST", credential: "worker", lease: true, tag, params: JobParams } as const;
 
@@ -42,7 +40,7 @@ export const jobRoutes = [
     requiredHeaders: ["Idempotency-Key"],
     body: Claim,
     responses: { 200: WorkerContract, 204: null },
-    errors: stale,
+    errors: STALE,
     async handle({ app, body, headers, incoming }) {
       const key = headers.get("idempotency-key");
       if (!key)
@@ -68,7 +66,7 @@ export const jobRoutes = [
     summary: "Renew the lease and report progress",
     body: Heartbeat,
     responses: { 200: HeartbeatAnswer },
-    errors: stale,
+    errors: STALE,
     async handle({ app, params, body, headers }) {
       const job = await heartbeat(app, params.id, leaseTokenOf(headers), body);
       return {
@@ -84,7 +82,7 @@ export const jobRoutes = [
     summary: "Complete a job and publish its artifacts",
     body: Completion,
     responses: { 200: Job },
-    errors: { ...stale, 422: ["invalid_transcoding_result", "source_corrupt"] },
+    errors: { ...STALE, 422: ["invalid_transcoding_result", "source_corrupt"] },
     handle: async ({ app, params, body, headers }) =>
       toJob(await complete(app, leaseOfJob(app, params.id, leaseTokenOf(headers)), body)),
   }),
@@ -95,7 +93,7 @@ export const jobRoutes = [
     summary: "Fail the attempt",
     body: Failure,
     responses: { 200: Job },
-    errors: stale,
+    errors: STALE,
     async handle({ app, params, body, headers }) {
       const job = await app.write(async (tx) =>
         failAttempt(tx, app, await liveLease(tx, app, params.id, leaseTokenOf(headers)), faultOf(body)),
@@ -110,7 +108,7 @@ export const jobRoutes = [
     operationId: "releaseJob",
     summary: "Release the job without counting an attempt",
     responses: { 200: Job },
-    errors: stale,
+    errors: STALE,
     handle: async ({ app, params, headers }) =>
       toJob(
         await app.write(async (tx) =>
@@ -125,7 +123,7 @@ export const jobRoutes = [
     summary: "Get presigned URLs to upload artifacts to, or to read them",
     body: SignArtifacts,
     responses: { 200: SignedArtifacts },
-    errors: stale,
+    errors: STALE,
     handle: async ({ app, params, body, headers }) =>
       signArtifacts(app, await liveLease(app.db, app, params.id, leaseTokenOf(headers)), body),
   }),

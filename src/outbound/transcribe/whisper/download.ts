@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { type FileHandle, open, rename, rm, stat, statfs } from "node:fs/promises";
+import { open, rename, rm, stat, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { describeConnectionError } from "../../../lib/connection-errors.ts";
 import { setTimeout, sleep } from "../../../lib/timers.ts";
+import { writeAll } from "../../../lib/write-all.ts";
 
 /** What the operator can correct; the message says what happened. */
 export class ModelUnavailable extends Error {
@@ -95,7 +96,7 @@ async function attempt(download: ModelDownload, part: string, have: number): Pro
       if (position + chunk.length > bytes) throw tooLarge(bytes);
       if (Math.floor(position / CHECK_SPACE_BYTES) !== Math.floor((position + chunk.length) / CHECK_SPACE_BYTES))
         await requireSpace(part, bytes - position, minFreeBytes);
-      await writeAll(file, chunk, position);
+      await writeAll(file, [chunk], position);
       position += chunk.length;
       onProgress?.(position / bytes);
     }
@@ -127,12 +128,6 @@ async function startOf(response: Response, have: number, bytes: number): Promise
   throw new ModelUnavailable(`The server answered ${status} for ${response.url}.`, status);
 }
 
-async function writeAll(file: FileHandle, chunk: Uint8Array, position: number): Promise<void> {
-  // A full disk makes writes short without an error.
-  for (let done = 0; done < chunk.length; )
-    done += (await file.write(chunk, done, chunk.length - done, position + done)).bytesWritten;
-}
-
 /** Throws ModelUnavailable unless `bytes` more fit on the disk of `path` above the reserve. */
 export async function requireSpace(path: string, bytes: number, minFreeBytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(dirname(path));
@@ -151,7 +146,8 @@ const isOfDisk = (error: unknown) =>
 const asUnavailable = (error: unknown) =>
   error instanceof ModelUnavailable ? error : new ModelUnavailable(`The model cannot be stored: ${String(error)}`);
 
-const sizeOf = (path: string): Promise<number> =>
+/** The bytes of a file, or 0 without it. */
+export const sizeOf = (path: string): Promise<number> =>
   stat(path).then(
     ({ size }) => size,
     () => 0,

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { makeFolder } from "../../../lib/make-folder.ts";
 import { withoutTrailing } from "../../../lib/without-trailing.ts";
 import { CATALOG, type CatalogModel, fileOf, shortName } from "./catalog.ts";
-import { downloadModel, ModelUnavailable, publish, requireSpace, sha256Of } from "./download.ts";
+import { downloadModel, ModelUnavailable, publish, requireSpace, sha256Of, sizeOf } from "./download.ts";
 import { readHeader } from "./header.ts";
 import { type InstalledModel, installedModels, isModelName, modelFile, modelsDir } from "./store.ts";
 
@@ -96,12 +96,6 @@ async function sweep(dir: string): Promise<void> {
     if (info && Date.now() - info.mtimeMs > HOUR_MS) await rm(join(dir, name), { force: true });
   }
 }
-
-const sizeOf = (path: string): Promise<number> =>
-  stat(path).then(
-    ({ size }) => size,
-    () => 0,
-  );
 
 /** Root may install for a service that runs as another user, the owner of the data directory. */
 async function ownedByServer(dataDir: string, path: string): Promise<void> {

@@ -31,7 +31,7 @@ export function loadLibrary(path: string, runtime: string | null): Library {
     if (runtime === null || !String(error).includes("libgomp")) throw error;
   }
   try {
-    // It is no module of Node.js, which says so after it has been loaded.
+    // Node.js complains that a library has no module in it only after it has been loaded, which is all that is wanted.
     process.dlopen({ exports: {} }, runtime, constants.dlopen.RTLD_NOW | constants.dlopen.RTLD_GLOBAL | RTLD_NODELETE);
   } catch {}
   return load();

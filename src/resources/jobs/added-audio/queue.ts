@@ -3,20 +3,14 @@ import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, type AudioTrackRow, assets, audioTracks } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { markReferenced, scheduleDeletion } from "../../../http/object-gc.ts";
-import { newDeliveredPrefix } from "../../../lib/object-keys.ts";
-import { hmac, sameSecret, sha256 } from "../../../lib/tokens.ts";
 import { addStoredBytes } from "../../assets/stored-bytes.ts";
-import { leaseMs, stale } from "../lease.ts";
+import { leaseMs } from "../lease.ts";
+import { hasEnded, heldToken, NO_LEASE, nextAttempt, requireLease, startAttempt, WORKER_LOST } from "../side-lease.ts";
 
 /**
  * The queue of added audio tracks. Each is one encode of the uploaded file by a worker, with the contract of a job, but apart from
  * the jobs of its asset: these change what the asset plays, and one that fails changes nothing here.
  */
-
-/** Media of an attempt that was lost are deleted then; its worker's URLs have ended. */
-const ABANDONED_MS = 26 * 3_600_000;
-/** Between attempts, for each that has failed. */
-const BACKOFF_MS = 5000;
 
 export type LeasedTrack = { track: AudioTrackRow; asset: AssetRow; token: string };
 
@@ -31,8 +25,7 @@ const isDue = (now: number) =>
 export const hasQueuedTrack = async ({ db, clock }: App): Promise<boolean> =>
   (await db.select({ id: audioTracks.id }).from(audioTracks).where(isDue(clock.now())).limit(1).get()) !== undefined;
 
-const tokenOf = (app: App, id: number, attempt: number, key: string) =>
-  hmac(app.secrets.signing_secret, `audio track lease\n${id}\n${attempt}\n${key}`);
+const KIND = "audio track";
 
 /** Leases the first track that waits, or returns what this key has leased already. Null: there is none. */
 export async function claimTrack(app: App, key: string): Promise<LeasedTrack | null> {
@@ -45,32 +38,13 @@ export async function claimTrack(app: App, key: string): Promise<LeasedTrack | n
     if (!first) return null;
     const asset = await tx.select().from(assets).where(eq(assets.id, first.assetId)).get();
     if (!asset) return null;
-    if (held) {
-      if ((held.leaseExpiresAt ?? 0) <= now)
-        return stale("The lease of this Idempotency-Key has ended; claim with a new key.");
-      return { track: held, asset, token: tokenOf(app, held.id, held.attempts, key) };
-    }
+    if (held) return { track: held, asset, token: heldToken(app, KIND, held, key) };
     if (first.attempts >= app.config.max_attempts) {
-      await giveUp(tx, app, first, { code: "worker_lost", message: "The worker was lost in each attempt." });
+      await giveUp(tx, app, first, WORKER_LOST);
       return null;
     }
-    const prefix = newDeliveredPrefix(first.tenantId);
-    await scheduleDeletion(tx, app, [prefix], ABANDONED_MS);
-    const attempts = first.attempts + 1;
-    const token = tokenOf(app, first.id, attempts, key);
-    const track = await tx
-      .update(audioTracks)
-      .set({
-        attempts,
-        prefix,
-        claimKey: key,
-        leaseHash: sha256(token),
-        leaseExpiresAt: now + leaseMs(app),
-        updatedAt: now,
-      })
-      .where(eq(audioTracks.id, first.id))
-      .returning()
-      .get();
+    const { token, columns } = await startAttempt(tx, app, KIND, first, key);
+    const track = await tx.update(audioTracks).set(columns).where(eq(audioTracks.id, first.id)).returning().get();
     return { track, asset, token };
   });
 }
@@ -82,20 +56,21 @@ const leasedBy = (db: Db, key: string): Promise<AudioTrackRow | undefined> =>
     .where(and(eq(audioTracks.status, "processing"), eq(audioTracks.claimKey, key)))
     .get();
 
-const isLive = ({ status, leaseExpiresAt }: AudioTrackRow, now: number) =>
-  status === "processing" && leaseExpiresAt !== null && leaseExpiresAt > now;
+const trackById = (db: Db, id: number): Promise<AudioTrackRow | undefined> =>
+  db
+    .select()
+    .from(audioTracks)
+    .where(and(eq(audioTracks.id, id), eq(audioTracks.status, "processing")))
+    .get();
 
 /** The track of a lease that is valid. Throws 409 `stale_lease`, also when it was deleted. */
-export async function liveTrack(db: Db, app: App, id: number, token: string): Promise<AudioTrackRow> {
-  const track = await db.select().from(audioTracks).where(eq(audioTracks.id, id)).get();
-  if (!track?.leaseHash || !sameSecret(track.leaseHash, sha256(token))) return stale();
-  return isLive(track, app.clock.now()) ? track : stale();
-}
+export const liveTrack = async (db: Db, app: App, id: number, token: string): Promise<AudioTrackRow> =>
+  requireLease(app, await trackById(db, id), token);
 
 /** Whether the lease of a track is valid, for the URLs of its worker. */
 export async function isTrackLive({ db, clock }: App, id: number): Promise<boolean> {
-  const track = await db.select().from(audioTracks).where(eq(audioTracks.id, id)).get();
-  return track !== undefined && isLive(track, clock.now());
+  const track = await trackById(db, id);
+  return track !== undefined && !hasEnded(track, clock.now());
 }
 
 export const renewTrack = (tx: Db, app: App, { id }: AudioTrackRow): Promise<AudioTrackRow> =>
@@ -106,16 +81,12 @@ export const renewTrack = (tx: Db, app: App, { id }: AudioTrackRow): Promise<Aud
     .returning()
     .get();
 
-const NO_LEASE = { claimKey: null, leaseHash: null, leaseExpiresAt: null };
-
 /** Gives the track back; `isCounted` is false for a worker that stops. */
 export async function requeueTrack(tx: Db, app: App, track: AudioTrackRow, isCounted: boolean): Promise<AudioTrackRow> {
   const now = app.clock.now();
-  const attempts = isCounted ? track.attempts : Math.max(0, track.attempts - 1);
-  const availableAt = isCounted ? now + BACKOFF_MS * track.attempts : now;
   return tx
     .update(audioTracks)
-    .set({ ...NO_LEASE, attempts, availableAt, prefix: null, updatedAt: now })
+    .set({ ...NO_LEASE, ...nextAttempt(track, isCounted, now), prefix: null, updatedAt: now })
     .where(eq(audioTracks.id, track.id))
     .returning()
     .get();

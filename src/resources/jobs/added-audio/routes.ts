@@ -1,8 +1,6 @@
 import * as v from "valibot";
 import { route } from "../../../http/route.ts";
-import { PathId } from "../../../http/schemas.ts";
 import { storageOf } from "../../../http/storage.ts";
-import { iso } from "../../../lib/clock.ts";
 import { AUDIO_TRACK_STATUSES } from "../../../lib/enums.ts";
 import { invalid } from "../../../lib/errors.ts";
 import {
@@ -13,23 +11,16 @@ import {
   SignArtifacts,
   SignedArtifacts,
 } from "../../../protocol/worker.ts";
-import { leaseLock, urlLease } from "../lease-urls.ts";
+import { leaseTokenOf, STALE } from "../lease.ts";
+import { leaseLock } from "../lease-urls.ts";
+import { callback, renewed, signedFor } from "../side-callbacks.ts";
 import { noteWorker } from "../workers.ts";
+import { AUDIO_TRACK_JOBS } from "./contract.ts";
 import { completeTrack, failTrack, liveTrack, renewTrack, requeueTrack } from "./queue.ts";
 import { verifyTrack } from "./verify.ts";
 
-const base = "/api/v1/audio_track_jobs/:id";
-const ARTIFACT_TTL_MS = 24 * 3_600_000;
+const base = `${AUDIO_TRACK_JOBS}/:id`;
 const MAX_ARTIFACT_BYTES = 4 * 2 ** 30;
-const stale = { 409: ["stale_lease"] };
-const tokenOf = (headers: Headers) => headers.get("x-svc-job-lease-token") ?? "";
-const callback = {
-  method: "POST",
-  credential: "worker",
-  lease: true,
-  tag: "Transcoding jobs",
-  params: v.object({ id: PathId }),
-} as const;
 const TrackJob = v.pipe(
   v.object({ id: v.number(), asset_id: v.number(), status: v.picklist(AUDIO_TRACK_STATUSES) }),
   v.title("AudioTrackJob"),
@@ -56,13 +47,13 @@ export const addedAudioRoutes = [
     summary: "Renew the lease of an audio track's encode",
     body: Heartbeat,
     responses: { 200: HeartbeatAnswer },
-    errors: stale,
+    errors: STALE,
     async handle({ app, params, body, headers }) {
       await noteWorker(app, body.worker_id);
       const track = await app.write(async (tx) =>
-        renewTrack(tx, app, await liveTrack(tx, app, params.id, tokenOf(headers))),
+        renewTrack(tx, app, await liveTrack(tx, app, params.id, leaseTokenOf(headers))),
       );
-      return { status: "running", lease_expires_at: iso(track.leaseExpiresAt), cancel_requested: false };
+      return renewed(track);
     },
   }),
   route({
@@ -72,9 +63,9 @@ export const addedAudioRoutes = [
     summary: "Complete the encode of an audio track",
     body: Completion,
     responses: { 200: TrackJob },
-    errors: { ...stale, 422: ["invalid_transcoding_result"] },
+    errors: { ...STALE, 422: ["invalid_transcoding_result"] },
     async handle({ app, params, headers }) {
-      const token = tokenOf(headers);
+      const token = leaseTokenOf(headers);
       return leaseLock(app).withLock(`audio:${params.id}`, async () => {
         const verified = await verifyTrack(app, await liveTrack(app.db, app, params.id, token));
         return toJob(
@@ -90,10 +81,12 @@ export const addedAudioRoutes = [
     summary: "Fail the encode of an audio track",
     body: Failure,
     responses: { 200: TrackJob },
-    errors: stale,
+    errors: STALE,
     handle: async ({ app, params, body, headers }) =>
       toJob(
-        await app.write(async (tx) => failTrack(tx, app, await liveTrack(tx, app, params.id, tokenOf(headers)), body)),
+        await app.write(async (tx) =>
+          failTrack(tx, app, await liveTrack(tx, app, params.id, leaseTokenOf(headers)), body),
+        ),
       ),
   }),
   route({
@@ -102,11 +95,11 @@ export const addedAudioRoutes = [
     operationId: "releaseAudioTrack",
     summary: "Release the encode of an audio track without counting an attempt",
     responses: { 200: TrackJob },
-    errors: stale,
+    errors: STALE,
     handle: async ({ app, params, headers }) =>
       toJob(
         await app.write(async (tx) =>
-          requeueTrack(tx, app, await liveTrack(tx, app, params.id, tokenOf(headers)), false),
+          requeueTrack(tx, app, await liveTrack(tx, app, params.id, leaseTokenOf(headers)), false),
         ),
       ),
   }),
@@ -117,14 +110,11 @@ export const addedAudioRoutes = [
     summary: "Get presigned URLs to upload the files of an audio track to",
     body: SignArtifacts,
     responses: { 200: SignedArtifacts },
-    errors: stale,
+    errors: STALE,
     async handle({ app, params, body, headers }) {
-      const { prefix } = await liveTrack(app.db, app, params.id, tokenOf(headers));
+      const { prefix } = await liveTrack(app.db, app, params.id, leaseTokenOf(headers));
       const objects = storageOf(app);
-      const options = {
-        expiresAt: new Date(app.clock.now() + ARTIFACT_TTL_MS),
-        lease: urlLease(app, `audio:${params.id}`),
-      };
+      const options = signedFor(app, `audio:${params.id}`);
       return Promise.all(
         body.paths.map(async (path, index) => {
           const isBelow = prefix !== null && path.startsWith(prefix);

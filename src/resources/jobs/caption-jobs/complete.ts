@@ -16,7 +16,7 @@ import type { SpeechResult } from "../../../protocol/speech.ts";
 import { changeSubtitle, emitSubtitleReady, removeSubtitle, type StoredText } from "../../subtitles/store.ts";
 import { addUsage } from "../../tenants/usage.ts";
 import { stale } from "../lease.ts";
-import { failCaptions, NO_LEASE, requeueCaptions } from "./queue.ts";
+import { failCaptions, NOT_RUNNING, requeueCaptions } from "./queue.ts";
 
 /** The language of captions whose language nothing states. */
 export const UNDETERMINED = "und";
@@ -53,7 +53,7 @@ export async function completeCaptions(
   const completed = await tx
     .update(captionJobs)
     .set({
-      ...{ ...NO_LEASE, status: "completed", translations, translateAt: isTranslated ? now : null },
+      ...{ ...NOT_RUNNING, status: "completed", translations, translateAt: isTranslated ? now : null },
       ...{ prefix: null, progress: 100, finishedAt: now, updatedAt: now },
     })
     .where(eq(captionJobs.id, job.id))

@@ -11,20 +11,16 @@ import {
 } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { scheduleDeletion } from "../../../http/object-gc.ts";
-import { newDeliveredPrefix } from "../../../lib/object-keys.ts";
-import { hmac, sameSecret, sha256 } from "../../../lib/tokens.ts";
 import { failPending, failWaiting } from "../../subtitles/pending.ts";
-import { leaseMs, stale } from "../lease.ts";
+import { leaseMs } from "../lease.ts";
+import { hasEnded, heldToken, NO_LEASE, nextAttempt, requireLease, startAttempt, WORKER_LOST } from "../side-lease.ts";
 
 /**
  * The queue of captions that are generated for assets that are ready. Each is one recognition of an asset's audio by a worker
  * that can transcribe, with the contract of a job, but apart from the jobs of its asset: these change what the asset plays.
  */
 
-/** What an attempt that was lost has written is deleted then; its worker's URLs have ended. */
-const ABANDONED_MS = 26 * 3_600_000;
-/** Between attempts, for each that has failed. */
-const BACKOFF_MS = 5000;
+const KIND = "caption";
 /** How long captions wait for encodes, which take precedence. */
 const MAX_WAIT_MS = 15 * 60_000;
 
@@ -62,9 +58,6 @@ export async function hasQueuedCaptions({ db, clock }: App, isPreceded: boolean)
   return (await nextOf(db, now, isPreceded ? now - MAX_WAIT_MS : now)) !== undefined;
 }
 
-const tokenOf = (app: App, id: number, attempt: number, key: string) =>
-  hmac(app.secrets.signing_secret, `caption lease\n${id}\n${attempt}\n${key}`);
-
 type Claimant = { key: string; workerId: string | null; isPreceded: boolean };
 
 /** Leases the job that is next, or returns what this key has leased already. Null: there is none. */
@@ -77,37 +70,21 @@ export async function claimCaptions(app: App, { key, workerId, isPreceded }: Cla
     if (!first) return null;
     const asset = await tx.select().from(assets).where(eq(assets.id, first.assetId)).get();
     if (!asset) return null;
-    if (held) {
-      if ((held.leaseExpiresAt ?? 0) <= now)
-        return stale("The lease of this Idempotency-Key has ended; claim with a new key.");
-      return { job: held, asset, token: tokenOf(app, held.id, held.attempts, key) };
-    }
+    if (held) return { job: held, asset, token: heldToken(app, KIND, held, key) };
     if (first.attempts >= app.config.max_attempts) {
-      await failCaptions(tx, app, first, { code: "worker_lost", message: "The worker was lost in each attempt." });
+      await failCaptions(tx, app, first, WORKER_LOST);
       return null;
     }
     if (asset.playbackStatus !== "ready" || asset.manifestPath === null) {
       await failCaptions(tx, app, first, { code: "asset_not_ready", message: "The asset is not ready any more." });
       return null;
     }
-    const prefix = newDeliveredPrefix(first.tenantId);
-    await scheduleDeletion(tx, app, [prefix], ABANDONED_MS);
-    const attempts = first.attempts + 1;
-    const token = tokenOf(app, first.id, attempts, key);
+    const { token, columns } = await startAttempt(tx, app, KIND, first, key);
     const job = await tx
       .update(captionJobs)
       .set({
-        ...{
-          status: "running",
-          attempts,
-          prefix,
-          manifestPath: asset.manifestPath,
-          workerId,
-          progress: 0,
-          stage: null,
-        },
-        ...{ claimKey: key, leaseHash: sha256(token), leaseExpiresAt: now + leaseMs(app) },
-        ...{ startedAt: now, updatedAt: now },
+        ...{ ...columns, status: "running", manifestPath: asset.manifestPath, workerId },
+        ...{ progress: 0, stage: null, startedAt: now },
       })
       .where(eq(captionJobs.id, first.id))
       .returning()
@@ -123,20 +100,21 @@ const leasedBy = (db: Db, key: string): Promise<CaptionJobRow | undefined> =>
     .where(and(eq(captionJobs.claimKey, key), IS_RUNNING))
     .get();
 
-const isLive = ({ status, leaseExpiresAt }: CaptionJobRow, now: number) =>
-  status === "running" && leaseExpiresAt !== null && leaseExpiresAt > now;
+const runningById = (db: Db, id: number): Promise<CaptionJobRow | undefined> =>
+  db
+    .select()
+    .from(captionJobs)
+    .where(and(eq(captionJobs.id, id), IS_RUNNING))
+    .get();
 
 /** The job of a lease that is valid. Throws 409 `stale_lease`, also when the job was canceled. */
-export async function liveCaptions(db: Db, app: App, id: number, token: string): Promise<CaptionJobRow> {
-  const job = await db.select().from(captionJobs).where(eq(captionJobs.id, id)).get();
-  if (!job?.leaseHash || !sameSecret(job.leaseHash, sha256(token))) return stale();
-  return isLive(job, app.clock.now()) ? job : stale();
-}
+export const liveCaptions = async (db: Db, app: App, id: number, token: string): Promise<CaptionJobRow> =>
+  requireLease(app, await runningById(db, id), token);
 
 /** Whether the lease of a job is valid, for the URLs of its worker. */
 export async function areCaptionsLive({ db, clock }: App, id: number): Promise<boolean> {
-  const job = await db.select().from(captionJobs).where(eq(captionJobs.id, id)).get();
-  return job !== undefined && isLive(job, clock.now());
+  const job = await runningById(db, id);
+  return job !== undefined && !hasEnded(job, clock.now());
 }
 
 type Report = { progress?: number | undefined; stage?: string | undefined };
@@ -156,7 +134,7 @@ export const renewCaptions = (
     .get();
 
 /** The columns of a job without a lease. */
-export const NO_LEASE = { claimKey: null, leaseHash: null, leaseExpiresAt: null, workerId: null, stage: null };
+export const NOT_RUNNING = { ...NO_LEASE, workerId: null, stage: null };
 
 /** Queues the job again; `isCounted` is false for a worker that stops, and for media that were changed meanwhile. */
 export async function requeueCaptions(
@@ -166,12 +144,10 @@ export async function requeueCaptions(
   isCounted: boolean,
 ): Promise<CaptionJobRow> {
   const now = app.clock.now();
-  const attempts = isCounted ? job.attempts : Math.max(0, job.attempts - 1);
-  const availableAt = isCounted ? now + BACKOFF_MS * job.attempts : now;
   return tx
     .update(captionJobs)
     .set({
-      ...{ ...NO_LEASE, status: "queued", attempts, availableAt, prefix: null, manifestPath: null },
+      ...{ ...NOT_RUNNING, ...nextAttempt(job, isCounted, now), status: "queued", prefix: null, manifestPath: null },
       ...{ progress: 0, updatedAt: now },
     })
     .where(eq(captionJobs.id, job.id))
@@ -207,7 +183,7 @@ export async function failCaptions(
   return tx
     .update(captionJobs)
     .set({
-      ...{ ...NO_LEASE, status: "failed", errorCode: code, errorMessage: message, translations, translateAt: null },
+      ...{ ...NOT_RUNNING, status: "failed", errorCode: code, errorMessage: message, translations, translateAt: null },
       ...{ prefix: null, finishedAt: now, updatedAt: now },
     })
     .where(eq(captionJobs.id, job.id))

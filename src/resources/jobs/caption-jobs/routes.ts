@@ -4,9 +4,7 @@ import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, assets, type CaptionJobRow, captionJobs } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { route } from "../../../http/route.ts";
-import { PathId } from "../../../http/schemas.ts";
 import { storageOf } from "../../../http/storage.ts";
-import { iso } from "../../../lib/clock.ts";
 import { invalid, notFound } from "../../../lib/errors.ts";
 import { SpeechResult } from "../../../protocol/speech.ts";
 import { Failure, Heartbeat, HeartbeatAnswer, SignArtifacts, SignedArtifacts } from "../../../protocol/worker.ts";
@@ -15,21 +13,17 @@ import { noteTranscriber } from "../../subtitles/transcribers.ts";
 import { captionText } from "../captions.ts";
 import { isOfPart } from "../join-contract.ts";
 import { joinedPart } from "../joined-part.ts";
-import { stale as staleLease } from "../lease.ts";
-import { leaseLock, urlLease } from "../lease-urls.ts";
+import { leaseTokenOf, STALE, stale } from "../lease.ts";
+import { leaseLock } from "../lease-urls.ts";
+import { callback, renewed, signedFor } from "../side-callbacks.ts";
 import { noteWorker } from "../workers.ts";
 import { completeCaptions, isChanged, type Recognized } from "./complete.ts";
-import { captionsPath } from "./contract.ts";
+import { CAPTION_JOBS, captionsPath } from "./contract.ts";
 import { failAttempt, liveCaptions, renewCaptions, requeueCaptions } from "./queue.ts";
 import { CaptionJob, toCaptionJob } from "./schema.ts";
 
-const base = "/api/v1/caption_jobs/:id";
-const ARTIFACT_TTL_MS = 24 * 3_600_000;
+const base = `${CAPTION_JOBS}/:id`;
 const MAX_CAPTION_BYTES = 4 * 2 ** 20;
-const stale = { 409: ["stale_lease"] };
-const tokenOf = (headers: Headers) => headers.get("x-svc-job-lease-token") ?? "";
-const params = v.object({ id: PathId });
-const callback = { method: "POST", credential: "worker", lease: true, tag: "Transcoding jobs", params } as const;
 
 /** The jobs of captions that are generated for ready assets, and the callbacks of their workers: those of a job. */
 export const captionJobRoutes = [
@@ -39,7 +33,7 @@ export const captionJobRoutes = [
     tag: "Subtitles",
     operationId: "getCaptionJob",
     summary: "Get the job that generates the captions of an asset",
-    params,
+    params: callback.params,
     responses: { 200: CaptionJob },
     async handle({ app, caller, params }) {
       const job = await app.db.select().from(captionJobs).where(eq(captionJobs.id, params.id)).get();
@@ -54,14 +48,14 @@ export const captionJobRoutes = [
     summary: "Renew the lease of a caption job and report progress",
     body: Heartbeat,
     responses: { 200: HeartbeatAnswer },
-    errors: stale,
+    errors: STALE,
     async handle({ app, params, body, headers }) {
       await noteWorker(app, body.worker_id);
       await noteTranscriber(app, body.worker_id);
       const job = await app.write(async (tx) =>
-        renewCaptions(tx, app, await liveCaptions(tx, app, params.id, tokenOf(headers)), body),
+        renewCaptions(tx, app, await liveCaptions(tx, app, params.id, leaseTokenOf(headers)), body),
       );
-      return { status: "running", lease_expires_at: iso(job.leaseExpiresAt), cancel_requested: false };
+      return renewed(job);
     },
   }),
   route({
@@ -71,9 +65,9 @@ export const captionJobRoutes = [
     summary: "Complete a caption job: its captions are in storage",
     body: v.object({ speech: SpeechResult }),
     responses: { 200: CaptionJob },
-    errors: { ...stale, 422: ["invalid_transcoding_result"] },
+    errors: { ...STALE, 422: ["invalid_transcoding_result"] },
     async handle({ app, params, body, headers }) {
-      const token = tokenOf(headers);
+      const token = leaseTokenOf(headers);
       return leaseLock(app).withLock(`captions:${params.id}`, async () => {
         const job = await liveCaptions(app.db, app, params.id, token);
         const recognized: Recognized = { stored: await storedText(app, job), speech: body.speech };
@@ -92,11 +86,11 @@ export const captionJobRoutes = [
     summary: "Fail an attempt of a caption job",
     body: Failure,
     responses: { 200: CaptionJob },
-    errors: stale,
+    errors: STALE,
     handle: async ({ app, params, body, headers }) =>
       toCaptionJob(
         await app.write(async (tx) => {
-          const job = await liveCaptions(tx, app, params.id, tokenOf(headers));
+          const job = await liveCaptions(tx, app, params.id, leaseTokenOf(headers));
           // Media that were replaced meanwhile cannot be read.
           const isOther = isChanged(await assetOf(tx, job), job);
           return isOther ? requeueCaptions(tx, app, job, false) : failAttempt(tx, app, job, body);
@@ -109,11 +103,11 @@ export const captionJobRoutes = [
     operationId: "releaseCaptionJob",
     summary: "Release a caption job without counting an attempt",
     responses: { 200: CaptionJob },
-    errors: stale,
+    errors: STALE,
     handle: async ({ app, params, headers }) =>
       toCaptionJob(
         await app.write(async (tx) =>
-          requeueCaptions(tx, app, await liveCaptions(tx, app, params.id, tokenOf(headers)), false),
+          requeueCaptions(tx, app, await liveCaptions(tx, app, params.id, leaseTokenOf(headers)), false),
         ),
       ),
   }),
@@ -124,15 +118,12 @@ export const captionJobRoutes = [
     summary: "Get presigned URLs to read the media of an asset from, and to upload its captions to",
     body: SignArtifacts,
     responses: { 200: SignedArtifacts },
-    errors: stale,
+    errors: STALE,
     async handle({ app, params, body, headers }) {
-      const job = await liveCaptions(app.db, app, params.id, tokenOf(headers));
+      const job = await liveCaptions(app.db, app, params.id, leaseTokenOf(headers));
       const asset = await assetOf(app.db, job);
       const objects = storageOf(app);
-      const options = {
-        expiresAt: new Date(app.clock.now() + ARTIFACT_TTL_MS),
-        lease: urlLease(app, `captions:${params.id}`),
-      };
+      const options = signedFor(app, `captions:${params.id}`);
       const isRead = body.method === "GET";
       const isPlain = (path: string) => path.split("/").every((part) => part !== "" && part !== "." && part !== "..");
       const media = !isChanged(asset, job) ? joinedPart(asset) : null;
@@ -154,7 +145,7 @@ export const captionJobRoutes = [
 ];
 
 const assetOf = async (db: Db, { assetId }: CaptionJobRow): Promise<AssetRow> =>
-  (await db.select().from(assets).where(eq(assets.id, assetId)).get()) ?? staleLease();
+  (await db.select().from(assets).where(eq(assets.id, assetId)).get()) ?? stale();
 
 async function storedText(app: App, job: CaptionJobRow) {
   const path = captionsPath(job.prefix as string);

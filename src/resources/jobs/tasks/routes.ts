@@ -13,6 +13,7 @@ import {
   TaskCompletion,
 } from "../../../protocol/worker.ts";
 import { countFault, faultOf } from "../failure.ts";
+import { leaseTokenOf, STALE } from "../lease.ts";
 import { renewedSource } from "../lease-urls.ts";
 import { publish } from "../publish.ts";
 import { HeartbeatAnswer, Job, toJob, toTaskHeartbeatAnswer } from "../schema.ts";
@@ -23,7 +24,6 @@ import { liveTask, type TaskRef } from "./lease.ts";
 import { heartbeatTask } from "./progress.ts";
 
 const base = "/api/v1/transcoding_jobs/:id/tasks/:task_id";
-const stale = { 409: ["stale_lease"] };
 /** Audio of 24 hours has 21,600 segments, each a row of five numbers. */
 const MAX_RESULT_BYTES = 4 * 2 ** 20;
 
@@ -40,7 +40,7 @@ type Called = { params: v.InferOutput<typeof TaskParams>; headers: Headers };
 const refOf = ({ params, headers }: Called): TaskRef => ({
   jobId: params.id,
   taskId: params.task_id,
-  token: headers.get("x-svc-job-lease-token") ?? "",
+  token: leaseTokenOf(headers),
 });
 
 /** The callbacks of a leased task: those of a job, for a part of it. */
@@ -52,7 +52,7 @@ export const taskRoutes = [
     summary: "Renew the lease of a task and report its progress",
     body: Heartbeat,
     responses: { 200: HeartbeatAnswer },
-    errors: stale,
+    errors: STALE,
     async handle(context) {
       const { app, body } = context;
       const task = await heartbeatTask(app, refOf(context), body);
@@ -69,7 +69,7 @@ export const taskRoutes = [
     body: TaskCompletion,
     maxBodyBytes: MAX_RESULT_BYTES,
     responses: { 200: Job },
-    errors: { ...stale, 422: ["invalid_transcoding_result", "source_corrupt"] },
+    errors: { ...STALE, 422: ["invalid_transcoding_result", "source_corrupt"] },
     handle: async (context) => toJob(await completeTask(context.app, refOf(context), context.body)),
   }),
   route({
@@ -79,7 +79,7 @@ export const taskRoutes = [
     summary: "Publish manifests that list all segments of all renditions; only for a task that is to publish",
     body: Completion,
     responses: { 200: Job },
-    errors: { ...stale, 422: ["invalid_transcoding_result"] },
+    errors: { ...STALE, 422: ["invalid_transcoding_result"] },
     async handle(context) {
       const { app, body } = context;
       const ref = refOf(context);
@@ -95,7 +95,7 @@ export const taskRoutes = [
     summary: "Fail a task",
     body: Failure,
     responses: { 200: Job },
-    errors: stale,
+    errors: STALE,
     async handle(context) {
       const { app, body } = context;
       const job = await app.write(async (tx) =>
@@ -111,7 +111,7 @@ export const taskRoutes = [
     operationId: "releaseTask",
     summary: "Release a task without counting an attempt",
     responses: { 200: Job },
-    errors: stale,
+    errors: STALE,
     async handle(context) {
       const { app } = context;
       return toJob(await app.write(async (tx) => releaseTask(tx, app, await liveTask(tx, app, refOf(context)))));
@@ -124,7 +124,7 @@ export const taskRoutes = [
     summary: "Get presigned URLs to upload artifacts of a task to, or to read those of other tasks",
     body: SignArtifacts,
     responses: { 200: SignedArtifacts },
-    errors: stale,
+    errors: STALE,
     async handle(context) {
       const { app, body } = context;
       return signArtifacts(app, await liveTask(app.db, app, refOf(context)), body);

@@ -5,12 +5,12 @@ import type { App } from "../../../app.ts";
 import { Reply, type Route, route } from "../../../http/route.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { LiveClaim, LiveContract } from "../../../protocol/live-encode.ts";
+import { leaseTokenOf, STALE } from "../../jobs/lease.ts";
 import { bodyOf } from "../../uploads/body.ts";
 import { forwarded } from "./leader.ts";
 import { liveEncodes } from "./live-encodes.ts";
 
 const base = "/api/v1/worker/live";
-const stale = { 409: ["stale_lease"] };
 const params = v.object({ id: v.pipe(v.string(), v.regex(/^\w{1,100}$/)) });
 const common = { credential: "worker", tag: "Transcoding jobs" } as const;
 const MEDIA_TYPE = "video/mp4";
@@ -51,7 +51,7 @@ export const renditionRoutes: Route[] = [
     params,
     produces: [MEDIA_TYPE],
     responses: { 200: v.string() },
-    errors: stale,
+    errors: STALE,
     async handle(context) {
       const { app, params, headers, incoming, method } = context;
       const elsewhere = await forwarded(context);
@@ -76,7 +76,7 @@ export const renditionRoutes: Route[] = [
     raw: true,
     rawBody: { [MEDIA_TYPE]: v.string() },
     responses: { 204: null },
-    errors: stale,
+    errors: STALE,
     async handle(context) {
       const { app, params, headers } = context;
       const body = bodyOf(context);
@@ -91,7 +91,7 @@ export const renditionRoutes: Route[] = [
 ];
 
 const leased = (app: App, id: string, headers: Headers) =>
-  liveEncodes(app).ofLease(id, headers.get("x-svc-job-lease-token") ?? "") ?? lost();
+  liveEncodes(app).ofLease(id, leaseTokenOf(headers)) ?? lost();
 
 function lost(): never {
   throw new HttpError(409, "stale_lease", "This lease of a live stream is not valid any more; lease another one.");

@@ -95,15 +95,15 @@ export class StoredRecording {
     const isOurs = (found: Awaited<ReturnType<typeof streamWithChannel>>) =>
       found?.stream.finishedAt === null && found.stream.server === serverIdOf(this.#app);
     // The other server may have these objects in an asset already.
-    if (!isOurs(await streamWithChannel(this.#app.db, name))) return null;
+    const started = await streamWithChannel(this.#app.db, name);
+    if (!started || !isOurs(started)) return null;
     // The last segment of a rendition may have been joined with the one before it.
     const changed = new Set([...recording.renditions, ...recording.audioRenditions].flatMap(lastSegment(recording)));
     const left = recording.files.filter((path) => !this.#stored.has(path) || changed.has(path));
     await storeFiles(this.#app, left, { folder, prefix: this.prefix });
     const sourceKey =
       recording.source && (await storeSource(this.#app, this.#tenantId, join(folder, recording.source.path)));
-    const { captions: languages } = (await streamWithChannel(this.#app.db, name))?.stream ?? { captions: [] };
-    const captions = await storeCaptions(this.#app, this.prefix, recording, languages);
+    const captions = await storeCaptions(this.#app, this.prefix, recording, started.stream.captions);
     return this.#app.write(async (tx) => {
       const found = await streamWithChannel(tx, name);
       if (!found || !isOurs(found)) return null;

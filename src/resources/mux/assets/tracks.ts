@@ -11,7 +11,7 @@ const path = "/video/v1/assets/:id/tracks";
 const WRITES = { scopes: ["assets:write"] } as const;
 
 /** Throws 400 for a text, and 422 for audio that was added: the speech of the primary one is recognized. */
-function requireOtherAudio({ isAudio }: { isAudio: boolean }): void {
+function refuseTrack({ isAudio }: { isAudio: boolean }): void {
   if (!isAudio) invalidParameter("track_id", "is a text track");
   notSupported("track_id of audio that was added");
 }
@@ -74,7 +74,7 @@ export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow
       async handle(call) {
         const asset = await requireAsset(call);
         const body = await call.body(SubtitlesGenerate);
-        if (call.params.track_id !== AUDIO_TRACK) requireOtherAudio(await trackOf(call));
+        if (call.params.track_id !== AUDIO_TRACK) refuseTrack(await trackOf(call));
         const made = [];
         for (const { language_code: language, name } of body.generated_subtitles) {
           const { subtitle } = await call.native<{ subtitle: { id: number } }>(

@@ -1,0 +1,53 @@
+import * as v from "valibot";
+import type { App } from "../../app.ts";
+import { PathId } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+import { heartbeatSeconds } from "./lease.ts";
+import { type LeaseName, urlLease } from "./lease-urls.ts";
+import type { SideLease } from "./side-lease.ts";
+
+/** The protocol of workers for the work of side-lease.ts: that of jobs, at addresses of its own. */
+
+const SIGNED_FOR_MS = 24 * 3_600_000;
+
+/** Of the routes of callbacks. */
+export const callback = {
+  method: "POST",
+  credential: "worker",
+  lease: true,
+  tag: "Transcoding jobs",
+  params: v.object({ id: PathId }),
+} as const;
+
+/** How URLs are signed that end with the lease `name`. */
+export const signedFor = (app: App, name: LeaseName) => ({
+  expiresAt: new Date(app.clock.now() + SIGNED_FOR_MS),
+  lease: urlLease(app, name),
+});
+
+type Leased = { path: string; row: SideLease; token: string; prefix: string; local: (key: string) => string | null };
+
+/** What the contracts have in common; `path` is that of the callbacks. */
+export function sideContract(app: App, { path, row, token, prefix, local }: Leased) {
+  const callbacks = `${app.baseUrl()}${path}/${row.id}`;
+  return {
+    schema_version: 1 as const,
+    lease: {
+      token,
+      expires_at: iso(row.leaseExpiresAt ?? 0),
+      heartbeat_interval_seconds: heartbeatSeconds(app),
+    },
+    artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(prefix.slice(0, -1)) },
+    callbacks: {
+      heartbeat_url: `${callbacks}/heartbeat`,
+      complete_url: `${callbacks}/complete`,
+      fail_url: `${callbacks}/fail`,
+      release_url: `${callbacks}/release`,
+    },
+    early_playback: false,
+  };
+}
+
+/** The answer to a heartbeat. */
+export const renewed = ({ leaseExpiresAt }: SideLease) =>
+  ({ status: "running", lease_expires_at: iso(leaseExpiresAt), cancel_requested: false }) as const;
