@@ -1,14 +1,14 @@
-import { appendFile, readFile } from "node:fs/promises";
+import { appendFile, open } from "node:fs/promises";
 import { join } from "node:path";
 import type { ShownCaption } from "../../lib/closed-captions/cea608.ts";
 import { escapeText } from "../../lib/cue-text/fragment.ts";
+import { MAX_SUBTITLE_BYTES } from "../../lib/document-limits.ts";
 import { type PlainCue, writeCue } from "../../lib/vtt/write.ts";
 
 /** The captions of a stream that is recorded, in its directory: a line of JSON for each, which survives the process. */
 
 const FILE = "captions.jsonl";
-/** A file of more is not a text of this program. */
-const MAX_BYTES = 64 * 2 ** 20;
+const HEADER = "WEBVTT\n";
 /** Captions of the same text with less between them are one, which the end of a segment has divided. */
 const SAME_MS = 150;
 
@@ -46,36 +46,72 @@ export async function readCaptions(
   folder: string,
   { fromMs = 0, toMs = Number.POSITIVE_INFINITY }: { fromMs?: number; toMs?: number } = {},
 ): Promise<RecordedCaptions[]> {
-  const text = await readFile(join(folder, FILE), "utf8").catch(() => "");
-  if (text.length > MAX_BYTES) return [];
-  const all = text.split("\n").flatMap(parsed);
-  return [...new Set(all.map(({ service }) => service))].sort().flatMap((service) => {
-    const cues: PlainCue[] = [];
-    const own = all.filter((one) => one.service === service);
-    for (const { startMs, endMs, text: shown, row } of own) {
-      const [from, to] = [Math.max(startMs, fromMs) - fromMs, Math.min(endMs, toMs) - fromMs];
-      if (from >= to) continue;
-      const cue = { id: null, startMs: from, endMs: to, settings: settingsOf(row), text: escapeText(shown) };
-      const last = cues.at(-1);
-      const isSame = last?.text === cue.text && last.settings === cue.settings && from - last.endMs < SAME_MS;
-      if (last && isSame) last.endMs = to;
-      else cues.push(cue);
+  const texts = new Map<string, ServiceText>();
+  for await (const line of linesOf(join(folder, FILE))) {
+    const caption = parsed(line);
+    if (caption === null) continue;
+    const [from, to] = [Math.max(caption.startMs, fromMs) - fromMs, Math.min(caption.endMs, toMs) - fromMs];
+    if (from >= to) continue;
+    const text = texts.get(caption.service) ?? new ServiceText(caption.language ?? null);
+    texts.set(caption.service, text);
+    text.add({ id: null, startMs: from, endMs: to, settings: settingsOf(caption.row), text: escapeText(caption.text) });
+  }
+  return [...texts]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([service, text]) => ({ service, language: text.language, vtt: text.end() }));
+}
+
+/** Line by line: a day of captions is never in memory, nor parsed in one go while streams wait. */
+async function* linesOf(path: string): AsyncGenerator<string> {
+  // A file that cannot be read costs the captions, not the recording.
+  const file = await open(path).catch(() => null);
+  if (file) yield* file.readLines();
+}
+
+/** The WebVTT text of one service, while it is read. */
+class ServiceText {
+  readonly language: string | null;
+  readonly #blocks = [HEADER];
+  #bytes = HEADER.length;
+  #last: PlainCue | null = null;
+
+  constructor(language: string | null) {
+    this.language = language;
+  }
+
+  add(cue: PlainCue): void {
+    const last = this.#last;
+    const isSame = last?.text === cue.text && last.settings === cue.settings && cue.startMs - last.endMs < SAME_MS;
+    if (last && isSame) last.endMs = cue.endMs;
+    else {
+      this.#write();
+      this.#last = cue;
     }
-    const language = own[0]?.language ?? null;
-    return cues.length === 0
-      ? []
-      : [{ service, language, vtt: `WEBVTT\n\n${cues.map((cue) => `${writeCue(cue)}\n`).join("\n")}` }];
-  });
+  }
+
+  end(): string {
+    this.#write();
+    return this.#blocks.join("\n");
+  }
+
+  /** What is over the limit is left out: the beginning is better than nothing. */
+  #write(): void {
+    if (!this.#last) return;
+    const block = `${writeCue(this.#last)}\n`;
+    this.#bytes += Buffer.byteLength(block) + 1;
+    if (this.#bytes <= MAX_SUBTITLE_BYTES) this.#blocks.push(block);
+    this.#last = null;
+  }
 }
 
 /** Of a row on the 15 of the screen; captions in the lower third are where players show them anyway. */
 export const settingsOf = (row: number): string => (row < 9 ? `line:${Math.round((100 * row) / 15)}%` : "");
 
-/** A line that was written in part, because the process was killed, is left out. */
-function parsed(line: string): ShownCaption[] {
+/** Null for a line that was written in part, because the process was killed. */
+function parsed(line: string): ShownCaption | null {
   try {
-    return line === "" ? [] : [JSON.parse(line)];
+    return JSON.parse(line);
   } catch {
-    return [];
+    return null;
   }
 }
