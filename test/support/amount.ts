@@ -22,3 +22,11 @@ export function sample<T>(all: readonly T[], full: number): readonly T[] {
   const step = (all.length - 1) / Math.max(1, full - 1);
   return Array.from({ length: full }, (_, index) => all[Math.round(index * step)] as T);
 }
+
+/**
+ * In the full tier every `step`-th row of a table, from `first` on; in the nightly one all. With another `first` for each
+ * tested thing, each row is still tried by one of them.
+ */
+export function everyNth<T>(all: readonly T[], step: number, first = 0): readonly T[] {
+  return isNightly ? all : all.filter((_, index) => index % step === first % step);
+}

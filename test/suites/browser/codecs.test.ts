@@ -89,7 +89,7 @@ test("hls.js, dash.js and Shaka play AV1 where the browser supports it", async (
   expect(names.filter((name) => name !== "audio" && !name.endsWith("-av1"))).toEqual([]);
 });
 
-test("players that know only H.264 request nothing else", async () => {
+nightly("players that know only H.264 request nothing else", async () => {
   const urls: string[] = [];
   const options = { without: /av01|hvc1|hev1/, onRequest: (url: string) => void urls.push(url) };
   for (const one of await players.playAt(folder(), options)) {

@@ -83,7 +83,7 @@ test("on a display without HDR hls.js chooses SDR", async () => {
   expect(names.filter((name) => !/^\d+p$/.test(name))).toEqual([]);
 });
 
-test("they play HDR in AV1 alone, where the browser supports it", async () => {
+nightly("they play HDR in AV1 alone, where the browser supports it", async () => {
   const page = await browser.newPage();
   const type = 'video/mp4; codecs="av01.0.00M.10.0.110.09.16.09.0"';
   const isSupported = (await page.evaluate(`MediaSource.isTypeSupported(${JSON.stringify(type)})`)) as boolean;
@@ -92,7 +92,7 @@ test("they play HDR in AV1 alone, where the browser supports it", async () => {
   expect(names.every((name) => name.endsWith("-av1") === isSupported)).toBe(true);
 });
 
-test("players that know only H.264 request nothing else", async () => {
+nightly("players that know only H.264 request nothing else", async () => {
   const urls: string[] = [];
   const options = { without: /av01|hvc1|hev1/, onRequest: (url: string) => void urls.push(url) };
   for (const one of await players.playAt(address(), options))

@@ -5,6 +5,7 @@ import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser
 import { descendantsOf, until } from "../../support/descendants.ts";
 import { removeFolder } from "../../support/folder.ts";
 import { type LiveServer, liveServer, newChannel, publish } from "../../support/live.ts";
+import { nightly } from "../../support/nightly.ts";
 import { customersPage } from "./element.ts";
 
 /** Players of DASH on pages of other sites, with ffmpeg as publisher. */
@@ -101,35 +102,38 @@ test("dash.js and Shaka play a signed stream near the live edge, through a recon
   }
 });
 
-test("they change to a rendition while it is encoded, and continue with the publisher's video without it", async () => {
-  const own = await liveServer({ workers: 1 });
-  const channel = await newChannel(own, { encoding_profile: "default", record: false });
-  const publishing = publish(own, channel, 300, { size: "640x360" });
-  const manifest = `${own.base}/live/stage/manifest.mpd`;
-  const text = async () => (await fetch(manifest)).text();
-  await until("the channel is live", async () => (await text()).includes("<Period"), 30_000);
-  const all = await Promise.all(PLAYERS.map((player) => open(manifest, player)));
-  await Promise.all(all.map(({ page }) => untilPlayed(page, 2)));
-  const listed = async () => [...(await text()).matchAll(/<Representation id="(\w+)"/g)].map(([, id]) => id);
-  await until("the rendition is listed", async () => (await listed()).includes("240p"), 100_000);
-  const heights = async (height: number) =>
-    Promise.all(
-      all.map(({ page }) =>
-        page.waitForFunction(`document.querySelector("video").videoHeight === ${height}`, undefined, LIMIT),
-      ),
-    );
-  for (const { page } of all) {
-    await page.waitForFunction("heights().includes(240)", undefined, LIMIT);
-    await page.evaluate("choose(240)");
-  }
-  await heights(240);
-  const worker = descendantsOf(own.child.pid as number).find(({ command }) => / worker --server /.test(command));
-  process.kill(worker?.pid as number, "SIGKILL");
-  await heights(360);
-  publishing.child.kill("SIGINT");
-  await Promise.all(all.map(({ page }) => page.waitForFunction("isEnded", undefined, LIMIT)));
-  for (const { page, faults } of all) {
-    expect(await page.evaluate("errors")).toEqual([]);
-    expect(faults).toEqual([]);
-  }
-});
+nightly(
+  "they change to a rendition while it is encoded, and continue with the publisher's video without it",
+  async () => {
+    const own = await liveServer({ workers: 1 });
+    const channel = await newChannel(own, { encoding_profile: "default", record: false });
+    const publishing = publish(own, channel, 300, { size: "640x360" });
+    const manifest = `${own.base}/live/stage/manifest.mpd`;
+    const text = async () => (await fetch(manifest)).text();
+    await until("the channel is live", async () => (await text()).includes("<Period"), 30_000);
+    const all = await Promise.all(PLAYERS.map((player) => open(manifest, player)));
+    await Promise.all(all.map(({ page }) => untilPlayed(page, 2)));
+    const listed = async () => [...(await text()).matchAll(/<Representation id="(\w+)"/g)].map(([, id]) => id);
+    await until("the rendition is listed", async () => (await listed()).includes("240p"), 100_000);
+    const heights = async (height: number) =>
+      Promise.all(
+        all.map(({ page }) =>
+          page.waitForFunction(`document.querySelector("video").videoHeight === ${height}`, undefined, LIMIT),
+        ),
+      );
+    for (const { page } of all) {
+      await page.waitForFunction("heights().includes(240)", undefined, LIMIT);
+      await page.evaluate("choose(240)");
+    }
+    await heights(240);
+    const worker = descendantsOf(own.child.pid as number).find(({ command }) => / worker --server /.test(command));
+    process.kill(worker?.pid as number, "SIGKILL");
+    await heights(360);
+    publishing.child.kill("SIGINT");
+    await Promise.all(all.map(({ page }) => page.waitForFunction("isEnded", undefined, LIMIT)));
+    for (const { page, faults } of all) {
+      expect(await page.evaluate("errors")).toEqual([]);
+      expect(faults).toEqual([]);
+    }
+  },
+);

@@ -11,6 +11,7 @@ import { sharedBrowser, visit } from "../../support/browser/browser.ts";
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
 import { newFolder, removeFolder } from "../../support/folder.ts";
+import { nightly } from "../../support/nightly.ts";
 import { ask, customersPage, until } from "./element.ts";
 import { type SlowLine, startSlowLine } from "./slow-connection.ts";
 
@@ -122,7 +123,7 @@ test("a token expires during playback: with a new one playback continues, withou
   await seen.page.close();
 });
 
-test("quality follows the connection, down and up again", async () => {
+nightly("quality follows the connection, down and up again", async () => {
   line.setKilobits(FAST);
   const seen = await withElement(`token="${await tokenFor(600)}" preload="auto"`);
   /** Resolves when a segment of `rendition` is requested. */

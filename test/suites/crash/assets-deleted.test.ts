@@ -5,6 +5,7 @@ import { json } from "../../support/commands/outcome.ts";
 import { readyAsset } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { insertAssets } from "../../support/many-assets.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
 
 const ASSETS = 3000;
@@ -52,7 +53,7 @@ async function expectSound(server: RunningServer, { dataDir, admin, key, kept }:
   expect([countOf(dataDir, DELETED), countOf(dataDir, ONCE)]).toEqual([ASSETS, ASSETS]);
 }
 
-test("expired assets are all deleted, each with one event, although the server is killed", async () => {
+nightly("expired assets are all deleted, each with one event, although the server is killed", async () => {
   const all = await platform();
   const { dataDir, key } = all;
   const until = Date.now() + 1000;

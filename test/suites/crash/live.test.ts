@@ -39,7 +39,7 @@ test("the ingest process is killed: the recording is kept, and the publisher can
   await untilAssets(server, channel, 2);
 });
 
-test("a publisher with other codec parameters begins another recording", async () => {
+nightly("a publisher with other codec parameters begins another recording", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
   const first = publish(server, channel, 60);
@@ -63,7 +63,7 @@ test("a publisher takes over where the channel allows it, and continues the stre
   expect(asset?.duration_seconds).toBeGreaterThan(5.5);
 });
 
-test("a publisher with a rotated stream key replaces the one with the old key", async () => {
+nightly("a publisher with a rotated stream key replaces the one with the old key", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
   const first = publish(server, channel, 60);
@@ -144,7 +144,7 @@ const withQuota = (storage_bytes: number) => {
   return { VODBOX_PRICES: JSON.stringify({ ...DEFAULT_PRICES, plans: Object.fromEntries(small) }) };
 };
 
-test("the end of the tenant's storage ends the recording, and the stream continues", async () => {
+nightly("the end of the tenant's storage ends the recording, and the stream continues", async () => {
   const server = await liveServer({ env: withQuota(500_000) });
   const channel = await newChannel(server);
   publish(server, channel, 60);

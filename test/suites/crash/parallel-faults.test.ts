@@ -161,7 +161,7 @@ nightly.for(rounds)("an object store that cannot be reached for seconds, round %
   });
 });
 
-test.for(rounds)("a scratch disk that fills up, round %i", async (_, context) => {
+nightly.for(rounds)("a scratch disk that fills up, round %i", async (_, context) => {
   const disk = smallDisk(context, 96);
   await encodeWith({
     repeats: "first worker's",

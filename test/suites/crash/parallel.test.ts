@@ -15,6 +15,7 @@ import {
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
 
 const clips = temporaryFolder("vodbox-test-parts");
@@ -89,20 +90,23 @@ test("two remote workers encode one source; when one is killed, only its task is
   ]);
 });
 
-test("the local worker encodes in parts on the server's disk, and a killed server continues with the parts that are left", async () => {
-  const dataDir = emptyFolder();
-  const args = ["--workers", "1"];
-  const server = await startServer(dataDir, { env, args });
-  const made = await uploadClip(server, clip);
-  const isDone = ({ kind, status }: TaskRow) => kind === "chunk" && status === "completed";
-  await until("a chunk is complete", () => tasksOf(dataDir).some(isDone));
-  server.child.kill("SIGKILL");
-  await server.ended;
-  const done = tasksOf(dataDir).filter(isDone);
-  const again = await startServer(dataDir, { env, args });
-  await until("the job is complete", async () => (await job(again, made)).status === "completed", 120_000);
-  const finishedAt = new Map(tasksOf(dataDir).map(({ id, finished_at }) => [id, finished_at]));
-  for (const { id, finished_at } of done) expect(finishedAt.get(id)).toBe(finished_at);
-  await expectWhole(again, made);
-  await stopCleanly(again);
-});
+nightly(
+  "the local worker encodes in parts on the server's disk, and a killed server continues with the parts that are left",
+  async () => {
+    const dataDir = emptyFolder();
+    const args = ["--workers", "1"];
+    const server = await startServer(dataDir, { env, args });
+    const made = await uploadClip(server, clip);
+    const isDone = ({ kind, status }: TaskRow) => kind === "chunk" && status === "completed";
+    await until("a chunk is complete", () => tasksOf(dataDir).some(isDone));
+    server.child.kill("SIGKILL");
+    await server.ended;
+    const done = tasksOf(dataDir).filter(isDone);
+    const again = await startServer(dataDir, { env, args });
+    await until("the job is complete", async () => (await job(again, made)).status === "completed", 120_000);
+    const finishedAt = new Map(tasksOf(dataDir).map(({ id, finished_at }) => [id, finished_at]));
+    for (const { id, finished_at } of done) expect(finishedAt.get(id)).toBe(finished_at);
+    await expectWhole(again, made);
+    await stopCleanly(again);
+  },
+);

@@ -232,7 +232,7 @@ test("a failure and the recovery are one event each, however often the target is
   expect(others.received).toEqual([]);
 });
 
-test("a wrong stream key is reported with the server's reason, and is in no list and no log", async () => {
+nightly("a wrong stream key is reported with the server's reason, and is in no list and no log", async () => {
   const source = await liveServer({ env: { ...LOCAL, VODBOX_LOG_LEVEL: "debug" } });
   const channel = await newChannel(source);
   const copy = await receivingServer();
@@ -306,7 +306,7 @@ nightly("a target that stops reading loses frames; the broadcast and its memory 
   expect((await samplesOf(await recordingUrl(source, channel), "v")).length).toBe(40 * 30);
 });
 
-test("RTMPS needs a valid certificate", async () => {
+nightly("RTMPS needs a valid certificate", async () => {
   const pair = await selfSigned();
   const { port, recorders } = await startRtmp({ tls: pair });
   const ca = join(emptyFolder(), "ca.pem");

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { Source, VIDEO_TYPE, WhipClient } from "../../support/live/whip-client.ts";
 import { audioOf, signalAudio, signalVideo, type Timed, videoOf } from "../../support/live/whip-media.ts";
 import { complaints, ffprobe } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { hlsOf, recordingsOf, signalsOf, untilStatus, whipChannel, whipServer } from "./whip-server.ts";
 
 test("audio and video of a publisher are in sync, although audio arrives later", async () => {
@@ -50,7 +51,7 @@ const frameTimes = async (url: string) => {
   return lines.map((line) => Number.parseFloat(line)).sort((one, other) => one - other);
 };
 
-test("a size that changes stays one broadcast and one recording", async () => {
+nightly("a size that changes stays one broadcast and one recording", async () => {
   const [server, small, large] = await Promise.all([
     whipServer(),
     videoOf(["-f", "lavfi", "-i", "testsrc2=s=640x360:r=30:d=6"]),
@@ -72,7 +73,7 @@ test("a size that changes stays one broadcast and one recording", async () => {
   expect(runs).toEqual(["640,360", "1280,720", "640,360"]);
 });
 
-test("of the layers of simulcast the largest plays", async () => {
+nightly("of the layers of simulcast the largest plays", async () => {
   const sizes = ["320x180", "640x360"];
   const [server, small, large] = await Promise.all([
     whipServer(),

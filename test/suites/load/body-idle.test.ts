@@ -2,6 +2,7 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newFolder, removeFolder } from "../../support/folder.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
 
 const folders: string[] = [];
@@ -131,7 +132,7 @@ describe("a stalled body", () => {
     expect(waited.status).toBe(204);
   });
 
-  test("is closed after 20 s on routes without a credential, and not on others", async () => {
+  nightly("is closed after 20 s on routes without a credential, and not on others", async () => {
     const all = await requests(usual);
     const framing = "content-length: 1000";
     const open = ["JSON without a credential", "a beacon", "no route", "a GET"];

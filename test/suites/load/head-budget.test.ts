@@ -20,7 +20,7 @@ const MAX_OF_PLAIN = 20;
 /** Garbage that is not collected yet. */
 const MAX_MEMORY = 64 * 2 ** 20;
 /** In the fast run each shape is tried with each n-th route that has it. */
-const EVERY = amount(4, 1);
+const EVERY = amount(8, 1);
 
 let server: ProbedServer;
 let fixtures: Fixtures;

@@ -8,6 +8,7 @@ import { MediaError } from "../../../src/media/error.ts";
 import { type Binaries, run } from "../../../src/media/ffmpeg.ts";
 import { missingIsolation } from "../../../src/media/sandbox/sandbox.ts";
 import { probeSource as probe } from "../../../src/media/timeline.ts";
+import { rows as tested } from "../../support/amount.ts";
 import { box, parts, rebuilt } from "../../support/media/boxes.ts";
 import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
 import {
@@ -181,7 +182,7 @@ const programs: [string, Binaries][] = [
 
 const REFUSALS = ["input_invalid", "unsupported_format", "source_too_long", "input_has_no_media", "out_of_memory"];
 
-describe.each(programs)("%s", (_, tools) => {
+describe.each(tested(programs, 1))("%s", (_, tools) => {
   test.each(rows)("%s", async (_, content, outcome, file = "source.mp4") => {
     const own = join(folder, `case-${++cases}`);
     mkdirSync(join(own, "work"), { recursive: true });

@@ -7,7 +7,7 @@ import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec } from "../../../src/media/encoding-spec.ts";
 import { type ImageSource, still } from "../../../src/media/image.ts";
 import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { rows } from "../../support/amount.ts";
+import { sample } from "../../support/amount.ts";
 import { EMULATED_GPU, sharedBrowser } from "../../support/browser/browser.ts";
 import { shownColors } from "../../support/browser/shown-colors.ts";
 import { colorSource, PATCHES } from "../../support/media/color-sources.ts";
@@ -56,7 +56,7 @@ const isPlain = (source: ColorRow["source"]) =>
 
 const STATES = "stream=color_range,color_space,color_transfer,color_primaries";
 
-test.each(rows(Object.entries(COLOR_ROWS), 24))(
+test.each(sample(Object.entries(COLOR_ROWS), 7))(
   "%s",
   async (title, { source, states, spec = encodingSpec, exception }) => {
     const name = title.replaceAll(/\W+/g, "-");

@@ -6,6 +6,7 @@ import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.
 import { probeSource as probe } from "../../../src/media/timeline.ts";
 import { words } from "../../support/media/matrix-sources.ts";
 import { binaries, complaints, ffmpeg, packetsOf, sound, temporaryFolder } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 
 /** Sources for VR that are larger than the ladder: the profile `vr` copies them in their own size. */
 
@@ -73,7 +74,7 @@ test("HEVC of 8192x4096 is copied, next to the ladder in H.264", async () => {
   expect(copied).toMatchObject({ width: 8192, height: 4096 });
 });
 
-test("H.264 above the ladder is one more rendition, which players do not begin with", async () => {
+nightly("H.264 above the ladder is one more rendition, which players do not begin with", async () => {
   const { sizes, listed, ...copied } = await encodedFile("b.mp4", [...wide("5760x2880", 5), ...x264]);
   expect(sizes).toEqual({
     ...{ "2880p": "5760x2880", "2160p": "4320x2160", "1440p": "2880x1440" },

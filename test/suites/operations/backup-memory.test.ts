@@ -3,14 +3,15 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { filledServer } from "../../support/backups.ts";
 import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { vodbox } from "../../support/process.ts";
 
 /** More by hand: BACKUP_MEGABYTES=1024 vitest run test/suites/operations/backup-memory.test.ts */
-const MEGABYTES = Number(process.env.BACKUP_MEGABYTES ?? 256);
-const OBJECT_MEGABYTES = 64;
+const MEGABYTES = amount(128, 256, "BACKUP_MEGABYTES");
+const OBJECT_MEGABYTES = 32;
 const MAX_GROWTH = 64;
 const MEGABYTE = 2 ** 20;
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import Sqlite from "libsql";
 import { expect, test, vi } from "vitest";
+import { rows } from "../../support/amount.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { type Started, watched } from "../../support/process.ts";
 
@@ -57,10 +58,15 @@ function linesOf({ stdout, stderr }: { stdout: string; stderr: string }): Line[]
 const until = (started: Started, text: RegExp) =>
   vi.waitUntil(() => text.test(started.stderr()), { timeout: 60_000, interval: 100 });
 
-test.each([
-  ["one process", []],
-  ["several", ["--processes", "2"]],
-])("serve writes only JSON, whatever happens in it and in its workers: %s", async (_, more) => {
+test.each(
+  rows<[string, string[]]>(
+    [
+      ["several", ["--processes", "2"]],
+      ["one process", []],
+    ],
+    1,
+  ),
+)("serve writes only JSON, whatever happens in it and in its workers: %s", async (_, more) => {
   const dataDir = emptyFolder();
   const args = ["serve", "--data", dataDir, "--port", "0", "--workers", "1", ...more];
   const server = misbehaving(args);
@@ -84,7 +90,7 @@ test.each([
   expect(found("info", /a: 1/).length).toBeGreaterThan(1);
 });
 
-test.each(["throw", "reject"])("an uncaught error is a line too, and ends the process: %s", async (how) => {
+test.each(rows(["throw", "reject"], 1))("an uncaught error is a line too, and ends the process: %s", async (how) => {
   const args = ["serve", "--data", emptyFolder(), "--port", "0", "--workers", "0"];
   const ended = await misbehaving(args, { TEST_ENDS: how }).ended;
   expect(ended.code).toBe(1);

@@ -1,9 +1,11 @@
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import type { Answer } from "../../support/client.ts";
 import { readyAsset, uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type RunningServer, run, startServer } from "../../support/process.ts";
 import { CORS_RULES, type S3Server, s3Server } from "../../support/s3-server.ts";
 import { seeded } from "../../support/seed.ts";
@@ -55,90 +57,97 @@ async function plays(server: RunningServer, key: string, assetId: number): Promi
   return server.call("GET", told.body.hls_url);
 }
 
-test("to S3 and back while a client uploads and deletes: nothing is lost, nothing reappears", async () => {
-  const { dataDir, start, server: first, key, command } = await scene("there-and-back");
-  let server = first;
-  const { admin } = server;
-  const extra = await fill(localAt(dataDir), 150);
-  const ready = await readyAsset(server, key, { playback_policy: "public" });
-  const doomed = await upload(server, key);
+/** How often it is killed in each direction. */
+const ROUNDS = amount(3, 9);
 
-  // It began before: its URL belongs to the source store, where it ends.
-  const early = randomBytes(50_000);
-  const body = { filename: "early.mp4", bytes_expected: early.length };
-  const pending = (await server.call("POST", "/api/v1/uploads/initiate", { key, body })).body;
+nightly(
+  "to S3 and back while a client uploads and deletes: nothing is lost, nothing reappears",
+  async () => {
+    const { dataDir, start, server: first, key, command } = await scene("there-and-back");
+    let server = first;
+    const { admin } = server;
+    const extra = await fill(localAt(dataDir), 150);
+    const ready = await readyAsset(server, key, { playback_policy: "public" });
+    const doomed = await upload(server, key);
 
-  expect(await command("migrate", "--to", "s3", "--dry-run")).toMatchObject({
-    objects: expect.any(Number),
-    objects_there: 0,
-  });
-  let isOver = false;
-  const kept: { id: number; sum: string }[] = [];
-  const client = (async () => {
-    while (!isOver) {
-      kept.push(await upload(server, key));
-      const gone = await upload(server, key);
-      expect((await server.call("DELETE", `/api/v1/assets/${gone.id}`, { key })).status).toBe(204);
-    }
-  })();
-  expect((await server.call("DELETE", `/api/v1/assets/${doomed.id}`, { key })).status).toBe(204);
-  const waiting = await command("migrate", "--to", "s3");
-  isOver = true;
-  await client;
-  expect(waiting).toMatchObject({ active: "s3", phase: "draining", mended: 0 });
-  // The upload that began before, and possibly one in progress.
-  expect(waiting.waiting_for.uploads).toBeGreaterThanOrEqual(1);
-  expect(waiting.verified).toBeGreaterThan(150);
-  // Both stores are in use: migrating back is refused until the end.
-  const back = await server.call("POST", PATH, { admin, body: { to: "local" } });
-  expect([back.status, back.body.code]).toEqual([409, "migration_conflict"]);
-  expect((await plays(server, key, ready.asset.id)).status).toBe(200);
+    // It began before: its URL belongs to the source store, where it ends.
+    const early = randomBytes(50_000);
+    const body = { filename: "early.mp4", bytes_expected: early.length };
+    const pending = (await server.call("POST", "/api/v1/uploads/initiate", { key, body })).body;
 
-  const put = await server.call("PUT", pending.upload_url, { raw: early, headers: pending.upload_headers });
-  expect(put.status).toBe(200);
-  const done = { bytes_received: early.length };
-  expect((await server.call("POST", `/api/v1/uploads/${pending.id}/complete`, { key, body: done })).status).toBe(200);
-  kept.push({ id: pending.asset_id, sum: sum(early) });
-  expect(await command("migrate", "--to", "s3")).toMatchObject({ phase: "settled", old_copies: "local" });
+    expect(await command("migrate", "--to", "s3", "--dry-run")).toMatchObject({
+      objects: expect.any(Number),
+      objects_there: 0,
+    });
+    let isOver = false;
+    const kept: { id: number; sum: string }[] = [];
+    const client = (async () => {
+      while (!isOver) {
+        kept.push(await upload(server, key));
+        const gone = await upload(server, key);
+        expect((await server.call("DELETE", `/api/v1/assets/${gone.id}`, { key })).status).toBe(204);
+      }
+    })();
+    expect((await server.call("DELETE", `/api/v1/assets/${doomed.id}`, { key })).status).toBe(204);
+    const waiting = await command("migrate", "--to", "s3");
+    isOver = true;
+    await client;
+    expect(waiting).toMatchObject({ active: "s3", phase: "draining", mended: 0 });
+    // The upload that began before, and possibly one in progress.
+    expect(waiting.waiting_for.uploads).toBeGreaterThanOrEqual(1);
+    expect(waiting.verified).toBeGreaterThan(150);
+    // Both stores are in use: migrating back is refused until the end.
+    const back = await server.call("POST", PATH, { admin, body: { to: "local" } });
+    expect([back.status, back.body.code]).toEqual([409, "migration_conflict"]);
+    expect((await plays(server, key, ready.asset.id)).status).toBe(200);
 
-  const remote = s3At(s3, "there-and-back");
-  expect(inOrder(await sumsOf(remote, "tenants/1/extra/"))).toEqual(inOrder(extra));
-  for (const one of kept) expect(await sourceSum(server.call, key, one.id)).toBe(one.sum);
-  expect(await sourceSum(server.call, key, doomed.id)).toBeNull();
-  expect((await plays(server, key, ready.asset.id)).status).toBe(200);
-  const late = await upload(server, key);
-  const sources = await sumsOf(remote, "tenants/1/sources/");
-  expect([...sources.values()]).toContain(late.sum);
-  expect(sources.size).toBe(kept.length + 2);
+    const put = await server.call("PUT", pending.upload_url, { raw: early, headers: pending.upload_headers });
+    expect(put.status).toBe(200);
+    const done = { bytes_received: early.length };
+    expect((await server.call("POST", `/api/v1/uploads/${pending.id}/complete`, { key, body: done })).status).toBe(200);
+    kept.push({ id: pending.asset_id, sum: sum(early) });
+    expect(await command("migrate", "--to", "s3")).toMatchObject({ phase: "settled", old_copies: "local" });
 
-  // With the old setting it does not serve from the old store.
-  await stop(server, "SIGTERM");
-  server = await start("local");
-  expect(await sourceSum(server.call, key, late.id)).toBe(late.sum);
-  const looked = await server.call("GET", "/api/v1/admin/doctor", { admin });
-  expect(looked.body.findings).toContainEqual({
-    ...{ check: "settings", ok: false, mended: 0 },
-    detail: expect.stringContaining("VODBOX_STORAGE=s3"),
-  });
+    const remote = s3At(s3, "there-and-back");
+    expect(inOrder(await sumsOf(remote, "tenants/1/extra/"))).toEqual(inOrder(extra));
+    for (const one of kept) expect(await sourceSum(server.call, key, one.id)).toBe(one.sum);
+    expect(await sourceSum(server.call, key, doomed.id)).toBeNull();
+    expect((await plays(server, key, ready.asset.id)).status).toBe(200);
+    const late = await upload(server, key);
+    const sources = await sumsOf(remote, "tenants/1/sources/");
+    expect([...sources.values()]).toContain(late.sum);
+    expect(sources.size).toBe(kept.length + 2);
 
-  const again = await command("migrate", "--to", "local");
-  expect(again).toMatchObject({ active: "local", phase: "settled", old_copies: "s3" });
-  // Objects that were there already were compared and not copied again.
-  expect(again.copied.objects).toBeLessThan(100);
-  expect(inOrder(await sumsOf(localAt(dataDir), "tenants/1/extra/"))).toEqual(inOrder(extra));
-  expect(await sourceSum(server.call, key, late.id)).toBe(late.sum);
-  expect(await command("clean")).toMatchObject({ old_copies: null });
-  expect((await remote.list("tenants/")).objects).toEqual([]);
-  await stop(server, "SIGTERM");
-  // Without a server the command runs the migration itself.
-  expect(await command("migrate", "--to", "s3", "--quick", "--remove-old")).toMatchObject({
-    ...{ active: "s3", phase: "settled", old_copies: null, verified: 0 },
-  });
-  expect((await localAt(dataDir).list("tenants/")).objects).toEqual([]);
-  server = await start("s3");
-  for (const one of [...kept, late]) expect(await sourceSum(server.call, key, one.id)).toBe(one.sum);
-  expect(inOrder(await sumsOf(remote, "tenants/1/extra/"))).toEqual(inOrder(extra));
-}, 600_000);
+    // With the old setting it does not serve from the old store.
+    await stop(server, "SIGTERM");
+    server = await start("local");
+    expect(await sourceSum(server.call, key, late.id)).toBe(late.sum);
+    const looked = await server.call("GET", "/api/v1/admin/doctor", { admin });
+    expect(looked.body.findings).toContainEqual({
+      ...{ check: "settings", ok: false, mended: 0 },
+      detail: expect.stringContaining("VODBOX_STORAGE=s3"),
+    });
+
+    const again = await command("migrate", "--to", "local");
+    expect(again).toMatchObject({ active: "local", phase: "settled", old_copies: "s3" });
+    // Objects that were there already were compared and not copied again.
+    expect(again.copied.objects).toBeLessThan(100);
+    expect(inOrder(await sumsOf(localAt(dataDir), "tenants/1/extra/"))).toEqual(inOrder(extra));
+    expect(await sourceSum(server.call, key, late.id)).toBe(late.sum);
+    expect(await command("clean")).toMatchObject({ old_copies: null });
+    expect((await remote.list("tenants/")).objects).toEqual([]);
+    await stop(server, "SIGTERM");
+    // Without a server the command runs the migration itself.
+    expect(await command("migrate", "--to", "s3", "--quick", "--remove-old")).toMatchObject({
+      ...{ active: "s3", phase: "settled", old_copies: null, verified: 0 },
+    });
+    expect((await localAt(dataDir).list("tenants/")).objects).toEqual([]);
+    server = await start("s3");
+    for (const one of [...kept, late]) expect(await sourceSum(server.call, key, one.id)).toBe(one.sum);
+    expect(inOrder(await sumsOf(remote, "tenants/1/extra/"))).toEqual(inOrder(extra));
+  },
+  600_000,
+);
 
 test("killed repeatedly, it resumes, and nothing is missing", async () => {
   const { dataDir, start, server: first, key } = await scene("killed");
@@ -159,7 +168,7 @@ test("killed repeatedly, it resumes, and nothing is missing", async () => {
       phases.add(body.phase);
       await stop(server, "SIGKILL");
       server = await start("local");
-      if (body.phase === "settled" || round === 8) break;
+      if (body.phase === "settled" || round === ROUNDS - 1) break;
     }
     await expect
       .poll(async () => (await server.call("GET", PATH, { admin })).body, { timeout: 200_000, interval: 300 })

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { rows } from "../../support/amount.ts";
 import { expectError } from "../../support/error.ts";
 import { openStream } from "../../support/event-stream.ts";
 import { atEnd, emptyFolder } from "../../support/folder.ts";
@@ -12,7 +13,7 @@ async function keyOf({ call, admin }: RunningServer): Promise<string> {
   return (await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.id } })).body.token;
 }
 
-describe.each([1, 2])("with %i processes", (processes) => {
+describe.each(rows([2, 1], 1))("with %i processes", (processes) => {
   let server: RunningServer;
   beforeAll(async () => {
     const env = {

@@ -313,44 +313,51 @@ nightly(
   },
 );
 
-test("a server that is killed and never returns: the channel is idle, and another server completes the recording", async () => {
-  const { a, b, start, rows, age } = await platform();
-  const { channel, video } = await streaming(a, b, 3);
-  a.child.kill("SIGKILL");
-  await a.ended;
-  // Its segments are in storage; its heartbeat is not old enough yet.
-  expect(await statusAt(b, channel)).toBe("live");
-  await age(60);
-  await untilIdle(b, channel);
-  expect((await stateAt(b)).status).toBe("ended");
-  const { id, key } = channel;
-  const playback = await b.call("GET", `/api/v1/live/channels/${id}/playback`, { key });
-  expect([playback.status, playback.body.code]).toEqual([422, "channel_idle"]);
-  await until("its playlist ends", async () => (await listAt(b, video)).isEnded, 40_000);
-  const listed = (await listAt(b, video)).segments.map(({ complete }) => complete?.durationSeconds ?? 0);
-  expect(await assetsAt(b, channel)).toEqual([]);
+nightly(
+  "a server that is killed and never returns: the channel is idle, and another server completes the recording",
+  async () => {
+    const { a, b, start, rows, age } = await platform();
+    const { channel, video } = await streaming(a, b, 3);
+    a.child.kill("SIGKILL");
+    await a.ended;
+    // Its segments are in storage; its heartbeat is not old enough yet.
+    expect(await statusAt(b, channel)).toBe("live");
+    await age(60);
+    await untilIdle(b, channel);
+    expect((await stateAt(b)).status).toBe("ended");
+    const { id, key } = channel;
+    const playback = await b.call("GET", `/api/v1/live/channels/${id}/playback`, { key });
+    expect([playback.status, playback.body.code]).toEqual([422, "channel_idle"]);
+    await until("its playlist ends", async () => (await listAt(b, video)).isEnded, 40_000);
+    const listed = (await listAt(b, video)).segments.map(({ complete }) => complete?.durationSeconds ?? 0);
+    expect(await assetsAt(b, channel)).toEqual([]);
 
-  await age(200);
-  const [asset] = await until(
-    "the recording is an asset",
-    async () => {
-      const found = await assetsAt(b, channel);
-      return found.length > 0 ? found : null;
-    },
-    40_000,
-  );
-  expect(asset?.duration_seconds).toBeGreaterThan(listed.reduce((sum, seconds) => sum + seconds, 0) - 0.1);
-  await expectPlayable(b, channel, asset?.id as number);
-  await until("its copy is deleted", () => foldersOf(b).length === 0);
-  const events = await rows("SELECT type FROM events WHERE type LIKE 'live.%' ORDER BY id");
-  expect(events.map(({ type }) => type)).toEqual(["live.stream.started", "live.stream.ended", "live.recording.ready"]);
+    await age(200);
+    const [asset] = await until(
+      "the recording is an asset",
+      async () => {
+        const found = await assetsAt(b, channel);
+        return found.length > 0 ? found : null;
+      },
+      40_000,
+    );
+    expect(asset?.duration_seconds).toBeGreaterThan(listed.reduce((sum, seconds) => sum + seconds, 0) - 0.1);
+    await expectPlayable(b, channel, asset?.id as number);
+    await until("its copy is deleted", () => foldersOf(b).length === 0);
+    const events = await rows("SELECT type FROM events WHERE type LIKE 'live.%' ORDER BY id");
+    expect(events.map(({ type }) => type)).toEqual([
+      "live.stream.started",
+      "live.stream.ended",
+      "live.recording.ready",
+    ]);
 
-  const back = await start({ dataDir: a.dataDir });
-  await until("it deletes its files", () => foldersOf(back).length === 0);
-  expect(await assetsAt(back, channel)).toHaveLength(1);
-  expect((await publish(back, channel, 3).exit)[0]).toBe(0);
-  await until("the next stream is recorded", async () => (await assetsAt(b, channel)).length === 2);
-});
+    const back = await start({ dataDir: a.dataDir });
+    await until("it deletes its files", () => foldersOf(back).length === 0);
+    expect(await assetsAt(back, channel)).toHaveLength(1);
+    expect((await publish(back, channel, 3).exit)[0]).toBe(0);
+    await until("the next stream is recorded", async () => (await assetsAt(b, channel)).length === 2);
+  },
+);
 
 nightly(
   "a server that returns in time completes its recording itself, and one that was suspended ends its stream",

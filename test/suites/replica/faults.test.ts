@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync,
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { sample } from "../../support/amount.ts";
 import { refused } from "../../support/commands/outcome.ts";
 import { until } from "../../support/descendants.ts";
 import { atEnd, emptyFolder } from "../../support/folder.ts";
@@ -107,7 +108,7 @@ const DAMAGE: Record<string, Damage> = {
   },
 };
 
-test.each(Object.keys(DAMAGE))("%s is refused, and everything before it can be restored", async (name) => {
+test.each(sample(Object.keys(DAMAGE), 2))("%s is refused, and everything before it can be restored", async (name) => {
   const { place, replica, folder, files } = await several();
   const whole = files();
   expect(whole.length).toBeGreaterThan(5);

@@ -62,7 +62,7 @@ async function encodedBy(early_playback: boolean, { source = clip, encoding_prof
   return { workers, asset, playback, expectComplete, end };
 }
 
-test("two workers share the chunks of a source in all codecs", async () => {
+nightly("two workers share the chunks of a source in all codecs", async () => {
   const { workers, expectComplete, end } = await encodedBy(false);
   const chunks = (await expectComplete()).filter(({ kind }) => kind === "chunk");
   expect(chunks.map(({ renditions }) => renditions)).toEqual([null, null, null]);

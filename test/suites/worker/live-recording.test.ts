@@ -6,35 +6,39 @@ import { until } from "../../support/descendants.ts";
 import { newFolder } from "../../support/folder.ts";
 import { liveServer, newChannel, publish } from "../../support/live.ts";
 import { complaints } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 
 /** What a worker makes of a recording, which plays from the end of the stream on. */
 
-test("a channel with an encoding profile gets its ladder after the stream, and the recording plays meanwhile", async () => {
-  const server = await liveServer({ workers: 1 });
-  const channel = await newChannel(server, { encoding_profile: "default" });
-  const { call, dataDir } = server;
-  const { key } = channel;
-  expect((await publish(server, channel, 8, { size: "1280x720" }).exit)[0]).toBe(0);
-  const assets = async () => (await call("GET", "/api/v1/assets", { key })).body;
-  await until("the recording is an asset", async () => (await assets()).length === 1);
-  const [{ id, playback_status }] = await assets();
-  expect(playback_status).toBe("ready");
-  const playback = async () => (await call("GET", `/api/v1/playback/${id}`, { key })).body;
-  const names = async () => (await playback()).renditions.map(({ name }: { name: string }) => name);
-  expect(await names()).toEqual(["720p"]);
-  const decode = async () =>
-    complaints("-i", (await playback()).hls_url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-");
-  expect(await decode()).toBe("");
-  await until("it has the renditions of the profile", async () => (await names()).length > 1, 60_000);
-  expect(await names()).toEqual(["720p", "480p", "360p"]);
-  expect(await decode()).toBe("");
-  const asset = (await call("GET", `/api/v1/assets/${id}`, { key })).body;
-  expect(asset.duration_seconds).toBeCloseTo(8, 0);
-  // The segments of the recording are deleted an hour later.
-  expect(asset.storage_bytes).toBeLessThan(
-    globSync("objects/**", { cwd: dataDir, withFileTypes: true }).length * 2 ** 20,
-  );
-});
+nightly(
+  "a channel with an encoding profile gets its ladder after the stream, and the recording plays meanwhile",
+  async () => {
+    const server = await liveServer({ workers: 1 });
+    const channel = await newChannel(server, { encoding_profile: "default" });
+    const { call, dataDir } = server;
+    const { key } = channel;
+    expect((await publish(server, channel, 8, { size: "1280x720" }).exit)[0]).toBe(0);
+    const assets = async () => (await call("GET", "/api/v1/assets", { key })).body;
+    await until("the recording is an asset", async () => (await assets()).length === 1);
+    const [{ id, playback_status }] = await assets();
+    expect(playback_status).toBe("ready");
+    const playback = async () => (await call("GET", `/api/v1/playback/${id}`, { key })).body;
+    const names = async () => (await playback()).renditions.map(({ name }: { name: string }) => name);
+    expect(await names()).toEqual(["720p"]);
+    const decode = async () =>
+      complaints("-i", (await playback()).hls_url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-");
+    expect(await decode()).toBe("");
+    await until("it has the renditions of the profile", async () => (await names()).length > 1, 60_000);
+    expect(await names()).toEqual(["720p", "480p", "360p"]);
+    expect(await decode()).toBe("");
+    const asset = (await call("GET", `/api/v1/assets/${id}`, { key })).body;
+    expect(asset.duration_seconds).toBeCloseTo(8, 0);
+    // The segments of the recording are deleted an hour later.
+    expect(asset.storage_bytes).toBeLessThan(
+      globSync("objects/**", { cwd: dataDir, withFileTypes: true }).length * 2 ** 20,
+    );
+  },
+);
 
 test("the job that a recording gets anyway creates the captions of the channel, without video and with a profile too", async () => {
   const vtt = join(newFolder(), "captions.vtt");

@@ -10,6 +10,7 @@ import { until } from "../../support/descendants.ts";
 import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { liveServer, newChannel } from "../../support/live.ts";
+import { nightly } from "../../support/nightly.ts";
 import { startServer } from "../../support/process.ts";
 import { receiver } from "../../support/receiver.ts";
 
@@ -101,7 +102,7 @@ test("speech in a video becomes its captions, with a real voice and speech recog
   expect(list).toContain("#EXT-X-ENDLIST");
 });
 
-test("speech in a live stream becomes the captions of its recording", async ({ skip }) => {
+nightly("speech in a live stream becomes the captions of its recording", async ({ skip }) => {
   const absent = missing();
   skip(absent.length > 0, `${absent.join(", ")} cannot be had here; scripts/test.sh installs them`);
   const server = await liveServer({ workers: 1, env: TRANSCRIBER });

@@ -1,6 +1,7 @@
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { type CountingProxy, countingProxy } from "../../support/counting-proxy.ts";
 import { rowsOf, startWorker, tasksOf, type Uploaded, uploadClip } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
 import type { UploadFields } from "../../support/flow.ts";
@@ -8,7 +9,6 @@ import { emptyFolder } from "../../support/folder.ts";
 import { complaints, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
 import { nightly } from "../../support/nightly.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
-import { type CountingProxy, countingProxy } from "./counting-proxy.ts";
 
 const SECONDS = 120;
 const FPS = 10;
@@ -106,7 +106,7 @@ nightly(
   },
 );
 
-test("a source in another container, or of a server that ignores ranges, is downloaded by each worker", async () => {
+nightly("a source in another container, or of a server that ignores ranges, is downloaded by each worker", async () => {
   for (const [path, options] of [
     [piped, {}],
     [clip, { ignoresRanges: true }],

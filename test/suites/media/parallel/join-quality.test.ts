@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { encode } from "../../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
 import { probeSource as probe } from "../../../../src/media/timeline.ts";
+import { rows } from "../../../support/amount.ts";
 import { type JoinQuality, joinQuality } from "../../../support/media/parallel/joins.ts";
 import { encodedInParts, planned } from "../../../support/media/parallel/parts.ts";
 import { binaries, ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
@@ -20,7 +21,7 @@ const GOPS: Record<string, { frames: number; noise: number }> = {
   "10 s": { frames: 250, noise: 9 },
 };
 
-describe.each(Object.entries(GOPS))("joins of a source with keyframes every %s", (name, { frames, noise }) => {
+describe.each(rows(Object.entries(GOPS), 1))("joins of a source with keyframes every %s", (name, { frames, noise }) => {
   let qualities: JoinQuality[];
   beforeAll(async () => {
     const input = join(folder, `${name}.mp4`);

@@ -2,12 +2,12 @@ import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { rows } from "../../support/amount.ts";
+import { countingProxy } from "../../support/counting-proxy.ts";
 import { startWorker, uploadClip } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { complaints, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
 import { type RunningServer, startServer } from "../../support/process.ts";
-import { countingProxy } from "./counting-proxy.ts";
 
 const SECONDS = 60;
 const FPS = 10;

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { atEnd } from "../../support/folder.ts";
+import { atEnd } from "./folder.ts";
 
 export type CountingProxy = {
   base: string;
