@@ -137,7 +137,7 @@ test.each(
   }
 });
 
-test("hls.js, dash.js and Shaka play an exact clip of a copied source to its end", async () => {
+nightly("hls.js, dash.js and Shaka play an exact clip of a copied source to its end", async () => {
   const { key, call } = platform;
   const copied = (await uploaded(platform, key, { bytes: withKeyframesEvery(2.6), playback_policy: "public" })).asset;
   await untilReady(platform, copied.id);

@@ -6,6 +6,7 @@ import { untilReady } from "../../support/browser/platform.ts";
 import { uploaded } from "../../support/flow.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { receiver } from "../../support/receiver.ts";
 import { subtitled } from "../../support/subtitles.ts";
 import {
@@ -337,7 +338,7 @@ test("the history has jobs and webhook deliveries, newest first, and grows by it
   expect(faultsOf(seen)).toEqual([]);
 });
 
-test("axe finds nothing in any section, light and dark, wide and narrow", async () => {
+nightly("axe finds nothing in any section, light and dark, wide and narrow", async () => {
   await subtitled(pages.platform, pages.platform.key, assetId, { language: "sv", label: "Svenska" }, VTT);
   await api("PUT", `${assetId}/tracks`, {
     kind: "chapter",

@@ -253,7 +253,7 @@ test("a session that may only read has no controls to change anything", async ()
   expect(await page.getByRole("checkbox").count()).toBe(0);
 });
 
-test("axe finds nothing with a tree, a selection and each dialog, light and dark, wide and narrow", async () => {
+nightly("axe finds nothing with a tree, a selection and each dialog, light and dark, wide and narrow", async () => {
   await upload("For axe");
   for (const { colorScheme, width } of APPEARANCES) {
     const { page } = await open({ colorScheme, viewport: { width, height: 900 }, bypassCSP: true });

@@ -4,6 +4,7 @@ import type { Browser, Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
 import { sharedBrowser } from "../../support/browser/browser.ts";
 import { emptyFolder } from "../../support/folder.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type RunningServer, startServer, tenantKey } from "../../support/process.ts";
 import { startRelay } from "../../support/relay.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
@@ -139,7 +140,7 @@ test("an interrupted upload is discarded, and gone for good", async () => {
   expect((await server.call("GET", "/api/v1/uploads?status=pending", { key })).body).toEqual([]);
 });
 
-test("on a slow network, speed and remaining time are shown, and the upload finishes", async () => {
+nightly("on a slow network, speed and remaining time are shown, and the upload finishes", async () => {
   const { server, key } = await started();
   const { page } = await signedIn(browser, server.base, key);
   await link(page, "Uploads").click();

@@ -242,7 +242,7 @@ describe("<svc-player live> on another site", () => {
     },
   );
 
-  test("opens a stream again that could not be loaded", async () => {
+  nightly("opens a stream again that could not be loaded", async () => {
     const timeline = newTimeline();
     const { url } = await serveBroadcast(timeline, short());
     const seen = await visit(browser, await customersPage(element("autoplay")));
@@ -257,7 +257,7 @@ describe("<svc-player live> on another site", () => {
     await published;
   });
 
-  test("is accessible while it waits and while it is live", async () => {
+  nightly("is accessible while it waits and while it is live", async () => {
     const timeline = newTimeline();
     const { url } = await serveBroadcast(timeline, short());
     const seen = await visit(browser, await customersPage(element("muted")));

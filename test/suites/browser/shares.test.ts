@@ -4,6 +4,7 @@ import type { Frame, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { untilPlayed, visit } from "../../support/browser/browser.ts";
 import { atEnd } from "../../support/folder.ts";
+import { nightly } from "../../support/nightly.ts";
 import { type AssetPages, eventually, startAssetPages } from "./asset-pages.ts";
 import { APPEARANCES, axeFaults } from "./axe.ts";
 import { button, faultsOf, signedIn } from "./console.ts";
@@ -163,7 +164,7 @@ test("a viewer who plays when the share ends gets a message, and no more media",
   await page.getByRole("heading", { name: "This link has ended" }).waitFor();
 });
 
-test("the pages are accessible, light and dark, wide and narrow", async () => {
+nightly("the pages are accessible, light and dark, wide and narrow", async () => {
   const id = await pages.newAsset("Accessible film");
   const [locked, open] = [await shareOf(id, { password: "open sesame" }), await shareOf(id, { allow_download: true })];
   for (const { colorScheme, width } of APPEARANCES) {

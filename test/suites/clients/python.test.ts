@@ -256,7 +256,7 @@ describe("an upload", () => {
     }
   });
 
-  test("and the other examples of the documentation work", async () => {
+  nightly("and the other examples of the documentation work", async () => {
     const { base, key, tenant_id, server } = await served({ args: ["--workers", "1"] });
     const folder = emptyFolder();
     await ffmpeg(...picture("320x180", "25", 1), ...fast, "-pix_fmt", "yuv420p", join(folder, "holiday.mp4"));
@@ -308,7 +308,7 @@ describe("an upload", () => {
     expect(assets.body.length).toBe(1);
   });
 
-  test("works with S3, and sends the key to the server only", async () => {
+  nightly("works with S3, and sends the key to the server only", async () => {
     const s3 = await s3Server();
     const bucket = newBucket("python");
     await s3.bucket(bucket);

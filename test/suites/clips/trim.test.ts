@@ -16,6 +16,7 @@ import { databaseBytes } from "../../support/database-bytes.ts";
 import { checkup } from "../../support/doctor.ts";
 import { expectError } from "../../support/error.ts";
 import { uploaded } from "../../support/flow.ts";
+import { nightly } from "../../support/nightly.ts";
 import { subtitled } from "../../support/subtitles.ts";
 
 let files: Awaited<ReturnType<typeof film>>;
@@ -136,7 +137,7 @@ test("subtitles, tracks and the storyboard are cut; those without cues in the ra
   await expectCounted();
 });
 
-test("an asset that is encoded again has its full length", async () => {
+nightly("an asset that is encoded again has its full length", async () => {
   await trim(asset.id, { start_seconds: 4, end_seconds: 12 });
   const clip = await clipOf(app, key, asset.id, 0, 4);
   await encodedAgain(app, key, asset.id, files);

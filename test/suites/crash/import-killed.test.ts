@@ -2,12 +2,13 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@libsql/client";
 import { expect, test } from "vitest";
+import { amount } from "../../support/amount.ts";
 import { csv, env, prepared, send } from "../../support/imports.ts";
 import { startServer } from "../../support/process.ts";
 import { seeded } from "../../support/seed.ts";
 
 /** Many batches, and a few seconds. */
-const ROWS = 20_000;
+const ROWS = amount(5000, 20_000);
 
 test("an import that is killed changes all rows or none", { timeout: 400_000 }, async () => {
   const { dataDir, importer } = await prepared(ROWS);

@@ -117,7 +117,7 @@ describe("serve with a local worker during an encode", () => {
     expectGivenBack(dataDir);
   });
 
-  test("a second signal ends it immediately, and its child processes soon after", async () => {
+  nightly("a second signal ends it immediately, and its child processes soon after", async () => {
     const { server, below } = await midEncode();
     // Two different signals: of two equal pending ones the kernel delivers one.
     server.child.kill("SIGTERM");

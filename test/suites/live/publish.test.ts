@@ -151,7 +151,7 @@ test("a publisher that comes back continues the stream", async () => {
   await expectPlayable(server, channel, asset.id);
 });
 
-test("a pause of the publisher is a discontinuity, and no segment becomes longer", async () => {
+nightly("a pause of the publisher is a discontinuity, and no segment becomes longer", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
   // The timestamps of both tracks continue 7 s later, in the middle of a segment.
@@ -298,7 +298,7 @@ nightly("the health of a stream counts the frames that the encoder has dropped",
   expect(shown.stdout).toMatch(/^\d+ frames of the last 10 s are missing\. /m);
 });
 
-test("a publisher uses TLS with the certificate of the server", async () => {
+nightly("a publisher uses TLS with the certificate of the server", async () => {
   const folder = newFolder();
   const pair = await selfSigned();
   const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];

@@ -13,6 +13,7 @@ import {
   type TestChannel,
 } from "../../support/live.ts";
 import { complaints, ffprobe } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { lineOf, startServer, stopCleanly } from "../../support/process.ts";
 
 /** SRT, from the first frame to the recording, with a server as an operator starts it. */
@@ -98,7 +99,7 @@ test("a wrong key is refused, and a second publisher of either protocol too", as
   expect(globSync("live/*", { cwd: server.dataDir })).toHaveLength(1);
 });
 
-test("a publisher that is killed and comes back continues the stream", async () => {
+nightly("a publisher that is killed and comes back continues the stream", async () => {
   const server = await srtServer();
   const channel = await newChannel(server);
   const first = publishSrt(server, channel, 60);

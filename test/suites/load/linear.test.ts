@@ -15,7 +15,7 @@ const SAMPLES = [1 / 8, 1 / 4];
 const MAX_GROWTH = 2.8;
 const NOISE_MS = 30;
 /** The full tier gives each parser one of so many documents, another parser others of the same kind. */
-const STEP = 5;
+const STEP = 10;
 
 /** Processor time of this thread, which is independent of other programs. */
 function cpuMs(work: () => unknown): number {

@@ -6,6 +6,7 @@ import { detectFfmpegCapabilities } from "../../../src/media/ffmpeg-capabilities
 import type { Finding } from "../../support/doctor.ts";
 import { emptyFolder } from "../../support/folder.ts";
 import { binaries } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { run, startServer } from "../../support/process.ts";
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
@@ -47,7 +48,7 @@ test("modes that allow access to others are reported, and corrected by --fix, wh
   expect(entries).toMatchObject([{ method: "POST", actor: "admin", fields: ["fix"], operator: expect.any(String) }]);
 });
 
-test("a data directory of mode 0755 is a warning while everything in it is closed", async () => {
+nightly("a data directory of mode 0755 is a warning while everything in it is closed", async () => {
   const dataDir = join(emptyFolder(), "made-by-the-operator");
   mkdirSync(dataDir);
   chmodSync(dataDir, 0o755);

@@ -198,7 +198,7 @@ nightly("a server that restarts during delivery is waited for", LONG, async () =
   expect(left()).toEqual(["1".repeat(32)]);
 });
 
-test("--watch encodes new files, once over runs, also after plain pushes", LONG, async () => {
+nightly("--watch encodes new files, once over runs, also after plain pushes", LONG, async () => {
   const { folder, env, get } = await scene();
   const inbox = emptyFolder();
   const made = join(folder, "made.mp4");

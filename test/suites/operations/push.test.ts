@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { refused } from "../../support/commands/outcome.ts";
 import { emptyFolder } from "../../support/folder.ts";
+import { nightly } from "../../support/nightly.ts";
 import { lineOf, type RunningServer, run, startServer, vodbox } from "../../support/process.ts";
 import { startRelay } from "../../support/relay.ts";
 
@@ -168,7 +169,7 @@ test("faults are reported in one sentence", async () => {
   expect(sentence).toMatch(/The key needs the scope assets:write/);
 });
 
-test("--watch pushes new complete files, once, over runs", async () => {
+nightly("--watch pushes new complete files, once, over runs", async () => {
   const { server, env, folder, key, file } = await scene();
   const inbox = emptyFolder();
   const appear = (name: string) => {
