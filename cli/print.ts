@@ -82,7 +82,7 @@ export function printRecord(record: Record<string, unknown>, json: boolean): voi
   for (const [key, value] of Object.entries(record)) line(`${key.padEnd(width)}  ${cell(field(key, value))}`);
 }
 
-/** Of warnings, the sentence for people. */
+/** A warning becomes its sentence for people. */
 function inWords(one: unknown): unknown {
   if (one === null || typeof one !== "object") return one;
   return "message" in one ? one.message : JSON.stringify(one);

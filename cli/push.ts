@@ -176,7 +176,7 @@ type Batch = {
   /** Waits until the video plays. */
   ready: ((done: Pushed) => Promise<void>) | null;
   files: File[];
-  /** Of files that cannot be read. */
+  /** A sentence for each file that cannot be read. */
   faults: string[];
   json: boolean;
 };

@@ -16,7 +16,7 @@ type BulkResult = { applied: number[]; errors: { id: number; code: string; messa
 
 const path = "/api/v1/assets";
 const at = (id: string | undefined, rest = "") => `${path}/${encodeURIComponent(id ?? "")}${rest}`;
-/** Of one bulk request. */
+/** The most ids in one bulk request. */
 const MAX_IDS = 1000;
 
 const COLUMNS: Column<Asset>[] = [

@@ -30,7 +30,7 @@ export async function importVideo(importing: Importing, listed: Listed): Promise
   const notes = [...item.notes, ...shortened];
   let entry = ledger.put(id, { ...about, notes });
   if (known?.isUploaded) {
-    // Of a run whose ledger is lost, the size of the asset is all that is known.
+    // When the ledger of a run is lost, only the size of the asset is known.
     entry = ledger.put(id, {
       ...{ stage: "uploaded", assetId: known.assetId, externalId: known.externalId },
       bytes: item.media.kind === "local" ? item.media.bytes : (entry.bytes ?? known.bytes),

@@ -26,7 +26,7 @@ export type Entry = {
   oldPaths?: OldPath[];
   /** `uploaded`: its source is complete. `attached`: with all that belongs to it. `verified`: and encoded. */
   stage?: "uploaded" | "attached" | "verified";
-  /** Of the latest run; empty when everything was imported. */
+  /** What the latest run could not import; empty when it imported everything. */
   problems?: string[];
   notes?: string[];
 };

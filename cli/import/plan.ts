@@ -9,7 +9,7 @@ export type Plan = {
   /** Without duplicates. */
   videos: number;
   seconds: number;
-  /** Of those whose size is listed. */
+  /** The sum of the sizes that the source lists. */
   bytes: number;
   unknownBytes: number;
   /** Ids that were listed again. */

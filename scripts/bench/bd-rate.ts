@@ -1,7 +1,7 @@
 /** One encode: kbit/s, and VMAF. */
 export type RatePoint = { kbits: number; vmaf: number };
 
-/** Of the range of VMAF that two curves share. */
+/** The steps of the range of VMAF that two curves share. */
 const STEPS = 200;
 
 /**

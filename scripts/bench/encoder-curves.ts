@@ -2,7 +2,7 @@ import { additionalVideoCodecs } from "../../src/media/codecs/registry.ts";
 import { BUILT_IN_PROFILES, specOf } from "../../src/media/encoding-profiles.ts";
 import { bitsAtEqualVmaf, type RatePoint } from "./bd-rate.ts";
 
-/** Of an encoder and preset. `seconds`: of the processor, for the encodes of all points; decoding is subtracted. */
+/** The curve of an encoder and preset. `seconds`: of the processor, for the encodes of all points; decoding is subtracted. */
 export type Curve = { points: RatePoint[]; seconds: number };
 /** By clip, and then by encoder and preset, or other program. */
 export type Curves = Record<string, Record<string, Curve>>;

@@ -17,11 +17,11 @@ import { compare, type Result } from "./result.ts";
 import { benchClips, joinedSegments, vmafOf } from "./vmaf.ts";
 
 const run = promisify(execFile);
-/** Of each clip: two GOPs. */
+/** The length of each clip: two GOPs. */
 const SECONDS = Number(process.env.VODBOX_BENCH_SECONDS ?? 4);
 
 type CodecName = keyof typeof ENCODERS;
-/** From fast to slow, with CRFs whose ranges of VMAF overlap those of the other codecs. */
+/** From fast to slow, with CRFs whose ranges of VMAF overlap the other codecs'. */
 const CURVES: Record<CodecName, { presets: readonly string[]; crfs: readonly number[] }> = {
   h264: { presets: ["superfast", "veryfast", "faster", "fast", "medium", "slow"], crfs: [20, 24, 28, 32] },
   hevc: { presets: ["superfast", "veryfast", "fast", "medium"], crfs: [22, 26, 30, 34] },

@@ -12,12 +12,12 @@ import { compare, type Result } from "./result.ts";
 import { benchClips, joinedSegments, vmafOf } from "./vmaf.ts";
 
 const run = promisify(execFile);
-/** Of each clip, which is repeated if it is shorter: two segments. */
+/** The length of each clip, which is repeated if it is shorter: two segments. */
 const SECONDS = 8;
 const LIBRARY_SECONDS = 600;
 const CODECS = Object.keys(videoCodecs) as (keyof typeof videoCodecs)[];
 
-/** Of one rendition: kbit/s, and VMAF of the largest one of each codec. */
+/** One rendition: kbit/s, and VMAF of the largest one of each codec. */
 type Rendition = { codec: string; kbits: number; vmaf: number | null };
 
 /**

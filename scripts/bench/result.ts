@@ -5,9 +5,9 @@ export type Result = {
   unit: string;
   ours: number;
   theirs: number;
-  /** Of the medians. */
+  /** The ratio of the medians. */
   ratio: number;
-  /** Of the best samples. */
+  /** The ratio of the best samples. */
   bestRatio: number;
   bar: string;
   met: boolean;

@@ -20,7 +20,7 @@ export async function writeAssets(kind: BuildKind): Promise<void> {
   copyMigrations();
   const versions = { version: own.version, node: nodeVersion, libsql: installedVersion("libsql") };
   writeFileSync(join(paths.assets, "build-info.json"), JSON.stringify(versions));
-  // The console contains the client, whose operations are those of a server, which needs the migrations.
+  // The console contains the client, with the operations of a server, which needs the migrations.
   await Promise.all([packDocumentation(kind), bundleBrowserCode(kind), bundleParserThread(), generateClient()]);
   await bundleConsole(kind);
 }

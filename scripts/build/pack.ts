@@ -7,7 +7,7 @@ import { type PackedFile, packedAsset } from "../../src/lib/extract.ts";
 import { buildCache } from "./cache.ts";
 import type { BuildKind } from "./kind.ts";
 
-/** Of zstd. 19 reduces 41 MB to 9.7 MB in 20 seconds, 9 to 11.1 MB in one; either once, because results stay in the cache. */
+/** The levels of zstd. 19 reduces 41 MB to 9.7 MB in 20 seconds, 9 to 11.1 MB in one; either once, because results stay in the cache. */
 const LEVELS = { dense: 19, fast: 9 };
 
 /**

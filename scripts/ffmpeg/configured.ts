@@ -24,7 +24,7 @@ const LISTS = [
 ];
 /** Definitions that depend on more than the key. */
 const OWN_DEFINITIONS = ["FFMPEG_CONFIGURATION", "CC_IDENT", "FFMPEG_VERSION"];
-/** Of documentation, examples and tools that happen to be installed, and the guards of headers. */
+/** Lines about documentation, examples and tools that happen to be installed, and the guards of headers. */
 const IRRELEVANT =
   /^(FFMPEG|AVUTIL)_\w+_H$|^HAVE_(VALGRIND_VALGRIND_H|PERL|POD2MAN|MAKEINFO\w*|TEXI2\w*|XMLLINT|\w*GZIP)$|^CONFIG_\w+(PAGES|_EXAMPLE)$/;
 const HEADERS = ["config.h", "config_components.h", "libavutil/avconfig.h", "libavutil/ffversion.h"];

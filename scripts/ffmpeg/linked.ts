@@ -29,7 +29,7 @@ const OWN = words(`libavcodec-dev libavformat-dev libavfilter-dev libavdevice-de
 const EXTERNAL = words(`libx264-dev libx265-dev libvpx-dev libopus-dev libwebp-dev libzimg-dev libaom-dev
   zlib1g-dev`);
 
-/** Of these versions the list of compiled files is known. */
+/** The versions of which the list of compiled files is known. */
 const KNOWN_VERSION = /^\d+:5\.1\./;
 
 /** Whether there is a linked build for a processor: the list of files was tested on x64 only. */

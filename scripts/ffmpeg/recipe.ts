@@ -99,11 +99,11 @@ const cmakeArguments = (prefix: string, cross: Target["cross"], flags = ""): str
     : []),
 ];
 
-/** Of the archive with x265's encoder of 10 bit, which the one of 8 bit calls. */
+/** The name of the archive with x265's encoder of 10 bit, which the one of 8 bit calls. */
 export const X265_10BIT_ARCHIVE = "x265-10bit";
 
 /**
- * For x265, whose bit depth is fixed at compilation: it is compiled twice, and the library of 8 bit is linked with that of
+ * The bit depth of x265 is fixed at compilation: it is compiled twice, and the library of 8 bit is linked with that of
  * 10 bit, which exports no names of its own. It is compiled because the distribution's archive also contains an encoder of
  * 12 bit. As there, its assembly is used on x64 only.
  */

@@ -3,6 +3,7 @@ import { TextlintKernelDescriptor } from "@textlint/kernel";
 import * as markdown from "@textlint/textlint-plugin-markdown";
 import { createLinter, loadLinterFormatter } from "textlint";
 import terminology from "textlint-rule-terminology";
+import { sentences } from "./sentences.ts";
 import { TERMS } from "./terms.ts";
 import { typescriptPlugin } from "./typescript-plugin.ts";
 
@@ -12,9 +13,12 @@ const commonJs = (module: object): unknown => {
   return value.default ?? value;
 };
 
-/** `npm run lint:terms [PATH…]`: reports terms in comments, strings and documents that have a standard synonym. */
+/** `npm run lint:terms [PATH…]`: reports terms in comments, strings and documents that have a standard synonym, and sentences without a subject. */
 const descriptor = new TextlintKernelDescriptor({
-  rules: [{ ruleId: "terminology", rule: terminology as never, options: { defaultTerms: false, terms: TERMS } }],
+  rules: [
+    { ruleId: "terminology", rule: terminology as never, options: { defaultTerms: false, terms: TERMS } },
+    { ruleId: "sentences", rule: sentences },
+  ],
   plugins: [
     { pluginId: "markdown", plugin: commonJs(markdown) as never },
     { pluginId: "typescript", plugin: typescriptPlugin },
@@ -22,10 +26,10 @@ const descriptor = new TextlintKernelDescriptor({
   filterRules: [],
 });
 const given = process.argv.slice(2);
-const paths = given.length > 0 ? given : ["*.md", "*.ts"];
+const paths = given.length > 0 ? given : ["*.md", "*.ts", "*.tsx"];
 const files = execFileSync("git", ["ls-files", "--", ...paths], { encoding: "utf8" })
   .split("\n")
-  .filter((path) => /\.(md|ts)$/.test(path) && !path.startsWith("scripts/lint-terms/"));
+  .filter((path) => /\.(md|tsx?)$/.test(path) && !path.startsWith("scripts/lint-terms/"));
 const results = await createLinter({ descriptor }).lintFiles(files);
 const formatter = await loadLinterFormatter({ formatterName: "unix" });
 const report = formatter.format(results);

@@ -5,8 +5,8 @@ type Parse = ReturnType<InstanceType<TextlintPluginCreator["Processor"]>["proces
 type Document = Exclude<ReturnType<Parse>, { text: string } | Promise<unknown>>;
 
 const COMMENT = /Comment$/;
-const STRING = /^StringLiteral$|^NoSubstitutionTemplate$|^Template(Head|Middle|Tail)$/;
-const EXTENSIONS = [".ts"];
+const STRING = /^StringLiteral$|^NoSubstitutionTemplate$|^Template(Head|Middle|Tail)$|^JSX(String|Text)$/;
+const EXTENSIONS = [".ts", ".tsx"];
 
 /** Comments, strings and templates of TypeScript as a document of textlint; other tokens are left out. */
 function parse(text: string): Document {

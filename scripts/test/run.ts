@@ -11,7 +11,7 @@ import type { FileResult, Results } from "./reporter.ts";
  */
 
 const root = join(import.meta.dirname, "../..");
-/** Of the files that were flaky in the last complete run: committed, so that the next run finds it. */
+/** The files that were flaky in the last complete run: committed, so that the next run finds them. */
 const record = join(root, "test/flaky.json");
 /** With more failures something is broken, and trying each again would only take time. */
 const MAX_RETRIED = 6;

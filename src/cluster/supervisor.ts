@@ -51,7 +51,7 @@ export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #processes = new Map<number, Process>();
   readonly #children: ChildSupervisor;
-  /** Of processes that have not listened yet since the start. */
+  /** The processes that have not listened yet since the start. */
   readonly #starting = new Map<number, Starting>();
   readonly #gatherings = new Map<number, Gathering>();
   readonly #localProof = randomName(40);

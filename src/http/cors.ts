@@ -4,7 +4,7 @@ export type Cors = { allowHeaders: string; exposeHeaders: string };
 /** In `allowHeaders`: whatever a page wants to send. */
 export const ANY_HEADER = "*";
 
-/** Of playlists, manifests and media: players send headers of their own, for access or statistics. */
+/** The headers for playlists, manifests and media: players send headers of their own, for access or statistics. */
 export const MEDIA_CORS: Cors = {
   allowHeaders: ANY_HEADER,
   exposeHeaders: "ETag, Content-Length, Content-Range, Accept-Ranges, Retry-After, Location",

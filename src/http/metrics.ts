@@ -30,7 +30,7 @@ class RequestMetrics {
     };
   }
 
-  /** Of all routes, since the start; `failed` with a status of 500 or more. */
+  /** Counts all routes since the start; `failed` with a status of 500 or more. */
   totals = (): { answered: number; failed: number } => ({ answered: this.#answered, failed: this.#failed });
 
   samples = (): Sample[] => this.#found.flatMap(({ labels, times }) => times.samples(labels));
@@ -62,7 +62,7 @@ export const metricsOf = forApp((app) => {
     storage,
     /** By scheduled tasks, as `expires_at` and the retention of tenants demand. */
     scheduledDeletions: new Tally("kind", ["assets", "sources", "analytics_rows"]),
-    /** Of the broadcasts that this process receives: bytes to simulcast targets, and connections that failed. */
+    /** Counts of the broadcasts that this process receives: bytes to simulcast targets, and connections that failed. */
     simulcast: { sentBytes: 0, failures: 0 },
     services: new Tally("service", ["translation", "transcription", "payments"]),
   };

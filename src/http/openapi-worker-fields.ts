@@ -1,4 +1,4 @@
-/** Of jobs and workers; see FIELDS. */
+/** The fields of jobs and workers; see FIELDS. */
 export const WORKER_FIELDS = {
   cancel_requested: "Whether the worker must stop",
   yield_requested: "A viewer waits for a segment that this chunk reaches late: the worker may end it early",

@@ -114,7 +114,7 @@ export async function openApi(routes: readonly Route[]): Promise<Json> {
     openapi: "3.0.3",
     info: {
       title: "vodbox",
-      // Of the API, which its specification defines; a release of the program has its own.
+      // The version of the API, which its specification defines; a release of the program has its own.
       version: "1.0.0",
       description: INTRODUCTION,
       contact: { name: "The operator of this server" },

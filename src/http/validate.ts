@@ -64,7 +64,7 @@ export function validate<S extends Schema>(
   throw new HttpError(422, code, `${field}: ${messages[0] ?? "is invalid"}`, { details });
 }
 
-/** Of a check without a message of its own: that of the library contains the whole input. */
+/** A message for a check that has none: the library's contains the whole input. */
 function messageOf({ kind, message, expected, received }: v.BaseIssue<unknown>): string {
   if (!message.endsWith(`eceived ${received}`)) return message;
   if (expected === null) return "is invalid";

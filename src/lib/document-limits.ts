@@ -13,7 +13,7 @@ export const DOCUMENT_LIMITS = {
   documentBytes: 2 * 2 ** 20,
   /** Size of one that is served: it may have been stored before limits existed. */
   servedBytes: 4 * 2 ** 20,
-  /** Of all documents that one manifest of a batch upload refers to. */
+  /** All documents together that one manifest of a batch upload refers to. */
   batchDocumentBytes: 512 * 2 ** 20,
   /** Length of a line of a playlist or storyboard. */
   lineCharacters: 65_536,

@@ -28,13 +28,13 @@ export type MpdRepresentation = {
 export type MpdSet = {
   /** `text`: WebVTT in segments without an init segment, with the numbers and times of those of video. */
   kind: "video" | "audio" | "text";
-  /** Of text. */
+  /** The label of a text track. */
   label?: string | undefined;
   language: string | null;
   isMain: boolean;
-  /** Of several sets that a player can play, it prefers the one with the highest (ISO/IEC 23009-1, 5.3.7.2). */
+  /** A player that can play several sets prefers the one with the highest (ISO/IEC 23009-1, 5.3.7.2). */
   selectionPriority?: number | undefined;
-  /** Of HDR, as values of ISO/IEC 23091-2. */
+  /** The colors of HDR video, as values of ISO/IEC 23091-2. */
   colors?: { primaries: number; transfer: number; matrix: number } | undefined;
   representations: readonly MpdRepresentation[];
 };

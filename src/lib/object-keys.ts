@@ -56,7 +56,7 @@ export const attemptPrefix = ({ tenantId, assetId, id }: JobIds, attemptId: numb
 export const imagesPrefix = (asset: AssetIds) => `${assetPrefix(asset)}pictures/`;
 /** `version` has 16 lowercase hex digits. */
 export const imageVersionPrefix = (asset: AssetIds, version: string) => `${imagesPrefix(asset)}${version}/`;
-/** Of all batches of a tenant. */
+/** The prefix of all batches of a tenant. */
 export const batchesPrefix = (tenantId: number) => `${tenantPrefix(tenantId)}ingest/`;
 export const batchPrefix = ({ tenantId, folder }: BatchFolder) => `${batchesPrefix(tenantId)}${folder}/`;
 /** `batchPrefix` as an SQL expression of two columns. */

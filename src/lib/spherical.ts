@@ -7,7 +7,7 @@
 export const STEREO_MODES = ["mono", "top_bottom", "left_right"] as const;
 export type StereoMode = (typeof STEREO_MODES)[number];
 
-/** Of 1, in the boxes' fixed-point numbers of 32 bits. */
+/** The number 1 as a fixed-point number of 32 bits, as the boxes have it. */
 export const BOUND_UNITS = 2 ** 32;
 /** What is cut off at each edge of the full sphere, in `BOUND_UNITS`. Opposite edges are less than 1 together. */
 export type Bounds = { top: number; bottom: number; left: number; right: number };

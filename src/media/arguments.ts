@@ -61,7 +61,7 @@ type ArgumentOptions = {
   additional?: AdditionalVideo | undefined;
   /** Set when that codec keeps the HDR of the source. */
   hdr?: KeptHdr | undefined;
-  /** Of a copy in that codec: configurations in frames are removed. */
+  /** For a copy in that codec: configurations in frames are removed. */
   isWithoutRepeats?: boolean | undefined;
 };
 
@@ -117,11 +117,11 @@ const graphArguments = (graphs: readonly string[]) =>
   graphs.flatMap((graph) => (graph ? ["-filter_complex", graph] : []));
 
 /**
- * Of an input whose frames may change their size or format: the filters stay, because new ones would begin again, and the
+ * For an input whose frames may change their size or format: the filters stay, because new ones would begin again, and the
  * first of them (`constantFrames`) returns frames of one size.
  */
 export const KEPT_FILTERS = ["-reinit_filter:v", "0"];
-/** Of one that is copied, which must not change: samples that do end the run, frames that do are in its log. */
+/** For an input that is copied, which must not change: samples that do end the run, frames that do are in its log. */
 export const UNCHANGED = ["-reinit_filter", "0"];
 /** What ffmpeg says of frames that change. */
 export const CHANGED_FRAMES = "Changing video frame properties on the fly";

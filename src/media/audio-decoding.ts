@@ -43,7 +43,7 @@ const rateOf = ({ codec, sampleRate }: AudioTrack): number => {
 };
 
 /**
- * Of these, ffmpeg's decoder states the sample rate of the frame before, where it changes: that frame has a time far from its
+ * ffmpeg's decoder of these states the sample rate of the frame before, where it changes: that frame has a time far from its
  * place, and is left out. So is the first one behind any gap, which silence fills anyway.
  */
 const HAS_STALE_RATE = /^mp[123]/;

@@ -29,7 +29,7 @@ export const normalizedAudio = (
   `aformat=sample_fmts=${audioCodecs[spec.audio.codec].sampleFormat}:channel_layouts=${channelLayout({ surroundOf })}`,
 ];
 
-/** Of a rendition. */
+/** The channel layout of a rendition, by ffmpeg's name. */
 export const channelLayout = ({ surroundOf }: Pick<PlannedAudio, "surroundOf">): string =>
   surroundOf === null ? "stereo" : "5.1";
 

@@ -111,7 +111,7 @@ export function colorFilters(source: Source & { isHdr: boolean }): ColorFilters 
 const linesOf = ({ width, height, rotation }: Pick<Source, "width" | "height" | "rotation">) =>
   rotation % 180 === 0 ? height : width;
 
-/** Of HDR video, by ffmpeg's names; anything else is understood as BT.2020. */
+/** The matrices of HDR video, by ffmpeg's names; anything else is understood as BT.2020. */
 const HDR_MATRICES = ["bt2020nc", "bt2020c", "ictcp", "bt709"];
 const HDR_PRIMARIES = ["bt2020", "smpte432", "smpte431", "bt709"];
 

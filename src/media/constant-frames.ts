@@ -17,7 +17,7 @@ export function constantFrames({ stored, pixelFormat }: Pick<VideoTrack, "stored
   // As for the track, whose pixels are square where their aspect is not plausible.
   const shown = `if(between(sar,${1 / MAX_PIXEL_ASPECT},${MAX_PIXEL_ASPECT}),dar,a)`;
   const isAlike = `lt(abs(${shown}/${aspect}-1),${TOLERANCE})`;
-  // Of a wider frame the height is less, of a taller one the width; both are even, for the chroma and for the fields.
+  // A wider frame gets less height, a taller one less width; both are even, for the chroma and for the fields.
   const side = (length: number, factor: string) =>
     `if(${isAlike},${length},max(2,2*round(min(1,${factor})*${length}/2)))`;
   const scaled = [`w='${side(width, `${shown}/${aspect}`)}'`, `h='${side(height, `${aspect}/(${shown})`)}'`];

@@ -13,7 +13,7 @@ import { readResult } from "./results.ts";
 const NON_SYNC = 0x10000;
 
 type Options = {
-  /** Of the rendition: its init segment and segments. */
+  /** The folder of the rendition, with its init segment and segments. */
   folder: string;
   codec: AdditionalVideo["codec"];
   /** What its init segment must state. */

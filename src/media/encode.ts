@@ -160,7 +160,7 @@ function upwards(report: EncodeOptions["onProgress"]): (fraction: number) => voi
   };
 }
 
-/** Of the time of an encode whose rungs are chosen first. */
+/** The analysis' share of the time of an encode whose rungs are chosen first. */
 const ANALYSIS_SHARE = 0.08;
 
 /** The fault is in the source, not on this machine, such as a full disk. */
@@ -171,7 +171,7 @@ type Way = {
   options: EncodeOptions;
   names: FileNames;
   common: SourceRun;
-  /** Of a source whose HDR is kept. */
+  /** The metadata of a source whose HDR is kept. */
   metadata: HdrMetadata;
 };
 

@@ -65,7 +65,7 @@ export const builtInOf = (name: string): BuiltIn | undefined =>
 export type ProfileFault = { field: string; reason: string };
 
 /**
- * Of profiles whose rungs are chosen for each source. The preset at the knee of its curve (docs/encoding.md)
+ * The effort of profiles whose rungs are chosen for each source. The preset at the knee of its curve (docs/encoding.md)
  * has the quality of `veryfast` at CRF 23 with about 20 % fewer bits, for some of the time that rungs which are left out would take.
  */
 const PER_TITLE_EFFORT: Effort = { preset: "medium", crf: 26 };

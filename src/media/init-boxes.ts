@@ -6,7 +6,7 @@ import { field, find } from "./mp4/boxes.ts";
 import { readResult, writeResult } from "./results.ts";
 import { sphericalBoxes } from "./spherical-boxes.ts";
 
-/** Of a rendition, which players read before they decode. Null: there are none. */
+/** What players read of a rendition before they decode. Null: there is none. */
 export type StatedMetadata = { hdr: HdrMetadata | null; spherical: SphericalMetadata | null };
 
 /**

@@ -4,9 +4,9 @@ import { encodingSpec } from "./encoding-spec.ts";
 import { UNTRUSTED_INPUT } from "./ffmpeg.ts";
 import type { PlannedRendition } from "./ladder.ts";
 
-/** Of the built-in specification, whatever the profile: a slower preset might not keep up with the stream. */
+/** The built-in specification's, whatever the profile: a slower preset might not keep up with the stream. */
 const { preset, profile, pixel_format } = encodingSpec.video;
-/** Of the publisher's video (src/live/cmaf), so that times are exactly the same. */
+/** The timescale of the publisher's video (src/live/cmaf), so that times are exactly the same. */
 const TIMESCALE = 120_000;
 /** In microseconds: about a frame. The receiver makes parts of them. */
 const FRAGMENT_US = 30_000;

@@ -28,7 +28,7 @@ export type Rendition = {
   frame_rate: number | null;
   /** Null: standard dynamic range. */
   hdr: HdrFormat | null;
-  /** Of its segments and init segment; null while they are not encoded. */
+  /** The size of its segments and init segment; null while they are not encoded. */
   bytes: number | null;
   /** Estimated quality, 0 to 100; only where the renditions were chosen for the source (per-title/score.ts). */
   score?: number;
@@ -74,7 +74,7 @@ export async function writeManifests(given: {
   listedFirst?: readonly string[];
   /** Players are to begin with the first codec, although others need fewer bits: these are encoded last, or on request. */
   prefersFirst?: boolean;
-  /** Of a part of longer media: the number of its first segment, and where that begins. */
+  /** For a part of longer media: the number of its first segment, and where that begins. */
   begins?: { number: number; seconds: number } | undefined;
   /** The media files are not those of ffmpeg. */
   areOurs?: boolean;
@@ -255,7 +255,7 @@ function toRenditions(media: SizedMedia, { audios }: AudioGroup): Rendition[] {
   ];
 }
 
-/** Whether all segments begin with a keyframe: those of a live stream whose keyframes are rare do not. */
+/** Whether all segments begin with a keyframe: a live stream with rare keyframes has others. */
 const isIndependent = (segments: readonly Segment[]) => segments.every(({ first }) => first?.isSync !== false);
 
 /** The first frame of each segment; null when one of them cannot be located, or is no keyframe. */

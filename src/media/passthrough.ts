@@ -17,9 +17,9 @@ export type PassthroughOptions = {
   spec: EncodingSpec;
   binaries: Binaries;
   run: SourceRun;
-  /** Of most packets only the index is there. */
+  /** Whether most packets are known from the index only. */
   isSparse?: boolean | undefined;
-  /** Of the container: packets need not be read, which takes a second per hour of video. */
+  /** The container's index: with it packets need not be read, which takes a second per hour of video. */
   index?: SourceIndex | null | undefined;
 };
 

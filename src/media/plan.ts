@@ -15,7 +15,7 @@ export type PlannedAudio = {
   padToSeconds: number;
   /** The source's audio is copied. */
   isCopied: boolean;
-  /** Of the rendition, not of the track. */
+  /** The channels of the rendition, not of the track. */
   channels: number;
   /** The name of the stereo rendition of the same track, when this is the 5.1 one; else null. */
   surroundOf: string | null;
@@ -203,7 +203,7 @@ const keptHdr = ({ hdr }: VideoTrack, { codec, pixel_format }: AdditionalVideo):
 export type Copy = {
   /** With the name of its size, without the codec. */
   rendition: PlannedRendition;
-  /** Of an additional codec; null: it is of the primary one. Without a ladder where nothing else is encoded with it. */
+  /** The settings of an additional codec; null: it is the primary one. Without a ladder where nothing else is encoded with it. */
   settings: AdditionalVideo | null;
   /** The format that the rendition keeps, as those that are encoded with the codec; null: it is SDR. */
   hdr: HdrFormat | null;

@@ -37,7 +37,7 @@ const Output = v.object({
 const NAMES = Object.keys(SIDE_DATA.entries).join(",");
 const ENTRIES = `stream=index:stream_side_data=${NAMES}:frame=pix_fmt:frame_side_data=${NAMES}`;
 
-/** Those of a source whose HDR one of these codecs keeps; else null. Throws as `readHdrMetadata`. */
+/** The HDR metadata of a source, where one of these codecs keeps them; else null. Throws as `readHdrMetadata`. */
 export async function keptHdrMetadata(
   additional: readonly AdditionalPlan[],
   source: Omit<Parameters<typeof readHdrMetadata>[0], "track">,

@@ -14,7 +14,7 @@ import { MediaError } from "./error.ts";
 
 /** Entries of one folder: a day of segments of one second, and as many again. */
 const MAX_ENTRIES = 200_000;
-/** Folders below a writable one: that of a codec or a trial, that of a rendition, and some more. */
+/** Folders below a writable one: a codec's or a trial's, a rendition's, and some more. */
 const MAX_DEPTH = 6;
 /** What is read into memory at once: a segment, an image, an init segment. */
 export const MAX_READ_BYTES = 512 * 2 ** 20;

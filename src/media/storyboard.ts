@@ -103,7 +103,7 @@ export function storyboardInterval(
   return least <= gop_seconds ? gop_seconds : Math.ceil(least / segment_seconds) * segment_seconds;
 }
 
-/** Of segments in order, those that contain the thumbnails of the grid. */
+/** The segments, in order, that contain the thumbnails of the grid. */
 function nearest(segments: Segment[], intervalSeconds: number, tiles: number): Segment[] {
   const chosen = new Set<Segment>();
   let at = 0;

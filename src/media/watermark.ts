@@ -43,7 +43,7 @@ export function watermarkOverlay(
   overlay: readonly string[],
 ): string {
   const margin = Math.round((Math.min(width, height) * WATERMARK_MARGIN) / 2) * 2;
-  // Of a mark that leaves no space for it, the margin is smaller: nothing is cut off.
+  // The margin of a mark that leaves no space for it is smaller: nothing is cut off.
   const at = (space: string, isStart: boolean) =>
     isStart ? `min(${margin}\\,${space})` : `${space}-min(${margin}\\,${space})`;
   const x = position === "center" ? "(W-w)/2" : at("(W-w)", position.endsWith("left"));

@@ -9,7 +9,7 @@ const between = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.
 const seconds = v.pipe(v.number(), v.minValue(0.5), v.maxValue(60));
 const bits = between(1000, 1_000_000_000);
 const side = between(16, 16_384);
-/** Of a source as it is shown: less than any rendition, or more, because of pixels that are not square. */
+/** A side of a source as it is shown: less than any rendition, or more, because of pixels that are not square. */
 const sourceSide = between(1, 10_000_000);
 const videoCodecNames = [...primaryVideoCodecs, ...additionalVideoCodecs].map(({ name }) => name);
 const fileName = v.pipe(v.string(), v.regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/));
@@ -95,7 +95,7 @@ export const Title = v.object({
 export type Title = v.InferOutput<typeof Title>;
 
 /**
- * Sources whose video is copied in its own size, next to the ladder: those of these codecs, which may be larger than the
+ * Sources in these codecs have their video copied in its own size, next to the ladder. It may be larger than the
  * ladder. Their caps are those of the ladder by the area, up to `max_bitrate` (bit/s).
  */
 const original = v.object({
@@ -137,7 +137,7 @@ const audioOf = ({ settings: { codec, profile, sample_rate, ...others } }: (type
       profile,
       bitrate: between(8000, 1_000_000),
       sample_rate,
-      /** Of a rendition, at most. 6: tracks with as many also have a 5.1 rendition, next to the stereo one. */
+      /** The most channels of a rendition. 6: tracks with as many also have a 5.1 rendition, next to the stereo one. */
       channels: v.picklist([STEREO_CHANNELS, SURROUND_CHANNELS]),
       group: fileName,
       max_tracks: between(0, 32),

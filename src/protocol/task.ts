@@ -90,11 +90,11 @@ export const UNCUTTABLE_REASONS = [
   "unreadable_in_parts",
   /** Shorter than two chunks. */
   "short",
-  /** Of earlier versions: it was to be published before the job completed. */
+  /** From earlier versions: it was to be published before the job completed. */
   "early_playback",
   /** It is longer than 24 hours. */
   "too_long",
-  /** Of workers of earlier versions: it is also encoded with codecs that these do not encode in chunks. */
+  /** From workers of earlier versions: it is also encoded with codecs that these do not encode in chunks. */
   "additional_codecs",
   /** A chunk did not have exactly the frames of its range, or is known not to: the clock begins below 0. */
   "inexact",
@@ -206,7 +206,7 @@ export const Task = v.object({
   chunk: v.pipe(
     v.nullable(Chunk),
     v.description(
-      "What to encode, for a `chunk`, and for `audio` in parts, whose range is that of its segments; null: all",
+      "What to encode, for a `chunk`, and for `audio` in parts, which has the range of its segments; null: all",
     ),
   ),
   publishes: v.pipe(

@@ -24,7 +24,7 @@ const TRANSCRIPT = "transcript";
 
 type Playing = {
   token: string | null;
-  /** Of the page's URL. */
+  /** The query of the page's URL. */
   query: URLSearchParams;
   /** Below the player. */
   more?: Markup | false;

@@ -130,7 +130,7 @@ function describe(app: App, { asset, embed, image }: Described, { maxwidth, maxh
   };
 }
 
-/** Of the chosen poster, of the whole frame of a clip, or as the encoder creates one. */
+/** The size of the chosen poster, of the whole frame of a clip, or as the encoder creates one. */
 function thumbnailSize(asset: AssetRow, { width, height }: { width: number; height: number }) {
   const { posterWidth, posterHeight } = asset;
   if (isFirstFrame(asset)) return { thumbnail_width: width, thumbnail_height: height };

@@ -11,7 +11,7 @@ export type JobContext = {
   client: LeaseClient;
   binaries: Binaries;
   scratch: Scratch;
-  /** Of the tasks; whole jobs download their source themselves. */
+  /** The sources of tasks; whole jobs download their source themselves. */
   sources: SourceCache;
   /** Kept free on every disk that a job writes to. */
   minFreeBytes: number;

@@ -27,7 +27,7 @@ export type WorkerOptions = {
   /** Read at each call, because the server may rotate it. */
   token: () => string;
   workerId: string;
-  /** Of the program, for the server's list of workers. */
+  /** The version of the program, for the server's list of workers. */
   version?: string;
   /** Jobs at once; a single one already uses all cores. */
   concurrency?: number;

@@ -51,7 +51,7 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   profile: text("profile").notNull().default("default"),
   /** What the profile required when the job was queued; null: the built-in default. */
   encodingSpec: text("encoding_spec", { mode: "json" }).$type<unknown>(),
-  /** Of the media that play until those of the job replace them; null: the job's own. */
+  /** The profile of the media that play until the job's replace them; null: the job's own. */
   mediaProfile: text("media_profile", { mode: "json" }).$type<{ profile: string; encodingSpec: unknown }>(),
   failures: integer("failures").notNull().default(0),
   maxAttempts: integer("max_attempts").notNull(),

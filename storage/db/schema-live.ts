@@ -47,7 +47,7 @@ export const liveStreams = sqliteTable("live_streams", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
   channelId: integer("channel_id").notNull(),
-  /** Of its folder on the server that receives it. */
+  /** The name of its folder on the server that receives it. */
   name: text("name").notNull(),
   recorded: integer("recorded", { mode: "boolean" }).notNull(),
   startedAt: integer("started_at").notNull(),
@@ -56,15 +56,15 @@ export const liveStreams = sqliteTable("live_streams", {
   finishedAt: integer("finished_at"),
   assetId: integer("asset_id"),
   /**
-   * Of the process that receives the stream, or completes its recording, and updates `updatedAt` while it does. Null for
+   * The server whose process receives the stream, or completes its recording, and updates `updatedAt` meanwhile. Null for
    * streams of versions that did not write it.
    */
   server: text("server"),
   /** Since when the publisher is disconnected; null while it sends. */
   interruptedAt: integer("interrupted_at"),
-  /** Of the objects of its segments; null when they are not stored. */
+  /** The prefix of the objects of its segments; null when they are not stored. */
   prefix: text("prefix"),
-  /** Of the channel when the stream began. */
+  /** The captions of the channel when the stream began. */
   captions: text("captions", { mode: "json" }).$type<string[]>().notNull().default([]),
   ...times,
 });

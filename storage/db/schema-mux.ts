@@ -17,7 +17,7 @@ export const muxUploads = sqliteTable("mux_uploads", {
   corsOrigin: text("cors_origin").notNull(),
   timeoutSeconds: integer("timeout_seconds").notNull(),
   expiresAt: integer("expires_at").notNull(),
-  /** Of the asset, in the form of Mux's API. */
+  /** The settings of the asset, in the form of Mux's API. */
   settings: text("settings", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
   canceledAt: integer("canceled_at"),
   /** Null until the first request with bytes. */

@@ -105,7 +105,7 @@ export const tenants = sqliteTable("tenants", {
   sourceBytes: integer("source_bytes").notNull().default(0),
   egressBytes: integer("egress_bytes").notNull().default(0),
   transcodingMs: integer("transcoding_ms").notNull().default(0),
-  /** Of media that publishers sent. */
+  /** The duration of media that publishers sent. */
   liveMs: integer("live_ms").notNull().default(0),
   storageChangedAt: integer("storage_changed_at"),
   /** Cues, tags, descriptions and watermarks in the database, in addition to `storageBytes`; maintained by triggers. */
@@ -122,7 +122,7 @@ export const tenants = sqliteTable("tenants", {
   player: text("player", { mode: "json" }).$type<StoredPlayer>().notNull().default({}),
   /** SHA-256 of the image in `tenant_logos`. */
   logo: text("logo"),
-  /** Of open uploads and batches; maintained by triggers. */
+  /** The bytes of open uploads and batches; maintained by triggers. */
   announcedBytes: integer("announced_bytes").notNull().default(0),
   /** The tenant is being deleted since then, and its status is `suspended`. */
   deleteRequestedAt: integer("delete_requested_at"),
@@ -155,11 +155,11 @@ export const users = sqliteTable("users", {
   /** Language and theme of the console; null: the browser's. */
   language: text("language"),
   theme: text("theme", { enum: THEMES }),
-  /** Of the second factor, encrypted; null: off. */
+  /** The secret of the second factor, encrypted; null: off. */
   totpSecret: text("totp_secret"),
   /** Not confirmed yet. */
   totpPending: text("totp_pending"),
-  /** Of the last code that was accepted. */
+  /** The step of the last code that was accepted. */
   totpStep: integer("totp_step").notNull().default(0),
   ...times,
 });
@@ -216,7 +216,7 @@ export const assets = sqliteTable("assets", {
   posterWidth: integer("poster_width"),
   posterHeight: integer("poster_height"),
   renditions: text("renditions", { mode: "json" }).$type<RenditionRow[]>().notNull().default([]),
-  /** Of an asset with video. */
+  /** The audio renditions of an asset with video. */
   audioRenditions: text("audio_renditions", { mode: "json" }).$type<RenditionRow[]>().notNull().default([]),
   width: integer("width"),
   height: integer("height"),
@@ -232,16 +232,16 @@ export const assets = sqliteTable("assets", {
   earlyPlayback: integer("early_playback", { mode: "boolean" }).notNull().default(false),
   /** Null: `default`, in rows from before there were profiles. */
   encodingProfile: text("encoding_profile"),
-  /** Of a playable asset that is not encoded completely. */
+  /** The state of a playable asset that is not encoded completely. */
   encoding: text("encoding", { enum: ["partial", "failed"] }),
   readyAt: integer("ready_at"),
   /** `sourceKey` is empty then. */
   sourceDeletedAt: integer("source_deleted_at"),
   /** The asset is deleted then. */
   expiresAt: integer("expires_at"),
-  /** Of a clip, while that asset exists. */
+  /** The asset that a clip was cut from, while it exists. */
   parentAssetId: integer("parent_asset_id"),
-  /** Of a clip: the media of another asset, which it plays. It remains until no clip plays it. */
+  /** The prefix of another asset's media that a clip plays. They remain until no clip plays them. */
   sharedPrefix: text("shared_prefix"),
   /** Which of them. */
   sharedMedia: text("shared_media", { mode: "json" }).$type<SharedMedia>(),
@@ -335,7 +335,7 @@ export const ingestBatches = sqliteTable("ingest_batches", {
   folder: text("folder").notNull(),
   leaseSeconds: integer("lease_seconds").notNull(),
   expiresAt: integer("expires_at").notNull(),
-  /** Of its uploads that are not aborted, while it is open; maintained by triggers. */
+  /** The bytes of its uploads that are not aborted, while it is open; maintained by triggers. */
   announcedBytes: integer("announced_bytes").notNull().default(0),
   uploadCount: integer("upload_count").notNull().default(0),
   manifestHash: text("manifest_hash"),

@@ -7,7 +7,7 @@ import type { Db } from "./open.ts";
  * https://www.sqlite.org/fts5.html#the_merge_command
  */
 
-/** Of assets' texts in lists, and of the search (migration 0065). */
+/** The indexes of assets' texts in lists, and of the search (migration 0065). */
 export type TextIndex = "assets_text" | "search_index";
 
 /** Pages of one step: a few milliseconds, and more than twenty changed assets add. */

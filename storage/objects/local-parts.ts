@@ -84,7 +84,7 @@ export function localParts(folders: Folders, space: SpaceGuard, take?: AcquireLo
     /** Throws NoSuchMultipart. */
     mustExist: planOf,
 
-    /** Of two concurrent writers of a part the later one wins: the earlier is usually a hanging connection. */
+    /** The later of two concurrent writers of a part wins: the earlier is usually a hanging connection. */
     async put(key: string, uploadId: string, partNumber: number, body: Readable, options: PutPartOptions) {
       // Before anything is awaited: the order is that of the calls, not of the disk.
       const number = writers.next();

@@ -31,9 +31,9 @@ export type Multipart = { key: string; uploadId: string; startedAt: Date };
 
 export type CreateMultipartOptions = {
   contentType?: string;
-  /** Of the whole object, at most. */
+  /** The size of the whole object, at most. */
   bytes: number;
-  /** Of every part but the last. */
+  /** The size of every part but the last. */
   partSize: number;
 };
 export type SignPartOptions = { expiresAt: Date; maxBytes: number };

@@ -12,7 +12,7 @@ import type { Pages, WalPosition } from "./wal.ts";
  */
 const FORMAT = 1;
 const MAX_HEADER_BYTES = 4 << 20;
-/** Of the decompressed groups: many times the largest transaction. */
+/** The size of the decompressed groups: many times the largest transaction. */
 const MAX_BODY_BYTES = 2 ** 31;
 
 const whole = v.pipe(v.number(), v.safeInteger(), v.minValue(0));

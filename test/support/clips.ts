@@ -13,7 +13,7 @@ import { callback, next, putArtifacts, uploaded } from "./flow.ts";
 import { emptyFolder } from "./folder.ts";
 import { binaries, fast, ffmpeg, picture, sound } from "./media/sources.ts";
 
-/** Of the film: segments of 4 s, the last one of 2 s. */
+/** The length of the film: segments of 4 s, the last one of 2 s. */
 export const SECONDS = 18;
 export const FPS = 25;
 

@@ -79,7 +79,7 @@ export function publishSrt(
   return publishTo(["-f", "mpegts", target], seconds, options);
 }
 
-/** Of the channel that `newChannel` creates. */
+/** The master playlist of the channel that `newChannel` creates. */
 export const MASTER = "/live/stage/master.m3u8";
 
 /** Paths of the media playlists of the running stream, video first. */

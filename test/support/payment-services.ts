@@ -91,7 +91,7 @@ class Stripe extends Service {
 class PayPal extends Service {
   /** By the last segment of its URL. */
   readonly certificates = new Map<string, string>();
-  /** Of the next capture. */
+  /** The result of the next capture. */
   captured = { status: "COMPLETED", amount: { value: "19.00", currency_code: "USD" } };
 
   protected answer({ method, path, headers, body }: Asked): Answer {

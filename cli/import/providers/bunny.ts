@@ -16,7 +16,7 @@ import {
 } from "../source.ts";
 
 const PAGE = 100;
-/** Status of a video whose renditions are complete, or the first of which is (API reference, "Get Video"). */
+/** Status of a video that has all renditions, or the first one (API reference, "Get Video"). */
 const PLAYABLE = [3, 4];
 type Fields = Record<string, unknown>;
 

@@ -12,7 +12,7 @@ const WINDOW = 64;
 const FEW = 8;
 
 /**
- * Selects the consistent matches: the chain with the most words whose times increase in both tracks and whose offset
+ * Selects the consistent matches: the chain with the most words whose times increase in both tracks, while its offset
  * changes slowly, or jumps where the following matches support it (a cut, an advertising break).
  */
 export function* coherent(matches: readonly Match[]): Sliced<Match[]> {
@@ -39,7 +39,7 @@ export function* coherent(matches: readonly Match[]): Sliced<Match[]> {
   return chain.reverse();
 }
 
-/** Of a few matches, those that agree with the median, if most do. */
+/** The matches that agree with the median, if most of them do. */
 function majority(matches: readonly Match[]): Match[] {
   const middle = matches.toSorted((a, b) => a.at.to - a.at.from - (b.at.to - b.at.from))[matches.length >> 1];
   const agreeing = matches.filter((match) => middle && agree(middle.at, match.at));

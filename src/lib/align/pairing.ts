@@ -105,7 +105,7 @@ function* uniquePairs({ numbers: [a, b], inA, inB, at }: Level, { a0, a1, b0, b1
   return yield* longestRising(indexes);
 }
 
-/** Of pairs sorted by their first index, the longest subsequence whose second indexes increase too. */
+/** Finds the longest subsequence of pairs, sorted by their first index, in which the second indexes increase too. */
 function* longestRising(indexes: readonly number[]): Sliced<Int32Array> {
   const count = indexes.length / 2;
   const before = new Int32Array(count).fill(-1);

@@ -72,7 +72,7 @@ function withGroups(lines: string[], { changed, added }: AudioChanges): string[]
   const hasOwn = streams.some((line) => AUDIO_CODEC.test(hlsAttribute(line, "CODECS") ?? ""));
   const isAudioOnly = streams.every((line) => hlsAttribute(line, "RESOLUTION") === undefined) && hasOwn;
   const isOwnRemoved = changed.some(({ rendition, isRemoved }) => rendition === MAIN && isRemoved);
-  // Of audio alone the variant is a track: another one takes its place.
+  // Without video the variant itself is a track: another one takes its place.
   const replaced = isAudioOnly && isOwnRemoved;
   let isReference = false;
   const written = lines.map((line) => {

@@ -12,7 +12,7 @@ export type Selection = "video" | "audio";
 /** Audio is cut at packets, up to 50 ms off the boundaries of the video. */
 const AUDIO_SECONDS = 0.1;
 
-/** Of a range of a few frames less than half, so that there is a segment between the margins. */
+/** A margin is less than half of a range of a few frames, so that there is a segment between the margins. */
 const audioMargin = ({ start, end, withMoreAudio = false }: CutRange) =>
   withMoreAudio ? -AUDIO_SECONDS : Math.min(AUDIO_SECONDS, (end - start) / 3);
 

@@ -3,7 +3,7 @@ import { mpegCrc32 } from "./crc32.ts";
 /** Header up to section_length, and the most that follows it in a program association or map section (2.4.4.4, 2.4.4.9). */
 const HEADER_BYTES = 3;
 const MAX_BYTES = HEADER_BYTES + 1021;
-/** Of the fields that all sections have, and the CRC. */
+/** The length of the fields that all sections have, and of the CRC. */
 const MIN_BYTES = 12;
 const STUFFING = 0xff;
 

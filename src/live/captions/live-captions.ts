@@ -9,7 +9,7 @@ import { captionName } from "../playlists/names.ts";
 import type { Segment, TrackWindow } from "../playlists/track-window.ts";
 import { settingsOf } from "./written-captions.ts";
 
-/** Of each service: more than a window of 12 hours has of captions that people can read. */
+/** The most captions of each service: more than people could read in a window of 12 hours. */
 const MAX_CAPTIONS = 20_000;
 /** RFC 8216, 3.5. The media timeline of all tracks begins at 0. */
 const HEADER = "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n";

@@ -104,7 +104,7 @@ class ServiceText {
   }
 }
 
-/** Of a row on the 15 of the screen; captions in the lower third are where players show them anyway. */
+/** The WebVTT settings of one of the 15 rows of the screen; captions in the lower third are where players show them anyway. */
 export const settingsOf = (row: number): string => (row < 9 ? `line:${Math.round((100 * row) / 15)}%` : "");
 
 /** Null for a line that was written in part, because the process was killed. */

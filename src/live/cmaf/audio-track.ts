@@ -40,7 +40,7 @@ export class AudioTrack {
   #cuts: Cut[] = [];
   #lastData: Buffer | null = null;
   #segmentPosition = 0;
-  /** Of the open segment. */
+  /** Whether the open segment has a part. */
   #hasPart = false;
   #isAlone: boolean;
   /** While it is alone, in seconds from the start of the recording. */
@@ -174,7 +174,7 @@ export class AudioTrack {
     }
   }
 
-  /** Of a part. */
+  /** The most packets of a part. */
   get #mostPackets(): number {
     const { format, plan } = this.#options;
     return Math.max(1, Math.floor((plan.partSeconds * format.sampleRate) / format.packetSamples + 1e-6));

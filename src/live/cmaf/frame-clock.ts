@@ -25,7 +25,7 @@ const MIN_STEP = 500;
 export class FrameClock {
   readonly #steps: readonly number[];
   #step: number | null = null;
-  /** Of the last frame: exact, because a frame of the stated rate may not last a whole number of units. */
+  /** The time of the last frame: exact, because a frame of the stated rate may not last a whole number of units. */
   #last = 0;
   /** Its time before it was moved to the grid. */
   #raw = 0;

@@ -19,7 +19,7 @@ const MAX_COMPOSITION_MS = 10_000;
 const MAX_EARLY = { ms: 12_500, packets: 1500 };
 /** Audio for this long without a configuration of video has no video. */
 const AUDIO_ONLY_MS = 2000;
-/** Of each kind: a publisher could cause one with each sample. */
+/** The most reports of each kind: a publisher could cause one with each sample. */
 const MAX_REPORTS = 100;
 /** Video that is this much behind audio pauses: its last frame is held. Publishers send both within a few tenths. */
 const HELD_SECONDS = 1;

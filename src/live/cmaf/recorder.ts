@@ -8,7 +8,7 @@ import { TrackWriter } from "./track-writer.ts";
 import type { DescribedAudio, DescribedVideo } from "./tracks.ts";
 import type { Health, PackagerOptions, RecordedTrack, Recording } from "./types.ts";
 
-/** Of one stream: 13 s of 40 Mbit/s. */
+/** What one stream may have in memory: 13 s of 40 Mbit/s. */
 const MAX_PENDING_BYTES = 64 * 2 ** 20;
 
 type Finished = { video: { writer: TrackWriter; rate: Rate } | null; audio: TrackWriter | null };

@@ -8,7 +8,7 @@ export type Fragment = {
   end: number;
   time: number;
   duration: number;
-  /** Of its first sample. */
+  /** The presentation time of its first sample. */
   presentation: number;
   samples: number;
 };

@@ -6,7 +6,7 @@ import { segmentIndex } from "../../media/mp4/write-boxes.ts";
 import { INDEX_OFFSET, SEGMENT_HEAD } from "./fragment.ts";
 import { TRACK_ID } from "./init.ts";
 
-/** Of a segment that is not complete: readers of complete segments skip it. */
+/** The ending of the name of an incomplete segment: readers of complete segments skip it. */
 export const OPEN_SUFFIX = ".open";
 
 /** Where a segment is, complete or not, to try in this order: it may be renamed between the first two attempts. */

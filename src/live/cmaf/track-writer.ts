@@ -25,7 +25,7 @@ type OpenSegment = {
   number: number;
   parts: number;
   samples: number;
-  /** Of the file so far. */
+  /** The size of the file so far. */
   bytes: number;
   /** Decode time of the first sample, and its earliest presentation time. */
   time: number;
@@ -74,7 +74,7 @@ export class TrackWriter {
   get pendingBytes(): number {
     return this.#pending;
   }
-  /** Of complete segments that are stored. */
+  /** Totals of the complete segments that are stored. */
   get stored(): Readonly<{ segments: number; bytes: number; duration: number }> {
     return this.#stored;
   }

@@ -50,7 +50,7 @@ export function describeAudio(
     ...{ kind: "audio", name: "audio", codec, width: null, height: null, sampleRate, channels },
     maxPartSeconds: partSeconds + packetSamples / sampleRate,
   };
-  // Of the usual packets of 1024 samples.
+  // A silent packet is known for the usual 1024 samples only.
   const silence = packetSamples === 1024 ? audioCodecs[config.codec].silentPacket(codec, channels) : null;
   return { config, format, info, timescale: sampleRate, init, silence };
 }

@@ -26,7 +26,7 @@ export type Part = MediaPart<TrackKind> & {
   /** Its segment ends with it. False where that was not known yet; `onSegment` says it then. */
   isLast: boolean;
   /**
-   * Of the complete segment. Until `onSegment` reports it the file has another name: open it with `openSegment`, which
+   * The file of the complete segment. Until `onSegment` reports it the file has another name: open it with `openSegment`, which
    * finds both. Null: not stored.
    */
   path: string | null;
@@ -98,7 +98,7 @@ export type RecordedTrack = {
   kind: TrackKind;
   name: string;
   segments: number;
-  /** Of its segments and init segment. */
+  /** The size of its segments and init segment. */
   bytes: number;
   durationSeconds: number;
   /** Null for video. */

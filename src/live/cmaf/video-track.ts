@@ -15,7 +15,7 @@ type VideoFrame = Frame & { presentedUntil: number };
 
 /** Sums of rounded durations. */
 const ROUNDING = VIDEO_TIMESCALE / 10_000;
-/** Of the longest part: what a part but the last of a segment has at least, and how long a frame lasts after which some are missing. */
+/** A share of the longest part: each part but the last of a segment is at least as long; after a frame that lasts as long, some are missing. */
 const MIN_PART_SHARE = 0.88;
 const GAP_SHARE = 1 / 3;
 const unitsOf = (seconds: number) => Math.round(seconds * VIDEO_TIMESCALE);

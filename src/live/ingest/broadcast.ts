@@ -265,7 +265,7 @@ export class Broadcast {
 
   #initEvent(track: TrackInfo): InitEvent {
     const { rate } = this.#packager;
-    // Of three decimals, as EXT-X-STREAM-INF states it.
+    // With three decimals, as EXT-X-STREAM-INF states it.
     const frameRate = track.kind === "video" && rate ? Math.round((rate.num / rate.den) * 1000) / 1000 : undefined;
     return { ...initEventOf(track), frameRate };
   }

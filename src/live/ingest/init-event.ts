@@ -1,7 +1,7 @@
 import type { TrackInfo } from "../cmaf/types.ts";
 import type { InitEvent } from "../playlists/events.ts";
 
-/** Of a track whose frame rate is not known here. */
+/** The event of a track whose frame rate is not known here. */
 export const initEventOf = ({ name, ...track }: TrackInfo): InitEvent => ({
   track: name,
   ...{ kind: track.kind, codec: track.codec },

@@ -13,7 +13,7 @@ const SILENT_MS = 3000;
 export const TAKEN_OVER = "Another publisher has taken over the channel.";
 
 export type PublisherOptions = {
-  /** Of the stream key that it has used. */
+  /** The id of the stream key that it has used. */
   keyId: string;
   broadcast: Broadcast;
   simulcast: Simulcast;

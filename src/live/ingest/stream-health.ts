@@ -31,7 +31,7 @@ const MAX_STEP_SECONDS = 2;
 
 /** Fewer intervals between frames say nothing about the frame rate. */
 const MIN_INTERVALS = 25;
-/** Of each step. More frames than this per second are not counted, because a publisher could send any number. */
+/** The most intervals of each step. More frames than this per second are not counted, because a publisher could send any number. */
 const MAX_INTERVALS = 500;
 /** Intervals that are about as long as the median, of those of a constant frame rate. */
 const REGULAR_SHARE = 0.8;

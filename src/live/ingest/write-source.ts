@@ -97,7 +97,7 @@ function setDuration(data: Buffer, within: Box, { at, duration }: { at: Layouts;
   else data.writeUInt32BE(Math.min(2 ** 32 - 1, Math.round(duration)), field(within, at.short, 4));
 }
 
-/** Of a box that begins the data. */
+/** Writes the duration into a box that begins the data. */
 function writeDuration(data: Buffer, at: Layouts, duration: number): void {
   setDuration(data, { type: "mvhd", start: 8, end: data.length }, { at, duration });
 }

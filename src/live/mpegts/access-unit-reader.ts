@@ -9,7 +9,7 @@ const MAX_SET_BYTES = 16 * 1024;
 
 /** What differs between H.264 and HEVC. Types are nal_unit_type. */
 export type VideoSyntax = {
-  /** Of a NAL unit. */
+  /** The length of a NAL unit's header. */
   headerBytes: number;
   typeOf(unit: Buffer): number;
   /** Types of parameter sets, in the order of `configuration`. */
@@ -36,7 +36,7 @@ export type AccessUnit = {
  */
 export class AccessUnitReader {
   readonly #syntax: VideoSyntax;
-  /** Of the configuration, by type. */
+  /** The parameter sets of the configuration, by type. */
   #sets: Buffer[][];
   /** Since the last frame, by type. */
   #pending: Buffer[][];

@@ -14,7 +14,7 @@ import type { ElementaryStream } from "../../lib/mpegts/tables.ts";
 import { RejectedMedia } from "../publish/rejected-media.ts";
 import type { LiveAudioCodec, LiveVideoCodec } from "../samples.ts";
 
-/** Of transport streams. */
+/** The video codecs that transport streams carry. */
 export type TsVideoCodec = Exclude<LiveVideoCodec, "av1">;
 
 export type SelectedStreams = {

@@ -12,7 +12,7 @@ export type InitEvent = {
   /** Frames per second. */
   frameRate?: number | undefined;
   channels?: number | undefined;
-  /** Of audio, in Hz. Streams of earlier versions do not state it. */
+  /** The sample rate of audio, in Hz. Streams of earlier versions do not state it. */
   sampleRate?: number | undefined;
   /**
    * A worker encodes it from the video of the publisher: its segments have the numbers, dates and discontinuities of that. It

@@ -19,7 +19,7 @@ const UPDATE = 0.5;
 const DELAY = 4;
 /** Segments are rounded before they are compared with the target duration. */
 const ROUNDING_SECONDS = 0.5;
-/** Of audio whose sample rate is not known: any unit of time can be stated. */
+/** The timescale of audio whose sample rate is not known: any unit of time can be stated. */
 const ANY_TIMESCALE = 48_000;
 /** In bit/s: more than closed captions have. */
 const CAPTION_BANDWIDTH = 1000;

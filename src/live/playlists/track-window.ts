@@ -60,7 +60,7 @@ export class TrackWindow {
   open: OpenSegment | null = null;
   /** All segments so far began with a keyframe. */
   isIndependent = true;
-  /** Of completed segments; see PartList. */
+  /** The parts of completed segments that were too long; see PartList. */
   partsOver = 0;
   partsUnder = 0;
   readonly #options: WindowOptions;
@@ -102,7 +102,7 @@ export class TrackWindow {
     return { init, nextNumber, isDiscontinuityNext, endSeconds, ...(isIndependent ? {} : { isIndependent }) };
   }
 
-  /** Of an empty window. `discontinuities`: those of the broadcast, of which one may not be in this playlist yet. */
+  /** Restores an empty window. `discontinuities`: the broadcast's; one of them may not be in this playlist yet. */
   restore(
     { nextNumber, isDiscontinuityNext, endSeconds, isIndependent = true }: TrackState,
     discontinuities: number,
@@ -249,7 +249,7 @@ export class TrackWindow {
     return { number: segment, isDiscontinuous: of.isDiscontinuous, head: of.head, startSeconds, parts };
   }
 
-  /** Of an encoded track, before its first segment: those that the publisher's track had by then. */
+  /** An encoded track begins with the discontinuities that the publisher's track had before its first segment. */
   #countDiscontinuities(first: number): void {
     if (!this.#source || this.#nextNumber !== null) return;
     this.discontinuitySequence = this.#source.discontinuitySequence;

@@ -10,7 +10,7 @@ export type PublishRequest = {
   query: URLSearchParams;
   /** IP address of the peer. */
   address: string;
-  /** Of RTMP: `flashVer` of the connect command. Empty when the publisher does not send it. */
+  /** The publisher's name of itself: in RTMP `flashVer` of the connect command. Empty when it does not send one. */
   encoder: string;
 };
 

@@ -20,7 +20,7 @@ export type EncodedTrack = {
 
 /** A frame. Times are in `VIDEO_TIMESCALE`. */
 export type EncodedSample = {
-  /** Of its track. */
+  /** The id of its track. */
   id: number;
   time: number;
   compositionOffset: number;
@@ -35,7 +35,7 @@ type Handlers = {
   onSample: (sample: EncodedSample) => void;
 };
 
-/** Of an encoder that writes a fragment for each frame or each half second. */
+/** The largest boxes of an encoder that writes a fragment for each frame or each half second. */
 const MAX_BYTES: Readonly<Record<string, number>> = {
   ftyp: 1024,
   moov: 256 * 1024,
@@ -55,7 +55,7 @@ export class FragmentReader {
   /** What has arrived of the next box. */
   #pieces: Buffer[] = [];
   #bytes = 0;
-  /** Of the next box; null until its header has arrived. */
+  /** The length of the next box; null until its header has arrived. */
   #needed: number | null = null;
   /** Samples of the last `moof`, whose data follow; `offset` is in the next `mdat`. */
   #pending: Pending[] | null = null;

@@ -4,7 +4,7 @@ import type { PartEvent, SegmentEvent } from "../playlists/events.ts";
 export type SourceSegment = {
   number: number;
   startSeconds: number;
-  /** Of its file, up to the last part that is on the disk. */
+  /** The length of its file up to the last part that is on the disk. */
   bytes: number;
   isComplete: boolean;
 };

@@ -2,7 +2,7 @@ import type { FlvReader } from "./flv-reader.ts";
 
 /** AvMultitrackType of Enhanced RTMP 2. */
 const MULTITRACK = { one: 0, manyCodecs: 2 } as const;
-/** Of what is not sent as multitrack. */
+/** The track of what is not sent as multitrack. */
 const DEFAULT_TRACK = 0;
 
 /** Chooses one of the tracks of a kind: the first one that arrives. */

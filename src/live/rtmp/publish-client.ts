@@ -9,7 +9,7 @@ import { RtmpFault } from "./fault.ts";
 import { ClientHandshake } from "./handshake.ts";
 import { MESSAGE, type RtmpMessage, USER_CONTROL, uint32s, userControl } from "./messages.ts";
 
-/** Of media. Larger ones are refused by some servers. */
+/** The size of a chunk of media. Larger ones are refused by some servers. */
 const CHUNK_BYTES = 4096;
 /** What a server may send: responses, acknowledgements and pings. */
 const LIMITS = { chunkStreams: 16, bufferedBytes: 64 * 1024, messageBytes: () => 16 * 1024 };
@@ -58,7 +58,7 @@ export class PublishClient {
   #chunkBytes = DEFAULT_CHUNK_BYTES;
   #streamId = 0;
   #writtenBytes = 0;
-  /** Of the last error of the socket. */
+  /** The message of the socket's last error. */
   #failure: string | null = null;
 
   constructor(socket: Socket, options: PublishClientOptions) {

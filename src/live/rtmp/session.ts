@@ -59,7 +59,7 @@ export class Session {
   #received = 0;
   #acknowledged = 0;
   #windowBytes = WINDOW_BYTES;
-  /** Of the budget of publishers; null before a publish. */
+  /** Gives the place among the publishers back; null before a publish. */
   #release: (() => void) | null = null;
   /** Until publish, then of idle time, then for the peer to read why it is closed. */
   #timer: NodeJS.Timeout;

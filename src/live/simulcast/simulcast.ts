@@ -29,7 +29,7 @@ export class Simulcast {
   #senders: TargetSender[] = [];
   #firstMs: number | null = null;
   #ms = 0;
-  /** Of targets that have been removed. */
+  /** Bytes that went to targets which have been removed. */
   #removedBytes = 0;
   #reportedBytes = 0;
   /** Since the last report. */

@@ -114,7 +114,7 @@ function readExtension(type: number, content: Buffer, found: Extensions): boolea
     case EXTENSION.request:
       if (content.length < RESPONSE_BYTES) return false;
       found.isStreamMode = (content.readUInt32BE(4) & FLAG.stream) !== 0;
-      // Of the sender: what it wants the receiver to have.
+      // The sender's half states the latency that it wants the receiver to have.
       found.latencyMs = content.readUInt16BE(10);
       return true;
     case EXTENSION.key:

@@ -20,7 +20,7 @@ const KEY_BYTES = new Set([16, 24, 32]);
 const ITERATIONS = 2048;
 /** Bits of KK in key material and in data packets: which of two keys (sections 3.1 and 3.2.2). */
 const KEYS = ["even", "odd"] as const;
-/** Of an IV: 14 bytes of the salt, into which the sequence number is mixed, and the counter of blocks. */
+/** The part of an IV that the salt fills: 14 bytes, into which the sequence number is mixed. The counter of blocks follows. */
 const IV_SALT_BYTES = 14;
 const IV_SEQUENCE_AT = 10;
 

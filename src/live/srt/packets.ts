@@ -2,7 +2,7 @@
  * Packets of SRT (draft-sharabayko-srt-01, section 3). All numbers are big-endian.
  */
 
-/** Of data and control packets. */
+/** The length of the header of data and control packets. */
 export const HEADER_BYTES = 16;
 /** What an IP packet of 1,500 bytes leaves (section 3.2.1, "MTU"). */
 export const MAX_PACKET_BYTES = 1472;

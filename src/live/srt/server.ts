@@ -27,7 +27,7 @@ import { type Peer, Session, type SessionOptions } from "./session.ts";
 import { readStreamId, type StreamTarget } from "./stream-id.ts";
 
 const TICK_MS = 10;
-/** Of the system: what arrives while the process is busy. The kernel may allow less. */
+/** The system's buffer for what arrives while the process is busy. The kernel may allow less. */
 const RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;
 
 export type SrtServerOptions = {

@@ -88,7 +88,7 @@ export class Session {
   #mediaAt: number;
   #retransmitted = 0;
   #isAccepted = false;
-  /** Of the budget of publishers; null before a publish. */
+  /** Gives the place among the publishers back; null before a publish. */
   #release: (() => void) | null = null;
   readonly #cipher: StreamCipher | null;
 

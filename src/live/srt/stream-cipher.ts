@@ -1,6 +1,6 @@
 import { decrypt, deriveKey, type KeyMessage, readKeyMessage, type StreamKeys, unwrapKeys } from "./key-material.ts";
 
-/** Of one connection: libraries use one salt for all their keys. */
+/** The most salts of one connection: libraries use one salt for all their keys. */
 const MAX_SALTS = 16;
 
 /** The keys of one connection. A sender alternates between two, and announces the next one while it uses the other. */

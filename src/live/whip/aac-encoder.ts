@@ -42,7 +42,7 @@ export type AacEncoderOptions = {
   onError: (error: Error) => void;
 };
 
-/** Of the encoder, for what it still has. */
+/** How long the encoder has for what it still holds. */
 const FINISH_MS = 2000;
 
 type Encoding = {

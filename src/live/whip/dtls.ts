@@ -31,7 +31,7 @@ const HASHES: Record<number, string> = { 4: "sha256", 5: "sha384", 6: "sha512" }
 export type DtlsOptions = {
   werift: Werift;
   identity: DtlsIdentity;
-  /** Of the peer's certificate, as its offer states them. */
+  /** The fingerprints of the peer's certificate, as its offer states them. */
   fingerprints: readonly Fingerprint[];
   /** Packets of the handshake that are read. */
   maxPackets: number;

@@ -6,7 +6,7 @@ type Missing = { sinceMs: number; requestedMs: number; requests: number };
 /** Packets in order. `isAfterLoss`: those before it will not arrive. */
 export type Ordered<Packet> = { packet: Packet; isAfterLoss: boolean };
 
-/** Of packets that wait: 2 s of 10 Mbit/s. */
+/** The most packets that wait: 2 s of 10 Mbit/s. */
 const CAPACITY = 2048;
 /** Packets that overtake others by a few milliseconds are not lost. */
 const REORDER_MS = 5;
@@ -14,7 +14,7 @@ const REPEAT_MS = 60;
 const MAX_REQUESTS = 10;
 /** Requests before a packet is skipped: after a pause of this process, the packet may have arrived, but is not read yet. */
 const LEAST_REQUESTS = 4;
-/** Of one message. */
+/** The most packets that one message requests again. */
 const MAX_REQUESTED = 200;
 
 /**

@@ -52,7 +52,7 @@ export function readRtcp(packet: Buffer): { reports: SenderReport[]; ended: numb
 /** What was received of a source (RFC 3550, 6.4.1). */
 export type ReportBlock = {
   source: number;
-  /** Of the packets since the last report, from 0 to 255. */
+  /** The lost share of the packets since the last report, from 0 to 255. */
   fractionLost: number;
   lost: number;
   highestSequence: number;

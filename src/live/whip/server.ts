@@ -23,7 +23,7 @@ import { isStun, readBindingRequest } from "./stun.ts";
 import type { Werift } from "./werift.ts";
 
 const TICK_MS = 10;
-/** Of the system: what arrives while the process is busy. The kernel may allow less. */
+/** The system's buffer for what arrives while the process is busy. The kernel may allow less. */
 const RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;
 /** A port that is free for UDP may not be free for TCP. */
 const PORT_TRIES = 10;

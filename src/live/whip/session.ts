@@ -20,13 +20,13 @@ import type { Werift } from "./werift.ts";
 export type Path = { id: string; address: string; port: number; send: (packet: Buffer) => void };
 
 export type SessionOptions = {
-  /** Of the session's URL. */
+  /** The id in the session's URL. */
   id: string;
   /** ICE credentials of this server. */
   ufrag: string;
   password: string;
   channel: string;
-  /** Of the client that sent the offer. */
+  /** The address of the client that sent the offer. */
   address: string;
   negotiated: Negotiated;
   werift: Werift;
@@ -58,7 +58,7 @@ export class WhipSession {
   #isClosed = false;
   /** The publisher has ended: nothing more is received. */
   #isEnding = false;
-  /** Of this server, in its reports. */
+  /** This server's source id in its reports. */
   readonly #sender = randomInt(1, 2 ** 32);
   readonly #arrivals = new TransportArrivals(this.#sender);
   readonly #reports = new SourceReports();

@@ -22,7 +22,7 @@ const MAX_ATTRIBUTES = 32;
 
 export type BindingRequest = {
   transactionId: Buffer;
-  /** ICE user fragments: that of this server, and that of the peer. */
+  /** The ICE user fragments of this server and of the peer. */
   ufrag: string;
   peerUfrag: string;
   isNominated: boolean;

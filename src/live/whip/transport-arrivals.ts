@@ -1,9 +1,9 @@
 import { transportFeedback } from "./rtcp.ts";
 import { sequenceDistance } from "./rtp.ts";
 
-/** Of one message. */
+/** The most packets that one message reports. */
 const MAX_PACKETS = 400;
-/** Of the reference time, and of differences, in ms. */
+/** The units of the reference time and of differences, in ms. */
 const [REFERENCE_MS, DELTA_MS] = [64, 0.25];
 
 /** Remembers when packets arrived, by their transport-wide numbers, for the bandwidth estimation of the sender. */

@@ -42,7 +42,7 @@ export class VideoSource {
     if (sets.length > 0) this.#reader.readUnits(sets);
   }
 
-  /** Of its last keyframe; 0 before it. */
+  /** The size of its last keyframe; 0 before the first one. */
   get pixels(): number {
     return this.#pixels;
   }

@@ -100,7 +100,7 @@ class Cutter {
   isKept(sample: Sample): boolean {
     const { start, end } = this.#range;
     const at = this.timeOf(sample);
-    // Of audio the packets that overlap the range.
+    // A clip has all audio packets that overlap the range.
     const until = this.#rendition.kind === "audio" ? at + sample.duration / this.timescale - 2 * ROUNDED_SECONDS : at;
     return until >= start - ROUNDED_SECONDS && at < end - ROUNDED_SECONDS;
   }

@@ -37,8 +37,8 @@ export function readWhole(text: string, path: string): WholePlaylist {
 type Entry = PlaylistSegment & { path: string; first: { offset: number; bytes: number } | null };
 
 /**
- * The segments of the clip. Those of its own have the name of the last one they replace, at its end that of the first
- * one: the numbers stay consecutive.
+ * The segments of the clip. Its own segments have the name of the last one that they replace, and at its end the first
+ * one's: the numbers stay consecutive.
  */
 export function entriesOf({ segments }: WholePlaylist, cut: RenditionCut): Entry[] {
   const entries: Entry[] = [];

@@ -69,7 +69,7 @@ export type PrimaryVideoCodec = EncodableVideoCodec & {
 /** `isOriginal`: it is for players that choose it because they can play it, such as those of VR headsets. */
 type IsCopyable = (track: SourceVideo, isOriginal: boolean) => boolean;
 
-/** Of additional renditions. */
+/** The format of additional renditions. */
 type Format = { readonly profile: string; readonly pixel_format: string };
 
 /** A codec of additional renditions, for players that know it. */
@@ -124,7 +124,7 @@ export type EncodableAudioCodec = AudioCodec & {
   maxDelayPackets: number;
 };
 
-/** Of one rendition: bit/s, the decoder's buffer in bits, and the quality within these limits. */
+/** The limits of one rendition: bit/s, the decoder's buffer in bits, and the quality within them. */
 export type BitrateLimits = { crf: number; maxBitrate: number; buffer: number };
 /** What the encoders use of the encoding specification, and of the run. */
 export type VideoSettings = {

@@ -3,14 +3,14 @@ export type Verdict = "tff" | "bff" | "progressive" | "unknown";
 
 /** Levels by which a line differs from the lines above and below it, or from itself in the next frame. */
 const DIFFERENCE = 12;
-/** Of all pixels, that must be combed in the farthest pairing: less is noise, or a still image. */
+/** The share of all pixels that must be combed in the farthest pairing: less is noise, or a still image. */
 const MIN_SHARE = 0.0005;
 const MIN_PIXELS = 200;
 
 /**
  * Compares how well the odd lines of a frame, of the one before and of the one after fit between its even lines, where
  * something moves. In a progressive frame its own ones fit best. In an interlaced frame they are half a frame away in time,
- * as are those of one neighbor, and those of the other neighbor are one and a half away. An image that has lines by
+ * as are one neighbor's lines, and the other neighbor's are one and a half away. An image that has lines by
  * itself, such as text that scrolls, misleads a comparison of own lines alone, as `idet` does it.
  */
 export class Combing {

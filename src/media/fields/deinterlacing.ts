@@ -21,7 +21,7 @@ const CODECS = new Set([
   ...["rawvideo", "v210", "ffv1", "huffyuv", "ffvhuff", "utvideo", "msmpeg4v2", "msmpeg4v3"],
 ]);
 const [MIN_LINES, MAX_LINES] = [96, 1088];
-/** Of formats that were never interlaced. */
+/** From so many lines on, formats were never interlaced. */
 const PROGRESSIVE_LINES = 720;
 /** Those of standard definition: transcodes of tapes and DVDs often lost that they are interlaced. */
 const TAPE_LINES = [480, 486, 512, 576, 608];
@@ -35,13 +35,13 @@ const EXTRA_FRAMES = 40;
 /** Every few columns show as much. */
 const WIDTH = 192;
 const LIMIT_MS = 60_000;
-/** Of the places, that must be progressive to doubt a header that says interlaced. */
+/** So many of the places must be progressive to doubt a header that says interlaced. */
 const MIN_PROGRESSIVE = 2;
 
 type Options = Omit<ProbeOptions, "makeWhole" | "timeLimitMs"> & {
   path: string;
   binaries: Binaries;
-  /** Of a source of which only parts are there. */
+  /** The index of a source of which only parts are there. */
   index?: TrackIndex | undefined;
   /** Makes these bytes available. */
   need?: ((ranges: readonly ByteRange[]) => Promise<void>) | undefined;
@@ -64,7 +64,7 @@ export async function withFields(original: Probe, options: Options): Promise<Pro
   return { ...probe, video: { ...video, ...decided(video, samples) } };
 }
 
-/** A probe whose rate and size are those of frames, where the packets of the source are fields. */
+/** A probe with the rate and size of frames, where the packets of the source are fields. */
 async function withFrames(probe: Probe, options: Options): Promise<Probe> {
   const { video } = probe;
   if (!video || !isOfFieldRate(video)) return probe;

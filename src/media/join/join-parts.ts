@@ -43,7 +43,7 @@ export async function joinParts({ count, part: partAt, write, onPart, signal }: 
       videos.map(({ name }) => (frames.get(name) as VideoJoiner).add(part, of(name), from, { write, signal })),
     );
     const { seconds, start } = added[0] ?? (await rangeOfAudio(part, of(main.name)));
-    // Of other timescales the ends may be rounded.
+    // In other timescales the ends may be rounded.
     const longest = added.reduce((most, one) => Math.max(most, one.seconds), seconds);
     const to = { ...from, time: from.time + Math.ceil(longest * from.timescale - 1e-6) };
     if (to.time / to.timescale > MAX_DURATION_SECONDS)

@@ -17,7 +17,7 @@ export type PartRendition = {
   bytes: Buffer;
   init: InitSegment;
   defaults: Defaults;
-  /** Of audio. */
+  /** The channels of audio. */
   channels: number;
   language: string | null;
   /** The name of the stereo rendition of the same track, when this is the 5.1 one; else null. */

@@ -19,7 +19,7 @@ export type TrackIndex = {
   isUniform: boolean;
 };
 
-/** Of all tracks together: nine hours at 60 frames per second. Longer sources are read as a whole. */
+/** The most samples of all tracks together: nine hours at 60 frames per second. Longer sources are read as a whole. */
 const MAX_SAMPLES = 2_000_000;
 const MAX_TRACKS = 64;
 

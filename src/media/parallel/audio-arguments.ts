@@ -24,7 +24,7 @@ export function audioPart(
   { input, outDir, spec, samples }: AudioPartOptions,
 ): { decoded: DecodedTrack; args: string[] } {
   const { first, end } = samples;
-  // Of any sample rate whole seconds are whole samples: resampled, they are those of a run over the whole source.
+  // Whole seconds are whole samples at any sample rate: resampled, they are those of a run over the whole source.
   const fromSeconds = Math.max(0, Math.floor(first / spec.audio.sample_rate) - LEAD_SECONDS);
   const trim = `atrim=${[`start_pts=${first}`, ...(end === null ? [] : [`end_pts=${end}`])].join(":")}`;
   const filters = [

@@ -26,7 +26,7 @@ type PlanOptions = {
   spec: EncodingSpec;
   binaries: Binaries;
   run: SourceRun;
-  /** Of a source that can be read in parts. */
+  /** The index of a source that can be read in parts. */
   index?: SourceIndex | null | undefined;
   /** Only the index is there, and what the streams are determined from. */
   isSparse?: boolean | undefined;
@@ -140,7 +140,7 @@ type Source = Parameters<typeof findPassthrough>[0];
 type Cuts = {
   uncuttable: UncuttableReason | null;
   seekBackSeconds: number;
-  /** Of a source whose video is copied: the plan, and the first frame of each segment. */
+  /** For a source whose video is copied: the plan, and the first frame of each segment. */
   copied?: { plan: StoredPlan; frames: number[] };
 };
 

@@ -14,9 +14,9 @@ const HEAD_BYTES = 5_000_000;
 const GAP_BYTES = 64 * 1024;
 /** One request each: ten minutes of a file that stores packets of audio and video alternately. */
 const MAX_AUDIO_RANGES = 20_000;
-/** Of the source, that is read for its audio to save requests, if the audio is no more by itself. */
+/** The share of the source that is read for its audio to save requests, if the audio is no more by itself. */
 const AUDIO_SHARE = 0.07;
-/** Of the source: with more audio than that, the whole source is as good. */
+/** A share of the source: with more audio than that, the whole source is as good. */
 const MOST = 0.5;
 /** Reorder buffer of a decoder (16), and the frames that its filters look ahead. */
 const DECODER_FRAMES = 20;

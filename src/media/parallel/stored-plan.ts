@@ -162,7 +162,7 @@ export type StoredPlan = EncodePlan & {
   frames: number | null;
   /** When the file begins, of a source with an index: chunks seek to keyframes of the index. */
   startSeconds?: number | undefined;
-  /** Of a source whose HDR is kept by a codec; else null. */
+  /** The metadata of a source whose HDR is kept by a codec; else null. */
   hdrMetadata: HdrMetadata | null;
   /** What of the source is left out. */
   warnings: Warning[];

@@ -10,7 +10,7 @@ import type { StoredPlan } from "./stored-plan.ts";
 export type VideoRun = {
   /** Without audio. */
   plan: StoredPlan & { video: NonNullable<StoredPlan["video"]> };
-  /** Of an additional codec. */
+  /** The settings of an additional codec. */
   settings?: AdditionalVideo;
   /** Set when that codec keeps the HDR of the source. */
   hdr?: KeptHdr;

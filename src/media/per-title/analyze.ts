@@ -14,7 +14,7 @@ type Title = NonNullable<EncodingSpec["video"]["title"]>;
 
 type AnalyzeOptions = Omit<TrialOptions, "plan" | "ffmpeg"> & {
   binaries: Binaries;
-  /** Of the source, with the ladder. */
+  /** The plan of the source, with the ladder. */
   plan: EncodePlan;
   /** Set when the first rendition is copied. */
   passthrough: Passthrough | null;

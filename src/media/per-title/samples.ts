@@ -4,7 +4,7 @@ import type { Rate } from "../ladder.ts";
 /** A part of the source, in frames of the constant frame grid; `endFrame` is exclusive. */
 export type Sample = { firstFrame: number; endFrame: number };
 
-/** Of the source: a second of samples takes about as long as four seconds of the encode. */
+/** The share of the source in samples: a second of them takes about as long as four seconds of the encode. */
 const SHARE = 1 / 40;
 /** In seconds, of all samples together. More would change the choice little, and delay the start of early playback. */
 const MOST = 12;

@@ -13,7 +13,7 @@ import type { Measured } from "./score.ts";
 
 export type TrialOptions = {
   input: string;
-  /** Of the source, with the ladder. */
+  /** The plan of the source, with the ladder. */
   plan: EncodePlan & { video: NonNullable<EncodePlan["video"]> };
   spec: EncodingSpec;
   ffmpeg: string;
@@ -38,10 +38,10 @@ const STALL_MS = 2 * 60_000;
  * not reach one. In bit/s: the most that SVT-AV1 accepts.
  */
 const UNCAPPED = 100_000_000;
-/** Of the compared frames: no multiple of the distance of P-frames, so that frames of all types are compared. */
+/** Each such frame is compared: no multiple of the distance of P-frames, so that frames of all types are. */
 const EVERY = 3;
 
-/** Of all renditions of a run: those of 1080p, twice. With more, one process would take several times the memory of the encode. */
+/** The pixels of all renditions of a run: those of 1080p, twice. With more, one process would take several times the memory of the encode. */
 const MOST_PIXELS = 8_000_000;
 
 /**

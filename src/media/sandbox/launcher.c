@@ -198,7 +198,7 @@ static void own_root(void) {
 
 /* ---- Landlock ---- */
 
-/* Of linux/landlock.h, which the distribution's headers may have in an older version. */
+/* From linux/landlock.h, which the distribution's headers may have in an older version. */
 struct ll_ruleset { uint64_t fs, net, scoped; };
 struct ll_path { uint64_t access; int32_t parent; } __attribute__((packed));
 #define LL_EXECUTE (1ULL << 0)

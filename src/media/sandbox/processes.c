@@ -32,7 +32,7 @@
 #define COUNT_MS 20
 /* Counting takes at most this part of the time. */
 #define COUNT_SHARE 50
-/* Of the whole machine; more are not looked at. */
+/* The most processes of the machine that are looked at. */
 #define MAX_LISTED 65536
 /* Without a PID namespace: that the launcher has ended. */
 #define LAUNCHER_ENDED SIGUSR1

@@ -5,7 +5,7 @@ const STEP = 1e-4;
 const MAX_STEPS = 5000;
 /** Distances within these factors of the usual one are that one, rounded by the container or by a clock. */
 const [LEAST, MOST] = [0.8, 1.25];
-/** Of all distances, that must be alike for there to be a rate. */
+/** The share of all distances that must be alike for there to be a rate. */
 const SHARE = 2 / 3;
 const MIN_DISTANCES = 3;
 

@@ -97,7 +97,7 @@ export class PacketLines {
     if (latest !== undefined && this.#shifts.length < MAX_SHIFTS) {
       const end = Math.max(...this.#expected.values());
       const isBack = shown + this.#offset < latest - OTHER_BACK_SECONDS;
-      // Of video alone it may be an image that does not change.
+      // With video alone it may be an image that does not change.
       const isForward = this.#expected.size > 1 && shown + this.#offset > end + OTHER_JUMP_SECONDS;
       if (isBack || isForward) this.#jump(shown + this.#offset - end, end);
     }

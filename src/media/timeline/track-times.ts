@@ -6,7 +6,7 @@ const MOST_STATED = 2;
 /** What the packets of one track say, one after the other. Times are in seconds, as in the file. */
 export class TrackTimes {
   packets = 0;
-  /** Of the earliest packet; null while none has a time. */
+  /** The time of the earliest packet; null while none has one. */
   first: number | null = null;
   readonly #rates: FrameRates | null;
   /** What the packets state in all that they last. */

@@ -7,7 +7,7 @@ import { newExternalId } from "../../lib/tokens.ts";
 import { possiblePolicy } from "./change.ts";
 import { playbackIdsOf } from "./playback-ids.ts";
 
-/** Of one asset, the first one included. */
+/** The most playback ids of one asset, the first one included. */
 const MAX_PLAYBACK_IDS = 100;
 
 /**

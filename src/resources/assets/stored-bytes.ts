@@ -52,7 +52,7 @@ export async function mediaBytesOf(tx: Db, asset: AssetRow): Promise<number> {
   return Math.max(0, storageBytes - others);
 }
 
-/** Of all subtitles and added audio tracks of an asset, which do not change with its media. */
+/** The size of all subtitles and added audio tracks of an asset, which do not change with its media. */
 export async function trackBytesOf(tx: Db, assetId: number): Promise<number> {
   const texts = sql<number>`coalesce(sum(${subtitles.bytes}), 0)`;
   const audio = sql<number>`coalesce(sum(${audioTracks.bytes}), 0)`;

@@ -40,7 +40,7 @@ export type PreparedClip = {
   range: RangeMs;
   title: string;
   media: ClipMedia;
-  /** Of the manifests and copies. */
+  /** The size of the manifests and copies. */
   bytes: number;
   subtitles: (CutSubtitle & { stored: StoredText })[];
   tracks: CutTrack[];

@@ -17,7 +17,7 @@ import { parseServed } from "../../parsing/parse-document.ts";
 import { ALL_CODECS_VERSION } from "../../protocol/clip.ts";
 
 const AT_ONCE = 8;
-/** Of all manifests of an asset: they are in memory. A day of five renditions has 11 MiB. */
+/** The size of all manifests of an asset, which are in memory. A day of five renditions has 11 MiB. */
 const MAX_BYTES = 32 * 2 ** 20;
 
 /** A file of the clip; `path` is relative to its prefix. */

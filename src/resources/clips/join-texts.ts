@@ -7,7 +7,7 @@ import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks } from "../sub
 import { type StoredText, storeTextUnder } from "../subtitles/store.ts";
 import { MAX_CUE_BYTES, MAX_CUES } from "../tracks/schema.ts";
 
-/** Of a joined asset: each language and each track once, with the cues of all parts that have it. */
+/** The texts of a joined asset: each language and each track once, with the cues of all parts that have it. */
 export type JoinedTexts = {
   subtitles: { row: CutSubtitle["row"]; stored: StoredText; bytes: number }[];
   tracks: CutTrack[];

@@ -7,7 +7,7 @@ import { isDecodablePng, pngSize } from "../../lib/png.ts";
 import { sha256 } from "../../lib/tokens.ts";
 
 export const MAX_IMAGE_BYTES = 2 ** 20;
-/** Of all images of a tenant. */
+/** The size of all images of a tenant. */
 const MAX_TENANT_BYTES = 20 * 2 ** 20;
 /** Larger ones would be scaled down, and could take a gigabyte of memory in the worker. */
 const MAX_SIDE = 4096;

@@ -15,7 +15,7 @@ const RECHECK_MS = 1000;
 /** Changes of progress beyond these are sent at a later tick. */
 const MAX_RUNNING = 2000;
 const PAGE = 500;
-/** Of a client that resumes, which may be slow: these are in memory until it has received them. */
+/** The events of a page for a client that resumes, which may be slow: they are in memory until it has received them. */
 const RESUME_PAGE = 50;
 
 export const PROGRESS = "job.progress";

@@ -10,7 +10,7 @@ import { eventHub, type Message, PROGRESS } from "./hub.ts";
 const RESUME_MS = 5 * 60_000;
 /** Open streams of one tenant, and of the admin token. */
 const MAX_STREAMS = 500;
-/** Of all. */
+/** The most streams of all callers together. */
 const MAX_TOTAL = 2000;
 
 const TYPES = new Set<string>([...EVENT_TYPES, PROGRESS]);

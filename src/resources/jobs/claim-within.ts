@@ -103,7 +103,7 @@ function sharesDisk(app: App, { capabilities }: Wishes): boolean {
   return app.config.trust_shared_disk && proof !== undefined && sameSecret(proof, app.localProof);
 }
 
-/** Of audio in parts the second: a viewer waits for the first one. */
+/** Audio in parts creates them with the second part: a viewer waits for the first one. */
 const createsCaptions = (task: TaskRow | undefined) =>
   !task || task.kind === "whole" || (task.kind === "audio" && (task.firstSegment === null || task.number === 1));
 

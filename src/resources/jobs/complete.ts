@@ -28,7 +28,7 @@ type Result = v.InferOutput<typeof Completion>;
 /** `resultHash` is that of the request, where `result` contains more. */
 type CompleteOptions = { resultHash?: string; receipt?: StoreReceipt };
 
-/** The lease whose holder completes a job: that of the job itself, or of its last task. */
+/** The lease that completes a job: the job's own, or its last task's. */
 export type JobLease = {
   /** The job, if the holder has completed it with this result already. */
   repeated(db: Db, resultHash: string): Promise<JobRow | null>;

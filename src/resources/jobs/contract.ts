@@ -33,7 +33,7 @@ export type ContractOptions = {
   sharesDisk: boolean;
   /** The part of the job that is leased. */
   task?: Task | null;
-  /** Of the claim. */
+  /** The lane of the claim. */
   lane?: Lane;
   /** Path of the callbacks. */
   base?: string;

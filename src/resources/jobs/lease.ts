@@ -25,7 +25,7 @@ export const stale = (message = "The lease has expired, ended or belongs to anot
 
 /** What a route answers with `stale`. */
 export const STALE = { 409: ["stale_lease"] };
-/** Of a callback; empty without one. */
+/** The lease token of a callback; empty without one. */
 export const leaseTokenOf = (headers: Headers): string => headers.get("x-svc-job-lease-token") ?? "";
 
 export async function attemptById(db: Db, id: number | null): Promise<AttemptRow> {

@@ -34,7 +34,7 @@ export const toHeartbeatAnswer = ({ status, leaseExpiresAt }: JobRow): v.InferIn
   lease_expires_at: iso(leaseExpiresAt),
   cancel_requested: status === "canceled",
 });
-/** Of a task that runs or was canceled. */
+/** The answer for a task that runs or was canceled. */
 export const toTaskHeartbeatAnswer = ({
   status,
   leaseExpiresAt,

@@ -10,7 +10,7 @@ import type { SideLease } from "./side-lease.ts";
 
 const SIGNED_FOR_MS = 24 * 3_600_000;
 
-/** Of the routes of callbacks. */
+/** What all routes of callbacks have in common. */
 export const callback = {
   method: "POST",
   credential: "worker",

@@ -21,7 +21,7 @@ export type LiveStream = {
   timeline: LiveTimeline;
   captions: LiveCaptions;
   viewers: ViewerCount;
-  /** Of other processes of the server, by their slots, with the time of the report. */
+  /** The viewers of other processes of the server, by their slots, with the time of the report. */
   viewersElsewhere: Map<number, { count: number; at: number }>;
   /** What the publisher sends; null before it is measured, and while the publisher is away. */
   health: StreamHealth | null;

@@ -32,7 +32,7 @@ export type Endpoint = {
   path: string;
   /** Any one of these. */
   scopes: readonly Scope[];
-  /** Of the response; the default is 200. */
+  /** The status of the response; the default is 200. */
   status?: 200 | 201 | 204;
   /** What `data` of the response is; a `Reply` is the whole response. */
   handle(call: MuxCall): unknown;

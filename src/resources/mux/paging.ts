@@ -42,7 +42,7 @@ const skipping = <Row>(batches: Batches<Row>, count: number): Batches<Row> =>
     }
   };
 
-/** Of the next page, from the Link header (RFC 8288). */
+/** The cursor of the next page, from the Link header (RFC 8288). */
 function cursorIn(link: string | null): string | null {
   const url = /^<([^>]+)>; rel="next"$/.exec(link ?? "")?.[1];
   return url === undefined ? null : new URL(url).searchParams.get("cursor");

@@ -51,7 +51,7 @@ type Claims = {
 
 const ALGORITHM = "HS256";
 const MAX_KNOWN = 10_000;
-/** Of cached tokens, which bounds the memory of ten thousand of them. Longer tokens do not fit URLs. */
+/** The longest token that is cached, which bounds the memory of ten thousand. Longer ones do not fit URLs. */
 const MAX_LENGTH = 4096;
 /** Tolerance for the clock of a tenant's own server. */
 const LEEWAY_SECONDS = 5;
@@ -141,7 +141,7 @@ export async function requireToken(
 }
 
 /**
- * What `requireToken` does for signed playback. A public asset needs no token, and ignores all but those of shares, whose
+ * What `requireToken` does for signed playback. A public asset needs no token, and ignores all but the tokens of shares: their
  * plays are counted and end for it too.
  */
 export async function requireAccess(

@@ -1,6 +1,6 @@
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 
-/** Of the longer side of the frame, in pixels. */
+/** The longer side of the frame, in pixels. */
 const LONG_SIDE = 640;
 const USUAL = { width: 16, height: 9 };
 

@@ -79,7 +79,7 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
   await requireAdditionalEncoders(binaries.ffmpeg, { additional: encodedAdditional(plan, spec), encoders }, listing);
   await using source = await openSource(job, context, workspace);
   const publisher = publisherOf({ job, context, workspace });
-  // Of a source without audio no other task may read everything.
+  // When a source has no audio, no other task may read all of it.
   const isChecking = plan.audio.length === 0 && task.chunk.number === 0;
   const window = await needChunk(source, {
     plan,

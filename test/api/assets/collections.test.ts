@@ -125,7 +125,7 @@ describe("the hierarchy", () => {
     expectError(await post({ name: "x", slug: "x", parent_id: theirs.id }), 422, "validation_failed");
     expect((await change(c.id, { parent_id: a.id })).status).toBe(200);
     expect((await change(b.id, { parent_id: c.id })).status).toBe(200);
-    // Of two concurrent requests that would create a cycle, one is refused.
+    // One of two concurrent requests that would create a cycle is refused.
     const [d, e] = [await made("d"), await made("e")];
     const both = await Promise.all([change(d.id, { parent_id: e.id }), change(e.id, { parent_id: d.id })]);
     expect(both.map((answer) => answer.status).sort()).toEqual([200, 422]);

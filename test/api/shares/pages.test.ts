@@ -160,7 +160,7 @@ describe("a share with a password", () => {
     expect((await one.open(made.url)).text).toContain("Secret film");
     expect((await one.media(asset)).status).toBe(200);
     expect((await viewer(app, one.cookie).open(made.embed_url)).text).toContain("Secret film");
-    // Of another share with the same password, altered, or after twelve hours.
+    // A cookie of another share with the same password, an altered one, or one after twelve hours.
     expect((await viewer(app, one.cookie).open(other.url)).text).not.toContain("Secret film");
     const altered = one.cookie.replace(/.$/, (last) => (last === "A" ? "B" : "A"));
     expect((await viewer(app, altered).open(made.url)).text).not.toContain("Secret film");

@@ -58,7 +58,7 @@ describe("a play", () => {
     await one.open(made.url);
     expect((await one.media(asset)).status).toBe(200);
     expect(await playsOf(made)).toBe(2);
-    // Of the same token too: a viewer of a long film is not counted again.
+    // A token counts once too: a viewer of a long film is not counted again.
     await one.media(asset);
     expect(await playsOf(made)).toBe(2);
   });

@@ -6,7 +6,7 @@ import { contractOf, uploaded } from "../../support/flow.ts";
 let app: TestApp;
 let tenantId: number;
 let key: string;
-/** Of another tenant. */
+/** A key of another tenant. */
 let foreign: string;
 let foreignId: number;
 

@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 
 const main = async (worker = "w1") => (await nextTask(app, undefined, { worker_id: worker })).body;
-/** Of a worker that encodes another urgent chunk it is no chunk. */
+/** The next task of a worker that encodes another urgent chunk: no chunk. */
 const light = async (worker = "w1") => (await nextTask(app, undefined, { lane: "light", worker_id: worker })).body;
 const complete = (contract: any) => completeEarly(app, contract);
 /** The next light task; requests of segments arrive at the server in their own time. */
@@ -224,7 +224,7 @@ test("a requested segment is for a worker that can encode it now, also when anot
 test("the head of a video is encoded alone, and next to a chunk that its worker has begun", async () => {
   const begin = async () => {
     const made = await uploaded(app, key, { early_playback: true });
-    // Of several workers the one that is free.
+    // The worker that is free gets it.
     const { body: plan } = await nextTask(app, undefined, { lane: "light" });
     expect([plan.task.kind, plan.job.id]).toEqual(["plan", made.job.id]);
     await finish(app, plan, { ...EARLY_PLAN });

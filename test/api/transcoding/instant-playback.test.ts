@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 
 const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
-/** Of a worker that encodes another urgent chunk it is no chunk. */
+/** The next task of a worker that encodes another urgent chunk: no chunk. */
 const light = async (worker = "w1") => (await nextTask(app, undefined, { lane: "light", worker_id: worker })).body;
 const main = async () => (await nextTask(app)).body;
 const store = (prefix: string, path: string) => storeEarly(app, prefix, path);

@@ -59,7 +59,7 @@ async function registered(): Promise<Playing> {
 /** Published early, then failed for good, then queued again. */
 async function retriedAfterEarly(): Promise<Playing> {
   const { id, job, head } = await publishedEarly(app, key, { isHeadLeft: true });
-  // Of faults of a part, those of its source end the job.
+  // A fault of the source of a part ends the job.
   await callback(app, head, "fail", { code: "source_corrupt", message: "Another file.", retryable: false });
   expect(await asset(id)).toMatchObject({ playback_status: "ready", error: { code: "source_corrupt" } });
   expect((await order("retry", job)).status).toBe(200);

@@ -40,7 +40,7 @@ const LOSSES: [string, Loss][] = [
     },
   ],
 ];
-/** Of the time in which a task that has failed is not given out. */
+/** Lets the time pass in which a task that has failed is not given out. */
 const waited = () => app.advance(600_000);
 
 describe.each(LOSSES)("a task that %s", (_, lose) => {

@@ -320,7 +320,7 @@ test("a PUT that ends after its upload was completed changes nothing", async () 
   expect((await app.call("GET", contract.source.url)).text).toBe("abc");
 });
 
-/** A PUT whose headers have arrived and whose bytes wait for `goOn`. */
+/** A PUT whose headers have arrived, with bytes that wait for `goOn`. */
 async function putInTwo(app: TestApp, url: string, bytes: string) {
   const [asked, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const source = {

@@ -56,7 +56,7 @@ async function published() {
   };
   return { asset, status, isEncoded, ...(body as { hls_url: string; dash_url: string }) };
 }
-/** Of the media that the master playlist lists. */
+/** The folder of the media that the master playlist lists. */
 async function folderOf(master: string): Promise<string> {
   const text = await (await fetch(master)).text();
   return (/^(?!#)(\S+\/)360p\//m.exec(text) ?? [])[1] ?? "";

@@ -17,7 +17,7 @@ const clip = join(folder, "clip.mp4");
 const whole = join(folder, "whole");
 const SECONDS = 90;
 const NAMES = ["480p", "360p", "audio"];
-/** Of a kind that is copied, with keyframes at odd distances, and audio that is copied too. */
+/** A source that is copied, with keyframes at odd distances, and audio that is copied too. */
 const FITTING = ["-c:v", "libx264", "-preset", "superfast", "-crf", "32", "-pix_fmt", "yuv420p", "-g", "70"];
 
 beforeAll(async () => {

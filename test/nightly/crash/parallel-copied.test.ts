@@ -24,7 +24,7 @@ const clip = join(folder, "clip.mp4");
 const whole = join(folder, "whole");
 const SECONDS = 50;
 const NAMES = ["720p", "480p", "360p", "audio"];
-/** Of a kind that is copied, with keyframes at odd distances. */
+/** A source that is copied, with keyframes at odd distances. */
 const FITTING = ["-c:v", "libx264", "-preset", "superfast", "-crf", "32", "-pix_fmt", "yuv420p", "-g", "70"];
 
 beforeAll(async () => {

@@ -19,7 +19,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Of a beep from its flash, where people begin to notice it (ITU-R BT.1359-1, figure 2). */
+/** The distance of a beep from its flash that people begin to notice (ITU-R BT.1359-1, figure 2). */
 const APART_SECONDS = 0.045;
 const RATE = 30;
 const PLAYLIST = "master.m3u8";

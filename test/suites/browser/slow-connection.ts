@@ -7,7 +7,7 @@ export type SlowLine = {
   base: string;
   /** Media segments, in the order of their requests. */
   asked: { path: string; status: number }[];
-  /** Of one segment at a time, from now on, including those in progress. */
+  /** Sets the rate of one segment at a time, from now on, including those in progress. */
   setKilobits(perSecond: number): void;
   /** From now on requests with this token get no response, as if it had expired. */
   refuse(token: string): void;

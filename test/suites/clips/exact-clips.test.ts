@@ -11,7 +11,7 @@ import { subtitled } from "../../support/subtitles.ts";
 let app: TestApp;
 let key: string;
 let parent: Awaited<ReturnType<typeof filmAsset>>;
-/** Of the parent: the hashes of its frames, and a copy of all files. */
+/** The hashes of the parent's frames, and a copy of all its files. */
 let hashes: string[];
 let parentFile: string;
 let files: Awaited<ReturnType<typeof film>>;

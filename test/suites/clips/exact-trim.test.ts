@@ -44,7 +44,7 @@ const trim = (id: number, start_seconds: number, end_seconds: number) =>
   app.call("POST", `/api/v1/assets/${id}/trim`, { key, body: { start_seconds, end_seconds, mode: "exact" } });
 const stored = async () => (await app.opened.app.objects?.list("tenants/"))?.objects ?? [];
 
-/** Of a range in seconds of the film: the frames of whole GOPs are its own. */
+/** Expects a range in seconds of the film to play: the frames of whole GOPs are its own. */
 async function expectPlays(id: number, start: number, end: number): Promise<void> {
   const frames = await framesOf(id);
   const [from, to] = [Math.round(start * FPS), Math.round(end * FPS)];

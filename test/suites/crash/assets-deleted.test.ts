@@ -24,7 +24,7 @@ async function platform() {
   return { dataDir, admin, key, kept };
 }
 
-/** Of a stopped server. */
+/** Works in the database of a stopped server. */
 function inDatabase<T>(dataDir: string, work: (database: Sqlite.Database) => T): T {
   const database = new Sqlite(join(dataDir, "vodbox.db"));
   try {

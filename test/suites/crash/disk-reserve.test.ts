@@ -76,7 +76,7 @@ test.for(PATHS)("many stalled bodies together leave the reserve of the disk free
       return { method: "POST", url: `${base}/api/v1/assets/import`, headers };
     },
   };
-  /** Of the database and its journal, which grow with every request. */
+  /** The size of the database and its journal, which grow with every request. */
   const recorded = () =>
     readdirSync(dataDir)
       .filter((file) => file.startsWith("vodbox.db"))

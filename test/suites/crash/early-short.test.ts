@@ -25,7 +25,7 @@ const playlistsOf = async (url: string) => [
 ];
 const namesOf = (playlists: readonly string[]) => playlists.map((url) => url.split("/").at(-2) as string).sort();
 
-/** Of a kind that is copied. */
+/** A source that is copied. */
 const FITTING = ["-c:v", "libx264", "-preset", "superfast", "-crf", "32", "-pix_fmt", "yuv420p", "-g", "50"];
 
 test.each([

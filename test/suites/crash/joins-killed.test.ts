@@ -14,7 +14,7 @@ import { seeded } from "../../support/seed.ts";
 
 const ROUNDS = amount(1, 4, "CRASH_ROUNDS");
 const FPS = 25;
-/** Of each part, in seconds. */
+/** The length of each part, in seconds. */
 const LENGTHS = [9, 5.2];
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0", VODBOX_LEASE_SECONDS: "4" };
 const args = ["--workers", "1"];

@@ -35,7 +35,7 @@ test("a chunk that kills every encoder fails the job, with its log, when its att
     VODBOX_RATE_LIMIT_UPLOADS: "100000/60",
     VODBOX_LEASE_SECONDS: "8",
     VODBOX_CHUNK_SECONDS: "8",
-    // Of the job, and of each of its tasks.
+    // The attempts of the job, and of each of its tasks.
     VODBOX_MAX_ATTEMPTS: "2",
   };
   const server = await startServer(dataDir, { env, args: ["--workers", "0"] });

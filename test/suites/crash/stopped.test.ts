@@ -13,7 +13,7 @@ async function uploadTo(server: RunningServer, bytes: number) {
   return (await server.call("POST", "/api/v1/uploads/initiate", { admin, body })).body;
 }
 
-/** A PUT whose first half is sent, and whose rest the caller sends. */
+/** A PUT whose first half is sent; the caller sends the rest. */
 function slowPut(url: string, bytes: number) {
   const sent = request(url, { method: "PUT", headers: { "content-length": bytes } });
   const answered = Promise.withResolvers<{ status: number | undefined; connection: string | undefined }>();

@@ -12,7 +12,7 @@ import { type RunningServer, startServer } from "../../support/process.ts";
 const ASSETS = amount(4000, 20_000);
 const KILLS = amount(2, 4, "KILLS");
 
-/** Of a stopped server. */
+/** The rows of a tenant in a stopped server's database. */
 function rowsIn(dataDir: string, tenantId: number): number {
   const database = new Sqlite(join(dataDir, "vodbox.db"));
   const row = database.prepare("SELECT count(*) AS n FROM assets WHERE tenant_id = ?").get([tenantId]);

@@ -276,7 +276,7 @@ nightly("the health of a stream counts the frames that the encoder has dropped",
   const health = async ({ id }: { id: number }) =>
     (await server.call("GET", `/api/v1/live/channels/${id}`, { key })).body.health;
   publish(server, whole, 60);
-  // Of each 60 frames three are missing, in a row.
+  // Three of each 60 frames are missing, in a row.
   const drop = ["-vf", "select='lt(mod(n,60),57)'", "-fps_mode", "passthrough"];
   publish(server, dropping, 60, { video: [...drop, ...x264(30, 0)] });
   const measured = await until(

@@ -182,7 +182,7 @@ describe("a tenant that is filled to its limits", () => {
     });
     const statuses = new Map<number, number>();
     for (const { status } of await attack) statuses.set(status, (statuses.get(status) ?? 0) + 1);
-    // Of the trees, four are sent at once and sixteen wait.
+    // Four of the trees are sent at once, and sixteen wait.
     expect([...statuses.keys()].filter((status) => status !== 200 && status !== 429)).toEqual([]);
     expect(statuses.get(200)).toBeGreaterThanOrEqual(60);
     expect(times.length).toBeGreaterThan(64);

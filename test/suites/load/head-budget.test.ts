@@ -15,7 +15,7 @@ import { type ProbedServer, probedServer } from "../../support/budget/probed-ser
 
 /** Below the 16 KiB that Node accepts for a head. */
 const BYTES = 14_000;
-/** Of the plain request of the same size. */
+/** A multiple of the plain request of the same size. */
 const MAX_OF_PLAIN = 20;
 /** Garbage that is not collected yet. */
 const MAX_MEMORY = 64 * 2 ** 20;

@@ -13,7 +13,7 @@ import { type RunningServer, startServer, tenantKey } from "../../support/proces
  */
 
 const MEBIBYTE = 2 ** 20;
-/** Of the JSON body of one request. */
+/** The size of the JSON body of one request. */
 const BODY_BYTES = 900_000;
 /** Processor time of a request: of an empty one, with what the server does meanwhile, and for each MiB. */
 const BASE_MS = 300;
@@ -48,7 +48,7 @@ afterAll(async () => {
 });
 
 const proc = (file: string) => `/proc/${server.child.pid}/${file}`;
-/** Of all threads. */
+/** The processor time of all threads. */
 function processorMs(): number {
   const stat = readFileSync(proc("stat"), "latin1");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

@@ -10,7 +10,7 @@ const UNTAGGED = "unknown,unknown,unknown,unknown";
 
 export type ColorRow = {
   source: ColorSource | ((folder: string, name: string) => Promise<string>);
-  /** Of the largest rendition, and of the others. */
+  /** The states of the largest rendition, and of the others. */
   states: [top: string, other: string];
   spec?: EncodingSpec;
   /** The source is not shown as the renditions: why. It is compared where Chromium decodes it otherwise. */

@@ -11,7 +11,7 @@ type Options = {
   args: readonly string[];
   spec: EncodingSpec;
   scratchDir: string;
-  /** Of the bytes of the source. */
+  /** Changes the bytes of the source. */
   damage?: ((whole: Buffer) => Buffer) | undefined;
 };
 

@@ -105,7 +105,7 @@ async function ownMedia(id: number): Promise<string[]> {
   return objects.map((one) => one.key.slice(folder.length)).filter((name) => /^180p.*\.(m4s|mp4)$/.test(name));
 }
 
-/** Frames `from` to before `to` of the parent, of which those of GOPs that are complete are the same bit by bit. */
+/** Frames `from` to before `to` of the parent; frames in complete GOPs are the same bit by bit. */
 async function expectFrames(file: string, whole: string, [from, to]: [number, number]): Promise<void> {
   expect(await complaints("-i", file, "-f", "null", "-")).toBe("");
   const hashes = parentHashes.get(whole) ?? frameHashes(whole);

@@ -121,7 +121,7 @@ test.for(
   expect(own.length).toBeGreaterThan(0);
 });
 
-/** Of ffmpeg itself and of libavcodec, for all encoders. */
+/** The options of ffmpeg itself and of libavcodec, for all encoders. */
 const GENERIC = new Set("-c:v -b:v -maxrate -bufsize -global_quality -tag:v -bsf:v -flags".split(" "));
 
 function optionsOf(

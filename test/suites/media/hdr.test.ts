@@ -46,7 +46,7 @@ const CODES: Code[] = [
   [480, 380, 390],
 ];
 /**
- * Of 1023, for Y', Cb and Cr. A flat patch is quantized as a whole: at these CRF to a value at most this far away, and
+ * The largest distance, in 1023 steps, for Y', Cb and Cr. A flat patch is quantized as a whole: at these CRF to a value at most this far away, and
  * chroma more coarsely. In 8 bit alone Y' would be up to 2 away, and tone mapping changes it by hundreds.
  */
 const LIMIT = [1.5, 3, 3] as const;

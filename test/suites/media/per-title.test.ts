@@ -124,7 +124,7 @@ describe("the rungs of a title", () => {
         expect(crf).toBeGreaterThan(20);
       }
       const scores = rungs.map(({ score }) => score);
-      // Of noise no encode looks like the source.
+      // No encode of noise looks like the source.
       if (name !== "noise") expect(scores).toEqual(scores.toSorted((a, b) => b - a));
       expect(v.safeParse(SpecSchema, { ...spec, video: { ...spec.video, title: { ...TITLE, rungs } } }).success).toBe(
         true,

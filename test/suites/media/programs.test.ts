@@ -32,11 +32,11 @@ type Row = {
   name: string;
   /** In the order of the program association table. */
   programs: Track[][];
-  /** Of all tracks, those whose packets are removed from the file, although they are declared. */
+  /** The tracks whose packets are removed from the file, although they are declared. */
   silenced?: Track[];
-  /** Of all tracks, those of a codec that has no decoder here. */
+  /** The tracks whose codec has no decoder here. */
   unknown?: Track[];
-  /** Of all tracks, those whose payload is encrypted (ISO/IEC 13818-1, 2.4.3.3: transport_scrambling_control). */
+  /** The tracks whose payload is encrypted (ISO/IEC 13818-1, 2.4.3.3: transport_scrambling_control). */
   scrambled?: Track[];
   /** Positions of the sizes and tones that play. */
   plays: { video: number | null; audio: number[] };

@@ -22,7 +22,7 @@ vi.setConfig({ testTimeout: 400_000 });
 const folder = temporaryFolder("shown-colors");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Of 255. */
+/** The largest distance, in steps of 255. */
 const LIMIT = 6;
 /**
  * Without a GPU, Chromium's conversion of BT.709 (libyuv) multiplies Cb by 2.0 instead of 2.11, so that blue is up to 13 off in

@@ -24,7 +24,7 @@ const EVERY = amount(29, 1, "VODBOX_CORPUS_EVERY");
 /** Receives a line for each row, from which the table in docs/encoding.md is made. */
 const RESULTS = process.env.VODBOX_CORPUS_RESULTS;
 
-/** Of a beep or a flash from its second. */
+/** The distance of a beep or a flash from its second. */
 const APART_SECONDS = 0.045;
 const LENGTH_SECONDS = 0.15;
 const RATE_TOLERANCE = 0.02;

@@ -28,7 +28,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const RATE = 48_000;
 const SECONDS = 9;
-/** Of an amplitude. */
+/** A factor of amplitude. */
 const MINUS_3_DB = Math.SQRT1_2;
 /** A tone for each channel, by the names of ffmpeg. */
 const TONES = { FL: 300, FR: 500, FC: 700, LFE: 60, SL: 1100, SR: 1300, BL: 1700, BR: 1900 } as const;
@@ -367,7 +367,7 @@ test("a packet of silence in 5.1 decodes to silence", async () => {
   ]);
   const path = join(folder, "silence.aac");
   writeFileSync(path, Buffer.concat(Array.from({ length: 60 }, () => [header, packet]).flat()));
-  // Of such a stream the duration is not stated.
+  // Such a stream does not state its duration.
   const lines = (await complaints("-i", path, "-f", "null", "-")).split("\n");
   expect(lines.filter((line) => line !== "" && !line.includes("Estimating duration"))).toEqual([]);
   const samples = await channelsOf(path, 6, 0);

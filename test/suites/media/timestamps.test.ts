@@ -44,7 +44,7 @@ type Row = {
   codecs: string[];
   /** Lengths of recordings that follow each other in the file, and when each begins by its timestamps. */
   pieces: [seconds: number, from: number][];
-  /** Of the seconds of the output that have a flash. */
+  /** The seconds of the output that have a flash. */
   flashes: number[];
   /** How often times jump. */
   jumps: number;

@@ -24,7 +24,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** cd/m² of the gray ramp, and of the primaries of BT.709, which every SDR display can show. */
 const NITS = [1, 10, 50, 100, 203, 500, 1000];
 const COLOR_NITS = 100;
-/** Of their other channels: at 0, half a step of 10-bit chroma is 15 steps of the result. */
+/** The limit of their other channels: at 0, half a step of 10-bit chroma is 15 steps of the result. */
 const DIM = 0.1;
 /** SDR white of ffmpeg's tonemap, in cd/m². */
 const WHITE = 100;
@@ -90,7 +90,7 @@ function rgbOf([y = 0, cb = 0, cr = 0]: number[]): number[] {
 }
 
 /**
- * Of 255. Y'CbCr in 8 bit has steps of 1.2 to 2.1 in R'G'B', so rounding alone is up to 1; rounding of the source's 10 bit,
+ * The largest distance, in steps of 255. Y'CbCr in 8 bit has steps of 1.2 to 2.1 in R'G'B', so rounding alone is up to 1; rounding of the source's 10 bit,
  * which is steepest in the dark, the encoder's quantization and the JPEG's add the rest.
  */
 const LIMIT = { video: 3, thumbnail: 4 };

@@ -86,7 +86,7 @@ nightly("H.264 above the ladder is one more rendition, which players do not begi
     name: "2880p",
     codecs: expect.stringMatching(/^avc1\.\w{4}3[2-9a-e],/),
   });
-  // Of at most 1080 lines, as without the original.
+  // It has at most 1080 lines, as without the original.
   const { mp4 } = copied;
   expect(mp4).toBe("video.mp4");
 });

@@ -14,7 +14,7 @@ test("the server backs itself up; the archive is listed, downloaded, valid, and 
   const folder = join(dataDir, "backups");
   const list = async () => (await call("GET", backups, { admin })).body;
   expect(await list()).toEqual({ last: null, backups: [] });
-  // Of a backup that was killed.
+  // The folder of a backup that was killed.
   mkdirSync(folder, { mode: 0o700 });
   writeFileSync(join(folder, "vodbox-20260101T000000Z.tar.zst.partial.db"), "x");
 

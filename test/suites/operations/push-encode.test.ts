@@ -179,7 +179,7 @@ nightly("a server that restarts during delivery is waited for", LONG, async () =
   const { folder, relay, server, start, env, encodes, left } = await scene();
   const film = join(folder, "film.mp4");
   await ffmpeg(...picture("640x360", "30", 6), ...fast, film);
-  // Of a run that was abandoned.
+  // The folders of runs that were abandoned.
   const [old, kept] = ["0".repeat(32), "1".repeat(32)].map((name) => join(encodes, name)) as [string, string];
   for (const each of [old, kept]) mkdirSync(each, { recursive: true });
   utimesSync(old, 0, 0);

@@ -50,7 +50,7 @@ export async function fill(store: ObjectStore, count: number): Promise<Ledger> {
   return ledger;
 }
 
-/** Of everything under `prefix`. */
+/** The checksums of everything under `prefix`. */
 export async function sumsOf(store: ObjectStore, prefix: string): Promise<Ledger> {
   const ledger: Ledger = new Map();
   for (let cursor: string | null = ""; cursor !== null; ) {

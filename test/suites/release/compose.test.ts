@@ -60,7 +60,7 @@ describe.each(FILES)("%s", (name) => {
     // Its identifiers and its dialect are those of an older draft.
     const isOld = (key: string, value: unknown) => typeof value === "string" && (key === "id" || key === "$schema");
     const schema = JSON.parse(readFileSync(path, "utf8"), (key, value) => (isOld(key, value) ? undefined : value));
-    // Compose's formats, of which a duration is that of Go.
+    // Compose's formats; a duration is written as in Go.
     const formats = { duration: /^(\d+(us|ms|s|m|h))+$/, ports: true, expose: true, subnet_ip_address: true } as const;
     const ajv = new Ajv2019({ strict: false, formats });
     const validate = ajv.compile(schema);

@@ -102,7 +102,7 @@ describe("a source in HEVC that is fit", () => {
     const encoder = ["-c:v", "libx265", "-preset", "superfast", "-crf", "36", "-x265-params", parameters];
     const source = ["-f", "lavfi", "-i", `testsrc2=s=320x180:r=${RATE}:d=${SECONDS}`];
     await ffmpeg(...source, "-f", "lavfi", "-i", `sine=d=${SECONDS}`, ...encoder, "-pix_fmt", "yuv420p", copied);
-    // Of a small file over the network no index is read, and without one copies are not cut: a box without content.
+    // A box without content: the index of a small file is not read over the network, and without one copies are not cut.
     const free = Buffer.alloc(9 * 2 ** 20);
     free.writeUInt32BE(free.length);
     free.write("free", 4);

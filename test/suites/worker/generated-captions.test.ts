@@ -62,7 +62,7 @@ test("a ready asset is transcribed by a worker that can, from its renditions, al
   await until("it transcribes", () => existsSync(heard), 30_000);
   first.child.kill("SIGKILL");
   await first.ended;
-  // Of the track in the language.
+  // The loudness of the track in the language.
   const german = loudness(readFileSync(heard));
   rmSync(heard);
 

@@ -17,7 +17,7 @@ const clips = temporaryFolder("vodbox-test-ranges");
 const clip = join(clips, "clip.mp4");
 const piped = join(clips, "clip.mkv");
 
-/** Of about 30 MB, with a keyframe every 2 s and the index at its end. */
+/** A source of about 30 MB, with a keyframe every 2 s and the index at its end. */
 beforeAll(async () => {
   const video = ["-f", "lavfi", "-i", `testsrc2=s=480x270:r=${FPS}:d=${SECONDS},noise=alls=20`];
   const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "2M", "-g", String(2 * FPS)];

@@ -27,5 +27,5 @@ export const LIBRARY: readonly StandInVideo[] = [
   video(4, "Fourth"),
   video(5, "Last", "slow"),
 ];
-/** Of a page of a list. */
+/** The items of a page of a list. */
 export const PAGE = 2;

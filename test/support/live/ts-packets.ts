@@ -111,6 +111,6 @@ export const byteStream = (...units: (Buffer | string)[]): Buffer =>
     units.flatMap((unit) => [Buffer.from([0, 0, 0, 1]), typeof unit === "string" ? Buffer.from(unit, "hex") : unit]),
   );
 
-/** Of x264: 320x180, Main. */
+/** Written by x264: 320x180, Main. */
 export const SPS = "674d400deca0a0cfcf8088000003000800000301e078a14cb001";
 export const PPS = "68ce0fc8";

@@ -83,7 +83,7 @@ export type ConnectOptions = OfferOptions & {
   /** Share of the packets that are lost on their way, retransmitted ones too. */
   loss?: number;
   tcp?: boolean;
-  /** Of SRTP, by their numbers: 7 for AES-GCM, 1 for AES-CM with HMAC-SHA1. */
+  /** The profiles of SRTP, by their numbers: 7 for AES-GCM, 1 for AES-CM with HMAC-SHA1. */
   profiles?: (1 | 7)[];
   /** Another certificate than that of the handshake is in the offer. */
   fingerprint?: string;

@@ -27,7 +27,7 @@ export type ColorSource = {
   isFull?: boolean;
   format?: string;
   encoder?: readonly string[];
-  /** Of the file's name. */
+  /** The ending of the file's name. */
   extension?: string;
   /** In degrees: the display matrix. */
   rotation?: number;

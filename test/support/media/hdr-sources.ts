@@ -8,7 +8,7 @@ export type Format = "hdr10" | "hlg";
 
 export const WIDTH = 640;
 export const HEIGHT = 360;
-/** Of nothing that moves. */
+/** Enough for what does not move. */
 const FPS = 10;
 
 /** Linear light of BT.2020 as a fraction of the peak of the format, which is 10,000 cd/m² for PQ and 1 for HLG. */
@@ -47,7 +47,7 @@ export const tagsOf = (format: Format, range = "tv") => [
 
 type Options = {
   seconds: number;
-  /** Of the audio; none by default. */
+  /** The length of the audio; none by default. */
   audioSeconds?: number;
   /** x265's parameters. */
   parameters?: string;

@@ -33,7 +33,7 @@ export type Played = {
   audioTracks: number;
 };
 
-/** Of longer ones only the last seconds are played. */
+/** Only the last seconds of longer ones are played. */
 const WHOLE_SECONDS = 10;
 const LAST_SECONDS = 3;
 
@@ -157,7 +157,7 @@ export type Appended = {
 export type PlayOptions = {
   /** Media types, with codec strings, that the browser is made to refuse. */
   without?: RegExp;
-  /** Of the manifests, with its question mark. */
+  /** The query of the manifests, with its question mark. */
   query?: string;
   /** The players to use; all by default. */
   only?: readonly ("hls.js" | "dash.js" | "shaka")[];

@@ -13,7 +13,7 @@ export type Row = {
   seconds?: number;
   /** Tolerance, where damage makes the result uncertain; the default is 0.1. */
   within?: number;
-  /** Of the top rendition; null for audio-only sources. */
+  /** The size of the top rendition; null for audio-only sources. */
   size?: string | null;
   rate?: number;
   /** Number of audio tracks; the default is 1. */

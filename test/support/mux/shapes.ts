@@ -14,7 +14,7 @@ const FILES: readonly string[] = [
 ];
 
 type Field = { type: string; isOptional: boolean };
-/** Of a file: the fields of interfaces, and types that have another name, by their names with those of namespaces. */
+/** What a file declares: the fields of interfaces, and types that have another name, by their names with those of namespaces. */
 type Declared = {
   interfaces: Map<string, Map<string, Field>>;
   aliases: Map<string, string>;

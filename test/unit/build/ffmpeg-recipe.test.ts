@@ -71,7 +71,7 @@ test("the kept result of ffmpeg's configure is that of the listed components", (
   }).toEqual({
     codecs: [],
     demuxers: [],
-    // Of MPEG-TS, MXF and Matroska, and the ends of every filter graph.
+    // What MPEG-TS, MXF and Matroska need, and the ends of every filter graph.
     muxers: ["ff_latm_muxer"],
     bitstreamFilters: ["ff_pcm_rechunk_bsf", "ff_pgs_frame_merge_bsf"],
     parsers: [],

@@ -67,7 +67,7 @@ test.each([
 });
 
 test("a variable frame rate keeps its times", async () => {
-  // Of 60 frames per second, some that follow no pattern.
+  // Some of 60 frames per second, in no pattern.
   const select = "select=lt(mod(n*n*7\\,11)\\,5)+not(mod(n\\,60))";
   const messages = await messagesOf(...picture(8, 60), ...["-vf", select, "-vsync", "vfr"], ...x264(40, 2));
   const source = samples(messages).map(({ sample }) => sample);

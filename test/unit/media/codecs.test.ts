@@ -191,7 +191,7 @@ const NAMED_ELSEWHERE = [
   "src/media/fields/h264.ts",
   "src/media/probe.ts",
   "src/media/transport/continuations.ts",
-  // Of what a client delivered, in any codec.
+  // Reads what a client delivered, in any codec.
   "src/resources/jobs/caption-jobs/generate.ts",
   "src/resources/static-renditions/find-parts.ts",
   "src/web/console/pages/live/studio/publisher.ts",

@@ -129,7 +129,7 @@ describe("a run", () => {
 
   test("passes on none of our environment, and returns the end of a long log without the directory's name", async () => {
     process.env.CANARY_TOKEN = "canary-value";
-    // Of the shell itself: a program may not start others.
+    // By the shell itself: a program may not start others.
     const script = [
       "-c",
       "export -p; i=0; while [ $i -lt 2000 ]; do echo line $i of $PWD >&2; i=$((i+1)); done; exit 1",

@@ -4,7 +4,7 @@ import { ParserPool, type PoolOptions } from "../../../src/parsing/pool.ts";
 import { startThread } from "../../../src/parsing/start-thread.ts";
 import { atEnd } from "../../support/folder.ts";
 
-/** Of all threads so far. A thread that does not end takes the process with it when its memory is used up. */
+/** The exits of all threads so far. A thread that does not end takes the process with it when its memory is used up. */
 const exits: Promise<unknown>[] = [];
 
 function poolWith(options: Partial<PoolOptions> = {}): ParserPool {

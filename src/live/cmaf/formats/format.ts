@@ -7,14 +7,14 @@ export type VideoFormat = {
   height: number;
   /** Values of ISO/IEC 23091-2; null where the stream states none. */
   colors: { primaries: number; transfer: number; matrix: number; isFullRange: boolean } | null;
-  /** Of a pixel; null where the stream does not state it. */
+  /** The aspect ratio of a pixel; null where the stream does not state it. */
   aspect: { horizontal: number; vertical: number } | null;
   /** The frame rate that the stream states. It is a claim: the timestamps decide. */
   rate: Rate | null;
 };
 
 export type AudioFormat = {
-  /** Of the decoded audio. */
+  /** The sample rate of the decoded audio. */
   sampleRate: number;
   channels: number;
   /** Decoded samples of one packet. */

@@ -70,7 +70,7 @@ export async function installModel(installation: Installation): Promise<Installe
       });
       await using copy = await open(part, "r+");
       await copy.chmod(0o600);
-      // Of the copy: the file may change meanwhile.
+      // The checksum of the copy: the file may change meanwhile.
       const sha256 = await sha256Of(part, signal);
       if (known && sha256 !== known.sha256)
         throw new ModelUnavailable(

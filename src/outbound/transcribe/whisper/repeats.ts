@@ -54,7 +54,7 @@ export function withoutInvented(words: readonly TimedWord[], durationMs: number)
   return INVENTED.has(all) && (isLoop || durationMs >= LONG_MS) ? [] : rest;
 }
 
-/** Of a phrase that is repeated in a loop, the first one stays: it may have been said. */
+/** The first of the phrases that are repeated in a loop stays: it may have been said. */
 function withoutLoops(words: readonly TimedWord[]): { rest: TimedWord[]; looped: number } {
   const texts = words.map((word) => normalized(word.text));
   const rest: TimedWord[] = [];

@@ -11,7 +11,7 @@ export type InstalledModel = { name: string; bytes: number; sha256: string; path
 
 export const modelsDir = (dataDir: string): string => join(dataDir, "whisper");
 
-/** Of a custom model, too: letters, digits, dots, hyphens and underscores. */
+/** Whether a name may be a model's, a custom one's too: letters, digits, dots, hyphens and underscores. */
 export const isModelName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name);
 
 export const modelFile = ({ name, sha256 }: Pick<InstalledModel, "name" | "sha256">): string => `${name}@${sha256}.bin`;

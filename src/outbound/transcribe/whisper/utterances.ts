@@ -57,7 +57,7 @@ export class LoopFilter {
     this.#endMs = utterance.endMs;
     // Short answers are repeated by people, too.
     if (utterance.words.length < LOOP_WORDS) this.#emit(utterance);
-    // Of a long loop, as many as decide.
+    // A long loop is held only as far as it decides.
     else if (this.#held.length < LOOP) this.#held.push(utterance);
   }
 

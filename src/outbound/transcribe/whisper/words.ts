@@ -38,7 +38,7 @@ export function wordsOf(tokens: readonly Token[], text: string, offsetMs: number
 const endsUnspaced = (last: TimedWord | undefined, shown: string) =>
   last !== undefined && UNSPACED.test(last.text.at(-1) ?? "") && !ONLY_MARKS.test(shown);
 
-/** Tokens whose texts are those of `text`; the parts of a character become one token. */
+/** Tokens with the texts of `text`; the parts of a character become one token. */
 function repaired(tokens: readonly Token[], text: string): Token[] {
   if (!tokens.some((token) => token.text.includes("\ufffd"))) return [...tokens];
   const result: Token[] = [];

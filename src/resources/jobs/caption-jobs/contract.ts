@@ -27,7 +27,7 @@ export function captionContract(
   return {
     ...sideContract(app, { path: CAPTION_JOBS, row: job, token, prefix, local }),
     job: { id: FIRST_ID + job.id, asset_id: asset.id, attempt: job.attempts, profile: "captions" },
-    // Of a job without a source.
+    // The job has no source.
     source: { url: "", method: "GET", headers: {}, bytes: 0, content_type: "", local_path: null, sha256: null },
     outputs: {
       prefix,

@@ -9,8 +9,8 @@ import { lastJob } from "./repair.ts";
 const MAX_PARENTS = 8;
 
 /**
- * The profile with which the media of an asset were encoded, for a job that encodes more of them: that of its last job, or
- * of a clip without one that of its parent, as it was then. Without any job, the asset's profile as it is now.
+ * The profile with which the media of an asset were encoded, for a job that encodes more of them: its last job's, or
+ * for a clip without one its parent's, as it was then. Without any job, the asset's profile as it is now.
  */
 export async function profileOfMedia(tx: Db, app: App, asset: AssetRow): Promise<MediaProfile> {
   let of: AssetRow | undefined = asset;

@@ -108,7 +108,7 @@ export async function queueAgain(
   return applyTransition(tx, app, why, subject, { job: fresh, asset: { ...QUEUED, encoding } });
 }
 
-/** Of an asset that is ready: when the job published it. Trimmed media are other ones, so `ready` is emitted again. */
+/** When the job published an asset that is ready. Trimmed media are other ones, so `ready` is emitted again. */
 function publishedBefore(why: Why, { publishedAt, clip }: JobRow, now: number): number | null {
   if (why === "trim" || (why === "retry" && clip?.trim)) return null;
   return why === "reencode" ? now : publishedAt;

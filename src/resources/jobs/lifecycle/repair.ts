@@ -47,7 +47,7 @@ export const repairLoss = (app: App, assetId: number, { lost, mediaBytes }: Miss
   });
 
 /**
- * Joins an asset again whose media, those of `seen`, are damaged. They remain playable until then. Throws 403
+ * Joins an asset again when its media, as in `seen`, are damaged. They remain playable until then. Throws 403
  * `quota_exceeded` when the job may not be queued.
  */
 export const rejoinDamaged = (app: App, seen: Pick<AssetRow, "id" | "mediaPrefix">): Promise<Outcome> =>

@@ -67,7 +67,7 @@ export async function completeJob(
   };
   const asset = { progress: 100, stage: null, encoding: null, ...(sourceSha256 && { sourceSha256 }) };
   const published = await apply(tx, app, "complete", { job, result, changes: { job: ended, asset } });
-  // Of a clip only the ends are encoded, of joined assets nothing.
+  // Only the ends of a clip are encoded, and nothing of joined assets.
   if (!job.clip && !job.joined)
     await addUsage(tx, job.tenantId, { transcodingMs: result.media.duration_seconds * 1000 }, now);
   return published;
@@ -85,7 +85,7 @@ async function apply(
   const before = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
   // Only a prefix that a job of this asset wrote: one that a client registered may be shared.
   const isWrittenByJob = before.mediaPrefix?.startsWith(assetPrefix({ tenantId: job.tenantId, id: job.assetId }));
-  // Of a batch, or the recording of a live stream, which are encoded later.
+  // The media of a batch, or the recording of a live stream, which are encoded later.
   const isDelivered = !isWrittenByJob && (await isOnlyMedia(tx, before));
   // A trimmed asset that is encoded again plays its own media.
   const isReleased = before.sharedMedia !== null && !job.clip;
@@ -100,7 +100,7 @@ async function apply(
   const { vr_projection, vr_stereo } = media;
   // Not once more when what plays already is complete: meanwhile a client may have removed them.
   const isVr = before.encoding !== "partial" && (vr_projection != null || vr_stereo != null);
-  // Of an asset that had video before, or whose client stated a size.
+  // The asset may have had video before, or a size that its client stated.
   const isAudioOnly = media.renditions.length > 0 && media.renditions.every(({ width }) => width == null);
   const texts = await trackBytesOf(tx, job.assetId);
   await setStoredBytes(

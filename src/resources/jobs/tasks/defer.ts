@@ -11,7 +11,7 @@ import { planOf } from "./plan-of.ts";
 type Early = NonNullable<PlanResult["early"]>;
 type Rendition = Early["renditions"][number];
 
-/** Of real time. To encode the larger renditions apart costs another decode, which a higher one would make usual. */
+/** A multiple of real time. To encode the larger renditions apart costs another decode, which a higher one would make usual. */
 const LEAST_SPEED = 1;
 /** Decoding and scaling a frame of the source cost about as much as encoding half of it. */
 const DECODING = 0.5;

@@ -171,5 +171,5 @@ export function encodedOnly({ early, segment_frames }: Pick<PlanResult, "early" 
 const COPIED_SECONDS = 600;
 const COPYING_WEIGHT = 2;
 
-/** Of 100, times the share of the segments: the first ones count as much as others. */
+/** The share of the first segments in 100, times their number: they count as much as others. */
 const LEAD_SHARE = 90;

@@ -28,7 +28,7 @@ export function partResult(
   return { written, ...captions, ...(sum && { source_sha256: sum }), ...(partial && { isPartial: true }) };
 }
 
-/** Of the init segment of a rendition. */
+/** The hash of the init segment of a rendition. */
 export const initHash = ({ init }: WrittenRendition): string =>
   sha256(JSON.stringify([init.timescale, init.codec, init.width, init.height, init.delay, init.sha256]));
 
@@ -88,7 +88,7 @@ export async function reportedByParts(
   return { captions, sourceSha256 };
 }
 
-/** Of all completed tasks of a kind, or of `which` of them, in the order of their segments. */
+/** The results of all completed tasks of a kind, or of `which` of them, in the order of their segments. */
 async function* resultsOf(db: Db, attemptId: number, kind: TaskRow["kind"], which?: SQL): AsyncGenerator<PartResult> {
   const tasks = transcodingTasks;
   const ids = await db

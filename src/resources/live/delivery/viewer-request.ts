@@ -5,7 +5,7 @@ import type { LiveStream } from "../registry.ts";
 /** A request of a viewer who may watch. */
 export type ViewerRequest = {
   context: Context;
-  /** Of caches: what is signed is for one viewer. */
+  /** Which caches may store it: what is signed is for one viewer. */
   scope: "public" | "private";
   /** Empty without a token. */
   token: string;

@@ -5,11 +5,11 @@ import { clientClosed, HttpError } from "../../../lib/errors.ts";
 
 /** Where the process that receives streams posts its address. */
 const NAME = "live-encodes";
-/** Of a request of a worker, and of its response. */
+/** The headers of a worker's request and of its response that are passed on. */
 const HEADERS = ["content-type", "x-svc-worker-token", "x-svc-admin-token", "x-svc-job-lease-token"];
 
 /**
- * Of several processes of a server, the one that receives streams has their encodes: makes requests of workers known that
+ * The process of a server that receives streams has their encodes. Makes requests of workers known to it that
  * arrive in other processes. `address`: its URL on the local machine.
  */
 export const leadEncodes = (peers: Peers, address: string): Promise<void> => peers.post(NAME, address);
@@ -43,5 +43,5 @@ async function leaderOf({ peers }: App): Promise<string | null> {
   return typeof address === "string" ? address : null;
 }
 
-/** Of several processes, the slot of the one that receives live streams. */
+/** The slot of the process that receives live streams. */
 export const LEADER = 0;

@@ -72,7 +72,7 @@ export class StreamEncode {
   /** What is encoded, largest first. None: it was given up. */
   #wanted: PlannedRendition[];
   #run: Run | null = null;
-  /** Of the run. */
+  /** The names of the renditions of the run. */
   #encoded: string[] = [];
   #waitMs = FIRST_WAIT_MS;
   #notBeforeMs = 0;

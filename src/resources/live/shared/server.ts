@@ -7,7 +7,7 @@ import { RENDITIONS_FOLDER } from "../../../live/renditions/messages.ts";
 export const sharesStreams = ({ config, objects }: Pick<App, "config" | "objects">): boolean =>
   databaseFileOf(config) === null && objects !== null;
 
-/** Of the renditions of a stream whose objects have `prefix`. */
+/** The prefix of the renditions of a stream whose objects have `prefix`. */
 export const renditionsPrefix = (prefix: string): string => `${prefix}${RENDITIONS_FOLDER}/`;
 
 const own = forApp(() => ({ id: randomName(16) }));

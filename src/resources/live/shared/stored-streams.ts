@@ -14,7 +14,7 @@ import { LINGER_MS, sharesStreams } from "./server.ts";
 
 /** A stream that another server receives. Its segments are objects, and its playlists have no parts. */
 export type StoredStream = Omit<LiveStream, "folder" | "channel" | "viewersElsewhere"> & {
-  /** Of its objects: `<track>/init.mp4`, `<track>/00001.m4s`. */
+  /** The prefix of its objects: `<track>/init.mp4`, `<track>/00001.m4s`. */
   prefix: string;
 };
 
@@ -31,7 +31,7 @@ type Followed = {
   prefix: string;
   /** Null while it has no report. */
   stream: StoredStream | null;
-  /** Of the last row that was read. */
+  /** The number of the last row that was read. */
   number: number;
   reportedAt: number;
   usedAt: number;

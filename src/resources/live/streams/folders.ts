@@ -2,10 +2,10 @@ import { join } from "node:path";
 import type { App } from "../../../app.ts";
 import { randomName } from "../../../lib/tokens.ts";
 
-/** Of streams below the data directory. */
+/** The folder of streams below the data directory. */
 const FOLDER = "live";
 
 export const liveFolder = ({ config }: Pick<App, "config">) => join(config.data_dir, FOLDER);
 
-/** Of a clip of the stream. */
+/** The folder of a new clip of the stream. */
 export const newClipFolder = (app: App, stream: string) => join(liveFolder(app), `${stream}.clip-${randomName(8)}`);

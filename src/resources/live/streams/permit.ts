@@ -19,7 +19,7 @@ import { channelOf, LIVE_APPLICATION, pathOf } from "../schema.ts";
 import { sentTargets } from "../simulcast/targets.ts";
 import { isPublishedElsewhere } from "./rows.ts";
 
-/** Of the hash: enough to distinguish the keys of a channel. */
+/** So many characters of the hash distinguish the keys of a channel. */
 const KEY_ID_LENGTH = 16;
 
 /** The application of URLs with the stream key alone, as of Mux: `rtmp://host/app/<stream key>`. */

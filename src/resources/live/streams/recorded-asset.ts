@@ -78,9 +78,9 @@ type Recorded = {
   title: string;
   playbackPolicy: AssetRow["playbackPolicy"];
   recording: FinishedRecording;
-  /** Of its objects, which are stored and registered as pending. */
+  /** The prefix of its objects, which are stored and registered as pending. */
   prefix: string;
-  /** Of its source, which is stored and registered as pending; null without one. */
+  /** The key of its source, which is stored and registered as pending; null without one. */
   sourceKey?: string | null;
   encodingProfile?: string | null;
   /** What `storeCaptions` has stored. */

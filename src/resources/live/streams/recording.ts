@@ -29,7 +29,7 @@ const RETRY_MS = 1000;
 export class StoredRecording {
   readonly #app: App;
   readonly #tenantId: number;
-  /** Of its objects. */
+  /** The prefix of its objects. */
   readonly prefix: string;
   /** Another server has begun it. */
   readonly isAdopted: boolean;

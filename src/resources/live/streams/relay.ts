@@ -21,7 +21,7 @@ type Relayed =
   /** The process that receives streams has started again: those before have ended. */
   | { reset: true }
   | { toIngest: Extract<ToIngest, { clip: string }> }
-  /** Of each stream by its name, in one process. */
+  /** The viewers of each stream by its name, in one process. */
   | { viewers: Record<string, number> };
 
 /**

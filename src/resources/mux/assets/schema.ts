@@ -32,7 +32,7 @@ const GENERATED = [
   "bg",
 ] as const;
 
-/** Of an asset that does not exist yet: its audio is transcribed with its encode, in a known language. */
+/** For an asset that does not exist yet: its audio is transcribed with its encode, in a known language. */
 const GeneratedSubtitle = fields({
   language_code: v.optional(choice<string>([...GENERATED], ["auto"]), "en"),
   // The name is that of the language.

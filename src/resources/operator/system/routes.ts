@@ -62,7 +62,7 @@ const Setting = v.object({
 
 const startedAt = forApp(({ clock }) => ({ time: clock.now() - Math.round(performance.now()) }));
 
-/** Of the file, its write-ahead log and their index. */
+/** The size of the file, its write-ahead log and their index. */
 async function databaseBytes({ config }: App): Promise<number | null> {
   const file = databaseFileOf(config);
   if (file === null) return null;

@@ -48,7 +48,7 @@ export function createImageHandler(app: App) {
     const { objects } = common;
     const folder = imagesFolder(asset);
     const key = folder + nameOf(asked);
-    // Of the version and the parameters, so that a client with a cached image gets 304 without generating it again.
+    // Made of the version and the parameters, so that a client with a cached image gets 304 without generating it again.
     const etag = `"${sha256(key).slice(0, 32)}"`;
     const known =
       (await readStored(objects, key)) ?? (await generated(context, { objects, asset, asked, folder, key }));

@@ -124,7 +124,7 @@ export const imageRenderer = forApp((app) => {
   };
 });
 
-/** Of a poster: not enlarged, and no larger than an on-demand image. */
+/** The frame of a poster: not enlarged, and no larger than an on-demand image. */
 const POSTER = { box: { width: 1920, height: 1920, fit: "preserve" }, format: "jpg" } as const;
 
 const unprocessable = (message: string): never => {

@@ -77,7 +77,7 @@ function smallest(variants: HlsVariant[], { width, height }: ClipRequest): HlsVa
     .sort((a, b) => (a.size[0] as number) - (b.size[0] as number));
   const whole = width === null && height === null;
   const enough = sized.find(({ size: [w = 0, h = 0] }) => !whole && w >= (width ?? 0) && h >= (height ?? 0));
-  // Of equal size the first one, of the codec that any ffmpeg decodes.
+  // Among equal sizes the first one, whose codec any ffmpeg decodes.
   const largest = sized.find(({ size }) => size[0] === sized.at(-1)?.size[0]);
   return (enough ?? largest)?.variant ?? null;
 }

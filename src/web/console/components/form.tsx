@@ -68,7 +68,7 @@ type FieldProps = {
   value?: string;
   required?: boolean;
   minLength?: number;
-  /** Of a number. */
+  /** The least value of a number. */
   min?: string;
   max?: string;
   step?: string;
@@ -84,7 +84,7 @@ export function Field({ label, hint, type = "text", value, onInput, ...rest }: F
       <input
         {...rest}
         id={id}
-        // Types of JSX tell each kind of input apart; all of these have the same properties.
+        // JSX has a type for each kind of input; all of these have the same properties.
         type={type as "text"}
         // Not `value`, which would discard what was typed when the page is rendered again.
         defaultValue={value}

@@ -10,7 +10,7 @@ export type Virtual = {
   /** Rows to render; `last` is exclusive. */
   first: number;
   last: number;
-  /** Of all rows, in pixels. */
+  /** The height of all rows, in pixels. */
   height: number;
   /** Rows that the browser can show. */
   rows: number;

@@ -22,7 +22,7 @@ const generated = [...rows, ...oddRows, ...unevenRows, ...colorRows].filter((row
   Array.isArray(row.from),
 );
 
-/** Of so few frames per second that the default distance of keyframes is longer than the source. */
+/** Sources with so few frames per second that the default distance of keyframes is longer than the source. */
 const FEW_FRAMES = ["variable rate in MP4", "a frame per second, five of them", "two hours"];
 
 /** MP4 files whose video cannot be located with certainty. */

@@ -12,7 +12,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const picture = (seconds: number) => ["-f", "lavfi", "-i", `testsrc2=s=320x180:r=25:d=${seconds}`];
 const sound = (seconds: number) => ["-f", "lavfi", "-i", `sine=r=48000:d=${seconds}`];
 const h264 = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "50"];
-/** Of a size and bitrate that are copied. */
+/** A size and bitrate that are copied. */
 const copied = [...h264, "-crf", "35", "-bf", "0"];
 const small = ["-f", "lavfi", "-i", "testsrc2=s=640x360:r=25:d=22"];
 

@@ -29,7 +29,7 @@ export type Planned = {
   plan: StoredPlan;
   uncuttable: string | null;
   chunks: Chunk[];
-  /** Of a source that can be read in parts. */
+  /** The index of a source that can be read in parts. */
   index: SourceIndex | null;
 };
 

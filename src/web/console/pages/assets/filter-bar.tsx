@@ -6,7 +6,7 @@ import { STATUSES, type Tenant } from "../../types.ts";
 import { type Filters, isSortable, POLICIES, SORTS, type Sort } from "./filters.ts";
 import { texts } from "./texts.ts";
 
-/** Of typing, before a search. */
+/** How long typing rests before a search. */
 const TYPING_MS = 250;
 
 type Props = {

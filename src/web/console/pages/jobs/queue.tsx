@@ -117,7 +117,7 @@ function JobProgress({ job: { status, stage, progress, error } }: { job: Job }) 
   return <>{error ? error.message : "–"}</>;
 }
 
-/** Of the running or last attempt; a job that waits for its next attempt has none. */
+/** The time of the running or last attempt; a job that waits for its next attempt has none. */
 const RunningTime = ({ job: { status, started_at, finished_at } }: { job: Job }) =>
   status === "queued" ? <>–</> : <Elapsed from={started_at} to={status === "running" ? null : finished_at} />;
 

@@ -13,7 +13,7 @@ import { texts } from "./texts.ts";
 const NAMES = { rtmp_url: "RTMP", rtmps_url: "RTMPS", srt_url: "SRT", whip_url: "WHIP" } as const;
 const PROTOCOLS = Object.keys(NAMES) as (keyof typeof NAMES)[];
 
-/** Commands that publish a file or a test picture; `key` is the stream key or what stands for it. */
+/** Commands that publish a file or a test pattern; `key` is the stream key or its placeholder. */
 function commands({ ingest, channel }: LiveChannel, key: string): [string, string][] {
   const encoded =
     "-c:v libx264 -preset veryfast -profile:v main -g 60 -keyint_min 60 -sc_threshold 0 -b:v 4M -c:a aac -b:a 128k";

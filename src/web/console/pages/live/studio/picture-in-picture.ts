@@ -1,5 +1,5 @@
 const FRAMES_PER_SECOND = 30;
-/** Of the picture's width. */
+/** The camera's share of the picture's width. */
 const CAMERA_WIDTH = 0.22;
 const MARGIN = 0.02;
 
