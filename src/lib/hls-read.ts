@@ -76,7 +76,7 @@ export function readHls(text: string): HlsPlaylist {
     const content = raw.trim();
     // No byte order mark either (section 4).
     if (line === 1 && raw.trimEnd() !== "#EXTM3U") {
-      wrong("playlist_malformed", "It does not begin with #EXTM3U.");
+      wrong("playlist_malformed", "The first line is not #EXTM3U.");
       return playlist;
     }
     if (content === "" || (content.startsWith("#") && !content.startsWith("#EXT"))) continue;
@@ -87,11 +87,15 @@ export function readHls(text: string): HlsPlaylist {
         refer({ uri: content, kind: "playlist" });
       } else if (pending === "segment") {
         const span: Span | null = range ? spanOf(range, last?.uri === content ? last.end : null) : null;
-        if (range && !span) wrong("playlist_malformed", "A byte range without an offset follows no other of its file.");
+        if (range && !span)
+          wrong(
+            "playlist_malformed",
+            "A byte range has no offset, and the previous segment is not in the same file; expected LENGTH@OFFSET.",
+          );
         refer({ uri: content, kind: "object", ...(span && { span }) });
         segments.push({ uri: content, span, durationSeconds, map, isEncrypted });
         last = span && { uri: content, end: span.end };
-      } else wrong("playlist_malformed", "An address follows neither #EXTINF nor #EXT-X-STREAM-INF.");
+      } else wrong("playlist_malformed", "A URI without #EXTINF or #EXT-X-STREAM-INF before it.");
       pending = null;
       range = null;
       continue;
@@ -106,10 +110,11 @@ export function readHls(text: string): HlsPlaylist {
       const seconds = secondsOf(content);
       durationSeconds = seconds ?? 0;
       playlist.durationSeconds += durationSeconds;
-      if (seconds === null) wrong("playlist_malformed", "#EXTINF has no duration.");
+      if (seconds === null)
+        wrong("playlist_malformed", "#EXTINF has no duration; expected seconds, such as #EXTINF:4.0,");
     } else if (content.startsWith("#EXT-X-BYTERANGE:")) {
       range = rangeOf(content.slice(17));
-      if (!range) wrong("playlist_malformed", "#EXT-X-BYTERANGE is not like 1000@0.");
+      if (!range) wrong("playlist_malformed", "#EXT-X-BYTERANGE has no valid range; expected LENGTH or LENGTH@OFFSET.");
     } else if (content === "#EXT-X-ENDLIST") ended = true;
     else {
       const colon = content.indexOf(":");
@@ -120,27 +125,29 @@ export function readHls(text: string): HlsPlaylist {
       if (kind === "playlist") playlist.isMaster = true;
       if (tag === "#EXT-X-KEY") {
         isEncrypted = attributes.get("METHOD") !== "NONE";
-        if (isEncrypted && !attributes.has("URI")) wrong("playlist_malformed", "#EXT-X-KEY names no key.");
+        if (isEncrypted && !attributes.has("URI")) wrong("playlist_malformed", "#EXT-X-KEY has no URI.");
       }
-      if (tag === "#EXT-X-MAP" && !attributes.has("URI")) wrong("playlist_malformed", "#EXT-X-MAP names no file.");
+      if (tag === "#EXT-X-MAP" && !attributes.has("URI")) wrong("playlist_malformed", "#EXT-X-MAP has no URI.");
       for (const name of ["URI", "X-ASSET-URI", "X-ASSET-LIST"]) {
         const uri = attributes.get(name);
         if (uri === undefined) continue;
         const own = attributes.get("BYTERANGE");
         const range = own === undefined ? null : rangeOf(own);
-        if (own !== undefined && !range) wrong("playlist_malformed", "BYTERANGE is not like 1000@0.");
+        if (own !== undefined && !range)
+          wrong("playlist_malformed", "BYTERANGE has no valid range; expected LENGTH or LENGTH@OFFSET.");
         const span = range && spanOf(range, null, 0);
         if (tag === "#EXT-X-MAP" && name === "URI") map = { uri, span };
         refer({ uri, kind, ...(span && { span }) });
       }
     }
   }
-  if (pending !== null) wrong("playlist_malformed", "It ends where an address is due.");
-  if (playlist.isMaster && segments.length > 0) wrong("playlist_malformed", "It holds both variants and segments.");
-  if (playlist.isMaster && variants.length === 0) wrong("playlist_malformed", "It names no variant.");
-  if (!playlist.isMaster && segments.length === 0) wrong("playlist_malformed", "It names no segment.");
+  if (pending !== null) wrong("playlist_malformed", "The playlist ends after a tag that needs a URI.");
+  if (playlist.isMaster && segments.length > 0)
+    wrong("playlist_malformed", "The playlist has both variants and segments.");
+  if (playlist.isMaster && variants.length === 0) wrong("playlist_malformed", "The master playlist has no variant.");
+  if (!playlist.isMaster && segments.length === 0) wrong("playlist_malformed", "The playlist has no segment.");
   if (!playlist.isMaster && !ended)
-    wrong("playlist_not_ended", "It has no #EXT-X-ENDLIST: only finished ones are taken.");
+    wrong("playlist_not_ended", "The playlist has no #EXT-X-ENDLIST; only complete playlists can be imported.");
   return playlist;
 }
 

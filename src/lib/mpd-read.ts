@@ -69,13 +69,14 @@ class Content {
 function read(root: XmlElement, path: string, content: Content): void {
   const { wrong } = content;
   if (root.name !== "MPD") {
-    return wrong(root.name.slice(0, 50), "manifest_malformed", "It is not an MPD.");
+    return wrong(root.name.slice(0, 50), "manifest_malformed", "The root element is not MPD.");
   }
-  if (root.attributes.get("type") === "dynamic") wrong("MPD", "manifest_unsupported", "It is not static.");
+  if (root.attributes.get("type") === "dynamic")
+    wrong("MPD", "manifest_unsupported", "The type is dynamic; only static manifests can be imported.");
   refuseRemote(root, "MPD", wrong);
   const top = enter({ base: path }, root, "MPD", content);
   const periods = root.children.filter(({ name }) => name === "Period");
-  if (periods.length === 0) wrong("MPD", "manifest_malformed", "It has no Period.");
+  if (periods.length === 0) wrong("MPD", "manifest_malformed", "The MPD has no Period.");
   const total = seconds(root.attributes.get("mediaPresentationDuration"));
   let representations = 0;
   for (const [index, period] of periods.entries()) {
@@ -94,7 +95,7 @@ function read(root: XmlElement, path: string, content: Content): void {
       }
     }
   }
-  if (periods.length > 0 && representations === 0) wrong("MPD", "manifest_malformed", "It has no Representation.");
+  if (periods.length > 0 && representations === 0) wrong("MPD", "manifest_malformed", "The MPD has no Representation.");
 }
 
 type Wrong = (where: string, code: string, message: string) => void;
@@ -106,12 +107,16 @@ const named = (element: XmlElement, name: string) => element.children.filter((ch
 function refuseRemote(element: XmlElement, where: string, wrong: Wrong): void {
   for (const attribute of element.attributes.keys())
     if (/^xlink:|:href$/i.test(attribute))
-      wrong(where, "reference_not_relative", `${attribute.slice(0, 50)} is not taken.`);
+      wrong(
+        where,
+        "reference_not_relative",
+        `${attribute.slice(0, 50)} is a reference to another document, which is not supported.`,
+      );
   for (const child of element.children) {
     const path = `${where}.${child.name.slice(0, 50)}`;
     if (child.name.includes(":") && /:include$/i.test(child.name))
-      wrong(path, "manifest_unsupported", "Nothing is included.");
-    if (UNSUPPORTED.has(child.name)) wrong(path, "manifest_unsupported", `${child.name} is not taken.`);
+      wrong(path, "manifest_unsupported", "xi:include is not supported.");
+    if (UNSUPPORTED.has(child.name)) wrong(path, "manifest_unsupported", `${child.name} is not supported.`);
     refuseRemote(child, path, wrong);
   }
 }
@@ -121,7 +126,7 @@ function enter(above: Level, element: XmlElement, where: string, content: Conten
   const { wrong } = content;
   const level = { ...above };
   const [base, another] = named(element, "BaseURL");
-  if (another) wrong(where, "manifest_unsupported", "It has more than one BaseURL.");
+  if (another) wrong(where, "manifest_unsupported", "More than one BaseURL; expected at most one.");
   if (base) {
     const reference = base.text.trim();
     content.countCharacters(above.base.length + reference.length);
@@ -164,7 +169,7 @@ function segmentsOf(level: Level, representation: XmlElement, place: TemplatePos
     if ("code" in resolved) return wrong(where, resolved.code, resolved.message);
     const [, start, end] = /^(\d{1,15})-(\d{1,15})$/.exec(range ?? "") ?? [];
     if (range !== undefined && (start === undefined || Number(start) > Number(end)))
-      return wrong(where, "manifest_malformed", `${range.slice(0, 50)} is not a byte range.`);
+      return wrong(where, "manifest_malformed", `${range.slice(0, 50)} is not a byte range; expected FIRST-LAST.`);
     const span = start === undefined ? undefined : { start: Number(start), end: Number(end) };
     content.references.add({ path: resolved.path, ...(span && { span }) });
   };
@@ -178,7 +183,7 @@ function segmentsOf(level: Level, representation: XmlElement, place: TemplatePos
     if (init !== undefined) add(compiled(init, representation, INITIALIZATION, place)(INITIALIZATION));
     initialization(template.initialization);
     const pattern = attributes.get("media");
-    if (pattern === undefined) return wrong(where, "manifest_malformed", "Its SegmentTemplate has no media.");
+    if (pattern === undefined) return wrong(where, "manifest_malformed", "The SegmentTemplate has no media attribute.");
     const before = content.faults.length;
     const fill = compiled(pattern, representation, SEGMENT, place);
     for (const { number, time } of numbered(template, place)) {
@@ -187,7 +192,8 @@ function segmentsOf(level: Level, representation: XmlElement, place: TemplatePos
       add(fill({ Number: number, Time: time }));
       count++;
     }
-    if (count === 0 && content.faults.length === before) wrong(where, "manifest_malformed", "It has no segments.");
+    if (count === 0 && content.faults.length === before)
+      wrong(where, "manifest_malformed", "The SegmentTemplate has no segments.");
     return;
   }
   if (list) {
@@ -196,7 +202,7 @@ function segmentsOf(level: Level, representation: XmlElement, place: TemplatePos
       add(segment.attributes.get("media"), segment.attributes.get("mediaRange"));
       count++;
     }
-    if (count === 0) wrong(where, "manifest_malformed", "Its SegmentList is empty.");
+    if (count === 0) wrong(where, "manifest_malformed", "The SegmentList is empty.");
     return;
   }
   if (single) {
@@ -205,7 +211,7 @@ function segmentsOf(level: Level, representation: XmlElement, place: TemplatePos
     if (index !== undefined) add(undefined, index);
   }
   if (named(representation, "BaseURL").length === 0)
-    return wrong(where, "manifest_malformed", "It says nowhere what its segments are.");
+    return wrong(where, "manifest_malformed", "The Representation has no SegmentTemplate, SegmentList or BaseURL.");
   add(undefined);
 }
 
@@ -225,7 +231,11 @@ function* numbered({ attributes, timeline }: Template, { where, length, wrong }:
     const duration = ticks / timescale;
     const last = number("endNumber", -1);
     if (duration <= 0 || (length === null && last < 0))
-      return wrong(where, "manifest_malformed", "Nothing says how many segments it has.");
+      return wrong(
+        where,
+        "manifest_malformed",
+        "The number of segments is unknown; expected a duration, an endNumber or a SegmentTimeline.",
+      );
     const counted = last >= 0 ? last - first + 1 : Math.ceil((length as number) / duration - NO_SEGMENT);
     for (let index = 0; index < counted; index++) yield { number: first + index, time: index * ticks };
     return;
@@ -238,13 +248,18 @@ function* numbered({ attributes, timeline }: Template, { where, length, wrong }:
       return text !== undefined && /^-?\d{1,15}$/.test(text) ? Number(text) : null;
     };
     const duration = value("d") ?? 0;
-    if (duration <= 0) return wrong(where, "manifest_malformed", "A segment of its timeline has no duration.");
+    if (duration <= 0)
+      return wrong(where, "manifest_malformed", "A segment of the SegmentTimeline has no duration (d).");
     at = value("t") ?? at;
     const next = timeline[position + 1]?.attributes.get("t");
     const end = next !== undefined ? Number(next) : length === null ? null : offset + length * timescale;
     const repeat = value("r") ?? 0;
     if (repeat < 0 && end === null)
-      return wrong(where, "manifest_malformed", "Nothing says how often a segment of its timeline is repeated.");
+      return wrong(
+        where,
+        "manifest_malformed",
+        "A segment of the SegmentTimeline has a negative r, but nothing ends it; expected a number of repeats.",
+      );
     const times = repeat >= 0 ? repeat + 1 : Math.ceil(((end as number) - at) / duration - NO_SEGMENT);
     for (let repetition = 0; repetition < times; repetition++) {
       yield { number: first + index++, time: at };
@@ -284,7 +299,8 @@ function compiled(
     if (whole === "$$") parts.push("$");
     else if (value !== undefined) parts.push(padded(value));
     else if (Object.hasOwn(known, name)) parts.push((values) => padded(values[name as keyof Values] as number));
-    else place.wrong(place.where, "manifest_malformed", `${whole.slice(0, 50)} is not known here.`);
+    else
+      place.wrong(place.where, "manifest_malformed", `${whole.slice(0, 50)} is not a known identifier of a template.`);
   }
   parts.push(pattern.slice(done));
   return (values) => parts.map((part) => (typeof part === "string" ? part : part(values))).join("");

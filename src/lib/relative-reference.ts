@@ -18,7 +18,7 @@ export function resolveReference(base: string, reference: string): { path: strin
   // The common case: packagers write it a hundred thousand times in one manifest.
   if (PLAIN.test(reference)) return { path: base.slice(0, base.lastIndexOf("/") + 1) + reference };
   const quoted = JSON.stringify(reference.slice(0, 200));
-  if (reference === "") return fault("reference_malformed", "An address is empty.");
+  if (reference === "") return fault("reference_malformed", "A URI is empty.");
   if (/\p{Cc}/u.test(reference) || !reference.isWellFormed())
     return fault("reference_malformed", `${quoted} contains control characters.`);
   // Browsers treat a backslash as a slash.
@@ -31,7 +31,7 @@ export function resolveReference(base: string, reference: string): { path: strin
   for (const [index, raw] of parts.entries()) {
     const segment = decoded(raw);
     if (segment === null || (segment !== raw && /^\.{1,2}$|[/\\]|\p{Cc}/u.test(segment)))
-      return fault("reference_malformed", `${quoted} is badly percent-encoded.`);
+      return fault("reference_malformed", `${quoted} has invalid percent-encoding.`);
     if (segment === ".") continue;
     if (segment === "..") {
       if (segments.length === 0) return fault("reference_outside", `${quoted} leads out of the batch.`);

@@ -21,7 +21,7 @@ export function readXml(source: string): XmlElement {
     const parent = open.at(-1) as XmlElement;
     if (token.kind === "close") {
       if (open.length === 1 || parent.name !== token.name)
-        throw new XmlFault(`</${token.name.slice(0, 50)}> at character ${token.from} closes nothing.`);
+        throw new XmlFault(`</${token.name.slice(0, 50)}> at character ${token.from} has no start tag.`);
       open.pop();
     } else if (token.kind === "open") {
       requireAtMost(open.length, DOCUMENT_LIMITS.xmlDepth, "elements inside each other");
@@ -33,11 +33,11 @@ export function readXml(source: string): XmlElement {
       const content = text.slice(token.from, token.to);
       if (open.length > 1) parent.text += unescapeXml(content);
       else if (content.trim() !== "")
-        throw new XmlFault(`There is text outside of all elements at character ${token.from}.`);
+        throw new XmlFault(`Text outside of the root element at character ${token.from}.`);
     }
   }
   const [root, ...others] = top.children;
-  if (open.length > 1) throw new XmlFault(`<${(open.at(-1) as XmlElement).name.slice(0, 50)}> is never closed.`);
-  if (!root || others.length > 0) throw new XmlFault("It is not one element.");
+  if (open.length > 1) throw new XmlFault(`<${(open.at(-1) as XmlElement).name.slice(0, 50)}> has no end tag.`);
+  if (!root || others.length > 0) throw new XmlFault("The document needs exactly one root element.");
   return root;
 }

@@ -66,7 +66,7 @@ function characterOf(entity: string): string {
   if (Object.hasOwn(ENTITIES, entity)) return ENTITIES[entity] as string;
   const [, hex, decimal] = /^#(?:x([0-9a-f]{1,6})|(\d{1,7}))$/i.exec(entity) ?? [];
   const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
-  if (!(code > 0 && code <= 0x10ffff)) throw new XmlFault(`The entity &${entity}; is not known.`);
+  if (!(code > 0 && code <= 0x10ffff)) throw new XmlFault(`The entity &${entity}; is unknown.`);
   return String.fromCodePoint(code);
 }
 
@@ -101,8 +101,7 @@ function openAt(text: string, from: number): XmlToken {
     const attribute = attributeAt(text, next);
     if (!attribute) throw notTaken(from);
     attributes ??= new Map();
-    if (attributes.has(attribute.name))
-      throw new XmlFault(`The attribute ${attribute.name.slice(0, 50)} is given twice.`);
+    if (attributes.has(attribute.name)) throw new XmlFault(`The attribute ${attribute.name.slice(0, 50)} is repeated.`);
     requireAtMost(attributes.size + 1, DOCUMENT_LIMITS.xmlAttributes, "attributes in an element");
     attributes.set(attribute.name, unescapeXml(attribute.value));
     at = attribute.to;
@@ -152,4 +151,4 @@ function endAt(text: string, character: string, from: number): number {
 }
 
 const notTaken = (at: number) =>
-  new XmlFault(`What begins at character ${at} is not taken: only elements, text and comments are.`);
+  new XmlFault(`Unsupported markup at character ${at}; expected an element, text or a comment.`);

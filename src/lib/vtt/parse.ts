@@ -69,7 +69,7 @@ export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
   }
 
   if (!hasHeader(source)) fault("the file must begin with WEBVTT");
-  else if (lines.text.includes(ARROW)) fault("the header must not hold an arrow");
+  else if (lines.text.includes(ARROW)) fault("the header must not contain an arrow");
   lines.advance();
   yield* rest("a blank line is required between the header and the first cue");
 

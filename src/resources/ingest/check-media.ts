@@ -128,7 +128,7 @@ export async function checkHls(
       addFault(findings, path, code, `${quotedKey(key)}, line ${line}: ${message}`);
     if (key === manifest) top = playlist;
     else if (playlist.isMaster)
-      addFault(findings, path, "playlist_malformed", `${quotedKey(key)} names variants where segments are due.`);
+      addFault(findings, path, "playlist_malformed", `${quotedKey(key)} is a master playlist; expected a playlist of segments.`);
     durations.set(key, playlist.durationSeconds);
     for (const { line, kind, path: target, span } of playlist.references) {
       if (findings.faults.length >= MAX_FAULTS) return NO_MEDIA;
