@@ -55,13 +55,13 @@ export async function doctor(command: Command): Promise<void> {
   if (!isOver && !isChecked && !isRemote)
     all.push(await runCheck("integrity", async () => integrityOf(config.database_url, config.data_dir)));
   const ok = all.every((finding) => finding.ok);
-  const mended = all.reduce((sum, finding) => sum + finding.mended, 0);
-  if (wantsJson(command)) printJson({ ok, fix, mended, findings: all });
+  const fixed = all.reduce((sum, finding) => sum + finding.fixed, 0);
+  if (wantsJson(command)) printJson({ ok, fix, fixed, findings: all });
   else {
     printList(all, COLUMNS, false);
     const well = isOver
       ? "All performed checks passed."
-      : mended > 0
+      : fixed > 0
         ? "All checks passed after the fixes."
         : "All checks passed.";
     const warned = all.some(({ warning }) => warning) ? "There are warnings, but no faults." : well;
@@ -70,10 +70,10 @@ export async function doctor(command: Command): Promise<void> {
   if (!ok) process.exitCode = 1;
 }
 
-function verdictOf({ ok, mended, warning }: Finding): string {
+function verdictOf({ ok, fixed, warning }: Finding): string {
   if (!ok) return "FAULT";
   if (warning) return "warning";
-  return mended > 0 ? "mended" : "ok";
+  return fixed > 0 ? "fixed" : "ok";
 }
 
 /** The server's finding, or that of the same API in this process. */
@@ -128,5 +128,5 @@ function comparedClocks(serverTime: string, sentAt: number, receivedAt: number):
   const seconds = Math.round(Math.abs(skew) / 1000);
   const comparison = `the server's clock ${seconds === 0 ? "agrees with this command's" : `is ${seconds} s ${skew < 0 ? "behind" : "ahead of"} this command's`}`;
   const ok = Math.abs(skew) <= MAX_SKEW_MS;
-  return { check: "server clock", ok, detail: ok ? comparison : `${comparison}; synchronize both with NTP`, mended: 0 };
+  return { check: "server clock", ok, detail: ok ? comparison : `${comparison}; synchronize both with NTP`, fixed: 0 };
 }

@@ -44,7 +44,7 @@ type Migration = {
   done: Amount;
   copied: Amount;
   verified: number;
-  mended: number;
+  fixed: number;
   waiting_for: { uploads: number; jobs: number; batches: number };
   old_copies: string | null;
   error: string | null;
@@ -74,11 +74,11 @@ export async function migrate({ admin, json, options }: CommandContext<Wishes>):
 export async function status({ admin, json }: CommandContext): Promise<void> {
   const state = await admin.call<Migration>("GET", PATH);
   if (json) return printJson(state);
-  const { active, configured, phase, to, paused, copied, verified, mended, waiting_for, old_copies, error } = state;
+  const { active, configured, phase, to, paused, copied, verified, fixed, waiting_for, old_copies, error } = state;
   printRecord(
     {
       ...{ active, configured, phase: paused ? `${phase}, paused` : phase, to, old_copies },
-      ...{ progress: shareOf(state), copied: `${copied.objects} (${amount(copied.bytes)})`, verified, mended },
+      ...{ progress: shareOf(state), copied: `${copied.objects} (${amount(copied.bytes)})`, verified, fixed },
       ...{ waiting_for: waitingText(waiting_for), error },
     },
     false,
@@ -138,9 +138,9 @@ async function follow(
   return state;
 }
 
-function outcomeOf({ active, configured, phase, to, paused, copied, verified, mended, ...state }: Migration): string {
+function outcomeOf({ active, configured, phase, to, paused, copied, verified, fixed, ...state }: Migration): string {
   if (paused) return `The migration to ${to} is paused; run the same command to resume.`;
-  const done = `${copied.objects} objects copied, ${verified} verified byte by byte${mended ? `, ${mended} mended` : ""}.`;
+  const done = `${copied.objects} objects copied, ${verified} verified byte by byte${fixed ? `, ${fixed} fixed` : ""}.`;
   if (phase !== "settled") {
     return `${done} New objects go to ${active} storage. Work started before (${waitingText(state.waiting_for)}) completes in the old storage; the server then copies it and completes the migration.`;
   }

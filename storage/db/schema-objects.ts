@@ -25,7 +25,7 @@ export const storageLocation = sqliteTable("storage_place", {
   objectsCopied: integer("objects_copied").notNull().default(0),
   bytesCopied: integer("bytes_copied").notNull().default(0),
   objectsVerified: integer("objects_verified").notNull().default(0),
-  objectsMended: integer("objects_mended").notNull().default(0),
+  objectsFixed: integer("objects_mended").notNull().default(0),
   error: text("error"),
   startedAt: integer("started_at"),
   switchedAt: integer("switched_at"),

@@ -1,6 +1,6 @@
 import type { TestApp } from "./app.ts";
 
-export type Finding = { check: string; ok: boolean; detail: string; mended: number; warning?: true };
+export type Finding = { check: string; ok: boolean; detail: string; fixed: number; warning?: true };
 const PATH = "/api/v1/admin/doctor/checkup";
 const PATIENCE_MS = 120_000;
 

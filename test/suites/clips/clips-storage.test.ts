@@ -62,7 +62,7 @@ async function expectCounted(): Promise<void> {
   expect([sum, body[0].storage_bytes]).toEqual([bytes, bytes + (await databaseBytes(app, body[0].id))]);
   app.advance(25 * 3_600_000);
   const { of } = await checkup(app);
-  for (const check of ["missing", "unreferenced"]) expect(of(check)).toMatchObject({ ok: true, mended: 0 });
+  for (const check of ["missing", "unreferenced"]) expect(of(check)).toMatchObject({ ok: true, fixed: 0 });
 }
 
 test("a clip outlives its parent, which leaves only what the clip plays", async () => {

@@ -65,7 +65,7 @@ async function expectClean(later: TestApp): Promise<void> {
   later.advance(25 * 3_600_000);
   for (const task of ["sweep-attempts", "sweep-objects", "sweep-objects"]) await later.runTask(task).catch(() => {});
   const { of } = await checkup(later);
-  for (const check of ["missing", "unreferenced"]) expect(of(check)).toMatchObject({ ok: true, mended: 0 });
+  for (const check of ["missing", "unreferenced"]) expect(of(check)).toMatchObject({ ok: true, fixed: 0 });
 }
 
 test(`kill -9 of the server and its worker among clips, ${ROUNDS} times: each 201 becomes a ready clip, and nothing is left`, async () => {

@@ -17,7 +17,7 @@ test("modes that allow access to others are reported, and corrected by --fix, wh
   const server = await startServer(dataDir, { env });
   const doctor = async (...more: string[]) => {
     const { code, stdout } = await run(["admin", "doctor", "--json", "--data", dataDir, ...more], { env });
-    const report = JSON.parse(stdout) as { ok: boolean; fix: boolean; mended: number; findings: Finding[] };
+    const report = JSON.parse(stdout) as { ok: boolean; fix: boolean; fixed: number; findings: Finding[] };
     return { code, ...report, of: (check: string) => report.findings.find((one) => one.check === check) as Finding };
   };
   // With the modes that they are created with.
@@ -30,7 +30,7 @@ test("modes that allow access to others are reported, and corrected by --fix, wh
   chmodSync(dataDir, 0o755);
   const open = paths.map(modeOf);
   const told = await doctor();
-  expect(told).toMatchObject({ code: 1, ok: false, fix: false, mended: 0 });
+  expect(told).toMatchObject({ code: 1, ok: false, fix: false, fixed: 0 });
   for (const [path, right] of [
     [dataDir, "0700"],
     [join(dataDir, "vodbox.db"), "0600"],
@@ -38,8 +38,8 @@ test("modes that allow access to others are reported, and corrected by --fix, wh
     expect(told.of("permissions").detail).toContain(`chmod ${right} ${path}`);
   expect(paths.map(modeOf)).toEqual(open);
   const fixed = await doctor("--fix");
-  expect(fixed).toMatchObject({ code: 0, ok: true, fix: true, mended: 4 });
-  expect(fixed.of("permissions")).toMatchObject({ ok: true, mended: 4 });
+  expect(fixed).toMatchObject({ code: 0, ok: true, fix: true, fixed: 4 });
+  expect(fixed.of("permissions")).toMatchObject({ ok: true, fixed: 4 });
   expect(paths.map(modeOf)).toEqual([0o600, 0o600, 0o700, 0o700]);
   server.child.kill("SIGKILL");
   await server.ended;
@@ -63,7 +63,7 @@ nightly("a data directory of mode 0755 is a warning while everything in it is cl
   for (const open of [["."], [".", "secrets"]]) {
     for (const name of open) chmodSync(join(dataDir, name), 0o755);
     const told = await doctor();
-    expect(told).toMatchObject({ code: 0, ok: true, permissions: { ok: true, warning: true, mended: 0 } });
+    expect(told).toMatchObject({ code: 0, ok: true, permissions: { ok: true, warning: true, fixed: 0 } });
     for (const name of open) expect(told.permissions?.detail).toContain(`chmod 0700 ${join(dataDir, name)}`);
   }
   const table = await run(["admin", "doctor", "--data", dataDir], { env });
@@ -83,7 +83,7 @@ nightly("a data directory of mode 0755 is a warning while everything in it is cl
     expect(await doctor(), name).toMatchObject({ code: 1, ok: false, permissions: { ok: false } });
     chmodSync(path, before);
   }
-  expect(await doctor("--fix")).toMatchObject({ code: 0, permissions: { ok: true, mended: 2 } });
+  expect(await doctor("--fix")).toMatchObject({ code: 0, permissions: { ok: true, fixed: 2 } });
   expect((await doctor()).permissions).not.toHaveProperty("warning");
   expect([modeOf(dataDir), modeOf(join(dataDir, "secrets"))]).toEqual([0o700, 0o700]);
   server.child.kill("SIGTERM");

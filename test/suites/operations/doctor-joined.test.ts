@@ -49,14 +49,14 @@ test("a joined asset whose manifest is lost is joined again from its parts, as t
   await app.newEvents();
   await lose(whole.manifest_path);
   const looked = await checkup(app);
-  expect(looked.of("missing")).toMatchObject({ ok: false, mended: 0 });
+  expect(looked.of("missing")).toMatchObject({ ok: false, fixed: 0 });
   expect(looked.of("missing").detail).toContain(
     `asset ${whole.id}: ${whole.manifest_path} (manifest; doctor --fix joins its parts again)`,
   );
   expect(await types()).toEqual([]);
 
   const fixed = await checkup(app, { fix: true });
-  expect(fixed.of("missing")).toMatchObject({ ok: true, mended: 1 });
+  expect(fixed.of("missing")).toMatchObject({ ok: true, fixed: 1 });
   expect(fixed.of("missing").detail).toContain("1 assets are joined again from their parts");
   expect(await types()).toEqual(["video.job.queued"]);
   expect(await shown(whole.id)).toMatchObject({ playback_status: "processing" });
@@ -72,7 +72,7 @@ test("a joined asset whose manifest is lost is joined again from its parts, as t
 nightly("one whose thumbnail is lost plays on while it is joined again", async () => {
   const { whole } = await joinedAsset();
   await lose(whole.thumbnail_path);
-  expect((await checkup(app, { fix: true })).of("missing")).toMatchObject({ ok: true, mended: 1 });
+  expect((await checkup(app, { fix: true })).of("missing")).toMatchObject({ ok: true, fixed: 1 });
   expect(await shown(whole.id)).toMatchObject({ playback_status: "ready", stage: "queued" });
   expect(await workOnce(app)).toBe("completed");
   const again = await shown(whole.id);
@@ -86,7 +86,7 @@ nightly("one of which a part is being encoded waits for it", async () => {
   expect(await shown(part.id)).toMatchObject({ playback_status: "processing" });
   await lose(whole.manifest_path);
   const fixed = await checkup(app, { fix: true });
-  expect(fixed.of("missing")).toMatchObject({ ok: false, mended: 0 });
+  expect(fixed.of("missing")).toMatchObject({ ok: false, fixed: 0 });
   expect(fixed.of("missing").detail).toContain(`its part, asset ${part.id}, is being encoded`);
   expect(await shown(whole.id)).toMatchObject({ playback_status: "ready" });
 });
@@ -100,7 +100,7 @@ test("one whose parts are gone is errored, and says what to do", async () => {
     `of its parts assets ${part.id}, ${clip.id} are not playable any more`,
   );
   const fixed = await checkup(app, { fix: true });
-  expect(fixed.of("missing")).toMatchObject({ ok: true, mended: 1 });
+  expect(fixed.of("missing")).toMatchObject({ ok: true, fixed: 1 });
   const errored = await shown(whole.id);
   expect(errored).toMatchObject({ playback_status: "errored", error: { code: "media_lost" } });
   expect(errored.error.message).toMatch(/restore its files from a backup/);
@@ -122,29 +122,29 @@ async function truncate(key: string): Promise<void> {
 nightly("one of which a segment is truncated or missing is joined again, and plays on meanwhile", async () => {
   const { whole } = await joinedAsset();
   const before = await hashesOf(whole.id);
-  expect((await checkup(app)).of("damaged")).toMatchObject({ ok: true, mended: 0 });
+  expect((await checkup(app)).of("damaged")).toMatchObject({ ok: true, fixed: 0 });
   await truncate(await segmentOf(whole, "00002.m4s"));
   const looked = await checkup(app);
-  expect(looked.of("damaged")).toMatchObject({ ok: false, mended: 0 });
+  expect(looked.of("damaged")).toMatchObject({ ok: false, fixed: 0 });
   expect(looked.of("damaged").detail).toMatch(
     new RegExp(`asset ${whole.id}: \\d+ bytes instead of \\d+ \\(media; doctor --fix joins its parts again\\)`),
   );
   expect(await types()).toEqual([]);
 
   const fixed = await checkup(app, { fix: true });
-  expect(fixed.of("damaged")).toMatchObject({ ok: true, mended: 1 });
+  expect(fixed.of("damaged")).toMatchObject({ ok: true, fixed: 1 });
   expect(fixed.of("damaged").detail).toContain("1 assets are joined again from their parts");
   expect(await types()).toEqual(["video.job.queued"]);
   expect(await shown(whole.id)).toMatchObject({ playback_status: "ready", stage: "queued" });
-  expect((await checkup(app, { fix: true })).of("damaged")).toMatchObject({ ok: true, mended: 0 });
+  expect((await checkup(app, { fix: true })).of("damaged")).toMatchObject({ ok: true, fixed: 0 });
   expect(await workOnce(app)).toBe("completed");
   const again = await shown(whole.id);
   expect(again.manifest_path).not.toBe(whole.manifest_path);
   expect(await hashesOf(whole.id)).toEqual(before);
-  expect((await checkup(app)).of("damaged")).toMatchObject({ ok: true, mended: 0 });
+  expect((await checkup(app)).of("damaged")).toMatchObject({ ok: true, fixed: 0 });
 
   await lose(await segmentOf(again, "00003.m4s"));
-  expect((await checkup(app, { fix: true })).of("damaged")).toMatchObject({ ok: true, mended: 1 });
+  expect((await checkup(app, { fix: true })).of("damaged")).toMatchObject({ ok: true, fixed: 1 });
   expect(await workOnce(app)).toBe("completed");
   expect(await hashesOf(whole.id)).toEqual(before);
 });
@@ -153,7 +153,7 @@ nightly("one of which a part is damaged too waits for the part", async () => {
   const { part, whole } = await joinedAsset();
   for (const one of [await shown(part.id), whole]) await truncate(await segmentOf(one, "00002.m4s"));
   const fixed = await checkup(app, { fix: true });
-  expect(fixed.of("damaged")).toMatchObject({ ok: false, mended: 0 });
+  expect(fixed.of("damaged")).toMatchObject({ ok: false, fixed: 0 });
   expect(fixed.of("damaged").detail).toContain(`its part, asset ${part.id}, is damaged too`);
   expect(await types()).toEqual([]);
 });

@@ -44,7 +44,7 @@ test("lost media are re-encoded from the source, with a job and its event, and o
   const delivered = await batch.commit({ assets: [tinyAsset("a/"), tinyAsset("b/", { title: "B" })] });
   expect(delivered.status).toBe(200);
   const [, second] = delivered.body.assets;
-  expect((await checkup(app)).of("missing")).toMatchObject({ ok: true, mended: 0 });
+  expect((await checkup(app)).of("missing")).toMatchObject({ ok: true, fixed: 0 });
 
   const outputs = (one: typeof manifest) => one.contract.outputs;
   const texts = await app.opened.app.db.all<typeof subtitles.$inferSelect & { object_key: string }>(
@@ -61,7 +61,7 @@ test("lost media are re-encoded from the source, with a job and its event, and o
   const looked = await checkup(app);
   expect(looked.ok).toBe(false);
   const missing = looked.of("missing");
-  expect(missing).toMatchObject({ ok: false, mended: 0 });
+  expect(missing).toMatchObject({ ok: false, fixed: 0 });
   expect(missing.detail).toMatch(/^8 of \d+ objects referenced by the database are missing/);
   expect(missing.detail).toContain(`asset ${manifest.asset.id}: ${outputs(manifest).manifest_path} (manifest)`);
   // It only reported.
@@ -70,7 +70,7 @@ test("lost media are re-encoded from the source, with a job and its event, and o
 
   const before = await used();
   const fixed = await checkup(app, { fix: true });
-  expect(fixed.of("missing")).toMatchObject({ ok: true, mended: 8 });
+  expect(fixed.of("missing")).toMatchObject({ ok: true, fixed: 8 });
   for (const told of ["2 assets are re-encoded", "2 assets are errored", "1 assets continue", "1 subtitles are failed"])
     expect(fixed.of("missing").detail).toContain(told);
   const events = await app.newEvents();
@@ -97,7 +97,7 @@ test("lost media are re-encoded from the source, with a job and its event, and o
 
   // While jobs are in progress there is no fault, and a second --fix changes nothing.
   const again = await checkup(app, { fix: true });
-  expect(again.of("missing")).toMatchObject({ ok: true, mended: 0 });
+  expect(again.of("missing")).toMatchObject({ ok: true, fixed: 0 });
   expect(again.of("missing").detail).toContain("2 are being created again");
   expect(await app.newEvents()).toEqual([]);
   for (const _ of [1, 2]) {
@@ -117,7 +117,7 @@ test("a source that is lost before its job is reported, and its job fails by its
   const made = await uploaded(app, key);
   await lose(app, made.asset.source_key);
   const fixed = await checkup(app, { fix: true });
-  expect(fixed.of("missing")).toMatchObject({ ok: false, mended: 0 });
+  expect(fixed.of("missing")).toMatchObject({ ok: false, fixed: 0 });
   expect(fixed.of("missing").detail).toContain(`job ${made.job.id} is queued`);
 });
 
@@ -129,7 +129,7 @@ test("a delivery whose bytes are lost may be uploaded again", async () => {
   const segment = listed.objects.find((one) => one.key.endsWith("low/1.m4s"))?.key as string;
   await lose(app, segment);
   expect((await checkup(app)).of("missing").detail).toContain(`${segment} (delivery)`);
-  expect((await checkup(app, { fix: true })).of("missing")).toMatchObject({ ok: true, mended: 1 });
+  expect((await checkup(app, { fix: true })).of("missing")).toMatchObject({ ok: true, fixed: 1 });
   await batch.put("low/1.m4s", "first segment");
   expect((await batch.commit({ assets: [tinyAsset()] })).status).toBe(200);
 });
@@ -177,13 +177,13 @@ test("unreferenced objects are removed once they are a day old; those in progres
 
   // All of it is recent.
   const young = await checkup(app, { fix: true });
-  expect(young.of("unreferenced")).toMatchObject({ ok: true, mended: 0 });
+  expect(young.of("unreferenced")).toMatchObject({ ok: true, fixed: 0 });
   expect(young.of("unreferenced").detail).toContain(`${ours.length} younger than 24 hours were skipped`);
   expect(await all()).toEqual(before);
 
   app.advance(DAY_MS + 60_000);
   const told = await checkup(app);
-  expect(told.of("unreferenced")).toMatchObject({ ok: false, mended: 0 });
+  expect(told.of("unreferenced")).toMatchObject({ ok: false, fixed: 0 });
   expect(told.of("unreferenced").detail).toContain(`${ours.length} (${ours.length * 5} bytes) are unreferenced`);
   expect(told.of("unreferenced").detail).toContain(`${unknown.length} unknown were skipped: backup/2026.tar`);
   expect(await all()).toEqual(before);
@@ -193,14 +193,14 @@ test("unreferenced objects are removed once they are a day old; those in progres
   const waiting = await checkup(app, { fix: true });
   expect(waiting.of("unreferenced")).toMatchObject({
     ok: false,
-    mended: 0,
+    fixed: 0,
     detail: expect.stringContaining("a backup"),
   });
   expect(await all()).toEqual(before);
   await app.call("DELETE", `/api/v1/admin/removal_holds/${hold.body.id}`, { admin: app.admin });
 
   const fixed = await checkup(app, { fix: true });
-  expect(fixed.of("unreferenced")).toMatchObject({ ok: true, mended: ours.length });
+  expect(fixed.of("unreferenced")).toMatchObject({ ok: true, fixed: ours.length });
   expect(fixed.of("unreferenced").detail).toContain(
     `${ours.length} (${ours.length * 5} bytes) that nothing names were`,
   );
@@ -225,27 +225,27 @@ test("a majority of objects is not removed without --force, and objects in the t
   for (const one of lostKeys) await store.put(one, Buffer.from("12345"));
   app.advance(DAY_MS + 60_000);
   const looked = await checkup(app);
-  expect(looked.of("unreferenced")).toMatchObject({ ok: false, mended: 0 });
+  expect(looked.of("unreferenced")).toMatchObject({ ok: false, fixed: 0 });
   for (const body of [{ fix: true }, { fix: true, force: false }]) {
     const refused = await checkup(app, body);
     expect(refused).toMatchObject({ ok: false });
     expect(refused.of("unreferenced")).toMatchObject({
-      ...{ ok: false, mended: 0 },
+      ...{ ok: false, fixed: 0 },
       detail: expect.stringMatching(/^40 of \d+ objects .*more than half of all.*nothing was removed.*--fix --force/),
     });
     for (const one of lostKeys) expect(await held(app, one)).toBe(true);
   }
   // `force` alone changes nothing.
-  expect((await checkup(app, { force: true })).of("unreferenced")).toMatchObject({ ok: false, mended: 0 });
+  expect((await checkup(app, { force: true })).of("unreferenced")).toMatchObject({ ok: false, fixed: 0 });
   const forced = await checkup(app, { fix: true, force: true });
   expect(forced.of("unreferenced")).toMatchObject({
-    ...{ ok: true, mended: 40 },
+    ...{ ok: true, fixed: 40 },
     detail: expect.stringContaining("were moved to trash/, where they stay for 7 days"),
   });
   const day = new Date(app.opened.app.clock.now()).toISOString().slice(0, 10);
   const trashed = (one: string) => `trash/${day}/${one}`;
   for (const one of lostKeys) expect([await held(app, one), await held(app, trashed(one))]).toEqual([false, true]);
-  expect((await checkup(app, { fix: true, force: true })).of("unreferenced")).toMatchObject({ ok: true, mended: 0 });
+  expect((await checkup(app, { fix: true, force: true })).of("unreferenced")).toMatchObject({ ok: true, fixed: 0 });
   // As documented, back to its key.
   const [first = "", second = ""] = lostKeys;
   await store.copy(trashed(first), first);
@@ -283,7 +283,7 @@ test("an object that is referenced between the check and the removal is kept", a
   };
   const fixed = await checkup(app, { fix: true });
   expect(named).toBe(true);
-  expect(fixed.of("unreferenced").mended).toBe(0);
+  expect(fixed.of("unreferenced").fixed).toBe(0);
   expect(await held(app, source)).toBe(true);
   expect(await db.select().from(assets).where(eq(assets.sourceKey, source)).all()).toHaveLength(1);
 });

@@ -40,15 +40,15 @@ test("in a shared bucket unreferenced objects are removed, and foreign ones are 
   const refused = await checkup(app, { fix: true });
   expect(refused.of("unreferenced")).toMatchObject({
     ok: false,
-    mended: 0,
+    fixed: 0,
     detail: expect.stringContaining("--force"),
   });
   expect(await own.head(lost)).not.toBeNull();
   const fixed = await checkup(app, { fix: true, force: true });
-  expect(fixed.of("unreferenced")).toMatchObject({ ok: true, mended: 1101 });
+  expect(fixed.of("unreferenced")).toMatchObject({ ok: true, fixed: 1101 });
   const trashed = (await own.list("trash/", { limit: 1 })).objects[0]?.key as string;
   expect(trashed).toMatch(/^trash\/\d{4}-\d\d-\d\d\/tenants\/\d+\/delivered\//);
-  expect(refused.of("missing")).toMatchObject({ ok: true, mended: 1 });
+  expect(refused.of("missing")).toMatchObject({ ok: true, fixed: 1 });
   // The clock is a day ahead of S3's, and of the server's at its start.
   expect(fixed.of("clock")).toMatchObject({ ok: false, detail: expect.stringContaining("ahead of the clock of S3") });
   expect(await own.head(lost)).toBeNull();
@@ -75,7 +75,7 @@ test("unavailable storage makes no object missing", async () => {
   expect(looked.of("storage").ok).toBe(false);
   expect(looked.of("missing")).toMatchObject({
     ok: false,
-    mended: 0,
+    fixed: 0,
     detail: expect.stringContaining("not checked"),
   });
   const { text } = await app.call("GET", "/metrics", { admin: app.admin });

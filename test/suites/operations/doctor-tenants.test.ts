@@ -11,7 +11,7 @@ test("rows of a tenant that does not exist are found, and deleted by --fix", asy
   const event = { asset_id: asset.id, session_id: "s", event: "play", position_seconds: 0 };
   expect((await app.call("POST", "/api/v1/playback_events", { body: { events: [event] } })).status).toBe(202);
   await app.runTask("record-views");
-  expect((await checkup(app)).of("tenants")).toMatchObject({ ok: true, mended: 0 });
+  expect((await checkup(app)).of("tenants")).toMatchObject({ ok: true, fixed: 0 });
   // As versions that could not delete tenants may have left them.
   const gone = 987_654;
   const tables = ["playback_events", "playback_sessions", "analytics_hours", "analytics_viewers"];
@@ -22,7 +22,7 @@ test("rows of a tenant that does not exist are found, and deleted by --fix", asy
   expect((await checkup(app)).of("tenants")).toMatchObject({ ok: false, detail: expect.stringContaining(`(${gone})`) });
   const fixed = (await checkup(app, { fix: true })).of("tenants");
   expect(fixed).toMatchObject({ ok: true, detail: expect.stringContaining("were deleted") });
-  expect(fixed.mended).toBeGreaterThanOrEqual(tables.length);
+  expect(fixed.fixed).toBeGreaterThanOrEqual(tables.length);
   for (const table of tables) expect(await app.opened.app.db.all(`select 1 from ${table}`), table).toEqual([]);
   expect((await checkup(app)).of("tenants")).toMatchObject({ ok: true });
 });

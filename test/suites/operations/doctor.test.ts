@@ -58,7 +58,7 @@ test("doctor finds nothing on an intact server, and names a published object tha
   expect((await doctor("--ffmpeg", "/nowhere/ffmpeg", "--json")).report?.findings).toContainEqual({
     check: "ffmpeg",
     ok: false,
-    mended: 0,
+    fixed: 0,
     detail: expect.stringContaining("/nowhere/ffmpeg"),
   });
 });

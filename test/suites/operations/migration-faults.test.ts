@@ -62,7 +62,7 @@ test("damaged or old objects in the target are detected by verification, and cop
   const quick = await begin(app, "s3", { quick: true, dry_run: true });
   expect(quick.body).toMatchObject({ objects: ledger.size, objects_there: 1 });
   expect(await migrated(app, "s3")).toMatchObject({
-    ...{ phase: "settled", active: "s3", old_copies: "local", mended: 1, error: null },
+    ...{ phase: "settled", active: "s3", old_copies: "local", fixed: 1, error: null },
     ...{ verified: ledger.size, copied: { objects: ledger.size } },
   });
   expect(inOrder(await sumsOf(target, "tenants/"))).toEqual(inOrder(ledger));
@@ -103,7 +103,7 @@ test("an unavailable target stops the migration and nothing else; it continues w
   expectError(await begin(app, "local"), 409, "migration_conflict");
   relay.reset();
   relay.lead(port);
-  expect(await migrated(app, "s3")).toMatchObject({ phase: "settled", active: "s3", mended: 0, error: null });
+  expect(await migrated(app, "s3")).toMatchObject({ phase: "settled", active: "s3", fixed: 0, error: null });
   expect(inOrder(await sumsOf(s3At(s3, "away"), "tenants/1/extra/"))).toEqual(inOrder(ledger));
 });
 

@@ -92,7 +92,7 @@ nightly(
     const waiting = await command("migrate", "--to", "s3");
     isOver = true;
     await client;
-    expect(waiting).toMatchObject({ active: "s3", phase: "draining", mended: 0 });
+    expect(waiting).toMatchObject({ active: "s3", phase: "draining", fixed: 0 });
     // The upload that began before, and possibly one in progress.
     expect(waiting.waiting_for.uploads).toBeGreaterThanOrEqual(1);
     expect(waiting.verified).toBeGreaterThan(150);
@@ -124,7 +124,7 @@ nightly(
     expect(await sourceSum(server.call, key, late.id)).toBe(late.sum);
     const looked = await server.call("GET", "/api/v1/admin/doctor", { admin });
     expect(looked.body.findings).toContainEqual({
-      ...{ check: "settings", ok: false, mended: 0 },
+      ...{ check: "settings", ok: false, fixed: 0 },
       detail: expect.stringContaining("VODBOX_STORAGE=s3"),
     });
 

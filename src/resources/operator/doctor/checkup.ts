@@ -131,7 +131,7 @@ async function run(app: App, checkup: Checkup): Promise<void> {
     // With unavailable storage all objects would look missing.
     if (checkup.findings.some(({ check, ok }) => !ok && (check === "storage" || check === "database"))) {
       const detail = "not checked, because storage or database is not responding";
-      checkup.findings.push({ check: "missing", ok: false, detail, mended: 0 });
+      checkup.findings.push({ check: "missing", ok: false, detail, fixed: 0 });
     } else {
       const tell = (stage: string, objects: number) => Object.assign(checkup, { stage, objects });
       checkup.findings.push(...(await compareObjects(app, { fix, force, signal, tell })));
@@ -139,13 +139,13 @@ async function run(app: App, checkup: Checkup): Promise<void> {
     checkup.status = "done";
   } catch (error) {
     const detail = signal.aborted ? "the server stopped" : reasonOf(error);
-    checkup.findings.push({ check: "check-up", ok: false, detail, mended: 0 });
+    checkup.findings.push({ check: "check-up", ok: false, detail, fixed: 0 });
     checkup.status = "failed";
     if (!signal.aborted) app.log.error({ err: error }, "a check failed");
   } finally {
     checkup.finishedAt = app.clock.now();
-    const mended = checkup.findings.reduce((sum, finding) => sum + finding.mended, 0);
+    const fixed = checkup.findings.reduce((sum, finding) => sum + finding.fixed, 0);
     const faults = checkup.findings.filter(({ ok }) => !ok).map(({ check }) => check);
-    app.log.info({ fix, mended, faults }, "a check has completed");
+    app.log.info({ fix, fixed, faults }, "a check has completed");
   }
 }

@@ -27,7 +27,7 @@ type Damage = { bytes: number; expected: number };
 export const examineJoinedMedia =
   (app: App, objects: ObjectStore, { fix, signal }: Options): Check =>
   async () => {
-    let [examined, damaged, mended] = [0, 0, 0];
+    let [examined, damaged, fixed] = [0, 0, 0];
     const faults: string[] = [];
     for await (const id of joinedAssets(app, signal)) {
       examined++;
@@ -36,16 +36,16 @@ export const examineJoinedMedia =
       damaged++;
       const blocked = await damagedPart(app, objects, found.job, signal);
       const left = blocked ?? (fix ? await joinAgain(app, found.asset) : "doctor --fix joins its parts again");
-      if (left === null) mended++;
+      if (left === null) fixed++;
       else if (faults.length < SHOWN)
         faults.push(`asset ${id}: ${found.bytes} bytes instead of ${found.expected} (media; ${left})`);
     }
     if (damaged === 0) return `the media of ${examined} joined assets have the size that was written`;
-    const done = mended > 0 ? [`${mended} assets are joined again from their parts`] : [];
-    const more = damaged - mended > faults.length ? " …" : "";
+    const done = fixed > 0 ? [`${fixed} assets are joined again from their parts`] : [];
+    const more = damaged - fixed > faults.length ? " …" : "";
     const left = faults.length > 0 ? [`${done.length > 0 ? "left: " : ""}${faults.join(", ")}${more}`] : [];
     const detail = `the media of ${damaged} of ${examined} joined assets are damaged: ${[...done, ...left].join("; ")}`;
-    return { ok: mended === damaged, detail, mended };
+    return { ok: fixed === damaged, detail, fixed };
   };
 
 /** Ids of assets whose last job joins them, in ascending order: parts are older than what is joined from them. */

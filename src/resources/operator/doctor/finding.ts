@@ -10,10 +10,10 @@ import { disagreement, storageLocationOf } from "../migration/storage-location.t
 const ANSWER_MS = 5000;
 
 /**
- * The result of one check. `mended` counts corrections; a finding that is not `ok` describes what is left. A `warning`
+ * The result of one check. `fixed` counts corrections; a finding that is not `ok` describes what is left. A `warning`
  * is not a fault, but `detail` still says what to do.
  */
-export type Finding = { check: string; ok: boolean; detail: string; mended: number; warning?: true };
+export type Finding = { check: string; ok: boolean; detail: string; fixed: number; warning?: true };
 
 /**
  * Describes the result and counts what was fixed. Throws Error for a remaining fault, with a message for the operator.
@@ -23,9 +23,9 @@ export type Check = () => Promise<string | (Omit<Finding, "check" | "ok"> & { ok
 export async function runCheck(check: string, look: Check): Promise<Finding> {
   try {
     const result = await look();
-    return typeof result === "string" ? { check, ok: true, detail: result, mended: 0 } : { check, ok: true, ...result };
+    return typeof result === "string" ? { check, ok: true, detail: result, fixed: 0 } : { check, ok: true, ...result };
   } catch (error) {
-    return { check, ok: false, detail: reasonOf(error), mended: 0 };
+    return { check, ok: false, detail: reasonOf(error), fixed: 0 };
   }
 }
 
@@ -65,7 +65,7 @@ export async function lostRows({ db, objects, config }: App): Promise<Finding[]>
   const { isInDataDir, container } = storeDriver(objects.kind);
   const where = isInDataDir ? config.data_dir : `the ${container}`;
   const detail = `the database has no tenant, but ${where} contains objects of tenants: it is not the database of these objects. Stop the server and restore a backup or the database file. Do not run doctor --fix: it would treat all objects as unreferenced`;
-  return [{ check: "lost database", ok: false, detail, mended: 0 }];
+  return [{ check: "lost database", ok: false, detail, fixed: 0 }];
 }
 
 /** Checks that storage is where the settings say, or that a migration is in progress. Throws otherwise. */

@@ -78,7 +78,7 @@ const DONE: Record<Extract<FixResult, { done: string }>["done"], string> = {
 class Losses {
   missing = 0;
   #inProgressCount = 0;
-  #mended = 0;
+  #fixed = 0;
   readonly #faults: string[] = [];
   #faulty = 0;
   readonly #done = new Map<keyof typeof DONE, number>();
@@ -95,7 +95,7 @@ class Losses {
     const left = settled.find((one) => "left" in one);
     const remark = left?.left ?? advice;
     if (settled.length > 0 && !left) {
-      this.#mended += lost.length;
+      this.#fixed += lost.length;
       return;
     }
     const owner = asset === null ? "delivery" : `asset ${asset}`;
@@ -111,15 +111,15 @@ class Losses {
     const done = [...this.#done].map(([kind, count]) => `${count} ${DONE[kind]}`).join(", ");
     const inProgress = this.#inProgressCount > 0 ? `; ${this.#inProgressCount} are being created again` : "";
     if (this.missing === 0)
-      return { detail: `${named} objects referenced by the database are in storage${inProgress}`, mended: 0 };
+      return { detail: `${named} objects referenced by the database are in storage${inProgress}`, fixed: 0 };
     const detail = `${this.missing} of ${named} objects referenced by the database are missing from storage`;
-    if (this.#faulty === 0) return { detail: `${detail}: ${done}${inProgress}`, mended: this.#mended };
+    if (this.#faulty === 0) return { detail: `${detail}: ${done}${inProgress}`, fixed: this.#fixed };
     const more = this.#faulty > TOLD ? " …" : "";
     const advice = fix ? "" : ". Look for them in a backup before doctor --fix removes the references";
     return {
       ok: false,
       detail: `${detail}: ${done ? `${done}; left: ` : ""}${this.#faults.join(", ")}${more}${inProgress}${advice}`,
-      mended: this.#mended,
+      fixed: this.#fixed,
     };
   }
 }
@@ -129,7 +129,7 @@ type Unreferenced = { objects: number; bytes: number };
 /** Crashes do not leave that many: this is more likely the wrong database. */
 function tooMany(unnamed: Unreferenced, seen: ScanResult) {
   const detail = `${unnamed.objects} of ${seen.objects} objects (${amountOf(unnamed.bytes)}) are unreferenced, more than half of all: nothing was removed, because this may not be the database of these objects (look for a backup); doctor --fix --force moves them to the trash all the same`;
-  return { ok: false, detail, mended: 0 };
+  return { ok: false, detail, fixed: 0 };
 }
 
 function describeUnreferenced(unnamed: Unreferenced, seen: ScanResult, removed: Removed | null) {
@@ -144,16 +144,16 @@ function describeUnreferenced(unnamed: Unreferenced, seen: ScanResult, removed: 
   const all = `${seen.objects} objects (${amountOf(seen.bytes)}) in storage`;
   const summaryOf = (part: string) => [`${all}: ${part}`, ...remarks].join("; ");
   const unreferenced = `${unnamed.objects} (${amountOf(unnamed.bytes)}) are unreferenced`;
-  if (unnamed.objects === 0) return { detail: summaryOf("all are referenced by the database"), mended: 0 };
+  if (unnamed.objects === 0) return { detail: summaryOf("all are referenced by the database"), fixed: 0 };
   if (removed === null)
     return {
       ok: false,
       detail: summaryOf(`${unreferenced}; doctor --fix moves them to ${TRASH} for ${TRASH_DAYS} days`),
-      mended: 0,
+      fixed: 0,
     };
   const moved = `${removed.objects} (${amountOf(removed.bytes)}) that nothing names were moved to ${TRASH}, where they stay for ${TRASH_DAYS} days`;
-  if (removed.left === null) return { detail: summaryOf(moved), mended: removed.objects };
-  return { ok: false, detail: summaryOf(`${unreferenced}; ${moved}; ${removed.left}`), mended: removed.objects };
+  if (removed.left === null) return { detail: summaryOf(moved), fixed: removed.objects };
+  return { ok: false, detail: summaryOf(`${unreferenced}; ${moved}; ${removed.left}`), fixed: removed.objects };
 }
 
 const amountOf = (bytes: number) =>

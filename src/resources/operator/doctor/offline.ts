@@ -15,7 +15,7 @@ export type OfflineCheck = {
   isEnough: boolean;
 };
 
-const fault = (check: string, detail: string): Finding => ({ check, ok: false, detail, mended: 0 });
+const fault = (check: string, detail: string): Finding => ({ check, ok: false, detail, fixed: 0 });
 
 /**
  * Checks a data directory that no server has locked, without creating or changing anything. Throws UserError for a
@@ -48,7 +48,7 @@ export async function checkOffline(config: Config, migrations: Migration[]): Pro
   const integrity = await runCheck("integrity", () => integrityOf(database_url, data_dir));
   if (pending.length === 0) return { findings: [integrity], isEnough: !integrity.ok };
   const detail = `the database is of an older vodbox and would be migrated by the next start, from ${pending[0]?.name} on; until then objects, ffmpeg and the rest are not looked at`;
-  return { findings: [{ check: "schema", ok: true, detail, mended: 0 }, integrity], isEnough: true };
+  return { findings: [{ check: "schema", ok: true, detail, fixed: 0 }, integrity], isEnough: true };
 }
 
 /** Null when the table does not exist. */

@@ -37,7 +37,7 @@ export async function examinePermissions(app: App, { fix }: { fix: boolean }) {
   const warnings: string[] = [];
   const me = process.geteuid?.() ?? uid;
   const faults: string[] = [];
-  let mended = 0;
+  let fixed = 0;
   let checkedFiles = 0;
   if (me !== uid)
     faults.push(
@@ -52,7 +52,7 @@ export async function examinePermissions(app: App, { fix }: { fix: boolean }) {
     if (info.uid !== uid) {
       if (fix && me === 0) {
         await chown(rule.path, uid, info.gid);
-        mended++;
+        fixed++;
       } else wrong.push(`belongs to user ${info.uid} instead of ${uid}; as root: chown ${uid} ${rule.path}`);
     }
     const mode = info.mode & 0o7777;
@@ -61,7 +61,7 @@ export async function examinePermissions(app: App, { fix }: { fix: boolean }) {
     if (mode !== right) {
       if (fix && (me === 0 || me === info.uid)) {
         await chmod(rule.path, right);
-        mended++;
+        fixed++;
       } else {
         const user = info.uid === me ? "" : ` as user ${info.uid} or root:`;
         const advice = `has mode ${octal(mode)};${user} chmod ${octal(right)} ${rule.path}, or doctor --fix`;
@@ -75,10 +75,10 @@ export async function examinePermissions(app: App, { fix }: { fix: boolean }) {
   if (faults.length > 0) throw new Error([...faults, ...warnings].join("; "));
   if (warnings.length > 0) {
     const detail = `other users can list directories, but not read the files in them: ${warnings.join("; ")}`;
-    return { detail, mended, warning: true as const };
+    return { detail, fixed, warning: true as const };
   }
   const detail = `${checkedFiles} files and directories belong to user ${uid} and are not accessible to others`;
-  return { detail: mended > 0 ? `${detail}; ${mended} were fixed` : detail, mended };
+  return { detail: fixed > 0 ? `${detail}; ${fixed} were fixed` : detail, fixed };
 }
 
 const octal = (mode: number) => mode.toString(8).padStart(4, "0");

@@ -11,7 +11,7 @@ const Finding = v.object({
   check: v.string(),
   ok: v.boolean(),
   detail: v.string(),
-  mended: v.pipe(v.number(), v.description("Number of problems fixed")),
+  fixed: v.pipe(v.number(), v.description("Number of problems fixed")),
   warning: v.optional(v.pipe(v.literal(true), v.description("Not a fault, but needs attention; see detail"))),
 });
 const CheckupResponse = v.pipe(

@@ -10,7 +10,7 @@ export const examineTenantRows =
     if (missing.length === 0) return "all rows belong to a tenant";
     const named = `rows of ${missing.length === 1 ? "a deleted tenant" : `${missing.length} deleted tenants`} (${missing.slice(0, 10).join(", ")})`;
     if (!fix) throw new Error(`there are ${named}; run vodbox admin doctor --fix to delete them`);
-    let mended = 0;
-    for (const id of missing) mended += await deleteTenantRows(app, id);
-    return { detail: `${named} were deleted`, mended };
+    let fixed = 0;
+    for (const id of missing) fixed += await deleteTenantRows(app, id);
+    return { detail: `${named} were deleted`, fixed };
   };

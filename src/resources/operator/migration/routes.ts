@@ -36,7 +36,7 @@ const Migration = v.pipe(
     done: v.pipe(Amount, v.description("In the pass of this phase")),
     copied: Amount,
     verified: v.number(),
-    mended: v.pipe(v.number(), v.description("Objects that differed when verified and were copied again")),
+    fixed: v.pipe(v.number(), v.description("Objects that differed when verified and were copied again")),
     waiting_for: v.pipe(
       v.object({ uploads: v.number(), jobs: v.number(), batches: v.number() }),
       v.description("Started before the switch; they complete in the old storage"),
@@ -80,7 +80,7 @@ async function stateOf(app: App): Promise<v.InferInput<typeof Migration>> {
     done: { objects: counts?.objectsDone ?? 0, bytes: counts?.bytesDone ?? 0 },
     copied: { objects: counts?.objectsCopied ?? 0, bytes: counts?.bytesCopied ?? 0 },
     verified: counts?.objectsVerified ?? 0,
-    mended: counts?.objectsMended ?? 0,
+    fixed: counts?.objectsFixed ?? 0,
     waiting_for: isSwitched ? await waitingFor(app, row?.switchedAt ?? 0) : { uploads: 0, jobs: 0, batches: 0 },
     old_copies: phase === "settled" || phase === "cleaning" ? other : null,
     error: row?.error ?? null,
@@ -138,7 +138,7 @@ async function create(app: App, active: StoreKind, other: StoreKind, quick: bool
   const fresh: StorageLocationRow = {
     ...{ id: 1, active, other, phase: "copying", paused: false, quick, afterKey: "" },
     ...{ objectsTotal: null, bytesTotal: null, objectsDone: 0, bytesDone: 0, objectsCopied: 0, bytesCopied: 0 },
-    ...{ objectsVerified: 0, objectsMended: 0, error: null },
+    ...{ objectsVerified: 0, objectsFixed: 0, error: null },
     ...{ startedAt: now, switchedAt: null, finishedAt: null, updatedAt: now },
   };
   await app.write(async (tx) =>

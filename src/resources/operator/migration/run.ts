@@ -20,7 +20,7 @@ const HALT_MS = 3000;
 
 type Counts = Pick<
   StorageLocationRow,
-  "objectsDone" | "bytesDone" | "objectsCopied" | "bytesCopied" | "objectsVerified" | "objectsMended"
+  "objectsDone" | "bytesDone" | "objectsCopied" | "bytesCopied" | "objectsVerified" | "objectsFixed"
 >;
 type State = { running: Promise<void> | null; abort: AbortController; counts: Counts | null };
 const stateOf = forApp((): State => ({ running: null, abort: new AbortController(), counts: null }));
@@ -142,8 +142,8 @@ async function pass(
   { signal, state }: Run,
   each: Each,
 ): Promise<void> {
-  const { objectsDone, bytesDone, objectsCopied, bytesCopied, objectsVerified, objectsMended } = row;
-  const counts: Counts = { objectsDone, bytesDone, objectsCopied, bytesCopied, objectsVerified, objectsMended };
+  const { objectsDone, bytesDone, objectsCopied, bytesCopied, objectsVerified, objectsFixed } = row;
+  const counts: Counts = { objectsDone, bytesDone, objectsCopied, bytesCopied, objectsVerified, objectsFixed };
   state.counts = counts;
   let toldAt = performance.now();
   for await (const { seen, last } of joinedListing(pair.source, pair.target, row.afterKey)) {
@@ -180,7 +180,7 @@ async function verify(pair: StorePair, { object, twin }: ListedPair, counts: Cou
     await copy(pair, object, counts, run);
     if (!(await isSame(pair, key, run.signal)))
       throw new Error(`${pair.target.kind} storage returned different bytes than were written: ${key}.`);
-    counts.objectsMended++;
+    counts.objectsFixed++;
   }
   counts.objectsVerified++;
 }

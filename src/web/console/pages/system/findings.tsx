@@ -16,7 +16,7 @@ export function Findings({ findings }: { findings: Finding[] }) {
         { title: t("check"), cell: ({ check }) => check },
         {
           title: t("finding"),
-          cell: ({ detail, mended }) => (mended > 0 ? `${detail} (${t("fixed", { count: mended })})` : detail),
+          cell: ({ detail, fixed }) => (fixed > 0 ? `${detail} (${t("fixed", { count: fixed })})` : detail),
         },
       ]}
     />
