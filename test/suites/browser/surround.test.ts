@@ -126,7 +126,7 @@ test.each(["master.m3u8", "manifest.mpd"])("%s can be requested without 5.1", as
   expectError(unknown, 422, "validation_failed");
 });
 
-test("the watch page plays stereo, and offers each size and each track once", async () => {
+nightly("the watch page plays stereo, and offers each size and each track once", async () => {
   const seen = await visit(browser, `${platform.base}/watch/${asset.external_id}?autoplay=1`);
   await untilPlayed(seen.page, 1);
   const sizes = await ask(seen, "return [...player.video.videoRenditions].map(({ height }) => height).sort()");

@@ -1,6 +1,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
+import { rows } from "../../support/amount.ts";
 import { playingEarly, requested, rowsOf } from "../../support/crash/encoding.ts";
 import { until } from "../../support/descendants.ts";
 import { uploaded } from "../../support/flow.ts";
@@ -28,11 +29,13 @@ const namesOf = (playlists: readonly string[]) => playlists.map((url) => url.spl
 /** A source that is copied. */
 const FITTING = ["-c:v", "libx264", "-preset", "superfast", "-crf", "32", "-pix_fmt", "yuv420p", "-g", "50"];
 
-test.each([
+const VIDEOS: [string, number, string[], number][] = [
+  ["a copied rendition", 10, [...picture("640x360", "25", 10), ...sound(10), ...FITTING], 2],
   ["three whole segments, with larger renditions", 13, [...picture("1280x720", "25", 13), ...sound(13), ...fast], 3],
   ["two whole segments, of which all renditions are low", 9.2, [...picture("640x360", "25", 9.2), ...fast], 2],
-  ["a copied rendition", 10, [...picture("640x360", "25", 10), ...sound(10), ...FITTING], 2],
-])(
+];
+
+test.each(rows(VIDEOS, 1))(
   "a short video is ready with all renditions, and each listed segment can be fetched: %s",
   async (name, seconds, source, count) => {
     const clip = join(folder, `${name.replace(/\W/g, "")}.mp4`);

@@ -53,7 +53,7 @@ function expectEachOnce(dataDir: string, count: number) {
   return { jobs, attempts };
 }
 
-test(`a worker that is killed at any moment, ${ROUNDS} times: each job is done once, nothing is left`, async () => {
+nightly(`a worker that is killed at any moment, ${ROUNDS} times: each job is done once, nothing is left`, async () => {
   const random = seeded();
   const [dataDir, scratch] = [emptyFolder(), emptyFolder()];
   const server = await startServer(dataDir, { env: { ...env, VODBOX_LEASE_SECONDS: "2" } });

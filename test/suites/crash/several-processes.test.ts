@@ -130,7 +130,7 @@ test("one is killed repeatedly while all write: nothing acknowledged is lost, an
     }
   };
   const load = Promise.all(["a", "b", "c", "d", "e", "f"].map(writer));
-  for (let kill = 0; kill < amount(3, 8); kill++) {
+  for (let kill = 0; kill < amount(2, 8); kill++) {
     const before = acknowledged.size;
     await until("they write", () => acknowledged.size > before + 60);
     const all = serving(server);

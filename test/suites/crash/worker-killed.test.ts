@@ -27,43 +27,46 @@ const short = { ...env, VODBOX_LEASE_SECONDS: "4" };
 const args = ["--workers", "1"];
 
 describe("a worker", () => {
-  test("killed during an encode: its ffmpeg is killed, the job is done once by the next, which cleans up", async () => {
-    const dataDir = emptyFolder();
-    const scratch = emptyFolder();
-    const server = await startServer(dataDir, { env: short });
-    const made = await uploadClip(server, clip);
-    const first = startWorker(server, scratch);
-    const below = await untilEncoding(server, made, first.child.pid as number);
-    first.child.kill("SIGKILL");
-    await first.ended;
-    await untilGone(below);
-    const [left, ...others] = readdirSync(scratch);
-    expect([left, others]).toEqual([expect.stringContaining(`worker-${first.child.pid}-`), []]);
+  nightly(
+    "killed during an encode: its ffmpeg is killed, the job is done once by the next, which cleans up",
+    async () => {
+      const dataDir = emptyFolder();
+      const scratch = emptyFolder();
+      const server = await startServer(dataDir, { env: short });
+      const made = await uploadClip(server, clip);
+      const first = startWorker(server, scratch);
+      const below = await untilEncoding(server, made, first.child.pid as number);
+      first.child.kill("SIGKILL");
+      await first.ended;
+      await untilGone(below);
+      const [left, ...others] = readdirSync(scratch);
+      expect([left, others]).toEqual([expect.stringContaining(`worker-${first.child.pid}-`), []]);
 
-    const second = startWorker(server, scratch);
-    await until("the second worker's own folder", () => readdirSync(scratch).some((name) => name !== left));
-    await until("the first one's folder swept", () => !readdirSync(scratch).includes(left as string));
-    await until("the job is complete", async () => (await jobNow(server, made)).status === "completed", 90_000);
-    expect(await jobNow(server, made)).toMatchObject({ attempt: 2, progress: 100, error: null });
-    await stopCleanly(second);
-    expect(readdirSync(scratch)).toEqual([]);
-    await stopCleanly(server);
+      const second = startWorker(server, scratch);
+      await until("the second worker's own folder", () => readdirSync(scratch).some((name) => name !== left));
+      await until("the first one's folder swept", () => !readdirSync(scratch).includes(left as string));
+      await until("the job is complete", async () => (await jobNow(server, made)).status === "completed", 90_000);
+      expect(await jobNow(server, made)).toMatchObject({ attempt: 2, progress: 100, error: null });
+      await stopCleanly(second);
+      expect(readdirSync(scratch)).toEqual([]);
+      await stopCleanly(server);
 
-    const { events, attempts } = rowsOf(dataDir);
-    expect(types(events)).toEqual([
-      "video.upload.completed",
-      "video.job.queued",
-      "video.job.started",
-      "video.job.failed",
-      "video.job.queued",
-      "video.job.started",
-      "video.asset.ready",
-      "video.asset.encoded",
-    ]);
-    expect(events[3]?.data).toMatchObject({ attempt: 1, error_code: "lease_expired", will_retry: true });
-    expect(events[5]?.data).toMatchObject({ attempt: 2 });
-    expect(attempts.map((row) => row.outcome)).toEqual(["expired", "completed"]);
-  });
+      const { events, attempts } = rowsOf(dataDir);
+      expect(types(events)).toEqual([
+        "video.upload.completed",
+        "video.job.queued",
+        "video.job.started",
+        "video.job.failed",
+        "video.job.queued",
+        "video.job.started",
+        "video.asset.ready",
+        "video.asset.encoded",
+      ]);
+      expect(events[3]?.data).toMatchObject({ attempt: 1, error_code: "lease_expired", will_retry: true });
+      expect(events[5]?.data).toMatchObject({ attempt: 2 });
+      expect(attempts.map((row) => row.outcome)).toEqual(["expired", "completed"]);
+    },
+  );
 
   test("stopped during an encode: the job is released without counting, 0, nothing is left", async () => {
     const dataDir = emptyFolder();

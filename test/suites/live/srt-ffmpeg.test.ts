@@ -7,6 +7,7 @@ import { startPublisher } from "../../support/live/ffmpeg-publisher.ts";
 import type { Recorder } from "../../support/live/recorder.ts";
 import { type SrtTestServer, startSrt } from "../../support/live/srt-recorder.ts";
 import { ffmpeg, ffprobe } from "../../support/media/sources.ts";
+import { nightly } from "../../support/nightly.ts";
 import { lossyRelay } from "./srt-relay.ts";
 
 const SECONDS = 4;
@@ -108,7 +109,7 @@ test("with 5 % of the packets lost, repeated and reordered each, all frames arri
   expect(ended?.fields.retransmitted).toBeGreaterThan(20);
 });
 
-test("audio alone", async () => {
+nightly("audio alone", async () => {
   const srt = await startSrt();
   await ffmpeg("-re", "-f", "lavfi", "-i", "sine=d=2:r=48000", ...AAC, "-f", "mpegts", urlOf(srt));
   const [recorder] = srt.recorders as [Recorder];
@@ -117,7 +118,7 @@ test("audio alone", async () => {
   expect(recorder.samples.length).toBeGreaterThanOrEqual((2 * 48_000) / 1024);
 });
 
-test("timestamps continue when their 33 bits wrap", async () => {
+nightly("timestamps continue when their 33 bits wrap", async () => {
   const srt = await startSrt();
   // 2^33 / 90,000 = 95,443.7 s.
   const offset = ["-output_ts_offset", "95442"];

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { json } from "../../support/commands/outcome.ts";
 import { until } from "../../support/descendants.ts";
 import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../../support/live.ts";
+import { nightly } from "../../support/nightly.ts";
 import { stopCleanly } from "../../support/process.ts";
 
 /** What tenants are charged for live streams, and how many they may publish, with ffmpeg as publisher. */
@@ -76,7 +77,7 @@ test("a server that is killed loses a few seconds of usage, and its next start c
   expect(await secondsOf(await liveServer({ dataDir: server.dataDir }), channel)).toBe(kept);
 });
 
-test("a plan limits the streams that a tenant publishes at once", async () => {
+nightly("a plan limits the streams that a tenant publishes at once", async () => {
   const server = await liveServer({ env: { ...prices({ quotas: { live_streams: 1 } }), VODBOX_LOG_LEVEL: "info" } });
   const first = await newChannel(server);
   const { call, admin } = server;

@@ -86,7 +86,7 @@ describe.concurrent("a source that fits is the top rendition of its codec", () =
     expect(await ffprobe(...tag, copied.playlist("240p"))).toMatch(/^h264,avc1\n/);
   });
 
-  test("in AV1", async () => {
+  nightly("in AV1", async () => {
     const copied = await encodedFile("b.mp4", [...clip(), ...svt()], specs.av1);
     expect(copied.names).toEqual(["240p", "120p", "240p-av1", "120p-av1"]);
     expect(copied.lengths("240p-av1")).toEqual([4, 4, 1]);

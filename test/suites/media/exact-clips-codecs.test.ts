@@ -132,7 +132,7 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
         [9.12, 9.16],
         [6.6, SECONDS],
       ] as [number, number][],
-      2,
+      1,
     ),
   )("of %d to %d s has exactly these frames in all codecs", async (start, end) => {
     const clip = await cut(parents.sdr, start, end);

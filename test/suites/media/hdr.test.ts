@@ -9,6 +9,7 @@ import { detectFfmpegCapabilities } from "../../../src/media/ffmpeg-capabilities
 import type { EncodeResult } from "../../../src/media/finish.ts";
 import { probeSource as probe } from "../../../src/media/timeline.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
+import { rows } from "../../support/amount.ts";
 import {
   type Code,
   DISPLAY,
@@ -111,20 +112,25 @@ function expectCodes(found: number[][], limit: readonly number[] = LIMIT): void 
   }
 }
 
+/** Each with its transfer function in manifests, and its number (ISO/IEC 23091-2). */
+const FORMATS = rows<[Format, string, number]>(
+  [
+    ["hdr10", "PQ", 16],
+    ["hlg", "HLG", 18],
+  ],
+  1,
+);
 const sources: Record<Format, { input: string; all: Made }> = {} as never;
 beforeAll(async () => {
   const parameters = { hdr10: `master-display=${DISPLAY}:max-cll=${LIGHT}`, hlg: "" };
-  for (const format of ["hdr10", "hlg"] as const) {
+  for (const [format] of FORMATS) {
     const options = { seconds: SECONDS, ...(parameters[format] && { parameters: parameters[format] }) };
     const input = await patchesSource(folder, `${format}.mp4`, format, CODES, options);
     sources[format] = { input, all: await made(input) };
   }
 });
 
-describe.each<[Format, string, number]>([
-  ["hdr10", "PQ", 16],
-  ["hlg", "HLG", 18],
-])("a source of %s", (format, range, transfer) => {
+describe.each(FORMATS)("a source of %s", (format, range, transfer) => {
   test("has SDR in H.264, and HDR in HEVC and AV1", () => {
     const { renditions } = sources[format].all;
     expect(renditions.map(({ name, hdr }) => [name, hdr])).toEqual([
@@ -342,11 +348,16 @@ describe("a source", () => {
   });
 
   /** Dolby Vision Streams Within the ISO Base Media File Format, 3.1: profile, level 4, and the compatibility of its base layer. */
-  test.each<[string, Format, number, number, Format | null]>([
-    ["profile 5, which only Dolby Vision shows", "hdr10", 5, 0, null],
-    ["profile 8.1", "hdr10", 8, 1, "hdr10"],
-    ["profile 8.4", "hlg", 8, 4, "hlg"],
-  ])("of Dolby Vision %s", async (_, format, profile, compatible, expected) => {
+  test.each(
+    rows<[string, Format, number, number, Format | null]>(
+      [
+        ["profile 5, which only Dolby Vision shows", "hdr10", 5, 0, null],
+        ["profile 8.1", "hdr10", 8, 1, "hdr10"],
+        ["profile 8.4", "hlg", 8, 4, "hlg"],
+      ],
+      2,
+    ),
+  )("of Dolby Vision %s", async (_, format, profile, compatible, expected) => {
     const box = Buffer.alloc(32);
     box.writeUInt32BE(32, 0);
     box.write(profile > 7 ? "dvvC" : "dvcC", 4, "latin1");
@@ -366,12 +377,12 @@ test("an ffmpeg whose encoder has no 10 bit is refused by name, and doctor says 
   );
   chmodSync(lacking, 0o755);
   const other = { ...binaries, ffmpeg: lacking };
-  await expect(made(sources.hlg.input, { binaries: other })).rejects.toMatchObject({
+  await expect(made(sources.hdr10.input, { binaries: other })).rejects.toMatchObject({
     code: "encode_failed",
     message: expect.stringContaining("HDR in hevc"),
     retryable: true,
   });
-  const mapped = await made(sources.hlg.input, { binaries: other, spec: specFor({ hdr: "tone_map" }) });
+  const mapped = await made(sources.hdr10.input, { binaries: other, spec: specFor({ hdr: "tone_map" }) });
   expect(mapped.renditions).toHaveLength(6);
   const report = await detectFfmpegCapabilities(other, { encoder: "software", spec: specFor() });
   expect(report).toContain("cannot keep HDR in hevc");

@@ -128,7 +128,7 @@ describe("joining exact clips", () => {
     return shown(body.id);
   };
 
-  test("plays exactly their frames, next to their parent and each other", async () => {
+  nightly("plays exactly their frames, next to their parent and each other", async () => {
     const parent = await filmAsset(app, key, await film(), { playback_policy: "public" });
     const clip = await exact(parent.id, 2.2, 13.48);
     const short = await exact(parent.id, 5.04, 5.6);

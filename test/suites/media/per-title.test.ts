@@ -11,7 +11,6 @@ import { planAdditional, planEncode } from "../../../src/media/plan.ts";
 import { probeSource as probe } from "../../../src/media/timeline.ts";
 import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
 import { EncodingSpec as SpecSchema } from "../../../src/protocol/encoding-spec.ts";
-import { rows } from "../../support/amount.ts";
 import { encodedInParts, planned } from "../../support/media/parallel/parts.ts";
 import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../../support/media/sources.ts";
 import { nightly } from "../../support/nightly.ts";
@@ -105,7 +104,7 @@ describe("the rungs of a title", () => {
     expect(slides.video[0]?.score).toBeGreaterThan(95);
   });
 
-  test.each(rows(["slides", "moving", "noise"], 1))("of %s are within the limits of the profile", async (name) => {
+  nightly.each(["slides", "moving", "noise"])("of %s are within the limits of the profile", async (name) => {
     const small = specWith({ max_height: 240 });
     for (const [spec, tallest, choice] of [
       [specWith(), 360, await choiceOf(name)],
@@ -132,7 +131,7 @@ describe("the rungs of a title", () => {
     }
   });
 
-  test("keep the bits of hard content below the caps", () => {
+  nightly("keep the bits of hard content below the caps", () => {
     const caps = [900_000, 450_000, 200_000];
     for (const [index, one] of noise.video.entries())
       expect(one.average_bandwidth).toBeLessThan((caps[index] as number) * 1.15);
@@ -153,7 +152,7 @@ describe("the rungs of a title", () => {
     for (const { width, height } of portrait?.rungs ?? []) expect(height).toBeGreaterThan(width);
   });
 
-  test("are chosen without a stated duration, not of audio, and not when they have been", async () => {
+  nightly("are chosen without a stated duration, not of audio, and not when they have been", async () => {
     const audio = join(folder, "audio.m4a");
     await ffmpeg(...sound(5), audio);
     expect(await chosen(audio)).toBeNull();

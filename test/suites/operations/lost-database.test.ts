@@ -51,7 +51,7 @@ const filesIn = (folder: string) =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
 
-describe.each(sample(Object.entries(MISSING), 2))("a database that is %s next to objects and secrets", (_, make) => {
+describe.each(sample(Object.entries(MISSING), 1))("a database that is %s next to objects and secrets", (_, make) => {
   test.each([
     ["both", ["objects", "secrets"]],
     ["objects alone", ["objects"]],

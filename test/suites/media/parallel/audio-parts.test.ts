@@ -70,14 +70,14 @@ function ratio(signal: Int16Array, other: Int16Array, from: number, length: numb
 }
 
 const SOURCES: [string, string, string[]][] = [
-  ["AC-3 at 44.1 kHz", "ac3.mov", [...sound(44_100), "-c:a", "ac3"]],
   ["MP3 at 48 kHz", "mp3.mp4", [...sound(48_000), "-c:a", "libmp3lame"]],
+  ["AC-3 at 44.1 kHz", "ac3.mov", [...sound(44_100), "-c:a", "ac3"]],
   // With the delay of its encoder, and of another profile than what is copied.
   ["AAC of five channels at 48 kHz", "aac.mp4", [...sound(48_000), "-ac", "5", "-c:a", "aac"]],
   ["AAC at 32 kHz", "aac-32.mp4", [...sound(32_000), "-c:a", "aac"]],
 ];
 
-test.each(rows(SOURCES, 2))(
+test.each(rows(SOURCES, 1))(
   "parts of %s have the packets of one run, and its samples next to where they join",
   async (_, name, args) => {
     const input = await source(name, ...picture(), ...args);
