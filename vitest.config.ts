@@ -1,5 +1,6 @@
 import { defineConfig } from "vitest/config";
 import { V8_SAFETY } from "./scripts/build/v8-flags.ts";
+import { isNightly } from "./test/support/amount.ts";
 import { alone, remote, shared, type Tier } from "./test/tiers.ts";
 
 const SETUP = ["executable", "shared-s3", "migrated-file", "fixtures"].map((name) => `test/support/${name}.ts`);
@@ -43,7 +44,7 @@ export default defineConfig({
         test: {
           ...common,
           name: "remote database",
-          ...remote,
+          ...remote(isNightly ? "nightly" : "full"),
           globalSetup: [...SETUP, "test/support/migrated-sqld.ts"],
           env: { VODBOX_TEST_DATABASE: "sqld" },
         },

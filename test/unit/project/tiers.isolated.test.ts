@@ -36,7 +36,7 @@ test.each(["fast", "full"])("files of %s that need a process of their own get on
   expect(filesOf((project) => project === tier).some((file) => file.endsWith(".isolated.test.ts"))).toBe(false);
 });
 
-test.each(remote.include)("%s is repeated over a remote database", (pattern) => {
+test.each(remote("full").include)("%s is repeated over a remote database", (pattern) => {
   const matched = globSync(pattern, { cwd: root });
   expect(matched).not.toEqual([]);
   expect(filesOf((project) => project === "remote database")).toEqual(expect.arrayContaining(matched));
