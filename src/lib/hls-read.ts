@@ -49,106 +49,158 @@ const TO_PLAYLIST = new Set(["#EXT-X-MEDIA", "#EXT-X-I-FRAME-STREAM-INF", "#EXT-
  * faults. Throws TooComplex.
  */
 export function readHls(text: string): HlsPlaylist {
-  const playlist: HlsPlaylist = {
-    ...{ isMaster: false, references: [], variants: [], segments: [] },
-    ...{ durationSeconds: 0, faults: [] },
+  const reader = new PlaylistReader();
+  for (const line of linesOf(text)) if (!reader.read(line)) return reader.playlist;
+  reader.end();
+  return reader.playlist;
+}
+
+type ByteRange = { length: number; offset: number | null };
+
+class PlaylistReader {
+  readonly playlist: HlsPlaylist = {
+    isMaster: false,
+    references: [],
+    variants: [],
+    segments: [],
+    durationSeconds: 0,
+    faults: [],
   };
-  const { references, variants, segments, faults } = playlist;
-  let pending: "variant" | "segment" | null = null;
-  let attributes = new Map<string, string>();
-  let range: { length: number; offset: number | null } | null = null;
-  let last = null as { uri: string; end: number } | null;
-  let map: HlsSegment["map"] = null;
-  let isEncrypted = false;
-  let durationSeconds = 0;
-  let ended = false;
-  let line = 0;
-  const wrong = (code: HlsFault["code"], message: string) => {
-    faults.push({ line, code, message });
-  };
-  const refer = (reference: Omit<HlsReference, "line">) => {
-    requireAtMost(references.length + 1, DOCUMENT_LIMITS.playlistReferences, "references");
-    references.push({ line, ...reference });
-  };
-  for (const raw of linesOf(text)) {
-    line++;
-    if (faults.length >= DOCUMENT_LIMITS.faults) return playlist;
-    const content = raw.trim();
+  #line = 0;
+  /** What the next URI is. */
+  #pending: "variant" | "segment" | null = null;
+  #attributes = new Map<string, string>();
+  #range: ByteRange | null = null;
+  #last: { uri: string; end: number } | null = null;
+  #map: HlsSegment["map"] = null;
+  #isEncrypted = false;
+  #durationSeconds = 0;
+  #isEnded = false;
+
+  /** Reads the next line; false when the rest is not to be read. */
+  read(raw: string): boolean {
+    this.#line++;
+    if (this.playlist.faults.length >= DOCUMENT_LIMITS.faults) return false;
     // No byte order mark either (section 4).
-    if (line === 1 && raw.trimEnd() !== "#EXTM3U") {
-      wrong("playlist_malformed", "The first line is not #EXTM3U.");
-      return playlist;
+    if (this.#line === 1 && raw.trimEnd() !== "#EXTM3U") {
+      this.#wrong("playlist_malformed", "The first line is not #EXTM3U.");
+      return false;
     }
-    if (content === "" || (content.startsWith("#") && !content.startsWith("#EXT"))) continue;
-    if (!content.startsWith("#")) {
-      if (pending === "variant") {
-        requireAtMost(variants.length + 1, DOCUMENT_LIMITS.playlistVariants, "variants");
-        variants.push({ uri: content, attributes });
-        refer({ uri: content, kind: "playlist" });
-      } else if (pending === "segment") {
-        const span: Span | null = range ? spanOf(range, last?.uri === content ? last.end : null) : null;
-        if (range && !span)
-          wrong(
-            "playlist_malformed",
-            "A byte range has no offset, and the previous segment is not in the same file; expected LENGTH@OFFSET.",
-          );
-        refer({ uri: content, kind: "object", ...(span && { span }) });
-        segments.push({ uri: content, span, durationSeconds, map, isEncrypted });
-        last = span && { uri: content, end: span.end };
-      } else wrong("playlist_malformed", "A URI without #EXTINF or #EXT-X-STREAM-INF before it.");
-      pending = null;
-      range = null;
-      continue;
-    }
-    if (UNSUPPORTED.test(content)) wrong("playlist_unsupported", `${UNSUPPORTED.exec(content)?.[0]} is not supported.`);
+    const content = raw.trim();
+    if (content === "") return true;
+    if (!content.startsWith("#")) this.#readUri(content);
+    else if (content.startsWith("#EXT")) this.#readTag(content);
+    return true;
+  }
+
+  /** Checks what only the whole playlist shows. */
+  end(): void {
+    const { isMaster, variants, segments } = this.playlist;
+    const malformed = (message: string) => this.#wrong("playlist_malformed", message);
+    if (this.#pending !== null) malformed("The playlist ends after a tag that needs a URI.");
+    if (isMaster && segments.length > 0) malformed("The playlist has both variants and segments.");
+    if (isMaster && variants.length === 0) malformed("The master playlist has no variant.");
+    if (!isMaster && segments.length === 0) malformed("The playlist has no segment.");
+    if (!isMaster && !this.#isEnded)
+      this.#wrong("playlist_not_ended", "The playlist has no #EXT-X-ENDLIST; only complete playlists can be imported.");
+  }
+
+  #readUri(uri: string): void {
+    if (this.#pending === "variant") this.#addVariant(uri);
+    else if (this.#pending === "segment") this.#addSegment(uri);
+    else this.#wrong("playlist_malformed", "A URI without #EXTINF or #EXT-X-STREAM-INF before it.");
+    this.#pending = null;
+    this.#range = null;
+  }
+
+  #addVariant(uri: string): void {
+    const { variants } = this.playlist;
+    requireAtMost(variants.length + 1, DOCUMENT_LIMITS.playlistVariants, "variants");
+    variants.push({ uri, attributes: this.#attributes });
+    this.#refer({ uri, kind: "playlist" });
+  }
+
+  #addSegment(uri: string): void {
+    const previousEnd = this.#last?.uri === uri ? this.#last.end : null;
+    const span = this.#range ? spanOf(this.#range, previousEnd) : null;
+    if (this.#range && !span)
+      this.#wrong(
+        "playlist_malformed",
+        "A byte range has no offset, and the previous segment is not in the same file; expected LENGTH@OFFSET.",
+      );
+    this.#refer({ uri, kind: "object", ...(span && { span }) });
+    this.playlist.segments.push({
+      uri,
+      span,
+      durationSeconds: this.#durationSeconds,
+      map: this.#map,
+      isEncrypted: this.#isEncrypted,
+    });
+    this.#last = span && { uri, end: span.end };
+  }
+
+  #readTag(content: string): void {
+    const unsupported = UNSUPPORTED.exec(content);
+    if (unsupported) this.#wrong("playlist_unsupported", `${unsupported[0]} is not supported.`);
     else if (content.startsWith("#EXT-X-STREAM-INF:")) {
-      pending = "variant";
-      attributes = attributesOf(content);
-      playlist.isMaster = true;
-    } else if (content.startsWith("#EXTINF:")) {
-      pending = "segment";
-      const seconds = secondsOf(content);
-      durationSeconds = seconds ?? 0;
-      playlist.durationSeconds += durationSeconds;
-      if (seconds === null)
-        wrong("playlist_malformed", "#EXTINF has no duration; expected seconds, such as #EXTINF:4.0,");
-    } else if (content.startsWith("#EXT-X-BYTERANGE:")) {
-      range = rangeOf(content.slice(17));
-      if (!range) wrong("playlist_malformed", "#EXT-X-BYTERANGE has no valid range; expected LENGTH or LENGTH@OFFSET.");
-    } else if (content === "#EXT-X-ENDLIST") ended = true;
-    else {
-      const colon = content.indexOf(":");
-      const tag = content.slice(0, Math.max(colon, 0));
-      if (!WITH_URI.has(tag)) continue;
-      const attributes = attributesOf(content);
-      const kind = TO_PLAYLIST.has(tag) ? "playlist" : "object";
-      if (kind === "playlist") playlist.isMaster = true;
-      if (tag === "#EXT-X-KEY") {
-        isEncrypted = attributes.get("METHOD") !== "NONE";
-        if (isEncrypted && !attributes.has("URI")) wrong("playlist_malformed", "#EXT-X-KEY has no URI.");
-      }
-      if (tag === "#EXT-X-MAP" && !attributes.has("URI")) wrong("playlist_malformed", "#EXT-X-MAP has no URI.");
-      for (const name of ["URI", "X-ASSET-URI", "X-ASSET-LIST"]) {
-        const uri = attributes.get(name);
-        if (uri === undefined) continue;
-        const own = attributes.get("BYTERANGE");
-        const range = own === undefined ? null : rangeOf(own);
-        if (own !== undefined && !range)
-          wrong("playlist_malformed", "BYTERANGE has no valid range; expected LENGTH or LENGTH@OFFSET.");
-        const span = range && spanOf(range, null, 0);
-        if (tag === "#EXT-X-MAP" && name === "URI") map = { uri, span };
-        refer({ uri, kind, ...(span && { span }) });
-      }
+      this.#pending = "variant";
+      this.#attributes = attributesOf(content);
+      this.playlist.isMaster = true;
+    } else if (content.startsWith("#EXTINF:")) this.#readDuration(content);
+    else if (content.startsWith("#EXT-X-BYTERANGE:")) {
+      this.#range = rangeOf(content.slice(17));
+      if (!this.#range)
+        this.#wrong("playlist_malformed", "#EXT-X-BYTERANGE has no valid range; expected LENGTH or LENGTH@OFFSET.");
+    } else if (content === "#EXT-X-ENDLIST") this.#isEnded = true;
+    else this.#readAttributes(content);
+  }
+
+  #readDuration(content: string): void {
+    this.#pending = "segment";
+    const seconds = secondsOf(content);
+    this.#durationSeconds = seconds ?? 0;
+    this.playlist.durationSeconds += this.#durationSeconds;
+    if (seconds === null)
+      this.#wrong("playlist_malformed", "#EXTINF has no duration; expected seconds, such as #EXTINF:4.0,");
+  }
+
+  /** A tag whose attributes may contain URIs. */
+  #readAttributes(content: string): void {
+    const tag = content.slice(0, Math.max(content.indexOf(":"), 0));
+    if (!WITH_URI.has(tag)) return;
+    const attributes = attributesOf(content);
+    const kind = TO_PLAYLIST.has(tag) ? "playlist" : "object";
+    if (kind === "playlist") this.playlist.isMaster = true;
+    if (tag === "#EXT-X-KEY") this.#isEncrypted = attributes.get("METHOD") !== "NONE";
+    const needsUri = tag === "#EXT-X-MAP" || (tag === "#EXT-X-KEY" && this.#isEncrypted);
+    if (needsUri && !attributes.has("URI")) this.#wrong("playlist_malformed", `${tag} has no URI.`);
+    for (const name of ["URI", "X-ASSET-URI", "X-ASSET-LIST"]) {
+      const uri = attributes.get(name);
+      if (uri === undefined) continue;
+      const span = this.#spanIn(attributes);
+      if (tag === "#EXT-X-MAP" && name === "URI") this.#map = { uri, span };
+      this.#refer({ uri, kind, ...(span && { span }) });
     }
   }
-  if (pending !== null) wrong("playlist_malformed", "The playlist ends after a tag that needs a URI.");
-  if (playlist.isMaster && segments.length > 0)
-    wrong("playlist_malformed", "The playlist has both variants and segments.");
-  if (playlist.isMaster && variants.length === 0) wrong("playlist_malformed", "The master playlist has no variant.");
-  if (!playlist.isMaster && segments.length === 0) wrong("playlist_malformed", "The playlist has no segment.");
-  if (!playlist.isMaster && !ended)
-    wrong("playlist_not_ended", "The playlist has no #EXT-X-ENDLIST; only complete playlists can be imported.");
-  return playlist;
+
+  /** The BYTERANGE of a tag, which begins at 0 by default (4.3.2.5). */
+  #spanIn(attributes: Map<string, string>): Span | null {
+    const own = attributes.get("BYTERANGE");
+    if (own === undefined) return null;
+    const range = rangeOf(own);
+    if (!range) this.#wrong("playlist_malformed", "BYTERANGE has no valid range; expected LENGTH or LENGTH@OFFSET.");
+    return range && spanOf(range, null, 0);
+  }
+
+  #wrong(code: HlsFault["code"], message: string): void {
+    this.playlist.faults.push({ line: this.#line, code, message });
+  }
+
+  #refer(reference: Omit<HlsReference, "line">): void {
+    const { references } = this.playlist;
+    requireAtMost(references.length + 1, DOCUMENT_LIMITS.playlistReferences, "references");
+    references.push({ line: this.#line, ...reference });
+  }
 }
 
 const attributesOf = (line: string): Map<string, string> => {
@@ -162,18 +214,14 @@ function secondsOf(line: string): number | null {
   return /\d/.test(digits) ? Number(digits) : null;
 }
 
-function rangeOf(value: string): { length: number; offset: number | null } | null {
+function rangeOf(value: string): ByteRange | null {
   const [, length, offset] = /^(\d{1,15})(?:@(\d{1,15}))?$/.exec(value.trim()) ?? [];
   if (length === undefined || Number(length) === 0) return null;
   return { length: Number(length), offset: offset === undefined ? null : Number(offset) };
 }
 
 /** 4.3.2.2: without an offset, the range begins where the previous one of the same resource ended. */
-function spanOf(
-  range: { length: number; offset: number | null },
-  before: number | null,
-  otherwise?: number,
-): Span | null {
+function spanOf(range: ByteRange, before: number | null, otherwise?: number): Span | null {
   const start = range.offset ?? (before === null ? otherwise : before + 1);
   return start === undefined ? null : { start, end: start + range.length - 1 };
 }
