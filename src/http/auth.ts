@@ -79,45 +79,67 @@ export function createAuthenticator(app: App): Authenticator {
     return caller;
   }
 
-  async function identify(route: Route, headers: Headers, query: URLSearchParams, method: string): Promise<Caller> {
-    if (route.credential === "none" || route.credential === "signed") return { kind: "anyone" };
-    if (route.credential === "gateway") {
-      const token = gatewayToken(headers, query);
-      if (token !== null && sameSecret(token, app.secrets.live_token)) return { kind: "gateway" };
-      return unauthorized("Send the live gateway token in X-SVC-LIVE-TOKEN.");
-    }
-    if (route.credential === "session")
-      return (await sessions.callerOf(headers, method)) ?? unauthorized("There is no session; sign in.");
+  type Given = { route: Route; headers: Headers; query: URLSearchParams; method: string };
+
+  const bearerOf = (headers: Headers) => /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];
+
+  function fromGateway({ headers, query }: Given): Caller {
+    const token = gatewayToken(headers, query);
+    if (token !== null && sameSecret(token, app.secrets.live_token)) return { kind: "gateway" };
+    return unauthorized("Send the live gateway token in X-SVC-LIVE-TOKEN.");
+  }
+
+  function fromWorker({ headers }: Given): Caller {
+    const worker = headers.get("x-svc-worker-token");
+    if (worker !== null && sameSecret(worker, app.secrets.worker_token)) return { kind: "worker" };
+    return unauthorized("Send the worker token in X-SVC-WORKER-TOKEN.");
+  }
+
+  /** An operator, by the admin token as a bearer or by a session; else `otherwise` may know the bearer. */
+  async function fromOperator(
+    { route, headers, method }: Given,
+    missing: string,
+    otherwise: (bearer: string) => Caller | null = () => null,
+  ): Promise<Caller> {
+    const bearer = bearerOf(headers);
+    if (bearer === undefined) return (await fromSession(route, headers, method)) ?? unauthorized(missing);
+    if (isAdmin(bearer)) return { kind: "admin" };
+    return otherwise(bearer) ?? unauthorized(missing);
+  }
+
+  const asMetrics = (bearer: string): Caller | null =>
+    sameSecret(bearer, app.secrets.metrics_token) ? { kind: "metrics" } : null;
+
+  /** The caller by a token that routes of several credentials accept; null without one. */
+  async function fromCommonToken({ route, headers }: Given): Promise<Caller | null> {
     const admin = headers.get("x-svc-admin-token");
     if (admin !== null) return isAdmin(admin) ? { kind: "admin" } : unauthorized("The admin token is wrong.");
     const batch = route.batchToken ? headers.get("x-svc-batch-token") : null;
-    if (batch !== null)
-      return (await batchOfToken(app, batch)) ?? unauthorized("The batch token is wrong or its lease has expired.");
-    const bearer = /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];
-    if (route.credential === "worker") {
-      const worker = headers.get("x-svc-worker-token");
-      if (worker !== null && sameSecret(worker, app.secrets.worker_token)) return { kind: "worker" };
-      return unauthorized("Send the worker token in X-SVC-WORKER-TOKEN.");
-    }
-    if (route.credential === "metrics") {
-      if (bearer !== undefined && isAdmin(bearer)) return { kind: "admin" };
-      if (bearer !== undefined && sameSecret(bearer, app.secrets.metrics_token)) return { kind: "metrics" };
-      const session = bearer === undefined ? await fromSession(route, headers, method) : null;
-      return session ?? unauthorized("Send the metrics token as Authorization: Bearer.");
-    }
-    if (route.credential === "admin") {
-      if (bearer !== undefined && isAdmin(bearer)) return { kind: "admin" };
-      const session = bearer === undefined ? await fromSession(route, headers, method) : null;
-      return session ?? unauthorized("Send the admin token in X-SVC-ADMIN-TOKEN.");
-    }
-    const token = headers.get("x-api-key") ?? bearer;
+    if (batch === null) return null;
+    return (await batchOfToken(app, batch)) ?? unauthorized("The batch token is wrong or its lease has expired.");
+  }
+
+  async function identify(given: Given): Promise<Caller> {
+    const { route, headers, method } = given;
+    const { credential } = route;
+    if (credential === "none" || credential === "signed") return { kind: "anyone" };
+    if (credential === "gateway") return fromGateway(given);
+    if (credential === "session")
+      return (await sessions.callerOf(headers, method)) ?? unauthorized("There is no session; sign in.");
+    const common = await fromCommonToken(given);
+    if (common) return common;
+    if (credential === "worker") return fromWorker(given);
+    if (credential === "metrics")
+      return fromOperator(given, "Send the metrics token as Authorization: Bearer.", asMetrics);
+    if (credential === "admin") return fromOperator(given, "Send the admin token in X-SVC-ADMIN-TOKEN.");
+    const token = headers.get("x-api-key") ?? bearerOf(headers);
     if (token) return fromKey(token);
     return (await fromSession(route, headers, method)) ?? unauthorized("Send an API key in X-API-Key.");
   }
 
   return {
     async authenticate(route, { headers, query, method }) {
-      const caller = await identify(route, headers, query, method);
+      const caller = await identify({ route, headers, query, method });
       requireRole(route, caller, method);
       if (
         caller.kind === "key" &&

@@ -120,71 +120,109 @@ type LoopOptions = {
   onTask: () => void;
 };
 
-async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd | null> {
-  const { sharedDisk, isOnce, isFirst, lane, onTask } = options;
-  const { client, scratch, minFreeBytes, transcriber, log, signal } = context;
-  let failures = 0;
+/** Requests and runs jobs of one lane, one after another, until the worker stops, or the server has no such lane. */
+class Loop {
+  readonly #context: JobContext;
+  readonly #options: LoopOptions;
+  #failures = 0;
   // The first request does not wait for a job, so that a person sees at once whether the server accepts the worker.
-  let isConnected = false;
-  let key = randomUUID();
-  while (!signal.aborted) {
-    const askedAt = performance.now();
-    try {
-      if (!(await scratch.hasSpace(minFreeBytes))) {
+  #isConnected = false;
+  /** The same until a request is answered: a repeated one gets the same lease. */
+  #key: string = randomUUID();
+
+  constructor(context: JobContext, options: LoopOptions) {
+    this.#context = context;
+    this.#options = options;
+  }
+
+  async run(): Promise<JobEnd | null> {
+    const { scratch, minFreeBytes, log, signal } = this.#context;
+    const { isOnce } = this.#options;
+    while (!signal.aborted) {
+      try {
+        if (await scratch.hasSpace(minFreeBytes)) {
+          const result = await this.#nextJob();
+          if (result !== "continue") return result;
+          continue;
+        }
         if (isOnce) throw new UserError(`Almost no disk space is left in ${scratch.dir}.`);
         log.warn({ scratch: scratch.dir }, "Almost no disk space is left; not leasing jobs.");
         await pause(FULL_MS, signal);
-        continue;
+      } catch (error) {
+        if (signal.aborted || this.#isUnknownLane(error)) return null;
+        await this.#failed(error);
       }
-      const job = await client.next({
-        key,
-        capabilities: await capabilities(sharedDisk, {
-          ...(isOnce && transcriber && { captions: CAPTIONS_VERSION }),
-          ...(transcriber?.usesServerModel && { speech_model: true }),
-        }),
-        waitSeconds: isConnected ? WAIT_SECONDS : 0,
-        lane,
-        signal,
-      });
-      failures = 0;
-      key = randomUUID();
-      const isFirstAnswer = !isConnected;
-      if (isFirst && isFirstAnswer && !isOnce && !sharedDisk)
-        // The server of a local worker has logged that it is serving.
-        log.info({ server: client.server }, "Connected to the server; waiting for jobs.");
-      isConnected = true;
-      if (job && lane !== "main" && job.lane !== lane) {
-        // A server of another version has no lanes, and would give this worker two jobs at once.
-        await client.release(job);
-        return null;
-      }
-      if (job?.task) onTask();
-      const end = job && (await runJob(job, context));
-      if (isOnce) return end;
-      if (end === "no_room") await pause(FULL_MS, signal);
-      else if (!job && !isFirstAnswer) await pause(IDLE_MS - (performance.now() - askedAt), signal);
-    } catch (error) {
-      if (signal.aborted) return null;
-      if (isOnce) throw error;
-      // A server that does not know the lane.
-      if ((lane === "urgent" || lane === "captions") && error instanceof ServerRefused && error.status === 422)
-        return null;
-      if (error instanceof ServerRefused && (error.status === 401 || error.status === 403)) throw error;
-      failures++;
-      isConnected = false;
-      // A server that was killed may have granted a lease before it answered.
-      if (!(error instanceof ServerUnreachable)) key = randomUUID();
-      // Logged once and then at intervals: a restarting server is normal.
-      if (failures % 30 === 1)
-        log.warn(
-          { error: String(error) },
-          error instanceof ServerUnreachable ? "The server is unreachable." : "Job request failed.",
-        );
-      await pause(backoffMs(failures), signal);
     }
+    return null;
   }
-  return null;
+
+  /** Requests a job and runs it. Returns what ends the loop, or "continue". */
+  async #nextJob(): Promise<JobEnd | null | "continue"> {
+    const { client, signal } = this.#context;
+    const { isOnce, lane, onTask } = this.#options;
+    const askedAt = performance.now();
+    const isFirstAnswer = !this.#isConnected;
+    const job = await this.#request();
+    if (job && lane !== "main" && job.lane !== lane) {
+      // A server of another version has no lanes, and would give this worker two jobs at once.
+      await client.release(job);
+      return null;
+    }
+    if (job?.task) onTask();
+    const end = job && (await runJob(job, this.#context));
+    if (isOnce) return end;
+    if (end === "no_room") await pause(FULL_MS, signal);
+    else if (!job && !isFirstAnswer) await pause(IDLE_MS - (performance.now() - askedAt), signal);
+    return "continue";
+  }
+
+  async #request() {
+    const { client, transcriber, log, signal } = this.#context;
+    const { sharedDisk, isOnce, isFirst, lane } = this.#options;
+    const job = await client.next({
+      key: this.#key,
+      capabilities: await capabilities(sharedDisk, {
+        ...(isOnce && transcriber && { captions: CAPTIONS_VERSION }),
+        ...(transcriber?.usesServerModel && { speech_model: true }),
+      }),
+      waitSeconds: this.#isConnected ? WAIT_SECONDS : 0,
+      lane,
+      signal,
+    });
+    this.#failures = 0;
+    this.#key = randomUUID();
+    if (isFirst && !this.#isConnected && !isOnce && !sharedDisk)
+      // The server of a local worker has logged that it is serving.
+      log.info({ server: client.server }, "Connected to the server; waiting for jobs.");
+    this.#isConnected = true;
+    return job;
+  }
+
+  /** Whether the server does not know the lane. */
+  #isUnknownLane(error: unknown): boolean {
+    const { lane, isOnce } = this.#options;
+    const isNew = lane === "urgent" || lane === "captions";
+    return !isOnce && isNew && error instanceof ServerRefused && error.status === 422;
+  }
+
+  /** Waits before the next request. Throws what no other request can change. */
+  async #failed(error: unknown): Promise<void> {
+    const { log, signal } = this.#context;
+    if (this.#options.isOnce) throw error;
+    if (error instanceof ServerRefused && (error.status === 401 || error.status === 403)) throw error;
+    const isUnreachable = error instanceof ServerUnreachable;
+    this.#failures++;
+    this.#isConnected = false;
+    // A server that was killed may have granted a lease before it answered.
+    if (!isUnreachable) this.#key = randomUUID();
+    // Logged once and then at intervals: a restarting server is normal.
+    if (this.#failures % 30 === 1)
+      log.warn({ error: String(error) }, isUnreachable ? "The server is unreachable." : "Job request failed.");
+    await pause(backoffMs(this.#failures), signal);
+  }
 }
+
+const loop = (context: JobContext, options: LoopOptions): Promise<JobEnd | null> => new Loop(context, options).run();
 
 /**
  * What the worker supports. `local_proof` is a nonce that only a process on the server's disk can read. Read again each time, because a restarted server writes

@@ -60,45 +60,77 @@ export function readOffer(text: string): Offer {
   const lines = text.split("\n", MAX_LINES + 1);
   if (lines.length > MAX_LINES) throw new OfferInvalid(`The offer has more than ${MAX_LINES} lines.`);
   if (lines[0]?.trimEnd() !== "v=0") throw new OfferInvalid('The offer does not begin with "v=0".');
-  const shared = { ufrag: "", password: "", setup: "", direction: "sendrecv", hasRtcpMux: true };
-  const fingerprints: Fingerprint[] = [];
-  let bundle: string[] = [];
-  const sections: Section[] = [];
-  const multiplexed = new Set<Section>();
-  for (const [index, line] of lines.entries()) {
-    const content = line.trimEnd();
-    if (content === "") continue;
+  const reader = new OfferReader();
+  for (const [index, line] of lines.entries()) reader.read(line.trimEnd(), index + 1);
+  return reader.offer();
+}
+
+class OfferReader {
+  #ufrag = "";
+  #password = "";
+  #setup = "";
+  /** What media descriptions have unless they state another one (RFC 8866, 6.7). */
+  #direction = "sendrecv";
+  #bundle: string[] = [];
+  readonly #fingerprints: Fingerprint[] = [];
+  readonly #sections: Section[] = [];
+  readonly #multiplexed = new Set<Section>();
+
+  /** Reads a line; `number` counts from 1. */
+  read(content: string, number: number): void {
+    if (content === "") return;
     if (content.length > MAX_LINE_CHARACTERS || content[1] !== "=")
-      throw new OfferInvalid(`Line ${index + 1} of the offer is not a line of SDP.`);
+      throw new OfferInvalid(`Line ${number} of the offer is not a line of SDP.`);
     const value = content.slice(2);
     if (content[0] === "m") {
-      if (sections.length >= MAX_MEDIA) throw new OfferInvalid(`The offer has more than ${MAX_MEDIA} media.`);
-      sections.push(newSection(value, index + 1, shared.direction));
+      if (this.#sections.length >= MAX_MEDIA) throw new OfferInvalid(`The offer has more than ${MAX_MEDIA} media.`);
+      this.#sections.push(newSection(value, number, this.#direction));
     }
-    if (content[0] !== "a") continue;
+    if (content[0] !== "a") return;
     const [name, argument] = cut(value, ":");
-    const section = sections.at(-1);
-    if (name === "ice-ufrag") shared.ufrag ||= argument;
-    else if (name === "ice-pwd") shared.password ||= argument;
-    else if (name === "setup") shared.setup ||= argument;
-    else if (name === "fingerprint" && fingerprints.length < MAX_MEDIA) fingerprints.push(readFingerprint(argument));
-    else if (name === "group" && !section) {
-      const [semantics, ...mids] = argument.split(" ");
-      if (semantics === "BUNDLE") bundle = mids;
-    } else if (DIRECTIONS.has(name)) {
-      if (section) section.direction = name;
-      else shared.direction = name;
-    } else if (section && name === "rtcp-mux") multiplexed.add(section);
-    else if (section) readAttribute(section, name, argument);
+    const section = this.#sections.at(-1);
+    if (this.#readShared(name, argument)) return;
+    if (section) this.#readMedia(section, name, argument);
+    else this.#readSession(name, argument);
   }
-  if (!ICE_CHARACTERS.test(shared.ufrag) || !ICE_CHARACTERS.test(shared.password))
-    throw new OfferInvalid("The offer has no valid ICE credentials (ice-ufrag, ice-pwd).");
-  if (fingerprints.length === 0) throw new OfferInvalid("The offer has no fingerprint of a certificate.");
-  return {
-    ...{ ufrag: shared.ufrag, password: shared.password, fingerprints, setup: shared.setup || "actpass", bundle },
-    hasRtcpMux: sections.every((section) => section.media.kind === "other" || multiplexed.has(section)),
-    media: sections.map(mediaOf),
-  };
+
+  /** Attributes that may be of the session or of its media; the first ones count. */
+  #readShared(name: string, argument: string): boolean {
+    if (name === "ice-ufrag") this.#ufrag ||= argument;
+    else if (name === "ice-pwd") this.#password ||= argument;
+    else if (name === "setup") this.#setup ||= argument;
+    else if (name !== "fingerprint") return false;
+    else if (this.#fingerprints.length < MAX_MEDIA) this.#fingerprints.push(readFingerprint(argument));
+    return true;
+  }
+
+  #readSession(name: string, argument: string): void {
+    if (DIRECTIONS.has(name)) this.#direction = name;
+    if (name !== "group") return;
+    const [semantics, ...mids] = argument.split(" ");
+    if (semantics === "BUNDLE") this.#bundle = mids;
+  }
+
+  #readMedia(section: Section, name: string, argument: string): void {
+    if (DIRECTIONS.has(name)) section.direction = name;
+    else if (name === "rtcp-mux") this.#multiplexed.add(section);
+    else readAttribute(section, name, argument);
+  }
+
+  offer(): Offer {
+    if (!ICE_CHARACTERS.test(this.#ufrag) || !ICE_CHARACTERS.test(this.#password))
+      throw new OfferInvalid("The offer has no valid ICE credentials (ice-ufrag, ice-pwd).");
+    if (this.#fingerprints.length === 0) throw new OfferInvalid("The offer has no fingerprint of a certificate.");
+    return {
+      ufrag: this.#ufrag,
+      password: this.#password,
+      fingerprints: this.#fingerprints,
+      setup: this.#setup || "actpass",
+      bundle: this.#bundle,
+      hasRtcpMux: this.#sections.every((section) => section.media.kind === "other" || this.#multiplexed.has(section)),
+      media: this.#sections.map(mediaOf),
+    };
+  }
 }
 
 function newSection(value: string, line: number, direction: string): Section {
