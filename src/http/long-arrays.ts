@@ -21,23 +21,32 @@ export type LongArray = { path: PathItem[]; message: string };
 export function longArray(schema: unknown, value: unknown, path: PathItem[] = []): LongArray | null {
   if (typeof value !== "object" || value === null) return null;
   for (let node = schema as SchemaNode | undefined; node; node = inner(node)) {
-    const long = Array.isArray(value) ? lengthFault(node, value) : null;
-    if (long !== null) return { path, message: long };
-    if (Array.isArray(value) && node.type === "array" && node.item) {
-      for (let index = 0; index < value.length; index++) {
-        const found = longArray(node.item, value[index], [...path, index]);
-        if (found) return found;
-      }
-      return null;
-    }
-    if (!Array.isArray(value) && node.entries) {
-      for (const [name, entry] of Object.entries(node.entries)) {
-        if (!Object.hasOwn(value, name)) continue;
-        const found = longArray(entry, (value as Record<string, unknown>)[name], [...path, name]);
-        if (found) return found;
-      }
-      return null;
-    }
+    if (Array.isArray(value)) {
+      const long = lengthFault(node, value);
+      if (long !== null) return { path, message: long };
+      if (node.type === "array" && node.item) return longInItems(node.item, value, path);
+    } else if (node.entries) return longInEntries(node.entries, value as Record<string, unknown>, path);
+  }
+  return null;
+}
+
+function longInItems(item: SchemaNode, values: readonly unknown[], path: PathItem[]): LongArray | null {
+  for (const [index, value] of values.entries()) {
+    const found = longArray(item, value, [...path, index]);
+    if (found) return found;
+  }
+  return null;
+}
+
+function longInEntries(
+  entries: Record<string, SchemaNode>,
+  values: Record<string, unknown>,
+  path: PathItem[],
+): LongArray | null {
+  for (const [name, entry] of Object.entries(entries)) {
+    if (!Object.hasOwn(values, name)) continue;
+    const found = longArray(entry, values[name], [...path, name]);
+    if (found) return found;
   }
   return null;
 }

@@ -53,40 +53,42 @@ type Set = Range & { codecs: string | undefined; representations: number; hidden
 
 /** A DASH manifest without Representations of a hidden codec, and without sets that have no others. */
 export function mpdWithout(mpd: string, hidden: readonly string[]): string {
-  const left: Range[] = [];
-  let set: Set | null = null;
-  let open: Range | null = null;
+  const pieces: string[] = [];
+  let done = 0;
   try {
-    for (const token of xmlTokens(mpd)) {
-      if (token.kind === "text") continue;
-      const { kind, name, from, to } = token;
-      if (kind === "open" && name === "AdaptationSet" && !token.isEmpty)
-        set = { from, to, codecs: token.attributes.get("codecs"), representations: 0, hidden: [] };
-      if (!set) continue;
-      if (kind === "open" && name === "Representation") {
-        set.representations++;
-        open = isHidden(token.attributes.get("codecs") ?? set.codecs, hidden) ? { from, to } : null;
-        if (open && token.isEmpty) set.hidden.push(open);
-      }
-      if (kind === "close" && name === "Representation" && open) {
-        set.hidden.push({ ...open, to });
-        open = null;
-      }
-      if (kind !== "close" || name !== "AdaptationSet") continue;
-      const isWhole = set.representations > 0 && set.hidden.length === set.representations;
-      left.push(...(isWhole ? [{ from: set.from, to }] : set.hidden));
-      set = null;
+    for (const { from, to } of rangesOf(mpd, hidden)) {
+      pieces.push(mpd.slice(done, from));
+      done = to;
     }
   } catch (error) {
     // The manifest may have been stored before manifests were checked. It is served unchanged.
     if (error instanceof XmlFault) return mpd;
     throw error;
   }
-  const pieces: string[] = [];
-  let done = 0;
-  for (const { from, to } of left) {
-    pieces.push(mpd.slice(done, from));
-    done = to;
-  }
   return [...pieces, mpd.slice(done)].join("");
+}
+
+/** The Representations of hidden codecs, and the sets that have no others, in order. Throws XmlFault. */
+function* rangesOf(mpd: string, hidden: readonly string[]): Generator<Range> {
+  let set: Set | null = null;
+  let open: Range | null = null;
+  for (const token of xmlTokens(mpd)) {
+    if (token.kind === "text") continue;
+    const { kind, name, from, to } = token;
+    if (kind === "open" && name === "AdaptationSet" && !token.isEmpty)
+      set = { from, to, codecs: token.attributes.get("codecs"), representations: 0, hidden: [] };
+    if (!set) continue;
+    if (kind === "open" && name === "Representation") {
+      set.representations++;
+      open = isHidden(token.attributes.get("codecs") ?? set.codecs, hidden) ? { from, to } : null;
+      if (open && token.isEmpty) set.hidden.push(open);
+    } else if (kind === "close" && name === "Representation" && open) {
+      set.hidden.push({ ...open, to });
+      open = null;
+    } else if (kind === "close" && name === "AdaptationSet") {
+      const isWhole = set.representations > 0 && set.hidden.length === set.representations;
+      yield* isWhole ? [{ from: set.from, to }] : set.hidden;
+      set = null;
+    }
+  }
 }

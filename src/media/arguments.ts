@@ -136,54 +136,58 @@ export function videoGraph(
   { spec, range, only, watermark, additional, hdr }: ArgumentOptions,
   encoder: Encoder,
 ): string {
+  const encoded = video ? encodedOf(video) : [];
+  const [top] = encoded;
+  if (!video || !top) return "";
+  const { pixel_format } = additional ?? spec.video;
+  const { track, rate, holdUntilSeconds } = video;
+  const colors = hdr ? hdrFilters(track, hdr.format) : colorFilters(track);
+  const overlay = overlayOptions(hdr);
   const chains: string[] = [];
-  if (video) {
-    const { pixel_format } = additional ?? spec.video;
-    const { track, rate, holdUntilSeconds } = video;
-    const renditions = encodedOf(video);
-    const [top] = renditions;
-    const colors = hdr ? hdrFilters(track, hdr.format) : colorFilters(track);
-    const overlay = overlayOptions(hdr);
-    if (!top) return "";
-    const filters = [
-      ...constantFrames(track),
-      ...deinterlacingFilters(track),
-      ...orientationFilters(track),
-      ...(track.delaySeconds > 0 ? [`setpts=PTS-${track.delaySeconds.toFixed(6)}/TB`] : []),
-      ...frameGrid(rate, range),
-      scale(top),
-      ...colors.convert,
-      `format=${pixel_format}`,
-    ];
-    const sized = `[0:${track.index}]${filters.join(",")}`;
-    let from = holdUntilSeconds
-      ? hold(sized, { ...top, rate, endSeconds: holdUntilSeconds, pixel_format, overlay })
-      : sized;
-    const mark = watermark && spec.video.watermark;
-    if (mark) {
-      chains.push(
-        `${from}[unmarked]`,
-        `[1:v]${watermarkImage(mark, top, { matrix: colors.matrix, hdr: hdr?.format ?? null })}[mark]`,
-      );
-      from = `[unmarked][mark]${watermarkOverlay(mark, top, overlay)},format=${pixel_format}`;
-    }
-    if (colors.tags.length > 0) from = `${from},${colors.tags}`;
-    const last = deviceArguments(encoder)
-      .filters.map((filter) => `,${filter}`)
-      .join("");
-    const isWanted = renditions.map(({ name }) => only?.has(name) ?? true);
-    for (const [index, next] of [...renditions.slice(1, isWanted.lastIndexOf(true) + 1), null].entries()) {
-      if (next && !isWanted[index]) {
-        from = `${from},${scale(next)}`;
-        continue;
-      }
-      if (!next) chains.push(`${from}${last}[v${index}]`);
-      else if (last) chains.push(`${from},split=2[p${index}][s${index}]`, `[p${index}]${last.slice(1)}[v${index}]`);
-      else chains.push(`${from},split=2[v${index}][s${index}]`);
-      if (next) from = `[s${index}]${scale(next)}`;
+  const filters = [
+    ...constantFrames(track),
+    ...deinterlacingFilters(track),
+    ...orientationFilters(track),
+    ...(track.delaySeconds > 0 ? [`setpts=PTS-${track.delaySeconds.toFixed(6)}/TB`] : []),
+    ...frameGrid(rate, range),
+    scale(top),
+    ...colors.convert,
+    `format=${pixel_format}`,
+  ];
+  const sized = `[0:${track.index}]${filters.join(",")}`;
+  let from = holdUntilSeconds
+    ? hold(sized, { ...top, rate, endSeconds: holdUntilSeconds, pixel_format, overlay })
+    : sized;
+  const mark = watermark && spec.video.watermark;
+  if (mark) {
+    const image = watermarkImage(mark, top, { matrix: colors.matrix, hdr: hdr?.format ?? null });
+    chains.push(`${from}[unmarked]`, `[1:v]${image}[mark]`);
+    from = `[unmarked][mark]${watermarkOverlay(mark, top, overlay)},format=${pixel_format}`;
+  }
+  if (colors.tags.length > 0) from = `${from},${colors.tags}`;
+  const last = deviceArguments(encoder).filters.map((filter) => `,${filter}`);
+  const isWanted = encoded.map(({ name }) => only?.has(name) ?? true);
+  return [...chains, ...cascade(from, encoded, { isWanted, last: last.join("") })].join(";");
+}
+
+/** The chains of all wanted renditions, each scaled from the one above it; `last`: the filters at the end of each. */
+function cascade(
+  from: string,
+  renditions: readonly PlannedRendition[],
+  { isWanted, last }: { isWanted: readonly boolean[]; last: string },
+): string[] {
+  const chains: string[] = [];
+  let above = from;
+  for (const [index, next] of [...renditions.slice(1, isWanted.lastIndexOf(true) + 1), null].entries()) {
+    if (!next) chains.push(`${above}${last}[v${index}]`);
+    else if (!isWanted[index]) above = `${above},${scale(next)}`;
+    else {
+      if (last) chains.push(`${above},split=2[p${index}][s${index}]`, `[p${index}]${last.slice(1)}[v${index}]`);
+      else chains.push(`${above},split=2[v${index}][s${index}]`);
+      above = `[s${index}]${scale(next)}`;
     }
   }
-  return chains.join(";");
+  return chains;
 }
 
 /**

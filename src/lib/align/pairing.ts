@@ -29,32 +29,48 @@ export function* pairWords({ track, reference, distinct }: WordRows): Sliced<Int
       for (let at = a0; at < a1; at++) paired[at] = at - a0 + b0;
       continue;
     }
-    let runs: Int32Array = new Int32Array();
-    for (const level of levels) {
-      runs = yield* uniquePairs(level, region);
-      if (runs.length > 0) break;
-    }
-    let doneA = a0;
-    let doneB = b0;
-    for (let k = 0; k < runs.length; k += 2) {
-      let x = runs[k] as number;
-      let y = runs[k + 1] as number;
-      // The previous run has been extended over it.
-      if (x < doneA || y < doneB) continue;
-      while (x > doneA && y > doneB && a[x - 1] === b[y - 1]) {
-        x--;
-        y--;
-      }
-      regions.push({ a0: doneA, a1: x, b0: doneB, b1: y, depth: depth + 1 });
-      while (x < a1 && y < b1 && a[x] === b[y]) paired[x++] = y++;
-      doneA = x;
-      doneB = y;
-      if ((k & 127) === 0) yield;
-    }
-    if (runs.length > 0) regions.push({ a0: doneA, a1, b0: doneB, b1, depth: depth + 1 });
+    const runs = yield* longestUnique(levels, region);
+    regions.push(...(yield* pairRuns(runs, { a, b, paired, region })));
     yield;
   }
   return paired;
+}
+
+/** The runs of the first level that has any. */
+function* longestUnique(levels: readonly Level[], region: Region): Sliced<Int32Array> {
+  for (const level of levels) {
+    const runs = yield* uniquePairs(level, region);
+    if (runs.length > 0) return runs;
+  }
+  return new Int32Array();
+}
+
+type Pairing = { a: Int32Array; b: Int32Array; paired: Int32Array; region: Region };
+
+/** Pairs the words of runs, extended to both sides. Returns the regions that are left between them. */
+function* pairRuns(runs: Int32Array, { a, b, paired, region }: Pairing): Sliced<Region[]> {
+  const { a1, b1 } = region;
+  const depth = region.depth + 1;
+  const left: Region[] = [];
+  let doneA = region.a0;
+  let doneB = region.b0;
+  for (let k = 0; k < runs.length; k += 2) {
+    let x = runs[k] as number;
+    let y = runs[k + 1] as number;
+    // The previous run has been extended over it.
+    if (x < doneA || y < doneB) continue;
+    while (x > doneA && y > doneB && a[x - 1] === b[y - 1]) {
+      x--;
+      y--;
+    }
+    left.push({ a0: doneA, a1: x, b0: doneB, b1: y, depth });
+    while (x < a1 && y < b1 && a[x] === b[y]) paired[x++] = y++;
+    doneA = x;
+    doneB = y;
+    if ((k & 127) === 0) yield;
+  }
+  if (runs.length > 0) left.push({ a0: doneA, a1, b0: doneB, b1, depth });
+  return left;
 }
 
 function* sameWords(a: Int32Array, b: Int32Array, { a0, a1, b0, b1 }: Region): Sliced<boolean> {

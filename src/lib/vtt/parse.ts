@@ -68,6 +68,23 @@ export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
     }
   }
 
+  /** Reads a comment, style or region, which begins with `first`; false for another block. */
+  function* otherBlock(first: string, firstLine: number): Sliced<boolean> {
+    if (/^NOTE(?:[ \t]|$)/.test(first)) {
+      yield* rest("a comment must not contain an arrow, and ends with a blank line");
+      return true;
+    }
+    const kind = /^(STYLE|REGION)[ \t]*$/.exec(first)?.[1];
+    if (!kind) return false;
+    if (cues.length > 0) fault(`${kind} must precede the first cue`, firstLine);
+    const seen = new Set<string>();
+    yield* rest(`a ${kind} block must not contain an arrow, and ends with a blank line`, (line) => {
+      const wrong = kind === "REGION" ? regionSettingsFault(line, seen) : null;
+      if (wrong) fault(wrong);
+    });
+    return true;
+  }
+
   if (!hasHeader(source)) fault("the file must begin with WEBVTT");
   else if (lines.text.includes(ARROW)) fault("the header must not contain an arrow");
   lines.advance();
@@ -80,30 +97,16 @@ export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
       lines.advance();
       continue;
     }
-    let id: string | null = null;
-    if (!first.includes(ARROW)) {
+    const hasId = !first.includes(ARROW);
+    if (hasId) {
       const firstLine = lines.number;
       lines.advance();
-      if (/^NOTE(?:[ \t]|$)/.test(first)) {
-        yield* rest("a comment must not hold an arrow, and ends with a blank line");
-        continue;
-      }
-      const kind = /^(STYLE|REGION)[ \t]*$/.exec(first)?.[1];
-      if (kind) {
-        if (cues.length > 0) fault(`${kind} must precede the first cue`, firstLine);
-        const seen = new Set<string>();
-        yield* rest(`a ${kind} block must not hold an arrow, and ends with a blank line`, (line) => {
-          const wrong = kind === "REGION" ? regionSettingsFault(line, seen) : null;
-          if (wrong) fault(wrong);
-        });
-        continue;
-      }
+      if (yield* otherBlock(first, firstLine)) continue;
       if (!lines.text.includes(ARROW)) {
         fault(`${quote(first)} has no timing line below it`, firstLine);
         while (lines.text !== "" && !lines.text.includes(ARROW) && !lines.ended) lines.advance();
         continue;
       }
-      id = first;
     }
     const timing = readTiming(lines);
     if (typeof timing === "string") fault(timing);
@@ -118,7 +121,7 @@ export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
     if (typeof timing === "string") continue;
     if (lines.ended && text.length === 0) textAt.from = textAt.to = source.length;
     requireAtMost(cues.length + 1, DOCUMENT_LIMITS.cues, "cues");
-    cues.push({ id, ...timing, text: text.join("\n"), line, textAt });
+    cues.push({ id: hasId ? first : null, ...timing, text: text.join("\n"), line, textAt });
   }
   return { cues, faults };
 }

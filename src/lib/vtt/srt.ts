@@ -21,8 +21,107 @@ const LONGEST_TIMING = 300;
 const LONGEST_TEXT = 10_000;
 
 type Range = { startMs: number; endMs: number };
+/** The last line read, which may be the number of the next cue; the following line decides. */
+type Pending = { text: string; line: number; afterBlank: boolean };
 /** `localMs` is the LOCAL of the header above it. */
 type Open = Range & { localMs: number; line: number; lines: string[]; characters: number };
+
+class SrtReader {
+  readonly faults: Fault[] = [];
+  readonly skipped: SkippedCue[] = [];
+  readonly cues: PlainCue[] = [];
+  #open: Open | null = null;
+  #lastNumber = 0;
+  #pending: Pending | null = null;
+  #afterBlank = true;
+  #localMs = 0;
+  #hasLocal = false;
+
+  readMap({ localMs }: { localMs: number | null }): void {
+    // The first LOCAL of a header counts.
+    if (!this.#hasLocal) this.#localMs = localMs ?? this.#localMs;
+    this.#hasLocal ||= localMs !== null;
+  }
+
+  /** Reads a line without its surrounding spaces. Returns whether it has completed a cue. */
+  read(text: string, line: number): boolean {
+    if (text === "") {
+      // A lone number above a blank line is not a cue number but text.
+      if (this.#pending && !this.#pending.afterBlank) this.#release("text");
+      this.#afterBlank = true;
+      return false;
+    }
+    const timing = text.length <= LONGEST_TIMING ? readTiming(text) : null;
+    if (timing) this.#begin(timing, line);
+    else this.#readText(text, line);
+    this.#afterBlank = false;
+    return timing !== null;
+  }
+
+  end(): void {
+    this.#release("end");
+    this.#finish();
+  }
+
+  #begin(timing: Range | string, line: number): void {
+    this.#lastNumber = this.#pending ? Number(this.#pending.text) : this.#lastNumber + 1;
+    this.#pending = null;
+    this.#finish();
+    this.#hasLocal = false;
+    if (typeof timing === "string") this.faults.push({ line, message: timing });
+    // The text below a malformed line is of no cue: one that ends before it starts.
+    const range = typeof timing === "string" ? { startMs: 1, endMs: 0 } : timing;
+    this.#open = { ...range, localMs: this.#localMs, line, lines: [], characters: 0 };
+  }
+
+  #readText(text: string, line: number): void {
+    const isNumber = /^\d{1,9}$/.test(text);
+    this.#release(isNumber ? "number" : "text");
+    if (isNumber) this.#pending = { text, line, afterBlank: this.#afterBlank };
+    else this.#take(text, line);
+  }
+
+  /** Decides about the pending number, by what follows it. */
+  #release(next: "text" | "number" | "end"): void {
+    if (!this.#pending) return;
+    const { text, line, afterBlank } = this.#pending;
+    const isNext = this.#open ? afterBlank && Number(text) === this.#lastNumber + 1 : next === "number";
+    this.#pending = null;
+    if (!isNext) this.#take(text, line);
+    else if (next === "text") this.faults.push({ line, message: `cue ${text.slice(0, 9)} has no timing line` });
+    // A number without a cue.
+    else this.#lastNumber = Number(text);
+  }
+
+  /** Adds a line to the text of the open cue. */
+  #take(text: string, line: number): void {
+    const open = this.#open;
+    if (!open) {
+      if (this.faults.length === 0) this.faults.push({ line, message: "text precedes the first timing line" });
+      return;
+    }
+    const before = open.characters;
+    open.characters += text.length + 1;
+    if (open.characters <= LONGEST_TEXT) open.lines.push(text);
+    else if (before <= LONGEST_TEXT)
+      this.faults.push({ line, message: `the text of a cue must have at most ${LONGEST_TEXT} characters` });
+  }
+
+  #finish(): void {
+    if (!this.#open) return;
+    const { startMs, endMs, line, lines, localMs } = this.#open;
+    if (startMs > endMs) return;
+    requireAtMost(this.cues.length + this.skipped.length + 1, DOCUMENT_LIMITS.cues, "cues");
+    const { text, top } = fromSrtMarkup(lines.join("\n"));
+    if (startMs === endMs) this.skipped.push({ line, reason: "duration" });
+    else if (endMs <= localMs) this.skipped.push({ line, reason: "before" });
+    else if (text === "") this.skipped.push({ line, reason: "text" });
+    else {
+      const times = { startMs: Math.max(0, startMs - localMs), endMs: endMs - localMs };
+      this.cues.push({ id: null, ...times, settings: top ? "line:0" : "", text });
+    }
+  }
+}
 
 /**
  * Converts SubRip to WebVTT, with the deviations found in real files: any arrow, comma or point, missing milliseconds
@@ -31,91 +130,19 @@ type Open = Range & { localMs: number; line: number; lines: string[]; characters
  * `skipped` are cues that cannot be shown. Cues are sorted by start, as WebVTT (4.1) requires.
  */
 export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]; skipped: SkippedCue[] }> {
-  const faults: Fault[] = [];
-  const skipped: SkippedCue[] = [];
-  const cues: PlainCue[] = [];
-  let open: Open | null = null;
-  let lastNumber = 0;
-  /** The last line read, which may be the number of the next cue; the following line decides. */
-  let pending: { text: string; line: number; afterBlank: boolean } | null = null;
-  let afterBlank = true;
-  let localMs = 0;
-  let hasLocal = false;
+  const reader = new SrtReader();
+  const { cues, faults, skipped } = reader;
   // Both are rare, and there may be a million lines.
-  const [hasCtrlZ, hasMap] = [source.includes(CTRL_Z), hasTimestampMap(source)];
-
-  const release = (next: "text" | "number" | "end") => {
-    if (!pending) return;
-    const { text, line } = pending;
-    const isNext = open ? pending.afterBlank && Number(text) === lastNumber + 1 : next === "number";
-    pending = null;
-    if (!isNext) take(text, line);
-    else if (next === "text") faults.push({ line, message: `cue ${text.slice(0, 9)} has no timing line` });
-    // A number without a cue.
-    else lastNumber = Number(text);
-  };
-  const take = (text: string, line: number) => {
-    if (open) {
-      const before = open.characters;
-      open.characters += text.length + 1;
-      if (open.characters <= LONGEST_TEXT) open.lines.push(text);
-      else if (before <= LONGEST_TEXT)
-        faults.push({ line, message: `the text of a cue must have at most ${LONGEST_TEXT} characters` });
-    } else if (faults.length === 0) faults.push({ line, message: "text precedes the first timing line" });
-  };
-  const finish = () => {
-    if (!open) return;
-    const { startMs, endMs, line, localMs } = open;
-    if (startMs > endMs) return;
-    requireAtMost(cues.length + skipped.length + 1, DOCUMENT_LIMITS.cues, "cues");
-    const { text, top } = fromSrtMarkup(open.lines.join("\n"));
-    if (startMs === endMs) skipped.push({ line, reason: "duration" });
-    else if (endMs <= localMs) skipped.push({ line, reason: "before" });
-    else if (text === "") skipped.push({ line, reason: "text" });
-    else {
-      const times = { startMs: Math.max(0, startMs - localMs), endMs: endMs - localMs };
-      cues.push({ id: null, ...times, settings: top ? "line:0" : "", text });
-    }
-  };
-
+  const hasCtrlZ = source.includes(CTRL_Z);
+  const hasMap = hasTimestampMap(source);
   for (const lines = new Lines(source); !lines.ended && faults.length < DOCUMENT_LIMITS.faults; lines.advance()) {
     if (lines.number % LINES_PER_SLICE === 0) yield;
     const text = (hasCtrlZ ? lines.text.replaceAll(CTRL_Z, "") : lines.text).trim();
     const map = hasMap ? readTimestampMap(text) : undefined;
-    if (map) {
-      // The first LOCAL of a header counts.
-      if (!hasLocal) localMs = map.localMs ?? localMs;
-      hasLocal ||= map.localMs !== null;
-      continue;
-    }
-    if (text === "") {
-      // A lone number above a blank line is not a cue number but text.
-      if (pending && !pending.afterBlank) release("text");
-      afterBlank = true;
-      continue;
-    }
-    const timing = text.length <= LONGEST_TIMING ? readTiming(text) : null;
-    if (timing) {
-      if (pending) lastNumber = Number(pending.text);
-      else lastNumber++;
-      pending = null;
-      finish();
-      hasLocal = false;
-      yield;
-      if (typeof timing === "string") {
-        faults.push({ line: lines.number, message: timing });
-        open = { startMs: 1, endMs: 0, localMs, line: lines.number, lines: [], characters: 0 };
-      } else open = { ...timing, localMs, line: lines.number, lines: [], characters: 0 };
-    } else {
-      const isNumber = /^\d{1,9}$/.test(text);
-      release(isNumber ? "number" : "text");
-      if (isNumber) pending = { text, line: lines.number, afterBlank };
-      else take(text, lines.number);
-    }
-    afterBlank = false;
+    if (map) reader.readMap(map);
+    else if (reader.read(text, lines.number)) yield;
   }
-  release("end");
-  finish();
+  reader.end();
   cues.sort((one, other) => one.startMs - other.startMs);
   yield;
   const blocks: string[] = ["WEBVTT"];

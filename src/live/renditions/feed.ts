@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { type FileHandle, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { INIT_NAME, segmentFileName } from "../../media/arguments.ts";
 import { find } from "../../media/mp4/boxes.ts";
@@ -20,27 +20,40 @@ export async function* feed(
 ): AsyncGenerator<Buffer> {
   yield withoutEdits(await readFile(join(folder, INIT_NAME)));
   for (let number = from; !signal.aborted; number++) {
-    while (!source.find(number)) {
-      if (source.isEnded || signal.aborted) return;
-      if (number <= source.lastComplete) throw new Error("The encoder is too far behind.");
-      await source.changed(signal);
-    }
+    if (!(await begun(source, number, signal))) return;
     await using file = await openSegment(join(folder, segmentFileName(number)));
-    let at = SEGMENT_HEAD.length;
-    while (!signal.aborted) {
-      const segment = source.find(number);
-      if (!segment) throw new Error("The encoder is too far behind.");
-      for (; at < segment.bytes && !signal.aborted; ) {
-        const length = Math.min(CHUNK_BYTES, segment.bytes - at);
-        const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), 0, length, at);
-        if (bytesRead === 0) throw new Error("A segment is shorter than reported.");
-        at += bytesRead;
-        yield buffer.subarray(0, bytesRead);
-      }
-      if (segment.isComplete && at >= segment.bytes) break;
-      if (source.isEnded) return;
-      if (at >= segment.bytes) await source.changed(signal);
+    yield* segmentAsWritten(source, { number, file, signal });
+  }
+}
+
+/** Waits for the beginning of a segment; false when the stream has ended before it. */
+async function begun(source: SourceSegments, number: number, signal: AbortSignal): Promise<boolean> {
+  while (!source.find(number)) {
+    if (source.isEnded || signal.aborted) return false;
+    if (number <= source.lastComplete) throw new Error("The encoder is too far behind.");
+    await source.changed(signal);
+  }
+  return true;
+}
+
+/** The bytes of a segment behind its head as they reach the disk, until it is complete or the stream ends. */
+async function* segmentAsWritten(
+  source: SourceSegments,
+  { number, file, signal }: { number: number; file: FileHandle; signal: AbortSignal },
+): AsyncGenerator<Buffer> {
+  let at = SEGMENT_HEAD.length;
+  while (!signal.aborted) {
+    const segment = source.find(number);
+    if (!segment) throw new Error("The encoder is too far behind.");
+    while (at < segment.bytes && !signal.aborted) {
+      const length = Math.min(CHUNK_BYTES, segment.bytes - at);
+      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), 0, length, at);
+      if (bytesRead === 0) throw new Error("A segment is shorter than reported.");
+      at += bytesRead;
+      yield buffer.subarray(0, bytesRead);
     }
+    if (source.isEnded || (segment.isComplete && at >= segment.bytes)) return;
+    if (at >= segment.bytes) await source.changed(signal);
   }
 }
 

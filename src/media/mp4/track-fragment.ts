@@ -24,34 +24,48 @@ export function readTrackFragment(
   if (!tfhd || !tfdt) throw new Error("A fragment has no time.");
   const own = headerOf(data, tfhd, defaults);
   let dts = isLong(data, tfdt) ? Number(data.readBigUInt64BE(field(tfdt, 4, 8))) : uint32(data, tfdt, 4);
-  let at = moof.start - 8;
+  const start = moof.start - 8;
+  let at = start;
   const samples: FragmentSample[] = [];
   for (const trun of parts.filter(({ type }) => type === "trun")) {
-    const flags = flagsOf(data, trun);
-    const count = uint32(data, trun, 4);
-    if (samples.length + count > most) throw new Error("A fragment has too many samples.");
-    let offset = 8;
-    const next = () => {
-      offset += 4;
-      return uint32(data, trun, offset - 4);
-    };
-    if (flags & 0x1) at = moof.start - 8 + (next() | 0);
-    const firstFlags = flags & 0x4 ? next() : null;
-    const isSigned = data[field(trun, 0, 1)] === 1;
-    for (let index = 0; index < count; index++) {
-      const duration = flags & 0x100 ? next() : own.duration;
-      const size = flags & 0x200 ? next() : own.size;
-      const given = flags & 0x400 ? next() : own.flags;
-      const shift = flags & 0x800 ? next() : 0;
-      samples.push({
-        ...{ dts, cts: dts + (isSigned ? shift | 0 : shift), duration, at, size },
-        flags: index === 0 && firstFlags !== null ? firstFlags : given,
-      });
-      at += size;
-      dts += duration;
+    if (samples.length + uint32(data, trun, 4) > most) throw new Error("A fragment has too many samples.");
+    for (const sample of readRun(data, trun, { own, dts, at, start })) {
+      samples.push(sample);
+      at = sample.at + sample.size;
+      dts = sample.dts + sample.duration;
     }
   }
   return samples;
+}
+
+/** `dts` and `at`: of its first sample, unless the run states another place, from `start` on. */
+type RunPosition = { own: SampleDefaults; dts: number; at: number; start: number };
+
+/** 8.8.8: the samples of a track run. */
+function* readRun(data: Buffer, trun: Box, { own, dts, at, start }: RunPosition): Generator<FragmentSample> {
+  const flags = flagsOf(data, trun);
+  const count = uint32(data, trun, 4);
+  let offset = 8;
+  /** The next field, if the flag says that it is there. */
+  const next = (flag: number): number | null => {
+    if (!(flags & flag)) return null;
+    offset += 4;
+    return uint32(data, trun, offset - 4);
+  };
+  const place = next(0x1);
+  if (place !== null) at = start + (place | 0);
+  const firstFlags = next(0x4);
+  const isSigned = data[field(trun, 0, 1)] === 1;
+  for (let index = 0; index < count; index++) {
+    const duration = next(0x100) ?? own.duration;
+    const size = next(0x200) ?? own.size;
+    const stated = next(0x400) ?? own.flags;
+    const shift = next(0x800) ?? 0;
+    const cts = dts + (isSigned ? shift | 0 : shift);
+    yield { dts, cts, duration, at, size, flags: index === 0 ? (firstFlags ?? stated) : stated };
+    at += size;
+    dts += duration;
+  }
 }
 
 /** 8.8.7: the defaults of a fragment. */

@@ -116,40 +116,35 @@ export async function checkHls(
   for (const key of seen) {
     const utf8 = await readText(inventory, findings, path, key);
     if (utf8 === null) continue;
-    const playlist = await parsed(
-      findings,
-      path,
-      key,
-      findings.parse("hls", { utf8, path: key, stored: inventory.objects.size }),
-    );
-    if (!playlist && findings.faults.some(({ code }) => code === TOO_COMPLEX)) return NO_MEDIA;
-    if (!playlist) continue;
+    const parse = findings.parse("hls", { utf8, path: key, stored: inventory.objects.size });
+    const playlist = await parsed(findings, path, key, parse);
+    if (!playlist) {
+      if (findings.faults.some(({ code }) => code === TOO_COMPLEX)) return NO_MEDIA;
+      continue;
+    }
     for (const { line, code, message } of playlist.faults)
       addFault(findings, path, code, `${quotedKey(key)}, line ${line}: ${message}`);
     if (key === manifest) top = playlist;
     else if (playlist.isMaster)
-      addFault(findings, path, "playlist_malformed", `${quotedKey(key)} is a master playlist; expected a playlist of segments.`);
+      addFault(
+        findings,
+        path,
+        "playlist_malformed",
+        `${quotedKey(key)} is a master playlist; expected a playlist of segments.`,
+      );
     durations.set(key, playlist.durationSeconds);
     for (const { line, kind, path: target, span } of playlist.references) {
       if (findings.faults.length >= MAX_FAULTS) return NO_MEDIA;
       await pace();
+      const place = `${quotedKey(key)}, line ${line}`;
       if (kind === "object") requireObject(inventory, findings, path, target, span);
       else if (target === manifest)
-        addFault(
-          findings,
-          path,
-          "playlist_malformed",
-          `${quotedKey(key)}, line ${line}: it references the master playlist.`,
-        );
-      else if (!seen.has(target) && seen.size >= MAX_PLAYLISTS) {
-        addFault(
-          findings,
-          path,
-          "playlist_unsupported",
-          `${quotedKey(key)}, line ${line}: it references more than ${MAX_PLAYLISTS} playlists.`,
-        );
+        addFault(findings, path, "playlist_malformed", `${place}: a reference to the master playlist.`);
+      else if (seen.has(target) || seen.size < MAX_PLAYLISTS) seen.add(target);
+      else {
+        addFault(findings, path, "playlist_unsupported", `${place}: the reference of playlist ${MAX_PLAYLISTS + 1}.`);
         return NO_MEDIA;
-      } else seen.add(target);
+      }
     }
   }
   const renditions = uniqueVariants(top?.variants ?? []).flatMap((variant) => {

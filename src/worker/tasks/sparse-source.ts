@@ -115,27 +115,36 @@ export class SparseSource {
       const isPart = response.status === 206;
       if (isPart && !response.headers.get("content-range")?.startsWith(`bytes ${offset}-`))
         throw new ServerUnreachable("The server answered with another range than the requested one.");
-      const from = isPart ? offset : 0;
-      const limit = isPart ? length : this.size;
-      let at = from;
-      try {
-        for await (const chunk of response.body) {
-          if (at + chunk.length > from + limit)
-            throw new MediaError("input_invalid", "The source is longer than announced.", true);
-          await writeAll(file, [chunk], at);
-          at += chunk.length;
-        }
-      } catch (error) {
-        if (error instanceof MediaError || signal.aborted) throw error;
-        if ((error as NodeJS.ErrnoException).code === "ENOSPC")
-          throw new MediaError("out_of_space", "No disk space for the source.", true);
-        throw new ServerUnreachable("The download of the source was interrupted.", { cause: error });
-      }
-      if (at - from < limit) throw new ServerUnreachable("The source ended early.");
+      const received: ByteRange = isPart ? [offset, length] : [0, this.size];
+      await writeRange(file, response.body, received, signal);
       if (!isPart) this.#isWhole = true;
-      return [from, limit];
+      return received;
     });
   }
+}
+
+/** Writes exactly the bytes of a range. Throws MediaError or ServerUnreachable. */
+async function writeRange(
+  file: FileHandle,
+  chunks: AsyncIterable<Uint8Array>,
+  [from, length]: ByteRange,
+  signal: AbortSignal,
+): Promise<void> {
+  let at = from;
+  try {
+    for await (const chunk of chunks) {
+      if (at + chunk.length > from + length)
+        throw new MediaError("input_invalid", "The source is longer than announced.", true);
+      await writeAll(file, [chunk], at);
+      at += chunk.length;
+    }
+  } catch (error) {
+    if (error instanceof MediaError || signal.aborted) throw error;
+    if ((error as NodeJS.ErrnoException).code === "ENOSPC")
+      throw new MediaError("out_of_space", "No disk space for the source.", true);
+    throw new ServerUnreachable("The download of the source was interrupted.", { cause: error });
+  }
+  if (at - from < length) throw new ServerUnreachable("The source ended early.");
 }
 
 /** The parts of `ranges` that are not in `present`; both in order and without overlaps. */

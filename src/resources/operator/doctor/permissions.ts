@@ -1,4 +1,4 @@
-import { constants } from "node:fs";
+import { constants, type Stats } from "node:fs";
 import { access, chmod, chown, lstat, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { App } from "../../../app.ts";
@@ -33,9 +33,9 @@ const openFiles = (path: string): Rule => ({ ...ownFolder(path), holdsOpenFiles:
 export async function examinePermissions(app: App, { fix }: { fix: boolean }) {
   const { data_dir } = app.config;
   const { uid, mode: dataMode } = await lstat(data_dir);
-  const isOpen = (dataMode & 0o055) !== 0;
-  const warnings: string[] = [];
   const me = process.geteuid?.() ?? uid;
+  const owners: Owners = { uid, me, isOpen: (dataMode & 0o055) !== 0, fix };
+  const warnings: string[] = [];
   const faults: string[] = [];
   let fixed = 0;
   let checkedFiles = 0;
@@ -48,28 +48,11 @@ export async function examinePermissions(app: App, { fix }: { fix: boolean }) {
     // A symlink is the operator's decision.
     if (info === null || info.isSymbolicLink()) continue;
     checkedFiles++;
-    const wrong: string[] = [];
-    if (info.uid !== uid) {
-      if (fix && me === 0) {
-        await chown(rule.path, uid, info.gid);
-        fixed++;
-      } else wrong.push(`belongs to user ${info.uid} instead of ${uid}; as root: chown ${uid} ${rule.path}`);
-    }
-    const mode = info.mode & 0o7777;
-    const never = isOpen && rule.holdsOpenFiles ? 0o077 : rule.never;
-    const right = (mode & ~never) | rule.always;
-    if (mode !== right) {
-      if (fix && (me === 0 || me === info.uid)) {
-        await chmod(rule.path, right);
-        fixed++;
-      } else {
-        const user = info.uid === me ? "" : ` as user ${info.uid} or root:`;
-        const advice = `has mode ${octal(mode)};${user} chmod ${octal(right)} ${rule.path}, or doctor --fix`;
-        const isTolerated = ((mode ^ right) & ~(rule.tolerated ?? 0)) === 0;
-        if (isTolerated) warnings.push(`${rule.path} ${advice}`);
-        else wrong.push(advice);
-      }
-    }
+    const results = [await examineOwner(rule, info, owners), await examineMode(rule, info, owners)];
+    fixed += results.filter((result) => result === "fixed").length;
+    const left = results.filter((result) => typeof result === "object");
+    const wrong = left.flatMap(({ fault }) => fault ?? []);
+    warnings.push(...left.flatMap(({ warning }) => (warning === undefined ? [] : [`${rule.path} ${warning}`])));
     if (wrong.length > 0) faults.push(`${rule.path} ${wrong.join(", and ")}`);
   }
   if (faults.length > 0) throw new Error([...faults, ...warnings].join("; "));
@@ -79,6 +62,33 @@ export async function examinePermissions(app: App, { fix }: { fix: boolean }) {
   }
   const detail = `${checkedFiles} files and directories belong to user ${uid} and are not accessible to others`;
   return { detail: fixed > 0 ? `${detail}; ${fixed} were fixed` : detail, fixed };
+}
+
+/** `uid`: the owner of the data directory; `me`: the user of this process; `isOpen`: others may enter the directory. */
+type Owners = { uid: number; me: number; isOpen: boolean; fix: boolean };
+type Examined = "right" | "fixed" | { fault?: string; warning?: string };
+
+async function examineOwner({ path }: Rule, info: Stats, { uid, me, fix }: Owners): Promise<Examined> {
+  if (info.uid === uid) return "right";
+  if (!fix || me !== 0)
+    return { fault: `belongs to user ${info.uid} instead of ${uid}; as root: chown ${uid} ${path}` };
+  await chown(path, uid, info.gid);
+  return "fixed";
+}
+
+async function examineMode(rule: Rule, info: Stats, { me, isOpen, fix }: Owners): Promise<Examined> {
+  const mode = info.mode & 0o7777;
+  const never = isOpen && rule.holdsOpenFiles ? 0o077 : rule.never;
+  const right = (mode & ~never) | rule.always;
+  if (mode === right) return "right";
+  if (fix && (me === 0 || me === info.uid)) {
+    await chmod(rule.path, right);
+    return "fixed";
+  }
+  const user = info.uid === me ? "" : ` as user ${info.uid} or root:`;
+  const advice = `has mode ${octal(mode)};${user} chmod ${octal(right)} ${rule.path}, or doctor --fix`;
+  const isTolerated = ((mode ^ right) & ~(rule.tolerated ?? 0)) === 0;
+  return isTolerated ? { warning: advice } : { fault: advice };
 }
 
 const octal = (mode: number) => mode.toString(8).padStart(4, "0");
