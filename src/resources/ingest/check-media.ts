@@ -136,15 +136,9 @@ export async function checkHls(
     for (const { line, kind, path: target, span } of playlist.references) {
       if (findings.faults.length >= MAX_FAULTS) return NO_MEDIA;
       await pace();
-      const place = `${quotedKey(key)}, line ${line}`;
       if (kind === "object") requireObject(inventory, findings, path, target, span);
-      else if (target === manifest)
-        addFault(findings, path, "playlist_malformed", `${place}: a reference to the master playlist.`);
-      else if (seen.has(target) || seen.size < MAX_PLAYLISTS) seen.add(target);
-      else {
-        addFault(findings, path, "playlist_unsupported", `${place}: the reference of playlist ${MAX_PLAYLISTS + 1}.`);
+      else if (!follow(target, seen, findings, { path, manifest, place: `${quotedKey(key)}, line ${line}` }))
         return NO_MEDIA;
-      }
     }
   }
   const renditions = uniqueVariants(top?.variants ?? []).flatMap((variant) => {
@@ -153,6 +147,22 @@ export async function checkHls(
   });
   const first = renditions[0]?.playlist_path ?? manifest;
   return { durationSeconds: durations.get(first) ?? 0, renditions };
+}
+
+type Place = { path: string; manifest: string; place: string };
+
+/** Adds a playlist to those that are checked; false, with a fault, when there are too many. */
+function follow(target: string, seen: Set<string>, findings: Findings, { path, manifest, place }: Place): boolean {
+  if (target === manifest) {
+    addFault(findings, path, "playlist_malformed", `${place}: a reference to the master playlist.`);
+    return true;
+  }
+  if (seen.has(target) || seen.size < MAX_PLAYLISTS) {
+    seen.add(target);
+    return true;
+  }
+  addFault(findings, path, "playlist_unsupported", `${place}: a reference to playlist ${MAX_PLAYLISTS + 1}.`);
+  return false;
 }
 
 /** `playlist_path` is still relative to the batch. */
