@@ -78,6 +78,7 @@ import { userRoutes } from "./resources/users/routes.ts";
 import { totpRoutes } from "./resources/users/totp.ts";
 import { webhookOperatorRoutes } from "./resources/webhooks/operator.ts";
 import { webhookRoutes } from "./resources/webhooks/routes.ts";
+import { collectionPageRoutes } from "./web/collections/routes.ts";
 import { consoleRoutes } from "./web/console.ts";
 import { documentRoutes } from "./web/docs.ts";
 import { livePageRoutes } from "./web/live-pages.ts";
@@ -164,6 +165,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...pageRoutes(tokens, egress),
     ...livePageRoutes(tokens),
     ...sharePageRoutes(tokens, egress),
+    ...collectionPageRoutes,
     paymentPageRoute,
     ...consoleRoutes,
   ];

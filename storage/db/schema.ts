@@ -182,6 +182,9 @@ export const collections = sqliteTable("collections", {
   description: text("description"),
   position: integer("position").notNull().default(0),
   assetCount: integer("asset_count").notNull().default(0),
+  isPublic: integer("is_public", { mode: "boolean" }).notNull().default(false),
+  /** In the URL of its page, from the first time that it was published. */
+  publicCode: text("public_code"),
   ...times,
 });
 
