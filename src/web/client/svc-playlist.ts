@@ -33,7 +33,7 @@ if (player && autoplay && previous && next) {
     // Not scrollIntoView: that would scroll the page around the frame too.
     const link = links[current];
     const list = link?.closest<HTMLElement>(".list");
-    if (link && list) list.scrollTop = link.offsetTop - list.offsetTop - list.clientHeight / 3;
+    if (link && list) list.scrollTop = link.offsetTop - list.clientHeight / 3;
   };
   const play = (index: number) => {
     const link = links[index];

@@ -9,13 +9,13 @@ export const COLLECTION_STYLE = new Markup(`
 .links{display:flex;flex-wrap:wrap;gap:.4rem 1rem;margin:.6rem 0 0;color:var(--soft);font-size:.95rem}
 .links a,.pages a{color:var(--link);text-decoration:none;font-weight:500}
 .links a:hover,.pages a:hover{text-decoration:underline}
-.search{display:flex;gap:.5rem;flex:0 1 22rem;min-width:14rem}
+.search{display:flex;gap:.5rem;flex:0 1 25rem;min-width:14rem}
 .search input{flex:1;min-width:0;font:inherit;padding:.5rem .8rem;border:1px solid var(--line-strong);border-radius:8px;background:var(--card);color:var(--fore)}
 .search button{font:inherit;font-weight:500;padding:.5rem 1rem;border-radius:8px;border:1px solid var(--line-strong);background:var(--card);color:var(--fore);cursor:pointer}
 .grid{list-style:none;margin:0;padding:0;display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,16.5rem),1fr));gap:1.9rem 1.25rem}
 .card{display:grid;gap:.65rem;color:inherit;text-decoration:none;border-radius:12px}
 .shot{position:relative;display:grid;place-items:center;aspect-ratio:16/9;border-radius:12px;overflow:hidden;background:radial-gradient(circle at 50% 35%,#1d2532,#0a0d12 75%)}
-.shot img{width:100%;height:100%;object-fit:contain;transition:transform .18s ease}
+.shot img{position:absolute;inset:0;width:100%;height:100%;object-fit:contain;transition:transform .18s ease}
 .shot svg{width:2.5rem;fill:#5b6472}
 .card:hover .shot img{transform:scale(1.025)}
 .length{position:absolute;right:.5rem;bottom:.5rem;padding:.1rem .4rem;border-radius:5px;background:rgb(0 0 0/.8);color:#fff;font-size:.8rem;font-weight:500;font-variant-numeric:tabular-nums}
@@ -32,7 +32,7 @@ export const COLLECTION_STYLE = new Markup(`
 @media(max-width:40rem){.watch main{padding:1.25rem 1rem 2rem}.watch .top h1{font-size:1.5rem;margin:0}.search{flex:1 1 100%}}
 .playlist{height:100%;display:grid;grid-template-columns:minmax(0,1fr) 20rem;background:#0a0d12;color:#eef1f5}
 .playlist .frame{border-radius:0}
-.side{display:grid;grid-template-rows:auto minmax(0,1fr);min-height:0;border-left:1px solid #252c37}
+.side{display:grid;grid-template:auto minmax(0,1fr)/minmax(0,1fr);min-height:0;border-left:1px solid #252c37}
 .bar{display:flex;align-items:center;gap:.4rem;padding:.55rem .75rem;border-bottom:1px solid #252c37;font-size:.9rem}
 .bar h1{flex:1;min-width:0;margin:0;font-size:.95rem;line-height:1.3;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .bar button{display:grid;place-items:center;width:2rem;height:2rem;padding:0;border:0;border-radius:7px;background:none;color:inherit;cursor:pointer}
@@ -41,7 +41,7 @@ export const COLLECTION_STYLE = new Markup(`
 .bar svg{width:1.1rem;fill:currentColor}
 .bar label{display:flex;align-items:center;gap:.35rem;color:#aeb8c6;white-space:nowrap}
 .bar input{accent-color:#5b86ff;margin:0}
-.list{list-style:none;margin:0;padding:.35rem;overflow-y:auto}
+.list{position:relative;list-style:none;margin:0;padding:.35rem;overflow-y:auto}
 .list a{display:grid;grid-template-columns:6rem minmax(0,1fr);gap:.7rem;padding:.4rem;border-radius:9px;color:inherit;text-decoration:none;font-size:.9rem}
 .list a:hover{background:#161b22}
 .list a[aria-current]{background:#1d2836}

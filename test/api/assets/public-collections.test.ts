@@ -52,22 +52,16 @@ describe("a collection", () => {
 
   test.each([
     [{}, "parameter_missing"],
-    [{ is_public: "yes" }, "parameter_missing"],
-    [{ collection: 5, is_public: true }, "parameter_missing"],
     [{ collection: [] }, "parameter_missing"],
+    [{ collection: 5, is_public: true }, "parameter_missing"],
+    [{ is_public: "yes" }, "validation_failed"],
     [{ collection: { is_public: null } }, "validation_failed"],
   ])("is not changed by %j", async (body, code) => {
-    const answer = await app.call("PATCH", `/api/v1/collections/${collection.id}`, { key, body });
-    expect(answer.status).toBe(422);
-    expect(["parameter_missing", "validation_failed"]).toContain(answer.body.code);
-    expect([JSON.stringify(body), answer.body.code === code || "is_public" in body]).toEqual([
-      JSON.stringify(body),
-      true,
-    ]);
+    expectError(await app.call("PATCH", `/api/v1/collections/${collection.id}`, { key, body }), 422, code);
   });
 
   test("is not another tenant's to publish, and an unknown or hostile code is 404", async () => {
-    const other = await app.key((await app.tenant("other")).id);
+    const other = await app.key((await app.tenant({ slug: "other" })).id);
     const path = `/api/v1/collections/${collection.id}`;
     expectError(await app.call("PATCH", path, { key: other, body: { is_public: true } }), 404, "not_found");
     for (const code of ["x", "A".repeat(22), "A".repeat(4000), "%00"])

@@ -37,24 +37,24 @@ export function CollectionHead({ collection, onChange }: Props) {
         <h2>{name}</h2>
         {isPublic && <Badge state="active" text={t("published")} />}
         <span class="grow" />
-        {isPublic && (
-          <>
-            <a href={public_url} target="_blank" rel="noreferrer">
-              {t("openPage")}
-            </a>
-            <a href={feed_url} target="_blank" rel="noreferrer">
-              {t("feed")}
-            </a>
-            <CopyButton text={public_url} label={t("copyPageLink")} />
-            <CopyButton text={embedCode(embed_url, { title: name, ...PLAYLIST })} label={t("copyPlaylistCode")} />
-          </>
-        )}
         {may("assets:write") && (
           <button type="button" onClick={() => setAsking(true)}>
             {isPublic ? t("withdraw") : t("publishPage")}
           </button>
         )}
       </div>
+      {isPublic && (
+        <div class="row collection-links">
+          <CopyButton text={public_url} label={t("copyPageLink")} />
+          <CopyButton text={embedCode(embed_url, { title: name, ...PLAYLIST })} label={t("copyPlaylistCode")} />
+          <a href={public_url} target="_blank" rel="noreferrer">
+            {t("openPage")}
+          </a>
+          <a href={feed_url} target="_blank" rel="noreferrer">
+            {t("feed")}
+          </a>
+        </div>
+      )}
       <ErrorNotice error={failure} />
       {isAsking && (
         <ConfirmDialog
