@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import type { CollectionRow } from "../../../storage/db/schema.ts";
+import { schemaOf } from "../../http/openapi-schema.ts";
 import { Id, Name, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { Slug } from "../tenants/schema.ts";
@@ -34,6 +35,7 @@ const Patch = v.object({
 /** `is_public` may be sent without the wrapper. */
 export const CollectionPatch = v.pipe(
   v.unknown(),
+  v.metadata({ openapi: schemaOf(Patch) }),
   v.transform((body) => {
     if (typeof body !== "object" || body === null || !("is_public" in body)) return body;
     const { collection = {}, is_public } = body as { collection?: unknown; is_public: unknown };

@@ -28,7 +28,8 @@ const patch = async (body: unknown, id = collection.id) => {
 const publish = (id = collection.id) => patch({ is_public: true }, id);
 const video = async (title: string, fields: Record<string, unknown> = {}) =>
   (await readyAsset(app, key, { title, collection_id: collection.id, playback_policy: "public", ...fields })).asset;
-const open = (url: unknown, language = "en") => app.call("GET", String(url), { headers: { "accept-language": language } });
+const open = (url: unknown, language = "en") =>
+  app.call("GET", String(url), { headers: { "accept-language": language } });
 const titlesOf = ({ text }: { text: string }) =>
   [...text.matchAll(/<strong dir="auto">([^<]*)</g)].map(([, one]) => one);
 
