@@ -38,6 +38,7 @@ import { findViewableChannel } from "./resources/live/viewable-channel.ts";
 import { whipRoutes } from "./resources/live/whip/routes.ts";
 import { mcpRoutes } from "./resources/mcp/routes.ts";
 import { muxRoutes } from "./resources/mux/routes.ts";
+import { notificationRoutes } from "./resources/notifications/routes.ts";
 import { oidcRoutes } from "./resources/oidc/routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
@@ -101,6 +102,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...userRoutes,
     ...invitationRoutes,
     ...meRoutes,
+    ...notificationRoutes,
     ...totpRoutes,
     ...passwordResetRoutes,
     ...oidcRoutes,

@@ -24,6 +24,7 @@ import { pruneLiveMinutes } from "../resources/live/minutes/prune.ts";
 import { pruneReports } from "../resources/live/shared/prune-reports.ts";
 import { abandonedStreams } from "../resources/live/streams/abandoned.ts";
 import { sendMails } from "../resources/mail/outbox.ts";
+import { notifyOfQuotas } from "../resources/notifications/quotas.ts";
 import { continueMigration } from "../resources/operator/migration/run.ts";
 import { announceServer } from "../resources/operator/servers.ts";
 import { historyOf, SAMPLE_SECONDS } from "../resources/operator/system/history.ts";
@@ -121,6 +122,7 @@ export const allScheduledTasks = (
     run: () => sendMails(app, { password_reset: writeResetMail }),
     wakes: (wake) => app.signals.on("mail.due", wake),
   },
+  { name: "notify-of-quotas", schedule: "*/20 * * * * *", run: () => notifyOfQuotas(app) },
   { name: "prune-replaced-media", schedule: "30 */5 * * * *", run: () => pruneReplacedMedia(app) },
   { name: "complete-abandoned-streams", schedule: "*/5 * * * * *", run: () => abandonedStreams(app).complete() },
   { name: "prune-live-reports", schedule: "*/15 * * * * *", run: () => pruneReports(app) },
