@@ -1,6 +1,8 @@
 import type { App } from "./app.ts";
 import type { Route } from "./http/route.ts";
 import { activityRoutes } from "./resources/activity/routes.ts";
+import { cmcdRoutes } from "./resources/analytics/cmcd/routes.ts";
+import { cmcdSessions } from "./resources/analytics/cmcd/sessions.ts";
 import { analyticsRoutes } from "./resources/analytics/routes.ts";
 import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
 import { playbackIdRoutes } from "./resources/assets/playback-id-routes.ts";
@@ -91,7 +93,7 @@ import { sharePageRoutes } from "./web/share-pages.ts";
 export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
   const tokens = playbackTokens(app);
   const egress = egressCounter(app);
-  const media = createMediaHandler(app, tokens, egress);
+  const media = createMediaHandler(app, { tokens, egress, onMedia: cmcdSessions(app).observe });
   const api = [
     ...tenantRoutes,
     ...tenantSettingsRoutes,
@@ -139,6 +141,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...shareRoutes,
     ...playbackRoutes(tokens, media),
     ...analyticsRoutes(tokens, findViewableChannel),
+    ...cmcdRoutes(tokens, findViewableChannel),
     ...billingRoutes,
     ...webhookRoutes,
     ...webhookOperatorRoutes,

@@ -6,6 +6,7 @@ import type { Authenticator } from "../http/auth.ts";
 import { pruneResponses } from "../http/idempotency.ts";
 import { CLIPS_VERSION } from "../protocol/clip.ts";
 import type { Lane } from "../protocol/worker.ts";
+import { cmcdSessions } from "../resources/analytics/cmcd/sessions.ts";
 import { pruneViews } from "../resources/analytics/prune.ts";
 import { viewsOf } from "../resources/analytics/views.ts";
 import { collectAllGarbage } from "../resources/assets/collect-garbage.ts";
@@ -96,6 +97,13 @@ export const allScheduledTasks = (
   { name: "prune-deliveries", schedule: "0 17 * * * *", run: () => pruneDeliveries(app) },
   { name: "count-egress", schedule: "*/5 * * * * *", runOnShutdown: true, run: () => egress.flush() },
   { name: "count-live", schedule: "*/5 * * * * *", runOnShutdown: true, run: () => liveMeter(app).flush() },
+  {
+    // Before the views are written.
+    name: "report-cmcd",
+    schedule: "*/2 * * * * *",
+    runOnShutdown: true,
+    run: () => cmcdSessions(app).report(app.stopping.aborted),
+  },
   { name: "record-views", schedule: "* * * * * *", runOnShutdown: true, run: () => viewsOf(app).flush() },
   { name: "prune-views", schedule: "0 23 * * * *", run: () => pruneViews(app) },
   { name: "prune-live-minutes", schedule: "0 27 * * * *", run: () => pruneLiveMinutes(app) },

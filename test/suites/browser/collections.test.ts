@@ -48,7 +48,7 @@ test("a collection is published in the console, watched as a page and as a playl
   await heading(german.page, "Second film").waitFor();
 
   // The newest first; at its end the next one plays by itself, unless that is switched off.
-  const { page, faults } = await visit(pages.browser, url.replace("/c/", "/embed/c/"));
+  const { page, faults, requests } = await visit(pages.browser, url.replace("/c/", "/embed/c/"));
   const current = () => page.locator(".list a[aria-current]").textContent();
   const toTheEnd = () =>
     page.evaluate(`(async () => {
@@ -65,6 +65,17 @@ test("a collection is published in the console, watched as a page and as a playl
   await button(page, "Previous video").click();
   await eventually(current).toContain("Second film");
   expect(faults).toEqual([]);
+  // Segments have CMCD with the session; playlists do not, so that caches keep them.
+  const media = requests.filter(({ pathname }) => pathname.startsWith("/media/"));
+  const reportsOf = (type: RegExp) =>
+    media.filter(({ pathname }) => type.test(pathname)).map(({ searchParams }) => searchParams.get("CMCD"));
+  expect(new Set(reportsOf(/\.m3u8$/))).toEqual(new Set([null]));
+  const reports = reportsOf(/\.m4s$/);
+  expect(reports.length).toBeGreaterThan(1);
+  for (const report of reports)
+    expect(report).toMatch(
+      /^bl=\d+,(br=\d+,)?(bs,)?cid="[^"]+",d=\d+,ot=(a|v|av),sf=h,sid="vodbox\.\w{32}",st=v,(su,)?tb=\d+$/,
+    );
 
   await button(owner.page, "Unpublish").click();
   await button(owner.page, "Confirm").click();
