@@ -1,6 +1,8 @@
 import type { App } from "./app.ts";
 import type { Route } from "./http/route.ts";
 import { activityRoutes } from "./resources/activity/routes.ts";
+import { cmcdRoutes } from "./resources/analytics/cmcd/routes.ts";
+import { cmcdSessions } from "./resources/analytics/cmcd/sessions.ts";
 import { analyticsRoutes } from "./resources/analytics/routes.ts";
 import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
 import { playbackIdRoutes } from "./resources/assets/playback-id-routes.ts";
@@ -38,6 +40,7 @@ import { findViewableChannel } from "./resources/live/viewable-channel.ts";
 import { whipRoutes } from "./resources/live/whip/routes.ts";
 import { mcpRoutes } from "./resources/mcp/routes.ts";
 import { muxRoutes } from "./resources/mux/routes.ts";
+import { notificationRoutes } from "./resources/notifications/routes.ts";
 import { oidcRoutes } from "./resources/oidc/routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
@@ -78,6 +81,7 @@ import { userRoutes } from "./resources/users/routes.ts";
 import { totpRoutes } from "./resources/users/totp.ts";
 import { webhookOperatorRoutes } from "./resources/webhooks/operator.ts";
 import { webhookRoutes } from "./resources/webhooks/routes.ts";
+import { collectionPageRoutes } from "./web/collections/routes.ts";
 import { consoleRoutes } from "./web/console.ts";
 import { documentRoutes } from "./web/docs.ts";
 import { livePageRoutes } from "./web/live-pages.ts";
@@ -89,7 +93,7 @@ import { sharePageRoutes } from "./web/share-pages.ts";
 export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
   const tokens = playbackTokens(app);
   const egress = egressCounter(app);
-  const media = createMediaHandler(app, tokens, egress);
+  const media = createMediaHandler(app, { tokens, egress, onMedia: cmcdSessions(app).observe });
   const api = [
     ...tenantRoutes,
     ...tenantSettingsRoutes,
@@ -100,6 +104,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...userRoutes,
     ...invitationRoutes,
     ...meRoutes,
+    ...notificationRoutes,
     ...totpRoutes,
     ...passwordResetRoutes,
     ...oidcRoutes,
@@ -136,6 +141,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...shareRoutes,
     ...playbackRoutes(tokens, media),
     ...analyticsRoutes(tokens, findViewableChannel),
+    ...cmcdRoutes(tokens, findViewableChannel),
     ...billingRoutes,
     ...webhookRoutes,
     ...webhookOperatorRoutes,
@@ -164,6 +170,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...pageRoutes(tokens, egress),
     ...livePageRoutes(tokens),
     ...sharePageRoutes(tokens, egress),
+    ...collectionPageRoutes,
     paymentPageRoute,
     ...consoleRoutes,
   ];

@@ -6,6 +6,7 @@ import type { Authenticator } from "../http/auth.ts";
 import { pruneResponses } from "../http/idempotency.ts";
 import { CLIPS_VERSION } from "../protocol/clip.ts";
 import type { Lane } from "../protocol/worker.ts";
+import { cmcdSessions } from "../resources/analytics/cmcd/sessions.ts";
 import { pruneViews } from "../resources/analytics/prune.ts";
 import { viewsOf } from "../resources/analytics/views.ts";
 import { collectAllGarbage } from "../resources/assets/collect-garbage.ts";
@@ -24,6 +25,7 @@ import { pruneLiveMinutes } from "../resources/live/minutes/prune.ts";
 import { pruneReports } from "../resources/live/shared/prune-reports.ts";
 import { abandonedStreams } from "../resources/live/streams/abandoned.ts";
 import { sendMails } from "../resources/mail/outbox.ts";
+import { notifyOfQuotas } from "../resources/notifications/quotas.ts";
 import { continueMigration } from "../resources/operator/migration/run.ts";
 import { announceServer } from "../resources/operator/servers.ts";
 import { historyOf, SAMPLE_SECONDS } from "../resources/operator/system/history.ts";
@@ -95,6 +97,13 @@ export const allScheduledTasks = (
   { name: "prune-deliveries", schedule: "0 17 * * * *", run: () => pruneDeliveries(app) },
   { name: "count-egress", schedule: "*/5 * * * * *", runOnShutdown: true, run: () => egress.flush() },
   { name: "count-live", schedule: "*/5 * * * * *", runOnShutdown: true, run: () => liveMeter(app).flush() },
+  {
+    // Before the views are written.
+    name: "report-cmcd",
+    schedule: "*/2 * * * * *",
+    runOnShutdown: true,
+    run: () => cmcdSessions(app).report(app.stopping.aborted),
+  },
   { name: "record-views", schedule: "* * * * * *", runOnShutdown: true, run: () => viewsOf(app).flush() },
   { name: "prune-views", schedule: "0 23 * * * *", run: () => pruneViews(app) },
   { name: "prune-live-minutes", schedule: "0 27 * * * *", run: () => pruneLiveMinutes(app) },
@@ -121,6 +130,7 @@ export const allScheduledTasks = (
     run: () => sendMails(app, { password_reset: writeResetMail }),
     wakes: (wake) => app.signals.on("mail.due", wake),
   },
+  { name: "notify-of-quotas", schedule: "*/20 * * * * *", run: () => notifyOfQuotas(app) },
   { name: "prune-replaced-media", schedule: "30 */5 * * * *", run: () => pruneReplacedMedia(app) },
   { name: "complete-abandoned-streams", schedule: "*/5 * * * * *", run: () => abandonedStreams(app).complete() },
   { name: "prune-live-reports", schedule: "*/15 * * * * *", run: () => pruneReports(app) },

@@ -4,6 +4,7 @@ import { basePath, publicId } from "../resources/assets/urls.ts";
 import { spokenText } from "../resources/search/spoken-text.ts";
 import { playableSubtitles } from "../resources/subtitles/queries.ts";
 import { rememberedPlayer } from "../resources/tenants/queries.ts";
+import { clock } from "./clock.ts";
 import { html, type Markup } from "./html.ts";
 import type { PageName } from "./page.ts";
 import {
@@ -94,12 +95,4 @@ function content(asset: AssetRow, page: PageName, { startTime, more, transcript,
   if (page === "embed") return html`<h1 class="heard">${asset.title}</h1>${player}${more}`;
   const size = asset.height ? ` · ${asset.width} × ${asset.height}` : "";
   return html`${player}${heading(asset.title, playing)}<p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}${more}${transcript}`;
-}
-
-/** 0:08, 12:34, 1:02:03. */
-function clock(durationSeconds: number): string {
-  const whole = Math.round(durationSeconds);
-  const parts = [Math.floor(whole / 60) % 60, whole % 60];
-  if (whole >= 3600) parts.unshift(Math.floor(whole / 3600));
-  return parts.map((part, index) => (index === 0 ? String(part) : String(part).padStart(2, "0"))).join(":");
 }

@@ -6,6 +6,8 @@ import { HttpError, invalid, notFound } from "../lib/errors.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
 import { hasPoster, isFirstFrame } from "../resources/assets/poster.ts";
 import { mediaUrl, pageUrl } from "../resources/assets/urls.ts";
+import { requirePublished } from "../resources/collections/published.ts";
+import { collectionPath } from "../resources/collections/schema.ts";
 import { requirePlayable } from "../resources/playback/player-data.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
 import { sharePath } from "../resources/shares/schema.ts";
@@ -13,6 +15,8 @@ import { html } from "./html.ts";
 import { requireOpenShare } from "./open-share.ts";
 import { carriedToken, sizeOf } from "./sharing.ts";
 
+/** The player with its list next to it. */
+const PLAYLIST = { width: 960, height: 420 };
 const Side = v.optional(
   v.pipe(v.string(), v.regex(/^[1-9]\d{0,4}$/, "must be a whole number of pixels"), v.transform(Number)),
 );
@@ -43,14 +47,18 @@ export const oembedRoute = (tokens: PlaybackTokens): Route =>
       const { url, format = "json" } = query;
       if (format !== "json" && format !== "xml")
         throw new HttpError(501, "not_implemented", "format must be json or xml.");
-      const described = await describedBy(app, tokens, pageIn(app, url)).catch((error: unknown) => {
+      const page = pageIn(app, url);
+      const isOfCollection = "collection" in page;
+      const { fields, isLasting } = await (isOfCollection
+        ? collectionFields(app, page.collection, query)
+        : assetFields(app, tokens, page, query)
+      ).catch((error: unknown) => {
         // 2.3.4: a private resource is 401 here, and 403 elsewhere.
         if (!(error instanceof HttpError) || error.status !== 403) throw error;
         throw new HttpError(401, error.code, error.message);
       });
-      const fields = describe(app, described, query);
       const headers = {
-        "cache-control": described.isLasting ? "public, max-age=300" : "private, no-store",
+        "cache-control": isLasting ? "public, max-age=300" : "private, no-store",
         "x-content-type-options": "nosniff",
       };
       if (format === "json") return new Reply(200, fields, headers);
@@ -75,18 +83,19 @@ function pageIn(app: App, address: string): Page {
   const base = new URL(app.baseUrl()).pathname.replace(/\/$/, "");
   if (!url.pathname.startsWith(`${base}/`)) return notFound("page");
   const path = url.pathname.slice(base.length);
-  const code = /^\/(?:embed\/)?s\/([^/]+)$/.exec(path)?.[1];
-  if (code !== undefined) return { code };
+  const [, kind, code = ""] = /^\/(?:embed\/)?([cs])\/([^/]+)$/.exec(path) ?? [];
+  if (kind !== undefined) return kind === "c" ? { collection: code } : { code };
   const ref = /^\/(?:watch|embed)\/([^/]+)$/.exec(path)?.[1] ?? notFound("page");
   return { ref, token: url.searchParams.get("token") };
 }
 
-/** A page of an asset, or of a share. */
-type Page = { ref: string; token: string | null } | { code: string };
+/** A page of an asset, of a share, or of a published collection. */
+type Page = AssetPage | { collection: string };
+type AssetPage = { ref: string; token: string | null } | { code: string };
 /** `image`: the URL of its poster. `isLasting`: until the asset changes. */
 type Described = { asset: AssetRow; embed: string; image: string; isLasting: boolean };
 
-async function describedBy(app: App, tokens: PlaybackTokens, of: Page): Promise<Described> {
+async function describedBy(app: App, tokens: PlaybackTokens, of: AssetPage): Promise<Described> {
   if ("code" in of) {
     const { share, asset } = await requireOpenShare(app, of.code);
     if (share.passwordHash !== null)
@@ -104,6 +113,29 @@ async function describedBy(app: App, tokens: PlaybackTokens, of: Page): Promise<
   };
 }
 
+type Fields = { fields: Record<string, unknown>; isLasting: boolean };
+
+async function assetFields(app: App, tokens: PlaybackTokens, of: AssetPage, query: EmbedRequest): Promise<Fields> {
+  const described = await describedBy(app, tokens, of);
+  return { fields: describe(app, described, query), isLasting: described.isLasting };
+}
+
+/** Its playlist is no video. */
+async function collectionFields(app: App, code: string, { maxwidth, maxheight }: EmbedRequest): Promise<Fields> {
+  const { name } = await requirePublished(app, code);
+  const width = Math.min(PLAYLIST.width, maxwidth ?? PLAYLIST.width);
+  const height = Math.min(PLAYLIST.height, maxheight ?? PLAYLIST.height);
+  const size = { width, height };
+  const html = frameOf(app.baseUrl() + collectionPath("embed", code), name, size);
+  return { fields: { ...provider(app), type: "rich", title: name, html, ...size }, isLasting: false };
+}
+
+const provider = (app: App) => ({ version: "1.0", provider_name: "vodbox", provider_url: app.baseUrl() });
+
+const frameOf = (url: string, title: string, { width, height }: { width: number; height: number }) =>
+  html`<iframe src="${url}" width="${width}" height="${height}" title="${title}" frameborder="0" allow="autoplay; fullscreen; picture-in-picture" allowfullscreen></iframe>`
+    .text;
+
 type EmbedRequest = { maxwidth?: number | undefined; maxheight?: number | undefined };
 
 function describe(app: App, { asset, embed, image }: Described, { maxwidth, maxheight }: EmbedRequest) {
@@ -111,14 +143,11 @@ function describe(app: App, { asset, embed, image }: Described, { maxwidth, maxh
   const scale = Math.min(1, (maxwidth ?? whole.width) / whole.width, (maxheight ?? whole.height) / whole.height);
   const width = Math.max(1, Math.floor(whole.width * scale));
   const height = Math.max(1, Math.floor(whole.height * scale));
-  const frame = html`<iframe src="${embed}" width="${width}" height="${height}" title="${asset.title}" frameborder="0" allow="autoplay; fullscreen; picture-in-picture" allowfullscreen></iframe>`;
   return {
-    version: "1.0",
+    ...provider(app),
     type: "video",
-    provider_name: "vodbox",
-    provider_url: app.baseUrl(),
     title: asset.title,
-    html: frame.text,
+    html: frameOf(embed, asset.title, { width, height }),
     width,
     height,
     ...(hasPoster(asset) &&

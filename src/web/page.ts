@@ -1,5 +1,6 @@
 import { html, type Markup } from "./html.ts";
 import { htmlResponse, newNonce, type Policy } from "./html-response.ts";
+import type { PageLanguage } from "./page-language.ts";
 import { PAGE_STYLE } from "./style.ts";
 
 export type PageName = "watch" | "embed";
@@ -10,10 +11,16 @@ export type View = {
   content: Markup;
   /** Open Graph and the like. */
   head?: Markup;
+  /** By default English. */
+  language?: PageLanguage;
+  /** In addition to the style of all pages. */
+  style?: Markup;
   /** Aspect ratio, width over height. */
   shape?: string;
   /** The player's script, when there is something to play. */
   script?: string;
+  /** A script that uses the player. */
+  moreScript?: string;
   /** The page is reloaded until the video is available. */
   refresh?: boolean;
   /** Origins of external media, for the policy. */
@@ -37,13 +44,13 @@ export const ICON =
 export function respond(page: PageName, view: View): Response {
   const nonce = newNonce();
   const body = html`<!doctype html>
-<html lang="en" class="${page}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<html lang="${view.language ?? "en"}" class="${page}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${view.title}</title>${view.head}
 ${view.isListed === false && html`<meta name="robots" content="noindex, nofollow">`}${view.refresh && html`<meta http-equiv="refresh" content="${REFRESH_SECONDS}">`}
 <link rel="icon" href="${ICON}">
-<style nonce="${nonce}">${PAGE_STYLE}${view.shape && html`:root{--shape:${view.shape}}`}</style></head>
+<style nonce="${nonce}">${PAGE_STYLE}${view.style}${view.shape && html`:root{--shape:${view.shape}}`}</style></head>
 <body><main>${view.content}</main>
-${view.script && html`<script nonce="${nonce}" src="${view.script}" defer></script>`}</body></html>`;
+${view.script && html`<script nonce="${nonce}" src="${view.script}" defer></script>`}${view.moreScript && html`<script nonce="${nonce}" src="${view.moreScript}" defer></script>`}</body></html>`;
   const { status, headers = {} } = view;
   return htmlResponse(body, { nonce, policy: policy(view), status, headers });
 }

@@ -15,10 +15,12 @@ import { isActiveTenant } from "../resources/tenants/active.ts";
 import { allowedOriginsOf } from "../resources/tenants/queries.ts";
 import { assetView, stateNotice, suspended, videoNotFound } from "./asset-view.ts";
 import { embeddedFile, versionOf } from "./embedded-file.ts";
+import { html } from "./html.ts";
 import { oembedRoute } from "./oembed.ts";
 import { type PageName, respond, type View } from "./page.ts";
-import { message, type Notice, PLAYER_SCRIPT, TRANSCRIPT_SCRIPT } from "./player-page.ts";
+import { message, type Notice, PLAYER_SCRIPT, PLAYLIST_SCRIPT, TRANSCRIPT_SCRIPT } from "./player-page.ts";
 import { carriedToken, sharingHead } from "./sharing.ts";
+import { watchData } from "./structured-data.ts";
 
 const open = { method: "GET", credential: "none", tag: "Pages", hidden: true } as const;
 
@@ -81,6 +83,7 @@ export const pageRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
   }),
   oembedRoute(tokens),
   scriptRoute(PLAYER_SCRIPT, "Get the player script"),
+  scriptRoute(PLAYLIST_SCRIPT, "Get the script of playlists"),
   scriptRoute(TRANSCRIPT_SCRIPT, "Get the script that the player loads to show what is said"),
 ];
 
@@ -112,7 +115,9 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
   const notice = asset ? await noticeFor(app, tokens, { asset, token }) : videoNotFound();
   if (notice || !asset) return { framedBy, ...(notice ?? videoNotFound()) };
   const playing = { token: carriedToken(asset, token), query: url.searchParams };
-  return { framedBy, ...(await assetView(app, asset, page, playing)), head: sharingHead(app, asset, token) };
+  const data = page === "watch" && watchData(app, asset);
+  const head = html`${sharingHead(app, asset, token)}${data}`;
+  return { framedBy, ...(await assetView(app, asset, page, playing)), head };
 }
 
 /** Works without a script, because there is nothing to play yet, or ever. */

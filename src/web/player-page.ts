@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import type { App } from "../app.ts";
 import { basePath } from "../resources/assets/urls.ts";
 import { deliveryOf } from "../resources/playback/presigned-delivery.ts";
@@ -10,9 +11,12 @@ import type { PageName, View } from "./page.ts";
 
 export const PLAYER_SCRIPT = "web/svc-player.js";
 export const TRANSCRIPT_SCRIPT = "web/svc-transcript.js";
+export const PLAYLIST_SCRIPT = "web/svc-playlist.js";
 
+const versioned = (app: App, file: string) => `${basePath(app.baseUrl())}/${basename(file)}?v=${versionOf(file)}`;
 /** The path of the player's script, which never changes. */
-export const scriptUrl = (app: App) => `${basePath(app.baseUrl())}/svc-player.js?v=${versionOf(PLAYER_SCRIPT)}`;
+export const scriptUrl = (app: App) => versioned(app, PLAYER_SCRIPT);
+export const playlistScriptUrl = (app: App) => versioned(app, PLAYLIST_SCRIPT);
 
 export type Notice = Omit<View, "framedBy">;
 

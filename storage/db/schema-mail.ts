@@ -1,7 +1,7 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { id } from "./columns.ts";
 
-export const MAIL_KINDS = ["invitation", "password_reset"] as const;
+export const MAIL_KINDS = ["invitation", "password_reset", "notification"] as const;
 
 /** Mail that is to be sent. */
 export const mails = sqliteTable("mails", {

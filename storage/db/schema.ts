@@ -8,9 +8,7 @@ import {
   INPUT_STATUSES,
   PLAYBACK_POLICIES,
   PLAYBACK_STATUSES,
-  ROLES,
   TENANT_STATUSES,
-  THEMES,
   UPLOAD_STATUSES,
   WEBHOOK_FORMATS,
 } from "../../src/lib/enums.ts";
@@ -49,6 +47,12 @@ export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-ke
 export { type LiveChannelRow, type LiveStreamRow, liveChannels, liveReports, liveStreams } from "./schema-live.ts";
 export { MAIL_KINDS, type MailKind, type MailRow, mails, passwordResets } from "./schema-mail.ts";
 export { type MuxUploadRow, muxMasters, muxStreams, muxUploads } from "./schema-mux.ts";
+export {
+  type NotificationData,
+  type NotificationRow,
+  notificationReads,
+  notifications,
+} from "./schema-notifications.ts";
 export { objectGarbage, STORAGE_PHASES, type StorageLocationRow, storageLocation } from "./schema-objects.ts";
 export {
   AUDIT_ACTORS,
@@ -81,6 +85,7 @@ export {
 export { type ShareRow, sharePlays, shares } from "./schema-shares.ts";
 export { tenantLogos } from "./schema-tenant-logos.ts";
 export { type SubtitleRow, subtitles, type TrackCue, type TrackRow, tracks } from "./schema-texts.ts";
+export { type UserRow, users } from "./schema-users.ts";
 
 /**
  * Rows as drizzle sees them; constraints and indexes are defined in `migrations/*.sql`. Times are milliseconds since
@@ -145,25 +150,6 @@ export const apiKeys = sqliteTable("api_keys", {
   ...times,
 });
 
-export const users = sqliteTable("users", {
-  id: id(),
-  tenantId: integer("tenant_id").notNull(),
-  emailAddress: text("email_address").notNull(),
-  passwordHash: text("password_hash").notNull(),
-  role: text("role", { enum: ROLES }).notNull().default("admin"),
-  name: text("name"),
-  /** Language and theme of the console; null: the browser's. */
-  language: text("language"),
-  theme: text("theme", { enum: THEMES }),
-  /** The secret of the second factor, encrypted; null: off. */
-  totpSecret: text("totp_secret"),
-  /** Not confirmed yet. */
-  totpPending: text("totp_pending"),
-  /** The step of the last code that was accepted. */
-  totpStep: integer("totp_step").notNull().default(0),
-  ...times,
-});
-
 export const pairingCodes = sqliteTable("pairing_codes", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
@@ -182,6 +168,9 @@ export const collections = sqliteTable("collections", {
   description: text("description"),
   position: integer("position").notNull().default(0),
   assetCount: integer("asset_count").notNull().default(0),
+  isPublic: integer("is_public", { mode: "boolean" }).notNull().default(false),
+  /** In the URL of its page, from the first time that it was published. */
+  publicCode: text("public_code"),
   ...times,
 });
 
@@ -381,7 +370,6 @@ export type TaskRow = typeof transcodingTasks.$inferSelect;
 export type TaskLeaseRow = typeof taskLeases.$inferSelect;
 export type WorkerRow = typeof workers.$inferSelect;
 export type AttemptRow = typeof transcodingAttempts.$inferSelect;
-export type UserRow = typeof users.$inferSelect;
 export type CollectionRow = typeof collections.$inferSelect;
 export type EventRow = typeof events.$inferSelect;
 export type EndpointRow = typeof webhookEndpoints.$inferSelect;

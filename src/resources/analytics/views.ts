@@ -1,4 +1,6 @@
 import { createHmac, hash } from "node:crypto";
+import { sql } from "drizzle-orm";
+import { LRUCache } from "lru-cache";
 import { type App, forApp } from "../../app.ts";
 import { pacer } from "../../lib/pace.ts";
 import { keptTenants } from "../tenants/deletion.ts";
@@ -24,6 +26,8 @@ export type Views = {
   add(views: readonly AcceptedEvent[], device: Device): void;
   /** Writes all queued events. */
   flush(): Promise<void>;
+  /** Whether a player has sent events of a session with this id. */
+  isKnown(subject: Subject, sessionId: string): Promise<boolean>;
 };
 
 /** Queues player events for the database: a transaction for each would use the whole capacity of the disk. */
@@ -31,6 +35,8 @@ export const viewsOf = forApp((app): Views => {
   let waiting: View[] = [];
   let dropped = 0;
   let running: Promise<void> | null = null;
+  /** Sessions with events that may not be stored yet. */
+  const recent = new LRUCache<string, true>({ max: MAX_WAITING });
 
   async function drain(): Promise<void> {
     if (dropped > 0)
@@ -65,10 +71,22 @@ export const viewsOf = forApp((app): Views => {
 
   return {
     flush,
+    async isKnown({ id, tenantId }, sessionId) {
+      const session = pseudonym(salts(app)(tenantId), "session", sessionId);
+      if (recent.has(`${id} ${session}`)) return true;
+      const rows = await app.db.all(
+        sql`SELECT 1 FROM playback_sessions WHERE asset_id = ${id} AND session = ${session}`,
+      );
+      return rows.length > 0;
+    },
     add(views, device) {
       const receivedAt = app.clock.now();
       for (const [index, { subject, event }] of views.entries()) {
-        if (waiting.length < MAX_WAITING) waiting.push(toView(app, subject, event, { receivedAt, index, device }));
+        if (waiting.length < MAX_WAITING) {
+          const view = toView(app, subject, event, { receivedAt, index, device });
+          recent.set(`${view.assetId} ${view.session}`, true);
+          waiting.push(view);
+        }
         // The newest events are dropped, so that sessions in progress keep their data.
         else dropped++;
       }

@@ -6,6 +6,7 @@ import { type CollectionRow, collections } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import { randomName } from "../../lib/tokens.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { withinStorage } from "../tenants/quota.ts";
 import { getCollection } from "./queries.ts";
@@ -17,6 +18,8 @@ const ANCESTORS_AT_ONCE = 500;
 const MAX_COLLECTIONS = 10_000;
 /** A root is at level 1. Trees of older versions may have more; they are not made deeper. */
 const MAX_LEVELS = 32;
+/** 131 bits. */
+const CODE_LENGTH = 22;
 
 /**
  * Throws 404 for a tenant that is not the caller's, 422 for a slug that is taken and a parent that is not the tenant's,
@@ -61,7 +64,8 @@ export const updateCollection = (
   { collection: change }: v.InferOutput<typeof CollectionPatch>,
 ): Promise<CollectionRow> =>
   app.write(async (tx) => {
-    const { tenantId, slug, parentId: before } = (await getCollection(tx, caller, id)) ?? notFound("collection");
+    const row = (await getCollection(tx, caller, id)) ?? notFound("collection");
+    const { tenantId, slug, parentId: before } = row;
     if (change.slug !== undefined && change.slug !== slug) await requireFreeSlug(tx, tenantId, change.slug);
     const parentId = change.parent_id;
     if (typeof parentId === "number" && parentId !== before) {
@@ -77,6 +81,8 @@ export const updateCollection = (
           ...(change.description !== undefined && { description: change.description }),
           ...(change.position !== undefined && { position: change.position }),
           ...(parentId !== undefined && { parentId }),
+          ...(change.is_public !== undefined && { isPublic: change.is_public }),
+          ...(change.is_public && row.publicCode === null && { publicCode: randomName(CODE_LENGTH) }),
           updatedAt: app.clock.now(),
         })
         .where(eq(collections.id, id))

@@ -29,7 +29,11 @@ export const collectionRoutes = [
       const { app, caller, query } = context;
       const after = decodeKey(query.cursor, PlaceCursor);
       const batches = listCollections(app, caller, { tenantId: query.tenant_id, after });
-      return page(context, { batches, toWire: toCollection, cursorOf: (row) => encodeKey(cursorOf(row)) });
+      return page(context, {
+        batches,
+        toWire: (row) => toCollection(app.baseUrl(), row),
+        cursorOf: (row) => encodeKey(cursorOf(row)),
+      });
     },
   }),
   route({
@@ -48,7 +52,7 @@ export const collectionRoutes = [
       422: ["collection_limit_reached", "idempotency_key_reused"],
     },
     handle: ({ app, caller, body, commit }) =>
-      commit(async (tx) => toCollection(await createCollection(tx, app, caller, body))),
+      commit(async (tx) => toCollection(app.baseUrl(), await createCollection(tx, app, caller, body))),
   }),
   route({
     method: "GET",
@@ -74,7 +78,7 @@ export const collectionRoutes = [
     params: CollectionParams,
     responses: { 200: Collection },
     handle: async ({ app, caller, params }) =>
-      toCollection((await getCollection(app.db, caller, params.id)) ?? notFound("collection")),
+      toCollection(app.baseUrl(), (await getCollection(app.db, caller, params.id)) ?? notFound("collection")),
   }),
   route({
     method: "PATCH",
@@ -83,12 +87,13 @@ export const collectionRoutes = [
     scope: "assets:write",
     tag,
     operationId: "updateCollection",
-    summary: "Update a collection",
+    summary: "Update a collection, or publish it as a page",
     params: CollectionParams,
     body: CollectionPatch,
     responses: { 200: Collection },
     errors: { 403: ["quota_exceeded"], 422: ["collection_limit_reached"] },
-    handle: async ({ app, caller, params, body }) => toCollection(await updateCollection(app, caller, params.id, body)),
+    handle: async ({ app, caller, params, body }) =>
+      toCollection(app.baseUrl(), await updateCollection(app, caller, params.id, body)),
   }),
   route({
     method: "DELETE",

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import type { CollectionRow } from "../../../storage/db/schema.ts";
+import { schemaOf } from "../../http/openapi-schema.ts";
 import { Id, Name, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { Slug } from "../tenants/schema.ts";
@@ -16,14 +17,33 @@ const optional = {
   position: v.optional(Position),
   parent_id: v.optional(v.nullable(Id)),
 };
+const IsPublic = v.pipe(
+  v.boolean("must be a boolean"),
+  v.description("Whether `public_url` shows the public videos of the collection to everybody"),
+);
 
 export const CollectionWrite = v.object({
   tenant_id: Id,
   collection: v.object({ name: Name(500), slug: Slug, ...optional }, "must be an object"),
 });
-export const CollectionPatch = v.object({
-  collection: v.object({ name: v.optional(Name(500)), slug: v.optional(Slug), ...optional }, "must be an object"),
+const Patch = v.object({
+  collection: v.object(
+    { name: v.optional(Name(500)), slug: v.optional(Slug), ...optional, is_public: v.optional(IsPublic) },
+    "must be an object",
+  ),
 });
+/** `is_public` may be sent without the wrapper. */
+export const CollectionPatch = v.pipe(
+  v.unknown(),
+  v.metadata({ openapi: schemaOf(Patch) }),
+  v.transform((body) => {
+    if (typeof body !== "object" || body === null || !("is_public" in body)) return body;
+    const { collection = {}, is_public } = body as { collection?: unknown; is_public: unknown };
+    const isWrapper = typeof collection === "object" && collection !== null && !Array.isArray(collection);
+    return { collection: isWrapper ? { is_public, ...collection } : collection };
+  }),
+  Patch,
+);
 
 export const Collection = v.pipe(
   v.object({
@@ -35,6 +55,10 @@ export const Collection = v.pipe(
     description: v.nullable(v.string()),
     position: v.number(),
     asset_count: v.number(),
+    is_public: IsPublic,
+    public_url: v.pipe(v.nullable(v.string()), v.description("Its page; null while it is not public")),
+    embed_url: v.pipe(v.nullable(v.string()), v.description("Its playlist, for frames of other sites")),
+    feed_url: v.pipe(v.nullable(v.string()), v.description("Its RSS feed")),
     created_at: Time,
     updated_at: Time,
   }),
@@ -43,7 +67,12 @@ export const Collection = v.pipe(
 /** A collection with its descendants, to any depth. */
 export const CollectionNode = v.object({ ...Collection.entries, children: v.array(v.looseObject(Collection.entries)) });
 
-export const toCollection = (row: CollectionRow): v.InferInput<typeof Collection> => ({
+/** The path of a published collection's page, playlist or feed. */
+export const collectionPath = (what: "page" | "embed" | "feed", code: string) =>
+  what === "embed" ? `/embed/c/${code}` : `/c/${code}${what === "feed" ? "/feed.xml" : ""}`;
+
+/** `baseUrl`: of the server, before the path of its page. */
+export const toCollection = (baseUrl: string, row: CollectionRow): v.InferInput<typeof Collection> => ({
   id: row.id,
   tenant_id: row.tenantId,
   parent_id: row.parentId,
@@ -52,6 +81,13 @@ export const toCollection = (row: CollectionRow): v.InferInput<typeof Collection
   description: row.description,
   position: row.position,
   asset_count: row.assetCount,
+  is_public: row.isPublic,
+  public_url: urlOf(baseUrl, "page", row),
+  embed_url: urlOf(baseUrl, "embed", row),
+  feed_url: urlOf(baseUrl, "feed", row),
   created_at: iso(row.createdAt),
   updated_at: iso(row.updatedAt),
 });
+
+const urlOf = (baseUrl: string, what: "page" | "embed" | "feed", { isPublic, publicCode }: CollectionRow) =>
+  isPublic && publicCode !== null ? baseUrl + collectionPath(what, publicCode) : null;

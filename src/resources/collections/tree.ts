@@ -59,7 +59,7 @@ export async function* treeJson(app: App, caller: Caller, tenantId: number | und
       // The first child of the collection before it, or the first of all.
       const isFirst = level === open.length;
       yield isFirst ? "" : `${"]}".repeat(open.length - level)},`;
-      yield `${JSON.stringify(toCollection(row)).slice(0, -1)},"children":[`;
+      yield `${JSON.stringify(toCollection(app.baseUrl(), row)).slice(0, -1)},"children":[`;
       open.splice(level, open.length, row.id);
     }
   yield `${"]}".repeat(open.length)}]`;

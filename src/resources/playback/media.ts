@@ -1,3 +1,4 @@
+import type { AssetRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Context } from "../../http/route.ts";
 import { notFound } from "../../lib/errors.ts";
@@ -15,13 +16,19 @@ import { type PlaybackTokens, requireAccess, splitToken } from "./token.ts";
  */
 export type MediaHandler = (context: Context, options?: { isElsewhere?: boolean }) => Promise<Response>;
 
+/** What a player says about its playback with a request for media. */
+export type OnMedia = (context: Pick<Context, "url" | "headers" | "method">, asset: AssetRow) => void;
+
 /**
  * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd`,
  * `storyboard.vtt` (or `.json`), `thumbnail.jpg` and `video.mp4`, which always resolve to the published version; an
  * image that is generated on request; `subtitles/<id>.vtt`, its text and its playlist; `static/<name>.mp4`, a static rendition; or
  * `<version>/<path>`, which never changes.
  */
-export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egress): MediaHandler {
+export function createMediaHandler(
+  app: App,
+  { tokens, egress, onMedia }: { tokens: PlaybackTokens; egress: Egress; onMedia: OnMedia },
+): MediaHandler {
   const serve = mediaFiles(app, egress);
 
   return async (context, { isElsewhere = false } = {}) => {
@@ -32,6 +39,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
     await requireActiveTenant(app, asset.tenantId);
     const audiences = audiencesOf(asset, file);
     const share = await requireAccess(tokens.of(context.headers), asset, token, audiences);
+    if (asset.playbackStatus === "ready") onMedia(context, asset);
     if (!share) return serve(context, { asset, file, token, isShare: false, isElsewhere });
     const isImage = audiences.length > 1;
     // Previews and subtitles are no plays: a page loads them before the viewer begins.

@@ -57,6 +57,12 @@ export const TENANT_ROWS: readonly TenantRows[] = [
     of: (id) => sql`share_id IN (SELECT id FROM shares WHERE tenant_id = ${id})`,
   },
   owned("shares"),
+  {
+    table: "notification_reads",
+    key: "user_id, notification_id",
+    of: (id) => sql`notification_id IN (SELECT id FROM notifications WHERE tenant_id = ${id})`,
+  },
+  owned("notifications"),
   owned("playback_ids"),
   owned("mux_masters", "asset_id"),
   owned("mux_uploads"),

@@ -175,7 +175,7 @@ class Dispatcher {
     const dropped = this.#dropped;
     this.#dropped = [];
     const batch = await this.#app.write(async (tx) => {
-      await settle(tx, outcomes);
+      await settle(tx, this.#app, outcomes);
       if (dropped.length > 0) await release(tx, dropped);
       const all: ClaimedDelivery[] = [];
       for (const want of wants) all.push(await claim(tx, this.#app, want));

@@ -1,12 +1,14 @@
 import { sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
+import type { App } from "../../app.ts";
+import { notify } from "../notifications/notify.ts";
 import type { Outcome } from "./attempt.ts";
 
 /** An endpoint without success for this long is disabled when the next delivery fails for good. */
 const FAILING_MS = 5 * 24 * 3_600_000;
 
 /** Stores the results of attempts: one statement for the deliveries, and one or two for each of their endpoints. */
-export async function settle(tx: Db, outcomes: readonly Outcome[]): Promise<void> {
+export async function settle(tx: Db, app: App, outcomes: readonly Outcome[]): Promise<void> {
   if (outcomes.length === 0) return;
   const rows = outcomes.map((each) => [
     each.claimed.id,
@@ -35,11 +37,11 @@ export async function settle(tx: Db, outcomes: readonly Outcome[]): Promise<void
     ) AS o
     WHERE webhook_deliveries.id = o.id AND claimed_until = o.claim`);
   for (const [id, ofOne] of Map.groupBy(outcomes, (each) => each.claimed.endpointId))
-    await updateEndpoint(tx, id, ofOne);
+    await updateEndpoint(tx, app, id, ofOne);
 }
 
 /** The state of an endpoint after its attempts, in the order of their ends. */
-async function updateEndpoint(tx: Db, id: number, outcomes: readonly Outcome[]): Promise<void> {
+async function updateEndpoint(tx: Db, app: App, id: number, outcomes: readonly Outcome[]): Promise<void> {
   const lastGood = outcomes.findLast((each) => each.status === "delivered");
   const failed = lastGood ? outcomes.slice(outcomes.lastIndexOf(lastGood) + 1) : outcomes;
   const [first, last] = [failed[0]?.at ?? null, failed.at(-1)];
@@ -51,11 +53,23 @@ async function updateEndpoint(tx: Db, id: number, outcomes: readonly Outcome[]):
             failing_since = coalesce(failing_since, ${first}) WHERE id = ${id}`,
   );
   const now = last?.at ?? 0;
-  if (failed.some((each) => each.gone)) await disable(tx, id, "gone", now, now);
-  else if (failed.some((each) => each.status === "failed")) await disable(tx, id, "failing", now, now - FAILING_MS);
+  if (failed.some((each) => each.gone)) await disable(tx, app, { id, reason: "gone", now, failingSince: now });
+  else if (failed.some((each) => each.status === "failed"))
+    await disable(tx, app, { id, reason: "failing", now, failingSince: now - FAILING_MS });
 }
 
-const disable = (tx: Db, id: number, reason: "gone" | "failing", now: number, failingSince: number) =>
-  tx.run(sql`
+type Disabled = { id: number; reason: "gone" | "failing"; now: number; failingSince: number };
+
+async function disable(tx: Db, app: App, { id, reason, now, failingSince }: Disabled): Promise<void> {
+  const disabled = await tx.all<{ tenant_id: number; url: string }>(sql`
     UPDATE webhook_endpoints SET active = 0, disabled_at = ${now}, disabled_reason = ${reason}, updated_at = ${now}
-    WHERE id = ${id} AND active AND failing_since <= ${failingSince}`);
+    WHERE id = ${id} AND active AND failing_since <= ${failingSince} RETURNING tenant_id, url`);
+  for (const { tenant_id: tenantId, url } of disabled)
+    await notify(tx, app, {
+      ...{ tenantId, kind: "webhook_disabled", occurrence: `endpoint ${id} ${now}` },
+      data: { endpoint_id: id, url: withoutQuery(url), reason },
+    });
+}
+
+/** A query may be a secret of the receiver. */
+const withoutQuery = (url: string) => url.replace(/[?#].*$/s, "");

@@ -7,6 +7,7 @@ import { ConnectionNotice } from "./components/connection.tsx";
 import { Preferences } from "./components/preferences.tsx";
 import { useEventStream } from "./hooks/live.ts";
 import { useDrops } from "./hooks/use-drops.ts";
+import { Bell } from "./notifications/bell.tsx";
 import { useSession } from "./session.tsx";
 import { type CommonText, useTexts } from "./texts/texts.tsx";
 
@@ -114,6 +115,7 @@ export function Frame() {
           </button>
         </div>
       </aside>
+      {session.session.subject === "user" && <Bell />}
       <main id="content" tabIndex={-1} ref={content}>
         <ConnectionNotice />
         <ErrorBoundary>

@@ -13,6 +13,8 @@ export type {
   LiveChannel,
   NewInvitation,
   NewTotp,
+  Notification,
+  NotificationSettings,
   PairingCode,
   Playback,
   Session,

@@ -45,6 +45,10 @@ describe("a collection", () => {
       description: null,
       position: -3,
       asset_count: 0,
+      is_public: false,
+      public_url: null,
+      embed_url: null,
+      feed_url: null,
       created_at: expect.any(String),
       updated_at: expect.any(String),
     });

@@ -117,6 +117,9 @@ async function populate(owner: { id: number }, token: string) {
     `INSERT INTO imports (id, tenant_id, owner, renewed_at, created_at) VALUES (${owner.id}, ${owner.id}, '', 1, 1)`,
   );
   await insert(`INSERT INTO import_rows (import_id, asset_id, row, change) VALUES (${owner.id}, ${asset.id}, 1, '{}')`);
+  await insert(
+    `INSERT INTO notifications (tenant_id, kind, occurrence, data, created_at) VALUES (${owner.id}, 'quota', 'a', '{}', 1)`,
+  );
   await insert(`INSERT INTO traffic_anomalies VALUES (${owner.id}, 'egress', 1, 1, 1)`);
   await watch(asset.id);
   await nextTask(app);
@@ -231,7 +234,7 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
   const hasTenant = (table: string) =>
     ![
       ...["idempotency_records", "billing_events", "import_rows", "live_reports", "share_plays"],
-      ...["password_resets", "recovery_codes", "user_identities"],
+      ...["notification_reads", "password_resets", "recovery_codes", "user_identities"],
     ].includes(table);
 
   test("stops a running encode: its results are not accepted, and nothing of it is left", async () => {

@@ -3,6 +3,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sharedBrowser, visit } from "../../support/browser/browser.ts";
 import { type Platform, startPlatform } from "../../support/browser/platform.ts";
+import { uploaded } from "../../support/flow.ts";
 import { linkIn, startSmtp } from "../../support/smtp.ts";
 import { APPEARANCES, axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signInAs } from "./console.ts";
@@ -113,6 +114,27 @@ test("language and theme are those of the person, and each page's title names it
   await expect.poll(() => second.page.title()).toBe("Videos · Browser");
   expect(await second.page.locator("html").getAttribute("data-theme")).toBe("dark");
   expect(faultsOf(second)).toEqual([]);
+});
+
+test("a failed encode rings the bell, leads to the video, and is mailed to those who chose that", async () => {
+  const credentials = await person("eve");
+  const eve = await signInAs(browser, platform.base, credentials);
+  const { page } = eve;
+  await link(page, "Account").click();
+  await page.getByLabel("Encoding failed: By mail").check();
+  await expect.poll(() => page.getByLabel("Encoding failed: By mail").isChecked()).toBe(true);
+  await uploaded(platform, platform.key, { title: "Broken film" });
+  await button(page, "Notifications, 1 unread").click();
+  await page.getByRole("dialog").getByText("Broken film", { exact: false }).click();
+  await heading(page, "Broken film").waitFor();
+  await button(page, "Notifications").waitFor();
+  await expect
+    .poll(() => smtp.mails.some(({ to, text }) => to[0] === credentials.email && text.includes("Broken")))
+    .toBe(true);
+  expect(faultsOf(eve)).toEqual([]);
+  await button(page, "Notifications").click();
+  await page.getByRole("dialog").getByText("Broken film", { exact: false }).waitFor();
+  expect(await axeFaults(page)).toEqual([]);
 });
 
 test.each(APPEARANCES)("the pages are accessible ($colorScheme, $width)", async ({ colorScheme, width }) => {

@@ -21,6 +21,7 @@ import { complaints } from "../../support/media/sources.ts";
 import { nightly } from "../../support/nightly.ts";
 import { lineOf, stopCleanly } from "../../support/process.ts";
 import { receiver } from "../../support/receiver.ts";
+import { signIn, withSession } from "../../support/sessions.ts";
 
 /** The embedded gateway, from the first frame to the recording, with a server as an operator starts it. */
 
@@ -128,6 +129,10 @@ test("a broadcast ends by request, without waiting for its publisher, and a disa
   const lost = publish(server, channel, 60);
   await firstSegment(server, lost);
   lost.child.kill("SIGKILL");
+  const notified = await notificationsOf(server);
+  const signalLost = { kind: "live_signal_lost", data: { channel_id: channel.id, channel: "stage" } };
+  await until("the loss is notified", async () => (await notified()).length === 1);
+  expect(await notified()).toMatchObject([signalLost]);
   expect((await send("POST", "/end")).body).toMatchObject({ status: "live", reconnect_seconds: 1800 });
   await until("it is idle", async () => (await send("GET", "")).body.status === "idle");
   const next = publish(server, channel, 60);
@@ -136,7 +141,18 @@ test("a broadcast ends by request, without waiting for its publisher, and a disa
   expect((await next.exit)[0]).not.toBe(0);
   expect((await publish(server, channel, 1).exit)[0]).not.toBe(0);
   await until("both are recorded", async () => (await assetsOf(server, channel)).length === 2);
+  // An end that somebody chose is none.
+  expect(await notified()).toHaveLength(1);
 });
+
+/** Reads the notifications of a new user of the only tenant. */
+async function notificationsOf({ call, admin }: LiveServer) {
+  const [tenant] = (await call("GET", "/api/v1/tenants", { admin })).body;
+  const person = { email: "ann@example.com", password: "correct horse" };
+  await call("POST", "/api/v1/users", { admin, body: { tenant_id: tenant.id, role: "viewer", ...person } });
+  const session = withSession({ call }, await signIn({ call }, person));
+  return async () => (await session("GET", "/api/v1/me/notifications")).body as unknown[];
+}
 
 test("a publisher that comes back continues the stream", async () => {
   const server = await liveServer();

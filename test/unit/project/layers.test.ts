@@ -71,7 +71,7 @@ const NARROW: Record<string, readonly string[]> = {
 
 /** Each imports only those before it. */
 const RESOURCES =
-  "encoding-profiles tenants keys signing-keys playback-restrictions devices mail sessions users oidc activity assets collections subtitles jobs uploads tracks search audio-tracks static-renditions clips shares playback webhooks event-stream analytics billing ingest live operator mcp mux".split(
+  "encoding-profiles tenants keys signing-keys playback-restrictions devices mail sessions users notifications oidc activity assets collections subtitles jobs uploads tracks search audio-tracks static-renditions clips shares playback webhooks event-stream analytics billing ingest live operator mcp mux".split(
     " ",
   );
 

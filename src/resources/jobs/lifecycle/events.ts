@@ -5,6 +5,7 @@ import type { EventData, EventType } from "../../../events/catalog.ts";
 import { emit } from "../../../events/emit.ts";
 import { eventTextsOf } from "../../assets/texts.ts";
 import { mediaUrl } from "../../assets/urls.ts";
+import { notify } from "../../notifications/notify.ts";
 import { attemptOf } from "../schema.ts";
 
 /** The rows after a transition. */
@@ -36,8 +37,16 @@ export async function emitTransition(tx: Db, app: App, types: readonly EventType
   for (const type of types) {
     const data = DATA[type]?.(app, after);
     if (data) await emit(tx, app, type, { tenantId: after.asset.tenantId, data });
+    if (type === "video.job.failed" && after.job?.status === "failed")
+      await notifyOfFailure(tx, app, after.asset, after.job);
   }
 }
+
+const notifyOfFailure = (tx: Db, app: App, { id, tenantId, title }: AssetRow, job: JobRow) =>
+  notify(tx, app, {
+    ...{ tenantId, kind: "encode_failed", occurrence: `job ${job.id} ${job.failures}` },
+    data: { asset_id: id, title, code: job.errorCode, detail: job.errorMessage },
+  });
 
 /** The event of an asset that is ready when it is created. */
 export const emitAssetReady = (tx: Db, app: App, asset: AssetRow) =>

@@ -12,6 +12,8 @@ import {
   readSegmentName,
 } from "../../../live/playlists/names.ts";
 import { INIT_NAME } from "../../../media/arguments.ts";
+import { cmcdSessions } from "../../analytics/cmcd/sessions.ts";
+import { channelSubject } from "../../analytics/subject.ts";
 import { basePath } from "../../assets/urls.ts";
 import type { Egress } from "../../playback/egress.ts";
 import { type PlaybackTokens, requireToken, splitToken } from "../../playback/token.ts";
@@ -53,6 +55,7 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
   const { id, tenantId, playbackPolicy } = await requireCached(app, channel);
   const isSigned = playbackPolicy === "signed";
   if (isSigned) await requireToken(tokens.of(context.headers), { tenantId, externalId: pathOf(channel) }, token);
+  cmcdSessions(app).observe(context, channelSubject({ id, tenantId }));
   const request: ViewerRequest = {
     context,
     scope: isSigned ? "private" : "public",

@@ -283,7 +283,7 @@ export class LiveStreams {
   }
 
   #interrupted(name: string, at: number | null): void {
-    if (sharesStreams(this.#app)) this.#work.add(name, () => interruptStream(this.#app, name, at));
+    if (at !== null || sharesStreams(this.#app)) this.#work.add(name, () => interruptStream(this.#app, name, at));
   }
 
   #ended(stream: LiveStream, endedAtMs: number): void {

@@ -6,6 +6,7 @@ import { emit } from "../../../events/emit.ts";
 import { hastenDeletion } from "../../../http/object-gc.ts";
 import { iso } from "../../../lib/clock.ts";
 import type { OpenedStream } from "../../../live/ingest/messages.ts";
+import { notify } from "../../notifications/notify.ts";
 import { LINGER_MS, PUBLISHER_TIMEOUT_MS, renditionsPrefix, serverIdOf, sharesStreams } from "../shared/server.ts";
 
 /** The rows of streams, with their events. Each change may be repeated. */
@@ -80,9 +81,18 @@ export const insertStream = (
     return stream.id;
   });
 
-/** Records since when the publisher is disconnected; null: it sends again. */
+/** Records since when the publisher is disconnected; null: it sends again. Notifies of the first time in a stream. */
 export const interruptStream = (app: App, name: string, interruptedAt: number | null): Promise<void> =>
-  app.write(async (tx) => void (await tx.update(liveStreams).set({ interruptedAt }).where(eq(liveStreams.name, name))));
+  app.write(async (tx) => {
+    if (sharesStreams(app)) await tx.update(liveStreams).set({ interruptedAt }).where(eq(liveStreams.name, name));
+    const found = interruptedAt === null ? undefined : await streamWithChannel(tx, name);
+    if (!found) return;
+    const { channel, stream } = found;
+    await notify(tx, app, {
+      ...{ tenantId: stream.tenantId, kind: "live_signal_lost", occurrence: `stream ${stream.id}` },
+      data: { channel_id: stream.channelId, channel },
+    });
+  });
 
 /** Records that this server is there. Returns its unfinished streams. */
 export const renewStreams = (app: App): Promise<Pick<LiveStreamRow, "name" | "endedAt">[]> =>

@@ -7,15 +7,17 @@ export type SendBeacon = (event: string, fields?: Record<string, unknown>) => vo
 /** What is watched, as the API names it. */
 export type Watched = { asset_id: string } | { live_channel: string };
 
-type Beacons = { address: string; watched: Watched; token(): string | null; signal: AbortSignal };
+type Beacons = { address: string; session: string; watched: Watched; token(): string | null; signal: AbortSignal };
 
 /**
  * Reports playback to the server at `address`, until `signal` or until the page is left. `sendBeacon` outlives the page
  * and does not block; what it cannot send is lost. Returns a function that reports events that the media element does
  * not emit.
  */
-export function startBeacons(video: HTMLVideoElement, { address, watched, token, signal }: Beacons): SendBeacon {
-  const session = randomId();
+export function startBeacons(
+  video: HTMLVideoElement,
+  { address, session, watched, token, signal }: Beacons,
+): SendBeacon {
   const viewer = viewerId();
   let watchedMs = 0;
   /** Since when the video has been playing; null while it is not. */
@@ -100,7 +102,7 @@ export function startBeacons(video: HTMLVideoElement, { address, watched, token,
 const round = (seconds: number) => Math.round(seconds * 1000) / 1000;
 
 /** `crypto.randomUUID` exists only on https and localhost. */
-const randomId = () =>
+export const randomId = () =>
   [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 function viewerId(): string | undefined {

@@ -1,5 +1,5 @@
 import { OBSERVED } from "./attributes.ts";
-import { type SendBeacon, startBeacons, type Watched } from "./beacons.ts";
+import { randomId, type SendBeacon, startBeacons, type Watched } from "./beacons.ts";
 import { showBranding } from "./branding.ts";
 import { applyChoices, chosenCaptions } from "./choices.ts";
 import { Countdown } from "./countdown.ts";
@@ -234,7 +234,9 @@ export class SvcPlayer extends MediaFacade {
     if (id === this.#sessionOf) return;
     this.#newSession(id);
     if (this.hasAttribute("disable-tracking")) return;
+    this.#slot.session = randomId();
     this.#tell = startBeacons(this.video, {
+      session: this.#slot.session,
       address: `${serverUrl}api/v1/playback_events`,
       watched,
       token: () => this.token,
@@ -248,6 +250,7 @@ export class SvcPlayer extends MediaFacade {
     this.#session = new AbortController();
     this.#sessionOf = id;
     this.#tell = () => {};
+    this.#slot.session = null;
   }
 
   #watch(policy: Policy): void {

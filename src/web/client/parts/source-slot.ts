@@ -6,7 +6,7 @@ import { renditionList, replaceRenditions } from "./renditions.ts";
 import { isNative, openSource, type Source, type SourceOptions } from "./source.ts";
 
 export type Policy = PlayerData["playback_policy"];
-export type Opening = Omit<SourceOptions, "isOwn" | "onRenditions" | "onSounds"> & { policy: Policy };
+export type Opening = Omit<SourceOptions, "isOwn" | "cmcd" | "onRenditions" | "onSounds"> & { policy: Policy };
 
 /** The source of a video element, or none, and the renditions and audio tracks that media-chrome lists. */
 export class SourceSlot {
@@ -14,6 +14,8 @@ export class SourceSlot {
   readonly audioTracks = eventList<ListedAudioTrack>();
   readonly renditions = renditionList((index) => this.current?.chooseRendition(index));
   current: Source | null = null;
+  /** The id of the beacons' session; null: nothing is reported. */
+  session: string | null = null;
   /** Aborts with the current source, or the one that opens when the viewer presses play. */
   #pending = new AbortController();
 
@@ -44,6 +46,8 @@ export class SourceSlot {
     this.current = openSource(this.video, {
       ...options,
       isOwn: options.url.startsWith(serverUrl),
+      cmcd:
+        this.session === null ? null : { id: this.session, content: contentOf(options.url), isLive: options.isLive },
       token: policy === "signed" ? token : null,
       onRenditions: (renditions) => replaceRenditions(this.renditions, renditions),
       onSounds: (sounds, heard) =>
@@ -60,3 +64,6 @@ export class SourceSlot {
     replaceAudioTracks(this.audioTracks, [], -1, () => {});
   }
 }
+
+/** The id of a video, or `live/` and the name of a channel, from the URL of a playlist. */
+const contentOf = (url: string) => /\/(?:media\/|(?=live\/))((?:live\/)?[^/?#]+)/.exec(url)?.[1] ?? "";

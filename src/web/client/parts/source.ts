@@ -1,6 +1,7 @@
 import Hls, { type HlsConfig, type Level } from "hls.js";
 import type { AudioTrack } from "./audio-tracks.ts";
 import { avoidAwaitedRenditions } from "./awaited-rendition.ts";
+import { type CmcdSession, cmcdLoader } from "./cmcd.ts";
 import { endAtTail } from "./live-tail.ts";
 import { carrying, type ErrorCode, refusedFor } from "./player-data.ts";
 import type { Rendition } from "./renditions.ts";
@@ -25,6 +26,8 @@ export type SourceOptions = {
   /** It was loaded with the page's token, and lists the subtitles that the page has anyway. */
   isOwn: boolean;
   token: string | null;
+  /** What requests for media say about the playback; null: nothing. */
+  cmcd: CmcdSession | null;
   startSeconds: number;
   /** Buffer ahead before playback starts. */
   isEager: boolean;
@@ -100,11 +103,13 @@ function openNative(video: HTMLVideoElement, { url, token, startSeconds, onError
 const isSameSize = (a: Level, b: Level) => a.width === b.width && a.height === b.height;
 
 function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
-  const { url, isOwn, startSeconds, isEager, isLive, onRenditions, onSounds, onRenditionChange, onError } = options;
+  const { url, isOwn, cmcd, startSeconds, isEager, isLive, onRenditions, onSounds, onRenditionChange, onError } =
+    options;
   let { token } = options;
   const withToken = (address: string) => (isOwn && token !== null ? carrying(address, token) : address);
   const withoutSubtitles = { subtitleTrackController: undefined } as unknown as Partial<HlsConfig>;
-  const hls = new Hls({
+  const hls: Hls = new Hls({
+    ...(cmcd && { fLoader: cmcdLoader(video, () => hls, cmcd) }),
     ...(isOwn && withoutSubtitles),
     ...(isLive && LIVE),
     capLevelToPlayerSize: true,

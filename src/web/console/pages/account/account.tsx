@@ -4,6 +4,7 @@ import { ErrorNotice } from "../../components/notice.tsx";
 import { PageHead } from "../../components/page-head.tsx";
 import { useToast } from "../../components/toast.tsx";
 import { useResource } from "../../hooks/use-resource.ts";
+import { NotificationChoices } from "../../notifications/choices.tsx";
 import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { roleText } from "../users/roles.ts";
@@ -56,6 +57,7 @@ export default function Account() {
           </section>
           <ChangePassword />
           <SecondFactor isOn={me.value.totp_enabled} onChange={me.reload} />
+          <NotificationChoices />
           <Sessions />
         </>
       )}

@@ -12,6 +12,7 @@ import { useSession } from "../../session.tsx";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
 import { AssetItems } from "./asset-list.tsx";
 import { BulkBar, useBulk } from "./bulk-bar.tsx";
+import { CollectionHead } from "./collection-head.tsx";
 import { CollectionPanel } from "./collections.tsx";
 import { FilterBar } from "./filter-bar.tsx";
 import { addressOf, type Filters, filtersOf, paramsOf } from "./filters.ts";
@@ -100,6 +101,7 @@ export default function Assets() {
   const isSearch = address !== "";
   const into = !isAdmin && filters.collection !== null ? `?collection=${filters.collection}` : "";
   const uploadPath = `${pagePath("uploads")}${into}`;
+  const current = collections.all?.find(({ id }) => id === filters.collection);
   const hasTree = tenant !== null && mayList;
   return (
     <>
@@ -120,6 +122,7 @@ export default function Assets() {
           />
         )}
         <div>
+          {current && <CollectionHead collection={current} onChange={collections.reload} />}
           <FilterBar
             {...{ filters, isAdmin, layout }}
             tenants={tenants.value ?? []}

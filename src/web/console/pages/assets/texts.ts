@@ -21,6 +21,16 @@ export const texts = dictionary(
     deleteCollection: "Delete collection",
     deleteCollectionText:
       "Delete the collection “{name}”? Its videos are kept, and collections in it move to the top level.",
+    publishPage: "Publish",
+    published: "Public page",
+    publishCollectionText:
+      "Publish “{name}” as a page? Everybody with the link sees its public videos that are ready; signed videos stay hidden.",
+    withdraw: "Unpublish",
+    withdrawText: "Unpublish the page of “{name}”? Its link, feed and playlist stop working at once.",
+    openPage: "Open page",
+    copyPageLink: "Copy link",
+    copyPlaylistCode: "Copy embed code",
+    feed: "RSS feed",
     selection: "Selection",
     select: "Select “{name}”",
     selectEverything: "Select all",
@@ -85,6 +95,16 @@ export const texts = dictionary(
     deleteCollection: "Sammlung löschen",
     deleteCollectionText:
       "Die Sammlung „{name}“ löschen? Ihre Videos bleiben, und ihre Untersammlungen kommen auf die oberste Ebene.",
+    publishPage: "Veröffentlichen",
+    published: "Öffentliche Seite",
+    publishCollectionText:
+      "„{name}“ als Seite veröffentlichen? Alle mit dem Link sehen die öffentlichen Videos darin, die fertig sind; signierte bleiben verborgen.",
+    withdraw: "Zurückziehen",
+    withdrawText: "Die Seite von „{name}“ zurückziehen? Link, Feed und Wiedergabeliste gelten sofort nicht mehr.",
+    openPage: "Seite öffnen",
+    copyPageLink: "Link kopieren",
+    copyPlaylistCode: "Einbettungscode kopieren",
+    feed: "RSS-Feed",
     selection: "Auswahl",
     select: "„{name}“ auswählen",
     selectEverything: "Alle auswählen",

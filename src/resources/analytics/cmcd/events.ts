@@ -1,0 +1,79 @@
+import { LRUCache } from "lru-cache";
+import { forApp } from "../../../app.ts";
+import type { PlaybackEvent } from "../beacon.ts";
+import { amountOf, type Cmcd, parseCmcd, textOf } from "./parse.ts";
+import { cmcdName, sessionOf } from "./sessions.ts";
+
+/** As for beacons. */
+const MAX_REPORTS = 64;
+const MAX_SESSIONS = 20_000;
+/** A player that plays reports more often. */
+const MAX_STEP_MS = 120_000;
+const MAX_LATE_MS = 24 * 3_600_000;
+const LIVE = "live/";
+
+/** By the state of the player (`sta`) that a report of the event `ps` has. */
+const STATES: Record<string, PlaybackEvent["event"]> = {
+  s: "play",
+  p: "playing",
+  k: "seeking",
+  r: "rebufferstart",
+  a: "pause",
+  w: "pause",
+  e: "ended",
+  f: "error",
+  q: "pause",
+};
+/** By the event (`e`) of a report. Others say nothing about a view. */
+const EVENTS: Record<string, PlaybackEvent["event"]> = { t: "heartbeat", e: "error", bc: "renditionchange" };
+
+/** `since`: of the last report while it plays; null while it does not. */
+type State = { since: number | null; hasPlayed: boolean; isStalled: boolean };
+
+/** Makes playback events of the reports of players in the event mode of CTA-5004-A. */
+export const cmcdEvents = forApp((app) => {
+  const states = new LRUCache<string, State>({ max: MAX_SESSIONS });
+
+  function eventsIn(cmcd: Cmcd, token: string | null): PlaybackEvent[] {
+    const [sid, cid] = [sessionOf(cmcd), textOf(cmcd, "cid")];
+    const e = textOf(cmcd, "e");
+    const name = e === "ps" ? STATES[textOf(cmcd, "sta") ?? ""] : e === null ? undefined : EVENTS[e];
+    if (sid === null || cid === null || cid === "" || name === undefined) return [];
+    const key = `${cid} ${sid}`;
+    const state = states.get(key) ?? { since: null, hasPlayed: false, isStalled: false };
+    states.set(key, state);
+    const now = app.clock.now();
+    const told = amountOf(cmcd, "ts");
+    const at = told !== null && told <= now && told > now - MAX_LATE_MS ? told : now;
+    const watchedMs = state.since === null ? 0 : Math.min(MAX_STEP_MS, Math.max(0, at - state.since));
+    const position = amountOf(cmcd, "pt");
+    const event = (one: PlaybackEvent["event"], fields: Partial<PlaybackEvent> = {}): PlaybackEvent =>
+      ({
+        ...(cid.startsWith(LIVE) ? { live_channel: cid.slice(LIVE.length, 128) } : { asset_id: cid.slice(0, 128) }),
+        ...{ session_id: cmcdName(sid), event: one, token, occurred_at: new Date(at).toISOString(), ...fields },
+        ...(position !== null && { position_seconds: Math.min(position / 1000, 10_000_000) }),
+      }) as PlaybackEvent;
+    const found: PlaybackEvent[] = [];
+    const begins = name === "play" || name === "playing";
+    if (begins && !state.hasPlayed) found.push(event("play"));
+    if (state.isStalled && name !== "rebufferstart") found.push(event("rebufferend"));
+    if (name !== "play")
+      found.push(
+        event(name, {
+          watched_seconds: watchedMs / 1000,
+          ...(name === "playing" && { startup_ms: amountOf(cmcd, "msd") }),
+        }),
+      );
+    state.hasPlayed ||= begins;
+    state.isStalled = name === "rebufferstart";
+    const goesOn = name === "playing" || ((name === "heartbeat" || name === "renditionchange") && state.since !== null);
+    state.since = goesOn ? at : null;
+    return found;
+  }
+
+  return {
+    /** `body`: reports, each in a line. What is malformed is ignored, and so are reports after the 64th. */
+    read: (body: string, token: string | null): PlaybackEvent[] =>
+      body.split("\n", MAX_REPORTS).flatMap((line) => eventsIn(parseCmcd(line.trim()), token)),
+  };
+});

@@ -1,0 +1,97 @@
+import { sql } from "drizzle-orm";
+import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
+import { type Given, prepared, preparedFor } from "../../../storage/db/prepared.ts";
+import { readBySize, rowBytes } from "../../../storage/db/row-bytes.ts";
+import { type AssetRow, assets, type CollectionRow, collections } from "../../../storage/db/schema.ts";
+import { type App, forApp } from "../../app.ts";
+import { readPage } from "../../http/list-cache.ts";
+import type { Batches } from "../../http/paging.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { listAssets } from "../assets/list.ts";
+import { readAssets } from "../assets/queries.ts";
+import { requireActiveTenant } from "../tenants/active.ts";
+
+const byCode = prepared((db) =>
+  db
+    .select()
+    .from(collections)
+    .where(sql`${collections.publicCode} = ${sql.placeholder("code")}`)
+    .prepare(),
+);
+const remembered = forApp((app) => cacheUntilCommit(app.commits, (code: string) => byCode(app.db).get({ code })));
+
+/** The same conditions as in the partial index, so that the index is used. */
+const isShown = sql`${assets.playbackStatus} = 'ready' and ${assets.playbackPolicy} = 'public'`;
+
+const shownPage = preparedFor((db, given: Given<"collectionId" | "after">) =>
+  db
+    .select({ id: sql<number>`${assets.id}`, bytes: rowBytes(assets) })
+    .from(sql`assets indexed by assets_published`)
+    .where(
+      sql`${assets.collectionId} = ${given.collectionId} and ${isShown}${given.after && sql` and ${assets.id} < ${given.after}`}`,
+    )
+    .orderBy(sql`${assets.id} desc`)
+    .limit(sql.placeholder("limit"))
+    .prepare(),
+);
+
+const countUpTo = prepared((db) =>
+  db
+    .select({ count: sql<number>`count(*)` })
+    .from(
+      sql`(select 1 from assets indexed by assets_published
+        where ${assets.collectionId} = ${sql.placeholder("collectionId")} and ${isShown} limit ${sql.placeholder("limit")})`,
+    )
+    .prepare(),
+);
+
+/** Throws 404 `not_found`, 410 `collection_withdrawn` and 403 `tenant_suspended`. */
+export async function requirePublished(app: App, code: string): Promise<CollectionRow> {
+  const isCode = /^[A-Za-z0-9]{22}$/.test(code);
+  const collection = (isCode ? await remembered(app)(code) : undefined) ?? notFound("collection");
+  if (!collection.isPublic)
+    throw new HttpError(410, "collection_withdrawn", "This collection is no longer public; ask its owner.");
+  await requireActiveTenant(app, collection.tenantId);
+  return collection;
+}
+
+/** How many videos the page of a collection has, counted up to `limit`. */
+export const countShown = async (app: App, { id }: CollectionRow, limit: number): Promise<number> =>
+  (await countUpTo(app.db).get({ collectionId: id, limit }))?.count ?? 0;
+
+/**
+ * The videos of a published collection that everybody may see, newest first: ready, and public. `q`: in their titles and
+ * texts. `after`: the id of the asset before the first one.
+ */
+export function shownVideos(
+  app: App,
+  { id, tenantId }: CollectionRow,
+  { q = "", after }: { q?: string; after?: number | undefined },
+): Batches<AssetRow> {
+  // The rows may be newer than the index that was read.
+  const isStillShown = ({ collectionId, playbackStatus, playbackPolicy }: AssetRow) =>
+    collectionId === id && playbackStatus === "ready" && playbackPolicy === "public";
+  const batches = q.trim() === "" ? newest(app, id, after) : found(app, { id, tenantId }, { q, after });
+  return async function* (limit) {
+    for await (const rows of batches(limit)) yield rows.filter(isStillShown);
+  };
+}
+
+const newest = (app: App, collectionId: number, after: number | undefined): Batches<AssetRow> =>
+  async function* (limit) {
+    const sized = await readPage(app, shownPage, { collectionId, after, limit });
+    yield* readBySize(sized, async (ids) =>
+      [...(await readAssets(app, ids)).values()].filter((row) => row !== undefined),
+    );
+  };
+
+function found(
+  app: App,
+  { id, tenantId }: Pick<CollectionRow, "id" | "tenantId">,
+  { q, after }: { q: string; after: number | undefined },
+): Batches<AssetRow> {
+  const owner = { kind: "key", keyId: null, tenantId, scopes: [] } as const;
+  const from = after === undefined ? undefined : { key: null, id: after };
+  const filters = { collection_id: id, playback_status: "ready", playback_policy: "public" } as const;
+  return listAssets(app, owner, { q, ...filters, sort: "newest" }, from);
+}
