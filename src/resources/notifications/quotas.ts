@@ -39,7 +39,7 @@ export async function notifyOfQuotas(app: App): Promise<void> {
 
 type Measured = { plan: string; resource: "storage" | "minutes"; used: SQL; quota: number; month: number };
 
-/** Tenants that have not been notified of what they use. Of 80 % nobody is notified any more who was of 100 %. */
+/** Tenants that have not been notified of what they use. After 100 % there is none of 80 %. */
 async function reached(app: App, { plan, resource, used, quota, month }: Measured): Promise<Reached[]> {
   const found: Reached[] = [];
   const occurrenceOf = (percent: number) => `${resource} ${percent} ${new Date(month).toISOString().slice(0, 7)}`;

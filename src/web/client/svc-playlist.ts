@@ -39,7 +39,7 @@ if (player && autoplay && previous && next) {
     const link = links[index];
     if (!link) return;
     current = index;
-    // The volume and the sound stay as the viewer has set them.
+    // Volume and mute stay as the viewer has set them.
     player.setAttribute("autoplay", "");
     player.setAttribute("playback-id", link.dataset.id ?? "");
     if (player.hasAttribute("video-title"))

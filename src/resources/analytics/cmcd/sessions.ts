@@ -54,7 +54,7 @@ export function sessionOf(cmcd: Cmcd): string | null {
   return sid === null || sid === "" || sid.length > MAX_SID || sid.startsWith(OWN) ? null : sid;
 }
 
-/** So that they are no sessions of beacons with the same id, and a repeated one can be told apart. */
+/** Differs from the session of beacons with the same id, so that it is known which of them sent events. */
 export const cmcdName = (sid: string) => `cmcd ${sid}`.slice(0, 128);
 
 export const cmcdSessions = forApp((app): CmcdSessions => {
