@@ -75,7 +75,7 @@ test("a collection is published in the console, watched as a page and as a playl
   expect(segments.length).toBeGreaterThan(1);
   for (const { search, headers } of segments) {
     expect(search).toBe("");
-    expect(headers["cmcd-session"]).toMatch(/^cid="[^"]+",sf=h,sid="vodbox\.\w{32}",st=v$/);
+    expect(headers["cmcd-session"]).toMatch(/^cid="[^"]+",sid="vodbox\.\w{32}",st=v$/);
     expect(headers["cmcd-object"]).toMatch(/^(br=\d+,)?d=\d+,ot=(a|v|av)$/);
     expect(headers["cmcd-request"]).toMatch(/^bl=\d+(,su)?$/);
   }

@@ -43,7 +43,6 @@ export function cmcdLoader(video: HTMLVideoElement, hls: () => Hls, session: Cmc
       ["cid", JSON.stringify(session.content.slice(0, 64))],
       ["d", Math.round((part?.duration ?? frag.duration) * 1000)],
       ["ot", frag.sn === "initSegment" ? "i" : isAudio ? "a" : level?.audioCodec && !level.audioGroupId ? "av" : "v"],
-      ["sf", "h"],
       ["sid", JSON.stringify(OWN + session.id)],
       ["st", session.isLive ? "l" : "v"],
       ["su", !hasStarted],
