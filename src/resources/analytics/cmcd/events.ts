@@ -30,11 +30,7 @@ const EVENTS: Record<string, PlaybackEvent["event"]> = { t: "heartbeat", e: "err
 /** `since`: of the last report while it plays; null while it does not. */
 type State = { since: number | null; hasPlayed: boolean; isStalled: boolean };
 
-<<<<<<< HEAD
 /** Makes playback events of the reports of players in the event mode of CTA-5004-A. */
-=======
-/** Reads the reports of players in the event mode of CTA-5004-A as playback events. */
->>>>>>> people
 export const cmcdEvents = forApp((app) => {
   const states = new LRUCache<string, State>({ max: MAX_SESSIONS });
 

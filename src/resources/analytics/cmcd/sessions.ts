@@ -54,11 +54,7 @@ export function sessionOf(cmcd: Cmcd): string | null {
   return sid === null || sid === "" || sid.length > MAX_SID || sid.startsWith(OWN) ? null : sid;
 }
 
-<<<<<<< HEAD
 /** A name that no session of beacons has, so that the same id in both can be recognized. */
-=======
-/** Differs from the session of beacons with the same id, so that it is known which of them sent events. */
->>>>>>> people
 export const cmcdName = (sid: string) => `cmcd ${sid}`.slice(0, 128);
 
 export const cmcdSessions = forApp((app): CmcdSessions => {
