@@ -11,6 +11,7 @@ import { ofFirstProgram } from "./programs.ts";
 import { isPng, knownFormat, readHead } from "./signatures.ts";
 import { SPHERICAL_ENTRIES, sphericalOf } from "./spherical-side-data.ts";
 import type { Jumps } from "./timeline/packet-lines.ts";
+import type { Pause } from "./timeline/pauses.ts";
 import { divideTracks, nothingPlays, type SkippedTrack, stillImage, unsupportedFormat } from "./tracks.ts";
 import { isTruncated } from "./truncated.ts";
 
@@ -60,6 +61,7 @@ export type VideoTrack = {
   durationSeconds: number | null;
   /** By how much its frames are shown earlier than their times state: AVI has only the times at which they are decoded. */
   delaySeconds: number;
+  pauses: readonly Pause[];
 };
 
 /** A pixel that is wider or higher than this is a mistake. */
@@ -79,6 +81,7 @@ export type AudioTrack = {
   isDefault: boolean;
   startSeconds: number;
   durationSeconds: number | null;
+  pauses: readonly Pause[];
 };
 
 export type Probe = {
@@ -322,6 +325,7 @@ function toVideo(stream: Stream, format: string): VideoTrack {
     startSeconds: Number(stream.start_time) || 0,
     durationSeconds: seconds(stream.duration),
     delaySeconds: format === "avi" && REORDERED.test(stream.codec_name) ? reorderSeconds(stream) : 0,
+    pauses: [],
   };
 }
 
@@ -348,6 +352,7 @@ function toAudio(stream: Stream): AudioTrack {
     isDefault: stream.disposition.default === 1,
     startSeconds: Number(stream.start_time) || 0,
     durationSeconds: seconds(stream.duration),
+    pauses: [],
   };
 }
 

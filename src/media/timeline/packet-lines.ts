@@ -1,3 +1,4 @@
+import { isPaused, type Pause } from "./pauses.ts";
 import type { TrackTimes } from "./track-times.ts";
 
 /** As ffmpeg's `-dts_delta_threshold`: a jump in a transport stream by more is one of its clock, and not a pause. */
@@ -24,6 +25,14 @@ export type Jumps = { count: number; firstSeconds: number; shifts: readonly Shif
  */
 export type Clock = "index" | "discontinuous" | "continuous";
 
+type Context = {
+  clock: Clock;
+  /** Tracks with times that the demuxer computes, which may be off by less than a jump that is reported. */
+  vague?: ReadonlySet<number>;
+  /** Of each track with an index, in seconds of the file: what is in them does not play. */
+  pauses?: ReadonlyMap<number, readonly Pause[]>;
+};
+
 /** Reads what ffprobe prints of packets: `stream_index,pts_time,dts_time,duration_time,flags`. */
 export class PacketLines {
   readonly #tracks: ReadonlyMap<number, TrackTimes>;
@@ -39,11 +48,13 @@ export class PacketLines {
 
   readonly #vague: ReadonlySet<number>;
 
-  /** `vague`: tracks with times that the demuxer computes, which may be off by less than a jump that is reported. */
-  constructor(tracks: ReadonlyMap<number, TrackTimes>, clock: Clock, vague: ReadonlySet<number> = new Set()) {
+  readonly #pauses: ReadonlyMap<number, readonly Pause[]>;
+
+  constructor(tracks: ReadonlyMap<number, TrackTimes>, { clock, vague, pauses }: Context) {
     this.#tracks = tracks;
     this.#clock = clock;
-    this.#vague = vague;
+    this.#vague = vague ?? new Set();
+    this.#pauses = pauses ?? new Map();
   }
 
   /** Jumps that were followed; null when there are none. */
@@ -69,7 +80,7 @@ export class PacketLines {
     }) as [number | null, number | null, number | null];
     const seconds = shown ?? decoded;
     // An edit list hides what only prepares the decoder.
-    if (this.#clock === "index" && flags[1] === "D") return;
+    if (this.#clock === "index" && (flags[1] === "D" || isPaused(this.#pauses.get(index), seconds ?? 0))) return;
     if (this.#clock === "discontinuous") {
       if (decoded !== null) this.#follow(index, decoded, lasts ?? 0);
     } else if (this.#clock === "continuous" && seconds !== null) {

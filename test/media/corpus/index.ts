@@ -1,5 +1,6 @@
 import { broadcast } from "./broadcast.ts";
 import { containers } from "./containers.ts";
+import { edits } from "./edits.ts";
 import { faults } from "./faults.ts";
 import { indexes } from "./indexes.ts";
 import { pictures } from "./pictures.ts";
@@ -18,4 +19,5 @@ export const corpus: readonly Source[] = [
   ...broadcast,
   ...indexes,
   ...recorders,
+  ...edits,
 ];

@@ -1,0 +1,39 @@
+import { type EmptyEdit, readEmptyEdits } from "../mp4/empty-edits.ts";
+
+/*
+ * Pauses that only the edit list of an MP4 file has. ffmpeg keeps their time, but fills it with the beginning of the media. What
+ * it returns in a pause is left out, so that the last frame stays, with silence.
+ */
+
+/** In seconds from the start of the source; null: nothing follows. */
+export type Pause = { from: number; to: number | null };
+
+/** Less than a frame: the times of edits and frames are rounded to different units. */
+const ROUNDING_SECONDS = 0.001;
+
+/** The pauses of each track of a file, by its index, in seconds of the file; none when they cannot be read. */
+export async function pausesOf(path: string): Promise<ReadonlyMap<number, readonly Pause[]>> {
+  const edits = await readEmptyEdits(path).catch(() => new Map<number, EmptyEdit[]>());
+  return new Map([...edits].map(([index, all]) => [index, all.map(pauseOf)]));
+}
+
+/** The frame with which a frozen edit begins is shown. */
+const pauseOf = ({ from, to, isFrozen }: EmptyEdit): Pause => ({
+  from: from + (isFrozen ? 2 : -1) * ROUNDING_SECONDS,
+  to: to - ROUNDING_SECONDS,
+});
+
+/** Whether a time is within a pause. */
+export const isPaused = (pauses: readonly Pause[] | undefined, seconds: number): boolean =>
+  pauses?.some(({ from, to }) => seconds >= from && (to === null || seconds < to)) ?? false;
+
+/** Filters of video that leave out what is in pauses. Without the end, the last frame would be held until the end of the file. */
+export function withoutPauses(pauses: readonly Pause[]): string[] {
+  if (pauses.length === 0) return [];
+  const last = pauses.find(({ to }) => to === null);
+  return [...(last ? [`trim=end=${last.from.toFixed(6)}`] : []), `select=${outsideOf(pauses)}`];
+}
+
+/** An expression of ffmpeg's filters that is 1 outside of the pauses. */
+export const outsideOf = (pauses: readonly Pause[]): string =>
+  `'not(${pauses.map(({ from, to }) => `gte(t,${from.toFixed(6)})${to === null ? "" : `*lt(t,${to.toFixed(6)})`}`).join("+")})'`;
