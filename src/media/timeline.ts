@@ -10,7 +10,7 @@ import { indexOfFile, type SourceIndex } from "./parallel/source-index.ts";
 import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack } from "./probe.ts";
 import { FrameRates } from "./timeline/frame-rates.ts";
 import { type Jumps, PacketLines } from "./timeline/packet-lines.ts";
-import { type Pause, pausesOf } from "./timeline/pauses.ts";
+import { type Pauses, pausesOf, withPauses } from "./timeline/pauses.ts";
 import { TrackTimes } from "./timeline/track-times.ts";
 import { withContinuations } from "./transport/continuations.ts";
 import { withSteadyPrograms } from "./transport/steady-programs.ts";
@@ -57,7 +57,7 @@ export async function probeSource(
     );
     if (rewritten) return { ...rewritten, hasChangingPrograms: true };
   }
-  const pauses = isIndexed(headers) ? await pausesOf(path) : new Map<number, Pause[]>();
+  const pauses = isIndexed(headers) ? await pausesOf(path) : new Map();
   const read = await readTracks(path, binaries, headers, { ...options, pauses });
   return withFields(withPauses(measured(headers, read), pauses), fields);
 }
@@ -120,24 +120,6 @@ async function readTracks(
   });
   return { tracks, jumps: lines.jumps };
 }
-
-type Pauses = ReadonlyMap<number, readonly Pause[]>;
-
-/** Times of pauses count from the start of the source. */
-function withPauses(probe: Probe, pauses: Pauses): Probe {
-  if (pauses.size === 0) return probe;
-  const paused = <Track extends VideoTrack | AudioTrack>(track: Track): Track => {
-    const end = track.startSeconds + (track.durationSeconds ?? Number.POSITIVE_INFINITY);
-    const own = (pauses.get(track.index) ?? []).map(({ from, to }) => ({
-      from: from - probe.startSeconds,
-      to: to === null || from > end - END_SECONDS ? null : to - probe.startSeconds,
-    }));
-    return { ...track, pauses: own };
-  };
-  return { ...probe, video: probe.video && paused(probe.video), audio: probe.audio.map(paused) };
-}
-/** A track may end so much behind the edit of its last packet. */
-const END_SECONDS = 0.03;
 
 type Read = { tracks: ReadonlyMap<number, TrackTimes>; jumps: Jumps | null };
 

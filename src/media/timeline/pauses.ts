@@ -1,4 +1,5 @@
 import { type EmptyEdit, readEmptyEdits } from "../mp4/empty-edits.ts";
+import type { AudioTrack, Probe, VideoTrack } from "../probe.ts";
 
 /*
  * Pauses that only the edit list of an MP4 file has. ffmpeg keeps their time, but fills it with the beginning of the media. What
@@ -11,8 +12,11 @@ export type Pause = { from: number; to: number | null };
 /** Less than a frame: the times of edits and frames are rounded to different units. */
 const ROUNDING_SECONDS = 0.001;
 
-/** The pauses of each track of a file, by its index, in seconds of the file; none when they cannot be read. */
-export async function pausesOf(path: string): Promise<ReadonlyMap<number, readonly Pause[]>> {
+/** Those of each track, by its index. */
+export type Pauses = ReadonlyMap<number, readonly Pause[]>;
+
+/** The pauses of a file, in seconds of the file; none when they cannot be read. */
+export async function pausesOf(path: string): Promise<Pauses> {
   const edits = await readEmptyEdits(path).catch(() => new Map<number, EmptyEdit[]>());
   return new Map([...edits].map(([index, all]) => [index, all.map(pauseOf)]));
 }
@@ -22,6 +26,22 @@ const pauseOf = ({ from, to, isFrozen }: EmptyEdit): Pause => ({
   from: from + (isFrozen ? 2 : -1) * ROUNDING_SECONDS,
   to: to - ROUNDING_SECONDS,
 });
+
+/** A probe whose tracks have their pauses, of which the times count from the start of the source. */
+export function withPauses(probe: Probe, pauses: Pauses): Probe {
+  if (pauses.size === 0) return probe;
+  const paused = <Track extends VideoTrack | AudioTrack>(track: Track): Track => {
+    const end = track.startSeconds + (track.durationSeconds ?? Number.POSITIVE_INFINITY);
+    const own = (pauses.get(track.index) ?? []).map(({ from, to }) => ({
+      from: from - probe.startSeconds,
+      to: to === null || from > end - END_SECONDS ? null : to - probe.startSeconds,
+    }));
+    return { ...track, pauses: own };
+  };
+  return { ...probe, video: probe.video && paused(probe.video), audio: probe.audio.map(paused) };
+}
+/** A track may end so much behind the edit of its last packet. */
+const END_SECONDS = 0.03;
 
 /** Whether a time is within a pause. */
 export const isPaused = (pauses: readonly Pause[] | undefined, seconds: number): boolean =>

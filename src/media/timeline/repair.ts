@@ -10,7 +10,7 @@ type Source = { input: string; probe: Probe };
 
 /**
  * A source whose times do not jump. ffmpeg corrects those of a transport stream by itself; the packets of others are copied
- * to a file in the working directory with the times that were measured. Throws MediaError.
+ * to a file in the working directory with the times that were measured. What it returns needs no repair. Throws MediaError.
  */
 export async function withoutJumps(
   { input: original, probe }: Source,
@@ -18,7 +18,8 @@ export async function withoutJumps(
 ): Promise<Source> {
   const input = probe.hasChangingPrograms ? await rewritten(original, { probe, binaries, run: common }) : original;
   const shifts = probe.jumps?.shifts ?? [];
-  if (shifts.length === 0) return { input, probe };
+  const jumps = probe.jumps && { ...probe.jumps, shifts: [] };
+  if (shifts.length === 0) return { input, probe: { ...probe, jumps, hasChangingPrograms: false } };
   const tracks = [...(probe.video ? [probe.video] : []), ...probe.audio];
   const repaired = join(common.cwd, "repaired.mkv");
   await run(binaries.ffmpeg, {
@@ -36,7 +37,7 @@ export async function withoutJumps(
   });
   const { signal, pidDir, memoryBytes, cwd } = common;
   const options = { cwd, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
-  const { skipped, isTruncated, jumps } = probe;
+  const { skipped, isTruncated } = probe;
   return {
     input: repaired,
     probe: { ...(await probeSource(repaired, binaries, options)), skipped, isTruncated, jumps },
