@@ -53,7 +53,7 @@ export async function probeSource(
   await options.makeWhole?.();
   if (headers.format === "mpegts") {
     const rewritten = await withSteadyPrograms(path, options, async (input, programs) =>
-      withContinuations(await probeSource(input, binaries, options), programs),
+      withContinuations({ ...(await probeSource(input, binaries, options)), jumps: programs.jumps }, programs),
     );
     if (rewritten) return { ...rewritten, hasChangingPrograms: true };
   }

@@ -19,7 +19,9 @@ export async function withoutJumps(
   const input = probe.hasChangingPrograms ? await rewritten(original, { probe, binaries, run: common }) : original;
   const shifts = probe.jumps?.shifts ?? [];
   const jumps = probe.jumps && { ...probe.jumps, shifts: [] };
-  if (shifts.length === 0) return { input, probe: { ...probe, jumps, hasChangingPrograms: false } };
+  // Times in a stream that was rewritten do not jump.
+  if (probe.hasChangingPrograms) return { input, probe: { ...probe, jumps: null, hasChangingPrograms: false } };
+  if (shifts.length === 0) return { input, probe: { ...probe, jumps } };
   const tracks = [...(probe.video ? [probe.video] : []), ...probe.audio];
   const repaired = join(common.cwd, "repaired.mkv");
   await run(binaries.ffmpeg, {

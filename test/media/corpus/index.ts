@@ -1,4 +1,4 @@
-import { broadcast } from "./broadcast.ts";
+import { broadcast, broadcastJumps } from "./broadcast.ts";
 import { containers } from "./containers.ts";
 import { edits } from "./edits.ts";
 import { faults } from "./faults.ts";
@@ -20,4 +20,5 @@ export const corpus: readonly Source[] = [
   ...indexes,
   ...recorders,
   ...edits,
+  ...broadcastJumps,
 ];
