@@ -1,4 +1,5 @@
 import { broadcast, broadcastJumps } from "./broadcast.ts";
+import { chains } from "./chains.ts";
 import { containers } from "./containers.ts";
 import { edits } from "./edits.ts";
 import { faults } from "./faults.ts";
@@ -21,4 +22,5 @@ export const corpus: readonly Source[] = [
   ...recorders,
   ...edits,
   ...broadcastJumps,
+  ...chains,
 ];
