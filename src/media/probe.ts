@@ -99,8 +99,11 @@ export type Probe = {
   skipped: SkippedTrack[];
   /** Where its times jump, in seconds from its start; they were corrected. Null where they do not, or are not measured. */
   jumps: Jumps | null;
-  /** A transport stream whose tables change so that tracks would be lost (transport/rewrite.ts). */
-  hasChangingPrograms: boolean;
+  /**
+   * What is copied to another file before it is encoded: a transport stream whose tables change so that tracks would be lost
+   * (transport/rewrite.ts), or the links of a chained Ogg file (ogg/join-links.ts).
+   */
+  rewriting: "programs" | "links" | null;
   /** The file is shorter than its container states. */
   isTruncated: boolean;
 };
@@ -277,7 +280,7 @@ function toProbe(
     audio: audio.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault) || a.index - b.index),
     skipped: tracks.skipped,
     jumps: null,
-    hasChangingPrograms: false,
+    rewriting: null,
   };
 }
 

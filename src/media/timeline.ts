@@ -1,3 +1,4 @@
+import { tmpdir } from "node:os";
 import { Writable } from "node:stream";
 import { hasTimePerPacket } from "./audio-decoding.ts";
 import { MediaError } from "./error.ts";
@@ -6,6 +7,7 @@ import { withFields } from "./fields/deinterlacing.ts";
 import type { Rate } from "./ladder.ts";
 import type { TrackIndex } from "./mp4/index.ts";
 import type { ByteRange } from "./mp4/layout.ts";
+import { probeLinks } from "./ogg/join-links.ts";
 import { indexOfFile, type SourceIndex } from "./parallel/source-index.ts";
 import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack } from "./probe.ts";
 import { FrameRates } from "./timeline/frame-rates.ts";
@@ -55,7 +57,12 @@ export async function probeSource(
     const rewritten = await withSteadyPrograms(path, options, async (input, programs) =>
       withContinuations({ ...(await probeSource(input, binaries, options)), jumps: programs.jumps }, programs),
     );
-    if (rewritten) return { ...rewritten, hasChangingPrograms: true };
+    if (rewritten) return { ...rewritten, rewriting: "programs" };
+  }
+  if (headers.format === "ogg") {
+    const { cwd = tmpdir(), signal } = options;
+    const joined = await probeLinks(path, { cwd, signal }, (link) => probeSource(link, binaries, options));
+    if (joined) return joined;
   }
   const pauses = isIndexed(headers) ? await pausesOf(path) : new Map();
   const read = await readTracks(path, binaries, headers, { ...options, pauses });

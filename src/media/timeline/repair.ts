@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { type Binaries, run, type SourceRun, UNTIL_STALLED, untrustedInput } from "../ffmpeg.ts";
+import { joinLinks } from "../ogg/join-links.ts";
 import type { Probe } from "../probe.ts";
 import { probeSource } from "../timeline.ts";
 import { appendContinuations } from "../transport/continuations.ts";
@@ -16,11 +17,22 @@ export async function withoutJumps(
   { input: original, probe }: Source,
   { binaries, run: common }: { binaries: Binaries; run: SourceRun },
 ): Promise<Source> {
-  const input = probe.hasChangingPrograms ? await rewritten(original, { probe, binaries, run: common }) : original;
+  const { signal, pidDir, memoryBytes, cwd } = common;
+  const options = { cwd, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
+  const { skipped, isTruncated, rewriting } = probe;
+  const probed = async (path: string) => ({ ...(await probeSource(path, binaries, options)), skipped, isTruncated });
+  if (rewriting === "programs") {
+    const input = await rewritten(original, { probe, binaries, run: common });
+    // Times in a stream that was rewritten do not jump.
+    return { input, probe: { ...probe, jumps: null, rewriting: null } };
+  }
+  if (rewriting === "links") {
+    const input = await joinLinks(original, { binaries, run: common }, (link) => probeSource(link, binaries, options));
+    return { input, probe: { ...(await probed(input)), jumps: null } };
+  }
+  const input = original;
   const shifts = probe.jumps?.shifts ?? [];
   const jumps = probe.jumps && { ...probe.jumps, shifts: [] };
-  // Times in a stream that was rewritten do not jump.
-  if (probe.hasChangingPrograms) return { input, probe: { ...probe, jumps: null, hasChangingPrograms: false } };
   if (shifts.length === 0) return { input, probe: { ...probe, jumps } };
   const tracks = [...(probe.video ? [probe.video] : []), ...probe.audio];
   const repaired = join(common.cwd, "repaired.mkv");
@@ -37,13 +49,7 @@ export async function withoutJumps(
     ],
     ...UNTIL_STALLED,
   });
-  const { signal, pidDir, memoryBytes, cwd } = common;
-  const options = { cwd, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
-  const { skipped, isTruncated } = probe;
-  return {
-    input: repaired,
-    probe: { ...(await probeSource(repaired, binaries, options)), skipped, isTruncated, jumps },
-  };
+  return { input: repaired, probe: { ...(await probed(repaired)), jumps } };
 }
 
 /** A copy in the working directory in which each track has one PID. */
