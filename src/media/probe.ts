@@ -207,6 +207,8 @@ export type ProbeOptions = {
   memoryBytes?: number | undefined;
   /** Completes a file of which only a part is there, when that does not suffice. */
   makeWhole?: () => Promise<void>;
+  /** Called again and again while the source is read, which takes minutes for a large one. */
+  onMove?: (() => void) | undefined;
 };
 
 /** In which each track usually has some: more are read only for a track without any. */
@@ -226,7 +228,7 @@ const ffprobe = (
   path: string,
   { ffprobe: binary }: Pick<Binaries, "ffprobe">,
   args: readonly string[],
-  { makeWhole: _, timeLimitMs = 60_000, ...options }: ProbeOptions,
+  { makeWhole: _, onMove: __, timeLimitMs = 60_000, ...options }: ProbeOptions,
 ): Promise<Buffer> =>
   run(binary, {
     ...options,

@@ -97,7 +97,7 @@ async function readTracks(
   path: string,
   binaries: Binaries,
   { format, video, otherVideo, audio }: Probe,
-  { makeWhole: _, timeLimitMs: __, pauses, ...options }: ProbeOptions & { pauses: Pauses },
+  { makeWhole: _, timeLimitMs: __, pauses, onMove, ...options }: ProbeOptions & { pauses: Pauses },
 ): Promise<Read> {
   const others = format === "mpegts" ? otherVideo : [];
   const wanted = [...(video ? [video] : []), ...others, ...audio];
@@ -108,6 +108,7 @@ async function readTracks(
   const output = new Writable({
     write(chunk: Buffer, _encoding, done) {
       lines.take(chunk.toString("latin1"));
+      onMove?.();
       done();
     },
   });

@@ -22,6 +22,8 @@ import { download, removeFolder, SourceCorrupt, sourceMissing, sumOf } from "./t
 
 // Shares of the stages in 0–100; encoding takes almost all of the time.
 const PROBED = 5;
+/** While a large source is read, and repaired. */
+const MEASURED = 8;
 const ENCODED = 95;
 /** For a job whose captions take longer than its encode: the rest of 100 is for publishing. */
 const CAPTIONED = 99;
@@ -88,12 +90,13 @@ async function encodeChecked(
   const common = { signal, pidDir: scratch.pidDir, memoryBytes };
   try {
     heartbeat.report("probing", PROBED);
-    const media = await probeSource(input, binaries, { ...common, cwd: work });
+    const onMove = () => heartbeat.advance("probing", MEASURED);
+    const media = await probeSource(input, binaries, { ...common, cwd: work, onMove });
     const spec = requestedSpec(job);
     const watermark = await fetchWatermark(spec, context, { work, signal });
     // Once, for the encode and for captions: both have the times of the repaired source.
     const repairing = { ...common, cwd: work, reads: [input], writes: [] };
-    const repaired = await withoutJumps({ input, probe: media }, { binaries, run: repairing });
+    const repaired = await withoutJumps({ input, probe: media }, { binaries, run: repairing, onMove });
     const whole = planEncode(repaired.probe, spec);
     heartbeat.report("encoding", PROBED);
     // Without requests there is no such stage.

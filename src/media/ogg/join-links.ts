@@ -104,7 +104,7 @@ function whole<Track extends VideoTrack | AudioTrack>(parts: readonly Part<Track
  */
 export async function joinLinks(
   path: string,
-  { binaries, run: common }: { binaries: Binaries; run: SourceRun },
+  { binaries, run: common, onMove }: { binaries: Binaries; run: SourceRun; onMove?: (() => void) | undefined },
   probeOf: (path: string) => Promise<Probe>,
 ): Promise<string> {
   const { cwd, signal } = common;
@@ -119,7 +119,7 @@ export async function joinLinks(
   }
   const links = await probedLinks(paths, probeOf);
   const video = trackIn(links, (probe) => probe.video);
-  const tools = { ffmpeg: binaries.ffmpeg, run: common };
+  const tools = { ffmpeg: binaries.ffmpeg, run: common, onMove };
   const tracks: { path: string; language: string | null }[] = [];
   if (video[0]) tracks.push({ path: await joined(video, decodedVideo(video[0].track), VIDEO, tools), language: null });
   for (const [index, parts] of audioTracks(links).entries()) {
@@ -174,7 +174,7 @@ async function joined(
   parts: readonly Part<VideoTrack | AudioTrack>[],
   decoding: readonly string[],
   { name, codec }: { name: string; codec: readonly string[] },
-  { ffmpeg, run: common }: { ffmpeg: string; run: SourceRun },
+  { ffmpeg, run: common, onMove }: { ffmpeg: string; run: SourceRun; onMove: (() => void) | undefined },
 ): Promise<string> {
   const output = join(common.cwd, `${name}.mkv`);
   const samples = new PassThrough();
@@ -182,6 +182,7 @@ async function joined(
     ...{ ...common, input: samples },
     args: [...OPTIONS, "-copyts", "-f", "nut", "-i", "pipe:0", ...codec, "-f", "matroska", `file:${output}`],
     ...UNTIL_STALLED,
+    onPosition: () => onMove?.(),
   });
   const decode = async () => {
     for (const [at, { track, link, startSeconds }] of parts.entries()) {

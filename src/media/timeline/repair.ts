@@ -15,19 +15,21 @@ type Source = { input: string; probe: Probe };
  */
 export async function withoutJumps(
   { input: original, probe }: Source,
-  { binaries, run: common }: { binaries: Binaries; run: SourceRun },
+  { binaries, run: common, onMove }: { binaries: Binaries; run: SourceRun; onMove?: () => void },
 ): Promise<Source> {
   const { signal, pidDir, memoryBytes, cwd } = common;
-  const options = { cwd, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
+  const options = { cwd, memoryBytes, onMove, ...(signal && { signal }), ...(pidDir && { pidDir }) };
   const { skipped, isTruncated, rewriting } = probe;
   const probed = async (path: string) => ({ ...(await probeSource(path, binaries, options)), skipped, isTruncated });
   if (rewriting === "programs") {
-    const input = await rewritten(original, { probe, binaries, run: common });
+    const input = await rewritten(original, { probe, binaries, run: common, onMove });
     // Times in a stream that was rewritten do not jump.
     return { input, probe: { ...probe, jumps: null, rewriting: null } };
   }
   if (rewriting === "links") {
-    const input = await joinLinks(original, { binaries, run: common }, (link) => probeSource(link, binaries, options));
+    const input = await joinLinks(original, { binaries, run: common, onMove }, (link) =>
+      probeSource(link, binaries, options),
+    );
     return { input, probe: { ...(await probed(input)), jumps: null } };
   }
   const input = original;
@@ -48,17 +50,19 @@ export async function withoutJumps(
       ...["-strict", "experimental", "-allow_raw_vfw", "1", "-f", "matroska", `file:${repaired}`],
     ],
     ...UNTIL_STALLED,
+    onPosition: () => onMove?.(),
   });
   return { input: repaired, probe: { ...(await probed(repaired)), jumps } };
 }
 
 /** A copy in the working directory in which each track has one PID. */
-async function rewritten(input: string, tools: { probe: Probe; binaries: Binaries; run: SourceRun }): Promise<string> {
+async function rewritten(input: string, tools: Parameters<typeof appendContinuations>[2]): Promise<string> {
   const { cwd, signal } = tools.run;
-  const programs = await changingPrograms(input, signal);
+  const progress = { signal, onMove: tools.onMove };
+  const programs = await changingPrograms(input, progress);
   if (!programs) return input;
   const output = join(cwd, "programs.ts");
-  await rewriteTransport(input, output, programs, signal);
+  await rewriteTransport(input, output, programs, progress);
   await appendContinuations(output, programs, tools);
   return output;
 }

@@ -3,9 +3,11 @@ import { chains } from "./chains.ts";
 import { containers } from "./containers.ts";
 import { edits } from "./edits.ts";
 import { faults } from "./faults.ts";
+import { implicitAac } from "./implicit-aac.ts";
 import { indexes } from "./indexes.ts";
 import { pictures } from "./pictures.ts";
 import { recorders } from "./recorders.ts";
+import { reports } from "./reports.ts";
 import { sounds } from "./sounds.ts";
 import type { Source } from "./source.ts";
 import { timing } from "./timing.ts";
@@ -23,4 +25,6 @@ export const corpus: readonly Source[] = [
   ...edits,
   ...broadcastJumps,
   ...chains,
+  ...implicitAac,
+  ...reports,
 ];
