@@ -1,10 +1,12 @@
 import { tmpdir } from "node:os";
 import { Writable } from "node:stream";
+import { adtsSeconds } from "./adts.ts";
 import { hasTimePerPacket } from "./audio-decoding.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { withFields } from "./fields/deinterlacing.ts";
 import type { Rate } from "./ladder.ts";
+import { isFragmented } from "./mp4/fragments.ts";
 import type { TrackIndex } from "./mp4/index.ts";
 import type { ByteRange } from "./mp4/layout.ts";
 import { probeLinks } from "./ogg/join-links.ts";
@@ -66,7 +68,8 @@ export async function probeSource(
   }
   const pauses = isIndexed(headers) ? await pausesOf(path) : new Map();
   const read = await readTracks(path, binaries, headers, { ...options, pauses });
-  return withFields(withPauses(measured(headers, read), pauses), fields);
+  const timed = withPauses(measured(headers, read), pauses);
+  return withFields(headers.format === "aac" ? await withAdtsLength(path, timed, options) : timed, fields);
 }
 
 /** `need` makes bytes of a source available of which only parts are there. */
@@ -102,7 +105,14 @@ async function readTracks(
   const others = format === "mpegts" ? otherVideo : [];
   const wanted = [...(video ? [video] : []), ...others, ...audio];
   const tracks = new Map(wanted.map((one) => [one.index, new TrackTimes("width" in one)]));
-  const clock = isIndexed({ format }) ? "index" : isDiscontinuous({ format }) ? "discontinuous" : "continuous";
+  const isMp4 = isIndexed({ format });
+  const clock = isMp4
+    ? (await isFragmented(path))
+      ? "fragments"
+      : "index"
+    : isDiscontinuous({ format })
+      ? "discontinuous"
+      : "continuous";
   const vague = new Set(format === "mpegts" ? audio.filter(hasTimePerPacket).map(({ index }) => index) : []);
   const lines = new PacketLines(tracks, { clock, vague, pauses });
   const output = new Writable({
@@ -127,6 +137,13 @@ async function readTracks(
     if (!(error instanceof MediaError) || error.exitCode === null) throw error;
   });
   return { tracks, jumps: lines.jumps };
+}
+
+async function withAdtsLength(path: string, probe: Probe, { signal }: ProbeOptions): Promise<Probe> {
+  const durationSeconds = await adtsSeconds(path, signal);
+  return durationSeconds === null
+    ? probe
+    : { ...probe, durationSeconds, audio: probe.audio.map((track) => ({ ...track, durationSeconds })) };
 }
 
 type Read = { tracks: ReadonlyMap<number, TrackTimes>; jumps: Jumps | null };

@@ -45,6 +45,8 @@ export async function withoutJumps(
       ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
       ...untrustedInput(input),
       ...tracks.flatMap(({ index }, at) => ["-map", `0:${index}`, `-bsf:${at}`, shifted(index, shifts)]),
+      // The unit of Matroska, so that the filter gets packets in the unit that it assumes.
+      ...["-time_base", "1:1000"],
       // All packets: they are counted.
       ...["-c", "copy", "-copyinkf", "-copypriorss", "1", "-max_muxing_queue_size", "16384"],
       ...["-strict", "experimental", "-allow_raw_vfw", "1", "-f", "matroska", `file:${repaired}`],

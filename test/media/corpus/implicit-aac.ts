@@ -64,6 +64,8 @@ export async function writeReplicated(path: string, { rate, hasStereo }: { rate:
   rmSync(plain);
 }
 
+/** Of a second: the delay of the encoder and of the replication, which ADTS does not state. */
+const DELAY = 0.12;
 const rows: [ending: string, rate: number, hasStereo: boolean][] = [
   ["mp4", 24_000, true],
   ["mp4", 22_050, true],
@@ -85,7 +87,7 @@ export const implicitAac: Source[] = [
         rate: 25,
         seconds: SECONDS,
         within: 0.25,
-        apart: 0.07,
+        apart: DELAY,
       },
       from: async (path) => {
         await writeReplicated(`${path}.aac`, { rate, hasStereo });
@@ -104,7 +106,7 @@ export const implicitAac: Source[] = [
       ...{
         seconds: SECONDS,
         within: 0.25,
-        apart: 0.12,
+        apart: DELAY,
         from: (path) => writeReplicated(path, { rate: 24_000, hasStereo }),
       },
     }),

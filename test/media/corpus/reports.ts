@@ -63,7 +63,7 @@ const joined: Source[] = [
     },
   },
   {
-    ...{ ...common, ...twice, name: "ADTS of two rates", ending: "aac", size: null, rate: 0 },
+    ...{ ...common, ...twice, name: "ADTS of two rates", ending: "aac", size: null, rate: 0, apart: 0.12 },
     ...{ from: appended([...beeping(), ...aac], [...beeping({ rate: 32_000, layout: "mono" }), ...aac]) },
   },
   ...(
@@ -130,10 +130,6 @@ const captured: Source[] = [
   {
     ...{ ...common, name: "space that was reserved behind the end", ending: "ts" },
     from: edited([...both(), ...x264, ...aac], (data) => Buffer.concat([data, Buffer.alloc(188 * 3000, 0xff)])),
-  },
-  {
-    ...{ ...common, name: "an empty start of 300 kB", ending: "ts" },
-    from: edited([...both(), ...x264, ...aac], (data) => Buffer.concat([Buffer.alloc(300_000), data])),
   },
 ];
 
