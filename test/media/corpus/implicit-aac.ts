@@ -10,21 +10,26 @@ import { beeping, picture, SECONDS, type Source, words, x264 } from "./source.ts
 
 const bits = (value: number, count: number): string => value.toString(2).padStart(count, "0");
 
-/** 4.4.2.8: a header whose tables have six bands of low resolution and one of noise, then one envelope of equal values. */
-const SBR = [
-  ...["1", "0", bits(5, 4), bits(14, 4), bits(0, 3), "00", "1", "0", "00", "0", "00"],
-  ...["0", "00", "00", "0", "0", "0", "00", bits(8, 7), "00".repeat(5), bits(20, 5), "0"],
-].join("");
+/** 4.4.2.8: a header whose tables have bands of low resolution and one of noise, then one envelope of equal values. */
+const replication = (rate: number): string =>
+  [
+    ...["1", "0", bits(5, 4), bits(14, 4), bits(0, 3), "00", "1", "0", "00", "0", "00"],
+    ...["0", "00", "00", "0", "0", "0", "00", bits(8, 7), "00".repeat((BANDS[rate] as number) - 1), bits(20, 5), "0"],
+  ].join("");
+/** By the rate that is stated. */
+const BANDS: Record<number, number> = { 24000: 6, 22050: 7 };
 /** 8.4.4 (subpart 8): one envelope of ten intensities, all at the end of the scale, so that one side is silent. */
 const PS = ["1", "1", "000", "0", "0", "0", "01", "0", "11111111110", "0".repeat(9)].join("");
 const ID_PS = "10";
 const [ID_FILL, ID_END, EXTENSION_SBR] = ["110", "111", "1101"];
 
+type Replication = { rate: number; hasStereo: boolean };
+
 /** A fill element with the extension. */
-function extension(hasStereo: boolean): string {
+function extension({ rate, hasStereo }: Replication): string {
   const stereo = ID_PS + PS;
   const bytes = Math.ceil(stereo.length / 8);
-  const data = `${EXTENSION_SBR}${SBR}${hasStereo ? `1${bits(bytes, 4)}${stereo.padEnd(bytes * 8, "0")}` : "0"}`;
+  const data = `${EXTENSION_SBR}${replication(rate)}${hasStereo ? `1${bits(bytes, 4)}${stereo.padEnd(bytes * 8, "0")}` : "0"}`;
   const count = Math.ceil(data.length / 8);
   const size = count < 15 ? bits(count, 4) : `1111${bits(count - 14, 8)}`;
   return ID_FILL + size + data.padEnd(count * 8, "0");
@@ -33,8 +38,8 @@ function extension(hasStereo: boolean): string {
 const ADTS_BYTES = 7;
 
 /** ADTS with the extension in each frame. */
-export function withReplication(adts: Buffer, { hasStereo }: { hasStereo: boolean }): Buffer {
-  const added = extension(hasStereo);
+function withReplication(adts: Buffer, kind: Replication): Buffer {
+  const added = extension(kind);
   const frames: Buffer[] = [];
   for (let at = 0; at + ADTS_BYTES < adts.length; ) {
     const length = (adts.readUInt32BE(at + 3) >> 13) & 0x1fff;
@@ -57,10 +62,10 @@ export function withReplication(adts: Buffer, { hasStereo }: { hasStereo: boolea
 }
 
 /** Writes ADTS at a rate whose decoded audio has twice of it. */
-export async function writeReplicated(path: string, { rate, hasStereo }: { rate: number; hasStereo: boolean }) {
+export async function writeReplicated(path: string, kind: Replication) {
   const plain = `${path}.lc.aac`;
-  await ffmpeg(...beeping({ rate, layout: "mono" }), ...words("-c:a aac -b:a 48k"), plain);
-  writeFileSync(path, withReplication(readFileSync(plain), { hasStereo }));
+  await ffmpeg(...beeping({ rate: kind.rate, layout: "mono" }), ...words("-c:a aac -b:a 48k"), plain);
+  writeFileSync(path, withReplication(readFileSync(plain), kind));
   rmSync(plain);
 }
 
