@@ -6,7 +6,7 @@ import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { decodableCodecs } from "./ffmpeg-components.ts";
 import type { Rate } from "./ladder.ts";
-import { withPackets, withParameters } from "./probe-streams.ts";
+import { fraction, seconds, withPackets, withParameters } from "./probe-streams.ts";
 import { ofFirstProgram } from "./programs.ts";
 import { isPng, knownFormat, readHead } from "./signatures.ts";
 import { SPHERICAL_ENTRIES, sphericalOf } from "./spherical-side-data.ts";
@@ -394,13 +394,3 @@ function orientationOf(stream: Stream): Pick<VideoTrack, "isMirrored" | "rotatio
 
 /** The nearest rotation that the renditions can have. */
 const quarters = (clockwise: number) => ((((Math.round(clockwise / 90) % 4) + 4) % 4) * 90) as VideoTrack["rotation"];
-
-function seconds(value: string): number | null {
-  const parsed = Number.parseFloat(value);
-  return Number.isFinite(parsed) && parsed > 0 ? parsed : null;
-}
-
-function fraction(value: string): Rate {
-  const [num = 0, den = 0] = value.split("/").map(Number);
-  return num > 0 && den > 0 ? { num, den } : { num: 0, den: 1 };
-}

@@ -14,7 +14,7 @@ import { indexOfFile, type SourceIndex } from "./parallel/source-index.ts";
 import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack } from "./probe.ts";
 import { FrameRates } from "./timeline/frame-rates.ts";
 import { type Jumps, PacketLines } from "./timeline/packet-lines.ts";
-import { type Pauses, pausesOf, withPauses } from "./timeline/pauses.ts";
+import { type Pauses, pausesIn, pausesOf } from "./timeline/pauses.ts";
 import { TrackTimes } from "./timeline/track-times.ts";
 import { withContinuations } from "./transport/continuations.ts";
 import { withSteadyPrograms } from "./transport/steady-programs.ts";
@@ -144,6 +144,14 @@ async function withAdtsLength(path: string, probe: Probe, { signal }: ProbeOptio
   return durationSeconds === null
     ? probe
     : { ...probe, durationSeconds, audio: probe.audio.map((track) => ({ ...track, durationSeconds })) };
+}
+
+function withPauses(probe: Probe, pauses: Pauses): Probe {
+  const paused = <Track extends VideoTrack | AudioTrack>(track: Track): Track => ({
+    ...track,
+    pauses: pausesIn(track, probe.startSeconds, pauses),
+  });
+  return { ...probe, video: probe.video && paused(probe.video), audio: probe.audio.map(paused) };
 }
 
 type Read = { tracks: ReadonlyMap<number, TrackTimes>; jumps: Jumps | null };

@@ -69,7 +69,7 @@ export class LeaseHeartbeat {
   }
 
   /**
-   * Work whose length is not known goes on: progress comes closer to `until`, but does not reach it for hours. A source of
+   * Work whose length is not known continues: progress comes closer to `until`, but does not reach it for hours. A source of
    * hundreds of gigabytes takes longer to read than a job may be without progress.
    */
   advance(stage: Stage, until: number): void {

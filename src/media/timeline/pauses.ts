@@ -1,5 +1,4 @@
 import { type EmptyEdit, readEmptyEdits } from "../mp4/empty-edits.ts";
-import type { AudioTrack, Probe, VideoTrack } from "../probe.ts";
 
 /*
  * Pauses that only the edit list of an MP4 file has. ffmpeg keeps their time, but fills it with the beginning of the media. What
@@ -27,19 +26,15 @@ const pauseOf = ({ from, to, isFrozen }: EmptyEdit): Pause => ({
   to: to - ROUNDING_SECONDS,
 });
 
-/** A probe whose tracks have their pauses, of which the times count from the start of the source. */
-export function withPauses(probe: Probe, pauses: Pauses): Probe {
-  if (pauses.size === 0) return probe;
-  const paused = <Track extends VideoTrack | AudioTrack>(track: Track): Track => {
-    const end = track.startSeconds + (track.durationSeconds ?? Number.POSITIVE_INFINITY);
-    const own = (pauses.get(track.index) ?? []).map(({ from, to }) => ({
-      from: from - probe.startSeconds,
-      to: to === null || from > end - END_SECONDS ? null : to - probe.startSeconds,
-    }));
-    return { ...track, pauses: own };
-  };
-  return { ...probe, video: probe.video && paused(probe.video), audio: probe.audio.map(paused) };
+/** The pauses of a track, of which the times count from the start of the source, in seconds of the file. */
+export function pausesIn(track: Track, startSeconds: number, pauses: Pauses): Pause[] {
+  const end = track.startSeconds + (track.durationSeconds ?? Number.POSITIVE_INFINITY);
+  return (pauses.get(track.index) ?? []).map(({ from, to }) => ({
+    from: from - startSeconds,
+    to: to === null || from > end - END_SECONDS ? null : to - startSeconds,
+  }));
 }
+type Track = { index: number; startSeconds: number; durationSeconds: number | null };
 /** A track may end so much behind the edit of its last packet. */
 const END_SECONDS = 0.03;
 
