@@ -12,6 +12,7 @@ import { deinterlacingFilters } from "./fields/filters.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
 import { orientationFilters } from "./orientation.ts";
 import { audioBitrate, type EncodePlan, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
+import { withoutPauses } from "./timeline/pauses.ts";
 import { watermarkImage, watermarkInput, watermarkOverlay } from "./watermark.ts";
 
 /** 8192 x 8192: admits 8K and VR, and refuses an image that claims a terabyte of memory. */
@@ -146,6 +147,7 @@ export function videoGraph(
   const chains: string[] = [];
   const filters = [
     ...constantFrames(track),
+    ...withoutPauses(track.pauses),
     ...deinterlacingFilters(track),
     ...orientationFilters(track),
     ...(track.delaySeconds > 0 ? [`setpts=PTS-${track.delaySeconds.toFixed(6)}/TB`] : []),

@@ -44,6 +44,7 @@ function isCandidate(
     track.codec === audio.codec &&
     isCopyable(track) &&
     padToSeconds === 0 &&
+    track.pauses.length === 0 &&
     Math.abs(track.startSeconds - probe.startSeconds) < packetSamples / track.sampleRate
   );
 }

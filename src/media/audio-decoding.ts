@@ -4,6 +4,7 @@ import { isSourceFault } from "./error.ts";
 import { type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
 import type { EncodePlan } from "./plan.ts";
 import type { AudioTrack } from "./probe.ts";
+import { outsideOf } from "./timeline/pauses.ts";
 
 /*
  * Audio is decoded by a process of its own. In the middle of a source its channels or its sample rate may change, in any
@@ -55,6 +56,9 @@ const WITHOUT_JUMPS = "aselect='isnan(prev_pts)+lt(abs(pts-prev_pts)*TB,0.3)'";
  */
 export const hasTimePerPacket = ({ codec }: Pick<AudioTrack, "codec">): boolean => codec.startsWith("aac");
 
+/** A frame of audio may be longer than a syllable: around pauses it is left out in pieces of so many samples. */
+const PIECE = 64;
+
 /** Arguments of the process that decodes a track. */
 function decoderArguments({ input, track, channelLayout, whole, fromSeconds }: DecodedTrack): string[] {
   const seek = fromSeconds === undefined ? [] : ["-copyts", "-start_at_zero"];
@@ -62,7 +66,8 @@ function decoderArguments({ input, track, channelLayout, whole, fromSeconds }: D
   const clockStart = isTimed ? (whole?.clockStart ?? null) : null;
   const filters = [
     ...(clockStart === null ? [] : [`asetpts=PTS-${clockStart.toFixed(6)}/TB`]),
-    ...(HAS_STALE_RATE.test(track.codec) ? [WITHOUT_JUMPS] : []),
+    ...(HAS_STALE_RATE.test(track.codec) && track.pauses.length === 0 ? [WITHOUT_JUMPS] : []),
+    ...(track.pauses.length > 0 ? [`asetnsamples=n=${PIECE}:p=0`, `aselect=${outsideOf(track.pauses)}`] : []),
     // What comes before is the delay of an encoder.
     `atrim=start=${fromSeconds ?? 0}`,
     `aresample=${rateOf(track)}`,

@@ -120,6 +120,7 @@ function isCandidate(probe: Probe, { video }: EncodePlan, spec: EncodingSpec, co
       : !track.isHdr && (track.color === null || isCopyableColor(track.color, track.height))) &&
     // Files in HEVC and AV1 rarely state it: AV1 has only frames, and HEVC is examined when it is copied.
     (settings ? !track.isInterlaced : track.isProgressive) &&
+    track.pauses.length === 0 &&
     track.isSquare &&
     track.rotation === 0 &&
     !track.isMirrored &&

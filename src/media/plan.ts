@@ -49,7 +49,7 @@ export type EncodePlan = {
   durationSeconds: number | null;
   /** Times of the source count from the first of the tracks that are used, and may begin again (MPEG-TS and MPEG-PS). */
   isTransport: boolean;
-  /** The time of the file at which a transport stream begins, when its times do not jump; else null. */
+  /** The time of the file at which a transport stream or ADTS begins, when its times do not jump; else null. */
   clockStart: number | null;
 };
 
@@ -108,7 +108,7 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   const audio = [...stereo, ...planSurround(stereo, spec)];
   const isTransport = TRANSPORTS.includes(probe.format);
   const starts = [...(video ? [video] : []), ...tracks].map(({ startSeconds }) => startSeconds);
-  const clockStart = probe.format === "mpegts" && !probe.jumps ? Math.min(...starts) : null;
+  const clockStart = HAVE_CLOCKS.includes(probe.format) && !probe.jumps ? Math.min(...starts) : null;
   if (!video) return { video: null, audio, durationSeconds, isTransport, clockStart };
 
   const rate = chooseRate(video.averageRate, video.declaredRate, spec);
@@ -123,6 +123,8 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   };
 }
 
+/** ADTS has no times at all. */
+const HAVE_CLOCKS: readonly string[] = ["mpegts", "aac"];
 /** ffprobe's names. */
 export const TRANSPORTS: readonly string[] = ["mpegts", "mpeg"];
 

@@ -1,3 +1,4 @@
+import type { Rate } from "./ladder.ts";
 import { isAudio, isVideo, type Stream } from "./tracks.ts";
 
 /** Numbers as ffprobe writes them. */
@@ -31,4 +32,16 @@ export async function withParameters<S extends Counted>(
     const known = isUnknown(one) ? found.find(({ index }) => index === one.index) : undefined;
     return known ? { ...known, nb_read_packets: one.nb_read_packets } : one;
   });
+}
+
+/** A duration as ffprobe prints it; null when it is not stated. */
+export function seconds(value: string): number | null {
+  const parsed = Number.parseFloat(value);
+  return Number.isFinite(parsed) && parsed > 0 ? parsed : null;
+}
+
+/** A rate as ffprobe prints it; a numerator of 0 when it is not stated. */
+export function fraction(value: string): Rate {
+  const [num = 0, den = 0] = value.split("/").map(Number);
+  return num > 0 && den > 0 ? { num, den } : { num: 0, den: 1 };
 }

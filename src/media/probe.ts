@@ -6,11 +6,12 @@ import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { decodableCodecs } from "./ffmpeg-components.ts";
 import type { Rate } from "./ladder.ts";
-import { withPackets, withParameters } from "./probe-streams.ts";
+import { fraction, seconds, withPackets, withParameters } from "./probe-streams.ts";
 import { ofFirstProgram } from "./programs.ts";
 import { isPng, knownFormat, readHead } from "./signatures.ts";
 import { SPHERICAL_ENTRIES, sphericalOf } from "./spherical-side-data.ts";
 import type { Jumps } from "./timeline/packet-lines.ts";
+import type { Pause } from "./timeline/pauses.ts";
 import { divideTracks, nothingPlays, type SkippedTrack, stillImage, unsupportedFormat } from "./tracks.ts";
 import { isTruncated } from "./truncated.ts";
 
@@ -60,6 +61,7 @@ export type VideoTrack = {
   durationSeconds: number | null;
   /** By how much its frames are shown earlier than their times state: AVI has only the times at which they are decoded. */
   delaySeconds: number;
+  pauses: readonly Pause[];
 };
 
 /** A pixel that is wider or higher than this is a mistake. */
@@ -79,6 +81,7 @@ export type AudioTrack = {
   isDefault: boolean;
   startSeconds: number;
   durationSeconds: number | null;
+  pauses: readonly Pause[];
 };
 
 export type Probe = {
@@ -96,8 +99,11 @@ export type Probe = {
   skipped: SkippedTrack[];
   /** Where its times jump, in seconds from its start; they were corrected. Null where they do not, or are not measured. */
   jumps: Jumps | null;
-  /** A transport stream whose tables change so that tracks would be lost (transport/rewrite.ts). */
-  hasChangingPrograms: boolean;
+  /**
+   * What is copied to another file before it is encoded: a transport stream whose tables change so that tracks would be lost
+   * (transport/rewrite.ts), or the links of a chained Ogg file (ogg/join-links.ts).
+   */
+  rewriting: "programs" | "links" | null;
   /** The file is shorter than its container states. */
   isTruncated: boolean;
 };
@@ -201,6 +207,8 @@ export type ProbeOptions = {
   memoryBytes?: number | undefined;
   /** Completes a file of which only a part is there, when that does not suffice. */
   makeWhole?: () => Promise<void>;
+  /** Called again and again while the source is read, which takes minutes for a large one. */
+  onMove?: (() => void) | undefined;
 };
 
 /** In which each track usually has some: more are read only for a track without any. */
@@ -220,7 +228,7 @@ const ffprobe = (
   path: string,
   { ffprobe: binary }: Pick<Binaries, "ffprobe">,
   args: readonly string[],
-  { makeWhole: _, timeLimitMs = 60_000, ...options }: ProbeOptions,
+  { makeWhole: _, onMove: __, timeLimitMs = 60_000, ...options }: ProbeOptions,
 ): Promise<Buffer> =>
   run(binary, {
     ...options,
@@ -274,7 +282,7 @@ function toProbe(
     audio: audio.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault) || a.index - b.index),
     skipped: tracks.skipped,
     jumps: null,
-    hasChangingPrograms: false,
+    rewriting: null,
   };
 }
 
@@ -322,6 +330,7 @@ function toVideo(stream: Stream, format: string): VideoTrack {
     startSeconds: Number(stream.start_time) || 0,
     durationSeconds: seconds(stream.duration),
     delaySeconds: format === "avi" && REORDERED.test(stream.codec_name) ? reorderSeconds(stream) : 0,
+    pauses: [],
   };
 }
 
@@ -348,6 +357,7 @@ function toAudio(stream: Stream): AudioTrack {
     isDefault: stream.disposition.default === 1,
     startSeconds: Number(stream.start_time) || 0,
     durationSeconds: seconds(stream.duration),
+    pauses: [],
   };
 }
 
@@ -384,13 +394,3 @@ function orientationOf(stream: Stream): Pick<VideoTrack, "isMirrored" | "rotatio
 
 /** The nearest rotation that the renditions can have. */
 const quarters = (clockwise: number) => ((((Math.round(clockwise / 90) % 4) + 4) % 4) * 90) as VideoTrack["rotation"];
-
-function seconds(value: string): number | null {
-  const parsed = Number.parseFloat(value);
-  return Number.isFinite(parsed) && parsed > 0 ? parsed : null;
-}
-
-function fraction(value: string): Rate {
-  const [num = 0, den = 0] = value.split("/").map(Number);
-  return num > 0 && den > 0 ? { num, den } : { num: 0, den: 1 };
-}

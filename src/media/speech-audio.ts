@@ -1,5 +1,5 @@
 import { primaryLanguage } from "../lib/language.ts";
-import { DECODED_INPUT, DECODED_TRACK, runDecoded } from "./audio-decoding.ts";
+import { DECODED_INPUT, DECODED_TRACK, type DecodedTrack, runDecoded } from "./audio-decoding.ts";
 import { SYNCED } from "./audio-filters.ts";
 import { type RunOptions, UNTIL_STALLED } from "./ffmpeg.ts";
 import { MAX_DURATION_SECONDS } from "./plan.ts";
@@ -21,6 +21,8 @@ type SpeechAudioOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memory
   ffmpeg: string;
   input: string;
   track: AudioTrack;
+  /** What is produced from the source in all, which decides on the times of a transport stream. */
+  whole?: DecodedTrack["whole"];
   /** Absolute. */
   wavPath: string;
 };
@@ -29,10 +31,11 @@ type SpeechAudioOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memory
  * Writes a track in the format of speech recognition: 16 kHz, one channel, 16 bits, with the timeline of the encoded
  * video. Returns its length in seconds. Throws MediaError.
  */
-export async function writeSpeech({ ffmpeg, input, track, wavPath, ...room }: SpeechAudioOptions): Promise<number> {
+export async function writeSpeech(options: SpeechAudioOptions): Promise<number> {
+  const { ffmpeg, input, track, whole, wavPath, ...room } = options;
   await runDecoded(ffmpeg, {
     ...room,
-    decoded: { input, track, channelLayout: "stereo" },
+    decoded: { input, track, channelLayout: "stereo", whole },
     args: [
       ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
       ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5", ...DECODED_INPUT],

@@ -1,15 +1,20 @@
+import { tmpdir } from "node:os";
 import { Writable } from "node:stream";
+import { adtsSeconds } from "./adts.ts";
 import { hasTimePerPacket } from "./audio-decoding.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { withFields } from "./fields/deinterlacing.ts";
 import type { Rate } from "./ladder.ts";
+import { isFragmented } from "./mp4/fragments.ts";
 import type { TrackIndex } from "./mp4/index.ts";
 import type { ByteRange } from "./mp4/layout.ts";
+import { probeLinks } from "./ogg/join-links.ts";
 import { indexOfFile, type SourceIndex } from "./parallel/source-index.ts";
 import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack } from "./probe.ts";
 import { FrameRates } from "./timeline/frame-rates.ts";
 import { type Jumps, PacketLines } from "./timeline/packet-lines.ts";
+import { type Pauses, pausesIn, pausesOf } from "./timeline/pauses.ts";
 import { TrackTimes } from "./timeline/track-times.ts";
 import { withContinuations } from "./transport/continuations.ts";
 import { withSteadyPrograms } from "./transport/steady-programs.ts";
@@ -52,11 +57,19 @@ export async function probeSource(
   await options.makeWhole?.();
   if (headers.format === "mpegts") {
     const rewritten = await withSteadyPrograms(path, options, async (input, programs) =>
-      withContinuations(await probeSource(input, binaries, options), programs),
+      withContinuations({ ...(await probeSource(input, binaries, options)), jumps: programs.jumps }, programs),
     );
-    if (rewritten) return { ...rewritten, hasChangingPrograms: true };
+    if (rewritten) return { ...rewritten, rewriting: "programs" };
   }
-  return withFields(measured(headers, await readTracks(path, binaries, headers, options)), fields);
+  if (headers.format === "ogg") {
+    const { cwd = tmpdir(), signal } = options;
+    const joined = await probeLinks(path, { cwd, signal }, (link) => probeSource(link, binaries, options));
+    if (joined) return joined;
+  }
+  const pauses = isIndexed(headers) ? await pausesOf(path) : new Map();
+  const read = await readTracks(path, binaries, headers, { ...options, pauses });
+  const timed = withPauses(measured(headers, read), pauses);
+  return withFields(headers.format === "aac" ? await withAdtsLength(path, timed, options) : timed, fields);
 }
 
 /** `need` makes bytes of a source available of which only parts are there. */
@@ -87,17 +100,25 @@ async function readTracks(
   path: string,
   binaries: Binaries,
   { format, video, otherVideo, audio }: Probe,
-  { makeWhole: _, timeLimitMs: __, ...options }: ProbeOptions,
+  { makeWhole: _, timeLimitMs: __, pauses, onMove, ...options }: ProbeOptions & { pauses: Pauses },
 ): Promise<Read> {
   const others = format === "mpegts" ? otherVideo : [];
   const wanted = [...(video ? [video] : []), ...others, ...audio];
   const tracks = new Map(wanted.map((one) => [one.index, new TrackTimes("width" in one)]));
-  const clock = isIndexed({ format }) ? "index" : isDiscontinuous({ format }) ? "discontinuous" : "continuous";
+  const isMp4 = isIndexed({ format });
+  const clock = isMp4
+    ? (await isFragmented(path))
+      ? "fragments"
+      : "index"
+    : isDiscontinuous({ format })
+      ? "discontinuous"
+      : "continuous";
   const vague = new Set(format === "mpegts" ? audio.filter(hasTimePerPacket).map(({ index }) => index) : []);
-  const lines = new PacketLines(tracks, clock, vague);
+  const lines = new PacketLines(tracks, { clock, vague, pauses });
   const output = new Writable({
     write(chunk: Buffer, _encoding, done) {
       lines.take(chunk.toString("latin1"));
+      onMove?.();
       done();
     },
   });
@@ -116,6 +137,21 @@ async function readTracks(
     if (!(error instanceof MediaError) || error.exitCode === null) throw error;
   });
   return { tracks, jumps: lines.jumps };
+}
+
+async function withAdtsLength(path: string, probe: Probe, { signal }: ProbeOptions): Promise<Probe> {
+  const durationSeconds = await adtsSeconds(path, signal);
+  return durationSeconds === null
+    ? probe
+    : { ...probe, durationSeconds, audio: probe.audio.map((track) => ({ ...track, durationSeconds })) };
+}
+
+function withPauses(probe: Probe, pauses: Pauses): Probe {
+  const paused = <Track extends VideoTrack | AudioTrack>(track: Track): Track => ({
+    ...track,
+    pauses: pausesIn(track, probe.startSeconds, pauses),
+  });
+  return { ...probe, video: probe.video && paused(probe.video), audio: probe.audio.map(paused) };
 }
 
 type Read = { tracks: ReadonlyMap<number, TrackTimes>; jumps: Jumps | null };

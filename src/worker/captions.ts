@@ -1,6 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { abortAfter, setInterval } from "../lib/timers.ts";
+import type { DecodedTrack } from "../media/audio-decoding.ts";
 import { MediaError } from "../media/error.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
 import type { Probe } from "../media/probe.ts";
@@ -43,6 +44,8 @@ type CaptionContext = {
 type CaptionOptions = {
   input: string;
   probe: Pick<Probe, "audio">;
+  /** What is encoded of a source; absent where the input is a rendition. */
+  whole?: DecodedTrack["whole"];
   /** A directory for this job. */
   work: string;
   signal: AbortSignal;
@@ -129,7 +132,7 @@ export async function createCaptions(
     const durationSeconds = await writeSpeech({
       ffmpeg: context.binaries.ffmpeg,
       input: options.input,
-      ...{ track, wavPath, cwd, signal: options.signal },
+      ...{ track, wavPath, cwd, signal: options.signal, whole: options.whole },
       pidDir: context.scratch.pidDir,
       memoryBytes: context.memoryBytes,
     });

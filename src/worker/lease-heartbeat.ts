@@ -8,6 +8,10 @@ const PROGRESS_INTERVAL_MS = 1000;
 /** For a chunk that may have to yield to a viewer, also while it is suspended and makes no progress. */
 const YIELD_INTERVAL_MS = 2000;
 
+/** How often, and by which part of what is left, progress moves on while nothing more is known. */
+const ADVANCE_INTERVAL_MS = 60_000;
+const ADVANCE_SHARE = 100;
+
 /** `full`: a disk that the job writes to has reached its reserve. */
 type EndReason = "stopped" | "canceled" | "lost" | "full";
 
@@ -41,6 +45,7 @@ export class LeaseHeartbeat {
   #stageSinceMs = performance.now();
   readonly #onOuter = () => this.#abort("stopped");
   #progress = 0;
+  #advancedMs = performance.now();
   #stage: Stage;
   #hasNews = true;
   #lastBeatMs = Number.NEGATIVE_INFINITY;
@@ -61,6 +66,17 @@ export class LeaseHeartbeat {
     if (options.signal.aborted) this.#abort("stopped");
     options.signal.addEventListener("abort", this.#onOuter, { once: true });
     this.#plan();
+  }
+
+  /**
+   * Work whose length is not known continues: progress comes closer to `until`, but does not reach it for hours. A source of
+   * hundreds of gigabytes takes longer to read than a job may be without progress.
+   */
+  advance(stage: Stage, until: number): void {
+    const now = performance.now();
+    if (now - this.#advancedMs < ADVANCE_INTERVAL_MS) return;
+    this.#advancedMs = now;
+    this.report(stage, this.#progress + (until - this.#progress) / ADVANCE_SHARE);
   }
 
   /** Progress is 0 to 100 and never decreases. */

@@ -5,8 +5,10 @@ import type { Warning } from "../lib/warnings.ts";
 import { type EncodeOptions, encode } from "../media/encode.ts";
 import type { EncodeResult } from "../media/finish.ts";
 import type { Rendition } from "../media/manifests.ts";
+import { planEncode } from "../media/plan.ts";
 import type { Probe } from "../media/probe.ts";
 import { removeOthers } from "../media/results.ts";
+import { withoutJumps } from "../media/timeline/repair.ts";
 import { probeSource } from "../media/timeline.ts";
 import { warningsOf } from "../media/tracks.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
@@ -20,6 +22,8 @@ import { download, removeFolder, SourceCorrupt, sourceMissing, sumOf } from "./t
 
 // Shares of the stages in 0–100; encoding takes almost all of the time.
 const PROBED = 5;
+/** While a large source is read, and repaired. */
+const MEASURED = 8;
 const ENCODED = 95;
 /** For a job whose captions take longer than its encode: the rest of 100 is for publishing. */
 const CAPTIONED = 99;
@@ -86,9 +90,14 @@ async function encodeChecked(
   const common = { signal, pidDir: scratch.pidDir, memoryBytes };
   try {
     heartbeat.report("probing", PROBED);
-    const media = await probeSource(input, binaries, { ...common, cwd: work });
+    const onMove = () => heartbeat.advance("probing", MEASURED);
+    const media = await probeSource(input, binaries, { ...common, cwd: work, onMove });
     const spec = requestedSpec(job);
     const watermark = await fetchWatermark(spec, context, { work, signal });
+    // Once, for the encode and for captions: both have the times of the repaired source.
+    const repairing = { ...common, cwd: work, reads: [input], writes: [] };
+    const repaired = await withoutJumps({ input, probe: media }, { binaries, run: repairing, onMove });
+    const whole = planEncode(repaired.probe, spec);
     heartbeat.report("encoding", PROBED);
     // Without requests there is no such stage.
     let captioned = Object.keys(job.outputs.subtitle_paths ?? {}).length > 0 ? 0 : 1;
@@ -99,7 +108,7 @@ async function encodeChecked(
       signal,
       async (ended) => {
         const encoded = await encode({
-          ...{ ...common, signal: ended, input, outDir, probe: media, spec, binaries },
+          ...{ ...common, signal: ended, ...repaired, outDir, spec, binaries },
           ...{ scratchDir: work, names: requestedNames(job), encoders, watermark },
           onLog: (line) => heartbeat.logLine(line),
           onRenditions: (names) => {
@@ -116,7 +125,7 @@ async function encodeChecked(
           captioned = fraction;
           reportCaptions();
         };
-        return createCaptions(job, context, { input, probe: media, work, signal: ended, onProgress });
+        return createCaptions(job, context, { ...repaired, whole, work, signal: ended, onProgress });
       },
     );
     return { result, captions, sum: await sum, ...factsOf(media) };

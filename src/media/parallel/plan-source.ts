@@ -108,13 +108,16 @@ function framesOf({ video }: EncodePlan, { startSeconds }: Probe): number | null
   return Math.round((end * video.rate.num) / video.rate.den);
 }
 
+const hasPauses = ({ video, audio }: Probe): boolean =>
+  [...(video ? [video] : []), ...audio].some(({ pauses }) => pauses.length > 0);
+
 /** By which the encoders delay their frames, at most: those of all codecs have a last segment of this length or none. */
 const MAX_DELAY_FRAMES = 4;
 
 /** What can be listed before it is encoded. */
 function earlyOf(plan: StoredPlan, { spec, index, probe }: PlanOptions): PlanResult["early"] {
   const { video, durationSeconds } = plan;
-  if (!probe.statesDuration || probe.jumps || probe.hasChangingPrograms) return null;
+  if (!probe.statesDuration || probe.jumps || probe.rewriting || hasPauses(probe)) return null;
   const lengths = predictedVideo(plan, spec);
   if (!video || !durationSeconds || !lengths || lengths.some((frames) => frames < 1)) return null;
   const segments = lengths.length;
@@ -157,7 +160,7 @@ async function cutsOf(options: Planning, plan: EncodePlan, source: Source): Prom
   if (!plan.durationSeconds || !options.probe.statesDuration) return cuts("unknown_duration");
   if (video.holdUntilSeconds > 0) return cuts("held_frame");
   // A run from the middle does not know how much time is before it.
-  if (options.probe.jumps || options.probe.hasChangingPrograms) return cuts("inexact");
+  if (options.probe.jumps || options.probe.rewriting || hasPauses(options.probe)) return cuts("inexact");
   // A seek may end between two fields. In a transport stream a frame of H.264 begins with its first one.
   const { fieldOrder, packetsPerFrame } = video.track;
   if (packetsPerFrame === 2 && (fieldOrder === "separate" || !plan.isTransport)) return cuts("inexact");

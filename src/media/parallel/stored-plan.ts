@@ -33,6 +33,12 @@ const spherical = v.object({
   ),
 });
 
+// Absent in plans of earlier versions. A source with pauses is not cut, but its plan is stored.
+const pauses = v.optional(
+  v.pipe(v.array(v.object({ from: v.number(), to: v.nullable(v.number()) })), v.maxLength(100), v.readonly()),
+  [],
+);
+
 const videoTrack = v.object({
   index: count,
   id: v.optional(v.nullable(count), null),
@@ -70,6 +76,7 @@ const videoTrack = v.object({
   durationSeconds: v.nullable(seconds),
   // Absent in plans of earlier versions.
   delaySeconds: v.optional(seconds, 0),
+  pauses,
 });
 
 const audioTrack = v.object({
@@ -83,6 +90,7 @@ const audioTrack = v.object({
   isDefault: v.boolean(),
   startSeconds: v.number(),
   durationSeconds: v.nullable(seconds),
+  pauses,
 });
 
 const chromaticity = v.pipe(v.tuple([count, count]), v.readonly());

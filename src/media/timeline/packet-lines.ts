@@ -1,3 +1,4 @@
+import { isPaused, type Pause } from "./pauses.ts";
 import type { TrackTimes } from "./track-times.ts";
 
 /** As ffmpeg's `-dts_delta_threshold`: a jump in a transport stream by more is one of its clock, and not a pause. */
@@ -8,6 +9,8 @@ const BACK_SECONDS = 0.1;
 const [OTHER_JUMP_SECONDS, OTHER_BACK_SECONDS] = [600, 1];
 /** Smaller ones are corrected too, but nothing that a person would notice. */
 const REPORTED_SECONDS = 0.5;
+/** Tracks of a fragment begin at times that differ by less. */
+const SAME_SECONDS = 2;
 /** Longer than any line that ffprobe prints of a packet. */
 const MAX_LINE = 1000;
 /** More are damage. */
@@ -20,9 +23,17 @@ export type Jumps = { count: number; firstSeconds: number; shifts: readonly Shif
 
 /**
  * Where times come from: an index, whose edits may show packets again; the clock of a transmission, which may jump and which
- * ffmpeg continues by itself; or one that continues.
+ * ffmpeg continues by itself; one that continues; or fragments, of which a track may be read far ahead of another one.
  */
-export type Clock = "index" | "discontinuous" | "continuous";
+export type Clock = "index" | "discontinuous" | "continuous" | "fragments";
+
+type Context = {
+  clock: Clock;
+  /** Tracks with times that the demuxer computes, which may be off by less than a jump that is reported. */
+  vague?: ReadonlySet<number>;
+  /** Of each track with an index, in seconds of the file: what is in them does not play. */
+  pauses?: ReadonlyMap<number, readonly Pause[]>;
+};
 
 /** Reads what ffprobe prints of packets: `stream_index,pts_time,dts_time,duration_time,flags`. */
 export class PacketLines {
@@ -39,11 +50,13 @@ export class PacketLines {
 
   readonly #vague: ReadonlySet<number>;
 
-  /** `vague`: tracks with times that the demuxer computes, which may be off by less than a jump that is reported. */
-  constructor(tracks: ReadonlyMap<number, TrackTimes>, clock: Clock, vague: ReadonlySet<number> = new Set()) {
+  readonly #pauses: ReadonlyMap<number, readonly Pause[]>;
+
+  constructor(tracks: ReadonlyMap<number, TrackTimes>, { clock, vague, pauses }: Context) {
     this.#tracks = tracks;
     this.#clock = clock;
-    this.#vague = vague;
+    this.#vague = vague ?? new Set();
+    this.#pauses = pauses ?? new Map();
   }
 
   /** Jumps that were followed; null when there are none. */
@@ -69,17 +82,48 @@ export class PacketLines {
     }) as [number | null, number | null, number | null];
     const seconds = shown ?? decoded;
     // An edit list hides what only prepares the decoder.
-    if (this.#clock === "index" && flags[1] === "D") return;
+    const isHidden = flags[1] === "D";
+    if (this.#clock === "index" && (isHidden || isPaused(this.#pauses.get(index), seconds ?? 0))) return;
+    // ffmpeg also hides fragments whose times begin again. It is among the packets that are shifted.
+    const isBeforeFirst = track.first === null;
+    if (this.#clock !== "discontinuous" && isHidden && isBeforeFirst) return track.add(null, null);
     if (this.#clock === "discontinuous") {
       if (decoded !== null) this.#follow(index, decoded, lasts ?? 0);
-    } else if (this.#clock === "continuous" && seconds !== null) {
-      this.#followShown(index, seconds, lasts ?? 0);
-      if ((this.#shifted.get(index) ?? 0) !== this.#offset) {
-        this.#shifts.push({ index, packet: track.packets, seconds: this.#offset });
-        this.#shifted.set(index, this.#offset);
+    } else if (this.#clock !== "index" && seconds !== null) {
+      const offset = this.#offsetOf(index, seconds, lasts ?? 0);
+      if ((this.#shifted.get(index) ?? 0) !== offset) {
+        this.#shifts.push({ index, packet: track.packets, seconds: offset });
+        this.#shifted.set(index, offset);
       }
+      return track.add(seconds + offset, lasts);
     }
     track.add(seconds === null ? null : seconds + this.#offset, lasts);
+  }
+
+  #offsetOf(index: number, shown: number, lasts: number): number {
+    if (this.#clock === "fragments") return this.#followFragment(index, shown, lasts);
+    this.#followShown(index, shown, lasts);
+    return this.#offset;
+  }
+
+  /** As below, but each track by itself: one jumps where another one of the same fragments did. */
+  #followFragment(index: number, shown: number, lasts: number): number {
+    let offset = this.#shifted.get(index) ?? 0;
+    const latest = this.#latest.get(index);
+    if (latest !== undefined && this.#shifts.length < MAX_SHIFTS) {
+      const end = Math.max(...this.#expected.values());
+      const isForward = this.#expected.size > 1 && shown + offset > end + OTHER_JUMP_SECONDS;
+      if (shown + offset < latest - OTHER_BACK_SECONDS || isForward) {
+        const isKnown = Math.abs(shown + this.#offset - (this.#expected.get(index) ?? 0)) < SAME_SECONDS;
+        if (!isKnown) {
+          this.#offset = offset;
+          this.#jump(shown + offset - end, end);
+        }
+        offset = this.#offset;
+      }
+    }
+    this.#continue(index, shown + offset, lasts);
+    return offset;
   }
 
   /** As ffmpeg does: from when the last packet of the same track ends. */
@@ -101,7 +145,10 @@ export class PacketLines {
       const isForward = this.#expected.size > 1 && shown + this.#offset > end + OTHER_JUMP_SECONDS;
       if (isBack || isForward) this.#jump(shown + this.#offset - end, end);
     }
-    const seconds = shown + this.#offset;
+    this.#continue(index, shown + this.#offset, lasts);
+  }
+
+  #continue(index: number, seconds: number, lasts: number): void {
     this.#latest.set(index, Math.max(seconds, this.#latest.get(index) ?? seconds));
     this.#expected.set(index, Math.max(seconds + lasts, this.#expected.get(index) ?? seconds));
   }

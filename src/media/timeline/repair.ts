@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { type Binaries, run, type SourceRun, UNTIL_STALLED, untrustedInput } from "../ffmpeg.ts";
+import { joinLinks } from "../ogg/join-links.ts";
 import type { Probe } from "../probe.ts";
 import { probeSource } from "../timeline.ts";
 import { appendContinuations } from "../transport/continuations.ts";
@@ -10,15 +11,31 @@ type Source = { input: string; probe: Probe };
 
 /**
  * A source whose times do not jump. ffmpeg corrects those of a transport stream by itself; the packets of others are copied
- * to a file in the working directory with the times that were measured. Throws MediaError.
+ * to a file in the working directory with the times that were measured. What it returns needs no repair. Throws MediaError.
  */
 export async function withoutJumps(
   { input: original, probe }: Source,
-  { binaries, run: common }: { binaries: Binaries; run: SourceRun },
+  { binaries, run: common, onMove }: { binaries: Binaries; run: SourceRun; onMove?: () => void },
 ): Promise<Source> {
-  const input = probe.hasChangingPrograms ? await rewritten(original, { probe, binaries, run: common }) : original;
+  const { signal, pidDir, memoryBytes, cwd } = common;
+  const options = { cwd, memoryBytes, onMove, ...(signal && { signal }), ...(pidDir && { pidDir }) };
+  const { skipped, isTruncated, rewriting } = probe;
+  const probed = async (path: string) => ({ ...(await probeSource(path, binaries, options)), skipped, isTruncated });
+  if (rewriting === "programs") {
+    const input = await rewritten(original, { probe, binaries, run: common, onMove });
+    // Times in a stream that was rewritten do not jump.
+    return { input, probe: { ...probe, jumps: null, rewriting: null } };
+  }
+  if (rewriting === "links") {
+    const input = await joinLinks(original, { binaries, run: common, onMove }, (link) =>
+      probeSource(link, binaries, options),
+    );
+    return { input, probe: { ...(await probed(input)), jumps: null } };
+  }
+  const input = original;
   const shifts = probe.jumps?.shifts ?? [];
-  if (shifts.length === 0) return { input, probe };
+  const jumps = probe.jumps && { ...probe.jumps, shifts: [] };
+  if (shifts.length === 0) return { input, probe: { ...probe, jumps } };
   const tracks = [...(probe.video ? [probe.video] : []), ...probe.audio];
   const repaired = join(common.cwd, "repaired.mkv");
   await run(binaries.ffmpeg, {
@@ -28,28 +45,26 @@ export async function withoutJumps(
       ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
       ...untrustedInput(input),
       ...tracks.flatMap(({ index }, at) => ["-map", `0:${index}`, `-bsf:${at}`, shifted(index, shifts)]),
+      // The unit of Matroska, so that the filter gets packets in the unit that it assumes.
+      ...["-time_base", "1:1000"],
       // All packets: they are counted.
       ...["-c", "copy", "-copyinkf", "-copypriorss", "1", "-max_muxing_queue_size", "16384"],
       ...["-strict", "experimental", "-allow_raw_vfw", "1", "-f", "matroska", `file:${repaired}`],
     ],
     ...UNTIL_STALLED,
+    onPosition: () => onMove?.(),
   });
-  const { signal, pidDir, memoryBytes, cwd } = common;
-  const options = { cwd, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
-  const { skipped, isTruncated, jumps } = probe;
-  return {
-    input: repaired,
-    probe: { ...(await probeSource(repaired, binaries, options)), skipped, isTruncated, jumps },
-  };
+  return { input: repaired, probe: { ...(await probed(repaired)), jumps } };
 }
 
 /** A copy in the working directory in which each track has one PID. */
-async function rewritten(input: string, tools: { probe: Probe; binaries: Binaries; run: SourceRun }): Promise<string> {
+async function rewritten(input: string, tools: Parameters<typeof appendContinuations>[2]): Promise<string> {
   const { cwd, signal } = tools.run;
-  const programs = await changingPrograms(input, signal);
+  const progress = { signal, onMove: tools.onMove };
+  const programs = await changingPrograms(input, progress);
   if (!programs) return input;
   const output = join(cwd, "programs.ts");
-  await rewriteTransport(input, output, programs, signal);
+  await rewriteTransport(input, output, programs, progress);
   await appendContinuations(output, programs, tools);
   return output;
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Binaries, run, type SourceRun, UNTIL_STALLED, untrustedInput } from "../ffmpeg.ts";
 import type { AudioTrack, Probe, VideoTrack } from "../probe.ts";
 import type { ProgramTrack } from "./program-tracks.ts";
-import { copyPackets } from "./rewrite.ts";
+import { type BlockProgress, copyPackets } from "./rewrite.ts";
 import type { TransportPrograms } from "./transport-programs.ts";
 
 /*
@@ -50,7 +50,7 @@ const continuationsOf = (programs: TransportPrograms) =>
 export async function appendContinuations(
   path: string,
   programs: TransportPrograms,
-  { probe, binaries, run: common }: { probe: Probe; binaries: Binaries; run: SourceRun },
+  { probe, binaries, run: common, onMove }: { probe: Probe; binaries: Binaries; run: SourceRun } & BlockProgress,
 ): Promise<void> {
   const ids = [probe.video, ...probe.audio].map((track) => track?.id);
   for (const { track, first } of continuationsOf(programs)) {
@@ -71,6 +71,7 @@ export async function appendContinuations(
         ...["-streamid", `0:${first.pid}`, "-f", "mpegts", `file:${part}`],
       ],
       ...UNTIL_STALLED,
+      onPosition: () => onMove?.(),
     });
     await using written = await open(path, "a");
     const skipped = HAS_DELAY.test(first.codec) ? 1 : 0;

@@ -16,11 +16,11 @@ const STRIDES = [
  * The programs of a transport stream whose tables change so that tracks would be lost: each has one PID for the whole stream
  * there. Null for any other file. Throws MediaError `aborted`.
  */
-export async function changingPrograms(path: string, signal?: AbortSignal): Promise<TransportPrograms | null> {
+export async function changingPrograms(path: string, progress: BlockProgress = {}): Promise<TransportPrograms | null> {
   const programs = new TransportPrograms();
   const packets = new PacketPositions();
   await using file = await open(path, "r");
-  await forEachBlock(file, signal, (block) => packets.each(block, (at) => programs.packet(block, at)));
+  await forEachBlock(file, progress, (block) => packets.each(block, (at) => programs.packet(block, at)));
   return programs.isChanged && programs.fits ? programs : null;
 }
 
@@ -29,14 +29,14 @@ export async function rewriteTransport(
   path: string,
   output: string,
   programs: TransportPrograms,
-  signal?: AbortSignal,
+  progress: BlockProgress = {},
 ): Promise<void> {
   const following = new TransportPrograms(programs.firstRoutes);
   const packets = new PacketPositions();
   await using file = await open(path, "r");
   await using written = await open(output, "w");
   await written.writeFile(programs.tables());
-  await forEachBlock(file, signal, async (block) => {
+  await forEachBlock(file, progress, async (block) => {
     let end = 0;
     const used = packets.each(block, (at) => {
       if (!following.packet(block, at)) return;
@@ -57,7 +57,7 @@ export async function copyPackets(
 ): Promise<void> {
   let starts = 0;
   await using file = await open(path, "r");
-  await forEachBlock(file, signal, async (block) => {
+  await forEachBlock(file, { signal }, async (block) => {
     let end = 0;
     const used = new PacketPositions().each(block, (at) => {
       const second = block.readUInt16BE(at + 1);
@@ -72,10 +72,13 @@ export async function copyPackets(
   });
 }
 
+/** `onMove` is called for each block that was read. */
+export type BlockProgress = { signal?: AbortSignal | undefined; onMove?: (() => void) | undefined };
+
 /** Calls with blocks of a file; `take` returns how many bytes it used. */
 async function forEachBlock(
   file: FileHandle,
-  signal: AbortSignal | undefined,
+  { signal, onMove }: BlockProgress,
   take: (block: Buffer) => number | Promise<number>,
 ): Promise<void> {
   const buffer = Buffer.alloc(BLOCK_BYTES);
@@ -86,6 +89,7 @@ async function forEachBlock(
     if (bytesRead === 0) return;
     const block = Buffer.from(buffer.subarray(0, kept + bytesRead));
     const used = await take(block);
+    onMove?.();
     kept = block.length - used;
     buffer.copyWithin(0, used, block.length);
   }

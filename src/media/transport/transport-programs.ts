@@ -1,6 +1,8 @@
 import { SectionReader } from "../../lib/mpegts/section-reader.ts";
 import { mapSection, type Program, programSection, readPrograms, readStreams } from "../../lib/mpegts/tables.ts";
-import { ProgramTracks, type Route } from "./program-tracks.ts";
+import type { Jumps } from "../timeline/packet-lines.ts";
+import { type ProgramTrack, ProgramTracks, type Route } from "./program-tracks.ts";
+import { TransportClock } from "./transport-clock.ts";
 
 export const PACKET_BYTES = 188;
 const SYNC = 0x47;
@@ -11,13 +13,13 @@ const PIDS = 0x2000;
 /** More are not followed. */
 const MAX_PROGRAMS = 64;
 
-type Followed = Program & { tracks: ProgramTracks };
+type Followed = Program & { tracks: ProgramTracks; clock: TransportClock };
 /** Where the packets of a PID go: to another PID, with another continuity counter. */
-type Target = { pid: number; counterOffset: number };
+type Target = { pid: number; counterOffset: number; track: ProgramTrack };
 
 /**
  * Follows the programs of a transport stream through all versions of their tables, and assigns to each track one PID for the
- * whole stream. Packets are changed in place.
+ * whole stream, and times that do not jump. Packets are changed in place.
  */
 export class TransportPrograms {
   /** In the order in which they appeared. */
@@ -34,6 +36,7 @@ export class TransportPrograms {
   readonly #maps = new Set<string>();
   readonly #mapReaders = new Map<number, ((section: Buffer) => void)[]>();
   #associations: Buffer = Buffer.alloc(0);
+  readonly #clocks = new Map<ProgramTrack, TransportClock>();
   #isMoved = false;
 
   /** Where PIDs lead before the first tables: as in those. */
@@ -60,6 +63,12 @@ export class TransportPrograms {
     }
   }
 
+  /** Where the times of the programs jumped; null where they did not. */
+  get jumps(): Jumps | null {
+    const [first] = this.programs.map(({ clock }) => clock).filter(({ count }) => count > 0);
+    return first ? { count: first.count, firstSeconds: first.firstSeconds, shifts: [] } : null;
+  }
+
   /** Packets with all tracks that appeared. Throws RangeError when there are too many. */
   tables(): Buffer {
     const programs = this.programs.filter(({ tracks }) => tracks.tracks.length > 0);
@@ -84,6 +93,7 @@ export class TransportPrograms {
     } else if (isStart && this.#pending[pid]) this.#start(pid, data[at + 3] as number);
     const target = reader ? undefined : this.#targets[pid];
     if (!target) return false;
+    if (isStart) this.#clocks.get(target.track)?.correct(data, payloadAt(data, at), at + PACKET_BYTES, target.track);
     writePid(data, at, target.pid);
     const fourth = data[at + 3] as number;
     const counter = (fourth + target.counterOffset) & 0x0f;
@@ -100,7 +110,8 @@ export class TransportPrograms {
     if (former >= 0 && this.#targets[former]?.pid === track.pid) this.#targets[former] = undefined;
     this.#sources[track.pid] = pid;
     const before = this.#counters[track.pid] as number;
-    this.#targets[pid] = { pid: track.pid, counterOffset: before < 0 ? 0 : (before + 1 - fourth) & 0x0f };
+    const counterOffset = before < 0 ? 0 : (before + 1 - fourth) & 0x0f;
+    this.#targets[pid] = { pid: track.pid, counterOffset, track };
   }
 
   #onPrograms(section: Buffer): void {
@@ -114,20 +125,20 @@ export class TransportPrograms {
       if (!known && this.programs.length >= MAX_PROGRAMS) continue;
       if (!known) {
         this.#isMoved ||= this.programs.some(({ tracks }) => tracks.tracks.length > 0);
-        this.programs.push({ number, mapPid, tracks: new ProgramTracks(this.#used) });
+        this.programs.push({ number, mapPid, tracks: new ProgramTracks(this.#used), clock: new TransportClock() });
         this.#used.add(mapPid);
       }
-      const { tracks } = known ?? (this.programs.at(-1) as Followed);
+      const followed = known ?? (this.programs.at(-1) as Followed);
       this.#isMoved ||= known !== undefined && known.number !== number;
       this.#used.add(mapPid);
       const key = `${number} ${mapPid}`;
       if (this.#maps.has(key) || this.#maps.size >= MAX_PROGRAMS) continue;
       this.#maps.add(key);
-      this.#readMap(mapPid, number, tracks);
+      this.#readMap(mapPid, number, followed);
     }
   }
   /** One PID may carry the maps of several programs. */
-  #readMap(mapPid: number, number: number, tracks: ProgramTracks): void {
+  #readMap(mapPid: number, number: number, { tracks, clock }: Followed): void {
     const readers = this.#mapReaders.get(mapPid) ?? [];
     this.#mapReaders.set(mapPid, readers);
     let last: Buffer = Buffer.alloc(0);
@@ -139,6 +150,7 @@ export class TransportPrograms {
       const isFirst = tracks.tracks.length === 0;
       for (const route of tracks.read(streams)) {
         this.#pending[route.from] = route;
+        this.#clocks.set(route.track, clock);
         if (isFirst) this.firstRoutes.push(route);
       }
     });

@@ -10,6 +10,9 @@ import { sumOf } from "../transfer.ts";
 import { DOWNLOADED, openSource } from "./source.ts";
 import { type TaskContract, taskRun } from "./task-run.ts";
 
+/** While a large source is read, of 100. */
+const READ = 50;
+
 /** Runs a `plan` task: decides what is produced from the source. Throws MediaError and the errors of transfers. */
 export async function planTask(job: TaskContract, context: JobContext, workspace: Workspace): Promise<TaskResult> {
   const { binaries, encoders } = context;
@@ -23,7 +26,8 @@ export async function planTask(job: TaskContract, context: JobContext, workspace
   try {
     const { index } = source;
     const { need } = source;
-    const media = await probeSource(input, binaries, { ...common, index, need, makeWhole: () => need("all") });
+    const onMove = () => heartbeat.advance("probing", READ);
+    const media = await probeSource(input, binaries, { ...common, index, need, makeWhole: () => need("all"), onMove });
     const isSparse = !source.isWhole();
     const spec = requestedSpec(job);
     const watermark = await fetchWatermark(spec, context, { work, signal: heartbeat.signal });

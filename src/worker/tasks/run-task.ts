@@ -252,7 +252,7 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
             }),
       (signal) =>
         createCaptions(job, context, {
-          ...{ input: source.path, probe: media, work, signal },
+          ...{ input: source.path, probe: media, whole: plan, work, signal },
           onProgress: (captioned) => report({ captioned }),
         }),
     );

@@ -12,6 +12,8 @@ type Section = {
   mapPid?: number;
   program?: number;
   version?: number;
+  /** When it begins by its timestamps; by default where the section before it ends. */
+  at?: number;
 };
 
 const VIDEO: Record<string, string[]> = {
@@ -25,9 +27,10 @@ const sections =
   async (path: string): Promise<void> => {
     const ending = path.split(".").at(-1);
     const bytes: Buffer[] = [];
-    for (const [at, { video = "h264", audio = ["aac"], ...tables }] of all.entries()) {
-      const part = `${path}.${at}.${ending}`;
-      const { pid = 0x100, mapPid = 0x1000, program = 1, version = at } = tables;
+    for (const [index, { video = "h264", audio = ["aac"], ...tables }] of all.entries()) {
+      const part = `${path}.${index}.${ending}`;
+      const { pid = 0x100, mapPid = 0x1000, program = 1, version = index } = tables;
+      const { at = 10 + index * SECONDS } = tables;
       const inputs = [...(video ? picture() : []), ...audio.flatMap(() => beeping({ seconds: SECONDS - 0.04 }))];
       const count = (video ? 1 : 0) + audio.length;
       await ffmpeg(
@@ -36,7 +39,7 @@ const sections =
         ...audio.flatMap((codec, track) => [`-c:a:${track}`, codec, `-b:a:${track}`, "192k"]),
         ...["-mpegts_start_pid", String(pid), "-mpegts_pmt_start_pid", String(mapPid)],
         ...["-mpegts_service_id", String(program), "-tables_version", String(version)],
-        ...["-output_ts_offset", String(10 + at * SECONDS), part],
+        ...["-output_ts_offset", String(at), part],
       );
       bytes.push(readFileSync(part));
       rmSync(part);
@@ -125,5 +128,31 @@ const late: Source[] = [
     ...{ seconds: 12, flashes: from(0, 12), beeps: from(9, 12) },
   }),
 ];
+
+/** Recorders that continue after a pause, with another clock: times and tracks change at once. */
+const CLOCKS = { "an hour later": 3600, "the clock of the beginning": 10, "an earlier clock": 4 };
+export const broadcastJumps: Source[] = Object.entries(CLOCKS).flatMap(([clock, at]) =>
+  (
+    [
+      ["other PIDs", [{}, { pid: 0x200 }]],
+      ["audio in another codec", [{ audio: ["mp2"] }, { audio: ["aac"] }]],
+      ["audio in another codec on other PIDs", [{ audio: ["ac3"] }, { audio: ["aac"], pid: 0x200 }]],
+      ["video in another codec", [{ video: "mpeg2" }, { video: "h264" }]],
+      [
+        "all in other codecs on other PIDs",
+        [
+          { video: "mpeg2", audio: ["mp2"] },
+          { audio: ["aac"], pid: 0x200 },
+        ],
+      ],
+      ["audio that is added", [{ audio: [] }, {}]],
+    ] as [string, [Section, Section]][]
+  ).map(([name, [first, second]]) =>
+    row(`${name}, with ${clock}`, [first, { ...second, at }], {
+      ...{ family: "Program maps and times that change", warnings: ["timestamps_repaired"] },
+      ...(name.includes("added") && { beeps: SECOND }),
+    }),
+  ),
+);
 
 export const broadcast: Source[] = [...pids, ...tracks, ...codecs, ...pictures, ...late];

@@ -1,9 +1,13 @@
-import { broadcast } from "./broadcast.ts";
+import { broadcast, broadcastJumps } from "./broadcast.ts";
+import { chains } from "./chains.ts";
 import { containers } from "./containers.ts";
+import { edits } from "./edits.ts";
 import { faults } from "./faults.ts";
+import { implicitAac } from "./implicit-aac.ts";
 import { indexes } from "./indexes.ts";
 import { pictures } from "./pictures.ts";
 import { recorders } from "./recorders.ts";
+import { reports } from "./reports.ts";
 import { sounds } from "./sounds.ts";
 import type { Source } from "./source.ts";
 import { timing } from "./timing.ts";
@@ -18,4 +22,9 @@ export const corpus: readonly Source[] = [
   ...broadcast,
   ...indexes,
   ...recorders,
+  ...edits,
+  ...broadcastJumps,
+  ...chains,
+  ...implicitAac,
+  ...reports,
 ];

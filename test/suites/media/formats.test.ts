@@ -7,6 +7,7 @@ import { planSource } from "../../../src/media/parallel/plan-source.ts";
 import { parsePlan } from "../../../src/media/parallel/stored-plan.ts";
 import { probe } from "../../../src/media/probe.ts";
 import { warningsOf } from "../../../src/media/tracks.ts";
+import { writeReplicated } from "../../media/corpus/implicit-aac.ts";
 import { encodedInParts, planned } from "../../support/media/parallel/parts.ts";
 import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
 
@@ -95,6 +96,24 @@ describe.concurrent("a container with a codec", () => {
 
 const SKIPPED = (number: number, kind: string, codec: string) =>
   `Track ${number} (${kind}, ${codec}) cannot be decoded and was left out.`;
+
+test.each([
+  ["stereo", true, 15],
+  ["mono", false, 0],
+])("what the decoder finds decides on channels, not the header: %s", async (name, hasStereo, apart) => {
+  const input = join(folder, `implicit-${name}.mp4`);
+  const adts = join(folder, `implicit-${name}.aac`);
+  await writeReplicated(adts, { rate: 22_050, hasStereo });
+  await ffmpeg("-i", adts, "-c", "copy", input);
+  const { result } = await encoded(input);
+  const playlist = join(`${input}-out`, result.renditions[0]?.playlist_path ?? "");
+  const channels = await ffmpeg("-i", playlist, "-ac", "2", "-ar", "8000", "-f", "s16le", "-");
+  const samples = new Int16Array(channels.buffer, channels.byteOffset, channels.length >> 1);
+  const energy = [0, 1].map((side) => samples.reduce((sum, one, at) => (at % 2 === side ? sum + one * one : sum), 0));
+  const decibels = 10 * Math.log10((energy[0] as number) / Math.max(1, energy[1] as number));
+  if (hasStereo) expect(decibels).toBeGreaterThan(apart);
+  else expect(Math.abs(decibels)).toBeLessThan(0.5);
+});
 
 describe.concurrent("a track that cannot be decoded is left out", () => {
   const rows: [file: string, source: Source, plays: "video" | "audio", warning: string][] = [

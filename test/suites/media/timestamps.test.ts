@@ -1,8 +1,12 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
+import { planEncode } from "../../../src/media/plan.ts";
+import type { AudioTrack } from "../../../src/media/probe.ts";
+import { writeSpeech } from "../../../src/media/speech-audio.ts";
+import { withoutJumps } from "../../../src/media/timeline/repair.ts";
 import { probeSource } from "../../../src/media/timeline.ts";
 import { warningsOf } from "../../../src/media/tracks.ts";
 import { sample } from "../../support/amount.ts";
@@ -175,13 +179,23 @@ describe.concurrent("all of a source plays in sync, whatever its timestamps", ()
       expect(Math.abs(Number(at) - (row.pieces[0]?.[0] ?? 0))).toBeLessThan(0.25);
     }
     const dir = join(folder, `${row.file}-out`);
-    const result = await encode({ input, outDir: dir, spec, binaries, scratchDir: folder, probe });
+    const cwd = mkdtempSync(join(folder, "repaired-"));
+    const source = await withoutJumps({ input, probe }, { binaries, run: { cwd, reads: [input], writes: [] } });
+    const result = await encode({ ...source, outDir: dir, spec, binaries, scratchDir: folder });
     expect(Math.abs(result.durationSeconds - seconds)).toBeLessThan(0.25);
     const flashes = await flashesOf(join(dir, result.renditions[0]?.playlist_path ?? ""));
     const beeps = await beepsOf(join(dir, result.audioRenditions[0]?.playlist_path ?? ""));
     expect(flashes.map((each) => Math.floor(each + 0.1))).toEqual(row.flashes);
     expect(beeps).toHaveLength(flashes.length);
     for (const [each, beep] of beeps.entries()) expect(Math.abs(beep - (flashes[each] as number))).toBeLessThan(0.075);
+    // Speech is recognized with the same times.
+    const wavPath = join(cwd, "speech.wav");
+    const track = source.probe.audio[0] as AudioTrack;
+    const whole = planEncode(source.probe, spec);
+    await writeSpeech({ ffmpeg: binaries.ffmpeg, input: source.input, cwd, track, whole, wavPath });
+    const spoken = await beepsOf(wavPath);
+    expect(spoken).toHaveLength(beeps.length);
+    for (const [each, beep] of spoken.entries()) expect(Math.abs(beep - (flashes[each] as number))).toBeLessThan(0.075);
     // A part of such a source would be read from the wrong position.
     const { uncuttable } = await planned(input, 1);
     if (row.jumps > 0) expect(uncuttable).toBe("inexact");

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -125,19 +125,57 @@ test("on a shared disk they are written to their place directly", async () => {
   expect(readFileSync(join(artifacts, "captions/en.vtt"), "utf8")).toBe(VTT);
 });
 
+/** The loudest sample between two seconds. */
+function loudness(wav: Buffer, from: number, to: number): number {
+  let peak = 0;
+  for (let at = 44 + from * 32_000; at < Math.min(wav.length - 1, 44 + to * 32_000); at += 2)
+    peak = Math.max(peak, Math.abs(wav.readInt16LE(at)));
+  return peak;
+}
+
 test("of several audio tracks the one in the language is used, else the default one, in sync with the video", async () => {
   const { heard, transcriber } = listener();
   await outcome(bilingual, transcriber, { captions: ["fr-CA", "en", "de"] });
-  const loudness = (wav: Buffer, from: number, to: number) => {
-    let peak = 0;
-    for (let at = 44 + from * 32_000; at < Math.min(wav.length - 1, 44 + to * 32_000); at += 2)
-      peak = Math.max(peak, Math.abs(wav.readInt16LE(at)));
-    return peak;
-  };
   const [french, english, german] = heard.map(({ wav }) => wav) as [Buffer, Buffer, Buffer];
   expect(loudness(french, 1.2, 2.8)).toBeGreaterThan(5 * loudness(english, 1.2, 2.8));
   expect(loudness(french, 0, 0.9)).toBeLessThan(loudness(french, 1.2, 2.8) / 50);
   expect(german.equals(english)).toBe(true);
+});
+
+/** Two seconds of silence, then a tone of two seconds. */
+const tones: Record<string, (path: string) => Promise<void>> = {
+  "a source whose times jump by two hours": async (path) => {
+    const parts: Buffer[] = [];
+    for (const [at, hours] of [0, 2].entries()) {
+      const quiet = at === 0 ? ["-af", "volume=0"] : [];
+      const part = `${path}-${at}.flv`;
+      await ffmpeg(
+        ...picture("64x36", "25", 2),
+        ...sound(2),
+        ...quiet,
+        ...fast,
+        "-output_ts_offset",
+        String(hours * 3600),
+        part,
+      );
+      // Before its first tag a file has a header of 13 bytes.
+      parts.push(readFileSync(part).subarray(at * 13));
+    }
+    writeFileSync(path, Buffer.concat(parts));
+  },
+  "a transport stream whose audio is late": async (path) => {
+    const late = [...picture("64x36", "25", 4), "-itsoffset", "2", ...sound(2), "-map", "0", "-map", "1"];
+    await ffmpeg(...late, ...fast, "-f", "mpegts", path);
+  },
+};
+test.each(Object.keys(tones))("of %s they are in sync", async (name) => {
+  const path = join(folder, name.replaceAll(" ", "-"));
+  await tones[name]?.(path);
+  const { heard, transcriber } = listener();
+  await outcome(path, transcriber, { captions: ["en"] });
+  const { wav } = heard[0] as { wav: Buffer };
+  expect(Math.abs((wav.length - 44) / 32_000 - 4)).toBeLessThan(0.2);
+  expect(loudness(wav, 0, 1.9)).toBeLessThan(loudness(wav, 2.1, 3.9) / 50);
 });
 
 const fails = (message: string) => () => Promise.reject(new TranscriptionFailed(message, "token /srv/secret"));

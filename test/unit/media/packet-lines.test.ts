@@ -58,7 +58,7 @@ const ROWS: Row[] = [
 describe("where the times of packets jump", () => {
   test.each(ROWS.map((row) => [row.name, row] as const))("%s", (_, { lines, jumps, end, isDiscontinuous = false }) => {
     const tracks = new Map([0, 1].map((index) => [index, new TrackTimes(false)]));
-    const reader = new PacketLines(tracks, isDiscontinuous ? "discontinuous" : "continuous");
+    const reader = new PacketLines(tracks, { clock: isDiscontinuous ? "discontinuous" : "continuous" });
     reader.take(`${lines.join("\n")}\n`);
     const found = reader.jumps;
     expect(found && [found.count, found.firstSeconds]).toEqual(jumps);
@@ -69,7 +69,7 @@ describe("where the times of packets jump", () => {
 
   test("hostile times cause a limited number of shifts", () => {
     const tracks = new Map([0, 1].map((index) => [index, new TrackTimes(false)]));
-    const reader = new PacketLines(tracks, "continuous");
+    const reader = new PacketLines(tracks, { clock: "continuous" });
     for (let at = 0; at < 5000; at++) reader.take(`${both(5, 0).join("\n")}\n`);
     expect(reader.jumps?.shifts.length).toBeLessThan(1000);
   });
