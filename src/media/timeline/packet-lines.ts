@@ -31,7 +31,7 @@ type Context = {
   clock: Clock;
   /** Tracks with times that the demuxer computes, which may be off by less than a jump that is reported. */
   vague?: ReadonlySet<number>;
-  /** Of each track with an index, in seconds of the file: what is in them does not play. */
+  /** The pauses of each track with an index, in seconds of the file: what is in them does not play. */
   pauses?: ReadonlyMap<number, readonly Pause[]>;
 };
 

@@ -69,7 +69,7 @@ export async function writeReplicated(path: string, kind: Replication) {
   rmSync(plain);
 }
 
-/** Of a second: the delay of the encoder and of the replication, which ADTS does not state. */
+/** The delay of the encoder and of the replication, in seconds, which ADTS does not state. */
 const DELAY = 0.12;
 const rows: [ending: string, rate: number, hasStereo: boolean][] = [
   ["mp4", 24_000, true],
