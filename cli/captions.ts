@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { UserError } from "../src/lib/errors.ts";
-import { CATALOG } from "../src/outbound/transcribe/whisper/catalog.ts";
-import { ModelUnavailable } from "../src/outbound/transcribe/whisper/download.ts";
-import { installModel } from "../src/outbound/transcribe/whisper/install.ts";
-import { installedModels } from "../src/outbound/transcribe/whisper/store.ts";
+import { UserError } from "#lib/errors.ts";
+import { CATALOG } from "#outbound/transcribe/whisper/catalog.ts";
+import { ModelUnavailable } from "#outbound/transcribe/whisper/download.ts";
+import { installModel } from "#outbound/transcribe/whisper/install.ts";
+import { installedModels } from "#outbound/transcribe/whisper/store.ts";
 import { type Column, line, printJson, printList } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { settingsOf, wantsJson } from "./settings.ts";

@@ -1,12 +1,12 @@
 import { mkdir, rmdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { slots } from "../src/lib/bounded.ts";
-import { cacheDir } from "../src/lib/cache-dir.ts";
-import { UserError } from "../src/lib/errors.ts";
-import { sha256 } from "../src/lib/tokens.ts";
-import { withoutTrailing } from "../src/lib/without-trailing.ts";
-import { resolveBinaries } from "../src/media/binaries.ts";
+import { slots } from "#lib/bounded.ts";
+import { cacheDir } from "#lib/cache-dir.ts";
+import { UserError } from "#lib/errors.ts";
+import { sha256 } from "#lib/tokens.ts";
+import { withoutTrailing } from "#lib/without-trailing.ts";
+import { resolveBinaries } from "#media/binaries.ts";
 import { serverOfEnvironment } from "./connect.ts";
 import { dryRun } from "./import/dry-run.ts";
 import { existingAssets } from "./import/existing.ts";

@@ -1,6 +1,6 @@
-import { UserError } from "../src/lib/errors.ts";
-import type { FromIngest, ToIngest } from "../src/live/ingest/messages.ts";
-import { runIngest } from "../src/live/ingest/run-ingest.ts";
+import { UserError } from "#lib/errors.ts";
+import type { FromIngest, ToIngest } from "#live/ingest/messages.ts";
+import { runIngest } from "#live/ingest/run-ingest.ts";
 
 /** The process that receives live streams: started by `serve`, with which it speaks over the IPC channel. */
 export async function liveIngestCommand(): Promise<void> {

@@ -1,5 +1,5 @@
 import { CommanderError } from "commander";
-import { UserError } from "../src/lib/errors.ts";
+import { UserError } from "#lib/errors.ts";
 import { createProgram } from "./program.ts";
 import { reportError } from "./report-error.ts";
 import { extractSettings, hasFlag } from "./settings.ts";
@@ -18,7 +18,7 @@ async function main(): Promise<void> {
 /** Any statement may find that the database is damaged. */
 async function worded(error: unknown): Promise<unknown> {
   if (error instanceof CommanderError || error instanceof UserError) return error;
-  const { DAMAGED_ADVICE, isDamaged } = await import("../storage/db/failures.ts");
+  const { DAMAGED_ADVICE, isDamaged } = await import("#storage/db/failures.ts");
   if (!isDamaged(error)) return error;
   return new UserError(`The database is damaged: ${DAMAGED_ADVICE}. \`vodbox admin doctor\` shows details.`);
 }

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { type ClusterWorker, joinSupervisor } from "../src/cluster/cluster-worker.ts";
-import { RecentLines } from "../src/lib/recent-lines.ts";
-import { createLog, logProcess } from "../src/log.ts";
-import { type Running, serve } from "../src/serve.ts";
-import { serviceNotices, signsOf } from "../src/systemd.ts";
+import { type ClusterWorker, joinSupervisor } from "#cluster/cluster-worker.ts";
+import { RecentLines } from "#lib/recent-lines.ts";
+import { createLog, logProcess } from "#src/log.ts";
+import { type Running, serve } from "#src/serve.ts";
+import { serviceNotices, signsOf } from "#src/systemd.ts";
 import { line, printSetupUrl } from "./print.ts";
 import { settingsOf } from "./settings.ts";
 import { onStopSignal } from "./signals.ts";

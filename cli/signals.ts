@@ -1,4 +1,4 @@
-import { setTimeout } from "../src/lib/timers.ts";
+import { setTimeout } from "#lib/timers.ts";
 
 /** Longer than a graceful stop may take; after that the process is ended. */
 const LIMIT_MS = 14_000;

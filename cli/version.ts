@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { cacheDir } from "../src/lib/cache-dir.ts";
-import { embedded } from "../src/lib/embedded.ts";
-import { resolveBinaries, sandboxLauncher } from "../src/media/binaries.ts";
+import { cacheDir } from "#lib/cache-dir.ts";
+import { embedded } from "#lib/embedded.ts";
+import { resolveBinaries, sandboxLauncher } from "#media/binaries.ts";
 import { line, printJson } from "./print.ts";
 
 type BuildInfo = { version: string; libsql: string };

@@ -1,6 +1,6 @@
 import { enableCompileCache } from "node:module";
 import { join, relative } from "node:path";
-import { extractSettings } from "../cli/settings.ts";
+import { extractSettings } from "#cli/settings.ts";
 import { paths } from "./build/paths.ts";
 import { prepareBuild } from "./build/prepare.ts";
 
@@ -17,4 +17,4 @@ enableCompileCache(join(paths.root, "build/dev-code"));
 const { data_dir: data = "" } = extractSettings(args).flags;
 console.log(`admin token in ${join(relative(process.cwd(), data), "secrets/admin_token")}`);
 process.argv.splice(1, Number.POSITIVE_INFINITY, join(paths.root, "cli/main.ts"), "serve", ...args);
-await import("../cli/main.ts");
+await import("#cli/main.ts");

@@ -3,8 +3,8 @@ import type { Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { sql } from "drizzle-orm";
 import type { Logger } from "pino";
-import { databaseFile } from "../storage/db/open.ts";
-import { sleep } from "./lib/timers.ts";
+import { sleep } from "#lib/timers.ts";
+import { databaseFile } from "#storage/db/open.ts";
 import type { Running } from "./serve.ts";
 
 const ASK_AGAIN_MS = 250;

@@ -1,7 +1,7 @@
-import { alternatives } from "../../src/lib/alternatives.ts";
-import { STORE_KINDS } from "../../src/lib/enums.ts";
-import { UserError } from "../../src/lib/errors.ts";
-import { sleep } from "../../src/lib/timers.ts";
+import { alternatives } from "#lib/alternatives.ts";
+import { STORE_KINDS } from "#lib/enums.ts";
+import { UserError } from "#lib/errors.ts";
+import { sleep } from "#lib/timers.ts";
 import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";
 import { type Progress, showProgress } from "../progress.ts";
 import { amount } from "../units.ts";

@@ -1,5 +1,5 @@
-import { alternatives } from "../../src/lib/alternatives.ts";
-import { UserError } from "../../src/lib/errors.ts";
+import { alternatives } from "#lib/alternatives.ts";
+import { UserError } from "#lib/errors.ts";
 
 /** The value of an option that is `on` or `off`; undefined without it. `others`: what the caller accepts besides. */
 export function isOn(flag: string, text: string | undefined, others: readonly string[] = []): boolean | undefined {

@@ -1,5 +1,5 @@
-import { UserError } from "../../src/lib/errors.ts";
-import { canonicalLanguage, ownName } from "../../src/lib/language.ts";
+import { UserError } from "#lib/errors.ts";
+import { canonicalLanguage, ownName } from "#lib/language.ts";
 import { RequestRefused } from "../push/http.ts";
 import type { FileSender } from "../push/send.ts";
 import type { Caption, Chapter, Item } from "./source.ts";

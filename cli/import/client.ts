@@ -1,6 +1,6 @@
-import { describeConnectionError, isCertificateError } from "../../src/lib/connection-errors.ts";
-import { UserError } from "../../src/lib/errors.ts";
-import { setTimeout, sleep } from "../../src/lib/timers.ts";
+import { describeConnectionError, isCertificateError } from "#lib/connection-errors.ts";
+import { UserError } from "#lib/errors.ts";
+import { setTimeout, sleep } from "#lib/timers.ts";
 import { ItemError } from "./item-error.ts";
 import { record } from "./json.ts";
 

@@ -1,9 +1,9 @@
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { hlsAttributes } from "../../src/lib/hls-attributes.ts";
-import { type HlsSegment, type HlsVariant, readHls, type Span } from "../../src/lib/hls-read.ts";
-import { linesOf } from "../../src/lib/lines-of.ts";
-import { type Binaries, run, untrustedInput } from "../../src/media/ffmpeg.ts";
+import { hlsAttributes } from "#lib/hls-attributes.ts";
+import { type HlsSegment, type HlsVariant, readHls, type Span } from "#lib/hls-read.ts";
+import { linesOf } from "#lib/lines-of.ts";
+import { type Binaries, run, untrustedInput } from "#media/ffmpeg.ts";
 import type { ProviderClient } from "./client.ts";
 import { ItemError } from "./source.ts";
 

@@ -1,4 +1,4 @@
-import type { Upload } from "../../src/protocol/upload.ts";
+import type { Upload } from "#protocol/upload.ts";
 import { RequestRefused } from "../push/http.ts";
 import { type FileSender, sendFile } from "../push/send.ts";
 import type { State } from "../push/state.ts";

@@ -1,10 +1,10 @@
 import { appendFileSync, createReadStream, existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { cacheDir } from "../../src/lib/cache-dir.ts";
-import { UserError } from "../../src/lib/errors.ts";
-import { sha256 } from "../../src/lib/tokens.ts";
-import { acquireDataLock, DataDirInUse } from "../../storage/db/lock.ts";
+import { cacheDir } from "#lib/cache-dir.ts";
+import { UserError } from "#lib/errors.ts";
+import { sha256 } from "#lib/tokens.ts";
+import { acquireDataLock, DataDirInUse } from "#storage/db/lock.ts";
 import type { State } from "../push/state.ts";
 import type { OldPath } from "./source.ts";
 

@@ -1,7 +1,7 @@
 import { rm, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
-import { sha256 } from "../../src/lib/tokens.ts";
-import type { Binaries } from "../../src/media/ffmpeg.ts";
+import { sha256 } from "#lib/tokens.ts";
+import type { Binaries } from "#media/ffmpeg.ts";
 import { fileAt } from "../push/send.ts";
 import type { File } from "../push/state.ts";
 import { discard, download } from "./download.ts";

@@ -1,12 +1,12 @@
 import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import { cacheDir } from "../../src/lib/cache-dir.ts";
-import { UserError } from "../../src/lib/errors.ts";
-import { sha256 } from "../../src/lib/tokens.ts";
-import { resolveBinaries } from "../../src/media/binaries.ts";
-import type { EncodingSpec } from "../../src/protocol/encoding-spec.ts";
-import { openScratch, type Scratch } from "../../src/worker/scratch.ts";
+import { cacheDir } from "#lib/cache-dir.ts";
+import { UserError } from "#lib/errors.ts";
+import { sha256 } from "#lib/tokens.ts";
+import { resolveBinaries } from "#media/binaries.ts";
+import type { EncodingSpec } from "#protocol/encoding-spec.ts";
+import { openScratch, type Scratch } from "#worker/scratch.ts";
 import { settingsOf } from "../settings.ts";
 import type { Encoder } from "./encode-file.ts";
 import type { Sender } from "./send.ts";

@@ -1,14 +1,8 @@
 import { join } from "node:path";
-import { contentTypeOf } from "../../src/lib/media-types.ts";
-import { extensionOf } from "../../src/lib/object-keys.ts";
-import type {
-  BatchUpload,
-  CompleteBatchUpload,
-  ConfirmPart,
-  NewBatchUpload,
-  NewPart,
-} from "../../src/protocol/batch.ts";
-import type { SignedPart } from "../../src/protocol/upload.ts";
+import { contentTypeOf } from "#lib/media-types.ts";
+import { extensionOf } from "#lib/object-keys.ts";
+import type { BatchUpload, CompleteBatchUpload, ConfirmPart, NewBatchUpload, NewPart } from "#protocol/batch.ts";
+import type { SignedPart } from "#protocol/upload.ts";
 import type { EncodedMedia } from "./encode-file.ts";
 import { put, RequestRefused } from "./http.ts";
 import { allOrFirstError, counted, type Sender } from "./send.ts";

@@ -1,4 +1,4 @@
-import { setInterval } from "../../src/lib/timers.ts";
+import { setInterval } from "#lib/timers.ts";
 import { showProgress } from "../progress.ts";
 import { amount, duration } from "../units.ts";
 

@@ -1,5 +1,5 @@
-import { UserError } from "../../src/lib/errors.ts";
-import { sleep } from "../../src/lib/timers.ts";
+import { UserError } from "#lib/errors.ts";
+import { sleep } from "#lib/timers.ts";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import * as v from "valibot";
-import { UserError } from "../../src/lib/errors.ts";
-import { EncodingSpec } from "../../src/protocol/encoding-spec.ts";
+import { UserError } from "#lib/errors.ts";
+import { EncodingSpec } from "#protocol/encoding-spec.ts";
 import type { Api } from "./http.ts";
 
 /**

@@ -1,6 +1,6 @@
-import type { Config } from "../../src/config/load.ts";
-import { UserError } from "../../src/lib/errors.ts";
-import { isLocked } from "../../storage/db/lock.ts";
+import type { Config } from "#config/load.ts";
+import { UserError } from "#lib/errors.ts";
+import { isLocked } from "#storage/db/lock.ts";
 import { type Admin, connect, serverUrl } from "../connect.ts";
 
 type Tenant = { id: number; slug: string; status: string };

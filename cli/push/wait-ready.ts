@@ -1,8 +1,8 @@
 import { basename } from "node:path";
-import { UserError } from "../../src/lib/errors.ts";
-import { sleep } from "../../src/lib/timers.ts";
-import type { Warning } from "../../src/lib/warnings.ts";
-import type { Asset } from "../../src/resources/assets/schema.ts";
+import { UserError } from "#lib/errors.ts";
+import { sleep } from "#lib/timers.ts";
+import type { Warning } from "#lib/warnings.ts";
+import type { Asset } from "#resources/assets/schema.ts";
 import { RequestRefused } from "./http.ts";
 import type { Pushed, Sender } from "./send.ts";
 

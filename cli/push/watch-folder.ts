@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { UserError } from "../../src/lib/errors.ts";
-import { sleep } from "../../src/lib/timers.ts";
+import { UserError } from "#lib/errors.ts";
+import { sleep } from "#lib/timers.ts";
 import { fileAt } from "./send.ts";
 import { type File, stateOf } from "./state.ts";
 

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import pino from "pino";
-import { loadConfig } from "../../src/config/load.ts";
-import { openApp } from "../../src/open.ts";
-import { viewsOf } from "../../src/resources/analytics/views.ts";
+import { loadConfig } from "#config/load.ts";
+import { viewsOf } from "#resources/analytics/views.ts";
+import { openApp } from "#src/open.ts";
 import { ADMIN, call, startVodbox, workFolder } from "./processes.ts";
 import { compare, p99, type Result } from "./result.ts";
 

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import type { Browser } from "playwright-core";
-import { startBrowser } from "../../test/support/browser/browser.ts";
-import { insertAssets } from "../../test/support/many-assets.ts";
+import { startBrowser } from "#test/support/browser/browser.ts";
+import { insertAssets } from "#test/support/many-assets.ts";
 import { ADMIN, type Running, startVodbox, tenantWithKey, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
 

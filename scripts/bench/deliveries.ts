@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import pino from "pino";
-import { loadConfig } from "../../src/config/load.ts";
-import { openApp } from "../../src/open.ts";
-import { post } from "../../src/outbound/post.ts";
-import { createSafeHttpClient } from "../../src/outbound/safe-http-client.ts";
-import { deliverDue } from "../../src/resources/webhooks/dispatcher.ts";
-import { encipher, newSigningSecret } from "../../src/resources/webhooks/secret.ts";
-import { signatureHeaders } from "../../src/resources/webhooks/sign.ts";
+import { loadConfig } from "#config/load.ts";
+import { post } from "#outbound/post.ts";
+import { createSafeHttpClient } from "#outbound/safe-http-client.ts";
+import { deliverDue } from "#resources/webhooks/dispatcher.ts";
+import { encipher, newSigningSecret } from "#resources/webhooks/secret.ts";
+import { signatureHeaders } from "#resources/webhooks/sign.ts";
+import { openApp } from "#src/open.ts";
 import { startReference, workFolder } from "./processes.ts";
 import { compare, inTurn, type Result } from "./result.ts";
 

@@ -1,5 +1,5 @@
-import { additionalVideoCodecs } from "../../src/media/codecs/registry.ts";
-import { BUILT_IN_PROFILES, specOf } from "../../src/media/encoding-profiles.ts";
+import { additionalVideoCodecs } from "#media/codecs/registry.ts";
+import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
 import { bitsAtEqualVmaf, type RatePoint } from "./bd-rate.ts";
 
 /** The curve of an encoder and preset. `seconds`: of the processor, for the encodes of all points; decoding is subtracted. */

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { binaries } from "../../test/support/media/sources.ts";
+import { binaries } from "#test/support/media/sources.ts";
 import { childSeconds } from "./processes.ts";
 
 const run = promisify(execFile);

@@ -2,7 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { tenantApi, uploadFile } from "../../cli/api.ts";
+import { tenantApi, uploadFile } from "#cli/api.ts";
 import type { Order, Report } from "./attacker.ts";
 import { memoryOf, startVodbox, tenantWithKey, workFolder } from "./processes.ts";
 import { compare, p99, type Result } from "./result.ts";

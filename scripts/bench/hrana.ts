@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BatchCond, openHttp, openWs, Stmt, type Stream } from "@libsql/hrana-client";
-import { HttpStream } from "../../storage/db/hrana-http.ts";
-import { HranaServer } from "../../storage/db/hrana-server.ts";
-import type { HranaStream } from "../../storage/db/hrana-stream.ts";
-import { type Step, toError, toResult, toWire } from "../../storage/db/hrana-wire.ts";
+import { HttpStream } from "#storage/db/hrana-http.ts";
+import { HranaServer } from "#storage/db/hrana-server.ts";
+import type { HranaStream } from "#storage/db/hrana-stream.ts";
+import { type Step, toError, toResult, toWire } from "#storage/db/hrana-wire.ts";
 import { startSqld } from "../sqld.ts";
 import { workFolder } from "./processes.ts";
 import { compare, inTurn, type Result } from "./result.ts";

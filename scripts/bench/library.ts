@@ -1,12 +1,12 @@
 import { execFile } from "node:child_process";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
-import { videoCodecs } from "../../src/media/codecs/registry.ts";
-import { encode } from "../../src/media/encode.ts";
-import { BUILT_IN_PROFILES, specOf } from "../../src/media/encoding-profiles.ts";
-import { probe } from "../../src/media/probe.ts";
-import type { ProfileDefinition } from "../../src/protocol/encoding-profile.ts";
-import { binaries } from "../../test/support/media/sources.ts";
+import { videoCodecs } from "#media/codecs/registry.ts";
+import { encode } from "#media/encode.ts";
+import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
+import { probe } from "#media/probe.ts";
+import type { ProfileDefinition } from "#protocol/encoding-profile.ts";
+import { binaries } from "#test/support/media/sources.ts";
 import { workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
 import { benchClips, joinedSegments, vmafOf } from "./vmaf.ts";

@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { startBrowser } from "../../test/support/browser/browser.ts";
+import { startBrowser } from "#test/support/browser/browser.ts";
 import { paths } from "../build/paths.ts";
 import { CLOCK } from "./live-clock.ts";
 

@@ -1,12 +1,12 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { encode } from "../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../src/media/encoding-spec.ts";
-import { probe } from "../../src/media/probe.ts";
-import { joinQuality } from "../../test/support/media/parallel/joins.ts";
-import { encodedInParts, planned } from "../../test/support/media/parallel/parts.ts";
-import { binaries } from "../../test/support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { probe } from "#media/probe.ts";
+import { joinQuality } from "#test/support/media/parallel/joins.ts";
+import { encodedInParts, planned } from "#test/support/media/parallel/parts.ts";
+import { binaries } from "#test/support/media/sources.ts";
 import { childSeconds, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
 

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { globSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { tenantApi, uploadFile } from "../../cli/api.ts";
+import { tenantApi, uploadFile } from "#cli/api.ts";
 import { chooseTools } from "../build/tools.ts";
 import { type CpuShare, cpuShare } from "./cpu-share.ts";
 import { call, EXECUTABLE, startVodbox, tenantWithKey, WORKER, workFolder } from "./processes.ts";

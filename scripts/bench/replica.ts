@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import Sqlite from "libsql";
-import { urlSigning } from "../../src/lib/url-signing.ts";
-import { listAll } from "../../storage/objects/list-all.ts";
-import { localStore } from "../../storage/objects/local.ts";
-import { insertAssets } from "../../test/support/many-assets.ts";
+import { urlSigning } from "#lib/url-signing.ts";
+import { listAll } from "#storage/objects/list-all.ts";
+import { localStore } from "#storage/objects/local.ts";
+import { insertAssets } from "#test/support/many-assets.ts";
 import { ADMIN, call, EXECUTABLE, type Running, startVodbox, tenantWithKey, workFolder, wrk } from "./processes.ts";
 import { compare, inTurn, median, type Result } from "./result.ts";
 

@@ -2,8 +2,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import Sqlite from "libsql";
-import { migrate } from "../../storage/db/migrate.ts";
-import { openDatabase } from "../../storage/db/open.ts";
+import { migrate } from "#storage/db/migrate.ts";
+import { openDatabase } from "#storage/db/open.ts";
 import { ADMIN, call, startReference, startVodbox, tenantWithKey, workFolder, wrk } from "./processes.ts";
 import { compare, inTurn, type Result } from "./result.ts";
 

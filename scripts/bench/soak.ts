@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { tenantApi, uploadFile } from "../../cli/api.ts";
+import { tenantApi, uploadFile } from "#cli/api.ts";
 import { chooseTools } from "../build/tools.ts";
 import { ADMIN, call, EXECUTABLE, memoryOf, startVodbox, tenantWithKey, workFolder } from "./processes.ts";
 import { compare, p99, type Result } from "./result.ts";

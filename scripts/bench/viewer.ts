@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { Page, Request } from "playwright-core";
-import { startBrowser } from "../../test/support/browser/browser.ts";
+import { startBrowser } from "#test/support/browser/browser.ts";
 import { paths } from "../build/paths.ts";
 
 export type PlayerName = "hls.js" | "dash.js";

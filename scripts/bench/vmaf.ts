@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { probe } from "../../src/media/probe.ts";
-import { binaries } from "../../test/support/media/sources.ts";
+import { probe } from "#media/probe.ts";
+import { binaries } from "#test/support/media/sources.ts";
 
 const run = promisify(execFile);
 const { VODBOX_BENCH_CLIPS, VODBOX_BENCH_VMAF = "ffmpeg" } = process.env;

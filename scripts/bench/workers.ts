@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { tenantApi, uploadFile } from "../../cli/api.ts";
+import { tenantApi, uploadFile } from "#cli/api.ts";
 import { chooseTools } from "../build/tools.ts";
 import { startVodbox, tenantWithKey, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { constants, zstdCompress } from "node:zlib";
-import { type PackedFile, packedAsset } from "../../src/lib/extract.ts";
+import { type PackedFile, packedAsset } from "#lib/extract.ts";
 import { buildCache } from "./cache.ts";
 import type { BuildKind } from "./kind.ts";
 

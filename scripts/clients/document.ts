@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { OpenAPI3 } from "openapi-typescript";
 import pino from "pino";
-import { loadConfig } from "../../src/config/load.ts";
-import { openApp } from "../../src/open.ts";
+import { loadConfig } from "#config/load.ts";
+import { openApp } from "#src/open.ts";
 
 /** The OpenAPI document, as a server with an empty data directory returns it. */
 export async function openApiDocument(): Promise<OpenAPI3> {

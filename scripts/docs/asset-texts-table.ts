@@ -1,4 +1,4 @@
-import { ASSET_TEXTS } from "../../src/protocol/asset-fields.ts";
+import { ASSET_TEXTS } from "#protocol/asset-fields.ts";
 
 export const assetTextsTable = (): string =>
   [

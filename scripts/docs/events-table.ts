@@ -1,4 +1,4 @@
-import { EVENTS } from "../../src/events/catalog.ts";
+import { EVENTS } from "#events/catalog.ts";
 
 export const eventsTable = (): string =>
   [

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
-import { loadConfig } from "../../src/config/load.ts";
-import type { Route } from "../../src/http/route.ts";
-import { openApp } from "../../src/open.ts";
+import { loadConfig } from "#config/load.ts";
+import type { Route } from "#http/route.ts";
+import { openApp } from "#src/open.ts";
 
 /** A route, and a valid body for it from the OpenAPI document. */
 export type FuzzRoute = { route: Route; example: unknown };

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { startBrowser } from "../../test/support/browser/browser.ts";
+import { startBrowser } from "#test/support/browser/browser.ts";
 import { type Demo, startDemo } from "./demo-server.ts";
 import { keep } from "./keep.ts";
 

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startBrowser, untilPlayed } from "../../test/support/browser/browser.ts";
-import { startPlatform } from "../../test/support/browser/platform.ts";
-import { lineOf } from "../../test/support/process.ts";
+import { startBrowser, untilPlayed } from "#test/support/browser/browser.ts";
+import { startPlatform } from "#test/support/browser/platform.ts";
+import { lineOf } from "#test/support/process.ts";
 import { FILMS } from "./films.ts";
 import { ffmpeg, keep } from "./keep.ts";
 

@@ -1,10 +1,10 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startBrowser, untilPlayed } from "../../test/support/browser/browser.ts";
-import { startPlatform, untilReady } from "../../test/support/browser/platform.ts";
-import { uploaded } from "../../test/support/flow.ts";
-import { subtitled } from "../../test/support/subtitles.ts";
+import { startBrowser, untilPlayed } from "#test/support/browser/browser.ts";
+import { startPlatform, untilReady } from "#test/support/browser/platform.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 import { ffmpeg, keep } from "./keep.ts";
 
 /** `node scripts/screenshots/player.ts` takes the documents' screenshots of the real pages during playback. */

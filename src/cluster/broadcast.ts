@@ -1,6 +1,6 @@
-import type { App } from "../app.ts";
-import { loadSecrets } from "../config/secrets.ts";
-import { setTimeout } from "../lib/timers.ts";
+import type { App } from "#app.ts";
+import { loadSecrets } from "#config/secrets.ts";
+import { setTimeout } from "#lib/timers.ts";
 import type { Broadcast } from "./messages.ts";
 
 /** Signals that are emitted together are sent once; the receiver reads the database anyway. */

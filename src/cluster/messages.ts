@@ -1,6 +1,6 @@
-import type { SecretName } from "../config/secrets.ts";
-import type { LockRequest } from "../lib/lock-manager.ts";
-import type { MetricFamily } from "../lib/prometheus.ts";
+import type { SecretName } from "#config/secrets.ts";
+import type { LockRequest } from "#lib/lock-manager.ts";
+import type { MetricFamily } from "#lib/prometheus.ts";
 
 /** Environment variable that a supervisor sets for its cluster workers. */
 export const SLOT_VARIABLE = "VODBOX_PROCESS_SLOT";

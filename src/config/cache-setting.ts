@@ -1,6 +1,6 @@
 import { isAbsolute } from "node:path";
 import * as v from "valibot";
-import type { CacheLocation } from "../../storage/cache/open-cache.ts";
+import type { CacheLocation } from "#storage/cache/open-cache.ts";
 
 const FORMS = "must be memory, fs, fs:/PATH, or redis://HOST:PORT/DB (rediss:// with TLS)";
 

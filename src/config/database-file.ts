@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { databaseFile } from "../../storage/db/open.ts";
+import { databaseFile } from "#storage/db/open.ts";
 import type { Config } from "./load.ts";
 
 /** The path of the database; null when a remote libSQL server holds it. */

@@ -1,8 +1,8 @@
 import { type Dirent, opendirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { contentsOf } from "../../storage/db/database-contents.ts";
-import { UserError } from "../lib/errors.ts";
-import { PROBE } from "../lib/object-keys.ts";
+import { UserError } from "#lib/errors.ts";
+import { PROBE } from "#lib/object-keys.ts";
+import { contentsOf } from "#storage/db/database-contents.ts";
 import { databaseFileOf } from "./database-file.ts";
 import type { Config } from "./load.ts";
 

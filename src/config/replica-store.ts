@@ -1,11 +1,11 @@
 import { statSync } from "node:fs";
 import { join, relative, resolve, sep } from "node:path";
-import { localStore } from "../../storage/objects/local.ts";
-import type { ObjectStore } from "../../storage/objects/store.ts";
-import { SECRETS, SEGMENTS, SNAPSHOTS } from "../../storage/replica/names.ts";
-import { UserError } from "../lib/errors.ts";
-import { makeFolder } from "../lib/make-folder.ts";
-import { urlSigning } from "../lib/url-signing.ts";
+import { UserError } from "#lib/errors.ts";
+import { makeFolder } from "#lib/make-folder.ts";
+import { urlSigning } from "#lib/url-signing.ts";
+import { localStore } from "#storage/objects/local.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
+import { SECRETS, SEGMENTS, SNAPSHOTS } from "#storage/replica/names.ts";
 import { databaseFileOf } from "./database-file.ts";
 import type { Config } from "./load.ts";
 import { replicaLocation } from "./replica-setting.ts";
@@ -52,7 +52,7 @@ export async function openReplicaStore(
     if (!onlyReads) await store.sweepTemporary();
     return store;
   }
-  const { s3Store } = await import("../../storage/objects/s3.ts");
+  const { s3Store } = await import("#storage/objects/s3.ts");
   return s3Store({
     ...credentialsOf(config),
     bucket: location.bucket,

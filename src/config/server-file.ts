@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { holderOf } from "../../storage/db/lock.ts";
+import { holderOf } from "#storage/db/lock.ts";
 import type { Config } from "./load.ts";
 import { writeSecret } from "./secrets.ts";
 

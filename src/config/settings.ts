@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { PAYMENT_KINDS, STORE_KINDS } from "../lib/enums.ts";
-import { withoutTrailing } from "../lib/without-trailing.ts";
+import { PAYMENT_KINDS, STORE_KINDS } from "#lib/enums.ts";
+import { withoutTrailing } from "#lib/without-trailing.ts";
 import { CacheSetting } from "./cache-setting.ts";
 import { Prices, readPrices } from "./prices.ts";
 import { ReplicaSetting } from "./replica-setting.ts";

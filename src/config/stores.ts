@@ -1,6 +1,6 @@
-import type { ObjectStore } from "../../storage/objects/store.ts";
-import type { StoreKind } from "../lib/enums.ts";
-import { UserError } from "../lib/errors.ts";
+import type { StoreKind } from "#lib/enums.ts";
+import { UserError } from "#lib/errors.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 import type { Config } from "./load.ts";
 import type { StoreContext, StoreDriver } from "./stores/driver.ts";
 import { local } from "./stores/local.ts";

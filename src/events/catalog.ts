@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { PLAYBACK_STATUSES, SUBTITLE_SOURCES } from "../lib/enums.ts";
-import { eventTextSamples, eventTexts } from "../protocol/asset-fields.ts";
-import { Warning } from "../protocol/warnings.ts";
+import { PLAYBACK_STATUSES, SUBTITLE_SOURCES } from "#lib/enums.ts";
+import { eventTextSamples, eventTexts } from "#protocol/asset-fields.ts";
+import { Warning } from "#protocol/warnings.ts";
 
 /** `isDefault`: whether endpoints receive it that name no events. */
 type Definition<Data> = {

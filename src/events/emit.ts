@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
-import { afterCommit } from "../../storage/db/after-commit.ts";
-import type { Db } from "../../storage/db/open.ts";
-import { events } from "../../storage/db/schema.ts";
-import { type App, forApp } from "../app.ts";
-import { randomName } from "../lib/tokens.ts";
+import { type App, forApp } from "#app.ts";
+import { randomName } from "#lib/tokens.ts";
+import { afterCommit } from "#storage/db/after-commit.ts";
+import type { Db } from "#storage/db/open.ts";
+import { events } from "#storage/db/schema.ts";
 import { DEFAULT_EVENT_TYPES, type EventData, type EventType } from "./catalog.ts";
 
 /**

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { and, desc, eq, getTableColumns, gte, lt, type Placeholder, sql } from "drizzle-orm";
-import type { Db } from "../../storage/db/open.ts";
-import { prepared } from "../../storage/db/prepared.ts";
-import { type AuditRow, auditEntries } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
+import type { App } from "#app.ts";
+import type { Db } from "#storage/db/open.ts";
+import { prepared } from "#storage/db/prepared.ts";
+import { type AuditRow, auditEntries } from "#storage/db/schema.ts";
 import type { Caller } from "./caller.ts";
 import { type Context, Reply, type Route } from "./route.ts";
 

@@ -1,11 +1,11 @@
 import { eq, sql } from "drizzle-orm";
-import { cacheUntilCommit } from "../../storage/db/commit-cache.ts";
-import type { Db } from "../../storage/db/open.ts";
-import { apiKeys, tenants } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
-import type { Role } from "../lib/enums.ts";
-import { HttpError } from "../lib/errors.ts";
-import { sameSecret, sha256 } from "../lib/tokens.ts";
+import type { App } from "#app.ts";
+import type { Role } from "#lib/enums.ts";
+import { HttpError } from "#lib/errors.ts";
+import { sameSecret, sha256 } from "#lib/tokens.ts";
+import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import type { Db } from "#storage/db/open.ts";
+import { apiKeys, tenants } from "#storage/db/schema.ts";
 import { batchOfToken } from "./batch-token.ts";
 import type { Caller } from "./caller.ts";
 import { requireRole, scopesWithin } from "./roles.ts";

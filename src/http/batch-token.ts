@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
-import { type BatchRow, ingestBatches, tenants } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
-import { hmac, sameSecret } from "../lib/tokens.ts";
+import type { App } from "#app.ts";
+import { hmac, sameSecret } from "#lib/tokens.ts";
+import { type BatchRow, ingestBatches, tenants } from "#storage/db/schema.ts";
 import type { Caller } from "./caller.ts";
 
 /** Grace period in which a client that lost the response to a commit or a cancel may retry it. */

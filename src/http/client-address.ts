@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
-import { plainAddress } from "../lib/network.ts";
-import { isInRanges, rangesOf } from "../outbound/guard.ts";
+import { plainAddress } from "#lib/network.ts";
+import { isInRanges, rangesOf } from "#outbound/guard.ts";
 
 /** More proxies than any real chain has. */
 const MAX_HOPS = 100;

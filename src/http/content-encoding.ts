@@ -2,7 +2,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import { FastResponse } from "srvx";
-import type { SharedCache } from "../../storage/cache/shared-cache.ts";
+import type { SharedCache } from "#storage/cache/shared-cache.ts";
 import { matchingTag } from "./if-none-match.ts";
 import type { Context } from "./route.ts";
 

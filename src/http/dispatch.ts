@@ -1,4 +1,4 @@
-import { type App, forApp } from "../app.ts";
+import { type App, forApp } from "#app.ts";
 import type { Authenticator, Credentials } from "./auth.ts";
 import type { Caller } from "./caller.ts";
 import type { Route } from "./route.ts";

@@ -1,9 +1,9 @@
 import { and, eq, lt, sql } from "drizzle-orm";
-import type { Db } from "../../storage/db/open.ts";
-import { idempotencyRecords } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
-import { HttpError } from "../lib/errors.ts";
-import { hmac, sha256 } from "../lib/tokens.ts";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import { hmac, sha256 } from "#lib/tokens.ts";
+import type { Db } from "#storage/db/open.ts";
+import { idempotencyRecords } from "#storage/db/schema.ts";
 import { type Context, Reply, type Route } from "./route.ts";
 
 const KEPT_MS = 24 * 3_600_000;

@@ -1,9 +1,9 @@
 import { LRUCache } from "lru-cache";
 import type { RateLimiterAbstract, RateLimiterRes } from "rate-limiter-flexible";
-import type { SharedCache } from "../../storage/cache/shared-cache.ts";
-import type { App } from "../app.ts";
-import { HttpError } from "../lib/errors.ts";
-import { networkOf } from "../lib/network.ts";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import { networkOf } from "#lib/network.ts";
+import type { SharedCache } from "#storage/cache/shared-cache.ts";
 import type { Caller } from "./caller.ts";
 import type { LimitName } from "./route.ts";
 

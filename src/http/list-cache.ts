@@ -1,6 +1,6 @@
-import { CommitCache } from "../../storage/db/commit-cache.ts";
-import type { Arguments, PreparedFor } from "../../storage/db/prepared.ts";
-import { type App, forApp } from "../app.ts";
+import { type App, forApp } from "#app.ts";
+import { CommitCache } from "#storage/db/commit-cache.ts";
+import type { Arguments, PreparedFor } from "#storage/db/prepared.ts";
 
 const pages = forApp((app) => new CommitCache<string, unknown[]>(app.commits));
 

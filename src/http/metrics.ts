@@ -1,6 +1,6 @@
-import type { StorageFailure } from "../../storage/objects/monitored.ts";
-import { forApp } from "../app.ts";
-import { Histogram, type Sample } from "../lib/prometheus.ts";
+import { forApp } from "#app.ts";
+import { Histogram, type Sample } from "#lib/prometheus.ts";
+import type { StorageFailure } from "#storage/objects/monitored.ts";
 
 /** Seconds. The long buckets are for uploads and for workers that wait for a job. */
 const SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];

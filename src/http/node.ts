@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { H3 } from "h3";
 import { NodeRequest, sendNodeResponse } from "srvx/node";
-import { FileBody } from "../../storage/objects/read-file.ts";
+import { FileBody } from "#storage/objects/read-file.ts";
 import { closeWhenStalled } from "./close-when-stalled.ts";
 import { oneAfterAnother } from "./one-after-another.ts";
 import { responseSentListener } from "./response-sent.ts";

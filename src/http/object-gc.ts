@@ -1,10 +1,10 @@
 import { and, eq, gt } from "drizzle-orm";
-import type { Db } from "../../storage/db/open.ts";
-import { objectGarbage } from "../../storage/db/schema.ts";
-import { writeSmallObject } from "../../storage/objects/small-objects.ts";
-import type { ObjectStore, PutOptions } from "../../storage/objects/store.ts";
-import type { App } from "../app.ts";
-import { HttpError } from "../lib/errors.ts";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import { objectGarbage } from "#storage/db/schema.ts";
+import { writeSmallObject } from "#storage/objects/small-objects.ts";
+import type { ObjectStore, PutOptions } from "#storage/objects/store.ts";
 
 /** Far longer than writing and referencing a small object takes. */
 const PENDING_MS = 3_600_000;

@@ -1,8 +1,8 @@
 import { FastResponse } from "srvx";
 import * as v from "valibot";
-import { clientClosed, invalid } from "../lib/errors.ts";
-import { pacer } from "../lib/pace.ts";
-import { admit } from "../limits/expensive.ts";
+import { clientClosed, invalid } from "#lib/errors.ts";
+import { pacer } from "#lib/pace.ts";
+import { admit } from "#limits/expensive.ts";
 import { queueOwner } from "./queue-owner.ts";
 import { onResponseSent } from "./response-sent.ts";
 import { type Context, JsonText, Reply } from "./route.ts";

@@ -1,4 +1,4 @@
-import type { Owner } from "../limits/fair-queue.ts";
+import type { Owner } from "#limits/fair-queue.ts";
 import type { Context } from "./route.ts";
 
 /** The tenant or address whose slots an operation uses. */

@@ -1,6 +1,6 @@
 import { and, eq, gt, lte } from "drizzle-orm";
-import { removalHolds } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
+import type { App } from "#app.ts";
+import { removalHolds } from "#storage/db/schema.ts";
 
 /** Renewed every tenth of it. A backup that was killed blocks deletions for no longer than this. */
 export const HOLD_MS = 300_000;

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import * as v from "valibot";
-import type { Db } from "../../storage/db/open.ts";
-import type { App } from "../app.ts";
-import type { HttpError } from "../lib/errors.ts";
-import type { ExpensiveName } from "../limits/expensive.ts";
+import type { App } from "#app.ts";
+import type { HttpError } from "#lib/errors.ts";
+import type { ExpensiveName } from "#limits/expensive.ts";
+import type { Db } from "#storage/db/open.ts";
 import type { Caller, Scope } from "./caller.ts";
 import type { Cors } from "./cors.ts";
 

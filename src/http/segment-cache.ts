@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
-import type { ObjectInfo, ObjectStore } from "../../storage/objects/store.ts";
-import { type App, forApp } from "../app.ts";
-import { notFound } from "../lib/errors.ts";
+import { type App, forApp } from "#app.ts";
+import { notFound } from "#lib/errors.ts";
+import type { ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
 
 type CachedObject = { info: ObjectInfo; bytes: Buffer };
 const CACHEABLE_BYTES = 16 * 2 ** 20;

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import type { ServerResponse } from "node:http";
 import { promisify } from "node:util";
-import { type FileBody, tornFile } from "../../storage/objects/read-file.ts";
+import { type FileBody, tornFile } from "#storage/objects/read-file.ts";
 import { closeWhenStalled } from "./close-when-stalled.ts";
 
 const PIECE_BYTES = 256 * 1024;

@@ -1,9 +1,9 @@
 import type { Readable } from "node:stream";
 import { parse as parseRange } from "range-parser";
 import { FastResponse } from "srvx";
-import { FileBody } from "../../storage/objects/read-file.ts";
-import type { ObjectInfo, ObjectStore } from "../../storage/objects/store.ts";
-import { HttpError, notFound } from "../lib/errors.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { FileBody } from "#storage/objects/read-file.ts";
+import type { ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
 import { corsHeaders, MEDIA_CORS } from "./cors.ts";
 import { matchingTag } from "./if-none-match.ts";
 import { onResponseSent } from "./response-sent.ts";

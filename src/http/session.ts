@@ -1,11 +1,11 @@
 import { eq, sql } from "drizzle-orm";
-import { cacheUntilCommit } from "../../storage/db/commit-cache.ts";
-import type { Db } from "../../storage/db/open.ts";
-import { type SessionRow, sessions } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
-import type { Role } from "../lib/enums.ts";
-import { HttpError } from "../lib/errors.ts";
-import { hmac, sameSecret, sha256 } from "../lib/tokens.ts";
+import type { App } from "#app.ts";
+import type { Role } from "#lib/enums.ts";
+import { HttpError } from "#lib/errors.ts";
+import { hmac, sameSecret, sha256 } from "#lib/tokens.ts";
+import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type SessionRow, sessions } from "#storage/db/schema.ts";
 import { type Caller, SCOPES } from "./caller.ts";
 import { isSecureRequest, readCookie, setCookie } from "./cookies.ts";
 import { requireSameOrigin } from "./cross-site.ts";

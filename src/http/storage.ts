@@ -1,6 +1,6 @@
-import type { SwitchingStore } from "../../storage/objects/switching.ts";
-import type { App } from "../app.ts";
-import { HttpError } from "../lib/errors.ts";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import type { SwitchingStore } from "#storage/objects/switching.ts";
 
 /** The object store; throws 503 when the operator has disabled it. */
 export function storageOf(app: App): SwitchingStore {

@@ -1,5 +1,5 @@
-import { type SpaceGuard, spaceGuard } from "../../storage/objects/space.ts";
-import { type App, forApp } from "../app.ts";
+import { type App, forApp } from "#app.ts";
+import { type SpaceGuard, spaceGuard } from "#storage/objects/space.ts";
 
 /** Keeps the disk reserve of the data directory (`VODBOX_MIN_FREE_BYTES`) free for writes other than objects. */
 export const diskOf: (app: App) => SpaceGuard = forApp(({ config }) =>

@@ -1,4 +1,4 @@
-import { BitReader } from "../lib/bits.ts";
+import { BitReader } from "#lib/bits.ts";
 import type { TrackConfig } from "./samples.ts";
 
 /**

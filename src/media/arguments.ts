@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { HdrFormat, HdrMetadata } from "../lib/hdr.ts";
+import type { HdrFormat, HdrMetadata } from "#lib/hdr.ts";
 import { audioGraph } from "./audio-filters.ts";
 import { clockOutput, tracksOf } from "./clock-output.ts";
 import { audioCodecs, videoCodecs } from "./codecs/registry.ts";

@@ -4,9 +4,9 @@ import { delimiter, join } from "node:path";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { cacheDir } from "../lib/cache-dir.ts";
-import { UserError } from "../lib/errors.ts";
-import { packedIndex, unpacked } from "../lib/extract.ts";
+import { cacheDir } from "#lib/cache-dir.ts";
+import { UserError } from "#lib/errors.ts";
+import { packedIndex, unpacked } from "#lib/extract.ts";
 
 export type BinarySettings = { ffmpeg?: string | undefined; ffprobe?: string | undefined; cacheDir: string };
 export type Binaries = { ffmpeg: string; ffprobe: string; origin: "setting" | "bundled" | "path" };

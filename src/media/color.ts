@@ -1,4 +1,4 @@
-import { HDR_SIGNALS, type HdrFormat } from "../lib/hdr.ts";
+import { HDR_SIGNALS, type HdrFormat } from "#lib/hdr.ts";
 import { readColors } from "./isobmff.ts";
 
 /** As ffprobe names them; "" or "unknown" where the file does not state it. */

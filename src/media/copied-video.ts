@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { HdrFormat } from "../lib/hdr.ts";
+import type { HdrFormat } from "#lib/hdr.ts";
 import { INIT_NAME } from "./arguments.ts";
 import { readDefaults, readSamples } from "./clip/fragments.ts";
 import { videoCodecs } from "./codecs/registry.ts";

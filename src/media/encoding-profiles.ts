@@ -1,5 +1,5 @@
-import { SURROUND_CHANNELS } from "../protocol/audio-renditions.ts";
-import { EBU_R128_LUFS, type ProfileDefinition } from "../protocol/encoding-profile.ts";
+import { SURROUND_CHANNELS } from "#protocol/audio-renditions.ts";
+import { EBU_R128_LUFS, type ProfileDefinition } from "#protocol/encoding-profile.ts";
 import { PER_TITLE } from "./codecs/codec.ts";
 import { additionalVideoCodecs } from "./codecs/registry.ts";
 import {

@@ -1,5 +1,5 @@
-import { ISOFF_LIVE_PROFILE } from "../lib/mpd.ts";
-import type { AdditionalVideo, EncodingSpec, Rung } from "../protocol/encoding-spec.ts";
+import { ISOFF_LIVE_PROFILE } from "#lib/mpd.ts";
+import type { AdditionalVideo, EncodingSpec, Rung } from "#protocol/encoding-spec.ts";
 import { aac } from "./codecs/aac.ts";
 import { h264 } from "./codecs/h264.ts";
 import { hevc } from "./codecs/hevc.ts";

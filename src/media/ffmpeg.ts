@@ -3,7 +3,7 @@ import { constants, setPriority } from "node:os";
 import { basename } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { setTimeout } from "../lib/timers.ts";
+import { setTimeout } from "#lib/timers.ts";
 import { classify, MediaError } from "./error.ts";
 import { forgetProcess, recordProcess } from "./orphan-processes.ts";
 import { type Precedence, takePrecedence } from "./precedence.ts";

@@ -1,4 +1,4 @@
-import type { Chromaticity, ContentLight, HdrMetadata, MasteringDisplay } from "../lib/hdr.ts";
+import type { Chromaticity, ContentLight, HdrMetadata, MasteringDisplay } from "#lib/hdr.ts";
 import { sampleEntryOf } from "./isobmff.ts";
 import { type Box, boxes, uint16, uint32 } from "./mp4/boxes.ts";
 import { box, shorts, words } from "./mp4/write-boxes.ts";

@@ -1,5 +1,5 @@
-import type { HdrMetadata } from "../lib/hdr.ts";
-import type { SphericalMetadata } from "../lib/spherical.ts";
+import type { HdrMetadata } from "#lib/hdr.ts";
+import type { SphericalMetadata } from "#lib/spherical.ts";
 import { hdrBoxes } from "./hdr-boxes.ts";
 import { readColors } from "./isobmff.ts";
 import { field, find } from "./mp4/boxes.ts";

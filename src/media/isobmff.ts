@@ -1,4 +1,4 @@
-import { type CicpColors, type HdrFormat, hdrOfCicp } from "../lib/hdr.ts";
+import { type CicpColors, type HdrFormat, hdrOfCicp } from "#lib/hdr.ts";
 import { codecOfSampleEntry } from "./codecs/registry.ts";
 import { type Box, boxes, field, find, flagsOf, isLong, uint16, uint32 } from "./mp4/boxes.ts";
 

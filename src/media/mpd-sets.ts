@@ -1,4 +1,4 @@
-import type { MpdRepresentation, MpdSet, MpdTemplates } from "../lib/mpd.ts";
+import type { MpdRepresentation, MpdSet, MpdTemplates } from "#lib/mpd.ts";
 import { INIT_NAME, SEGMENT_TEMPLATE } from "./arguments.ts";
 import { codecNameOf } from "./codecs/registry.ts";
 

@@ -1,5 +1,5 @@
-import type { HdrFormat } from "../lib/hdr.ts";
-import { STEREO_CHANNELS, SURROUND_CHANNELS, stereoName, surroundName } from "../protocol/audio-renditions.ts";
+import type { HdrFormat } from "#lib/hdr.ts";
+import { STEREO_CHANNELS, SURROUND_CHANNELS, stereoName, surroundName } from "#protocol/audio-renditions.ts";
 import { additionalVideoCodecs, videoCodecs } from "./codecs/registry.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { type HdrFormat, hdrOfTransfer } from "../lib/hdr.ts";
-import type { SphericalMetadata } from "../lib/spherical.ts";
+import { type HdrFormat, hdrOfTransfer } from "#lib/hdr.ts";
+import type { SphericalMetadata } from "#lib/spherical.ts";
 import type { ColorTags } from "./color.ts";
 import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";

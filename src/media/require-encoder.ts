@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { UserError } from "../lib/errors.ts";
+import { UserError } from "#lib/errors.ts";
 import { additionalVideoCodecs, videoCodecs } from "./codecs/registry.ts";
 import { deviceArguments, type Encoder, type Encoders, encoderFor, usesDevices } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";

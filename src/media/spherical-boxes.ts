@@ -1,4 +1,4 @@
-import type { SphericalMetadata, SphericalProjection, StereoMode } from "../lib/spherical.ts";
+import type { SphericalMetadata, SphericalProjection, StereoMode } from "#lib/spherical.ts";
 import { box, fullBox, words } from "./mp4/write-boxes.ts";
 
 /** The values of Spherical Video V2. */

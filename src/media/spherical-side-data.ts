@@ -5,7 +5,7 @@ import {
   NO_BOUNDS,
   type SphericalMetadata,
   type SphericalProjection,
-} from "../lib/spherical.ts";
+} from "#lib/spherical.ts";
 
 /** Side data of other types may have fields of the same names. */
 const number = v.fallback(v.optional(v.number(), 0), 0);

@@ -1,4 +1,4 @@
-import { type App, forApp } from "../app.ts";
+import { type App, forApp } from "#app.ts";
 import type { HttpClient } from "./http-client.ts";
 
 const clients = forApp((app) => ({

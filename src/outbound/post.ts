@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { setTimeout } from "../lib/timers.ts";
+import { setTimeout } from "#lib/timers.ts";
 import { type HttpClient, OutboundFailure } from "./http-client.ts";
 
 export type PostOptions = {

@@ -1,5 +1,5 @@
-import { tooMany } from "../http/limits.ts";
-import { HttpError } from "../lib/errors.ts";
+import { tooMany } from "#http/limits.ts";
+import { HttpError } from "#lib/errors.ts";
 
 type Bounds = {
   /** Tasks of one tenant that may wait. */

@@ -1,9 +1,9 @@
 import { and, type SQL, sql } from "drizzle-orm";
-import { transcodingJobs, transcodingTasks } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
-import type { ClockStep } from "../lib/clock.ts";
-import { backgroundPacer } from "../lib/pace.ts";
-import { leaseMs } from "../resources/jobs/lease.ts";
+import type { App } from "#app.ts";
+import type { ClockStep } from "#lib/clock.ts";
+import { backgroundPacer } from "#lib/pace.ts";
+import { leaseMs } from "#resources/jobs/lease.ts";
+import { transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
 
 const ROWS_AT_ONCE = 500;
 

@@ -1,11 +1,11 @@
 import { and, asc, gt, isNotNull, sql } from "drizzle-orm";
-import type { Db } from "../../storage/db/open.ts";
-import { tenants } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
-import { backgroundPacer } from "../lib/pace.ts";
-import { pagesOf } from "../lib/pages.ts";
-import { hourOf } from "../resources/analytics/deltas.ts";
-import { minuteOf } from "../resources/live/minutes/minute.ts";
+import type { App } from "#app.ts";
+import { backgroundPacer } from "#lib/pace.ts";
+import { pagesOf } from "#lib/pages.ts";
+import { hourOf } from "#resources/analytics/deltas.ts";
+import { minuteOf } from "#resources/live/minutes/minute.ts";
+import type { Db } from "#storage/db/open.ts";
+import { tenants } from "#storage/db/schema.ts";
 import { auditedSteps, type Deleted } from "./retention-audit.ts";
 
 const HOUR_MS = 3_600_000;

@@ -1,9 +1,9 @@
 import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, or } from "drizzle-orm";
-import { assets, type TenantRow, tenants } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
-import { backgroundPacer } from "../lib/pace.ts";
-import { pagesOf } from "../lib/pages.ts";
-import { removeSource, whySourceIsNeeded } from "../resources/jobs/delete-source.ts";
+import type { App } from "#app.ts";
+import { backgroundPacer } from "#lib/pace.ts";
+import { pagesOf } from "#lib/pages.ts";
+import { removeSource, whySourceIsNeeded } from "#resources/jobs/delete-source.ts";
+import { assets, type TenantRow, tenants } from "#storage/db/schema.ts";
 import { auditedSteps } from "./retention-audit.ts";
 
 const DAY_MS = 86_400_000;

@@ -1,5 +1,5 @@
-import type { App } from "../app.ts";
-import { deliverDue } from "../resources/webhooks/dispatcher.ts";
+import type { App } from "#app.ts";
+import { deliverDue } from "#resources/webhooks/dispatcher.ts";
 import type { ScheduledTask } from "./scheduler.ts";
 
 /** Woken by commits with due deliveries; also polls for retries, and for deliveries of another process. */

@@ -1,9 +1,9 @@
 import { and, asc, eq, gt, sql } from "drizzle-orm";
-import { tenants } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
-import { emit } from "../events/emit.ts";
-import { iso } from "../lib/clock.ts";
-import { pagesOf } from "../lib/pages.ts";
+import type { App } from "#app.ts";
+import { emit } from "#events/emit.ts";
+import { iso } from "#lib/clock.ts";
+import { pagesOf } from "#lib/pages.ts";
+import { tenants } from "#storage/db/schema.ts";
 
 const HOUR_MS = 3_600_000;
 const METRIC = "play_count";

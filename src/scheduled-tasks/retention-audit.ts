@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
-import type { Db } from "../../storage/db/open.ts";
-import { auditEntries } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
-import { metricsOf } from "../http/metrics.ts";
+import type { App } from "#app.ts";
+import { metricsOf } from "#http/metrics.ts";
+import type { Db } from "#storage/db/open.ts";
+import { auditEntries } from "#storage/db/schema.ts";
 
 /** Rows or objects that a step deleted, by tenant. */
 export type Deleted = ReadonlyMap<number, number>;

@@ -1,11 +1,11 @@
 import * as v from "valibot";
-import type { App } from "../app.ts";
-import { type Context, type Route, route } from "../http/route.ts";
-import { embedded, embeddedNames } from "../lib/embedded.ts";
-import { HttpError, notFound } from "../lib/errors.ts";
-import { basePath } from "../resources/assets/urls.ts";
-import { providerName } from "../resources/oidc/provider.ts";
-import { deliveryOf } from "../resources/playback/presigned-delivery.ts";
+import type { App } from "#app.ts";
+import { type Context, type Route, route } from "#http/route.ts";
+import { embedded, embeddedNames } from "#lib/embedded.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { basePath } from "#resources/assets/urls.ts";
+import { providerName } from "#resources/oidc/provider.ts";
+import { deliveryOf } from "#resources/playback/presigned-delivery.ts";
 import { embeddedFile } from "./embedded-file.ts";
 import { html } from "./html.ts";
 import { htmlResponse, newNonce } from "./html-response.ts";

@@ -1,10 +1,10 @@
-import type { AssetRow, ShareRow } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
-import { notFound } from "../lib/errors.ts";
-import { findPublicAsset } from "../resources/assets/queries.ts";
-import { findShareByCode } from "../resources/shares/queries.ts";
-import { shareEnded, shareStatus } from "../resources/shares/rules.ts";
-import { requireActiveTenant } from "../resources/tenants/active.ts";
+import type { App } from "#app.ts";
+import { notFound } from "#lib/errors.ts";
+import { findPublicAsset } from "#resources/assets/queries.ts";
+import { findShareByCode } from "#resources/shares/queries.ts";
+import { shareEnded, shareStatus } from "#resources/shares/rules.ts";
+import { requireActiveTenant } from "#resources/tenants/active.ts";
+import type { AssetRow, ShareRow } from "#storage/db/schema.ts";
 
 export type Shared = { share: ShareRow; asset: AssetRow };
 

@@ -1,7 +1,7 @@
-import type { AssetRow } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
-import { hasPoster } from "../resources/assets/poster.ts";
-import { mediaUrl, pageUrl } from "../resources/assets/urls.ts";
+import type { App } from "#app.ts";
+import { hasPoster } from "#resources/assets/poster.ts";
+import { mediaUrl, pageUrl } from "#resources/assets/urls.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 import { html, type Markup } from "./html.ts";
 
 const MAX_DESCRIPTION = 300;

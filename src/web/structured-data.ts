@@ -1,8 +1,8 @@
-import type { AssetRow } from "../../storage/db/schema.ts";
-import type { App } from "../app.ts";
-import { iso } from "../lib/clock.ts";
-import { hasPoster } from "../resources/assets/poster.ts";
-import { mediaUrl, pageUrl } from "../resources/assets/urls.ts";
+import type { App } from "#app.ts";
+import { iso } from "#lib/clock.ts";
+import { hasPoster } from "#resources/assets/poster.ts";
+import { mediaUrl, pageUrl } from "#resources/assets/urls.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 import { Markup } from "./html.ts";
 import { summaryOf } from "./sharing.ts";
 

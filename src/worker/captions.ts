@@ -1,15 +1,15 @@
 import { mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { abortAfter, setInterval } from "../lib/timers.ts";
-import type { DecodedTrack } from "../media/audio-decoding.ts";
-import { MediaError } from "../media/error.ts";
-import type { Binaries } from "../media/ffmpeg.ts";
-import type { Probe } from "../media/probe.ts";
-import { copyResult, writeResult } from "../media/results.ts";
-import { spokenLanguage, writeSpeech } from "../media/speech-audio.ts";
-import { vttOfSpeech } from "../outbound/transcribe/speech-text.ts";
-import { type Transcriber, TranscriptionFailed } from "../outbound/transcribe/transcriber.ts";
-import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
+import { abortAfter, setInterval } from "#lib/timers.ts";
+import type { DecodedTrack } from "#media/audio-decoding.ts";
+import { MediaError } from "#media/error.ts";
+import type { Binaries } from "#media/ffmpeg.ts";
+import type { Probe } from "#media/probe.ts";
+import { copyResult, writeResult } from "#media/results.ts";
+import { spokenLanguage, writeSpeech } from "#media/speech-audio.ts";
+import { vttOfSpeech } from "#outbound/transcribe/speech-text.ts";
+import { type Transcriber, TranscriptionFailed } from "#outbound/transcribe/transcriber.ts";
+import type { Completion, WorkerContract } from "#protocol/worker-client.ts";
 import type { LeaseClient } from "./lease-client.ts";
 import type { Scratch } from "./scratch.ts";
 

@@ -1,16 +1,16 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { type ClipPlaylist, clipPlaylists } from "../lib/clip/hls.ts";
-import { type NumberedFiles, numberedFiles } from "../lib/shared-media.ts";
+import { type ClipPlaylist, clipPlaylists } from "#lib/clip/hls.ts";
+import { type NumberedFiles, numberedFiles } from "#lib/shared-media.ts";
 import {
   cutRendition,
   type MediaRange,
   type Rendition,
   type RenditionCut,
   startOf,
-} from "../media/clip/cut-rendition.ts";
-import type { Encoding } from "../media/clip/encode-frames.ts";
-import { exactMpd } from "../media/clip/exact-mpd.ts";
+} from "#media/clip/cut-rendition.ts";
+import type { Encoding } from "#media/clip/encode-frames.ts";
+import { exactMpd } from "#media/clip/exact-mpd.ts";
 import {
   entriesOf,
   exactFrames,
@@ -18,12 +18,12 @@ import {
   ownPath,
   readWhole,
   type WholePlaylist,
-} from "../media/clip/exact-playlists.ts";
-import { ClipImpossible } from "../media/clip/impossible.ts";
-import { readInit } from "../media/isobmff.ts";
-import { writeResult } from "../media/results.ts";
-import type { Clip } from "../protocol/clip.ts";
-import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
+} from "#media/clip/exact-playlists.ts";
+import { ClipImpossible } from "#media/clip/impossible.ts";
+import { readInit } from "#media/isobmff.ts";
+import { writeResult } from "#media/results.ts";
+import type { Clip } from "#protocol/clip.ts";
+import type { Completion, WorkerContract } from "#protocol/worker-client.ts";
 import type { JobContext } from "./context.ts";
 import { Publisher } from "./publisher.ts";
 import { requestedSpec } from "./requested-spec.ts";

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { describeConnectionError, isCertificateError } from "../lib/connection-errors.ts";
-import { abortAfter, sleep } from "../lib/timers.ts";
-import { withoutTrailing } from "../lib/without-trailing.ts";
-import { type LiveClaim, LiveContract } from "../protocol/live-encode.ts";
-import type { Claim, Heartbeat, Lane, SignArtifacts } from "../protocol/worker.ts";
+import { describeConnectionError, isCertificateError } from "#lib/connection-errors.ts";
+import { abortAfter, sleep } from "#lib/timers.ts";
+import { withoutTrailing } from "#lib/without-trailing.ts";
+import { type LiveClaim, LiveContract } from "#protocol/live-encode.ts";
+import type { Claim, Heartbeat, Lane, SignArtifacts } from "#protocol/worker.ts";
 import {
   type Completion,
   type Failure,
@@ -14,7 +14,7 @@ import {
   type Stage,
   type TaskResult,
   WorkerContract,
-} from "../protocol/worker-client.ts";
+} from "#protocol/worker-client.ts";
 
 /** The server says that this attempt has lost its lease: its results are discarded. */
 export class LeaseLost extends Error {

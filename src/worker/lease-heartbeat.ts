@@ -1,5 +1,5 @@
-import { setTimeout } from "../lib/timers.ts";
-import type { Stage, WorkerContract } from "../protocol/worker-client.ts";
+import { setTimeout } from "#lib/timers.ts";
+import type { Stage, WorkerContract } from "#protocol/worker-client.ts";
 import { JobLog } from "./job-log.ts";
 import { type LeaseClient, LeaseLost, ServerRefused } from "./lease-client.ts";
 

@@ -1,11 +1,11 @@
 import { PassThrough, Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
-import { sleep } from "../lib/timers.ts";
-import { MediaError } from "../media/error.ts";
-import { run } from "../media/ffmpeg.ts";
-import { liveArguments } from "../media/live-arguments.ts";
-import { MAX_DURATION_SECONDS } from "../media/plan.ts";
-import type { LiveContract } from "../protocol/live-encode.ts";
+import { sleep } from "#lib/timers.ts";
+import { MediaError } from "#media/error.ts";
+import { run } from "#media/ffmpeg.ts";
+import { liveArguments } from "#media/live-arguments.ts";
+import { MAX_DURATION_SECONDS } from "#media/plan.ts";
+import type { LiveContract } from "#protocol/live-encode.ts";
 import type { JobContext } from "./context.ts";
 import { backoffMs, ServerRefused } from "./lease-client.ts";
 

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isShared } from "../lib/shared-media.ts";
-import { JoinImpossible } from "../media/join/faults.ts";
-import type { Join } from "../protocol/join.ts";
-import type { SignedArtifact, WorkerContract } from "../protocol/worker-client.ts";
+import { isShared } from "#lib/shared-media.ts";
+import { JoinImpossible } from "#media/join/faults.ts";
+import type { Join } from "#protocol/join.ts";
+import type { SignedArtifact, WorkerContract } from "#protocol/worker-client.ts";
 import type { JobContext } from "./context.ts";
 import { ServerRefused } from "./lease-client.ts";
 

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import { sha256 } from "../lib/tokens.ts";
-import { encodingSpec } from "../media/encoding-spec.ts";
-import { MediaError } from "../media/error.ts";
-import { writeResult } from "../media/results.ts";
-import { EncodingSpec } from "../protocol/encoding-spec.ts";
-import type { WorkerContract } from "../protocol/worker-client.ts";
+import { sha256 } from "#lib/tokens.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { MediaError } from "#media/error.ts";
+import { writeResult } from "#media/results.ts";
+import { EncodingSpec } from "#protocol/encoding-spec.ts";
+import type { WorkerContract } from "#protocol/worker-client.ts";
 import type { JobContext } from "./context.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { MediaError } from "../media/error.ts";
-import { Inexact } from "../media/parallel/inexact.ts";
-import { Yielded } from "../media/parallel/yielded.ts";
-import type { Failure, WorkerContract } from "../protocol/worker-client.ts";
+import { MediaError } from "#media/error.ts";
+import { Inexact } from "#media/parallel/inexact.ts";
+import { Yielded } from "#media/parallel/yielded.ts";
+import type { Failure, WorkerContract } from "#protocol/worker-client.ts";
 import { CaptionFailed } from "./captions.ts";
 import { cutClip } from "./clip-job.ts";
 import type { JobContext } from "./context.ts";

@@ -1,10 +1,10 @@
 import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import * as v from "valibot";
-import type { SpeechModels } from "../outbound/transcribe/transcriber.ts";
-import { TranscriptionFailed } from "../outbound/transcribe/transcriber.ts";
-import { downloadModel, ModelUnavailable } from "../outbound/transcribe/whisper/download.ts";
-import { SpeechModel } from "../protocol/speech-model.ts";
+import type { SpeechModels } from "#outbound/transcribe/transcriber.ts";
+import { TranscriptionFailed } from "#outbound/transcribe/transcriber.ts";
+import { downloadModel, ModelUnavailable } from "#outbound/transcribe/whisper/download.ts";
+import { SpeechModel } from "#protocol/speech-model.ts";
 import { check, request, retrying, ServerRefused, ServerUnreachable, withTimeout } from "./lease-client.ts";
 
 export type ModelServer = { server: string; token: () => string; scratchDir: string; minFreeBytes: number };

@@ -3,8 +3,8 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { rm, stat } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { MediaError } from "../media/error.ts";
-import type { WorkerContract } from "../protocol/worker-client.ts";
+import { MediaError } from "#media/error.ts";
+import type { WorkerContract } from "#protocol/worker-client.ts";
 import { check, type LeaseClient, LONG_RETRY, request, retrying, ServerUnreachable } from "./lease-client.ts";
 
 /** Another attempt may succeed: an asset can be registered before its bytes have arrived. */

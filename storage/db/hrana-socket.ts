@@ -1,4 +1,4 @@
-import { setInterval } from "../../src/lib/timers.ts";
+import { setInterval } from "#lib/timers.ts";
 import { DatabaseUnreachable } from "./failures.ts";
 import { type HranaStream, SILENCE_MS } from "./hrana-stream.ts";
 import {

@@ -1,4 +1,4 @@
-import type { HdrFormat } from "../../src/lib/hdr.ts";
+import type { HdrFormat } from "#lib/hdr.ts";
 
 /** A published rendition. Bitrates in bit/s. */
 export type RenditionRow = {

@@ -11,9 +11,9 @@ import {
   TENANT_STATUSES,
   UPLOAD_STATUSES,
   WEBHOOK_FORMATS,
-} from "../../src/lib/enums.ts";
-import type { SharedMedia } from "../../src/lib/shared-media.ts";
-import type { Warning } from "../../src/lib/warnings.ts";
+} from "#lib/enums.ts";
+import type { SharedMedia } from "#lib/shared-media.ts";
+import type { Warning } from "#lib/warnings.ts";
 import { id, times } from "./columns.ts";
 import type { RenditionRow } from "./rendition-row.ts";
 import { PLANS } from "./schema-billing.ts";

@@ -1,4 +1,4 @@
-import { UserError } from "../../src/lib/errors.ts";
+import { UserError } from "#lib/errors.ts";
 import { InvalidKey } from "./keys.ts";
 import {
   NoSuchMultipart,

@@ -1,4 +1,4 @@
-import { type AcquireLock, withLock } from "../../src/lib/lock-manager.ts";
+import { type AcquireLock, withLock } from "#lib/lock-manager.ts";
 import { NoSuchMultipart, type Part, PartsMismatch } from "./store.ts";
 
 type Writer = {

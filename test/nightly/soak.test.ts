@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { Result } from "../../scripts/bench/result.ts";
+import type { Result } from "#scripts/bench/result.ts";
 
 const root = join(import.meta.dirname, "../..");
 const SECONDS = 900;

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { type ConfigSources, loadConfig } from "../../src/config/load.ts";
-import { embedded, embeddedNames } from "../../src/lib/embedded.ts";
-import { UserError } from "../../src/lib/errors.ts";
-import { restoreBackup } from "../../src/resources/operator/backup/restore.ts";
+import { type ConfigSources, loadConfig } from "#config/load.ts";
+import { embedded, embeddedNames } from "#lib/embedded.ts";
+import { UserError } from "#lib/errors.ts";
+import { restoreBackup } from "#resources/operator/backup/restore.ts";
 import { readyAsset } from "./flow.ts";
 import { emptyFolder } from "./folder.ts";
 import { run, startServer, tenantKey } from "./process.ts";

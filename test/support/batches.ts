@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { encode } from "../../src/media/encode.ts";
-import { encodingSpec } from "../../src/media/encoding-spec.ts";
-import { probeSource as probe } from "../../src/media/timeline.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { probeSource as probe } from "#media/timeline.ts";
 import type { TestApp } from "./app.ts";
 import type { Answer, CallOptions } from "./client.ts";
 import { emptyFolder } from "./folder.ts";

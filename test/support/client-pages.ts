@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { build, type Plugin } from "esbuild";
-import { paths } from "../../scripts/build/paths.ts";
+import { paths } from "#scripts/build/paths.ts";
 
 /** `npm` names of a version of React. */
 export type React = { react: string; "react-dom": string };

@@ -2,9 +2,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, globSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { withLock } from "../../scripts/build/cache.ts";
-import { own, paths } from "../../scripts/build/paths.ts";
-import { packClients } from "../../scripts/clients/pack.ts";
+import { withLock } from "#scripts/build/cache.ts";
+import { own, paths } from "#scripts/build/paths.ts";
+import { packClients } from "#scripts/clients/pack.ts";
 import { newFolder } from "./folder.ts";
 
 const SOURCES = ["src/**", "scripts/clients/**", "package.json", "tsconfig*.json"];

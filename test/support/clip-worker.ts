@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { startWorker, type WorkerOptions } from "../../src/worker/loop.ts";
-import type { JobEnd } from "../../src/worker/run-job.ts";
+import { startWorker, type WorkerOptions } from "#worker/loop.ts";
+import type { JobEnd } from "#worker/run-job.ts";
 import type { TestApp } from "./app.ts";
 import { emptyFolder } from "./folder.ts";
 import { binaries, ffmpeg } from "./media/sources.ts";

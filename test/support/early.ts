@@ -1,5 +1,5 @@
-import { writeSmallObject } from "../../storage/objects/small-objects.ts";
-import type { ObjectStore } from "../../storage/objects/store.ts";
+import { writeSmallObject } from "#storage/objects/small-objects.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 import type { TestApp } from "./app.ts";
 import { callback, putArtifacts, type UploadFields, uploaded } from "./flow.ts";
 import { finish, nextTask, written } from "./tasks.ts";

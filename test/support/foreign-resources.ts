@@ -1,4 +1,4 @@
-import { audioTracks, captionJobs } from "../../storage/db/schema.ts";
+import { audioTracks, captionJobs } from "#storage/db/schema.ts";
 import type { TestApp } from "./app.ts";
 import { leased } from "./batches.ts";
 import { subtitled } from "./subtitles.ts";

@@ -1,5 +1,5 @@
-import { LiveTimeline } from "../../src/live/playlists/timeline.ts";
-import type { TimelineOptions } from "../../src/live/playlists/timeline-types.ts";
+import { LiveTimeline } from "#live/playlists/timeline.ts";
+import type { TimelineOptions } from "#live/playlists/timeline-types.ts";
 
 /** Position of the first fragment in the file of a segment: `styp` and the reserved `free` come first. */
 const FIRST_OFFSET = 76;

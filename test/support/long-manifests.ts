@@ -1,5 +1,5 @@
-import { mediaPlaylist } from "../../src/lib/m3u8.ts";
-import { staticMpd } from "../../src/lib/mpd.ts";
+import { mediaPlaylist } from "#lib/m3u8.ts";
+import { staticMpd } from "#lib/mpd.ts";
 
 const RENDITIONS = ["1080p", "720p", "480p", "360p", "240p"];
 const SEGMENT = 4;

@@ -1,8 +1,8 @@
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { embeddedMigrations } from "../../src/lib/embedded.ts";
-import { migrate } from "../../storage/db/migrate.ts";
+import { embeddedMigrations } from "#lib/embedded.ts";
+import { migrate } from "#storage/db/migrate.ts";
 import { newFolder, removeFolder } from "./folder.ts";
 
 declare module "vitest" {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { embeddedMigrations } from "../../src/lib/embedded.ts";
-import { migrate } from "../../storage/db/migrate.ts";
+import { embeddedMigrations } from "#lib/embedded.ts";
+import { migrate } from "#storage/db/migrate.ts";
 import { newFolder, removeFolder } from "./folder.ts";
 import { startSqld } from "./sqld.ts";
 

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
-import { freePort } from "../../scripts/free-port.ts";
+import { freePort } from "#scripts/free-port.ts";
 import { type Call, client } from "./client.ts";
 import { EXECUTABLE, isUsed } from "./executable.ts";
 import { atEnd } from "./folder.ts";

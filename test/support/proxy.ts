@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestContext } from "vitest";
-import { freePort } from "../../scripts/free-port.ts";
+import { freePort } from "#scripts/free-port.ts";
 import { emptyFolder } from "./folder.ts";
 import { lineOf, type RunningServer, type Started, startServer, watched } from "./process.ts";
 

@@ -1,8 +1,8 @@
-import { LiveCaptions } from "../../src/live/captions/live-captions.ts";
-import { LiveTimeline } from "../../src/live/playlists/timeline.ts";
-import { ViewerCount } from "../../src/live/playlists/viewer-count.ts";
-import { type LiveStream, liveRegistry } from "../../src/resources/live/registry.ts";
-import { liveStreams } from "../../storage/db/schema.ts";
+import { LiveCaptions } from "#live/captions/live-captions.ts";
+import { LiveTimeline } from "#live/playlists/timeline.ts";
+import { ViewerCount } from "#live/playlists/viewer-count.ts";
+import { type LiveStream, liveRegistry } from "#resources/live/registry.ts";
+import { liveStreams } from "#storage/db/schema.ts";
 import type { TestApp } from "./app.ts";
 
 type Channel = { id: number; tenant_id: number; channel: string };

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { Redis } from "ioredis";
-import { freePort } from "../../scripts/free-port.ts";
+import { freePort } from "#scripts/free-port.ts";
 import { emptyFolder } from "./folder.ts";
 import { lineOf, watched } from "./process.ts";
 

@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Arch } from "../../scripts/build/base.ts";
-import { withLock } from "../../scripts/build/cache.ts";
-import { own, paths } from "../../scripts/build/paths.ts";
-import { hasBuild } from "../../scripts/ffmpeg/build.ts";
-import { artifactNames } from "../../scripts/release/names.ts";
+import type { Arch } from "#scripts/build/base.ts";
+import { withLock } from "#scripts/build/cache.ts";
+import { own, paths } from "#scripts/build/paths.ts";
+import { hasBuild } from "#scripts/ffmpeg/build.ts";
+import { artifactNames } from "#scripts/release/names.ts";
 import { isNightly } from "./amount.ts";
 
 const folder = join(paths.root, "release");

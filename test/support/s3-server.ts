@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { inject } from "vitest";
-import { freePort } from "../../scripts/free-port.ts";
-import { s3Client } from "../../storage/objects/s3/client.ts";
+import { freePort } from "#scripts/free-port.ts";
+import { s3Client } from "#storage/objects/s3/client.ts";
 import { newFolder, removeFolder } from "./folder.ts";
 
 export type S3Place = { endpoint: string; accessKeyId: string; secretAccessKey: string; region: string };

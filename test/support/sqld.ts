@@ -1,9 +1,9 @@
 import { cpSync, existsSync } from "node:fs";
 import { inject } from "vitest";
-import { type Sqld, startSqld as start } from "../../scripts/sqld.ts";
+import { type Sqld, startSqld as start } from "#scripts/sqld.ts";
 import { atEnd } from "./folder.ts";
 
-export type { Sqld } from "../../scripts/sqld.ts";
+export type { Sqld } from "#scripts/sqld.ts";
 
 /** A real remote database in `folder`, with the data of an earlier one; it ends with the test. */
 export async function startSqld(folder: string, options: { keyFile?: string } = {}): Promise<Sqld> {

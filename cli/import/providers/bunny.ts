@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
-import { UserError } from "../../../src/lib/errors.ts";
-import { withoutTrailing } from "../../../src/lib/without-trailing.ts";
+import { UserError } from "#lib/errors.ts";
+import { withoutTrailing } from "#lib/without-trailing.ts";
 import { isPage, type ProviderClient, ProviderRefused, providerClient } from "../client.ts";
 import { amountOf, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";

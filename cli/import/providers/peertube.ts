@@ -1,5 +1,5 @@
-import { UserError } from "../../../src/lib/errors.ts";
-import { withoutTrailing } from "../../../src/lib/without-trailing.ts";
+import { UserError } from "#lib/errors.ts";
+import { withoutTrailing } from "#lib/without-trailing.ts";
 import { type ProviderClient, providerClient } from "../client.ts";
 import { amountOf, chaptersOf, flags, named, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";

@@ -1,6 +1,6 @@
-import { UserError } from "../../../src/lib/errors.ts";
-import { s3Client } from "../../../storage/objects/s3/client.ts";
-import { textOf } from "../../../storage/objects/s3/xml.ts";
+import { UserError } from "#lib/errors.ts";
+import { s3Client } from "#storage/objects/s3/client.ts";
+import { textOf } from "#storage/objects/s3/xml.ts";
 import { providerClient } from "../client.ts";
 import { amountOf, time } from "../json.ts";
 import { ItemError, type Listed, type Provider } from "../source.ts";

@@ -10,10 +10,10 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
-import type { Arch } from "../../build/base.ts";
-import { own, paths } from "../../build/paths.ts";
-import { run } from "../../build/run.ts";
-import { debianArch } from "../../debian/packages.ts";
+import type { Arch } from "#scripts/build/base.ts";
+import { own, paths } from "#scripts/build/paths.ts";
+import { run } from "#scripts/build/run.ts";
+import { debianArch } from "#scripts/debian/packages.ts";
 import { releaseTime } from "../time.ts";
 
 /** What Node.js and libSQL need at least; test/suites/release/deb.test.ts compares it with their symbols. */

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import type { Arch } from "../../build/base.ts";
-import { type Unpacked, unpackPackages } from "../../debian/packages.ts";
+import type { Arch } from "#scripts/build/base.ts";
+import { type Unpacked, unpackPackages } from "#scripts/debian/packages.ts";
 import type { Entry } from "./layer.ts";
 
 /** The image's user. It is not a user of any distribution. */

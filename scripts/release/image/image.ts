@@ -3,9 +3,9 @@ import { createWriteStream, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFi
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { pack } from "tar-stream";
-import type { Arch } from "../../build/base.ts";
-import { own, paths } from "../../build/paths.ts";
-import { debianArch } from "../../debian/packages.ts";
+import type { Arch } from "#scripts/build/base.ts";
+import { own, paths } from "#scripts/build/paths.ts";
+import { debianArch } from "#scripts/debian/packages.ts";
 import { releaseTime } from "../time.ts";
 import { baseEntries, CACHE, DATA, USER } from "./base.ts";
 import { addEntry, type Blob, type Entry, type Layer, writeLayer } from "./layer.ts";

@@ -1,5 +1,5 @@
-import type { StoreProcesses } from "../../../storage/objects/folders.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
+import type { StoreProcesses } from "#storage/objects/folders.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 import type { Config } from "../load.ts";
 
 /** How players get segments: redirected to storage, from presigned URLs in playlists, or through this server. */

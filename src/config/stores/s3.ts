@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { S3StoreOptions } from "../../../storage/objects/s3.ts";
+import type { S3StoreOptions } from "#storage/objects/s3.ts";
 import type { Config } from "../load.ts";
 import { requiredSettings } from "../required-settings.ts";
 import type { StoreDriver } from "./driver.ts";
@@ -12,8 +12,8 @@ export const s3: StoreDriver = {
   /** S3 cannot append: data that does not fill a part waits on the local disk. */
   async open(config, { clusterWorker }) {
     const options = optionsOf(config);
-    const { s3Store } = await import("../../../storage/objects/s3.ts");
-    const { partAppends } = await import("../../../storage/objects/part-appends.ts");
+    const { s3Store } = await import("#storage/objects/s3.ts");
+    const { partAppends } = await import("#storage/objects/part-appends.ts");
     const store = s3Store(options);
     const minFreeBytes = config.min_free_bytes;
     const appends = partAppends(store, join(config.data_dir, FOLDER), { minFreeBytes, take: clusterWorker?.take });

@@ -1,5 +1,5 @@
-import { Cea608Decoder, type ShownCaption } from "../../lib/closed-captions/cea608.ts";
-import { type CaptionBytes, type CaptionedCodec, captionBytes } from "../../lib/closed-captions/user-data.ts";
+import { Cea608Decoder, type ShownCaption } from "#lib/closed-captions/cea608.ts";
+import { type CaptionBytes, type CaptionedCodec, captionBytes } from "#lib/closed-captions/user-data.ts";
 
 /** A frame of the packager; times in seconds on the media timeline. */
 export type CaptionedFrame = { decodedSeconds: number; presentedSeconds: number; data: Buffer };

@@ -1,4 +1,4 @@
-import { box, fourCharacters, fullBox, long, SEGMENT_INDEX_BYTES, words } from "../../media/mp4/write-boxes.ts";
+import { box, fourCharacters, fullBox, long, SEGMENT_INDEX_BYTES, words } from "#media/mp4/write-boxes.ts";
 import { TRACK_ID } from "./init.ts";
 
 /** A sample with its times on the timeline of its track, in the track's timescale. */

@@ -1,5 +1,5 @@
-import { audioCodecs, videoCodecs } from "../../media/codecs/registry.ts";
-import { box, fourCharacters, fullBox, long, shorts, words } from "../../media/mp4/write-boxes.ts";
+import { audioCodecs, videoCodecs } from "#media/codecs/registry.ts";
+import { box, fourCharacters, fullBox, long, shorts, words } from "#media/mp4/write-boxes.ts";
 import type { TrackConfig } from "../samples.ts";
 import type { AudioFormat, VideoFormat } from "./formats/format.ts";
 

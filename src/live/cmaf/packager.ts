@@ -1,4 +1,4 @@
-import type { Rate } from "../../media/ladder.ts";
+import type { Rate } from "#media/ladder.ts";
 import { isSameConfig } from "../same-config.ts";
 import type { LiveSample, TrackConfig } from "../samples.ts";
 import { AudioTrack } from "./audio-track.ts";

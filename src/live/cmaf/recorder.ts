@@ -1,9 +1,9 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { segmentFileName } from "../../media/arguments.ts";
-import type { Rate } from "../../media/ladder.ts";
-import { readSegment } from "../../media/package.ts";
-import { MAX_DURATION_SECONDS } from "../../media/plan.ts";
+import { segmentFileName } from "#media/arguments.ts";
+import type { Rate } from "#media/ladder.ts";
+import { readSegment } from "#media/package.ts";
+import { MAX_DURATION_SECONDS } from "#media/plan.ts";
 import { TrackWriter } from "./track-writer.ts";
 import type { DescribedAudio, DescribedVideo } from "./tracks.ts";
 import type { Health, PackagerOptions, RecordedTrack, Recording } from "./types.ts";

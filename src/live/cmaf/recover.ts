@@ -1,9 +1,9 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { segmentFileName } from "../../media/arguments.ts";
-import { encodableAudioCodecs } from "../../media/codecs/registry.ts";
-import type { Rate } from "../../media/ladder.ts";
-import { boxes, find, uint16 } from "../../media/mp4/boxes.ts";
+import { segmentFileName } from "#media/arguments.ts";
+import { encodableAudioCodecs } from "#media/codecs/registry.ts";
+import type { Rate } from "#media/ladder.ts";
+import { boxes, find, uint16 } from "#media/mp4/boxes.ts";
 import type { TimedSample } from "./fragment.ts";
 import { frameRateOf } from "./frame-clock.ts";
 import { completeOpen, discardOpen, endOf, type InterruptedTrack, readTracks, recordedTrack } from "./recover-track.ts";

@@ -1,5 +1,5 @@
 import { open } from "node:fs/promises";
-import { find, flagsOf, isLong, uint32 } from "../../media/mp4/boxes.ts";
+import { find, flagsOf, isLong, uint32 } from "#media/mp4/boxes.ts";
 import { SEGMENT_HEAD } from "./fragment.ts";
 
 /** A whole fragment in the file of a segment. Times are in the timescale of its track. */

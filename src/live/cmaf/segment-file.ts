@@ -1,8 +1,8 @@
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { writeAll } from "../../lib/write-all.ts";
-import { segmentFileName } from "../../media/arguments.ts";
-import { segmentIndex } from "../../media/mp4/write-boxes.ts";
+import { writeAll } from "#lib/write-all.ts";
+import { segmentFileName } from "#media/arguments.ts";
+import { segmentIndex } from "#media/mp4/write-boxes.ts";
 import { INDEX_OFFSET, SEGMENT_HEAD } from "./fragment.ts";
 import { TRACK_ID } from "./init.ts";
 

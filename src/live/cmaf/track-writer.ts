@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { INIT_NAME, segmentFileName } from "../../media/arguments.ts";
+import { INIT_NAME, segmentFileName } from "#media/arguments.ts";
 import { SEGMENT_HEAD, type TimedSample, writeFragment } from "./fragment.ts";
 import { SegmentFile } from "./segment-file.ts";
 import type { PackagerOptions, TrackInfo } from "./types.ts";

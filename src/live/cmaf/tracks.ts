@@ -1,5 +1,5 @@
-import { audioCodecs } from "../../media/codecs/registry.ts";
-import { readInit } from "../../media/isobmff.ts";
+import { audioCodecs } from "#media/codecs/registry.ts";
+import { readInit } from "#media/isobmff.ts";
 import type { TrackConfig } from "../samples.ts";
 import { type AudioFormat, reading, type VideoFormat } from "./formats/format.ts";
 import { readAudioFormat, readVideoFormat } from "./formats/read-format.ts";

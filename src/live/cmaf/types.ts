@@ -1,4 +1,4 @@
-import type { Rate } from "../../media/ladder.ts";
+import type { Rate } from "#media/ladder.ts";
 import type { MediaPart, MediaSegment } from "../media.ts";
 import type { TrackConfig } from "../samples.ts";
 

@@ -1,8 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type CaptionedCodec, isCaptioned } from "../../lib/closed-captions/user-data.ts";
-import { randomName } from "../../lib/tokens.ts";
+import { type CaptionedCodec, isCaptioned } from "#lib/closed-captions/user-data.ts";
+import { randomName } from "#lib/tokens.ts";
 import { CaptionReader } from "../captions/caption-reader.ts";
 import { WrittenCaptions } from "../captions/written-captions.ts";
 import { createPackager, type Packager } from "../cmaf/packager.ts";

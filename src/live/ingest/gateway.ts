@@ -1,5 +1,5 @@
 import { mkdirSync } from "node:fs";
-import { setInterval, setTimeout } from "../../lib/timers.ts";
+import { setInterval, setTimeout } from "#lib/timers.ts";
 import type { PublishDecision, PublishRequest } from "../publish/types.ts";
 import type { StreamEnd } from "../samples.ts";
 import type { Connect } from "../simulcast/connect.ts";

@@ -1,5 +1,5 @@
-import type { ShownCaption } from "../../lib/closed-captions/cea608.ts";
-import type { Packaged } from "../../media/manifests.ts";
+import type { ShownCaption } from "#lib/closed-captions/cea608.ts";
+import type { Packaged } from "#media/manifests.ts";
 import type { RecordedCaptions } from "../captions/written-captions.ts";
 import type { InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
 import type { LogLevel, RefusalReason } from "../publish/types.ts";

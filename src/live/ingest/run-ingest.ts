@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { cacheDir } from "../../lib/cache-dir.ts";
-import { setTimeout } from "../../lib/timers.ts";
-import { binariesAside } from "../../media/binaries.ts";
+import { cacheDir } from "#lib/cache-dir.ts";
+import { setTimeout } from "#lib/timers.ts";
+import { binariesAside } from "#media/binaries.ts";
 import type { Log } from "../publish/types.ts";
 import { createRtmpServer, type RtmpServer } from "../rtmp/server.ts";
 import { connector } from "../simulcast/connect.ts";

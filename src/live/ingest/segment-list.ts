@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { segmentFileName } from "../../media/arguments.ts";
+import { segmentFileName } from "#media/arguments.ts";
 import type { SegmentEvent } from "../playlists/events.ts";
 import type { SegmentRange } from "./finish-recording.ts";
 import type { WantedClip } from "./messages.ts";

@@ -1,10 +1,10 @@
 import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { writeAll } from "../../lib/write-all.ts";
-import { INIT_NAME } from "../../media/arguments.ts";
-import { type Box, boxes, field, find, isLong } from "../../media/mp4/boxes.ts";
-import { box } from "../../media/mp4/write-boxes.ts";
-import type { Written } from "../../media/package.ts";
+import { writeAll } from "#lib/write-all.ts";
+import { INIT_NAME } from "#media/arguments.ts";
+import { type Box, boxes, field, find, isLong } from "#media/mp4/boxes.ts";
+import { box } from "#media/mp4/write-boxes.ts";
+import type { Written } from "#media/package.ts";
 
 /*
  * A recording as one file, from which other renditions can be encoded: its tracks are files of their own, and an encoder

@@ -1,5 +1,5 @@
-import { SectionReader } from "../../lib/mpegts/section-reader.ts";
-import { readProgram, readStreams } from "../../lib/mpegts/tables.ts";
+import { SectionReader } from "#lib/mpegts/section-reader.ts";
+import { readProgram, readStreams } from "#lib/mpegts/tables.ts";
 import { RejectedMedia } from "../publish/rejected-media.ts";
 import { Continuity } from "./continuity.ts";
 import { PesReader } from "./pes-reader.ts";

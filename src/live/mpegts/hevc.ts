@@ -1,4 +1,4 @@
-import { BitReader, withoutEmulationPrevention } from "../../lib/bits.ts";
+import { BitReader, withoutEmulationPrevention } from "#lib/bits.ts";
 import type { VideoSyntax } from "./access-unit-reader.ts";
 import { parameterSets } from "./configuration.ts";
 

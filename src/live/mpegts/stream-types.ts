@@ -9,8 +9,8 @@ import {
   REGISTERED_AUDIO,
   REGISTERED_VIDEO,
   VIDEO,
-} from "../../lib/mpegts/stream-kinds.ts";
-import type { ElementaryStream } from "../../lib/mpegts/tables.ts";
+} from "#lib/mpegts/stream-kinds.ts";
+import type { ElementaryStream } from "#lib/mpegts/tables.ts";
 import { RejectedMedia } from "../publish/rejected-media.ts";
 import type { LiveAudioCodec, LiveVideoCodec } from "../samples.ts";
 

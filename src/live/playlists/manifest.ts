@@ -1,8 +1,8 @@
-import { LiveMpd, type LivePeriod } from "../../lib/live-mpd.ts";
-import type { MpdRepresentation, MpdSet } from "../../lib/mpd.ts";
-import { reducedRate } from "../../media/ladder.ts";
-import { MPD_TEMPLATES, videoSetsOf } from "../../media/mpd-sets.ts";
-import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
+import { LiveMpd, type LivePeriod } from "#lib/live-mpd.ts";
+import type { MpdRepresentation, MpdSet } from "#lib/mpd.ts";
+import { reducedRate } from "#media/ladder.ts";
+import { MPD_TEMPLATES, videoSetsOf } from "#media/mpd-sets.ts";
+import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
 import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
 import { bitRatesOf, type CaptionRendition } from "./multivariant-playlist.ts";
 import { LIVE_TIME } from "./names.ts";

@@ -1,4 +1,4 @@
-import { INIT_NAME } from "../../media/arguments.ts";
+import { INIT_NAME } from "#media/arguments.ts";
 import { type LivePlaylist, PlaylistWriter } from "./live-playlist.ts";
 import { partName } from "./names.ts";
 import type { Part } from "./part-list.ts";

@@ -1,5 +1,5 @@
-import { bitRates, masterPlaylist } from "../../lib/m3u8.ts";
-import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
+import { bitRates, masterPlaylist } from "#lib/m3u8.ts";
+import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
 import type { Segment, TrackWindow } from "./track-window.ts";
 
 /** draft-pantos-hls-rfc8216bis, 8: as the media playlists at least. */

@@ -1,4 +1,4 @@
-import { segmentFileName } from "../../media/arguments.ts";
+import { segmentFileName } from "#media/arguments.ts";
 
 /** The DASH manifest: of a broadcast, in the folder of its tracks, and of the running one of a channel. */
 export const LIVE_MANIFEST = "manifest.mpd";

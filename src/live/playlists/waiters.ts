@@ -1,5 +1,5 @@
-import { HttpError } from "../../lib/errors.ts";
-import { setTimeout } from "../../lib/timers.ts";
+import { HttpError } from "#lib/errors.ts";
+import { setTimeout } from "#lib/timers.ts";
 
 type WaitOptions<T> = {
   timeoutMs: number;

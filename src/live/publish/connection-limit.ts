@@ -1,4 +1,4 @@
-import { networkOf } from "../../lib/network.ts";
+import { networkOf } from "#lib/network.ts";
 
 export type ConnectionLimits = {
   /** Connections of publishers in all. */

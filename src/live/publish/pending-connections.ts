@@ -1,4 +1,4 @@
-import { networkOf } from "../../lib/network.ts";
+import { networkOf } from "#lib/network.ts";
 
 export type PendingLimits = {
   /** Connections without an accepted publish at once. One more closes the oldest. */

@@ -1,4 +1,4 @@
-import { networkOf } from "../../lib/network.ts";
+import { networkOf } from "#lib/network.ts";
 import type { Log, LogLevel } from "./types.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,8 +1,8 @@
-import { videoCodecs } from "../../media/codecs/registry.ts";
-import { encodingSpec } from "../../media/encoding-spec.ts";
-import { sampleEntryOf } from "../../media/isobmff.ts";
-import { type Box, boxes, find, isLong, uint32 } from "../../media/mp4/boxes.ts";
-import { isSync, readTrackFragment, type SampleDefaults } from "../../media/mp4/track-fragment.ts";
+import { videoCodecs } from "#media/codecs/registry.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { sampleEntryOf } from "#media/isobmff.ts";
+import { type Box, boxes, find, isLong, uint32 } from "#media/mp4/boxes.ts";
+import { isSync, readTrackFragment, type SampleDefaults } from "#media/mp4/track-fragment.ts";
 import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
 
 /*

@@ -1,4 +1,4 @@
-import { encodingSpec } from "../../media/encoding-spec.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
 import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
 import { type Frame, PartBuffer } from "../cmaf/part-buffer.ts";
 import { TrackWriter } from "../cmaf/track-writer.ts";

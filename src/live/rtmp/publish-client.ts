@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { setTimeout } from "../../lib/timers.ts";
+import { setTimeout } from "#lib/timers.ts";
 import { RateWindow } from "../publish/rate-window.ts";
 import { type AmfObject, type AmfValue, amfObject, encodeAmf0, stringOf } from "./amf0.ts";
 import { ChunkReader } from "./chunk-reader.ts";

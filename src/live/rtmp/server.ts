@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
-import { plainAddress } from "../../lib/network.ts";
+import { plainAddress } from "#lib/network.ts";
 import { ConnectionLimit } from "../publish/connection-limit.ts";
 import { PendingConnections } from "../publish/pending-connections.ts";
 import { StrangerLog } from "../publish/stranger-log.ts";

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { setTimeout } from "../../lib/timers.ts";
+import { setTimeout } from "#lib/timers.ts";
 import type { ConnectionLimit } from "../publish/connection-limit.ts";
 import type { Pending } from "../publish/pending-connections.ts";
 import { PublishRate } from "../publish/publish-rate.ts";

@@ -1,4 +1,4 @@
-import { setTimeout } from "../../lib/timers.ts";
+import { setTimeout } from "#lib/timers.ts";
 import { PublishClient, type PublishEnd } from "../rtmp/publish-client.ts";
 import { type PublishUrl, readPublishUrl } from "../rtmp/publish-url.ts";
 import type { Connect } from "./connect.ts";

@@ -1,4 +1,4 @@
-import { networkOf } from "../../lib/network.ts";
+import { networkOf } from "#lib/network.ts";
 
 export type HandshakeLimits = {
   /** First handshakes of all addresses, which may be forged, in a second. More are not answered. */

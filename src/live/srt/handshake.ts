@@ -1,5 +1,5 @@
 import ipaddr from "ipaddr.js";
-import { plainAddress } from "../../lib/network.ts";
+import { plainAddress } from "#lib/network.ts";
 import { CONTROL, controlPacket, HEADER_BYTES, timestampOf } from "./packets.ts";
 
 /*

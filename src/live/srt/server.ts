@@ -1,8 +1,8 @@
 import { randomInt } from "node:crypto";
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { lookup } from "node:dns/promises";
-import { plainAddress } from "../../lib/network.ts";
-import { setInterval } from "../../lib/timers.ts";
+import { plainAddress } from "#lib/network.ts";
+import { setInterval } from "#lib/timers.ts";
 import { ConnectionLimit } from "../publish/connection-limit.ts";
 import { PendingConnections } from "../publish/pending-connections.ts";
 import { StrangerLog } from "../publish/stranger-log.ts";

@@ -1,4 +1,4 @@
-import { plainAddress } from "../../lib/network.ts";
+import { plainAddress } from "#lib/network.ts";
 import { TsDemuxer } from "../mpegts/demuxer.ts";
 import type { ConnectionLimit } from "../publish/connection-limit.ts";
 import { ignoredTrack } from "../publish/ignored-track.ts";

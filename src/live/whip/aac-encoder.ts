@@ -1,6 +1,6 @@
 import { PassThrough, Writable } from "node:stream";
-import { setTimeout } from "../../lib/timers.ts";
-import { run } from "../../media/ffmpeg.ts";
+import { setTimeout } from "#lib/timers.ts";
+import { run } from "#media/ffmpeg.ts";
 import { AdtsReader } from "../mpegts/adts-reader.ts";
 import { OggWriter, opusSamples } from "./ogg.ts";
 

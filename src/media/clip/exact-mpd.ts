@@ -1,8 +1,8 @@
-import { changed, parsed, templatesOf, typeOf } from "../../lib/clip/mpd.ts";
-import { readTimeline, type Timeline, writeTimeline } from "../../lib/clip/timeline.ts";
-import { readMpd } from "../../lib/mpd-read.ts";
-import type { XmlElement } from "../../lib/xml-read.ts";
-import { writeXml } from "../../lib/xml-write.ts";
+import { changed, parsed, templatesOf, typeOf } from "#lib/clip/mpd.ts";
+import { readTimeline, type Timeline, writeTimeline } from "#lib/clip/timeline.ts";
+import { readMpd } from "#lib/mpd-read.ts";
+import type { XmlElement } from "#lib/xml-read.ts";
+import { writeXml } from "#lib/xml-write.ts";
 import type { RenditionCut } from "./cut-rendition.ts";
 import { ClipImpossible } from "./impossible.ts";
 

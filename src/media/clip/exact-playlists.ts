@@ -1,6 +1,6 @@
-import { readHls } from "../../lib/hls-read.ts";
-import { mediaPlaylist, type PlaylistSegment } from "../../lib/m3u8.ts";
-import { resolveReference } from "../../lib/relative-reference.ts";
+import { readHls } from "#lib/hls-read.ts";
+import { mediaPlaylist, type PlaylistSegment } from "#lib/m3u8.ts";
+import { resolveReference } from "#lib/relative-reference.ts";
 import type { RenditionCut } from "./cut-rendition.ts";
 import { ClipImpossible } from "./impossible.ts";
 

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { CHROMATICITY_UNITS, type CicpColors, type HdrMetadata, hdrOfCicp, LUMINANCE_UNITS } from "../../lib/hdr.ts";
+import { CHROMATICITY_UNITS, type CicpColors, type HdrMetadata, hdrOfCicp, LUMINANCE_UNITS } from "#lib/hdr.ts";
 import { type AdditionalVideoCodec, bitrateCaps, type CopyInspector, requireBytes, vaapiQuality } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libsvtav1";

@@ -1,5 +1,5 @@
 import type { GenericSchema } from "valibot";
-import type { CicpColors, HdrFormat, HdrMetadata } from "../../lib/hdr.ts";
+import type { CicpColors, HdrFormat, HdrMetadata } from "#lib/hdr.ts";
 import type { Encoder } from "../encoders.ts";
 
 /**

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { HdrMetadata } from "../../lib/hdr.ts";
+import type { HdrMetadata } from "#lib/hdr.ts";
 import {
   type AdditionalVideoCodec,
   bitrateCaps,

@@ -1,4 +1,4 @@
-import { mapBounded } from "../../lib/bounded.ts";
+import { mapBounded } from "#lib/bounded.ts";
 import { readSamples } from "../clip/fragments.ts";
 import { readFirstSample, readInit, readSegmentTimes, SEGMENT_HEAD_BYTES, shiftSegment } from "../isobmff.ts";
 import { boxes, field, find } from "../mp4/boxes.ts";

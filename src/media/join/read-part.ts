@@ -1,10 +1,10 @@
-import { ClipFault } from "../../lib/clip/fault.ts";
-import { clipPlaylists } from "../../lib/clip/hls.ts";
-import { TooComplex } from "../../lib/document-limits.ts";
-import { hlsAttribute } from "../../lib/hls-attributes.ts";
-import { readHls } from "../../lib/hls-read.ts";
-import { linesOf } from "../../lib/lines-of.ts";
-import { resolveReference } from "../../lib/relative-reference.ts";
+import { ClipFault } from "#lib/clip/fault.ts";
+import { clipPlaylists } from "#lib/clip/hls.ts";
+import { TooComplex } from "#lib/document-limits.ts";
+import { hlsAttribute } from "#lib/hls-attributes.ts";
+import { readHls } from "#lib/hls-read.ts";
+import { linesOf } from "#lib/lines-of.ts";
+import { resolveReference } from "#lib/relative-reference.ts";
 import { type Defaults, readDefaults } from "../clip/fragments.ts";
 import { type InitSegment, readInit } from "../isobmff.ts";
 import { find, uint16 } from "../mp4/boxes.ts";

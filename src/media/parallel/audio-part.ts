@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { sleep } from "../../lib/timers.ts";
-import type { Chunk, WrittenRendition } from "../../protocol/task.ts";
+import { sleep } from "#lib/timers.ts";
+import type { Chunk, WrittenRendition } from "#protocol/task.ts";
 import { INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
 import { runDecoded } from "../audio-decoding.ts";
 import { audioCodecs } from "../codecs/registry.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { WrittenRendition } from "../../protocol/task.ts";
+import type { WrittenRendition } from "#protocol/task.ts";
 import { encodeArguments } from "../arguments.ts";
 import { encodeTracks } from "../audio-tracks.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";

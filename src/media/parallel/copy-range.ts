@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Chunk } from "../../protocol/task.ts";
+import type { Chunk } from "#protocol/task.ts";
 import { copyArguments, INIT_NAME } from "../arguments.ts";
 import { inspectCopied } from "../copied-video.ts";
 import { type Binaries, run, type SourceRun, UNTIL_STALLED } from "../ffmpeg.ts";

@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { WrittenRendition } from "../../protocol/task.ts";
+import type { WrittenRendition } from "#protocol/task.ts";
 import { encodeArguments, INIT_NAME } from "../arguments.ts";
 import { type Encoders, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";

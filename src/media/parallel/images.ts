@@ -1,4 +1,4 @@
-import type { WrittenRendition } from "../../protocol/task.ts";
+import type { WrittenRendition } from "#protocol/task.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import type { Binaries, SourceRun } from "../ffmpeg.ts";
 import { type EncodeResult, type FileNames, finish } from "../finish.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { setTimeout } from "../../lib/timers.ts";
-import type { Chunk } from "../../protocol/task.ts";
+import { setTimeout } from "#lib/timers.ts";
+import type { Chunk } from "#protocol/task.ts";
 import { INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
 import { joinSegments, readInit, shiftSegment } from "../isobmff.ts";
 import type { Rate } from "../ladder.ts";

@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import type { PlanResult, UncuttableReason } from "../../protocol/task.ts";
+import type { PlanResult, UncuttableReason } from "#protocol/task.ts";
 import { copyAudio } from "../audio-copy.ts";
 import { PER_TITLE } from "../codecs/codec.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";

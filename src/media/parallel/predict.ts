@@ -1,4 +1,4 @@
-import { firstFrameOf } from "../../protocol/task.ts";
+import { firstFrameOf } from "#protocol/task.ts";
 import { audioCodecs } from "../codecs/registry.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import type { InitSegment } from "../isobmff.ts";

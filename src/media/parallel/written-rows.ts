@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { HdrFormat } from "../../lib/hdr.ts";
-import type { SegmentRow, WrittenRendition } from "../../protocol/task.ts";
+import type { HdrFormat } from "#lib/hdr.ts";
+import type { SegmentRow, WrittenRendition } from "#protocol/task.ts";
 import { INIT_NAME, segmentFileName } from "../arguments.ts";
 import type { Segment, Written } from "../package.ts";
 import { readResult } from "../results.ts";

@@ -1,4 +1,4 @@
-import { firstFrameOf } from "../../protocol/task.ts";
+import { firstFrameOf } from "#protocol/task.ts";
 import type { Rate } from "../ladder.ts";
 
 /** A part of the source, in frames of the constant frame grid; `endFrame` is exclusive. */

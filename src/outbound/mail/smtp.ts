@@ -1,5 +1,5 @@
-import type { Config } from "../../config/load.ts";
-import { UserError } from "../../lib/errors.ts";
+import type { Config } from "#config/load.ts";
+import { UserError } from "#lib/errors.ts";
 
 export type Mail = { to: string; subject: string; text: string };
 

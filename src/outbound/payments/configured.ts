@@ -1,6 +1,6 @@
-import { type App, forApp } from "../../app.ts";
-import type { Config } from "../../config/load.ts";
-import type { PaymentKind } from "../../lib/enums.ts";
+import { type App, forApp } from "#app.ts";
+import type { Config } from "#config/load.ts";
+import type { PaymentKind } from "#lib/enums.ts";
 import type { PaymentProvider, PaymentService } from "./provider.ts";
 
 type Entry = {

@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import type { Config } from "../../config/load.ts";
-import { requiredSettings } from "../../config/required-settings.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { abortAfter } from "../../lib/timers.ts";
+import type { Config } from "#config/load.ts";
+import { requiredSettings } from "#config/required-settings.ts";
+import type { Clock } from "#lib/clock.ts";
+import { abortAfter } from "#lib/timers.ts";
 import { serviceUrl } from "../service-url.ts";
 import { paypalSignatures } from "./paypal-signature.ts";
 import {

@@ -1,6 +1,6 @@
-import type { App } from "../../app.ts";
-import type { Config } from "../../config/load.ts";
-import type { PaymentKind } from "../../lib/enums.ts";
+import type { App } from "#app.ts";
+import type { Config } from "#config/load.ts";
+import type { PaymentKind } from "#lib/enums.ts";
 
 /** An order as sent to a provider: identical on each call, so that a repeat is recognized. */
 export type NewOrder = {

@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import { Text } from "../../http/schemas.ts";
-import { alternatives } from "../../lib/alternatives.ts";
-import { PAYMENT_KINDS } from "../../lib/enums.ts";
-import { HttpError, UserError } from "../../lib/errors.ts";
+import { Text } from "#http/schemas.ts";
+import { alternatives } from "#lib/alternatives.ts";
+import { PAYMENT_KINDS } from "#lib/enums.ts";
+import { HttpError, UserError } from "#lib/errors.ts";
 import { InvalidSignature, type PaymentProvider, type PaymentService } from "./provider.ts";
 
 const Simulated = v.object({ event: v.literal("order.paid"), order_id: Text(100) });

@@ -1,8 +1,8 @@
 import type Stripe from "stripe";
 import * as v from "valibot";
-import type { Config } from "../../config/load.ts";
-import { requiredSettings } from "../../config/required-settings.ts";
-import { UserError } from "../../lib/errors.ts";
+import type { Config } from "#config/load.ts";
+import { requiredSettings } from "#config/required-settings.ts";
+import { UserError } from "#lib/errors.ts";
 import {
   type Created,
   InvalidSignature,

@@ -1,5 +1,5 @@
-import type { Config } from "../../config/load.ts";
-import type { SettingName } from "../../config/settings.ts";
+import type { Config } from "#config/load.ts";
+import type { SettingName } from "#config/settings.ts";
 import type { SpeechModels, Transcriber, TranscriptionService } from "./transcriber.ts";
 
 /** The service of each choice of the setting `transcribe`. Its file is imported on first use. */

@@ -1,9 +1,9 @@
-import { escapeText } from "../../lib/cue-text/fragment.ts";
-import { shapedCues } from "../../lib/cues/shape.ts";
-import { MAX_SUBTITLE_BYTES } from "../../lib/document-limits.ts";
-import { runInSlices } from "../../lib/time-slices.ts";
-import { spokenCues } from "../../lib/vtt/transcript.ts";
-import { writeCue } from "../../lib/vtt/write.ts";
+import { escapeText } from "#lib/cue-text/fragment.ts";
+import { shapedCues } from "#lib/cues/shape.ts";
+import { MAX_SUBTITLE_BYTES } from "#lib/document-limits.ts";
+import { runInSlices } from "#lib/time-slices.ts";
+import { spokenCues } from "#lib/vtt/transcript.ts";
+import { writeCue } from "#lib/vtt/write.ts";
 import type { Speech } from "./speech.ts";
 import { TranscriptionFailed } from "./transcriber.ts";
 

@@ -1,5 +1,5 @@
-import type { Config } from "../../config/load.ts";
-import type { SettingName } from "../../config/settings.ts";
+import type { Config } from "#config/load.ts";
+import type { SettingName } from "#config/settings.ts";
 import type { Speech } from "./speech.ts";
 
 export type SpeechAudio = {

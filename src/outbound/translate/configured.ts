@@ -1,4 +1,4 @@
-import type { Config } from "../../config/load.ts";
+import type { Config } from "#config/load.ts";
 import { serviceAt, type TranslationService } from "./service.ts";
 import type { Translator } from "./translator.ts";
 

@@ -1,5 +1,5 @@
-import type { Config } from "../../config/load.ts";
-import { abortAfter, sleep } from "../../lib/timers.ts";
+import type { Config } from "#config/load.ts";
+import { abortAfter, sleep } from "#lib/timers.ts";
 import { retryAfterMs, serviceUrl } from "../service-url.ts";
 import { TranslationFailed, type Translator } from "./translator.ts";
 

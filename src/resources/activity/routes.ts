@@ -1,10 +1,10 @@
 import * as v from "valibot";
-import type { AuditRow } from "../../../storage/db/schema.ts";
-import { listAudit } from "../../http/audit.ts";
-import { byId, page } from "../../http/paging.ts";
-import { route } from "../../http/route.ts";
-import { Paging, QueryId, Text, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
+import { listAudit } from "#http/audit.ts";
+import { byId, page } from "#http/paging.ts";
+import { route } from "#http/route.ts";
+import { Paging, QueryId, Text, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import type { AuditRow } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 
 const Activity = v.pipe(

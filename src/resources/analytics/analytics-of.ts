@@ -1,4 +1,4 @@
-import type { Db } from "../../../storage/db/open.ts";
+import type { Db } from "#storage/db/open.ts";
 import { Buckets } from "./buckets.ts";
 import { detailsOf } from "./details.ts";
 import type { Interval, Range } from "./range.ts";

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
+import type { Db } from "#storage/db/open.ts";
 import type { Device } from "./device.ts";
 
 const HOUR_MS = 3_600_000;

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { pacer } from "../../lib/pace.ts";
+import { pacer } from "#lib/pace.ts";
+import type { Db } from "#storage/db/open.ts";
 import type { Buckets } from "./buckets.ts";
 import { DEVICES, type Device } from "./device.ts";
 import type { Range } from "./range.ts";

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import type { App } from "../../app.ts";
+import type { App } from "#app.ts";
+import type { Db } from "#storage/db/open.ts";
 import { hourOf } from "./deltas.ts";
 
 const DAY_MS = 86_400_000;

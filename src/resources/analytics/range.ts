@@ -1,5 +1,5 @@
-import { iso } from "../../lib/clock.ts";
-import { invalid } from "../../lib/errors.ts";
+import { iso } from "#lib/clock.ts";
+import { invalid } from "#lib/errors.ts";
 import { hourOf } from "./deltas.ts";
 
 const DAY_MS = 86_400_000;

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
+import type { Db } from "#storage/db/open.ts";
 import type { PlaybackEvent } from "./beacon.ts";
 import { Deltas } from "./deltas.ts";
 import type { Device } from "./device.ts";

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { iso } from "../../lib/clock.ts";
-import { pacer } from "../../lib/pace.ts";
+import { iso } from "#lib/clock.ts";
+import { pacer } from "#lib/pace.ts";
+import type { Db } from "#storage/db/open.ts";
 import type { Buckets } from "./buckets.ts";
 import { startOfHour } from "./deltas.ts";
 import type { Range } from "./range.ts";

@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { pacer } from "../../lib/pace.ts";
+import { pacer } from "#lib/pace.ts";
+import type { Db } from "#storage/db/open.ts";
 import type { Range } from "./range.ts";
 import { extent, PIECE_HOURS } from "./summary.ts";
 

@@ -1,9 +1,9 @@
 import { and, count, eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, type PlaybackId, type PlaybackPolicy, playbackIds } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
-import { newExternalId } from "../../lib/tokens.ts";
+import type { App } from "#app.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { newExternalId } from "#lib/tokens.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, type PlaybackId, type PlaybackPolicy, playbackIds } from "#storage/db/schema.ts";
 import { possiblePolicy } from "./change.ts";
 import { playbackIdsOf } from "./playback-ids.ts";
 

@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, lte } from "drizzle-orm";
-import { objectGarbage } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { isDeletionHeld } from "../../http/removal-hold.ts";
+import type { App } from "#app.ts";
+import { isDeletionHeld } from "#http/removal-hold.ts";
+import { objectGarbage } from "#storage/db/schema.ts";
 import { deleteUnshared } from "./shared-media.ts";
 
 const BATCH = 100;

@@ -1,5 +1,5 @@
-import type { TagValue } from "../../../storage/db/schema.ts";
-import { ASSET_TEXT_NAMES } from "../../protocol/asset-fields.ts";
+import { ASSET_TEXT_NAMES } from "#protocol/asset-fields.ts";
+import type { TagValue } from "#storage/db/schema.ts";
 import { MAX_TAG_KEYS } from "./schema.ts";
 
 /** The columns of an export; import accepts them in any order, and `relative_path` as well. */

@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, readdir, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { asStorageFull } from "../../../storage/objects/space.ts";
-import type { App } from "../../app.ts";
-import { isForm, streamForm } from "../../http/form.ts";
-import type { Context } from "../../http/route.ts";
-import { DOCUMENT_LIMITS, tooComplex } from "../../lib/document-limits.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { diskOf } from "../../limits/disk-reserve.ts";
-import { type ParseOptions, parseDocument } from "../../parsing/parse-document.ts";
+import type { App } from "#app.ts";
+import { isForm, streamForm } from "#http/form.ts";
+import type { Context } from "#http/route.ts";
+import { DOCUMENT_LIMITS, tooComplex } from "#lib/document-limits.ts";
+import { HttpError } from "#lib/errors.ts";
+import { diskOf } from "#limits/disk-reserve.ts";
+import { type ParseOptions, parseDocument } from "#parsing/parse-document.ts";
+import { asStorageFull } from "#storage/objects/space.ts";
 import { unescapeCell } from "./csv-cells.ts";
 
 const PREFIX = "import-";

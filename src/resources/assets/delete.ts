@@ -1,6 +1,13 @@
 import { and, eq, isNotNull, ne } from "drizzle-orm";
-import { afterCommit } from "../../../storage/db/after-commit.ts";
-import type { Db } from "../../../storage/db/open.ts";
+import type { App } from "#app.ts";
+import { emit } from "#events/emit.ts";
+import type { Caller } from "#http/caller.ts";
+import { lateMs, scheduleDeletion } from "#http/object-gc.ts";
+import { isDeletionHeld } from "#http/removal-hold.ts";
+import { notFound } from "#lib/errors.ts";
+import { assetPrefix, isDeliveredPrefix, ownerOf, parseKey } from "#lib/object-keys.ts";
+import { afterCommit } from "#storage/db/after-commit.ts";
+import type { Db } from "#storage/db/open.ts";
 import {
   type AssetRow,
   assets,
@@ -9,15 +16,8 @@ import {
   transcodingJobs,
   type UploadRow,
   uploads,
-} from "../../../storage/db/schema.ts";
-import { UNREVOCABLE_MS } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import { emit } from "../../events/emit.ts";
-import type { Caller } from "../../http/caller.ts";
-import { lateMs, scheduleDeletion } from "../../http/object-gc.ts";
-import { isDeletionHeld } from "../../http/removal-hold.ts";
-import { notFound } from "../../lib/errors.ts";
-import { assetPrefix, isDeliveredPrefix, ownerOf, parseKey } from "../../lib/object-keys.ts";
+} from "#storage/db/schema.ts";
+import { UNREVOCABLE_MS } from "#storage/objects/store.ts";
 import { getAsset } from "./queries.ts";
 import { deleteUnshared, passOnMedia, releaseMedia } from "./shared-media.ts";
 import { deleteAssetRow } from "./stored-bytes.ts";

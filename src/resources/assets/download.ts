@@ -1,8 +1,8 @@
 import { and, eq } from "drizzle-orm";
-import { type AssetRow, uploads } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { storageOf } from "../../http/storage.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import { storageOf } from "#http/storage.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { type AssetRow, uploads } from "#storage/db/schema.ts";
 
 const DOWNLOAD_SECONDS = 300;
 

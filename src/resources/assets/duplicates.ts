@@ -1,10 +1,10 @@
 import { and, desc, eq, ne } from "drizzle-orm";
 import * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import { assets } from "../../../storage/db/schema.ts";
-import type { Caller } from "../../http/caller.ts";
-import { QueryId, Sha256, Text } from "../../http/schemas.ts";
-import { HttpError } from "../../lib/errors.ts";
+import type { Caller } from "#http/caller.ts";
+import { QueryId, Sha256, Text } from "#http/schemas.ts";
+import { HttpError } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import { assets } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 
 const MOST = 100;

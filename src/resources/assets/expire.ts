@@ -1,8 +1,8 @@
 import { asc, lte } from "drizzle-orm";
-import { assets } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { metricsOf } from "../../http/metrics.ts";
-import { backgroundPacer } from "../../lib/pace.ts";
+import type { App } from "#app.ts";
+import { metricsOf } from "#http/metrics.ts";
+import { backgroundPacer } from "#lib/pace.ts";
+import { assets } from "#storage/db/schema.ts";
 import { removeAsset } from "./delete.ts";
 
 /** Assets of one transaction, so that other writers do not wait. */

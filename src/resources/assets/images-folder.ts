@@ -1,6 +1,6 @@
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import { imageVersionPrefix } from "../../lib/object-keys.ts";
-import { sha256 } from "../../lib/tokens.ts";
+import { imageVersionPrefix } from "#lib/object-keys.ts";
+import { sha256 } from "#lib/tokens.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 
 type Version = Pick<AssetRow, "tenantId" | "id" | "mediaPrefix" | "thumbnailPath" | "posterPath" | "readyAt">;
 

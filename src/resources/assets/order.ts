@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import * as v from "valibot";
-import { type AssetRow, assets } from "../../../storage/db/schema.ts";
-import { decodeCursor, decodeKey, encodeCursor, encodeKey } from "../../http/paging.ts";
+import { decodeCursor, decodeKey, encodeCursor, encodeKey } from "#http/paging.ts";
+import { type AssetRow, assets } from "#storage/db/schema.ts";
 
 export const ASSET_SORTS = ["newest", "oldest", "title", "duration", "size"] as const;
 export type AssetSort = (typeof ASSET_SORTS)[number];

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import type { AssetRow, PlaybackId } from "../../../storage/db/schema.ts";
-import { PlaybackPolicy } from "../../http/schemas.ts";
+import { PlaybackPolicy } from "#http/schemas.ts";
+import type { AssetRow, PlaybackId } from "#storage/db/schema.ts";
 import { publicId } from "./urls.ts";
 
 export const PlaybackIdRecord = v.pipe(

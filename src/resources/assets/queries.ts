@@ -1,11 +1,11 @@
 import { and, eq, inArray, sql } from "drizzle-orm";
-import { CommitCache, cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
-import type { Db } from "../../../storage/db/open.ts";
-import { prepared } from "../../../storage/db/prepared.ts";
-import { type AssetRow, assets, collections, playbackIds } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import { type Caller, ownedBy, ownerOf } from "../../http/caller.ts";
-import { invalid } from "../../lib/errors.ts";
+import { type App, forApp } from "#app.ts";
+import { type Caller, ownedBy, ownerOf } from "#http/caller.ts";
+import { invalid } from "#lib/errors.ts";
+import { CommitCache, cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import type { Db } from "#storage/db/open.ts";
+import { prepared } from "#storage/db/prepared.ts";
+import { type AssetRow, assets, collections, playbackIds } from "#storage/db/schema.ts";
 import type { PublicAsset } from "./urls.ts";
 
 const byIdOfTenant = prepared((db) =>

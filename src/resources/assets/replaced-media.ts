@@ -1,8 +1,8 @@
 import { and, eq, gt, lte } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, replacedMedia } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { scheduleDeletion } from "../../http/object-gc.ts";
+import type { App } from "#app.ts";
+import { scheduleDeletion } from "#http/object-gc.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, replacedMedia } from "#storage/db/schema.ts";
 
 /** Players that have read an old playlist request its segments for as long. */
 export const KEPT_MS = 3_600_000;

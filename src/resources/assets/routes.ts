@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { page } from "../../http/paging.ts";
-import { route } from "../../http/route.ts";
-import { PathId } from "../../http/schemas.ts";
-import { notFound } from "../../lib/errors.ts";
-import { ASSET_TEXT_NAMES } from "../../protocol/asset-fields.ts";
+import { page } from "#http/paging.ts";
+import { route } from "#http/route.ts";
+import { PathId } from "#http/schemas.ts";
+import { notFound } from "#lib/errors.ts";
+import { ASSET_TEXT_NAMES } from "#protocol/asset-fields.ts";
 import { mergeTags, updateAsset } from "./change.ts";
 import { deleteAsset } from "./delete.ts";
 import { downloadOf } from "./download.ts";

@@ -1,5 +1,4 @@
 import * as v from "valibot";
-import type { AssetRow, RenditionRow } from "../../../storage/db/schema.ts";
 import {
   ClientTime,
   Id,
@@ -12,14 +11,15 @@ import {
   QueryId,
   Text,
   Time,
-} from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
-import { ASSET_PROVIDERS, INPUT_STATUSES, PLAYBACK_STATUSES } from "../../lib/enums.ts";
-import { HDR_FORMATS } from "../../lib/hdr.ts";
-import { codecNameOf } from "../../media/codecs/registry.ts";
-import { textInputs, textOutputs } from "../../protocol/asset-fields.ts";
-import { ProfileName } from "../../protocol/encoding-profile.ts";
-import { Warning } from "../../protocol/warnings.ts";
+} from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import { ASSET_PROVIDERS, INPUT_STATUSES, PLAYBACK_STATUSES } from "#lib/enums.ts";
+import { HDR_FORMATS } from "#lib/hdr.ts";
+import { codecNameOf } from "#media/codecs/registry.ts";
+import { textInputs, textOutputs } from "#protocol/asset-fields.ts";
+import { ProfileName } from "#protocol/encoding-profile.ts";
+import { Warning } from "#protocol/warnings.ts";
+import type { AssetRow, RenditionRow } from "#storage/db/schema.ts";
 import { DEFAULT_PROFILE } from "../encoding-profiles/queries.ts";
 import { ASSET_SORTS } from "./order.ts";
 import { PlaybackIdRecord, playbackIdsOf } from "./playback-ids.ts";

@@ -1,14 +1,14 @@
 import { and, asc, desc, eq, gte, lt, ne, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, objectGarbage } from "../../../storage/db/schema.ts";
-import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
-import { listPages } from "../../../storage/objects/list-all.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import { mapBounded } from "../../lib/bounded.ts";
-import { isMediaPrefix } from "../../lib/object-keys.ts";
-import { backgroundPacer } from "../../lib/pace.ts";
-import { isShared, type SharedMedia, SharedPaths } from "../../lib/shared-media.ts";
+import type { App } from "#app.ts";
+import { mapBounded } from "#lib/bounded.ts";
+import { isMediaPrefix } from "#lib/object-keys.ts";
+import { backgroundPacer } from "#lib/pace.ts";
+import { isShared, type SharedMedia, SharedPaths } from "#lib/shared-media.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, assets, objectGarbage } from "#storage/db/schema.ts";
+import { deletePrefix } from "#storage/objects/delete-prefix.ts";
+import { listPages } from "#storage/objects/list-all.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 import { KEPT_MS, replaceMedia } from "./replaced-media.ts";
 import { addStoredBytes, mediaBytesOf } from "./stored-bytes.ts";
 

@@ -1,7 +1,7 @@
 import { eq, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, audioTracks, subtitles } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
+import type { App } from "#app.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, assets, audioTracks, subtitles } from "#storage/db/schema.ts";
 import { withinStorage } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
 

@@ -1,6 +1,6 @@
-import { continueTextIndexMerge, type TextIndex } from "../../../storage/db/text-index.ts";
-import type { App } from "../../app.ts";
-import { yieldToRequests } from "../../lib/pace.ts";
+import type { App } from "#app.ts";
+import { yieldToRequests } from "#lib/pace.ts";
+import { continueTextIndexMerge, type TextIndex } from "#storage/db/text-index.ts";
 
 /** The rest is merged by the next run. */
 const MAX_STEPS = 500;

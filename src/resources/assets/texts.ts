@@ -1,5 +1,5 @@
-import { type AssetRow, assets } from "../../../storage/db/schema.ts";
-import { ASSET_TEXT_NAMES, type AssetText, type AssetTexts, EVENT_TEXT_NAMES } from "../../protocol/asset-fields.ts";
+import { ASSET_TEXT_NAMES, type AssetText, type AssetTexts, EVENT_TEXT_NAMES } from "#protocol/asset-fields.ts";
+import { type AssetRow, assets } from "#storage/db/schema.ts";
 
 /** `original_filename` → `originalFilename`. */
 type Camel<Name extends string> = Name extends `${infer First}_${infer Rest}`

@@ -1,4 +1,4 @@
-import type { AssetRow } from "../../../storage/db/schema.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 
 /**
  * An asset as one of its playback ids presents it: with the policy of that id, which is the one in its URLs and tokens.

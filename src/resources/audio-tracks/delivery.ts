@@ -1,7 +1,7 @@
-import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
-import type { AudioTrackRow } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import type { AudioChanges } from "../../lib/audio-tracks/types.ts";
+import { type App, forApp } from "#app.ts";
+import type { AudioChanges } from "#lib/audio-tracks/types.ts";
+import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import type { AudioTrackRow } from "#storage/db/schema.ts";
 import { FOLDER, PLAYLIST } from "../jobs/added-audio/verify.ts";
 import { rowsOf } from "./source-tracks.ts";
 

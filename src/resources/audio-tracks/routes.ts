@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { type AssetRow, audioTracks } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { streamForm } from "../../http/form.ts";
-import { scheduleDeletion } from "../../http/object-gc.ts";
-import { route } from "../../http/route.ts";
-import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import { streamForm } from "#http/form.ts";
+import { scheduleDeletion } from "#http/object-gc.ts";
+import { route } from "#http/route.ts";
+import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { type AssetRow, audioTracks } from "#storage/db/schema.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
 import { addStoredBytes } from "../assets/stored-bytes.ts";
 import { clearDefault } from "../jobs/added-audio/queue.ts";

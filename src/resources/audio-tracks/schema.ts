@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import type { AudioTrackRow } from "../../../storage/db/schema.ts";
-import { Name, oneOf, PathId, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
-import { AUDIO_ROLES, AUDIO_TRACK_STATUSES } from "../../lib/enums.ts";
+import { Name, oneOf, PathId, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import { AUDIO_ROLES, AUDIO_TRACK_STATUSES } from "#lib/enums.ts";
+import type { AudioTrackRow } from "#storage/db/schema.ts";
 
 export const AssetParams = v.object({ id: PathId });
 export const TrackParams = v.object({ id: PathId, track_id: PathId });

@@ -1,11 +1,11 @@
 import { and, eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, type AudioTrackRow, audioTracks } from "../../../storage/db/schema.ts";
-import { readSmallObject } from "../../../storage/objects/small-objects.ts";
-import type { App } from "../../app.ts";
-import { hlsAttribute } from "../../lib/hls-attributes.ts";
-import { canonicalLanguage } from "../../lib/language.ts";
-import { isAudioName, stereoName } from "../../protocol/audio-renditions.ts";
+import type { App } from "#app.ts";
+import { hlsAttribute } from "#lib/hls-attributes.ts";
+import { canonicalLanguage } from "#lib/language.ts";
+import { isAudioName, stereoName } from "#protocol/audio-renditions.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
+import { readSmallObject } from "#storage/objects/small-objects.ts";
 
 const MAX_MASTER_BYTES = 512 * 1024;
 const MAX_NAME = 200;

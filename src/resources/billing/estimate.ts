@@ -1,11 +1,11 @@
 import type * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import type { TenantRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { PRICE_PLACES } from "../../config/prices.ts";
-import { iso } from "../../lib/clock.ts";
-import { dividedHalfUp, scaled, unscaled } from "../../lib/decimal.ts";
-import { nextMonth } from "../../lib/months.ts";
+import type { App } from "#app.ts";
+import { PRICE_PLACES } from "#config/prices.ts";
+import { iso } from "#lib/clock.ts";
+import { dividedHalfUp, scaled, unscaled } from "#lib/decimal.ts";
+import { nextMonth } from "#lib/months.ts";
+import type { Db } from "#storage/db/open.ts";
+import type { TenantRow } from "#storage/db/schema.ts";
 import { pricesOf } from "../tenants/quota.ts";
 import { type MonthUsage, storedBytesOf, usageOf, wholeMinutes } from "../tenants/usage.ts";
 import type { Estimate, UsageSummary } from "./schema.ts";

@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import type { OrderRow } from "../../../storage/db/schema.ts";
-import { Id, NullableTime, QueryId, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
-import { ORDER_STATUSES, PAYMENT_KINDS } from "../../lib/enums.ts";
+import { Id, NullableTime, QueryId, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import { ORDER_STATUSES, PAYMENT_KINDS } from "#lib/enums.ts";
+import type { OrderRow } from "#storage/db/schema.ts";
 import { PlanName } from "../tenants/schema.ts";
 
 const MONTH = /^(\d{4})-(0[1-9]|1[0-2])$/;

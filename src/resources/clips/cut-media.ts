@@ -1,20 +1,20 @@
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import { readSmallObject } from "../../../storage/objects/small-objects.ts";
-import { type ObjectStore, ObjectTooLarge } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import { mapBounded } from "../../lib/bounded.ts";
-import type { Clipped } from "../../lib/clip/fault.ts";
-import type { ClipPlaylist, CutPlaylist } from "../../lib/clip/hls.ts";
-import { impossible } from "../../lib/clip/not-possible.ts";
-import type { TimeRange } from "../../lib/clip/range.ts";
-import { reduceMpd, reducePlaylist } from "../../lib/clip/reduce.ts";
-import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
-import { resolveReference } from "../../lib/relative-reference.ts";
-import { isShared, pathOf, type SharedMedia } from "../../lib/shared-media.ts";
-import { codecNameOf, videoCodecs } from "../../media/codecs/registry.ts";
-import { encodingSpec } from "../../media/encoding-spec.ts";
-import { parseServed } from "../../parsing/parse-document.ts";
-import { ALL_CODECS_VERSION } from "../../protocol/clip.ts";
+import type { App } from "#app.ts";
+import { mapBounded } from "#lib/bounded.ts";
+import type { Clipped } from "#lib/clip/fault.ts";
+import type { ClipPlaylist, CutPlaylist } from "#lib/clip/hls.ts";
+import { impossible } from "#lib/clip/not-possible.ts";
+import type { TimeRange } from "#lib/clip/range.ts";
+import { reduceMpd, reducePlaylist } from "#lib/clip/reduce.ts";
+import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
+import { resolveReference } from "#lib/relative-reference.ts";
+import { isShared, pathOf, type SharedMedia } from "#lib/shared-media.ts";
+import { codecNameOf, videoCodecs } from "#media/codecs/registry.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { parseServed } from "#parsing/parse-document.ts";
+import { ALL_CODECS_VERSION } from "#protocol/clip.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
+import { readSmallObject } from "#storage/objects/small-objects.ts";
+import { type ObjectStore, ObjectTooLarge } from "#storage/objects/store.ts";
 
 const AT_ONCE = 8;
 /** The size of all manifests of an asset, which are in memory. A day of five renditions has 11 MiB. */

@@ -1,13 +1,13 @@
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import { readSmallObject } from "../../../storage/objects/small-objects.ts";
-import { type ObjectStore, ObjectTooLarge } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import { mapBounded } from "../../lib/bounded.ts";
-import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { readInit } from "../../media/isobmff.ts";
-import { differenceOf, type EncodingOfPart, renditionName } from "../../media/join/encoding.ts";
-import { parseServed } from "../../parsing/parse-document.ts";
+import type { App } from "#app.ts";
+import { mapBounded } from "#lib/bounded.ts";
+import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
+import { HttpError } from "#lib/errors.ts";
+import { readInit } from "#media/isobmff.ts";
+import { differenceOf, type EncodingOfPart, renditionName } from "#media/join/encoding.ts";
+import { parseServed } from "#parsing/parse-document.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
+import { readSmallObject } from "#storage/objects/small-objects.ts";
+import { type ObjectStore, ObjectTooLarge } from "#storage/objects/store.ts";
 import { mediaKey } from "../assets/shared-media.ts";
 
 const AT_ONCE = 4;

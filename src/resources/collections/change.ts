@@ -1,12 +1,12 @@
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { and, eq, ne, sql } from "drizzle-orm";
 import type * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import { type CollectionRow, collections } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import type { Caller } from "../../http/caller.ts";
-import { HttpError, invalid, notFound } from "../../lib/errors.ts";
-import { randomName } from "../../lib/tokens.ts";
+import type { App } from "#app.ts";
+import type { Caller } from "#http/caller.ts";
+import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { randomName } from "#lib/tokens.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type CollectionRow, collections } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { withinStorage } from "../tenants/quota.ts";
 import { getCollection } from "./queries.ts";

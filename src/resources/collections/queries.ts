@@ -1,12 +1,12 @@
 import { and, asc, eq, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type Given, preparedFor } from "../../../storage/db/prepared.ts";
-import { readBySize, rowBytes, type SizedRow } from "../../../storage/db/row-bytes.ts";
-import { type CollectionRow, collections } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { type Caller, ownedBy, ownerOf } from "../../http/caller.ts";
-import { readPage } from "../../http/list-cache.ts";
-import type { Batches } from "../../http/paging.ts";
+import type { App } from "#app.ts";
+import { type Caller, ownedBy, ownerOf } from "#http/caller.ts";
+import { readPage } from "#http/list-cache.ts";
+import type { Batches } from "#http/paging.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type Given, preparedFor } from "#storage/db/prepared.ts";
+import { readBySize, rowBytes, type SizedRow } from "#storage/db/row-bytes.ts";
+import { type CollectionRow, collections } from "#storage/db/schema.ts";
 
 /** Columns that order a list of collections. */
 export type CollectionCursor = [position: number, createdAt: number, id: number];

@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import type { CollectionRow } from "../../../storage/db/schema.ts";
-import { schemaOf } from "../../http/openapi-schema.ts";
-import { Id, Name, Text, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
+import { schemaOf } from "#http/openapi-schema.ts";
+import { Id, Name, Text, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import type { CollectionRow } from "#storage/db/schema.ts";
 import { Slug } from "../tenants/schema.ts";
 
 const MAX_POSITION = 2_147_483_647;

@@ -1,7 +1,7 @@
-import type { SizedRow } from "../../../storage/db/row-bytes.ts";
-import type { App } from "../../app.ts";
-import type { Caller } from "../../http/caller.ts";
-import { pacer } from "../../lib/pace.ts";
+import type { App } from "#app.ts";
+import type { Caller } from "#http/caller.ts";
+import { pacer } from "#lib/pace.ts";
+import type { SizedRow } from "#storage/db/row-bytes.ts";
 import { type CollectionCursor, type CollectionEntry, cursorOf, listEntries, readEntries } from "./queries.ts";
 import { toCollection } from "./schema.ts";
 

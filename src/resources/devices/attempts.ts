@@ -1,7 +1,7 @@
-import { type App, forApp } from "../../app.ts";
-import { countWindows, tooMany } from "../../http/limits.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { networkOf } from "../../lib/network.ts";
+import { type App, forApp } from "#app.ts";
+import { countWindows, tooMany } from "#http/limits.ts";
+import { HttpError } from "#lib/errors.ts";
+import { networkOf } from "#lib/network.ts";
 import { WrongCode } from "./second-factor.ts";
 
 /** Attempts of one address that wait for earlier ones. */

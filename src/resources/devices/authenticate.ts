@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type UserRow, users } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
+import type { App } from "#app.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type UserRow, users } from "#storage/db/schema.ts";
 import { isPassword } from "./passwords.ts";
 import { requireSecondFactor } from "./second-factor.ts";
 

@@ -1,5 +1,5 @@
-import type { Db } from "../../../storage/db/open.ts";
-import { type UserRow, users } from "../../../storage/db/schema.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type UserRow, users } from "#storage/db/schema.ts";
 
 /** The caller has made sure that no user has the email address. */
 export const insertUser = (

@@ -1,7 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { apiKeys } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
+import type { App } from "#app.ts";
+import type { Db } from "#storage/db/open.ts";
+import { apiKeys } from "#storage/db/schema.ts";
 
 /** Device tokens that were redeemed with the user's password; neither those of pairing codes nor other API keys. */
 export async function revokeDevices(tx: Db, app: App, userId: number): Promise<void> {

@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import type { UserRow } from "../../../storage/db/schema.ts";
-import { Id, Name, oneOf, Paging, QueryId, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
-import { ROLES } from "../../lib/enums.ts";
+import { Id, Name, oneOf, Paging, QueryId, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import { ROLES } from "#lib/enums.ts";
+import type { UserRow } from "#storage/db/schema.ts";
 
 /** In the form that is compared: mail servers that distinguish Ann@ from ann@ do not occur in practice. */
 export const EmailAddress = v.pipe(

@@ -1,12 +1,12 @@
 import { createHmac, randomInt } from "node:crypto";
 import { and, eq, lt } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { recoveryCodes, type UserRow, users } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { memoizeByObject } from "../../lib/memoize-by-object.ts";
-import { sealText, unsealText } from "../../lib/sealed-text.ts";
-import { sha256 } from "../../lib/tokens.ts";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import { memoizeByObject } from "#lib/memoize-by-object.ts";
+import { sealText, unsealText } from "#lib/sealed-text.ts";
+import { sha256 } from "#lib/tokens.ts";
+import type { Db } from "#storage/db/open.ts";
+import { recoveryCodes, type UserRow, users } from "#storage/db/schema.ts";
 
 /** Time-based one-time passwords (RFC 6238), with the values that authenticator apps assume: SHA-1, six digits, 30 s. */
 const PERIOD_MS = 30_000;

@@ -1,13 +1,13 @@
 import { and, count, eq, isNull, sql } from "drizzle-orm";
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import type * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import { type EncodingProfileRow, encodingProfiles, liveChannels, tenants } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { type Caller, tenantFor } from "../../http/caller.ts";
-import { HttpError, invalid, notFound } from "../../lib/errors.ts";
-import { builtInOf, faultOf } from "../../media/encoding-profiles.ts";
-import type { ProfileDefinition } from "../../protocol/encoding-profile.ts";
+import type { App } from "#app.ts";
+import { type Caller, tenantFor } from "#http/caller.ts";
+import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { builtInOf, faultOf } from "#media/encoding-profiles.ts";
+import type { ProfileDefinition } from "#protocol/encoding-profile.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type EncodingProfileRow, encodingProfiles, liveChannels, tenants } from "#storage/db/schema.ts";
 import { ownProfile } from "./queries.ts";
 import type { ProfilePatch, ProfileWrite } from "./schema.ts";
 

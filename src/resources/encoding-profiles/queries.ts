@@ -1,11 +1,11 @@
 import { and, asc, eq, gt, isNull, or, type SQL, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type EncodingProfileRow, encodingProfiles } from "../../../storage/db/schema.ts";
-import type { Caller } from "../../http/caller.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { BUILT_IN_PROFILES, type BuiltInName, builtInOf, specOf } from "../../media/encoding-profiles.ts";
-import type { EncodingSpec } from "../../media/encoding-spec.ts";
-import { PROFILE_NAME, type ProfileDefinition } from "../../protocol/encoding-profile.ts";
+import type { Caller } from "#http/caller.ts";
+import { HttpError } from "#lib/errors.ts";
+import { BUILT_IN_PROFILES, type BuiltInName, builtInOf, specOf } from "#media/encoding-profiles.ts";
+import type { EncodingSpec } from "#media/encoding-spec.ts";
+import { PROFILE_NAME, type ProfileDefinition } from "#protocol/encoding-profile.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type EncodingProfileRow, encodingProfiles } from "#storage/db/schema.ts";
 
 /** A profile as it is used; `row` is null for a built-in one. `watermark`: SHA-256 of the image, null without one. */
 export type Profile = {

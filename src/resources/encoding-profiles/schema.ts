@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { Id, NullableTime, QueryId } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
-import { PROFILE_NAME, ProfileName, ProfileWatermark, profileEntries } from "../../protocol/encoding-profile.ts";
+import { Id, NullableTime, QueryId } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import { PROFILE_NAME, ProfileName, ProfileWatermark, profileEntries } from "#protocol/encoding-profile.ts";
 import type { Profile } from "./queries.ts";
 
 export const ProfileParams = v.object({ name: v.pipe(v.string(), v.maxLength(100), v.regex(PROFILE_NAME)) });

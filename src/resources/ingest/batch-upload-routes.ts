@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { byId, page } from "../../http/paging.ts";
-import { Reply, route } from "../../http/route.ts";
-import { storageOf } from "../../http/storage.ts";
-import { iso } from "../../lib/clock.ts";
-import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import { byId, page } from "#http/paging.ts";
+import { Reply, route } from "#http/route.ts";
+import { storageOf } from "#http/storage.ts";
+import { iso } from "#lib/clock.ts";
+import { HttpError, invalid, notFound } from "#lib/errors.ts";
 import {
   BatchUpload,
   CompleteBatchUpload,
@@ -11,8 +11,8 @@ import {
   NewBatchUpload,
   NewPart,
   RecordedPart,
-} from "../../protocol/batch.ts";
-import { SignedPart } from "../../protocol/upload.ts";
+} from "#protocol/batch.ts";
+import { SignedPart } from "#protocol/upload.ts";
 import {
   abortBatchUpload,
   createBatchUpload,

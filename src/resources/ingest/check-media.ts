@@ -1,13 +1,13 @@
-import type { RenditionRow } from "../../../storage/db/schema.ts";
-import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { hdrOfVideoRange } from "../../lib/hdr.ts";
-import { type HlsVariant, type Span, uniqueVariants } from "../../lib/hls-read.ts";
-import { backgroundPacer } from "../../lib/pace.ts";
-import { resolveReference } from "../../lib/relative-reference.ts";
-import type { TextParser, Utf8Input } from "../../parsing/parse-document.ts";
-import type { ParserOutput } from "../../parsing/parsers.ts";
-import { NotUtf8 } from "../../parsing/pool.ts";
+import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
+import { HttpError } from "#lib/errors.ts";
+import { hdrOfVideoRange } from "#lib/hdr.ts";
+import { type HlsVariant, type Span, uniqueVariants } from "#lib/hls-read.ts";
+import { backgroundPacer } from "#lib/pace.ts";
+import { resolveReference } from "#lib/relative-reference.ts";
+import type { TextParser, Utf8Input } from "#parsing/parse-document.ts";
+import type { ParserOutput } from "#parsing/parsers.ts";
+import { NotUtf8 } from "#parsing/pool.ts";
+import type { RenditionRow } from "#storage/db/schema.ts";
 import type { Inventory } from "./inventory.ts";
 import type { Fault } from "./manifest-schema.ts";
 

@@ -1,13 +1,13 @@
 import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type BatchRow, ingestBatches, ingestParts, ingestUploads } from "../../../storage/db/schema.ts";
-import { abortUploadsUnder } from "../../../storage/objects/abort-uploads.ts";
-import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
-import { type App, lockNamespace } from "../../app.ts";
-import type { Caller } from "../../http/caller.ts";
-import { isDeletionHeld } from "../../http/removal-hold.ts";
-import { notFound } from "../../lib/errors.ts";
-import { batchPrefix } from "../../lib/object-keys.ts";
+import { type App, lockNamespace } from "#app.ts";
+import type { Caller } from "#http/caller.ts";
+import { isDeletionHeld } from "#http/removal-hold.ts";
+import { notFound } from "#lib/errors.ts";
+import { batchPrefix } from "#lib/object-keys.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type BatchRow, ingestBatches, ingestParts, ingestUploads } from "#storage/db/schema.ts";
+import { abortUploadsUnder } from "#storage/objects/abort-uploads.ts";
+import { deletePrefix } from "#storage/objects/delete-prefix.ts";
 import { getBatch, requireOpen } from "./queries.ts";
 import { ADDRESS_SECONDS } from "./schema.ts";
 

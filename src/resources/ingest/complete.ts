@@ -1,11 +1,11 @@
 import { and, eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type BatchRow, type BatchUploadRow, ingestParts, ingestUploads } from "../../../storage/db/schema.ts";
-import { type NamedPart, NoSuchMultipart, PartsMismatch } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import type { Caller } from "../../http/caller.ts";
-import { storageOf } from "../../http/storage.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import type { Caller } from "#http/caller.ts";
+import { storageOf } from "#http/storage.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type BatchRow, type BatchUploadRow, ingestParts, ingestUploads } from "#storage/db/schema.ts";
+import { type NamedPart, NoSuchMultipart, PartsMismatch } from "#storage/objects/store.ts";
 import { batchUploadLock, storageKey, storedParts } from "./batch-upload.ts";
 import { getIntent, requireOpen, requirePending } from "./queries.ts";
 

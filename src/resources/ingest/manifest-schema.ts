@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { schemaOf } from "../../http/openapi-schema.ts";
-import { ASSET_TEXTS } from "../../protocol/asset-fields.ts";
-import { manifestMedia, manifestOrigin } from "../../protocol/manifest.ts";
+import { schemaOf } from "#http/openapi-schema.ts";
+import { ASSET_TEXTS } from "#protocol/asset-fields.ts";
+import { manifestMedia, manifestOrigin } from "#protocol/manifest.ts";
 import { creationEntries } from "../assets/schema.ts";
 import { TrackWrite } from "../tracks/schema.ts";
 

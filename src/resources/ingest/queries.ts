@@ -1,17 +1,11 @@
 import { and, asc, eq, gt, inArray, ne } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import {
-  type BatchRow,
-  type BatchUploadRow,
-  ingestBatches,
-  ingestParts,
-  ingestUploads,
-} from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { type Caller, ownedBy } from "../../http/caller.ts";
-import { revoked } from "../../http/revoked-url.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
-import { parseKey } from "../../lib/object-keys.ts";
+import type { App } from "#app.ts";
+import { type Caller, ownedBy } from "#http/caller.ts";
+import { revoked } from "#http/revoked-url.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { parseKey } from "#lib/object-keys.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type BatchRow, type BatchUploadRow, ingestBatches, ingestParts, ingestUploads } from "#storage/db/schema.ts";
 
 /** The holder of a batch token can access only that batch: any other is answered as if it did not exist. */
 const seenBy = (caller: Caller) =>

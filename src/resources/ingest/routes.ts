@@ -1,10 +1,10 @@
-import { ingestBatches } from "../../../storage/db/schema.ts";
-import { batchToken } from "../../http/batch-token.ts";
-import { route } from "../../http/route.ts";
-import { storageOf } from "../../http/storage.ts";
-import { notFound } from "../../lib/errors.ts";
-import { batchesPrefix, batchPrefix, newKeyName } from "../../lib/object-keys.ts";
-import { Batch, CreatedBatch, DesktopStorage, NewBatch } from "../../protocol/batch.ts";
+import { batchToken } from "#http/batch-token.ts";
+import { route } from "#http/route.ts";
+import { storageOf } from "#http/storage.ts";
+import { notFound } from "#lib/errors.ts";
+import { batchesPrefix, batchPrefix, newKeyName } from "#lib/object-keys.ts";
+import { Batch, CreatedBatch, DesktopStorage, NewBatch } from "#protocol/batch.ts";
+import { ingestBatches } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { checkManifest } from "./check.ts";
 import { cancelBatch } from "./close.ts";

@@ -1,19 +1,13 @@
 import * as v from "valibot";
-import type { BatchRow, BatchUploadRow } from "../../../storage/db/schema.ts";
-import type { SignedRequest } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import { ByteCount, Paging, PathId, QueryId } from "../../http/schemas.ts";
-import { storageOf } from "../../http/storage.ts";
-import { iso } from "../../lib/clock.ts";
-import { MAX_PARTS } from "../../lib/multipart.ts";
-import {
-  Batch,
-  type BatchUpload,
-  BatchUploadStatus,
-  type DesktopStorage,
-  MAX_LEASE_SECONDS,
-} from "../../protocol/batch.ts";
-import { PartNumber } from "../../protocol/fields.ts";
+import type { App } from "#app.ts";
+import { ByteCount, Paging, PathId, QueryId } from "#http/schemas.ts";
+import { storageOf } from "#http/storage.ts";
+import { iso } from "#lib/clock.ts";
+import { MAX_PARTS } from "#lib/multipart.ts";
+import { Batch, type BatchUpload, BatchUploadStatus, type DesktopStorage, MAX_LEASE_SECONDS } from "#protocol/batch.ts";
+import { PartNumber } from "#protocol/fields.ts";
+import type { BatchRow, BatchUploadRow } from "#storage/db/schema.ts";
+import type { SignedRequest } from "#storage/objects/store.ts";
 import { Asset } from "../assets/schema.ts";
 import { partSizeFor } from "../uploads/multipart.ts";
 import type { PartRow } from "./queries.ts";

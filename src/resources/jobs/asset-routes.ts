@@ -1,10 +1,10 @@
 import * as v from "valibot";
-import { byId, page } from "../../http/paging.ts";
-import { route } from "../../http/route.ts";
-import { Paging, PathId } from "../../http/schemas.ts";
-import { storageOf } from "../../http/storage.ts";
-import { notFound } from "../../lib/errors.ts";
-import { ProfileName } from "../../protocol/encoding-profile.ts";
+import { byId, page } from "#http/paging.ts";
+import { route } from "#http/route.ts";
+import { Paging, PathId } from "#http/schemas.ts";
+import { storageOf } from "#http/storage.ts";
+import { notFound } from "#lib/errors.ts";
+import { ProfileName } from "#protocol/encoding-profile.ts";
 import { readAsset } from "../assets/queries.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { workerContract } from "./contract.ts";

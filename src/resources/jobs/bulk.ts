@@ -1,11 +1,11 @@
 import * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import { type App, lockNamespace } from "../../app.ts";
-import type { Caller } from "../../http/caller.ts";
-import { type Context, type Reply, route } from "../../http/route.ts";
-import { Id, oneOf, PlaybackPolicy } from "../../http/schemas.ts";
-import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import { type App, lockNamespace } from "#app.ts";
+import type { Caller } from "#http/caller.ts";
+import { type Context, type Reply, route } from "#http/route.ts";
+import { Id, oneOf, PlaybackPolicy } from "#http/schemas.ts";
+import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 import { possiblePolicy, putChange, putTags } from "../assets/change.ts";
 import { removeAsset } from "../assets/delete.ts";
 import { getAsset, ownCollection } from "../assets/queries.ts";

@@ -1,6 +1,8 @@
 import { and, eq, lte, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { prepared } from "../../../storage/db/prepared.ts";
+import type { App } from "#app.ts";
+import type { Lane } from "#protocol/worker.ts";
+import type { Db } from "#storage/db/open.ts";
+import { prepared } from "#storage/db/prepared.ts";
 import {
   type AssetRow,
   assets,
@@ -9,9 +11,7 @@ import {
   transcodingAttempts,
   transcodingJobs,
   transcodingTasks,
-} from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import type { Lane } from "../../protocol/worker.ts";
+} from "#storage/db/schema.ts";
 import { hasQueuedTrack } from "./added-audio/queue.ts";
 import { hasQueuedCaptions } from "./caption-jobs/queue.ts";
 import { hasAdditional } from "./encoding-profile.ts";

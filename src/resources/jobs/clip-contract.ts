@@ -1,8 +1,8 @@
-import type { AssetRow, ClipJob } from "../../../storage/db/schema.ts";
-import { listAll } from "../../../storage/objects/list-all.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
-import { type NumberedFiles, pathOf } from "../../lib/shared-media.ts";
-import type { Clip } from "../../protocol/clip.ts";
+import { type NumberedFiles, pathOf } from "#lib/shared-media.ts";
+import type { Clip } from "#protocol/clip.ts";
+import type { AssetRow, ClipJob } from "#storage/db/schema.ts";
+import { listAll } from "#storage/objects/list-all.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 
 /** A short segment is joined with the next one, and audio may have a segment too many. */
 const AT_EACH_END = 3;

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { JobRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { route } from "../../http/route.ts";
-import { invalid } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import { route } from "#http/route.ts";
+import { invalid } from "#lib/errors.ts";
 import {
   Claim,
   Completion,
@@ -11,7 +10,8 @@ import {
   Heartbeat,
   SignArtifacts,
   SignedArtifacts,
-} from "../../protocol/worker.ts";
+} from "#protocol/worker.ts";
+import type { JobRow } from "#storage/db/schema.ts";
 import { claimWithin } from "./claim-within.ts";
 import { complete, leaseOfJob } from "./complete.ts";
 import { countFault, faultOf } from "./failure.ts";

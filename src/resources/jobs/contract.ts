@@ -1,11 +1,11 @@
 import type * as v from "valibot";
-import type { AssetRow, JobRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { storageOf } from "../../http/storage.ts";
-import { iso } from "../../lib/clock.ts";
-import { attemptPrefix } from "../../lib/object-keys.ts";
-import type { Task } from "../../protocol/task.ts";
-import type { Lane, WorkerContract } from "../../protocol/worker.ts";
+import type { App } from "#app.ts";
+import { storageOf } from "#http/storage.ts";
+import { iso } from "#lib/clock.ts";
+import { attemptPrefix } from "#lib/object-keys.ts";
+import type { Task } from "#protocol/task.ts";
+import type { Lane, WorkerContract } from "#protocol/worker.ts";
+import type { AssetRow, JobRow } from "#storage/db/schema.ts";
 import { clipContract } from "./clip-contract.ts";
 import { specOfJob } from "./encoding-profile.ts";
 import { joinContract } from "./join-contract.ts";

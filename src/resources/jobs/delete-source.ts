@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import type { Caller } from "../../http/caller.ts";
-import { scheduleDeletion } from "../../http/object-gc.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import type { Caller } from "#http/caller.ts";
+import { scheduleDeletion } from "#http/object-gc.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, assets } from "#storage/db/schema.ts";
 import { isSharedSource, isUploadedSource } from "../assets/delete.ts";
 import { getAsset } from "../assets/queries.ts";
 import { heldSourceBytes, setStoredBytes } from "../assets/stored-bytes.ts";

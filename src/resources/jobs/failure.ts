@@ -1,7 +1,7 @@
 import type * as v from "valibot";
-import type { App } from "../../app.ts";
-import { metricsOf } from "../../http/metrics.ts";
-import type { Failure } from "../../protocol/worker.ts";
+import type { App } from "#app.ts";
+import { metricsOf } from "#http/metrics.ts";
+import type { Failure } from "#protocol/worker.ts";
 import type { Fault } from "./lifecycle/attempts.ts";
 
 type Reported = v.InferOutput<typeof Failure>;

@@ -1,7 +1,7 @@
 import { eq, type Placeholder, type SQL, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "../../../storage/db/schema.ts";
-import { CLIPS_VERSION } from "../../protocol/clip.ts";
+import { CLIPS_VERSION } from "#protocol/clip.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
 import { ABANDONED, REQUESTED } from "./tasks/early-parts.ts";
 
 /** The highest priority that a tenant may give its own jobs; a higher one precedes all other jobs. */

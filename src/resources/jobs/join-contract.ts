@@ -1,6 +1,6 @@
-import type { JoinedPart } from "../../../storage/db/schema.ts";
-import { isShared } from "../../lib/shared-media.ts";
-import type { Join } from "../../protocol/join.ts";
+import { isShared } from "#lib/shared-media.ts";
+import type { Join } from "#protocol/join.ts";
+import type { JoinedPart } from "#storage/db/schema.ts";
 
 /** The part of a contract that describes the media to join. `localPath` is null for a worker on another disk. */
 export function joinContract(parts: readonly JoinedPart[], localPath: (key: string) => string | null): Join {

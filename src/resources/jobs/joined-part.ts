@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, type JoinedPart } from "../../../storage/db/schema.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, assets, type JoinedPart } from "#storage/db/schema.ts";
 
 /** Why media cannot be joined: `message` is a sentence for `asset_not_ready`, else a clause. */
 export type PartFault = { code: "asset_not_ready" | "join_not_possible"; message: string };

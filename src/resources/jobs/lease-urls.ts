@@ -1,4 +1,7 @@
 import { eq } from "drizzle-orm";
+import { type App, lockNamespace } from "#app.ts";
+import { revoked } from "#http/revoked-url.ts";
+import { hmac, sameSecret } from "#lib/tokens.ts";
 import {
   assets,
   type JobRow,
@@ -6,11 +9,8 @@ import {
   transcodingAttempts,
   transcodingJobs,
   transcodingTasks,
-} from "../../../storage/db/schema.ts";
-import { UNREVOCABLE_MS } from "../../../storage/objects/store.ts";
-import { type App, lockNamespace } from "../../app.ts";
-import { revoked } from "../../http/revoked-url.ts";
-import { hmac, sameSecret } from "../../lib/tokens.ts";
+} from "#storage/db/schema.ts";
+import { UNREVOCABLE_MS } from "#storage/objects/store.ts";
 import { isTrackLive } from "./added-audio/queue.ts";
 import { areCaptionsLive } from "./caption-jobs/queue.ts";
 import { isLiveJob } from "./lease.ts";

@@ -1,9 +1,9 @@
 import { and, eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AttemptRow, type JobRow, transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
-import { hmac, sameSecret, sha256 } from "../../lib/tokens.ts";
+import type { App } from "#app.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { hmac, sameSecret, sha256 } from "#lib/tokens.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AttemptRow, type JobRow, transcodingAttempts, transcodingJobs } from "#storage/db/schema.ts";
 
 /**
  * 256 bits bound to (job, attempt, key): derived from a secret, so that a repeated claim gets the same token and none

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
-import { type App, forApp } from "../../app.ts";
-import { setTimeout } from "../../lib/timers.ts";
-import type { Lane } from "../../protocol/worker.ts";
+import { type App, forApp } from "#app.ts";
+import { setTimeout } from "#lib/timers.ts";
+import type { Lane } from "#protocol/worker.ts";
 import { hasQueued, type Takes } from "./claim.ts";
 import { takesAllJobs } from "./fair-queue.ts";
 import { workerWaker } from "./wake.ts";

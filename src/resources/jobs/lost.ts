@@ -1,4 +1,4 @@
-import type { App } from "../../app.ts";
+import type { App } from "#app.ts";
 import type { Fault } from "./lifecycle/attempts.ts";
 
 /** Times in milliseconds: a lease is lost that expired before the first of them, started or progressed before the others. */

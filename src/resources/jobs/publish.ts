@@ -1,9 +1,9 @@
 import type * as v from "valibot";
-import type { JobRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { storageOf } from "../../http/storage.ts";
-import { attemptPrefix } from "../../lib/object-keys.ts";
-import type { Completion } from "../../protocol/worker.ts";
+import type { App } from "#app.ts";
+import { storageOf } from "#http/storage.ts";
+import { attemptPrefix } from "#lib/object-keys.ts";
+import type { Completion } from "#protocol/worker.ts";
+import type { JobRow } from "#storage/db/schema.ts";
 import type { JobLease } from "./complete.ts";
 import { publishMedia } from "./lifecycle/results.ts";
 import { checkArtifacts, verifyResult } from "./verify-artifacts.ts";

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { callbackReceipts, type JobRow } from "../../../storage/db/schema.ts";
+import type { Db } from "#storage/db/open.ts";
+import { callbackReceipts, type JobRow } from "#storage/db/schema.ts";
 
 export type Operation = (typeof callbackReceipts.$inferSelect)["operation"];
 export type Receipt = Pick<typeof callbackReceipts.$inferSelect, "requestHash" | "status" | "body">;

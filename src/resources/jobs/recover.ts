@@ -1,6 +1,6 @@
 import { and, asc, eq, isNotNull, lt, lte, or } from "drizzle-orm";
-import { transcodingJobs } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
+import type { App } from "#app.ts";
+import { transcodingJobs } from "#storage/db/schema.ts";
 import { attemptById, leaseMs } from "./lease.ts";
 import { failAttempt } from "./lifecycle/attempts.ts";
 import { faultOfLost, lostSince } from "./lost.ts";

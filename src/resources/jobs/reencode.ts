@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
-import { assets, type JobRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import type { Caller } from "../../http/caller.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import type { Caller } from "#http/caller.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { assets, type JobRow } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";
 import { DEFAULT_PROFILE, requireProfile } from "../encoding-profiles/queries.ts";
 import { queueAgain, queueJob } from "./lifecycle/queue.ts";

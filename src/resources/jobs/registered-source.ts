@@ -1,7 +1,7 @@
 import { and, asc, eq, ne } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, type UploadRow, uploads } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
+import type { App } from "#app.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, assets, type UploadRow, uploads } from "#storage/db/schema.ts";
 import { setStoredBytes } from "../assets/stored-bytes.ts";
 import { abandonUpload } from "./lifecycle/uploads.ts";
 

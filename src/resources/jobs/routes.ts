@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { route } from "../../http/route.ts";
-import { QueryId } from "../../http/schemas.ts";
-import { HttpError, invalid } from "../../lib/errors.ts";
-import { JOINS_VERSION } from "../../protocol/join.ts";
-import { TASKS_VERSIONS } from "../../protocol/task.ts";
+import { route } from "#http/route.ts";
+import { QueryId } from "#http/schemas.ts";
+import { HttpError, invalid } from "#lib/errors.ts";
+import { JOINS_VERSION } from "#protocol/join.ts";
+import { TASKS_VERSIONS } from "#protocol/task.ts";
 import {
   Claim,
   Completion,
@@ -12,7 +12,7 @@ import {
   SignArtifacts,
   SignedArtifacts,
   WorkerContract,
-} from "../../protocol/worker.ts";
+} from "#protocol/worker.ts";
 import { claimWithin } from "./claim-within.ts";
 import { complete, leaseOfJob } from "./complete.ts";
 import { specForClient } from "./encoding-profile.ts";

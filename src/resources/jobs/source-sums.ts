@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { and, asc, eq, inArray, isNull, lte } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets } from "../../../storage/db/schema.ts";
-import { sourceSums } from "../../../storage/db/schema-jobs.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import { backgroundPacer } from "../../lib/pace.ts";
+import type { App } from "#app.ts";
+import { backgroundPacer } from "#lib/pace.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, assets } from "#storage/db/schema.ts";
+import { sourceSums } from "#storage/db/schema-jobs.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 import { backoffMs } from "./lifecycle/attempts.ts";
 
 /** How long a source belongs to the server that reads it, which renews that: another one reads it after a crash. */

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { assets, liveStreams, uploads } from "../../../storage/db/schema.ts";
+import type { Db } from "#storage/db/open.ts";
+import { assets, liveStreams, uploads } from "#storage/db/schema.ts";
 import { canonicalCaptions } from "../subtitles/caption-request.ts";
 
 /** Languages to transcribe the audio into, canonical and unique, and whether the job fails without one of them. */

@@ -1,10 +1,10 @@
 import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
-import { assets, transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
-import { UNREVOCABLE_MS } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import { lateMs } from "../../http/object-gc.ts";
-import { isDeletionHeld } from "../../http/removal-hold.ts";
-import { attemptPrefix } from "../../lib/object-keys.ts";
+import type { App } from "#app.ts";
+import { lateMs } from "#http/object-gc.ts";
+import { isDeletionHeld } from "#http/removal-hold.ts";
+import { attemptPrefix } from "#lib/object-keys.ts";
+import { assets, transcodingAttempts, transcodingJobs } from "#storage/db/schema.ts";
+import { UNREVOCABLE_MS } from "#storage/objects/store.ts";
 import { isReplaced } from "../assets/replaced-media.ts";
 import { deleteUnshared } from "../assets/shared-media.ts";
 

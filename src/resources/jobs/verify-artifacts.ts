@@ -1,10 +1,10 @@
 import type * as v from "valibot";
-import { listAll } from "../../../storage/objects/list-all.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import { TENANTS } from "../../lib/object-keys.ts";
-import { resolveReference } from "../../lib/relative-reference.ts";
-import type { Completion } from "../../protocol/worker.ts";
+import type { App } from "#app.ts";
+import { TENANTS } from "#lib/object-keys.ts";
+import { resolveReference } from "#lib/relative-reference.ts";
+import type { Completion } from "#protocol/worker.ts";
+import { listAll } from "#storage/objects/list-all.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 import { incomplete } from "./captions.ts";
 import type { VerifiedResult } from "./lifecycle/results.ts";
 import { readMasterPlaylist } from "./read-master-playlist.ts";

@@ -1,13 +1,13 @@
-import { InvalidKey } from "../../../storage/objects/keys.ts";
-import { readSmallObject } from "../../../storage/objects/small-objects.ts";
-import { type ObjectStore, ObjectTooLarge } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { resolveReference } from "../../lib/relative-reference.ts";
-import { parseUtf8, type TextParser, type Utf8Input } from "../../parsing/parse-document.ts";
-import type { ParserOutput } from "../../parsing/parsers.ts";
-import { NotUtf8 } from "../../parsing/pool.ts";
+import type { App } from "#app.ts";
+import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
+import { HttpError } from "#lib/errors.ts";
+import { resolveReference } from "#lib/relative-reference.ts";
+import { parseUtf8, type TextParser, type Utf8Input } from "#parsing/parse-document.ts";
+import type { ParserOutput } from "#parsing/parsers.ts";
+import { NotUtf8 } from "#parsing/pool.ts";
+import { InvalidKey } from "#storage/objects/keys.ts";
+import { readSmallObject } from "#storage/objects/small-objects.ts";
+import { type ObjectStore, ObjectTooLarge } from "#storage/objects/store.ts";
 import { incomplete } from "./captions.ts";
 
 /** A master playlist has at most 100 renditions of video and 100 of audio. */

@@ -1,11 +1,11 @@
 import { and, asc, count, desc, eq, gt, inArray, isNotNull, lt } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import { assets, transcodingJobs, transcodingTasks, type WorkerRow, workers } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import { Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
+import { type App, forApp } from "#app.ts";
+import { Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import type { Db } from "#storage/db/open.ts";
+import { assets, transcodingJobs, transcodingTasks, type WorkerRow, workers } from "#storage/db/schema.ts";
 import { IS_RUNNING } from "./tasks/lifecycle.ts";
 
 /** A worker that waits for a job asks again every 20 seconds, and one that has a job sends heartbeats. */

@@ -1,7 +1,7 @@
-import type { Db } from "../../../storage/db/open.ts";
-import { type ApiKeyRow, apiKeys, type TenantRow } from "../../../storage/db/schema.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { newApiToken, sha256 } from "../../lib/tokens.ts";
+import { HttpError } from "#lib/errors.ts";
+import { newApiToken, sha256 } from "#lib/tokens.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type ApiKeyRow, apiKeys, type TenantRow } from "#storage/db/schema.ts";
 
 export type NewKey = {
   tenant: TenantRow;

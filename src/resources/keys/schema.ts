@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import type { ApiKeyRow } from "../../../storage/db/schema.ts";
-import { SCOPES } from "../../http/caller.ts";
-import { ClientTime, Id, Name, NullableTime, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
+import { SCOPES } from "#http/caller.ts";
+import { ClientTime, Id, Name, NullableTime, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import type { ApiKeyRow } from "#storage/db/schema.ts";
 
 const Scopes = v.pipe(
   v.array(v.picklist(SCOPES, `must be among ${SCOPES.join(", ")}`), "must be an array of scopes"),

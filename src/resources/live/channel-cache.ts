@@ -1,8 +1,8 @@
 import { and, asc, eq, gt, gte, or, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type LiveChannelRow, liveChannels, tenants } from "../../../storage/db/schema.ts";
-import { forApp } from "../../app.ts";
-import { pacer } from "../../lib/pace.ts";
+import { forApp } from "#app.ts";
+import { pacer } from "#lib/pace.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type LiveChannelRow, liveChannels, tenants } from "#storage/db/schema.ts";
 import { isTenant } from "../tenants/active.ts";
 
 /** The data for authorizing requests of the gateway. */

@@ -1,5 +1,5 @@
-import { type App, forApp } from "../../app.ts";
-import type { IngestPorts } from "../../live/ingest/messages.ts";
+import { type App, forApp } from "#app.ts";
+import type { IngestPorts } from "#live/ingest/messages.ts";
 import { LIVE_APPLICATION, pathOf } from "./schema.ts";
 
 /** Where encoders send streams, without the stream key. Null: that protocol is switched off. */

@@ -1,8 +1,8 @@
 import { desc, eq, sql } from "drizzle-orm";
-import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
-import { prepared } from "../../../storage/db/prepared.ts";
-import { type LiveStreamRow, liveStreams } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
+import { type App, forApp } from "#app.ts";
+import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import { prepared } from "#storage/db/prepared.ts";
+import { type LiveStreamRow, liveStreams } from "#storage/db/schema.ts";
 
 const lastOf = prepared((db) =>
   db

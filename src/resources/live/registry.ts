@@ -1,8 +1,8 @@
-import { forApp } from "../../app.ts";
-import type { LiveCaptions } from "../../live/captions/live-captions.ts";
-import type { StreamHealth } from "../../live/ingest/stream-health.ts";
-import type { LiveTimeline } from "../../live/playlists/timeline.ts";
-import type { ViewerCount } from "../../live/playlists/viewer-count.ts";
+import { forApp } from "#app.ts";
+import type { LiveCaptions } from "#live/captions/live-captions.ts";
+import type { StreamHealth } from "#live/ingest/stream-health.ts";
+import type { LiveTimeline } from "#live/playlists/timeline.ts";
+import type { ViewerCount } from "#live/playlists/viewer-count.ts";
 
 /** File name of a media playlist in the directory of its track. */
 export const LIVE_PLAYLIST = "live.m3u8";

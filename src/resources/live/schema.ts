@@ -10,9 +10,9 @@ import {
   Text,
   Time,
   whole,
-} from "../../http/schemas.ts";
-import { ProfileName } from "../../protocol/encoding-profile.ts";
-import { Warnings } from "../../protocol/upload.ts";
+} from "#http/schemas.ts";
+import { ProfileName } from "#protocol/encoding-profile.ts";
+import { Warnings } from "#protocol/upload.ts";
 import { CaptionLanguages } from "../subtitles/caption-request.ts";
 
 /** The gateway's path: the prefix separates channels from its other paths. */

@@ -1,7 +1,7 @@
 import type * as v from "valibot";
-import type { App } from "../../app.ts";
-import { iso } from "../../lib/clock.ts";
-import type { StreamHealth } from "../../live/ingest/stream-health.ts";
+import type { App } from "#app.ts";
+import { iso } from "#lib/clock.ts";
+import type { StreamHealth } from "#live/ingest/stream-health.ts";
 import { ingestUrls } from "./ingest-urls.ts";
 import type { Channel } from "./queries.ts";
 import { type LiveStream, liveRegistry, viewersOf } from "./registry.ts";

@@ -1,4 +1,4 @@
-import { LIVE_MANIFEST } from "../../live/playlists/names.ts";
+import { LIVE_MANIFEST } from "#live/playlists/names.ts";
 import { withToken } from "../assets/urls.ts";
 import { pathOf } from "./schema.ts";
 

@@ -1,12 +1,12 @@
 import { createHmac } from "node:crypto";
 import { and, asc, eq, lte } from "drizzle-orm";
-import { afterCommit } from "../../../storage/db/after-commit.ts";
-import type { Db } from "../../../storage/db/open.ts";
-import { type MailKind, type MailRow, mails } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { memoizeByObject } from "../../lib/memoize-by-object.ts";
-import { sealText, unsealText } from "../../lib/sealed-text.ts";
-import { isMailConfigured, MailFailure, sendMail } from "../../outbound/mail/smtp.ts";
+import type { App } from "#app.ts";
+import { memoizeByObject } from "#lib/memoize-by-object.ts";
+import { sealText, unsealText } from "#lib/sealed-text.ts";
+import { isMailConfigured, MailFailure, sendMail } from "#outbound/mail/smtp.ts";
+import { afterCommit } from "#storage/db/after-commit.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type MailKind, type MailRow, mails } from "#storage/db/schema.ts";
 
 /*
  * Mail is a row before the response, and is sent by a scheduled task: a slow mail server delays no response, and a crash

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
-import { muxUploads, subtitles } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { isMuxEvent, MUX_NAMES, type MuxEventType } from "../../events/mux-names.ts";
-import { iso } from "../../lib/clock.ts";
+import type { App } from "#app.ts";
+import { isMuxEvent, MUX_NAMES, type MuxEventType } from "#events/mux-names.ts";
+import { iso } from "#lib/clock.ts";
+import { muxUploads, subtitles } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";
 import { findChannel } from "../live/queries.ts";
 import type { EventOfDelivery } from "../webhooks/claims.ts";

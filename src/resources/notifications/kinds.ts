@@ -1,5 +1,5 @@
-import type { UserRow } from "../../../storage/db/schema.ts";
-import { NOTIFICATION_KINDS, type NotificationKind, type Role } from "../../lib/enums.ts";
+import { NOTIFICATION_KINDS, type NotificationKind, type Role } from "#lib/enums.ts";
+import type { UserRow } from "#storage/db/schema.ts";
 
 /** The roles that may know of each kind: an editor has no part in webhooks and billing. */
 const ROLES_OF: Record<NotificationKind, readonly Role[]> = {

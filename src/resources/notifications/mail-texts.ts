@@ -1,5 +1,5 @@
-import type { NotificationData } from "../../../storage/db/schema.ts";
-import type { NotificationKind } from "../../lib/enums.ts";
+import type { NotificationKind } from "#lib/enums.ts";
+import type { NotificationData } from "#storage/db/schema.ts";
 import type { Content } from "../mail/outbox.ts";
 
 type Notified = { kind: NotificationKind; data: NotificationData; baseUrl: string };

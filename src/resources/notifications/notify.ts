@@ -1,9 +1,9 @@
 import { and, eq, gt, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type NotificationData, notifications, type UserRow, users } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import type { NotificationKind } from "../../lib/enums.ts";
-import { isMailConfigured } from "../../outbound/mail/smtp.ts";
+import type { App } from "#app.ts";
+import type { NotificationKind } from "#lib/enums.ts";
+import { isMailConfigured } from "#outbound/mail/smtp.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type NotificationData, notifications, type UserRow, users } from "#storage/db/schema.ts";
 import { enqueueMail } from "../mail/outbox.ts";
 import { isReported } from "./kinds.ts";
 import { notificationMail } from "./mail-texts.ts";

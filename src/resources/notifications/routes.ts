@@ -1,10 +1,10 @@
 import { and, desc, eq, inArray, lt, type SQL, sql } from "drizzle-orm";
 import * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import { notificationReads, notifications, type UserRow, users } from "../../../storage/db/schema.ts";
-import { byId, page } from "../../http/paging.ts";
-import { Reply, route } from "../../http/route.ts";
-import { NOTIFICATION_KINDS } from "../../lib/enums.ts";
+import { byId, page } from "#http/paging.ts";
+import { Reply, route } from "#http/route.ts";
+import { NOTIFICATION_KINDS } from "#lib/enums.ts";
+import type { Db } from "#storage/db/open.ts";
+import { notificationReads, notifications, type UserRow, users } from "#storage/db/schema.ts";
 import { me } from "../users/me.ts";
 import { isReported, settingOf } from "./kinds.ts";
 import {

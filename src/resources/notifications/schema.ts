@@ -1,10 +1,10 @@
 import * as v from "valibot";
-import type { NotificationRow, UserRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { Id, oneOf, Paging, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
-import { NOTIFICATION_KINDS, type NotificationKind } from "../../lib/enums.ts";
-import { isMailConfigured } from "../../outbound/mail/smtp.ts";
+import type { App } from "#app.ts";
+import { Id, oneOf, Paging, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import { NOTIFICATION_KINDS, type NotificationKind } from "#lib/enums.ts";
+import { isMailConfigured } from "#outbound/mail/smtp.ts";
+import type { NotificationRow, UserRow } from "#storage/db/schema.ts";
 import { kindsFor, settingOf } from "./kinds.ts";
 
 const Kind = oneOf(NOTIFICATION_KINDS);

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { AUDIT_ACTORS, type AuditRow } from "../../../storage/db/schema.ts";
-import { listAudit } from "../../http/audit.ts";
-import { byId, page } from "../../http/paging.ts";
-import { route } from "../../http/route.ts";
-import { ClientTime, Paging, QueryId, Text } from "../../http/schemas.ts";
+import { listAudit } from "#http/audit.ts";
+import { byId, page } from "#http/paging.ts";
+import { route } from "#http/route.ts";
+import { ClientTime, Paging, QueryId, Text } from "#http/schemas.ts";
+import { AUDIT_ACTORS, type AuditRow } from "#storage/db/schema.ts";
 
 const Nullable = v.nullable(v.string());
 const Entry = v.object({

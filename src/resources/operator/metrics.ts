@@ -1,11 +1,11 @@
 import { statfs } from "node:fs/promises";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { sql } from "drizzle-orm";
-import { type App, forApp } from "../../app.ts";
-import { metricsOf } from "../../http/metrics.ts";
-import { route } from "../../http/route.ts";
-import { programVersion } from "../../lib/embedded.ts";
-import { exposition, type MetricFamily, type Sample } from "../../lib/prometheus.ts";
+import { type App, forApp } from "#app.ts";
+import { metricsOf } from "#http/metrics.ts";
+import { route } from "#http/route.ts";
+import { programVersion } from "#lib/embedded.ts";
+import { exposition, type MetricFamily, type Sample } from "#lib/prometheus.ts";
 import { liveRegistry } from "../live/registry.ts";
 import { storedStreams } from "../live/shared/stored-streams.ts";
 import { simulcastReports } from "../live/simulcast/reports.ts";

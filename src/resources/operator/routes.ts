@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { sessions } from "../../../storage/db/schema.ts";
-import { TOKEN_NAMES, writeSecret } from "../../config/secrets.ts";
-import { Reply, route } from "../../http/route.ts";
-import { storageOf } from "../../http/storage.ts";
-import { STORE_KINDS } from "../../lib/enums.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { randomName } from "../../lib/tokens.ts";
+import { TOKEN_NAMES, writeSecret } from "#config/secrets.ts";
+import { Reply, route } from "#http/route.ts";
+import { storageOf } from "#http/storage.ts";
+import { STORE_KINDS } from "#lib/enums.ts";
+import { HttpError } from "#lib/errors.ts";
+import { randomName } from "#lib/tokens.ts";
+import { sessions } from "#storage/db/schema.ts";
 import { databaseResponds } from "./doctor/finding.ts";
 
 const Finding = v.object({ check: v.string(), ok: v.boolean(), detail: v.string() });

@@ -1,12 +1,12 @@
 import { createHmac } from "node:crypto";
 import { hostname } from "node:os";
 import { and, eq, gt, lte, ne } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type ServerRow, servers } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import { storeDriver } from "../../config/stores.ts";
-import { UserError } from "../../lib/errors.ts";
-import { randomName } from "../../lib/tokens.ts";
+import { type App, forApp } from "#app.ts";
+import { storeDriver } from "#config/stores.ts";
+import { UserError } from "#lib/errors.ts";
+import { randomName } from "#lib/tokens.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type ServerRow, servers } from "#storage/db/schema.ts";
 import { storageLocationOf } from "./migration/storage-location.ts";
 
 /** A server that has not announced itself for this long is considered stopped. Announced every ten seconds. */

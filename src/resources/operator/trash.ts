@@ -1,7 +1,7 @@
-import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
-import type { ObjectInfo, ObjectStore } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import { parseKey, TRASH, trashPrefix } from "../../lib/object-keys.ts";
+import type { App } from "#app.ts";
+import { parseKey, TRASH, trashPrefix } from "#lib/object-keys.ts";
+import { deletePrefix } from "#storage/objects/delete-prefix.ts";
+import type { ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
 import { storageLocationOf } from "./migration/storage-location.ts";
 
 export const TRASH_DAYS = 7;

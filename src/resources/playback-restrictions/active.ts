@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
-import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
-import { type PlaybackRestrictionRow, playbackRestrictions } from "../../../storage/db/schema-playback-ids.ts";
-import { type App, forApp } from "../../app.ts";
+import { type App, forApp } from "#app.ts";
+import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import { type PlaybackRestrictionRow, playbackRestrictions } from "#storage/db/schema-playback-ids.ts";
 
 const cached = forApp((app) =>
   cacheUntilCommit(app.commits, (tenantId: number) =>

@@ -1,4 +1,4 @@
-import type { PlaybackRestrictionRow } from "../../../storage/db/schema-playback-ids.ts";
+import type { PlaybackRestrictionRow } from "#storage/db/schema-playback-ids.ts";
 
 type Restriction = Pick<PlaybackRestrictionRow, "allowedDomains" | "allowNoReferrer" | "allowNoUserAgent">;
 

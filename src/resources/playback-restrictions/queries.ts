@@ -1,10 +1,10 @@
 import { and, desc, eq, lt } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type PlaybackRestrictionRow, playbackRestrictions } from "../../../storage/db/schema-playback-ids.ts";
-import type { App } from "../../app.ts";
-import { type Caller, ownedBy } from "../../http/caller.ts";
-import { byId } from "../../http/paging.ts";
-import { notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import { type Caller, ownedBy } from "#http/caller.ts";
+import { byId } from "#http/paging.ts";
+import { notFound } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type PlaybackRestrictionRow, playbackRestrictions } from "#storage/db/schema-playback-ids.ts";
 
 /** A restriction of the caller. Throws 404. */
 export async function requireRestriction(db: Db, caller: Caller, id: number): Promise<PlaybackRestrictionRow> {

@@ -1,10 +1,10 @@
 import { count, eq } from "drizzle-orm";
 import * as v from "valibot";
-import { playbackRestrictions } from "../../../storage/db/schema-playback-ids.ts";
-import { page } from "../../http/paging.ts";
-import { route } from "../../http/route.ts";
-import { Paging, PathId, QueryId } from "../../http/schemas.ts";
-import { HttpError } from "../../lib/errors.ts";
+import { page } from "#http/paging.ts";
+import { route } from "#http/route.ts";
+import { Paging, PathId, QueryId } from "#http/schemas.ts";
+import { HttpError } from "#lib/errors.ts";
+import { playbackRestrictions } from "#storage/db/schema-playback-ids.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { listRestrictions, requireRestriction } from "./queries.ts";
 import { PlaybackRestriction, RestrictionPatch, RestrictionWrite, toRestriction } from "./schema.ts";

@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import type { PlaybackRestrictionRow } from "../../../storage/db/schema-playback-ids.ts";
-import { Id, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
+import { Id, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import type { PlaybackRestrictionRow } from "#storage/db/schema-playback-ids.ts";
 
 const MAX_DOMAINS = 100;
 const MAX_DOMAIN = 253;

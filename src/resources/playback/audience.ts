@@ -1,5 +1,5 @@
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import { contentTypeOf } from "../../lib/media-types.ts";
+import { contentTypeOf } from "#lib/media-types.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 
 /**
  * The purpose of a token, in Mux's terms: `v` covers all of an asset; the others a thumbnail, a storyboard, an

@@ -1,6 +1,13 @@
 import { and, asc, desc, eq, inArray, lt } from "drizzle-orm";
 import * as v from "valibot";
-import { readBySize, rowBytes, type SizedRow } from "../../../storage/db/row-bytes.ts";
+import type { App } from "#app.ts";
+import { route } from "#http/route.ts";
+import { PlaybackPolicy, QueryId, Time } from "#http/schemas.ts";
+import { streamedJson } from "#http/stream.ts";
+import { iso } from "#lib/clock.ts";
+import { ASSET_PROVIDERS } from "#lib/enums.ts";
+import { pagesOf } from "#lib/pages.ts";
+import { readBySize, rowBytes, type SizedRow } from "#storage/db/row-bytes.ts";
 import {
   type AssetRow,
   assets,
@@ -10,14 +17,7 @@ import {
   type TenantRow,
   type TrackRow,
   tracks,
-} from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { route } from "../../http/route.ts";
-import { PlaybackPolicy, QueryId, Time } from "../../http/schemas.ts";
-import { streamedJson } from "../../http/stream.ts";
-import { iso } from "../../lib/clock.ts";
-import { ASSET_PROVIDERS } from "../../lib/enums.ts";
-import { pagesOf } from "../../lib/pages.ts";
+} from "#storage/db/schema.ts";
 import { posterOf } from "../assets/poster.ts";
 import { Tags } from "../assets/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { iso } from "../../lib/clock.ts";
-import { videoCodecs } from "../../media/codecs/registry.ts";
-import { encodingSpec } from "../../media/encoding-spec.ts";
+import type { App } from "#app.ts";
+import { iso } from "#lib/clock.ts";
+import { videoCodecs } from "#media/codecs/registry.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 import { chaptersOf, endedChapters } from "../tracks/chapters.ts";
 import { layoutOf } from "./vr-layout.ts";
 import { fileSize, vrSources } from "./vr-manifest.ts";

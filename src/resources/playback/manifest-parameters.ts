@@ -1,7 +1,7 @@
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { videoCodecs } from "../../media/codecs/registry.ts";
-import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
+import { HttpError } from "#lib/errors.ts";
+import { videoCodecs } from "#media/codecs/registry.ts";
+import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 import { variantReference } from "./rendition-url.ts";
 
 /** What the query of a manifest's URL selects: its sample entries that are left out, its only variant, and its audio. */

@@ -1,7 +1,7 @@
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { notFound } from "../../lib/errors.ts";
-import type { Rebased } from "../../parsing/parsers.ts";
+import type { App } from "#app.ts";
+import { notFound } from "#lib/errors.ts";
+import type { Rebased } from "#parsing/parsers.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 import { posterOf } from "../assets/poster.ts";
 import { replacedMediaOf } from "../assets/replaced-media.ts";
 import { type Media, mediaKey } from "../assets/shared-media.ts";

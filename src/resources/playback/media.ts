@@ -1,7 +1,7 @@
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import type { Context } from "../../http/route.ts";
-import { notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import type { Context } from "#http/route.ts";
+import { notFound } from "#lib/errors.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { countPlay } from "../shares/plays.ts";
 import { requireActiveTenant } from "../tenants/active.ts";

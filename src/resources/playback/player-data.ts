@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { PLAYBACK_POLICIES } from "../../lib/enums.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import { PLAYBACK_POLICIES } from "#lib/enums.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 import { hasPoster } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { mediaUrl, publicId, withToken } from "../assets/urls.ts";

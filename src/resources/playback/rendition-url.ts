@@ -1,4 +1,4 @@
-import type { AssetRow, RenditionRow } from "../../../storage/db/schema.ts";
+import type { AssetRow, RenditionRow } from "#storage/db/schema.ts";
 
 /** The reference of a rendition in the master playlist of its asset; null when its playlist is not below that. */
 export function variantReference(

@@ -9,9 +9,9 @@ import {
   SignJWT,
 } from "jose";
 import { LRUCache } from "lru-cache";
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { HttpError } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 import type { PublicAsset } from "../assets/urls.ts";
 import { findRestriction } from "../playback-restrictions/active.ts";
 import { allows } from "../playback-restrictions/allows.ts";

@@ -1,4 +1,4 @@
-import type { TagValue } from "../../../storage/db/schema.ts";
+import type { TagValue } from "#storage/db/schema.ts";
 
 /** The projection of the video around the viewer, in the terms of DeoVR and of HereSphere. `fov` in degrees. */
 export type Projection = {

@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import { codecNameOf, videoCodecs } from "../../media/codecs/registry.ts";
-import { encodingSpec } from "../../media/encoding-spec.ts";
+import { codecNameOf, videoCodecs } from "#media/codecs/registry.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import type { Db } from "#storage/db/open.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 import { chaptersOf } from "../tracks/chapters.ts";
 import { renditionUrl, variantReference } from "./rendition-url.ts";
 import { layoutOf } from "./vr-layout.ts";

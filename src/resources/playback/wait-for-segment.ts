@@ -1,8 +1,8 @@
-import type { AssetRow } from "../../../storage/db/schema.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
-import { type App, forApp } from "../../app.ts";
-import { clientClosed, HttpError } from "../../lib/errors.ts";
-import { sleep } from "../../lib/timers.ts";
+import { type App, forApp } from "#app.ts";
+import { clientClosed, HttpError } from "#lib/errors.ts";
+import { sleep } from "#lib/timers.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 import type { SegmentRef } from "../jobs/tasks/covering.ts";
 import { abandonSegment, requestSegment } from "../jobs/tasks/on-request.ts";
 

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { languageCondition, metaCondition, wordCondition, wordsCondition } from "../../lib/search/terms.ts";
+import { languageCondition, metaCondition, wordCondition, wordsCondition } from "#lib/search/terms.ts";
+import type { Db } from "#storage/db/open.ts";
 
 /** Rows of the index that one condition contributes: the newest. */
 const MAX_ROWS = 200;

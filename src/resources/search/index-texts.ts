@@ -1,13 +1,13 @@
 import { and, asc, desc, eq, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { assets, type SearchQueueRow, searchQueue, searchSections, subtitles } from "../../../storage/db/schema.ts";
-import { readSmallObject } from "../../../storage/objects/small-objects.ts";
-import { type App, forApp, lockNamespace } from "../../app.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { backgroundPacer } from "../../lib/pace.ts";
-import { assetSection, type Line, type Section } from "../../lib/search/sections.ts";
-import { sleep } from "../../lib/timers.ts";
-import { parseDocument } from "../../parsing/parse-document.ts";
+import { type App, forApp, lockNamespace } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import { backgroundPacer } from "#lib/pace.ts";
+import { assetSection, type Line, type Section } from "#lib/search/sections.ts";
+import { sleep } from "#lib/timers.ts";
+import { parseDocument } from "#parsing/parse-document.ts";
+import type { Db } from "#storage/db/open.ts";
+import { assets, type SearchQueueRow, searchQueue, searchSections, subtitles } from "#storage/db/schema.ts";
+import { readSmallObject } from "#storage/objects/small-objects.ts";
 import { mergeTexts } from "../assets/text-index.ts";
 import { chapterTitles } from "../tracks/chapters.ts";
 

@@ -1,7 +1,7 @@
 import { and, asc, eq } from "drizzle-orm";
-import { type SubtitleRow, searchSections, searchTexts } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { lineOf, readText } from "../../lib/search/sections.ts";
+import type { App } from "#app.ts";
+import { lineOf, readText } from "#lib/search/sections.ts";
+import { type SubtitleRow, searchSections, searchTexts } from "#storage/db/schema.ts";
 
 /** What is said in about the first hour of a subtitle, as one text; null until the subtitle has been indexed. */
 export async function spokenText({ db }: App, { id, assetId }: SubtitleRow): Promise<string | null> {

@@ -1,6 +1,6 @@
 import { lte } from "drizzle-orm";
-import { sessions } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
+import type { App } from "#app.ts";
+import { sessions } from "#storage/db/schema.ts";
 
 /** Deletes expired sessions. */
 export async function pruneSessions(app: App): Promise<void> {

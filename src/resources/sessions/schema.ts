@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { SESSION_SUBJECTS } from "../../../storage/db/schema.ts";
-import { Name, oneOf, Time } from "../../http/schemas.ts";
-import { ROLES } from "../../lib/enums.ts";
+import { Name, oneOf, Time } from "#http/schemas.ts";
+import { ROLES } from "#lib/enums.ts";
+import { SESSION_SUBJECTS } from "#storage/db/schema.ts";
 import { EmailAddress, NewPassword, Password } from "../devices/schema.ts";
 
 /** One credential: the admin token, an API key, or a user's e-mail address and password. */

@@ -1,10 +1,10 @@
 import { and, eq, gt } from "drizzle-orm";
 import * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import { setupCodes, tenants } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { randomName, sha256 } from "../../lib/tokens.ts";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import { randomName, sha256 } from "#lib/tokens.ts";
+import type { Db } from "#storage/db/open.ts";
+import { setupCodes, tenants } from "#storage/db/schema.ts";
 import { insertUser } from "../devices/insert-user.ts";
 import { hashPassword } from "../devices/passwords.ts";
 import { insertTenant } from "../tenants/queries.ts";

@@ -1,11 +1,11 @@
 import { and, eq, lte, sql } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
-import type { Db } from "../../../storage/db/open.ts";
-import { prepared } from "../../../storage/db/prepared.ts";
-import { type ShareRow, sharePlays, shares } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { sha256 } from "../../lib/tokens.ts";
+import { type App, forApp } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import { sha256 } from "#lib/tokens.ts";
+import type { Db } from "#storage/db/open.ts";
+import { prepared } from "#storage/db/prepared.ts";
+import { type ShareRow, sharePlays, shares } from "#storage/db/schema.ts";
 import { findShare } from "./queries.ts";
 import { passwordMark, shareStatus } from "./rules.ts";
 

@@ -1,6 +1,6 @@
 import { lte } from "drizzle-orm";
-import { shares } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
+import type { App } from "#app.ts";
+import { shares } from "#storage/db/schema.ts";
 import { prunePlays } from "./plays.ts";
 
 /** So long the URL of a deleted share says that it has ended. */

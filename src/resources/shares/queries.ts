@@ -1,11 +1,11 @@
 import { and, count, eq, isNull, sql } from "drizzle-orm";
-import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
-import type { Db } from "../../../storage/db/open.ts";
-import { prepared } from "../../../storage/db/prepared.ts";
-import { type ShareRow, shares } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import { type Caller, ownedBy } from "../../http/caller.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import { type App, forApp } from "#app.ts";
+import { type Caller, ownedBy } from "#http/caller.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import type { Db } from "#storage/db/open.ts";
+import { prepared } from "#storage/db/prepared.ts";
+import { type ShareRow, shares } from "#storage/db/schema.ts";
 
 /** Shares of one asset that are not deleted. */
 const MAX_SHARES = 1000;

@@ -1,8 +1,8 @@
 import { createHmac } from "node:crypto";
-import type { ShareRow } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { hmac } from "../../lib/tokens.ts";
+import { type App, forApp } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import { hmac } from "#lib/tokens.ts";
+import type { ShareRow } from "#storage/db/schema.ts";
 
 export const SHARE_STATUSES = ["active", "expired", "played_out"] as const;
 export type ShareStatus = (typeof SHARE_STATUSES)[number];

@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import type { ShareRow } from "../../../storage/db/schema.ts";
-import { ClientTime, Name, NullableTime, oneOf, Paging, PathId, Time, whole } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
+import { ClientTime, Name, NullableTime, oneOf, Paging, PathId, Time, whole } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import type { ShareRow } from "#storage/db/schema.ts";
 import { SHARE_STATUSES, shareStatus } from "./rules.ts";
 
 /** One line, without what changes the order of the text around it. */

@@ -1,7 +1,7 @@
-import type { ShareRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { isSecureRequest, readCookie, setCookie } from "../../http/cookies.ts";
-import { randomName, sameSecret } from "../../lib/tokens.ts";
+import type { App } from "#app.ts";
+import { isSecureRequest, readCookie, setCookie } from "#http/cookies.ts";
+import { randomName, sameSecret } from "#lib/tokens.ts";
+import type { ShareRow } from "#storage/db/schema.ts";
 import { passwordMark, shareMac } from "./rules.ts";
 import { sharePath } from "./schema.ts";
 

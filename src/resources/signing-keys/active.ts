@@ -1,8 +1,8 @@
 import { and, eq, isNull } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
-import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
-import { type SigningKeyRow, signingKeys, tenants } from "../../../storage/db/schema.ts";
-import { forApp } from "../../app.ts";
+import { forApp } from "#app.ts";
+import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import { type SigningKeyRow, signingKeys, tenants } from "#storage/db/schema.ts";
 
 type LiveKeys = ReadonlyMap<string, Pick<SigningKeyRow, "algorithm" | "publicKey">>;
 

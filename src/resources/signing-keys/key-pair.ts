@@ -1,9 +1,9 @@
 import { createPublicKey, generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
-import type { SigningKeyRow } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import { invalid } from "../../lib/errors.ts";
-import { createKeyedLock } from "../../lib/keyed-lock.ts";
+import { type App, forApp } from "#app.ts";
+import { invalid } from "#lib/errors.ts";
+import { createKeyedLock } from "#lib/keyed-lock.ts";
+import type { SigningKeyRow } from "#storage/db/schema.ts";
 
 export type Algorithm = SigningKeyRow["algorithm"];
 /** PEM: SubjectPublicKeyInfo (RFC 5280, 4.1.2.7). */

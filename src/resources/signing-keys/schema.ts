@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { SIGNING_ALGORITHMS, type SigningKeyRow } from "../../../storage/db/schema.ts";
-import { Id, Name, NullableTime, Text, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
+import { Id, Name, NullableTime, Text, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import { SIGNING_ALGORITHMS, type SigningKeyRow } from "#storage/db/schema.ts";
 
 /** Base64 of the PEM of the longest accepted key is far shorter. */
 const MAX_PEM = 8000;

@@ -1,4 +1,4 @@
-import type { AssetRow, RenditionRow } from "../../../storage/db/schema.ts";
+import type { AssetRow, RenditionRow } from "#storage/db/schema.ts";
 
 /** Short sides that can be named. */
 const SIDES = [2160, 1440, 1080, 720, 540, 480, 360, 270, 240, 144] as const;

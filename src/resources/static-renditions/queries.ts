@@ -1,8 +1,8 @@
 import { and, asc, eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, type StaticRenditionRow, staticRenditions } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { HttpError } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, type StaticRenditionRow, staticRenditions } from "#storage/db/schema.ts";
 
 /** In the order of their creation; at most one of each name. */
 export const staticRenditionsOf = (db: Db, assetId: number): Promise<StaticRenditionRow[]> =>

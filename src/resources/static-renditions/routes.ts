@@ -1,8 +1,8 @@
 import { and, eq } from "drizzle-orm";
 import * as v from "valibot";
-import { staticRenditions } from "../../../storage/db/schema.ts";
-import { route } from "../../http/route.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import { route } from "#http/route.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { staticRenditions } from "#storage/db/schema.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
 import { addStaticRendition, staticRenditionsOf } from "./queries.ts";
 import { AssetParams, RenditionParams, StaticRendition, StaticRenditionWrite, toStaticRendition } from "./schema.ts";

@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import type { AssetRow, StaticRenditionRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { oneOf, PathId, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
+import type { App } from "#app.ts";
+import { oneOf, PathId, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import type { AssetRow, StaticRenditionRow } from "#storage/db/schema.ts";
 import { mediaUrl } from "../assets/urls.ts";
 import { STATIC } from "./deliver.ts";
 import { fileOf, meantBy, STATIC_NAMES } from "./names.ts";

@@ -1,12 +1,12 @@
 import { and, asc, count, eq, inArray, isNotNull, sql } from "drizzle-orm";
-import { type AssetRow, type SubtitleRow, type TrackCue, type TrackRow, tracks } from "../../../storage/db/schema.ts";
-import { readSmallObject } from "../../../storage/objects/small-objects.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import { mapBounded } from "../../lib/bounded.ts";
-import { impossible } from "../../lib/clip/not-possible.ts";
-import { pacer } from "../../lib/pace.ts";
-import { parseServed } from "../../parsing/parse-document.ts";
+import type { App } from "#app.ts";
+import { mapBounded } from "#lib/bounded.ts";
+import { impossible } from "#lib/clip/not-possible.ts";
+import { pacer } from "#lib/pace.ts";
+import { parseServed } from "#parsing/parse-document.ts";
+import { type AssetRow, type SubtitleRow, type TrackCue, type TrackRow, tracks } from "#storage/db/schema.ts";
+import { readSmallObject } from "#storage/objects/small-objects.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 import { subtitlesOf } from "./queries.ts";
 
 /** Milliseconds of the asset; `endMs` is exclusive. */

@@ -1,11 +1,11 @@
 import * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import type { SubtitleRow } from "../../../storage/db/schema.ts";
-import type { Caller } from "../../http/caller.ts";
-import { route } from "../../http/route.ts";
-import { Id } from "../../http/schemas.ts";
-import { storageOf } from "../../http/storage.ts";
-import { HttpError, invalid } from "../../lib/errors.ts";
+import type { Caller } from "#http/caller.ts";
+import { route } from "#http/route.ts";
+import { Id } from "#http/schemas.ts";
+import { storageOf } from "#http/storage.ts";
+import { HttpError, invalid } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import type { SubtitleRow } from "#storage/db/schema.ts";
 import { languageOf } from "./content.ts";
 import { requireSubtitle, subtitlesOf } from "./queries.ts";
 import { requireRoom } from "./room.ts";

@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, captionJobs, type SubtitleRow, subtitles } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { emit } from "../../events/emit.ts";
-import { assetPrefix, newSubtitleKey } from "../../lib/object-keys.ts";
+import type { App } from "#app.ts";
+import { emit } from "#events/emit.ts";
+import { assetPrefix, newSubtitleKey } from "#lib/object-keys.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, captionJobs, type SubtitleRow, subtitles } from "#storage/db/schema.ts";
 import { subtitlesOf } from "./queries.ts";
 import { requireRoom } from "./room.ts";
 

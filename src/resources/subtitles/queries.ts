@@ -1,10 +1,10 @@
 import { and, asc, eq } from "drizzle-orm";
-import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, type SubtitleRow, subtitles } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import type { Caller } from "../../http/caller.ts";
-import { notFound } from "../../lib/errors.ts";
+import { type App, forApp } from "#app.ts";
+import type { Caller } from "#http/caller.ts";
+import { notFound } from "#lib/errors.ts";
+import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, type SubtitleRow, subtitles } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";
 
 /** All tracks of an asset that the caller may access, in order: twenty at most. */

@@ -1,5 +1,5 @@
-import type { SubtitleRow } from "../../../storage/db/schema.ts";
-import { HttpError } from "../../lib/errors.ts";
+import { HttpError } from "#lib/errors.ts";
+import type { SubtitleRow } from "#storage/db/schema.ts";
 
 const MAX_TRACKS = 20;
 

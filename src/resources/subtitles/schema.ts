@@ -1,10 +1,10 @@
 import * as v from "valibot";
-import type { SubtitleRow } from "../../../storage/db/schema.ts";
-import { FormFileField } from "../../http/form.ts";
-import { Name, Paging, PathId, Text, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
-import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "../../lib/enums.ts";
-import { SubtitleWarnings } from "../../protocol/subtitle-warnings.ts";
+import { FormFileField } from "#http/form.ts";
+import { Name, Paging, PathId, Text, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "#lib/enums.ts";
+import { SubtitleWarnings } from "#protocol/subtitle-warnings.ts";
+import type { SubtitleRow } from "#storage/db/schema.ts";
 
 const MAX_POSITION = 2 ** 31 - 1;
 

@@ -1,11 +1,11 @@
 import * as v from "valibot";
-import { openFile } from "../../../storage/objects/read-file.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
-import { type Route, route } from "../../http/route.ts";
-import { serveObject } from "../../http/serve-object.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
-import { type InstalledModel, installedModels, selectedModel } from "../../outbound/transcribe/whisper/store.ts";
-import { SpeechModel } from "../../protocol/speech-model.ts";
+import { type Route, route } from "#http/route.ts";
+import { serveObject } from "#http/serve-object.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { type InstalledModel, installedModels, selectedModel } from "#outbound/transcribe/whisper/store.ts";
+import { SpeechModel } from "#protocol/speech-model.ts";
+import { openFile } from "#storage/objects/read-file.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 
 const base = "/api/v1/worker/speech_models";
 const common = { method: "GET", credential: "worker", tag: "Transcoding jobs" } as const;

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import type { SubtitleRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import type { SyncedText } from "../../lib/align/sync-texts.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { parseDocument } from "../../parsing/parse-document.ts";
+import type { App } from "#app.ts";
+import type { SyncedText } from "#lib/align/sync-texts.ts";
+import { HttpError } from "#lib/errors.ts";
+import { parseDocument } from "#parsing/parse-document.ts";
+import type { SubtitleRow } from "#storage/db/schema.ts";
 import { subtitleContent } from "./content.ts";
 
 export const Sync = v.object({

@@ -1,11 +1,11 @@
 import { eq, gt } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
-import type { Db } from "../../../storage/db/open.ts";
-import { workers } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { configuredTranscriber } from "../../outbound/transcribe/configured.ts";
-import { selectedModel } from "../../outbound/transcribe/whisper/store.ts";
+import { type App, forApp } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import { configuredTranscriber } from "#outbound/transcribe/configured.ts";
+import { selectedModel } from "#outbound/transcribe/whisper/store.ts";
+import type { Db } from "#storage/db/open.ts";
+import { workers } from "#storage/db/schema.ts";
 
 /** A worker that waits for captions asks again every 20 seconds, and one that has some sends heartbeats. */
 const SILENT_MS = 120_000;

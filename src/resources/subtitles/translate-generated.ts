@@ -1,5 +1,9 @@
 import { and, asc, eq, isNotNull, lte } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import { ownName } from "#lib/language.ts";
+import { setInterval } from "#lib/timers.ts";
+import type { Db } from "#storage/db/open.ts";
 import {
   type AssetRow,
   assets,
@@ -8,11 +12,7 @@ import {
   captionJobs,
   type SubtitleRow,
   subtitles,
-} from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { ownName } from "../../lib/language.ts";
-import { setInterval } from "../../lib/timers.ts";
+} from "#storage/db/schema.ts";
 import { failWaiting } from "./pending.ts";
 import { subtitlesOf } from "./queries.ts";
 import { hasRoom } from "./room.ts";

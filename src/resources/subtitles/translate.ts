@@ -1,15 +1,15 @@
-import type { SubtitleRow } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import { metricsOf } from "../../http/metrics.ts";
-import { clientClosed, HttpError, invalid } from "../../lib/errors.ts";
-import { runInSlices } from "../../lib/time-slices.ts";
-import { abortAfter } from "../../lib/timers.ts";
-import { withPayloads } from "../../lib/vtt/replace-texts.ts";
-import { reshapedVtt } from "../../outbound/transcribe/speech-text.ts";
-import { configuredTranslator } from "../../outbound/translate/configured.ts";
-import { translatePayloads } from "../../outbound/translate/payloads.ts";
-import { PairUnknown, TranslationFailed, type Translator } from "../../outbound/translate/translator.ts";
-import { parseDocument } from "../../parsing/parse-document.ts";
+import { type App, forApp } from "#app.ts";
+import { metricsOf } from "#http/metrics.ts";
+import { clientClosed, HttpError, invalid } from "#lib/errors.ts";
+import { runInSlices } from "#lib/time-slices.ts";
+import { abortAfter } from "#lib/timers.ts";
+import { withPayloads } from "#lib/vtt/replace-texts.ts";
+import { reshapedVtt } from "#outbound/transcribe/speech-text.ts";
+import { configuredTranslator } from "#outbound/translate/configured.ts";
+import { translatePayloads } from "#outbound/translate/payloads.ts";
+import { PairUnknown, TranslationFailed, type Translator } from "#outbound/translate/translator.ts";
+import { parseDocument } from "#parsing/parse-document.ts";
+import type { SubtitleRow } from "#storage/db/schema.ts";
 import { subtitleContent } from "./content.ts";
 
 /** The timeout for a whole track, in timeouts of one request. */

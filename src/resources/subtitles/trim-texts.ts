@@ -1,10 +1,10 @@
 import { and, eq, isNotNull } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, tracks } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { storageOf } from "../../http/storage.ts";
-import { mapBounded } from "../../lib/bounded.ts";
-import { HttpError } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import { storageOf } from "#http/storage.ts";
+import { mapBounded } from "#lib/bounded.ts";
+import { HttpError } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, tracks } from "#storage/db/schema.ts";
 import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks, type RangeMs } from "./cut-texts.ts";
 import { subtitlesOf } from "./queries.ts";
 import { changeSubtitle, emitSubtitleReady, removeSubtitle, type StoredText, storeText } from "./store.ts";

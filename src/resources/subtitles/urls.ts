@@ -1,7 +1,7 @@
-import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import type { Route } from "../../http/route.ts";
-import { contentTypeOf } from "../../lib/media-types.ts";
+import type { App } from "#app.ts";
+import type { Route } from "#http/route.ts";
+import { contentTypeOf } from "#lib/media-types.ts";
+import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import { mediaUrl } from "../assets/urls.ts";
 import { requireSubtitle } from "./queries.ts";
 import { toSubtitle } from "./schema.ts";

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
-import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
-import { tenants } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import { type App, forApp } from "#app.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import { tenants } from "#storage/db/schema.ts";
 
 const statusOf = forApp((app) =>
   cacheUntilCommit(app.commits, (id: number) =>

@@ -1,9 +1,9 @@
 import type * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import type { TenantRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import type { Caller } from "../../http/caller.ts";
-import { invalid, notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import type { Caller } from "#http/caller.ts";
+import { invalid, notFound } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import type { TenantRow } from "#storage/db/schema.ts";
 import { requireProfile } from "../encoding-profiles/queries.ts";
 import { findTenant, putTenant, refuseDeleting } from "./queries.ts";
 import { playerOf, type TenantPatch, type TenantSettings, toTenant } from "./schema.ts";

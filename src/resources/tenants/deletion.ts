@@ -1,14 +1,14 @@
 import { and, asc, eq, inArray, isNotNull, isNull } from "drizzle-orm";
-import { afterCommit } from "../../../storage/db/after-commit.ts";
-import type { Db } from "../../../storage/db/open.ts";
-import { type TenantRow, tenants } from "../../../storage/db/schema.ts";
-import { abortUploadsUnder } from "../../../storage/objects/abort-uploads.ts";
-import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
-import type { App } from "../../app.ts";
-import { scheduleDeletion } from "../../http/object-gc.ts";
-import { isDeletionHeld } from "../../http/removal-hold.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { tenantPrefix } from "../../lib/object-keys.ts";
+import type { App } from "#app.ts";
+import { scheduleDeletion } from "#http/object-gc.ts";
+import { isDeletionHeld } from "#http/removal-hold.ts";
+import { HttpError } from "#lib/errors.ts";
+import { tenantPrefix } from "#lib/object-keys.ts";
+import { afterCommit } from "#storage/db/after-commit.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type TenantRow, tenants } from "#storage/db/schema.ts";
+import { abortUploadsUnder } from "#storage/objects/abort-uploads.ts";
+import { deletePrefix } from "#storage/objects/delete-prefix.ts";
 import { deleteTenantRows } from "./tenant-rows.ts";
 
 /** Longer than any URL that was signed for an object of the tenant: what is stored with one later is deleted then. */

@@ -1,13 +1,13 @@
 import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
 import type * as v from "valibot";
-import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
-import type { Db } from "../../../storage/db/open.ts";
-import { type Given, prepared, preparedFor } from "../../../storage/db/prepared.ts";
-import { type TenantRow, tenants } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import { type Caller, ownerOf, tenantFor } from "../../http/caller.ts";
-import { readPage } from "../../http/list-cache.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import { type App, forApp } from "#app.ts";
+import { type Caller, ownerOf, tenantFor } from "#http/caller.ts";
+import { readPage } from "#http/list-cache.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type Given, prepared, preparedFor } from "#storage/db/prepared.ts";
+import { type TenantRow, tenants } from "#storage/db/schema.ts";
 import { playerOf, type TenantWrite } from "./schema.ts";
 
 const tenantsPage = preparedFor((db, given: Given<"owner" | "id" | "after">) =>

@@ -1,9 +1,9 @@
-import type { Db } from "../../../storage/db/open.ts";
-import type { TenantRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { DEFAULT_PRICES } from "../../config/prices.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { monthOf } from "../../lib/months.ts";
+import type { App } from "#app.ts";
+import { DEFAULT_PRICES } from "#config/prices.ts";
+import { HttpError } from "#lib/errors.ts";
+import { monthOf } from "#lib/months.ts";
+import type { Db } from "#storage/db/open.ts";
+import type { TenantRow } from "#storage/db/schema.ts";
 import { tenantById } from "./queries.ts";
 import { MINUTE_MS, storedBytesOf, usageOf, wholeMinutes } from "./usage.ts";
 

@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { App } from "../../app.ts";
+import type { App } from "#app.ts";
 
 /** The counters of announced bytes as computed from rows, where they differ. */
 const BATCHES = sql`

@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { tenants } from "../../../storage/db/schema.ts";
-import { byId, page } from "../../http/paging.ts";
-import { route } from "../../http/route.ts";
-import { Paging } from "../../http/schemas.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import { byId, page } from "#http/paging.ts";
+import { route } from "#http/route.ts";
+import { Paging } from "#http/schemas.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { tenants } from "#storage/db/schema.ts";
 import { changeTenant, ownTenant } from "./change.ts";
 import { requestDeletion } from "./deletion.ts";
 import { findTenant, insertTenant, listTenants } from "./queries.ts";

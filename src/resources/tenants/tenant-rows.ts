@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import type { App } from "../../app.ts";
-import { yieldToRequests } from "../../lib/pace.ts";
+import type { App } from "#app.ts";
+import { yieldToRequests } from "#lib/pace.ts";
+import type { Db } from "#storage/db/open.ts";
 
 type TenantRows = {
   table: string;

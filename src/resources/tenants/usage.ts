@@ -1,8 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type TenantRow, tenants, usageMonths } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { monthOf, spansByMonth } from "../../lib/months.ts";
+import type { App } from "#app.ts";
+import { monthOf, spansByMonth } from "#lib/months.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type TenantRow, tenants, usageMonths } from "#storage/db/schema.ts";
 
 export const MINUTE_MS = 60_000;
 /** As bills state them: a minute that has begun counts. */

@@ -1,8 +1,8 @@
 import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm";
-import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
-import type { Db } from "../../../storage/db/open.ts";
-import { tracks } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
+import { type App, forApp } from "#app.ts";
+import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import type { Db } from "#storage/db/open.ts";
+import { tracks } from "#storage/db/schema.ts";
 
 export type Chapter = { startMs: number; endMs: number | null; title: string };
 const MAX_TITLE = 300;

@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import type { TrackRow } from "../../../storage/db/schema.ts";
-import { Name, oneOf, Paging, PathId, Text, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
-import { TEXT_TRACK_STATUSES } from "../../lib/enums.ts";
+import { Name, oneOf, Paging, PathId, Text, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import { TEXT_TRACK_STATUSES } from "#lib/enums.ts";
+import type { TrackRow } from "#storage/db/schema.ts";
 
 export const MAX_CUES = 500;
 export const MAX_CUE_BYTES = 200_000;

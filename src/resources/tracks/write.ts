@@ -1,11 +1,11 @@
 import { and, eq } from "drizzle-orm";
 import type * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import { type TrackCue, type TrackRow, tracks } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { emit } from "../../events/emit.ts";
-import type { Caller } from "../../http/caller.ts";
-import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import { emit } from "#events/emit.ts";
+import type { Caller } from "#http/caller.ts";
+import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type TrackCue, type TrackRow, tracks } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";
 import { withinStorage } from "../tenants/quota.ts";
 import { getTrack } from "./queries.ts";

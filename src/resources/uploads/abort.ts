@@ -1,7 +1,7 @@
-import type { UploadRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import type { Caller } from "../../http/caller.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import type { Caller } from "#http/caller.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import type { UploadRow } from "#storage/db/schema.ts";
 import { collectGarbage } from "../assets/collect-garbage.ts";
 import { abandonUpload } from "../jobs/lifecycle/uploads.ts";
 import { sharedSourceBytes } from "../jobs/registered-source.ts";

@@ -1,9 +1,9 @@
 import type { Readable } from "node:stream";
-import { OffsetMismatch } from "../../../storage/objects/store.ts";
-import { discardRest } from "../../http/discard-rest.ts";
-import { type Context, Reply } from "../../http/route.ts";
-import { storageOf } from "../../http/storage.ts";
-import { HttpError } from "../../lib/errors.ts";
+import { discardRest } from "#http/discard-rest.ts";
+import { type Context, Reply } from "#http/route.ts";
+import { storageOf } from "#http/storage.ts";
+import { HttpError } from "#lib/errors.ts";
+import { OffsetMismatch } from "#storage/objects/store.ts";
 import { tooLarge } from "./body.ts";
 
 type Chunk = { key: string; maxBytes: number; range: ContentRange; body: Readable; confirm: () => Promise<void> };

@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
-import { assets, type UploadRow } from "../../../storage/db/schema.ts";
-import { type NamedPart, NoSuchMultipart, PartsMismatch } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import type { Caller } from "../../http/caller.ts";
-import { scheduleDeletion } from "../../http/object-gc.ts";
-import { storageOf } from "../../http/storage.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import type { Caller } from "#http/caller.ts";
+import { scheduleDeletion } from "#http/object-gc.ts";
+import { storageOf } from "#http/storage.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { assets, type UploadRow } from "#storage/db/schema.ts";
+import { type NamedPart, NoSuchMultipart, PartsMismatch } from "#storage/objects/store.ts";
 import { isSourceElsewhere } from "../assets/delete.ts";
 import { type Completed, checkSize, completeUpload, mismatch } from "./complete.ts";
 import { multipartIdOf, requireMultipart, requirePending, uploadLock } from "./multipart.ts";

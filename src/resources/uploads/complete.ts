@@ -1,8 +1,8 @@
-import type { AssetRow, JobRow, UploadRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import type { Caller } from "../../http/caller.ts";
-import { storageOf } from "../../http/storage.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import type { App } from "#app.ts";
+import type { Caller } from "#http/caller.ts";
+import { storageOf } from "#http/storage.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import type { AssetRow, JobRow, UploadRow } from "#storage/db/schema.ts";
 import { queueJob } from "../jobs/lifecycle/queue.ts";
 import { receiveSource } from "../jobs/lifecycle/uploads.ts";
 import { requireTenant } from "../tenants/queries.ts";

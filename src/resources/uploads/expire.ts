@@ -1,6 +1,6 @@
 import { and, asc, eq, lte } from "drizzle-orm";
-import { uploads } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
+import type { App } from "#app.ts";
+import { uploads } from "#storage/db/schema.ts";
 import { collectGarbage } from "../assets/collect-garbage.ts";
 import { abandonUpload } from "../jobs/lifecycle/uploads.ts";
 import { sharedSourceBytes } from "../jobs/registered-source.ts";

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
-import type { UploadRow } from "../../../storage/db/schema.ts";
-import { ObjectTooLarge, StorageFull } from "../../../storage/objects/store.ts";
-import type { App } from "../../app.ts";
-import { storageOf } from "../../http/storage.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { setInterval, setTimeout } from "../../lib/timers.ts";
-import { httpClientOf } from "../../outbound/app-http-client.ts";
-import { BlockedDestination, type HttpClient, OutboundFailure } from "../../outbound/http-client.ts";
+import type { App } from "#app.ts";
+import { storageOf } from "#http/storage.ts";
+import { HttpError } from "#lib/errors.ts";
+import { setInterval, setTimeout } from "#lib/timers.ts";
+import { httpClientOf } from "#outbound/app-http-client.ts";
+import { BlockedDestination, type HttpClient, OutboundFailure } from "#outbound/http-client.ts";
+import type { UploadRow } from "#storage/db/schema.ts";
+import { ObjectTooLarge, StorageFull } from "#storage/objects/store.ts";
 
 /** `retryable`: a later attempt may succeed. Code and message appear in the asset's `error`. */
 export class FetchFailed extends Error {

@@ -1,11 +1,11 @@
 import { and, eq, isNull } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type UploadRow, uploads } from "../../../storage/db/schema.ts";
-import { NoSuchMultipart, type Part } from "../../../storage/objects/store.ts";
-import { type App, lockNamespace } from "../../app.ts";
-import { storageOf } from "../../http/storage.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { MAX_PARTS } from "../../lib/multipart.ts";
+import { type App, lockNamespace } from "#app.ts";
+import { storageOf } from "#http/storage.ts";
+import { HttpError } from "#lib/errors.ts";
+import { MAX_PARTS } from "#lib/multipart.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type UploadRow, uploads } from "#storage/db/schema.ts";
+import { NoSuchMultipart, type Part } from "#storage/objects/store.ts";
 
 const MIB = 2 ** 20;
 const PART_BYTES = 16 * MIB;

@@ -1,14 +1,7 @@
 import { and, asc, eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import {
-  type AssetRow,
-  assets,
-  type JobRow,
-  transcodingJobs,
-  type UploadRow,
-  uploads,
-} from "../../../storage/db/schema.ts";
-import { type Caller, ownedBy } from "../../http/caller.ts";
+import { type Caller, ownedBy } from "#http/caller.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, assets, type JobRow, transcodingJobs, type UploadRow, uploads } from "#storage/db/schema.ts";
 
 export const getUpload = (
   db: Db,

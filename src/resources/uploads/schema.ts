@@ -1,10 +1,10 @@
 import * as v from "valibot";
-import type { AssetRow, JobRow, UploadRow } from "../../../storage/db/schema.ts";
-import type { Part, SignedRequest } from "../../../storage/objects/store.ts";
-import { ByteCount, Id, Name, PathId, Sha256, Text } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
-import { MediaType } from "../../protocol/fields.ts";
-import { Upload } from "../../protocol/upload.ts";
+import { ByteCount, Id, Name, PathId, Sha256, Text } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import { MediaType } from "#protocol/fields.ts";
+import { Upload } from "#protocol/upload.ts";
+import type { AssetRow, JobRow, UploadRow } from "#storage/db/schema.ts";
+import type { Part, SignedRequest } from "#storage/objects/store.ts";
 import { Asset, creationEntries, toAsset } from "../assets/schema.ts";
 import { Job, Priority, toJob } from "../jobs/schema.ts";
 import { CaptionLanguages } from "../subtitles/caption-request.ts";

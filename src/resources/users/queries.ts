@@ -1,9 +1,9 @@
 import { and, eq, ne } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type UserRow, users } from "../../../storage/db/schema.ts";
-import { type Caller, ownedBy } from "../../http/caller.ts";
-import type { Role } from "../../lib/enums.ts";
-import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import { type Caller, ownedBy } from "#http/caller.ts";
+import type { Role } from "#lib/enums.ts";
+import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type UserRow, users } from "#storage/db/schema.ts";
 
 /** A user whom the caller may see. Throws 404. */
 export const requireUser = async (db: Db, caller: Caller, id: number): Promise<UserRow> =>

@@ -1,10 +1,10 @@
 import { and, asc, eq, gt } from "drizzle-orm";
 import * as v from "valibot";
-import { users } from "../../../storage/db/schema.ts";
-import { ownedBy } from "../../http/caller.ts";
-import { byId, page } from "../../http/paging.ts";
-import { route } from "../../http/route.ts";
-import { PathId } from "../../http/schemas.ts";
+import { ownedBy } from "#http/caller.ts";
+import { byId, page } from "#http/paging.ts";
+import { route } from "#http/route.ts";
+import { PathId } from "#http/schemas.ts";
+import { users } from "#storage/db/schema.ts";
 import { insertUser } from "../devices/insert-user.ts";
 import { hashPassword } from "../devices/passwords.ts";
 import { revokeDevices } from "../devices/revoke.ts";

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import type { EndpointRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { iso } from "../../lib/clock.ts";
+import type { App } from "#app.ts";
+import { iso } from "#lib/clock.ts";
+import type { Db } from "#storage/db/open.ts";
+import type { EndpointRow } from "#storage/db/schema.ts";
 import { decipher } from "./secret.ts";
 
 /**

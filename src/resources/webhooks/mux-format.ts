@@ -1,4 +1,4 @@
-import { type App, forApp } from "../../app.ts";
+import { type App, forApp } from "#app.ts";
 import type { EventOfDelivery } from "./claims.ts";
 
 type MuxBody = (app: App, event: EventOfDelivery) => Promise<string>;

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { App } from "../../app.ts";
+import type { App } from "#app.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const KEPT_MS = 30 * DAY_MS;

@@ -1,6 +1,9 @@
 import { and, asc, count, desc, eq, gte, isNull, lt, lte, type SQL, sql } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { type Given, preparedFor } from "../../../storage/db/prepared.ts";
+import type { App } from "#app.ts";
+import { type Caller, ownedBy, ownerOf } from "#http/caller.ts";
+import { readPage } from "#http/list-cache.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type Given, preparedFor } from "#storage/db/prepared.ts";
 import {
   type AssetRow,
   type DeliveryRow,
@@ -8,10 +11,7 @@ import {
   type EndpointRow,
   webhookEndpoints as endpoints,
   events,
-} from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { type Caller, ownedBy, ownerOf } from "../../http/caller.ts";
-import { readPage } from "../../http/list-cache.ts";
+} from "#storage/db/schema.ts";
 import type { DeliveryWithEvent } from "./schema.ts";
 
 /** The caller's endpoint; one that is being deleted no longer exists. */

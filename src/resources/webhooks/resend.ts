@@ -1,16 +1,16 @@
 import { and, asc, eq, gt, inArray } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
+import type { App } from "#app.ts";
+import { DEFAULT_EVENT_TYPES, EVENT_TYPES, EVENTS, type EventType } from "#events/catalog.ts";
+import { fanOut, insertEvent, wakeDispatcher } from "#events/emit.ts";
+import type { Caller } from "#http/caller.ts";
+import { notFound } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
 import {
   webhookDeliveries as deliveries,
   type EndpointRow,
   webhookEndpoints as endpoints,
   events,
-} from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { DEFAULT_EVENT_TYPES, EVENT_TYPES, EVENTS, type EventType } from "../../events/catalog.ts";
-import { fanOut, insertEvent, wakeDispatcher } from "../../events/emit.ts";
-import type { Caller } from "../../http/caller.ts";
-import { notFound } from "../../lib/errors.ts";
+} from "#storage/db/schema.ts";
 import { type DeliveryFilter, getDelivery, getEndpoint, matching } from "./queries.ts";
 import type { DeliveryWithEvent } from "./schema.ts";
 

@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import type { EndpointRow } from "../../../storage/db/schema.ts";
+import type { EndpointRow } from "#storage/db/schema.ts";
 
 export type Signed = {
   id: string;

@@ -1,10 +1,10 @@
 import { inArray } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
-import { type AssetRow, staticRenditions } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
-import { mediaUrl } from "../../resources/assets/urls.ts";
-import { STATIC } from "../../resources/static-renditions/deliver.ts";
-import { fileOf, isAudioOnly, meantBy } from "../../resources/static-renditions/names.ts";
+import { type App, forApp } from "#app.ts";
+import { mediaUrl } from "#resources/assets/urls.ts";
+import { STATIC } from "#resources/static-renditions/deliver.ts";
+import { fileOf, isAudioOnly, meantBy } from "#resources/static-renditions/names.ts";
+import { type AssetRow, staticRenditions } from "#storage/db/schema.ts";
 
 /** A file of a video for a feed. `bytes` is exact for a stored file, else estimated from the bitrate. */
 export type Enclosure = { url: string; type: string; bytes: number };

@@ -1,10 +1,10 @@
-import type { AssetRow, CollectionRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { iso } from "../../lib/clock.ts";
-import { hasPoster } from "../../resources/assets/poster.ts";
-import { basePath, mediaUrl, pageUrl } from "../../resources/assets/urls.ts";
-import { collectionPath } from "../../resources/collections/schema.ts";
-import { rememberedPlayer } from "../../resources/tenants/queries.ts";
+import type { App } from "#app.ts";
+import { iso } from "#lib/clock.ts";
+import { hasPoster } from "#resources/assets/poster.ts";
+import { basePath, mediaUrl, pageUrl } from "#resources/assets/urls.ts";
+import { collectionPath } from "#resources/collections/schema.ts";
+import { rememberedPlayer } from "#resources/tenants/queries.ts";
+import type { AssetRow, CollectionRow } from "#storage/db/schema.ts";
 import { clock } from "../clock.ts";
 import { html, Markup } from "../html.ts";
 import type { PageLanguage } from "../page-language.ts";

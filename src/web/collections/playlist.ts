@@ -1,8 +1,8 @@
-import type { AssetRow, CollectionRow } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { basePath, publicId } from "../../resources/assets/urls.ts";
-import { collectionPath } from "../../resources/collections/schema.ts";
-import { rememberedPlayer } from "../../resources/tenants/queries.ts";
+import type { App } from "#app.ts";
+import { basePath, publicId } from "#resources/assets/urls.ts";
+import { collectionPath } from "#resources/collections/schema.ts";
+import { rememberedPlayer } from "#resources/tenants/queries.ts";
+import type { AssetRow, CollectionRow } from "#storage/db/schema.ts";
 import { html, Markup } from "../html.ts";
 import type { PageLanguage } from "../page-language.ts";
 import {

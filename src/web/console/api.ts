@@ -1,4 +1,4 @@
-import { Vodbox } from "../../clients/typescript/vodbox.ts";
+import { Vodbox } from "#clients/typescript/vodbox.ts";
 import { BASE } from "./base.ts";
 
 let csrfToken: string | null = null;

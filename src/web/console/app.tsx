@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { LocationProvider, useLocation } from "preact-iso/router";
-import { VodboxError } from "../../clients/typescript/error.ts";
+import { VodboxError } from "#clients/typescript/error.ts";
 import { setCsrfToken, vodbox, whenSessionEnds } from "./api.ts";
 import { BASE, pagePath } from "./base.ts";
 import { ErrorNotice } from "./components/notice.tsx";

@@ -1,4 +1,4 @@
-import type { Params } from "../../clients/typescript/types.ts";
+import type { Params } from "#clients/typescript/types.ts";
 
 /** The types of events, as the API's description names them: this does not compile when one is missing or unknown. */
 export type EventType = NonNullable<Params<"listDeliveries">["event"]>;

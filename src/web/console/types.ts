@@ -1,6 +1,6 @@
 /** Records of the API, from its OpenAPI document. */
-import type { TenantUser } from "../../../build/client/methods.ts";
-import type { Item } from "../../clients/typescript/types.ts";
+import type { TenantUser } from "#build/client/methods.ts";
+import type { Item } from "#clients/typescript/types.ts";
 
 export type {
   ApiKey,
@@ -29,7 +29,7 @@ export type {
   User,
   WebhookDelivery,
   WebhookEndpoint,
-} from "../../../build/client/methods.ts";
+} from "#build/client/methods.ts";
 
 export type Role = TenantUser["role"];
 export type AuditEntry = Item<"listAuditEntries">;

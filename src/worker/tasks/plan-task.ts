@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { encoderFor } from "../../media/encoders.ts";
-import { planSource } from "../../media/parallel/plan-source.ts";
-import { probeSource } from "../../media/timeline.ts";
-import type { TaskResult } from "../../protocol/worker-client.ts";
+import { encoderFor } from "#media/encoders.ts";
+import { planSource } from "#media/parallel/plan-source.ts";
+import { probeSource } from "#media/timeline.ts";
+import type { TaskResult } from "#protocol/worker-client.ts";
 import type { JobContext } from "../context.ts";
 import { fetchWatermark, requestedSpec } from "../requested-spec.ts";
 import type { Workspace } from "../transcode-job.ts";

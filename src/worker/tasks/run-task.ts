@@ -1,17 +1,17 @@
 import { mkdir, rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { INIT_NAME } from "../../media/arguments.ts";
-import { isSourceFault } from "../../media/error.ts";
-import { fileNames } from "../../media/finish.ts";
-import type { ByteRange } from "../../media/mp4/layout.ts";
-import { encodeAudio } from "../../media/parallel/audio.ts";
-import { audioStep } from "../../media/parallel/audio-grid.ts";
-import { encodeAudioPart } from "../../media/parallel/audio-part.ts";
-import { type EncodedChunk, encodeChunk } from "../../media/parallel/chunk.ts";
-import { earlyNames, initSeconds, writeEarly, writeInits } from "../../media/parallel/head.ts";
-import { writeImages } from "../../media/parallel/images.ts";
-import { Inexact } from "../../media/parallel/inexact.ts";
+import { INIT_NAME } from "#media/arguments.ts";
+import { isSourceFault } from "#media/error.ts";
+import { fileNames } from "#media/finish.ts";
+import type { ByteRange } from "#media/mp4/layout.ts";
+import { encodeAudio } from "#media/parallel/audio.ts";
+import { audioStep } from "#media/parallel/audio-grid.ts";
+import { encodeAudioPart } from "#media/parallel/audio-part.ts";
+import { type EncodedChunk, encodeChunk } from "#media/parallel/chunk.ts";
+import { earlyNames, initSeconds, writeEarly, writeInits } from "#media/parallel/head.ts";
+import { writeImages } from "#media/parallel/images.ts";
+import { Inexact } from "#media/parallel/inexact.ts";
 import {
   audioPartRanges,
   audioRanges,
@@ -21,16 +21,16 @@ import {
   type Window,
   windowOf,
   windowRanges,
-} from "../../media/parallel/source-index.ts";
-import { parsePlan, type StoredPlan } from "../../media/parallel/stored-plan.ts";
-import { videoRenditions } from "../../media/parallel/video-runs.ts";
-import { segmentName } from "../../media/parallel/written-rows.ts";
-import { encodedAdditional } from "../../media/plan.ts";
-import { requireAdditionalEncoders } from "../../media/require-encoder.ts";
-import { makeFolder, readResult, writeResult } from "../../media/results.ts";
-import { readFromFolder, type SegmentReader } from "../../media/sample-video.ts";
-import type { Chunk, Task, WrittenRendition } from "../../protocol/task.ts";
-import type { TaskResult } from "../../protocol/worker-client.ts";
+} from "#media/parallel/source-index.ts";
+import { parsePlan, type StoredPlan } from "#media/parallel/stored-plan.ts";
+import { videoRenditions } from "#media/parallel/video-runs.ts";
+import { segmentName } from "#media/parallel/written-rows.ts";
+import { encodedAdditional } from "#media/plan.ts";
+import { requireAdditionalEncoders } from "#media/require-encoder.ts";
+import { makeFolder, readResult, writeResult } from "#media/results.ts";
+import { readFromFolder, type SegmentReader } from "#media/sample-video.ts";
+import type { Chunk, Task, WrittenRendition } from "#protocol/task.ts";
+import type { TaskResult } from "#protocol/worker-client.ts";
 import { addCaptions, createCaptions } from "../captions.ts";
 import type { JobContext } from "../context.ts";
 import { LeaseLost } from "../lease-client.ts";

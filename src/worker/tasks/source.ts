@@ -1,7 +1,7 @@
 import { access } from "node:fs/promises";
-import type { ByteRange } from "../../media/mp4/layout.ts";
-import { headRanges, indexOfFile, readSourceIndex, type SourceIndex } from "../../media/parallel/source-index.ts";
-import type { WorkerContract } from "../../protocol/worker-client.ts";
+import type { ByteRange } from "#media/mp4/layout.ts";
+import { headRanges, indexOfFile, readSourceIndex, type SourceIndex } from "#media/parallel/source-index.ts";
+import type { WorkerContract } from "#protocol/worker-client.ts";
 import type { JobContext } from "../context.ts";
 import type { Workspace } from "../transcode-job.ts";
 import { sourceMissing } from "../transfer.ts";

@@ -1,6 +1,6 @@
-import type { SourceRun } from "../../media/ffmpeg.ts";
-import type { Task } from "../../protocol/task.ts";
-import type { WorkerContract } from "../../protocol/worker-client.ts";
+import type { SourceRun } from "#media/ffmpeg.ts";
+import type { Task } from "#protocol/task.ts";
+import type { WorkerContract } from "#protocol/worker-client.ts";
 import type { JobContext } from "../context.ts";
 import type { Workspace } from "../transcode-job.ts";
 

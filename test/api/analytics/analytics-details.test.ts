@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { film, HOUR } from "../../support/views.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { film, HOUR } from "#test/support/views.ts";
 
 const AGENTS = {
   phone:

@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { seeded } from "../../support/seed.ts";
-import { film, HOUR, Oracle, randomView, type Told } from "../../support/views.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { seeded } from "#test/support/seed.ts";
+import { film, HOUR, Oracle, randomView, type Told } from "#test/support/views.ts";
 
 const BEACONS = "/api/v1/playback_events";
 const DAY = 24 * HOUR;

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { film, HOUR } from "../../support/views.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { film, HOUR } from "#test/support/views.ts";
 
 let app: TestApp;
 let sessions = 0;

@@ -1,11 +1,11 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { admit, queueOf } from "../../../src/limits/expensive.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { until } from "../../support/descendants.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset, uploaded } from "../../support/flow.ts";
-import { film } from "../../support/views.ts";
+import { admit, queueOf } from "#limits/expensive.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { until } from "#test/support/descendants.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset, uploaded } from "#test/support/flow.ts";
+import { film } from "#test/support/views.ts";
 
 const BEACONS = "/api/v1/playback_events";
 let app: TestApp;

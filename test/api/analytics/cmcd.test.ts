@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from "vitest";
-import { parseCmcd } from "../../../src/resources/analytics/cmcd/parse.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset } from "../../support/flow.ts";
+import { parseCmcd } from "#resources/analytics/cmcd/parse.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset } from "#test/support/flow.ts";
 
 test.each([
   ["", {}],

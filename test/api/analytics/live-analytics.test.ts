@@ -1,11 +1,11 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { liveMeter } from "../../../src/resources/live/minutes/live-meter.ts";
-import type { LiveStream } from "../../../src/resources/live/registry.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { receivedStream, recordedStream } from "../../support/received-stream.ts";
-import { HOUR } from "../../support/views.ts";
+import { liveMeter } from "#resources/live/minutes/live-meter.ts";
+import type { LiveStream } from "#resources/live/registry.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { receivedStream, recordedStream } from "#test/support/received-stream.ts";
+import { HOUR } from "#test/support/views.ts";
 
 const CHANNELS = "/api/v1/live/channels";
 const DAY = 24 * HOUR;

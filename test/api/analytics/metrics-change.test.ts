@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { until } from "../../support/descendants.ts";
-import { callback, next, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
-import { STRIPE_KEY } from "../../support/payment-services.ts";
-import { receiver, status } from "../../support/receiver.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { until } from "#test/support/descendants.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
+import { STRIPE_KEY } from "#test/support/payment-services.ts";
+import { receiver, status } from "#test/support/receiver.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 /** Samples by name and labels, as in the text. */
 async function scrape({ call, admin }: TestApp): Promise<(sample: string) => number> {

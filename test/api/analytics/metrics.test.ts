@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import parse from "parse-prometheus-text-format";
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset, uploaded } from "../../support/flow.ts";
+import { testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset, uploaded } from "#test/support/flow.ts";
 
 type Family = {
   name: string;

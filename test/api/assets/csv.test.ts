@@ -3,11 +3,11 @@ import { setImmediate as turn } from "node:timers/promises";
 import { parse } from "csv-parse/sync";
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { escapeCell, readTags, unescapeCell } from "../../../src/resources/assets/csv-cells.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { fc } from "../../support/property.ts";
-import { RESERVED_TAGS } from "../../support/reserved-tags.ts";
+import { escapeCell, readTags, unescapeCell } from "#resources/assets/csv-cells.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { fc } from "#test/support/property.ts";
+import { RESERVED_TAGS } from "#test/support/reserved-tags.ts";
 
 let app: TestApp;
 let tenant: { id: number };

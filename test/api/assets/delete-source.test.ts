@@ -1,11 +1,11 @@
 import { beforeEach, expect, test } from "vitest";
-import type { SwitchingStore } from "../../../storage/objects/switching.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { checkup } from "../../support/doctor.ts";
-import { publishedEarly } from "../../support/early.ts";
-import { expectError } from "../../support/error.ts";
-import { delivered } from "../../support/films.ts";
-import { callback, next, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
+import type { SwitchingStore } from "#storage/objects/switching.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { checkup } from "#test/support/doctor.ts";
+import { publishedEarly } from "#test/support/early.ts";
+import { expectError } from "#test/support/error.ts";
+import { delivered } from "#test/support/films.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
 
 let app: TestApp;
 let key: string;

@@ -1,13 +1,13 @@
 import { request as httpRequest } from "node:http";
 import { expect, test } from "vitest";
-import { EXPENSIVE } from "../../../src/limits/expensive.ts";
-import { testApp } from "../../support/app.ts";
-import type { Call } from "../../support/client.ts";
-import { until } from "../../support/descendants.ts";
-import { newFolder } from "../../support/folder.ts";
-import { startServer } from "../../support/process.ts";
-import { subtitled } from "../../support/subtitles.ts";
-import { KEY, translationService } from "../../support/translation-services.ts";
+import { EXPENSIVE } from "#limits/expensive.ts";
+import { testApp } from "#test/support/app.ts";
+import type { Call } from "#test/support/client.ts";
+import { until } from "#test/support/descendants.ts";
+import { newFolder } from "#test/support/folder.ts";
+import { startServer } from "#test/support/process.ts";
+import { subtitled } from "#test/support/subtitles.ts";
+import { KEY, translationService } from "#test/support/translation-services.ts";
 
 /** Last path segments of expensive operations. */
 const COSTLY = /\/(preview|commit|sync|translate|export|graph_export|import|clips)$/;

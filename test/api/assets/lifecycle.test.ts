@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { INPUT_STATUSES, JOB_STATUSES, PLAYBACK_STATUSES } from "../../../src/lib/enums.ts";
-import { applyTransition, IllegalTransition, type Subject } from "../../../src/resources/jobs/lifecycle/apply.ts";
+import { INPUT_STATUSES, JOB_STATUSES, PLAYBACK_STATUSES } from "#lib/enums.ts";
+import { applyTransition, IllegalTransition, type Subject } from "#resources/jobs/lifecycle/apply.ts";
 import {
   type InputStatus,
   type JobStatus,
@@ -11,10 +11,10 @@ import {
   TRANSITIONS,
   type Transition,
   type TransitionName,
-} from "../../../src/resources/jobs/lifecycle/transitions.ts";
-import type { Db } from "../../../storage/db/open.ts";
-import { assets, events, transcodingJobs, uploads } from "../../../storage/db/schema.ts";
-import { testApp } from "../../support/app.ts";
+} from "#resources/jobs/lifecycle/transitions.ts";
+import type { Db } from "#storage/db/open.ts";
+import { assets, events, transcodingJobs, uploads } from "#storage/db/schema.ts";
+import { testApp } from "#test/support/app.ts";
 
 type State = { input: InputStatus; playback: PlaybackStatus; job: JobStatus | "none" };
 

@@ -1,15 +1,15 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SwitchingStore } from "../../../storage/objects/switching.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { checkup } from "../../support/doctor.ts";
-import { completeRest, publishedEarly } from "../../support/early.ts";
-import { expectError } from "../../support/error.ts";
-import { colouredFilm, delivered } from "../../support/films.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { seen, tool } from "../../support/pixels.ts";
+import type { SwitchingStore } from "#storage/objects/switching.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { checkup } from "#test/support/doctor.ts";
+import { completeRest, publishedEarly } from "#test/support/early.ts";
+import { expectError } from "#test/support/error.ts";
+import { colouredFilm, delivered } from "#test/support/films.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { seen, tool } from "#test/support/pixels.ts";
 
 const RED = "255 0 0";
 const LIME = "0 255 0";

@@ -1,11 +1,11 @@
 import * as v from "valibot";
 import { beforeAll, describe, expect, test } from "vitest";
-import { decodeKey, encodeKey } from "../../../src/http/paging.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { uploaded } from "../../support/flow.ts";
-import { fc } from "../../support/property.ts";
-import { RESERVED_TAGS } from "../../support/reserved-tags.ts";
+import { decodeKey, encodeKey } from "#http/paging.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { fc } from "#test/support/property.ts";
+import { RESERVED_TAGS } from "#test/support/reserved-tags.ts";
 
 let app: TestApp;
 let key: string;

@@ -1,7 +1,7 @@
 import HLS from "hls-parser";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { next, readyAsset } from "../../support/flow.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { next, readyAsset } from "#test/support/flow.ts";
 
 let app: TestApp;
 let key: string;

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import { beforeAll, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { type Files, JPEG, leased, tiny, tinyAsset } from "../../support/batches.ts";
-import { master, media, mpd, representation, segment, template, timeline } from "../../support/manifests.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { type Files, JPEG, leased, tiny, tinyAsset } from "#test/support/batches.ts";
+import { master, media, mpd, representation, segment, template, timeline } from "#test/support/manifests.ts";
 
 let app: TestApp;
 let key: string;

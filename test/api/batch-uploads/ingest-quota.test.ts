@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { leased } from "../../support/batches.ts";
-import { expectError } from "../../support/error.ts";
+import { testApp } from "#test/support/app.ts";
+import { leased } from "#test/support/batches.ts";
+import { expectError } from "#test/support/error.ts";
 
 test("batch uploads are limited by what open batches contain and expect", async () => {
   const app = await testApp();

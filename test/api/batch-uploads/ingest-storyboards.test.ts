@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { JPEG, leased, tiny, tinyAsset } from "../../support/batches.ts";
+import { testApp } from "#test/support/app.ts";
+import { JPEG, leased, tiny, tinyAsset } from "#test/support/batches.ts";
 
 const tile = (uri: string) => `WEBVTT\n\n00:00.000 --> 00:04.000\n${uri}#xywh=0,0,160,90\n`;
 

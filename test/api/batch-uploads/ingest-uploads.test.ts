@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { leased, tiny, tinyAsset } from "../../support/batches.ts";
-import { expectError } from "../../support/error.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { leased, tiny, tinyAsset } from "#test/support/batches.ts";
+import { expectError } from "#test/support/error.ts";
 
 const PART = 16 * 2 ** 20;
 const sha256 = (bytes: Uint8Array | string) => createHash("sha256").update(bytes).digest("hex");

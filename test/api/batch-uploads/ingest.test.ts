@@ -3,13 +3,13 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { references } from "../../../src/lib/m3u8.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { type Files, JPEG, leased, realFilm, tiny, tinyAsset } from "../../support/batches.ts";
-import { checkup } from "../../support/doctor.ts";
-import { expectError } from "../../support/error.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { complaints } from "../../support/media/sources.ts";
+import { references } from "#lib/m3u8.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { type Files, JPEG, leased, realFilm, tiny, tinyAsset } from "#test/support/batches.ts";
+import { checkup } from "#test/support/doctor.ts";
+import { expectError } from "#test/support/error.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { complaints } from "#test/support/media/sources.ts";
 
 const begun = async (flags: Record<string, unknown> = {}) => {
   const app = await testApp({ rate_limit_uploads: "100000/60", ...flags });

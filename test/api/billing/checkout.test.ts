@@ -1,9 +1,9 @@
 import Stripe from "stripe";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { STRIPE_KEY, stripeService } from "../../support/payment-services.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { STRIPE_KEY, stripeService } from "#test/support/payment-services.ts";
 
 const SECRET = "whsec_of_the_tests";
 let app: TestApp;

@@ -4,10 +4,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { paypalService } from "../../support/payment-services.ts";
+import { testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { paypalService } from "#test/support/payment-services.ts";
 
 /** A root certificate and one signed by it, created with `openssl`: PEM. */
 function certificates(folder: string) {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { importClient, installedClients } from "../../support/clients.ts";
-import { removeFolder } from "../../support/folder.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { importClient, installedClients } from "#test/support/clients.ts";
+import { removeFolder } from "#test/support/folder.ts";
 
 let folder: string;
 let library: any;

@@ -1,9 +1,9 @@
 import { generateKeyPairSync } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { importClient, installedClients } from "../../support/clients.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { removeFolder } from "../../support/folder.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { importClient, installedClients } from "#test/support/clients.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { removeFolder } from "#test/support/folder.ts";
 
 let folder: string;
 let library: any;

@@ -1,10 +1,10 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { importClient, installedClients } from "../../support/clients.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { removeFolder } from "../../support/folder.ts";
-import { receiver } from "../../support/receiver.ts";
+import { testApp } from "#test/support/app.ts";
+import { importClient, installedClients } from "#test/support/clients.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { removeFolder } from "#test/support/folder.ts";
+import { receiver } from "#test/support/receiver.ts";
 
 let folder: string;
 let verifyWebhook: (body: unknown, headers: unknown, secret: unknown, options?: unknown) => Promise<any>;

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { client } from "../../support/client.ts";
-import { onPort } from "../../support/clip-worker.ts";
-import { callback, next, putArtifacts, uploaded } from "../../support/flow.ts";
-import { longManifests, longSubtitle } from "../../support/long-manifests.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { client } from "#test/support/client.ts";
+import { onPort } from "#test/support/clip-worker.ts";
+import { callback, next, putArtifacts, uploaded } from "#test/support/flow.ts";
+import { longManifests, longSubtitle } from "#test/support/long-manifests.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 const [SHORT, LONG] = [180, 3 * 3600];
 const ROUNDS = 10;

@@ -1,12 +1,12 @@
 import { parse } from "mpd-parser";
 import { beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "../../support/clips.ts";
-import { expectError } from "../../support/error.ts";
-import { colouredFilm, delivered } from "../../support/films.ts";
-import { uploaded } from "../../support/flow.ts";
-import { seen } from "../../support/pixels.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "#test/support/clips.ts";
+import { expectError } from "#test/support/error.ts";
+import { colouredFilm, delivered } from "#test/support/films.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { seen } from "#test/support/pixels.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 let app: TestApp;
 let key: string;

@@ -3,13 +3,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SignJWT } from "jose";
 import { expect, test } from "vitest";
-import { firstStart, json } from "../../support/commands/outcome.ts";
-import { uploadClip } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { callback, next, putArtifacts, uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
-import { startServer } from "../../support/process.ts";
+import { firstStart, json } from "#test/support/commands/outcome.ts";
+import { uploadClip } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { callback, next, putArtifacts, uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture } from "#test/support/media/sources.ts";
+import { startServer } from "#test/support/process.ts";
 
 test("no log and no table of the database contains a secret after a video's whole lifecycle", async () => {
   const dataDir = emptyFolder();

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { emptyFolder } from "../../support/folder.ts";
-import { lineOf, startServer } from "../../support/process.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { lineOf, startServer } from "#test/support/process.ts";
 
 test.each([
   ["one process", []],

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { sessionFrom, signIn } from "../../support/sessions.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { sessionFrom, signIn } from "#test/support/sessions.ts";
 
 let app: TestApp;
 let key: string;

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
 
 const HOUR_MS = 3_600_000;
 const path = "/api/v1/api_keys";

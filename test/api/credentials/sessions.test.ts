@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { SCOPES } from "../../../src/http/caller.ts";
-import { newSetupCode } from "../../../src/resources/sessions/setup.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { signIn, withSession } from "../../support/sessions.ts";
+import { SCOPES } from "#http/caller.ts";
+import { newSetupCode } from "#resources/sessions/setup.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { signIn, withSession } from "#test/support/sessions.ts";
 
 const path = "/api/v1/session";
 const password = "correct horse battery staple";

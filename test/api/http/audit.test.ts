@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { next, uploaded } from "../../support/flow.ts";
-import { subtitleForm } from "../../support/subtitles.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { next, uploaded } from "#test/support/flow.ts";
+import { subtitleForm } from "#test/support/subtitles.ts";
 
 /** The log's entries since `after`, newest first. */
 const newest = async (app: TestApp, after: number, query = "") =>

@@ -1,14 +1,14 @@
 import { request } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Route } from "../../../src/http/route.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { uploaded } from "../../support/flow.ts";
-import { newFolder, removeFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer, tenantKey } from "../../support/process.ts";
-import { signIn } from "../../support/sessions.ts";
-import { VTT } from "../../support/subtitles.ts";
+import type { Route } from "#http/route.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { newFolder, removeFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer, tenantKey } from "#test/support/process.ts";
+import { signIn } from "#test/support/sessions.ts";
+import { VTT } from "#test/support/subtitles.ts";
 
 describe("a JSON body that is not an object", () => {
   const ODD = ["null", "[]", "[{}]", '"x"', "1", "true", "false"];

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { leased, tinyAsset } from "../../support/batches.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { leased, tinyAsset } from "#test/support/batches.ts";
 
 let app: TestApp;
 let key: string;

@@ -1,13 +1,13 @@
 import { sql } from "drizzle-orm";
 import { beforeAll, describe, expect, test } from "vitest";
-import { SCOPES } from "../../../src/http/caller.ts";
-import type { Route } from "../../../src/http/route.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { leased } from "../../support/batches.ts";
-import type { CallOptions } from "../../support/client.ts";
-import { foreignResources, THEIRS } from "../../support/foreign-resources.ts";
-import { type BrowserSession, signIn } from "../../support/sessions.ts";
-import { subtitleForm } from "../../support/subtitles.ts";
+import { SCOPES } from "#http/caller.ts";
+import type { Route } from "#http/route.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { leased } from "#test/support/batches.ts";
+import type { CallOptions } from "#test/support/client.ts";
+import { foreignResources, THEIRS } from "#test/support/foreign-resources.ts";
+import { type BrowserSession, signIn } from "#test/support/sessions.ts";
+import { subtitleForm } from "#test/support/subtitles.ts";
 
 /**
  * Every route × every credential. The expected result is derived from the route table alone: a route without its

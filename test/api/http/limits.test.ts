@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { countWindows } from "../../../src/http/limits.ts";
-import { testApp } from "../../support/app.ts";
-import type { CallOptions } from "../../support/client.ts";
-import { expectError } from "../../support/error.ts";
+import { countWindows } from "#http/limits.ts";
+import { testApp } from "#test/support/app.ts";
+import type { CallOptions } from "#test/support/client.ts";
+import { expectError } from "#test/support/error.ts";
 
 test("every response of a limited route contains the limit: counted requests the remaining quota, others the policy", async () => {
   const app = await testApp({ rate_limit_uploads: "4/60" });

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import type { CallOptions } from "../../support/client.ts";
-import { foreignResources, THEIRS } from "../../support/foreign-resources.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import type { CallOptions } from "#test/support/client.ts";
+import { foreignResources, THEIRS } from "#test/support/foreign-resources.ts";
 
 /** Lists whose pages are cached until the next commit. */
 const LISTS = ["assets", "uploads", "transcoding_jobs", "webhooks", "tenants", "collections"];

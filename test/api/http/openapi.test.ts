@@ -1,8 +1,8 @@
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { conformance } from "../../support/conform.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { conformance } from "#test/support/conform.ts";
 
 type Operation = {
   operationId: string;

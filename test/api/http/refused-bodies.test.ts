@@ -1,8 +1,8 @@
 import { request } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newFolder, removeFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { newFolder, removeFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 
 /** Over a real socket, where a response can be lost: a refusal must arrive, and the server must keep running. */
 const folder = newFolder();

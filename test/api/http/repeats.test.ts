@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import type { CallOptions } from "../../support/client.ts";
-import { expectError } from "../../support/error.ts";
-import { newFolder } from "../../support/folder.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import type { CallOptions } from "#test/support/client.ts";
+import { expectError } from "#test/support/error.ts";
+import { newFolder } from "#test/support/folder.ts";
 
 const DAY_MS = 86_400_000;
 const paths = { keys: "/api/v1/api_keys", uploads: "/api/v1/uploads/initiate" };

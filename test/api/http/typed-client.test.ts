@@ -1,8 +1,8 @@
 import createClient from "openapi-fetch";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { paths } from "../../../build/client/api.d.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { putArtifacts } from "../../support/flow.ts";
+import type { paths } from "#build/client/api.d.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { putArtifacts } from "#test/support/flow.ts";
 
 /**
  * A customer's program, written only against types generated from the OpenAPI document. It does not compile when the

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import type { Answer, CallOptions } from "../../support/client.ts";
-import { expectError } from "../../support/error.ts";
-import { next, uploaded } from "../../support/flow.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import type { Answer, CallOptions } from "#test/support/client.ts";
+import { expectError } from "#test/support/error.ts";
+import { next, uploaded } from "#test/support/flow.ts";
 
 /** Every route that takes JSON, with a valid body, and the faults of others. */
 type Case = { path: string; method?: string; credentials: CallOptions; good: Record<string, unknown> };

@@ -1,13 +1,13 @@
 import { gunzipSync } from "node:zlib";
 import { parse } from "mpd-parser";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
-import type { Message } from "../../support/live/flv-reader.ts";
-import { Broadcast, broadcastSource } from "../../support/live-broadcast.ts";
-import { codeOf, createChannel, type Got, getFrom, LIVE_BASE, LIVE_CHANNELS } from "../../support/live-delivery.ts";
-import { Feed, timelineOf } from "../../support/live-feed.ts";
-import { LiveManifestValidator, parseLiveManifest, seconds } from "../../support/live-manifest.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
+import type { Message } from "#test/support/live/flv-reader.ts";
+import { Broadcast, broadcastSource } from "#test/support/live-broadcast.ts";
+import { codeOf, createChannel, type Got, getFrom, LIVE_BASE, LIVE_CHANNELS } from "#test/support/live-delivery.ts";
+import { Feed, timelineOf } from "#test/support/live-feed.ts";
+import { LiveManifestValidator, parseLiveManifest, seconds } from "#test/support/live-manifest.ts";
 
 /** The DASH manifest of a live stream, over the segments of its HLS playlists. */
 

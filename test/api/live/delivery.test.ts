@@ -1,12 +1,12 @@
 import { gunzipSync } from "node:zlib";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { SEGMENT_HEAD } from "../../../src/live/cmaf/fragment.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
-import { LiveValidator } from "../../support/hls-live-validator.ts";
-import type { Message } from "../../support/live/flv-reader.ts";
-import { Broadcast, broadcastSource, until } from "../../support/live-broadcast.ts";
-import { codeOf, createChannel, type Got, getFrom, LIVE_BASE, LIVE_CHANNELS } from "../../support/live-delivery.ts";
+import { SEGMENT_HEAD } from "#live/cmaf/fragment.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
+import { LiveValidator } from "#test/support/hls-live-validator.ts";
+import type { Message } from "#test/support/live/flv-reader.ts";
+import { Broadcast, broadcastSource, until } from "#test/support/live-broadcast.ts";
+import { codeOf, createChannel, type Got, getFrom, LIVE_BASE, LIVE_CHANNELS } from "#test/support/live-delivery.ts";
 
 let messages: Message[];
 beforeAll(async () => {

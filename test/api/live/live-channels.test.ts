@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import type { Message } from "../../support/live/flv-reader.ts";
-import { Broadcast, broadcastSource } from "../../support/live-broadcast.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import type { Message } from "#test/support/live/flv-reader.ts";
+import { Broadcast, broadcastSource } from "#test/support/live-broadcast.ts";
 
 const path = "/api/v1/live/channels";
 let messages: Message[];

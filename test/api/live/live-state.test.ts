@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { liveRegistry } from "../../../src/resources/live/registry.ts";
-import { liveStreams } from "../../../storage/db/schema.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { receivedStream, recordedStream } from "../../support/received-stream.ts";
+import { liveRegistry } from "#resources/live/registry.ts";
+import { liveStreams } from "#storage/db/schema.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { receivedStream, recordedStream } from "#test/support/received-stream.ts";
 
 const EVIL = `</title><script>evil()</script>"'><img src=x onerror=evil()> & more`;
 

@@ -2,10 +2,10 @@ import { createPrivateKey } from "node:crypto";
 import { sql } from "drizzle-orm";
 import { SignJWT } from "jose";
 import { beforeEach, describe, expect, test } from "vitest";
-import { altered } from "../../support/altered.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { gatewayOf, PAYLOADS } from "../../support/gateway.ts";
+import { altered } from "#test/support/altered.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { gatewayOf, PAYLOADS } from "#test/support/gateway.ts";
 
 const path = "/api/v1/live/channels";
 let app: TestApp;

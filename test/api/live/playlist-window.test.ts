@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
-import { Feed, timelineOf } from "../../support/live-feed.ts";
-import { processorMs } from "../../support/processor-time.ts";
+import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
+import { Feed, timelineOf } from "#test/support/live-feed.ts";
+import { processorMs } from "#test/support/processor-time.ts";
 
 const TWELVE_HOURS = 12 * 3600;
 

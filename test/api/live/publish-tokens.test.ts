@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { altered } from "../../support/altered.ts";
-import { testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { gatewayOf } from "../../support/gateway.ts";
+import { altered } from "#test/support/altered.ts";
+import { testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { gatewayOf } from "#test/support/gateway.ts";
 
 const path = "/api/v1/live/channels";
 

@@ -3,14 +3,14 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { Packager } from "../../../src/live/cmaf/packager.ts";
-import type { PublishSink } from "../../../src/live/publish/types.ts";
-import type { StreamEnd } from "../../../src/live/samples.ts";
-import { until } from "../../support/descendants.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { aac, collect, joined, packetsIn, picture, sound, x264 } from "../../support/live/cmaf-publisher.ts";
-import { startRtmp } from "../../support/live/rtmp-recorder.ts";
-import { complaints } from "../../support/media/sources.ts";
+import type { Packager } from "#live/cmaf/packager.ts";
+import type { PublishSink } from "#live/publish/types.ts";
+import type { StreamEnd } from "#live/samples.ts";
+import { until } from "#test/support/descendants.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { aac, collect, joined, packetsIn, picture, sound, x264 } from "#test/support/live/cmaf-publisher.ts";
+import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
+import { complaints } from "#test/support/media/sources.ts";
 
 /** A publisher over RTMP, recorded as CMAF: a broken connection and a reconnect are one recording. */
 

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, expect, test } from "vitest";
-import { simulcastTargets } from "../../../storage/db/schema-live.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
+import { simulcastTargets } from "#storage/db/schema-live.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
 
 const channels = "/api/v1/live/channels";
 const KEY = "their-secret-key";

@@ -1,8 +1,8 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { atEnd, newFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { atEnd, newFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 
 /** The server as an agent uses it: by the official client, of the protocol's version that agents have today. */
 

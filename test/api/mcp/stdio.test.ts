@@ -1,8 +1,8 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { atEnd, newFolder } from "../../support/folder.ts";
-import { MAIN_PROGRAM, type RunningServer, run, startServer } from "../../support/process.ts";
+import { atEnd, newFolder } from "#test/support/folder.ts";
+import { MAIN_PROGRAM, type RunningServer, run, startServer } from "#test/support/process.ts";
 
 /** `vodbox mcp`, as an agent on a person's machine starts it. */
 

@@ -1,9 +1,9 @@
 import type Mux from "@mux/mux-node";
 import { beforeEach, describe, expect, expectTypeOf, test } from "vitest";
-import { toMuxAsset, toTextTrack } from "../../../src/resources/mux/assets/record.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { muxClient, refusal } from "../../support/mux/client.ts";
+import { toMuxAsset, toTextTrack } from "#resources/mux/assets/record.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { muxClient, refusal } from "#test/support/mux/client.ts";
 
 let app: TestApp;
 let tenant: { id: number };

@@ -1,8 +1,8 @@
 import type Mux from "@mux/mux-node";
 import { beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { muxClient, refusal } from "../../support/mux/client.ts";
-import { film, HOUR } from "../../support/views.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { muxClient, refusal } from "#test/support/mux/client.ts";
+import { film, HOUR } from "#test/support/views.ts";
 
 const PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148 Safari/604.1";
 let app: TestApp;

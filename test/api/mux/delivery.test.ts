@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { film, filmAsset } from "../../support/clips.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { muxClient } from "../../support/mux/client.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { film, filmAsset } from "#test/support/clips.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { muxClient } from "#test/support/mux/client.ts";
 
 let app: TestApp;
 let key: string;

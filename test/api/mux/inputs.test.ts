@@ -3,10 +3,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type Mux from "@mux/mux-node";
 import { beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { film, filmAsset } from "../../support/clips.ts";
-import { atEnd } from "../../support/folder.ts";
-import { muxClient, refusal } from "../../support/mux/client.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { film, filmAsset } from "#test/support/clips.ts";
+import { atEnd } from "#test/support/folder.ts";
+import { muxClient, refusal } from "#test/support/mux/client.ts";
 
 const HOST = "127.0.0.2";
 const FILES: Record<string, string> = {

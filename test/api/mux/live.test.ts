@@ -1,12 +1,12 @@
 import type Mux from "@mux/mux-node";
 import { beforeEach, describe, expect, expectTypeOf, test } from "vitest";
-import { channelCache } from "../../../src/resources/live/channel-cache.ts";
-import { permitPublish } from "../../../src/resources/live/streams/permit.ts";
-import { reasonToEnd } from "../../../src/resources/live/streams/reason-to-end.ts";
-import { toMuxStream } from "../../../src/resources/mux/live/record.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { Broadcast, broadcastSource } from "../../support/live-broadcast.ts";
-import { muxClient, refusal } from "../../support/mux/client.ts";
+import { channelCache } from "#resources/live/channel-cache.ts";
+import { permitPublish } from "#resources/live/streams/permit.ts";
+import { reasonToEnd } from "#resources/live/streams/reason-to-end.ts";
+import { toMuxStream } from "#resources/mux/live/record.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { Broadcast, broadcastSource } from "#test/support/live-broadcast.ts";
+import { muxClient, refusal } from "#test/support/mux/client.ts";
 
 let app: TestApp;
 let tenant: { id: number };

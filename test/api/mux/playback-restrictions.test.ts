@@ -1,11 +1,11 @@
 import type Mux from "@mux/mux-node";
 import { beforeAll, describe, expect, expectTypeOf, test } from "vitest";
-import { toMuxRestriction } from "../../../src/resources/mux/system/playback-restrictions.ts";
-import { allows } from "../../../src/resources/playback-restrictions/allows.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { muxClient, refusal } from "../../support/mux/client.ts";
+import { toMuxRestriction } from "#resources/mux/system/playback-restrictions.ts";
+import { allows } from "#resources/playback-restrictions/allows.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { muxClient, refusal } from "#test/support/mux/client.ts";
 
 let app: TestApp;
 let key: string;

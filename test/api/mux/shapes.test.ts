@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { faultsOf, METHODS, type Method, methodOf } from "../../support/mux/shapes.ts";
+import { faultsOf, METHODS, type Method, methodOf } from "#test/support/mux/shapes.ts";
 
 /** Every test of this folder checks each response by these, in `muxClient`. */
 

@@ -1,8 +1,8 @@
 import type Mux from "@mux/mux-node";
 import { expect, expectTypeOf, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { muxClient, refusal } from "../../support/mux/client.ts";
+import { testApp } from "#test/support/app.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { muxClient, refusal } from "#test/support/mux/client.ts";
 
 test("signing keys sign tokens until they are deleted", async () => {
   const app = await testApp();

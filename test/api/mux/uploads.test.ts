@@ -1,8 +1,8 @@
 import type Mux from "@mux/mux-node";
 import { beforeEach, expect, expectTypeOf, test } from "vitest";
-import type { toMuxUpload } from "../../../src/resources/mux/uploads/record.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { muxClient, refusal } from "../../support/mux/client.ts";
+import type { toMuxUpload } from "#resources/mux/uploads/record.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { muxClient, refusal } from "#test/support/mux/client.ts";
 
 let app: TestApp;
 let key: string;

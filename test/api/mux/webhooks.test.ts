@@ -1,11 +1,11 @@
 import type Mux from "@mux/mux-node";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { muxClient } from "../../support/mux/client.ts";
-import { type Receiver, receiver } from "../../support/receiver.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { muxClient } from "#test/support/mux/client.ts";
+import { type Receiver, receiver } from "#test/support/receiver.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 const PATH = "/api/v1/webhooks";
 let app: TestApp;

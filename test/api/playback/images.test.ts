@@ -1,15 +1,15 @@
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { StorageFull } from "../../../storage/objects/store.ts";
-import type { SwitchingStore } from "../../../storage/objects/switching.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import type { Files } from "../../support/batches.ts";
-import { completeRest, publishedEarly } from "../../support/early.ts";
-import { expectError } from "../../support/error.ts";
-import { colouredFilm, delivered } from "../../support/films.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { seen, tool } from "../../support/pixels.ts";
+import { StorageFull } from "#storage/objects/store.ts";
+import type { SwitchingStore } from "#storage/objects/switching.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import type { Files } from "#test/support/batches.ts";
+import { completeRest, publishedEarly } from "#test/support/early.ts";
+import { expectError } from "#test/support/error.ts";
+import { colouredFilm, delivered } from "#test/support/films.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { seen, tool } from "#test/support/pixels.ts";
 
 let app: TestApp;
 let tenant: number;

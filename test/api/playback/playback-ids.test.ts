@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset } from "../../support/flow.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset } from "#test/support/flow.ts";
 
 let app: TestApp;
 let key: string;

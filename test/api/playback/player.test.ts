@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset, uploaded } from "../../support/flow.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset, uploaded } from "#test/support/flow.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 const EVIL = `</script><script>evil()</script>"'><img src=x onerror=evil()> & more`;
 

@@ -4,11 +4,11 @@ import { linkSync, readFileSync } from "node:fs";
 import { Agent, get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SwitchingStore } from "../../../storage/objects/switching.ts";
-import { testApp } from "../../support/app.ts";
-import { callback, next, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
-import { emptyFolder, newFolder, removeFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import type { SwitchingStore } from "#storage/objects/switching.ts";
+import { testApp } from "#test/support/app.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
+import { emptyFolder, newFolder, removeFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 
 const MIB = 2 ** 20;
 const SLOW = 32;

@@ -1,8 +1,8 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from "node:crypto";
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
 
 const path = "/api/v1/signing_keys";
 const spki = { type: "spki", format: "pem" } as const;

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { subtitled, subtitleForm } from "../../support/subtitles.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { subtitled, subtitleForm } from "#test/support/subtitles.ts";
 
 type Found = { asset_id: number; title: string; matches: { kind: string; text: string; start_ms?: number }[] };
 

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { fc } from "../../support/property.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { fc } from "#test/support/property.ts";
 
 let app: TestApp;
 let tenant: { id: number };

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
 
 /** Segments of the text index: a search reads each of them. */
 const segmentsOf = async ({ opened }: TestApp) =>

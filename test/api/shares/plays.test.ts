@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { shareOf, type Viewer, viewer } from "../../support/shares.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { shareOf, type Viewer, viewer } from "#test/support/shares.ts";
 
 const HOUR = 3_600_000;
 let app: TestApp;

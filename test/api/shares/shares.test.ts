@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset, uploaded } from "../../support/flow.ts";
-import { shareOf, viewer } from "../../support/shares.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset, uploaded } from "#test/support/flow.ts";
+import { shareOf, viewer } from "#test/support/shares.ts";
 
 let app: TestApp;
 let tenant: { id: number; slug: string };

@@ -1,13 +1,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { chosenBy, nameOfFile, STATIC_NAMES } from "../../../src/resources/static-renditions/names.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { downloaded, film, filmAsset, frameHashes } from "../../support/clips.ts";
-import { expectError } from "../../support/error.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { complaints, ffmpeg } from "../../support/media/sources.ts";
+import { chosenBy, nameOfFile, STATIC_NAMES } from "#resources/static-renditions/names.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { downloaded, film, filmAsset, frameHashes } from "#test/support/clips.ts";
+import { expectError } from "#test/support/error.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { complaints, ffmpeg } from "#test/support/media/sources.ts";
 
 let app: TestApp;
 let key: string;

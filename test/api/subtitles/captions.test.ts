@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { assets, subtitles, tenants } from "../../../storage/db/schema.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, next, putArtifacts, type UploadFields, uploaded } from "../../support/flow.ts";
-import { subtitled, VTT } from "../../support/subtitles.ts";
+import { assets, subtitles, tenants } from "#storage/db/schema.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, next, putArtifacts, type UploadFields, uploaded } from "#test/support/flow.ts";
+import { subtitled, VTT } from "#test/support/subtitles.ts";
 
 const MEDIA = { duration_seconds: 4, width: 640, height: 360, frame_rate: 30, renditions: [] };
 const GERMAN = "WEBVTT\n\n00:00:00.000 --> 00:00:02.000\nHallo\n";

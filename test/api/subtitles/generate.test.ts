@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { tenants } from "../../../storage/db/schema.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { callback as flowCallback, next, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
-import { subtitled } from "../../support/subtitles.ts";
-import { KEY, translationService } from "../../support/translation-services.ts";
+import { tenants } from "#storage/db/schema.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback as flowCallback, next, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
+import { subtitled } from "#test/support/subtitles.ts";
+import { KEY, translationService } from "#test/support/translation-services.ts";
 
 const VTT = "WEBVTT\n\n00:00:00.000 --> 00:00:02.000\nGood morning\n";
 

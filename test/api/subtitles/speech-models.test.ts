@@ -4,11 +4,11 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { configuredTranscriber } from "../../../src/outbound/transcribe/configured.ts";
-import { serverModels } from "../../../src/worker/speech-models.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { emptyFolder } from "../../support/folder.ts";
+import { configuredTranscriber } from "#outbound/transcribe/configured.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { serverModels } from "#worker/speech-models.ts";
 
 const BASE = "/api/v1/worker/speech_models";
 const SELECTED = `${BASE}/selected`;

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, next, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { subtitled, subtitleForm, VTT } from "../../support/subtitles.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { subtitled, subtitleForm, VTT } from "#test/support/subtitles.ts";
 
 let app: TestApp;
 let key: string;

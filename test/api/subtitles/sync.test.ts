@@ -1,12 +1,12 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { subtitles } from "../../../storage/db/schema.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { uploaded } from "../../support/flow.ts";
-import { talk } from "../../support/lib/random-dialogue.ts";
-import { fc } from "../../support/property.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { subtitles } from "#storage/db/schema.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { talk } from "#test/support/lib/random-dialogue.ts";
+import { fc } from "#test/support/property.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 let app: TestApp;
 let key: string;

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { uploaded } from "../../support/flow.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 /** `GET /assets/{id}/transcript`: what is said, from subtitles. */
 

@@ -2,12 +2,12 @@ import { randomBytes } from "node:crypto";
 import { deflateSync } from "node:zlib";
 import { sql } from "drizzle-orm";
 import { beforeEach, expect, test } from "vitest";
-import { embeddedMigrations } from "../../../src/lib/embedded.ts";
-import { migrate } from "../../../storage/db/migrate.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { uploaded } from "../../support/flow.ts";
-import { bare, folder } from "../../support/storage/database.ts";
+import { embeddedMigrations } from "#lib/embedded.ts";
+import { migrate } from "#storage/db/migrate.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { bare, folder } from "#test/support/storage/database.ts";
 
 const QUOTA = 64 * 2 ** 20;
 const prices = JSON.stringify({

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
+import { testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
 
 const path = "/api/v1/features";
 

@@ -1,10 +1,10 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { SwitchingStore } from "../../../storage/objects/switching.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset, uploaded } from "../../support/flow.ts";
-import { film, HOUR } from "../../support/views.ts";
+import type { SwitchingStore } from "#storage/objects/switching.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset, uploaded } from "#test/support/flow.ts";
+import { film, HOUR } from "#test/support/views.ts";
 
 const DAY = 24 * HOUR;
 let app: TestApp;

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { png } from "../../support/png.ts";
-import { signIn, withSession } from "../../support/sessions.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { png } from "#test/support/png.ts";
+import { signIn, withSession } from "#test/support/sessions.ts";
 
 const PASSWORD = "correct horse";
 let app: TestApp;

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { leased } from "../../support/batches.ts";
-import { until } from "../../support/descendants.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, next, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { leased } from "#test/support/batches.ts";
+import { until } from "#test/support/descendants.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 let app: TestApp;
 let tenant: { id: number };

@@ -1,14 +1,14 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { TENANT_ROWS } from "../../../src/resources/tenants/tenant-rows.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { leased } from "../../support/batches.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, next, readyAsset, uploaded } from "../../support/flow.ts";
-import { png } from "../../support/png.ts";
-import { signIn } from "../../support/sessions.ts";
-import { subtitled } from "../../support/subtitles.ts";
-import { nextTask } from "../../support/tasks.ts";
+import { TENANT_ROWS } from "#resources/tenants/tenant-rows.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { leased } from "#test/support/batches.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, next, readyAsset, uploaded } from "#test/support/flow.ts";
+import { png } from "#test/support/png.ts";
+import { signIn } from "#test/support/sessions.ts";
+import { subtitled } from "#test/support/subtitles.ts";
+import { nextTask } from "#test/support/tasks.ts";
 
 let app: TestApp;
 let tenant: { id: number; slug: string };

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { callbackReceipts, transcodingJobs } from "../../../storage/db/schema.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { putArtifacts, uploaded } from "../../support/flow.ts";
+import { callbackReceipts, transcodingJobs } from "#storage/db/schema.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { putArtifacts, uploaded } from "#test/support/flow.ts";
 
 const BASE = "/api/v1/cloud/v2/transcoding_jobs";
 let app: TestApp;

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
 import {
   completeEarly,
   completeRest,
@@ -7,10 +7,10 @@ import {
   EARLY_PLAN,
   type Early,
   publishedEarly,
-} from "../../support/early.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, next, putArtifacts, uploaded } from "../../support/flow.ts";
-import { finish, nextTask } from "../../support/tasks.ts";
+} from "#test/support/early.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, next, putArtifacts, uploaded } from "#test/support/flow.ts";
+import { finish, nextTask } from "#test/support/tasks.ts";
 
 let app: TestApp;
 let key: string;

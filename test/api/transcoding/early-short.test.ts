@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { completeEarly, EARLY_PLAN, RENDITIONS, requestEarly, storeEarly } from "../../support/early.ts";
-import { putArtifacts, uploaded } from "../../support/flow.ts";
-import { finish, nextTask } from "../../support/tasks.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { completeEarly, EARLY_PLAN, RENDITIONS, requestEarly, storeEarly } from "#test/support/early.ts";
+import { putArtifacts, uploaded } from "#test/support/flow.ts";
+import { finish, nextTask } from "#test/support/tasks.ts";
 
 let app: TestApp;
 let key: string;

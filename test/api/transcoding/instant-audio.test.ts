@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, expect, test } from "vitest";
-import { transcodingTasks } from "../../../storage/db/schema.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { until } from "../../support/descendants.ts";
+import { transcodingTasks } from "#storage/db/schema.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { until } from "#test/support/descendants.ts";
 import {
   completeEarly,
   EARLY_PLAN,
@@ -11,10 +11,10 @@ import {
   publishedEarly,
   requestEarly,
   storeEarly,
-} from "../../support/early.ts";
-import { expectError } from "../../support/error.ts";
-import { callback } from "../../support/flow.ts";
-import { finish, nextTask } from "../../support/tasks.ts";
+} from "#test/support/early.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback } from "#test/support/flow.ts";
+import { finish, nextTask } from "#test/support/tasks.ts";
 
 /** The audio of a long video that plays before it is encoded: in parts, and from where a viewer is. */
 let app: TestApp;

@@ -1,11 +1,11 @@
 import { beforeEach, expect, test, vi } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import type { Answer } from "../../support/client.ts";
-import { until } from "../../support/descendants.ts";
-import { completeEarly, type Early, publishedEarly, requestEarly, storeEarly } from "../../support/early.ts";
-import { expectError } from "../../support/error.ts";
-import { uploaded } from "../../support/flow.ts";
-import { nextTask } from "../../support/tasks.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import type { Answer } from "#test/support/client.ts";
+import { until } from "#test/support/descendants.ts";
+import { completeEarly, type Early, publishedEarly, requestEarly, storeEarly } from "#test/support/early.ts";
+import { expectError } from "#test/support/error.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { nextTask } from "#test/support/tasks.ts";
 
 /** What on-request encoding may cost: who requests, how much at once, and only once. */
 let app: TestApp;

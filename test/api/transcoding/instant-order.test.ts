@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { until } from "../../support/descendants.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { until } from "#test/support/descendants.ts";
 import {
   completeEarly,
   EARLY_PLAN,
@@ -10,9 +10,9 @@ import {
   RENDITIONS,
   requestEarly,
   storeEarly,
-} from "../../support/early.ts";
-import { uploaded } from "../../support/flow.ts";
-import { finish, nextTask } from "../../support/tasks.ts";
+} from "#test/support/early.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { finish, nextTask } from "#test/support/tasks.ts";
 
 let app: TestApp;
 let key: string;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
 import {
   completeEarly,
   type Early,
@@ -9,10 +9,10 @@ import {
   RENDITIONS,
   requestEarly,
   storeEarly,
-} from "../../support/early.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, uploaded } from "../../support/flow.ts";
-import { finish, nextTask, runAll } from "../../support/tasks.ts";
+} from "#test/support/early.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, uploaded } from "#test/support/flow.ts";
+import { finish, nextTask, runAll } from "#test/support/tasks.ts";
 
 let app: TestApp;
 let key: string;

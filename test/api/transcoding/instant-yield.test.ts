@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
 import {
   completeEarly,
   earlyResult,
@@ -7,10 +7,10 @@ import {
   RENDITIONS,
   requestEarly,
   storeEarly,
-} from "../../support/early.ts";
-import { expectError } from "../../support/error.ts";
-import { callback } from "../../support/flow.ts";
-import { nextTask } from "../../support/tasks.ts";
+} from "#test/support/early.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback } from "#test/support/flow.ts";
+import { nextTask } from "#test/support/tasks.ts";
 
 /** A viewer requests a segment in the middle of a chunk that a worker encodes: segments 3 to 7 of all renditions. */
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { callback, next, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
 
 let app: TestApp;
 let key: string;

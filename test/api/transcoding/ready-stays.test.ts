@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { leased, tiny, tinyAsset } from "../../support/batches.ts";
-import { publishedEarly } from "../../support/early.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, next, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { leased, tiny, tinyAsset } from "#test/support/batches.ts";
+import { publishedEarly } from "#test/support/early.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
 
 const LEASE_SECONDS = 60;
 const jobs = "/api/v1/transcoding_jobs";
@@ -71,7 +71,7 @@ async function retriedAfterEarly(): Promise<Playing> {
 async function madeAgain(): Promise<Playing> {
   const { asset: made, job, contract } = await readyAsset(app, key);
   await app.opened.app.objects?.delete(contract.outputs.thumbnail_path);
-  const { checkup } = await import("../../support/doctor.ts");
+  const { checkup } = await import("#test/support/doctor.ts");
   await checkup(app, { fix: true });
   return { id: made.id, job: job.id };
 }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { firstFrameOf } from "../../../src/protocol/task.ts";
-import { chunksOf, PLAN_TASK, partsOf, WHOLE_TASK, whyUncut } from "../../../src/resources/jobs/tasks/chunks.ts";
-import { fc } from "../../support/property.ts";
-import { planned } from "../../support/tasks.ts";
+import { firstFrameOf } from "#protocol/task.ts";
+import { chunksOf, PLAN_TASK, partsOf, WHOLE_TASK, whyUncut } from "#resources/jobs/tasks/chunks.ts";
+import { fc } from "#test/support/property.ts";
+import { planned } from "#test/support/tasks.ts";
 
 const RATES = [
   [24, 1],

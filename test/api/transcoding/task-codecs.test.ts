@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { completeEarly, EARLY_PLAN, publishedEarly, requestEarly, storeEarly } from "../../support/early.ts";
-import { next, uploaded } from "../../support/flow.ts";
-import { finish, nextTask, planned } from "../../support/tasks.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { completeEarly, EARLY_PLAN, publishedEarly, requestEarly, storeEarly } from "#test/support/early.ts";
+import { next, uploaded } from "#test/support/flow.ts";
+import { finish, nextTask, planned } from "#test/support/tasks.ts";
 
 /** Jobs that are also encoded with HEVC and AV1. */
 let app: TestApp;

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, putArtifacts, uploaded } from "../../support/flow.ts";
-import { finish, nextTask, runAll, runNext, written } from "../../support/tasks.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, putArtifacts, uploaded } from "#test/support/flow.ts";
+import { finish, nextTask, runAll, runNext, written } from "#test/support/tasks.ts";
 
 let app: TestApp;
 let key: string;

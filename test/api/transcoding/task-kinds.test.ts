@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { completeEarly, publishedEarly, requestEarly, storeEarly } from "../../support/early.ts";
-import { callback, uploaded } from "../../support/flow.ts";
-import { finish, nextTask, runAll } from "../../support/tasks.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { completeEarly, publishedEarly, requestEarly, storeEarly } from "#test/support/early.ts";
+import { callback, uploaded } from "#test/support/flow.ts";
+import { finish, nextTask, runAll } from "#test/support/tasks.ts";
 
 const MAX_ATTEMPTS = 2;
 

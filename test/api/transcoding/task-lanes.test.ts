@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { callback, uploaded } from "../../support/flow.ts";
-import { finish, nextTask, runNext } from "../../support/tasks.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { callback, uploaded } from "#test/support/flow.ts";
+import { finish, nextTask, runNext } from "#test/support/tasks.ts";
 
 let app: TestApp;
 let key: string;

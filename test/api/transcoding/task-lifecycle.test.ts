@@ -2,18 +2,14 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { TASK_STATUSES } from "../../../src/lib/enums.ts";
-import { applyTask, cancelTasks, IllegalTaskTransition } from "../../../src/resources/jobs/tasks/lifecycle.ts";
-import {
-  TASK_TRANSITIONS,
-  type TaskStatus,
-  type TaskTransitionName,
-} from "../../../src/resources/jobs/tasks/transitions.ts";
-import type { Db } from "../../../storage/db/open.ts";
-import { events, transcodingTasks } from "../../../storage/db/schema.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { uploaded } from "../../support/flow.ts";
-import { nextTask } from "../../support/tasks.ts";
+import { TASK_STATUSES } from "#lib/enums.ts";
+import { applyTask, cancelTasks, IllegalTaskTransition } from "#resources/jobs/tasks/lifecycle.ts";
+import { TASK_TRANSITIONS, type TaskStatus, type TaskTransitionName } from "#resources/jobs/tasks/transitions.ts";
+import type { Db } from "#storage/db/open.ts";
+import { events, transcodingTasks } from "#storage/db/schema.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { nextTask } from "#test/support/tasks.ts";
 
 const NAMES = Object.keys(TASK_TRANSITIONS) as TaskTransitionName[];
 

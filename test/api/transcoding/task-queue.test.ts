@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import type { App } from "../../../src/app.ts";
-import { claim } from "../../../src/resources/jobs/claim.ts";
-import { graceAfterStart } from "../../../src/resources/jobs/recover.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { callback, next, uploaded } from "../../support/flow.ts";
-import { finish, nextTask, planned, runAll, runNext } from "../../support/tasks.ts";
+import type { App } from "#app.ts";
+import { claim } from "#resources/jobs/claim.ts";
+import { graceAfterStart } from "#resources/jobs/recover.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { callback, next, uploaded } from "#test/support/flow.ts";
+import { finish, nextTask, planned, runAll, runNext } from "#test/support/tasks.ts";
 
 let app: TestApp;
 let keys: Record<"a" | "b", string>;

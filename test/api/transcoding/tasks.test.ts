@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import type { Answer } from "../../support/client.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, putArtifacts, uploaded } from "../../support/flow.ts";
-import { finish, nextTask, planned, resultOf, runAll, runNext, written } from "../../support/tasks.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import type { Answer } from "#test/support/client.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, putArtifacts, uploaded } from "#test/support/flow.ts";
+import { finish, nextTask, planned, resultOf, runAll, runNext, written } from "#test/support/tasks.ts";
 
 let app: TestApp;
 let key: string;

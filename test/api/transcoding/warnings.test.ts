@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { WARNING_CODES } from "../../../src/lib/warnings.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { EARLY_MEDIA, EARLY_PLAN } from "../../support/early.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, contractOf, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
-import { finish, nextTask } from "../../support/tasks.ts";
+import { WARNING_CODES } from "#lib/warnings.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { EARLY_MEDIA, EARLY_PLAN } from "#test/support/early.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, contractOf, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
+import { finish, nextTask } from "#test/support/tasks.ts";
 
 let app: TestApp;
 let key: string;

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { contractOf, uploaded } from "../../support/flow.ts";
-import { png } from "../../support/png.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { contractOf, uploaded } from "#test/support/flow.ts";
+import { png } from "#test/support/png.ts";
 
 let app: TestApp;
 let key: string;

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, next, uploaded } from "../../support/flow.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, next, uploaded } from "#test/support/flow.ts";
 
 const DAY = 24 * 3_600_000;
 let app: TestApp;

@@ -1,8 +1,8 @@
 import { Readable } from "node:stream";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { leased } from "../../support/batches.ts";
-import type { Answer } from "../../support/client.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { leased } from "#test/support/batches.ts";
+import type { Answer } from "#test/support/client.ts";
 
 let app: TestApp;
 let tenant: { id: number; slug: string };

@@ -3,12 +3,12 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { beforeEach, describe, expect, test } from "vitest";
-import { startFetches } from "../../../src/resources/uploads/fetches.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { until } from "../../support/descendants.ts";
-import { expectError } from "../../support/error.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { startServer } from "../../support/process.ts";
+import { startFetches } from "#resources/uploads/fetches.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { until } from "#test/support/descendants.ts";
+import { expectError } from "#test/support/error.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { startServer } from "#test/support/process.ts";
 
 /** A web server on a loopback address that the operator has allowed; other loopback addresses stay blocked. */
 const HOST = "127.0.0.2";

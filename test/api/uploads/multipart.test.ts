@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { next } from "../../support/flow.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { next } from "#test/support/flow.ts";
 
 const PART = 16 * 2 ** 20;
 const md5 = (bytes: Uint8Array) => `"${createHash("md5").update(bytes).digest("hex")}"`;

@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { repairReservedBytes } from "../../../src/resources/tenants/reserved-bytes.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { leased } from "../../support/batches.ts";
-import { expectError } from "../../support/error.ts";
+import { repairReservedBytes } from "#resources/tenants/reserved-bytes.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { leased } from "#test/support/batches.ts";
+import { expectError } from "#test/support/error.ts";
 
 const GB = 1_000_000_000;
 /** The free plan includes 5 GB. */

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { until } from "../../support/descendants.ts";
-import { callback, next, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { startServer, stopCleanly, tenantKey } from "../../support/process.ts";
-import { nextTask, runAll } from "../../support/tasks.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { until } from "#test/support/descendants.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startServer, stopCleanly, tenantKey } from "#test/support/process.ts";
+import { nextTask, runAll } from "#test/support/tasks.ts";
 
 const sum = (bytes: string | Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 

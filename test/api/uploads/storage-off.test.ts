@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { leased, tinyAsset } from "../../support/batches.ts";
-import type { CallOptions } from "../../support/client.ts";
-import { expectError } from "../../support/error.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { subtitled, subtitleForm, VTT } from "../../support/subtitles.ts";
+import { testApp } from "#test/support/app.ts";
+import { leased, tinyAsset } from "#test/support/batches.ts";
+import type { CallOptions } from "#test/support/client.ts";
+import { expectError } from "#test/support/error.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { subtitled, subtitleForm, VTT } from "#test/support/subtitles.ts";
 
 test("with storage disabled every route that needs it is 503, for existing resources", async () => {
   const folder = emptyFolder();

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { next } from "../../support/flow.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { next } from "#test/support/flow.ts";
 
 const TUS = "/api/v1/uploads/tus";
 const VERSION = { "tus-resumable": "1.0.0" };

@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { uploaded } from "../../support/flow.ts";
-import { signIn, withSession } from "../../support/sessions.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { signIn, withSession } from "#test/support/sessions.ts";
 
 const PASSWORD = "correct horse";
 let app: TestApp;

@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import { afterEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { signIn, withSession } from "../../support/sessions.ts";
-import { linkIn, startSmtp } from "../../support/smtp.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { signIn, withSession } from "#test/support/sessions.ts";
+import { linkIn, startSmtp } from "#test/support/smtp.ts";
 
 const PASSWORD = "correct horse";
 const HOUR_MS = 3_600_000;

@@ -1,11 +1,11 @@
 import { sql } from "drizzle-orm";
 import { afterEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, contractOf, uploaded } from "../../support/flow.ts";
-import { receiver, status } from "../../support/receiver.ts";
-import { signIn, withSession } from "../../support/sessions.ts";
-import { startSmtp } from "../../support/smtp.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, contractOf, uploaded } from "#test/support/flow.ts";
+import { receiver, status } from "#test/support/receiver.ts";
+import { signIn, withSession } from "#test/support/sessions.ts";
+import { startSmtp } from "#test/support/smtp.ts";
 
 const PASSWORD = "correct horse";
 const path = "/api/v1/me/notifications";

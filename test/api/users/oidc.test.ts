@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import type { Answer } from "../../support/client.ts";
-import { type Account, startProvider, throughProvider } from "../../support/oidc.ts";
-import { signIn, withSession } from "../../support/sessions.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import type { Answer } from "#test/support/client.ts";
+import { type Account, startProvider, throughProvider } from "#test/support/oidc.ts";
+import { signIn, withSession } from "#test/support/sessions.ts";
 
 const PASSWORD = "correct horse";
 let app: TestApp;

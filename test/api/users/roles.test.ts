@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ROLES, type Role } from "../../../src/lib/enums.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { signIn, withSession } from "../../support/sessions.ts";
+import { ROLES, type Role } from "#lib/enums.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { signIn, withSession } from "#test/support/sessions.ts";
 
 const PASSWORD = "correct horse";
 let app: TestApp;

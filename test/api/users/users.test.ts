@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { sessionFrom, signIn, withSession } from "../../support/sessions.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { sessionFrom, signIn, withSession } from "#test/support/sessions.ts";
 
 const PASSWORD = "correct horse";
 const HOURS_72 = 72 * 3_600_000;

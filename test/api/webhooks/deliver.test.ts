@@ -2,10 +2,10 @@ import Mux from "@mux/mux-node";
 import { Webhook } from "standardwebhooks";
 import Stripe from "stripe";
 import { describe, expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { readyAsset, uploaded } from "../../support/flow.ts";
-import { type Receiver, receiver, status } from "../../support/receiver.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { testApp } from "#test/support/app.ts";
+import { readyAsset, uploaded } from "#test/support/flow.ts";
+import { type Receiver, receiver, status } from "#test/support/receiver.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 const DUTY = "deliver-webhooks";
 const MINUTE = 60_000;
@@ -254,7 +254,7 @@ describe("retries", () => {
 
   test("are not sent to addresses that are no longer allowed", async () => {
     const { app, tenant, deliveries, endpoint, tryIt } = await scene();
-    const { webhookEndpoints } = await import("../../../storage/db/schema.ts");
+    const { webhookEndpoints } = await import("#storage/db/schema.ts");
     await app.opened.app.write(async (tx) =>
       tx.update(webhookEndpoints).set({ url: "https://169.254.169.254/latest" }),
     );
@@ -357,7 +357,7 @@ describe("an endpoint", () => {
 
   test("whose secret was encrypted under another signing secret reports it, and recovers by rotation", async () => {
     const { app, key, path, there, deliveries, tryIt } = await scene();
-    const { webhookEndpoints } = await import("../../../storage/db/schema.ts");
+    const { webhookEndpoints } = await import("#storage/db/schema.ts");
     await app.opened.app.write(async (tx) => tx.update(webhookEndpoints).set({ secret: "A".repeat(120) }));
     await tryIt();
     expect((await deliveries())[0]).toMatchObject({ status: "pending", error: { code: "secret_unreadable" } });

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { type Receiver, receiver, status } from "../../support/receiver.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { type Receiver, receiver, status } from "#test/support/receiver.ts";
 
 const TASK = "deliver-webhooks";
 const base = "/api/v1/webhooks";

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { EVENT_TYPES } from "../../../src/events/catalog.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { emptyFolder } from "../../support/folder.ts";
+import { EVENT_TYPES } from "#events/catalog.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 
 const path = "/api/v1/webhooks";
 const url = "https://example.com/hook";
@@ -49,7 +49,7 @@ describe("creating an endpoint", () => {
     const own = await testApp({}, dataDir);
     const owned = await own.tenant();
     const made = await own.call("POST", path, { admin: own.admin, body: { tenant_id: owned.id, url } });
-    const { webhookEndpoints } = await import("../../../storage/db/schema.ts");
+    const { webhookEndpoints } = await import("#storage/db/schema.ts");
     const [row] = await own.opened.app.db.select().from(webhookEndpoints).all();
     expect(row?.secret).not.toContain(made.body.secret.slice(6, 20));
     expect(Buffer.from(row?.secret ?? "", "base64url").toString("latin1")).not.toContain(made.body.secret.slice(6, 20));
@@ -138,7 +138,7 @@ describe("an endpoint", () => {
     ] as const)
       expectError(await app.call(method, `${path}/${id}${at}`, { key }), 404, "not_found");
     await app.runTask("prune-deliveries");
-    const { webhookDeliveries, webhookEndpoints } = await import("../../../storage/db/schema.ts");
+    const { webhookDeliveries, webhookEndpoints } = await import("#storage/db/schema.ts");
     const { db } = app.opened.app;
     expect((await db.select().from(webhookEndpoints).all()).filter((row) => row.id === id)).toEqual([]);
     expect((await db.select().from(webhookDeliveries).all()).filter((row) => row.endpointId === id)).toEqual([]);
@@ -232,7 +232,7 @@ describe("the operator", () => {
     });
     await app.call("DELETE", `/api/v1/assets/${initiated.body.asset_id}`, { key: theirs });
     const made = await app.call("POST", path, { key: theirs, body: { url } });
-    const { events } = await import("../../../storage/db/schema.ts");
+    const { events } = await import("#storage/db/schema.ts");
     const all = await app.opened.app.db.select().from(events).all();
     const event = all.findLast((each) => each.tenantId === other.id);
     const replayed = await admin("POST", "replay", { ids: [event?.eventId] });

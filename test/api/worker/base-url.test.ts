@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { startWorker } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
-import { lineOf, startServer } from "../../support/process.ts";
+import { startWorker } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture } from "#test/support/media/sources.ts";
+import { lineOf, startServer } from "#test/support/process.ts";
 
 test("a worker uses the given URL of its server, whatever its public base URL", async () => {
   const clip = join(emptyFolder(), "clip.mp4");

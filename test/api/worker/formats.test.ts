@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { startWorker } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
-import { startServer, tenantKey } from "../../support/process.ts";
+import { startWorker } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture, sound } from "#test/support/media/sources.ts";
+import { startServer, tenantKey } from "#test/support/process.ts";
 
 const tta = { code: "track_skipped", message: "Track 3 (audio, tta) cannot be decoded and was left out." };
 

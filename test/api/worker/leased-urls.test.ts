@@ -1,10 +1,10 @@
 import { Readable } from "node:stream";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import type { Answer } from "../../support/client.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, next, putArtifacts, uploaded } from "../../support/flow.ts";
-import { finish, nextTask } from "../../support/tasks.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import type { Answer } from "#test/support/client.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, next, putArtifacts, uploaded } from "#test/support/flow.ts";
+import { finish, nextTask } from "#test/support/tasks.ts";
 
 let app: TestApp;
 let tenant: { id: number; slug: string };

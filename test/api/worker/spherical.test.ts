@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { workOnce } from "../../support/clip-worker.ts";
-import { createClip, downloaded } from "../../support/clips.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { withBox } from "../../support/media/hdr-sources.ts";
-import { fast, ffmpeg, ffprobe, picture } from "../../support/media/sources.ts";
-import { HALF, sphere } from "../../support/media/spherical-sources.ts";
+import { testApp } from "#test/support/app.ts";
+import { workOnce } from "#test/support/clip-worker.ts";
+import { createClip, downloaded } from "#test/support/clips.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { withBox } from "#test/support/media/hdr-sources.ts";
+import { fast, ffmpeg, ffprobe, picture } from "#test/support/media/sources.ts";
+import { HALF, sphere } from "#test/support/media/spherical-sources.ts";
 
 test("a source of 180 degrees has the tags, and its clips and joins the metadata in their init segments", async () => {
   const app = await testApp({ static_mp4: true, chunk_seconds: 8 });

@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import type { WorkerContract } from "../../../src/protocol/worker-client.ts";
-import { LeaseClient } from "../../../src/worker/lease-client.ts";
-import { timeAfterStop } from "../../../src/worker/time-after-stop.ts";
-import { atEnd } from "../../support/folder.ts";
+import type { WorkerContract } from "#protocol/worker-client.ts";
+import { atEnd } from "#test/support/folder.ts";
+import { LeaseClient } from "#worker/lease-client.ts";
+import { timeAfterStop } from "#worker/time-after-stop.ts";
 
 const job = {
   lease: { token: "lease", heartbeat_interval_seconds: 5 },

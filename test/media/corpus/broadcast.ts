@@ -1,5 +1,5 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { ffmpeg } from "../../support/media/sources.ts";
+import { ffmpeg } from "#test/support/media/sources.ts";
 import { beeping, from, picture, SECONDS, type Source, words, x264 } from "./source.ts";
 
 /** Recordings of broadcasts, whose program map changes in the middle: other PIDs, codecs and tracks. */

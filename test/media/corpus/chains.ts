@@ -1,5 +1,5 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { ffmpeg } from "../../support/media/sources.ts";
+import { ffmpeg } from "#test/support/media/sources.ts";
 import { beeping, both, from, SECONDS, type Source, words } from "./source.ts";
 
 /** Ogg files of several links (RFC 3533, 4), as recorders of radio streams and `cat` make them. */

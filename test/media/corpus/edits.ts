@@ -1,4 +1,4 @@
-import { box, parts, rebuilt, u32 } from "../../support/media/boxes.ts";
+import { box, parts, rebuilt, u32 } from "#test/support/media/boxes.ts";
 import { aac, both, edited, from, SECONDS, type Source, words, x264 } from "./source.ts";
 
 /** Edit lists whose empty edits are between others: what QuickTime and editors write where a recording was paused. */

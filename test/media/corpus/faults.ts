@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { ffmpeg } from "../../support/media/sources.ts";
+import { ffmpeg } from "#test/support/media/sources.ts";
 import { aac, both, opus, picture, SECONDS, type Source, vp8, words, x264 } from "./source.ts";
 
 /** Files with wrong names, damaged ones, tracks that cannot be decoded, and what is no video at all. */

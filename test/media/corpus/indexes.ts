@@ -1,5 +1,5 @@
-import { box, parts, rebuilt, u32 } from "../../support/media/boxes.ts";
-import { ffmpeg } from "../../support/media/sources.ts";
+import { box, parts, rebuilt, u32 } from "#test/support/media/boxes.ts";
+import { ffmpeg } from "#test/support/media/sources.ts";
 import { aac, both, edited, everywhere, opus, SECONDS, type Source, vp8, words, x264 } from "./source.ts";
 
 /** Pauses, edit lists and fragments, whose index is unusual or wrong. */

@@ -1,6 +1,6 @@
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
-import { parts, u32 } from "../../support/media/boxes.ts";
-import { ffmpeg } from "../../support/media/sources.ts";
+import { parts, u32 } from "#test/support/media/boxes.ts";
+import { ffmpeg } from "#test/support/media/sources.ts";
 import {
   aac,
   beeping,

@@ -1,5 +1,5 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { ffmpeg } from "../../support/media/sources.ts";
+import { ffmpeg } from "#test/support/media/sources.ts";
 import {
   aac,
   beeping,

@@ -96,7 +96,7 @@ const extras: Source[] = [
       ...{ name: "chapters", family: "Covers, chapters and data", ending, seconds: SECONDS, size: "160x90", rate: 25 },
       from: async (path) => {
         const { writeFileSync } = await import("node:fs");
-        const { ffmpeg } = await import("../../support/media/sources.ts");
+        const { ffmpeg } = await import("#test/support/media/sources.ts");
         const chapter = (start: number, end: number) =>
           `[CHAPTER]\nTIMEBASE=1/1\nSTART=${start}\nEND=${end}\ntitle=${start}\n`;
         writeFileSync(`${path}.txt`, `;FFMETADATA1\n${chapter(0, 2)}${chapter(2, 4)}`);

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { ffmpeg } from "../../support/media/sources.ts";
+import { ffmpeg } from "#test/support/media/sources.ts";
 
 /** A source of the corpus, and what becomes of it. Each second of it begins with a flash and a beep, where it has them. */
 export type Source = {

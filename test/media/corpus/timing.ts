@@ -145,7 +145,7 @@ const lengths: Source[] = [
         size: "160x90",
       },
       from: async (path) => {
-        const { ffmpeg } = await import("../../support/media/sources.ts");
+        const { ffmpeg } = await import("#test/support/media/sources.ts");
         const { writeFileSync } = await import("node:fs");
         writeFileSync(
           `${path}.srt`,
@@ -205,7 +205,7 @@ const starts: Source[] = [
         size: "160x90",
       },
       from: async (path) => {
-        const { ffmpeg } = await import("../../support/media/sources.ts");
+        const { ffmpeg } = await import("#test/support/media/sources.ts");
         await ffmpeg(...both(), ...codecs("mp4"), `${path}.mp4`);
         await ffmpeg("-ss", "1.6", "-i", `${path}.mp4`, "-c", "copy", path);
       },

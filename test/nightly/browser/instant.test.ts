@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { customersPage } from "../../suites/browser/element.ts";
-import { sharedBrowser, untilPlayed, videoIn, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
-import { uploaded } from "../../support/flow.ts";
-import { newFolder, removeFolder } from "../../support/folder.ts";
-import { fast, picture, repeated, sound } from "../../support/media/sources.ts";
+import { customersPage } from "#test/suites/browser/element.ts";
+import { sharedBrowser, untilPlayed, videoIn, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform, untilReady } from "#test/support/browser/platform.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { newFolder, removeFolder } from "#test/support/folder.ts";
+import { fast, picture, repeated, sound } from "#test/support/media/sources.ts";
 
 /** Long enough that its end is not encoded when a player seeks there, also on a fast machine. */
 const SECONDS = 150;

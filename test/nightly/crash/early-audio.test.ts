@@ -1,12 +1,12 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { requested, rowsOf } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../support/process.ts";
+import { requested, rowsOf } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { type RunningServer, startServer, stopCleanly, tenantKey } from "#test/support/process.ts";
 
 const folder = temporaryFolder("vodbox-test-early-audio");
 const clip = join(folder, "clip.mp4");

@@ -1,14 +1,14 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { playingEarly, rowsOf } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { hashesIn, packetsIn, packetsOf, samplesOf } from "../../support/media/parallel/frames.ts";
-import { binaries, complaints, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { stopCleanly } from "../../support/process.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { playingEarly, rowsOf } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { hashesIn, packetsIn, packetsOf, samplesOf } from "#test/support/media/parallel/frames.ts";
+import { binaries, complaints, ffmpeg, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { stopCleanly } from "#test/support/process.ts";
 
 vi.setConfig({ testTimeout: 400_000 });
 

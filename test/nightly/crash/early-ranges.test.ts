@@ -2,10 +2,10 @@ import { rmSync } from "node:fs";
 import { get } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { playingEarly, rowsOf, type TaskRow, tasksOf } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { stopCleanly } from "../../support/process.ts";
+import { playingEarly, rowsOf, type TaskRow, tasksOf } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { fast, ffmpeg, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { stopCleanly } from "#test/support/process.ts";
 
 vi.setConfig({ testTimeout: 400_000 });
 

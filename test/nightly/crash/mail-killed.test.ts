@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { emptyFolder } from "../../support/folder.ts";
-import { startServer } from "../../support/process.ts";
-import { startSmtp } from "../../support/smtp.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startServer } from "#test/support/process.ts";
+import { startSmtp } from "#test/support/smtp.ts";
 
 test("a password reset that was answered is mailed after kill -9, once the mail server is back", async () => {
   const dataDir = emptyFolder();

@@ -1,9 +1,9 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { probeSource as probe } from "#media/timeline.ts";
 import {
   isTaskOf,
   rowsOf,
@@ -12,12 +12,12 @@ import {
   tasksOf,
   untilWaiting,
   uploadClip,
-} from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { hashesIn, packetsIn, packetsOf, samplesOf } from "../../support/media/parallel/frames.ts";
-import { binaries, complaints, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { startServer, stopCleanly } from "../../support/process.ts";
+} from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { hashesIn, packetsIn, packetsOf, samplesOf } from "#test/support/media/parallel/frames.ts";
+import { binaries, complaints, ffmpeg, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { startServer, stopCleanly } from "#test/support/process.ts";
 
 const folder = temporaryFolder("vodbox-test-copied");
 const clip = join(folder, "clip.mp4");

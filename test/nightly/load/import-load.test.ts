@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { csv, env, prepared, ROWS, send } from "../../support/imports.ts";
-import { startServer } from "../../support/process.ts";
+import { csv, env, prepared, ROWS, send } from "#test/support/imports.ts";
+import { startServer } from "#test/support/process.ts";
 
 const quantile = (sorted: number[], share: number) => sorted[Math.ceil(sorted.length * share) - 1] as number;
 

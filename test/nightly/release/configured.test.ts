@@ -1,12 +1,12 @@
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { archiveOptions } from "../../../scripts/debian/packages.ts";
-import { listsIn, macrosIn, writeConfigured } from "../../../scripts/ffmpeg/configured.ts";
-import { addNumaStub, configure } from "../../../scripts/ffmpeg/link.ts";
-import { fetchLinkable } from "../../../scripts/ffmpeg/linked.ts";
-import { sourcesWith } from "../../../scripts/ffmpeg/source.ts";
-import { emptyFolder } from "../../support/folder.ts";
+import { archiveOptions } from "#scripts/debian/packages.ts";
+import { listsIn, macrosIn, writeConfigured } from "#scripts/ffmpeg/configured.ts";
+import { addNumaStub, configure } from "#scripts/ffmpeg/link.ts";
+import { fetchLinkable } from "#scripts/ffmpeg/linked.ts";
+import { sourcesWith } from "#scripts/ffmpeg/source.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 
 /** With Debian's archive, which the build of ffmpeg needs too. */
 test.skipIf(process.arch !== "x64")(

@@ -5,12 +5,12 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { basename, join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { own } from "../../../scripts/build/paths.ts";
-import { debianArch } from "../../../scripts/debian/packages.ts";
-import { installer } from "../../../scripts/release/installer.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { watched } from "../../support/process.ts";
-import { RELEASE_MS, RELEASED, release } from "../../support/release.ts";
+import { own } from "#scripts/build/paths.ts";
+import { debianArch } from "#scripts/debian/packages.ts";
+import { installer } from "#scripts/release/installer.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { watched } from "#test/support/process.ts";
+import { RELEASE_MS, RELEASED, release } from "#test/support/release.ts";
 
 const NAME = `vodbox-${own.version}-linux-x64`;
 let folder: string;

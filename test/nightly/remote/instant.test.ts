@@ -4,16 +4,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@libsql/client";
 import Sqlite from "libsql";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startWorker } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { freshly } from "../../support/fresh.ts";
-import { fast, ffprobe, picture, repeated, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../support/process.ts";
-import { newBucket, type S3Server, s3Server, s3Settings } from "../../support/s3-server.ts";
-import { startSqld } from "../../support/sqld.ts";
+import { startWorker } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { freshly } from "#test/support/fresh.ts";
+import { fast, ffprobe, picture, repeated, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type RunningServer, startServer, stopCleanly, tenantKey } from "#test/support/process.ts";
+import { newBucket, type S3Server, s3Server, s3Settings } from "#test/support/s3-server.ts";
+import { startSqld } from "#test/support/sqld.ts";
 
 vi.setConfig({ testTimeout: 500_000 });
 

@@ -1,13 +1,13 @@
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { countingProxy } from "../../support/counting-proxy.ts";
-import { startWorker, uploadClip } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { complaints, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { rows } from "#test/support/amount.ts";
+import { countingProxy } from "#test/support/counting-proxy.ts";
+import { startWorker, uploadClip } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { complaints, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 
 const SECONDS = 60;
 const FPS = 10;

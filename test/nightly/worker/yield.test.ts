@@ -1,11 +1,11 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { requested, startWorker, tasksOf, uploadClip } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { complaints, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
-import { startServer } from "../../support/process.ts";
+import { requested, startWorker, tasksOf, uploadClip } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { complaints, ffmpeg, ffprobe, temporaryFolder } from "#test/support/media/sources.ts";
+import { startServer } from "#test/support/process.ts";
 
 const SECONDS = 64;
 const RATE = 10;

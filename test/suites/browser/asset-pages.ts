@@ -2,11 +2,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Frame, Page } from "playwright-core";
 import { expect } from "vitest";
-import { sharedBrowser, untilVideo, type Visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { KEY, translationService } from "../../support/translation-services.ts";
+import { sharedBrowser, untilVideo, type Visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform, untilReady } from "#test/support/browser/platform.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { KEY, translationService } from "#test/support/translation-services.ts";
 import { signedIn } from "./console.ts";
 
 /** What every clip says, as a transcription service answers it. */

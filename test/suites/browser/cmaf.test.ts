@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Browser } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
-import { encodingSpec } from "../../../src/media/encoding-spec.ts";
-import { writeManifests } from "../../../src/media/manifests.ts";
-import { readWritten } from "../../../src/media/package.ts";
-import { sharedBrowser, visit } from "../../support/browser/browser.ts";
-import { atEnd } from "../../support/folder.ts";
-import { aac, collect, feed, messagesOf, picture, shifted, sound, x264 } from "../../support/live/cmaf-publisher.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { writeManifests } from "#media/manifests.ts";
+import { readWritten } from "#media/package.ts";
+import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
+import { atEnd } from "#test/support/folder.ts";
+import { aac, collect, feed, messagesOf, picture, shifted, sound, x264 } from "#test/support/live/cmaf-publisher.ts";
 
 let browser: Browser;
 beforeAll(async () => {

@@ -3,17 +3,17 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
-import { expectError } from "../../support/error.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { Players, renditionsIn } from "../../support/media/matrix-players.ts";
-import { flashing, words } from "../../support/media/matrix-sources.ts";
-import { ffmpeg, packetsOf, sound } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { watched } from "../../support/process.ts";
+import { rows } from "#test/support/amount.ts";
+import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform, untilReady } from "#test/support/browser/platform.ts";
+import { expectError } from "#test/support/error.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { Players, renditionsIn } from "#test/support/media/matrix-players.ts";
+import { flashing, words } from "#test/support/media/matrix-sources.ts";
+import { ffmpeg, packetsOf, sound } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { watched } from "#test/support/process.ts";
 import { ask } from "./element.ts";
 
 /** An asset in H.264, HEVC and AV1. Chromium decodes the first and the last. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { visit } from "../../support/browser/browser.ts";
+import { visit } from "#test/support/browser/browser.ts";
 import { type AssetPages, eventually, startAssetPages } from "./asset-pages.ts";
 import { APPEARANCES, axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, signedIn } from "./console.ts";

@@ -1,10 +1,10 @@
 import { Secret, TOTP } from "otpauth";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform } from "../../support/browser/platform.ts";
-import { uploaded } from "../../support/flow.ts";
-import { linkIn, startSmtp } from "../../support/smtp.ts";
+import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform } from "#test/support/browser/platform.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { linkIn, startSmtp } from "#test/support/smtp.ts";
 import { APPEARANCES, axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signInAs } from "./console.ts";
 

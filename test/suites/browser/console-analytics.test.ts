@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser, type Visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform, untilReady, uploadClip } from "../../support/browser/platform.ts";
+import { sharedBrowser, type Visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform, untilReady, uploadClip } from "#test/support/browser/platform.ts";
 import { axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 

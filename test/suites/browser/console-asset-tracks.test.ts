@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { startServer, tenantKey } from "../../support/process.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startServer, tenantKey } from "#test/support/process.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 import {
   type AssetPages,
   eventually,

@@ -1,14 +1,14 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { visit } from "../../support/browser/browser.ts";
-import { untilReady } from "../../support/browser/platform.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { receiver } from "../../support/receiver.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { visit } from "#test/support/browser/browser.ts";
+import { untilReady } from "#test/support/browser/platform.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture, sound } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { receiver } from "#test/support/receiver.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 import {
   type AssetPages,
   eventually,

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { sharedBrowser } from "../../support/browser/browser.ts";
-import { newFolder, removeFolder } from "../../support/folder.ts";
-import { insertAssets } from "../../support/many-assets.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { sharedBrowser } from "#test/support/browser/browser.ts";
+import { newFolder, removeFolder } from "#test/support/folder.ts";
+import { insertAssets } from "#test/support/many-assets.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 import { button, faultsOf, link, signedIn } from "./console.ts";
 
 vi.setConfig({ testTimeout: 360_000 });

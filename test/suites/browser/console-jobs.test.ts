@@ -1,10 +1,10 @@
 import type { Browser, Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
-import { sharedBrowser } from "../../support/browser/browser.ts";
-import { startPlatform, uploadClip } from "../../support/browser/platform.ts";
-import { callback, next, uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { sharedBrowser } from "#test/support/browser/browser.ts";
+import { startPlatform, uploadClip } from "#test/support/browser/platform.ts";
+import { callback, next, uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 import { axeFaults } from "./axe.ts";
 import { button, faultsOf, gapsBetween, link, signedIn } from "./console.ts";
 

@@ -1,8 +1,8 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
-import { nightly } from "../../support/nightly.ts";
+import { sharedBrowser } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform, untilReady } from "#test/support/browser/platform.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { APPEARANCES, axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { sharedBrowser } from "../../support/browser/browser.ts";
-import { x264 } from "../../support/live/cmaf-publisher.ts";
-import { liveServer, newChannel, publish } from "../../support/live.ts";
+import { sharedBrowser } from "#test/support/browser/browser.ts";
+import { x264 } from "#test/support/live/cmaf-publisher.ts";
+import { liveServer, newChannel, publish } from "#test/support/live.ts";
 import { axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 

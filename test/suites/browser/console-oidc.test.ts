@@ -1,8 +1,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform } from "../../support/browser/platform.ts";
-import { startProvider } from "../../support/oidc.ts";
+import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform } from "#test/support/browser/platform.ts";
+import { startProvider } from "#test/support/oidc.ts";
 import { axeFaults } from "./axe.ts";
 import { faultsOf, heading, link } from "./console.ts";
 

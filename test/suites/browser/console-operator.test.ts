@@ -1,8 +1,8 @@
 import { statSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform } from "../../support/browser/platform.ts";
+import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform } from "#test/support/browser/platform.ts";
 import { axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 

@@ -1,8 +1,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform } from "../../support/browser/platform.ts";
-import { receiver, status } from "../../support/receiver.ts";
+import { sharedBrowser } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform } from "#test/support/browser/platform.ts";
+import { receiver, status } from "#test/support/receiver.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 
 let platform: Platform;

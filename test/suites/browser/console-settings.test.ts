@@ -1,8 +1,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform, untilReady, uploadClip } from "../../support/browser/platform.ts";
-import { png } from "../../support/png.ts";
+import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform, untilReady, uploadClip } from "#test/support/browser/platform.ts";
+import { png } from "#test/support/png.ts";
 import { APPEARANCES, axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signInAs } from "./console.ts";
 

@@ -2,11 +2,11 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
-import { sharedBrowser } from "../../support/browser/browser.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type RunningServer, startServer, tenantKey } from "../../support/process.ts";
-import { startRelay } from "../../support/relay.ts";
+import { sharedBrowser } from "#test/support/browser/browser.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type RunningServer, startServer, tenantKey } from "#test/support/process.ts";
+import { startRelay } from "#test/support/relay.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 
 const MIB = 2 ** 20;

@@ -1,7 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform } from "../../support/browser/platform.ts";
+import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform } from "#test/support/browser/platform.ts";
 import { APPEARANCES, axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signInAs as signInToConsole } from "./console.ts";
 

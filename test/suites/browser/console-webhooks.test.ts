@@ -1,9 +1,9 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser } from "../../support/browser/browser.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
-import { receiver, status } from "../../support/receiver.ts";
+import { sharedBrowser } from "#test/support/browser/browser.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
+import { receiver, status } from "#test/support/receiver.ts";
 import { axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 

@@ -2,10 +2,10 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform } from "../../support/browser/platform.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { lineOf, type RunningServer, startServer } from "../../support/process.ts";
+import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform } from "#test/support/browser/platform.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { lineOf, type RunningServer, startServer } from "#test/support/process.ts";
 import { APPEARANCES, axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn, signIn } from "./console.ts";
 

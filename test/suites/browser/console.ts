@@ -1,5 +1,5 @@
 import type { Browser, Page } from "playwright-core";
-import { type Visit, visit } from "../../support/browser/browser.ts";
+import { type Visit, visit } from "#test/support/browser/browser.ts";
 
 /** A browser logs each response with an error status; the first request of a visitor asks whether there is a session. */
 export const faultsOf = ({ faults }: Visit) => faults.filter((fault) => !/status of 401/.test(fault));

@@ -1,9 +1,9 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { sharedBrowser, type Visit, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform } from "../../support/browser/platform.ts";
-import { nightly } from "../../support/nightly.ts";
+import { rows } from "#test/support/amount.ts";
+import { sharedBrowser, type Visit, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform } from "#test/support/browser/platform.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { APPEARANCES, axeFaults } from "./axe.ts";
 
 let browser: Browser;

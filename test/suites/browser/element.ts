@@ -4,8 +4,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { Visit } from "../../support/browser/browser.ts";
-import { atEnd, newFolder, removeFolder } from "../../support/folder.ts";
+import type { Visit } from "#test/support/browser/browser.ts";
+import { atEnd, newFolder, removeFolder } from "#test/support/folder.ts";
 
 /** A customer's page, on another site. */
 export async function customersPage(body: string): Promise<string> {

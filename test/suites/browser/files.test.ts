@@ -1,8 +1,8 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { beforeEach, expect, test } from "vitest";
-import { compressed } from "../../../scripts/build/compressed.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { readyAsset } from "../../support/flow.ts";
+import { compressed } from "#scripts/build/compressed.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { readyAsset } from "#test/support/flow.ts";
 
 let app: TestApp;
 beforeEach(async () => {

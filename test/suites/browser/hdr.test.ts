@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
-import { expectError } from "../../support/error.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { type Code, DISPLAY, LIGHT, patchesSource } from "../../support/media/hdr-sources.ts";
-import { Players, type PlayOptions, renditionsIn } from "../../support/media/matrix-players.ts";
-import { nightly } from "../../support/nightly.ts";
+import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform, untilReady } from "#test/support/browser/platform.ts";
+import { expectError } from "#test/support/error.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { type Code, DISPLAY, LIGHT, patchesSource } from "#test/support/media/hdr-sources.ts";
+import { Players, type PlayOptions, renditionsIn } from "#test/support/media/matrix-players.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { faultsOf, signedIn } from "./console.ts";
 
 /** An asset that keeps its HDR10 in HEVC and AV1, in all players, and what is made of it. */

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { Players } from "../../support/media/matrix-players.ts";
-import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
+import { sharedBrowser } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform, untilReady } from "#test/support/browser/platform.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { Players } from "#test/support/media/matrix-players.ts";
+import { fast, ffmpeg, picture, sound } from "#test/support/media/sources.ts";
 import { faultsOf, signedIn } from "./console.ts";
 
 let platform: Platform;

@@ -3,12 +3,12 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { HttpError } from "../../../src/lib/errors.ts";
-import { readDirectives } from "../../../src/live/playlists/directives.ts";
-import { readPartName } from "../../../src/live/playlists/names.ts";
-import { LiveTimeline } from "../../../src/live/playlists/timeline.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg } from "../../support/media/sources.ts";
+import { HttpError } from "#lib/errors.ts";
+import { readDirectives } from "#live/playlists/directives.ts";
+import { readPartName } from "#live/playlists/names.ts";
+import { LiveTimeline } from "#live/playlists/timeline.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg } from "#test/support/media/sources.ts";
 
 /** A broadcast in real time without a publisher: fragments of files, announced by a timeline, and served. */
 

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { sharedBrowser, visit } from "../../support/browser/browser.ts";
-import { until } from "../../support/descendants.ts";
-import { erase, popOn, withCaptions } from "../../support/live/closed-captions.ts";
-import { messagesOf, picture } from "../../support/live/cmaf-publisher.ts";
-import { liveServer, newChannel } from "../../support/live.ts";
+import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
+import { until } from "#test/support/descendants.ts";
+import { erase, popOn, withCaptions } from "#test/support/live/closed-captions.ts";
+import { messagesOf, picture } from "#test/support/live/cmaf-publisher.ts";
+import { liveServer, newChannel } from "#test/support/live.ts";
 import { publishVideo } from "../live/paced-publisher.ts";
 import { customersPage } from "./element.ts";
 

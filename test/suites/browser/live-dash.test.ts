@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
-import { descendantsOf, until } from "../../support/descendants.ts";
-import { removeFolder } from "../../support/folder.ts";
-import { type LiveServer, liveServer, newChannel, publish } from "../../support/live.ts";
-import { nightly } from "../../support/nightly.ts";
+import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser.ts";
+import { descendantsOf, until } from "#test/support/descendants.ts";
+import { removeFolder } from "#test/support/folder.ts";
+import { type LiveServer, liveServer, newChannel, publish } from "#test/support/live.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { customersPage } from "./element.ts";
 
 /** Players of DASH on pages of other sites, with ffmpeg as publisher. */

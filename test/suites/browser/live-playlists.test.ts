@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { readPartName } from "../../../src/live/playlists/names.ts";
-import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
+import { readPartName } from "#live/playlists/names.ts";
+import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser.ts";
 import { newTimeline, publish, serveBroadcast, sourceTracks } from "./live-broadcast.ts";
 
 const HLS_JS = fileURLToPath(new URL("../../../node_modules/hls.js/dist/hls.min.js", import.meta.url));

@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
-import { sharedBrowser, untilPlayed, videoIn, visit } from "../../support/browser/browser.ts";
-import { liveServer, newChannel, publish } from "../../support/live.ts";
+import { sharedBrowser, untilPlayed, videoIn, visit } from "#test/support/browser/browser.ts";
+import { liveServer, newChannel, publish } from "#test/support/live.ts";
 
 test("a viewer who cannot receive what the publisher sends watches a rendition of the running stream", async () => {
   const server = await liveServer({ workers: 1 });

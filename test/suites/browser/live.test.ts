@@ -1,11 +1,11 @@
 import type { Page, Route } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { sharedBrowser, untilPlayed, videoIn, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform, untilReady, uploadClip } from "../../support/browser/platform.ts";
-import { atEnd } from "../../support/folder.ts";
-import { publish as publishTo } from "../../support/live.ts";
-import { nightly } from "../../support/nightly.ts";
-import { lineOf } from "../../support/process.ts";
+import { sharedBrowser, untilPlayed, videoIn, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform, untilReady, uploadClip } from "#test/support/browser/platform.ts";
+import { atEnd } from "#test/support/folder.ts";
+import { publish as publishTo } from "#test/support/live.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { lineOf } from "#test/support/process.ts";
 import { axeFaults } from "./axe.ts";
 import { ask, customersPage, until } from "./element.ts";
 import { newTimeline, publish, serveBroadcast, sourceTracks } from "./live-broadcast.ts";

@@ -3,9 +3,9 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, BrowserContext, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform, untilReady, uploadClip } from "../../support/browser/platform.ts";
-import { until } from "../../support/descendants.ts";
+import { sharedBrowser } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform, untilReady, uploadClip } from "#test/support/browser/platform.ts";
+import { until } from "#test/support/descendants.ts";
 
 /** Mux's own components, as published, on a page of a customer, against a real server. */
 

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sharedBrowser, type Visit, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
-import { uploaded } from "../../support/flow.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { sharedBrowser, type Visit, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform, untilReady } from "#test/support/browser/platform.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 import { axeFaults } from "./axe.ts";
 import { ask, customersPage, until } from "./element.ts";
 

@@ -1,12 +1,12 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { App } from "../../../src/app.ts";
-import { playbackTokens } from "../../../src/resources/playback/token.ts";
-import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
-import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "../../support/browser/platform.ts";
-import { uploaded } from "../../support/flow.ts";
-import { atEnd } from "../../support/folder.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import type { App } from "#app.ts";
+import { playbackTokens } from "#resources/playback/token.ts";
+import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser.ts";
+import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "#test/support/browser/platform.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { atEnd } from "#test/support/folder.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 import { axeFaults } from "./axe.ts";
 import { ask, customersPage, inTwoLanguages, until } from "./element.ts";
 

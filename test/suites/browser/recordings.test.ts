@@ -1,14 +1,14 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { probeSource } from "../../../src/media/timeline.ts";
-import { rows, sample } from "../../support/amount.ts";
-import { sharedBrowser } from "../../support/browser/browser.ts";
-import { beeps, beepsOf, flashes, flashesOf, worstOffset } from "../../support/media/beeps.ts";
-import { Players } from "../../support/media/matrix-players.ts";
-import { binaries, fast, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { probeSource } from "#media/timeline.ts";
+import { rows, sample } from "#test/support/amount.ts";
+import { sharedBrowser } from "#test/support/browser/browser.ts";
+import { beeps, beepsOf, flashes, flashesOf, worstOffset } from "#test/support/media/beeps.ts";
+import { Players } from "#test/support/media/matrix-players.ts";
+import { binaries, fast, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** What a browser records plays as it was recorded, and audio and video are in sync in each player. */
 

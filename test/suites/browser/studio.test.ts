@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { sharedBrowser } from "../../support/browser/browser.ts";
-import { until } from "../../support/descendants.ts";
-import { newFolder } from "../../support/folder.ts";
-import { type LiveServer, newChannel } from "../../support/live.ts";
-import { startServer } from "../../support/process.ts";
+import { sharedBrowser } from "#test/support/browser/browser.ts";
+import { until } from "#test/support/descendants.ts";
+import { newFolder } from "#test/support/folder.ts";
+import { type LiveServer, newChannel } from "#test/support/live.ts";
+import { startServer } from "#test/support/process.ts";
 import { axeFaults } from "./axe.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 

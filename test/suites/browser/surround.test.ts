@@ -2,16 +2,16 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { sharedBrowser, untilPlayed, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform, untilReady } from "../../support/browser/platform.ts";
-import { until } from "../../support/descendants.ts";
-import { expectError } from "../../support/error.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { Players, renditionsIn } from "../../support/media/matrix-players.ts";
-import { fast, ffmpeg, ffprobe, picture } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
+import { rows } from "#test/support/amount.ts";
+import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform, untilReady } from "#test/support/browser/platform.ts";
+import { until } from "#test/support/descendants.ts";
+import { expectError } from "#test/support/error.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { Players, renditionsIn } from "#test/support/media/matrix-players.ts";
+import { fast, ffmpeg, ffprobe, picture } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { ask } from "./element.ts";
 
 /** An asset with stereo and 5.1, in all players, and what is made of it. */

@@ -4,10 +4,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser, visit } from "../../support/browser/browser.ts";
-import { newFolder, removeFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
-import { startRelay } from "../../support/relay.ts";
+import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
+import { newFolder, removeFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
+import { startRelay } from "#test/support/relay.ts";
 
 const MIB = 2 ** 20;
 

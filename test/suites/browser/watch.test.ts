@@ -4,14 +4,14 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { App } from "../../../src/app.ts";
-import { playbackTokens } from "../../../src/resources/playback/token.ts";
-import { sharedBrowser, untilPlayed, untilVideo, type Visit, videoIn, visit } from "../../support/browser/browser.ts";
-import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "../../support/browser/platform.ts";
-import { until } from "../../support/descendants.ts";
-import { uploaded } from "../../support/flow.ts";
-import { atEnd } from "../../support/folder.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import type { App } from "#app.ts";
+import { playbackTokens } from "#resources/playback/token.ts";
+import { sharedBrowser, untilPlayed, untilVideo, type Visit, videoIn, visit } from "#test/support/browser/browser.ts";
+import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "#test/support/browser/platform.ts";
+import { until } from "#test/support/descendants.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { atEnd } from "#test/support/folder.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 import { customersPage } from "./element.ts";
 
 /** Would be executed in a page that did not escape it, in text or in an attribute. */

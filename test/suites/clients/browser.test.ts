@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sharedBrowser, visit } from "../../support/browser/browser.ts";
-import { bundled, startSite } from "../../support/client-pages.ts";
-import { installedClients } from "../../support/clients.ts";
-import { newFolder, removeFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
-import { startRelay } from "../../support/relay.ts";
+import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
+import { bundled, startSite } from "#test/support/client-pages.ts";
+import { installedClients } from "#test/support/clients.ts";
+import { newFolder, removeFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
+import { startRelay } from "#test/support/relay.ts";
 
 const MIB = 2 ** 20;
 

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { pythonPackageNames, writePythonPackages } from "../../../scripts/clients/python/package.ts";
-import { newFolder } from "../../support/folder.ts";
+import { pythonPackageNames, writePythonPackages } from "#scripts/clients/python/package.ts";
+import { newFolder } from "#test/support/folder.ts";
 
 /** Debian's, whose packages the client requires; PATH may have another. */
 export const SYSTEM_PYTHON = "/usr/bin/python3";

@@ -1,11 +1,11 @@
 import { runInNewContext } from "node:vm";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sharedBrowser, untilPlayed, untilVideo, videoIn, visit } from "../../support/browser/browser.ts";
-import { type Platform, startPlatform } from "../../support/browser/platform.ts";
-import { bundled, type React, startSite } from "../../support/client-pages.ts";
-import { importClient, installedClients } from "../../support/clients.ts";
-import { removeFolder } from "../../support/folder.ts";
+import { sharedBrowser, untilPlayed, untilVideo, videoIn, visit } from "#test/support/browser/browser.ts";
+import { type Platform, startPlatform } from "#test/support/browser/platform.ts";
+import { bundled, type React, startSite } from "#test/support/client-pages.ts";
+import { importClient, installedClients } from "#test/support/clients.ts";
+import { removeFolder } from "#test/support/folder.ts";
 
 const VERSIONS: [string, React][] = [
   ["18", { react: "react-18", "react-dom": "react-dom-18" }],

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { own, paths } from "../../../scripts/build/paths.ts";
-import { clientPackage, installedClients } from "../../support/clients.ts";
-import { removeFolder } from "../../support/folder.ts";
+import { own, paths } from "#scripts/build/paths.ts";
+import { clientPackage, installedClients } from "#test/support/clients.ts";
+import { removeFolder } from "#test/support/folder.ts";
 
 let folder: string;
 beforeAll(async () => {

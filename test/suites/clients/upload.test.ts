@@ -4,11 +4,11 @@ import { createReadStream, writeFileSync } from "node:fs";
 import { appendFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { installedClients } from "../../support/clients.ts";
-import { emptyFolder, newFolder, removeFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer, watched } from "../../support/process.ts";
-import { startRelay } from "../../support/relay.ts";
+import { rows } from "#test/support/amount.ts";
+import { installedClients } from "#test/support/clients.ts";
+import { emptyFolder, newFolder, removeFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer, watched } from "#test/support/process.ts";
+import { startRelay } from "#test/support/relay.ts";
 
 const MIB = 2 ** 20;
 /** A user's program: uploads a file and prints its progress, line by line, then the result and its largest memory. */

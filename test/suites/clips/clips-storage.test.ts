@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { takeHold } from "../../../src/http/removal-hold.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
+import { takeHold } from "#http/removal-hold.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
 import {
   clipOf,
   createClip,
@@ -10,12 +10,12 @@ import {
   film,
   filmAsset,
   frameHashes,
-} from "../../support/clips.ts";
-import { databaseBytes } from "../../support/database-bytes.ts";
-import { checkup } from "../../support/doctor.ts";
-import { expectError } from "../../support/error.ts";
-import { nightly } from "../../support/nightly.ts";
-import { subtitled } from "../../support/subtitles.ts";
+} from "#test/support/clips.ts";
+import { databaseBytes } from "#test/support/database-bytes.ts";
+import { checkup } from "#test/support/doctor.ts";
+import { expectError } from "#test/support/error.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 let files: Awaited<ReturnType<typeof film>>;
 let hashes: string[];

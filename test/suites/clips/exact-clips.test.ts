@@ -1,12 +1,12 @@
 import { parse } from "mpd-parser";
 import { beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { similarity, workOnce } from "../../support/clip-worker.ts";
-import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "../../support/clips.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, next } from "../../support/flow.ts";
-import { ffprobe } from "../../support/media/sources.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { similarity, workOnce } from "#test/support/clip-worker.ts";
+import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "#test/support/clips.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, next } from "#test/support/flow.ts";
+import { ffprobe } from "#test/support/media/sources.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 let app: TestApp;
 let key: string;

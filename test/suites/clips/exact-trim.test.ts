@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { workOnce } from "../../support/clip-worker.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { workOnce } from "#test/support/clip-worker.ts";
 import {
   clipOf,
   createClip,
@@ -11,12 +11,12 @@ import {
   filmAsset,
   frameHashes,
   SECONDS,
-} from "../../support/clips.ts";
-import { databaseBytes } from "../../support/database-bytes.ts";
-import { checkup } from "../../support/doctor.ts";
-import { expectError } from "../../support/error.ts";
-import { callback, next } from "../../support/flow.ts";
-import { subtitled } from "../../support/subtitles.ts";
+} from "#test/support/clips.ts";
+import { databaseBytes } from "#test/support/database-bytes.ts";
+import { checkup } from "#test/support/doctor.ts";
+import { expectError } from "#test/support/error.ts";
+import { callback, next } from "#test/support/flow.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 let files: Awaited<ReturnType<typeof film>>;
 let hashes: string[];

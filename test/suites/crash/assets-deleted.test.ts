@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
-import { json } from "../../support/commands/outcome.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { insertAssets } from "../../support/many-assets.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { json } from "#test/support/commands/outcome.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { insertAssets } from "#test/support/many-assets.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 
 const ASSETS = 3000;
 

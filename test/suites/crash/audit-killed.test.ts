@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { emptyFolder } from "../../support/folder.ts";
-import { run, startServer } from "../../support/process.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { run, startServer } from "#test/support/process.ts";
 
 test("an acknowledged admin action is in the audit log after kill -9 right after the response", async () => {
   const dataDir = emptyFolder();

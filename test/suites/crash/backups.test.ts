@@ -3,11 +3,11 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
-import { callback, next, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { run, startServer, tenantKey } from "../../support/process.ts";
-import { seeded } from "../../support/seed.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { run, startServer, tenantKey } from "#test/support/process.ts";
+import { seeded } from "#test/support/seed.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 const SECONDS = Number(process.env.BACKUP_SECONDS ?? 8);
 const EVERY_MS = 5000;

@@ -1,11 +1,11 @@
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { jobNow, startWorker, untilEncoding, uploadClip } from "../../support/crash/encoding.ts";
-import { until, untilGone } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
-import { startServer, stopCleanly } from "../../support/process.ts";
+import { jobNow, startWorker, untilEncoding, uploadClip } from "#test/support/crash/encoding.ts";
+import { until, untilGone } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture, temporaryFolder } from "#test/support/media/sources.ts";
+import { startServer, stopCleanly } from "#test/support/process.ts";
 
 const clips = temporaryFolder("vodbox-test-clips");
 const clip = join(clips, "clip.mp4");

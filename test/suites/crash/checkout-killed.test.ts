@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { emptyFolder } from "../../support/folder.ts";
-import { STRIPE_KEY, stripeService } from "../../support/payment-services.ts";
-import { startServer } from "../../support/process.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { STRIPE_KEY, stripeService } from "#test/support/payment-services.ts";
+import { startServer } from "#test/support/process.ts";
 
 test("killed between the provider's response and its own, a server creates no second order", async () => {
   const stripe = await stripeService();

@@ -1,10 +1,10 @@
 import { copyFileSync, cpSync, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { freshly } from "../../support/fresh.ts";
-import { type RunningServer, run, startServer, stopCleanly } from "../../support/process.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { freshly } from "#test/support/fresh.ts";
+import { type RunningServer, run, startServer, stopCleanly } from "#test/support/process.ts";
 
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60" };
 /** A copy of only these must be the whole data directory. */

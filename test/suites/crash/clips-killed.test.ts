@@ -1,17 +1,17 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { amount } from "../../support/amount.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { createClip, downloaded, frameHashes } from "../../support/clips.ts";
-import { descendantsOf, until, untilGone } from "../../support/descendants.ts";
-import { checkup } from "../../support/doctor.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type RunningServer, startServer, stopCleanly, tenantKey } from "../../support/process.ts";
-import { seeded } from "../../support/seed.ts";
+import { amount } from "#test/support/amount.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { createClip, downloaded, frameHashes } from "#test/support/clips.ts";
+import { descendantsOf, until, untilGone } from "#test/support/descendants.ts";
+import { checkup } from "#test/support/doctor.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture, sound } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type RunningServer, startServer, stopCleanly, tenantKey } from "#test/support/process.ts";
+import { seeded } from "#test/support/seed.ts";
 
 const ROUNDS = amount(1, 5, "CRASH_ROUNDS");
 const CLIENTS = 3;

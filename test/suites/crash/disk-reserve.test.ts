@@ -2,10 +2,10 @@ import { mkdirSync, readdirSync, statfsSync, statSync, writeFileSync } from "nod
 import { type ClientRequest, request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { atEnd } from "../../support/folder.ts";
-import { startServer } from "../../support/process.ts";
-import { smallDisk } from "../../support/storage/small-disk.ts";
+import { until } from "#test/support/descendants.ts";
+import { atEnd } from "#test/support/folder.ts";
+import { startServer } from "#test/support/process.ts";
+import { smallDisk } from "#test/support/storage/small-disk.ts";
 
 const MIB = 2 ** 20;
 const RESERVE = 24 * MIB;

@@ -1,13 +1,13 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { playingEarly, requested, rowsOf } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { startServer, stopCleanly, tenantKey } from "../../support/process.ts";
+import { rows } from "#test/support/amount.ts";
+import { playingEarly, requested, rowsOf } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { startServer, stopCleanly, tenantKey } from "#test/support/process.ts";
 
 vi.setConfig({ testTimeout: 400_000 });
 

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { get } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { callback, next, putArtifacts, uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { callback, next, putArtifacts, uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 
 /**
  * Larger than the system's socket buffers for a client that does not read, and the largest size that is served from

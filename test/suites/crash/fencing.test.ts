@@ -3,17 +3,17 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { LeaseClient, LeaseLost } from "../../../src/worker/lease-client.ts";
-import { altered } from "../../support/altered.ts";
-import { amount } from "../../support/amount.ts";
-import { rowsOf, startWorker, untilEncoding, uploadClip } from "../../support/crash/encoding.ts";
-import { descendantsOf, until, untilGone } from "../../support/descendants.ts";
-import { putArtifacts, uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
-import { seeded } from "../../support/seed.ts";
+import { altered } from "#test/support/altered.ts";
+import { amount } from "#test/support/amount.ts";
+import { rowsOf, startWorker, untilEncoding, uploadClip } from "#test/support/crash/encoding.ts";
+import { descendantsOf, until, untilGone } from "#test/support/descendants.ts";
+import { putArtifacts, uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type RunningServer, startServer, stopCleanly } from "#test/support/process.ts";
+import { seeded } from "#test/support/seed.ts";
+import { LeaseClient, LeaseLost } from "#worker/lease-client.ts";
 
 /** By hand 20 and 2,000, which takes minutes: KILLS=20 JOBS=2000 vitest run test/suites/crash/fencing.test.ts */
 const ROUNDS = amount(1, 4, "KILLS");

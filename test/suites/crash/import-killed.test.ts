@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@libsql/client";
 import { expect, test } from "vitest";
-import { amount } from "../../support/amount.ts";
-import { csv, env, prepared, send } from "../../support/imports.ts";
-import { startServer } from "../../support/process.ts";
-import { seeded } from "../../support/seed.ts";
+import { amount } from "#test/support/amount.ts";
+import { csv, env, prepared, send } from "#test/support/imports.ts";
+import { startServer } from "#test/support/process.ts";
+import { seeded } from "#test/support/seed.ts";
 
 /** Many batches, and a few seconds. */
 const ROWS = amount(5000, 20_000);

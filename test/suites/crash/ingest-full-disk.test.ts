@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { leased } from "../../support/batches.ts";
-import { expectError } from "../../support/error.ts";
-import { startServer, stopCleanly } from "../../support/process.ts";
-import { smallDisk } from "../../support/storage/small-disk.ts";
+import { leased } from "#test/support/batches.ts";
+import { expectError } from "#test/support/error.ts";
+import { startServer, stopCleanly } from "#test/support/process.ts";
+import { smallDisk } from "#test/support/storage/small-disk.ts";
 
 const BYTES = 4 * 2 ** 20;
 const body = new Uint8Array(BYTES).fill(7);

@@ -2,12 +2,12 @@ import { readdirSync } from "node:fs";
 import { join, relative } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
-import { amount } from "../../support/amount.ts";
-import { testApp } from "../../support/app.ts";
-import { type Files, leased, tiny, tinyAsset } from "../../support/batches.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { startServer, stopCleanly, tenantKey } from "../../support/process.ts";
-import { seeded } from "../../support/seed.ts";
+import { amount } from "#test/support/amount.ts";
+import { testApp } from "#test/support/app.ts";
+import { type Files, leased, tiny, tinyAsset } from "#test/support/batches.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startServer, stopCleanly, tenantKey } from "#test/support/process.ts";
+import { seeded } from "#test/support/seed.ts";
 
 const ROUNDS = amount(2, 6, "CRASH_ROUNDS");
 const ASSETS = 8;

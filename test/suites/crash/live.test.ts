@@ -1,12 +1,12 @@
 import { globSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { DEFAULT_PRICES } from "../../../src/config/prices.ts";
-import { descendantsOf, until } from "../../support/descendants.ts";
-import { RENDITION_LIMIT_MS } from "../../support/live/live-client.ts";
-import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../../support/live.ts";
-import { nightly } from "../../support/nightly.ts";
-import { smallDisk } from "../../support/storage/small-disk.ts";
+import { DEFAULT_PRICES } from "#config/prices.ts";
+import { descendantsOf, until } from "#test/support/descendants.ts";
+import { RENDITION_LIMIT_MS } from "#test/support/live/live-client.ts";
+import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "#test/support/live.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { smallDisk } from "#test/support/storage/small-disk.ts";
 
 /** What happens to a live stream when a process, the disk, the plan or the channel ends. */
 

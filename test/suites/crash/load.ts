@@ -1,7 +1,7 @@
-import type { Answer, CallOptions } from "../../support/client.ts";
-import type { Random } from "../../support/crash/random.ts";
-import { putArtifacts } from "../../support/flow.ts";
-import type { RunningServer } from "../../support/process.ts";
+import type { Answer, CallOptions } from "#test/support/client.ts";
+import type { Random } from "#test/support/crash/random.ts";
+import { putArtifacts } from "#test/support/flow.ts";
+import type { RunningServer } from "#test/support/process.ts";
 import { type Key, type Ledger, sha256, type Upload, type Work } from "./ledger.ts";
 
 const BIG_BYTES = 2_000_000;

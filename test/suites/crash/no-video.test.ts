@@ -2,11 +2,11 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { rowsOf, type Uploaded, uploadClip } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
-import { startServer, stopCleanly } from "../../support/process.ts";
+import { rowsOf, type Uploaded, uploadClip } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture } from "#test/support/media/sources.ts";
+import { startServer, stopCleanly } from "#test/support/process.ts";
 
 test("a source that is not a video: errored with the reason, failed once, and the worker continues", async () => {
   const dataDir = emptyFolder();

@@ -2,16 +2,16 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { amount } from "../../support/amount.ts";
-import { isTaskOf, rowsOf, startWorker, tasksOf, untilWaiting, uploadClip } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type RunningServer, type Started, startServer } from "../../support/process.ts";
-import { startRelay } from "../../support/relay.ts";
-import { newBucket, s3Server, s3Settings } from "../../support/s3-server.ts";
-import { smallDisk } from "../../support/storage/small-disk.ts";
+import { amount } from "#test/support/amount.ts";
+import { isTaskOf, rowsOf, startWorker, tasksOf, untilWaiting, uploadClip } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type RunningServer, type Started, startServer } from "#test/support/process.ts";
+import { startRelay } from "#test/support/relay.ts";
+import { newBucket, s3Server, s3Settings } from "#test/support/s3-server.ts";
+import { smallDisk } from "#test/support/storage/small-disk.ts";
 
 /** More of them by hand: FAULT_ROUNDS=20 npm test -- test/suites/crash/parallel-faults.test.ts */
 const ROUNDS = amount(1, 5, "FAULT_ROUNDS");

@@ -1,11 +1,11 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { rowsOf, startWorker, tasksOf, untilWaiting, uploadClip } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { startServer, stopCleanly } from "../../support/process.ts";
+import { rowsOf, startWorker, tasksOf, untilWaiting, uploadClip } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { startServer, stopCleanly } from "#test/support/process.ts";
 
 const folder = temporaryFolder("vodbox-test-poisoned");
 const clip = join(folder, "clip.mp4");

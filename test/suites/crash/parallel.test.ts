@@ -11,12 +11,12 @@ import {
   type Uploaded,
   untilWaiting,
   uploadClip,
-} from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
+} from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type RunningServer, startServer, stopCleanly } from "#test/support/process.ts";
 
 const clips = temporaryFolder("vodbox-test-parts");
 const clip = join(clips, "clip.mp4");

@@ -2,10 +2,10 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
-import { amount } from "../../support/amount.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
-import { seeded } from "../../support/seed.ts";
+import { amount } from "#test/support/amount.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer, stopCleanly } from "#test/support/process.ts";
+import { seeded } from "#test/support/seed.ts";
 import { Ledger, sha256 } from "./ledger.ts";
 import { finish, loadUntilGone, newClients } from "./load.ts";
 

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { readyAsset } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { freshly } from "../../support/fresh.ts";
-import { startServer } from "../../support/process.ts";
-import { shareOf, viewer } from "../../support/shares.ts";
-import { steppedClock } from "../../support/stepped-clock.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { freshly } from "#test/support/fresh.ts";
+import { startServer } from "#test/support/process.ts";
+import { shareOf, viewer } from "#test/support/shares.ts";
+import { steppedClock } from "#test/support/stepped-clock.ts";
 
 const VIEWERS = 50;
 const clock = steppedClock();

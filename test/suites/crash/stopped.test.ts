@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 
 async function uploadTo(server: RunningServer, bytes: number) {
   const { admin } = server;

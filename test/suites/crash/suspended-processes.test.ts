@@ -1,8 +1,8 @@
 import { expect, test, vi } from "vitest";
-import { readyAsset } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { freshly } from "../../support/fresh.ts";
-import { startServer } from "../../support/process.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { freshly } from "#test/support/fresh.ts";
+import { startServer } from "#test/support/process.ts";
 
 /** This many connections in a row reach every process. */
 const ASKED = 24;

@@ -2,12 +2,12 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
-import { amount } from "../../support/amount.ts";
-import { json } from "../../support/commands/outcome.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { insertAssets } from "../../support/many-assets.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { amount } from "#test/support/amount.ts";
+import { json } from "#test/support/commands/outcome.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { insertAssets } from "#test/support/many-assets.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 
 const ASSETS = amount(4000, 20_000);
 const KILLS = amount(2, 4, "KILLS");

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { client } from "../../support/client.ts";
-import type { Random } from "../../support/crash/random.ts";
+import { client } from "#test/support/client.ts";
+import type { Random } from "#test/support/crash/random.ts";
 
 export const md5 = (bytes: Uint8Array) => `"${createHash("md5").update(bytes).digest("hex")}"`;
 

@@ -2,11 +2,11 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
-import { amount } from "../../support/amount.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { lineOf, type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
-import { startRelay } from "../../support/relay.ts";
-import { seeded } from "../../support/seed.ts";
+import { amount } from "#test/support/amount.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { lineOf, type RunningServer, startServer, stopCleanly } from "#test/support/process.ts";
+import { startRelay } from "#test/support/relay.ts";
+import { seeded } from "#test/support/seed.ts";
 import { sha256 } from "./ledger.ts";
 import { type Client, type Source, ways } from "./upload-methods.ts";
 

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
-import { amount } from "../../support/amount.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { startServer } from "../../support/process.ts";
-import { seeded } from "../../support/seed.ts";
-import { film } from "../../support/views.ts";
+import { amount } from "#test/support/amount.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startServer } from "#test/support/process.ts";
+import { seeded } from "#test/support/seed.ts";
+import { film } from "#test/support/views.ts";
 
 const ROUNDS = amount(3, 8, "CRASH_ROUNDS");
 /** A flush each second, and as long again for the write. On a busy machine it takes longer in some of the rounds. */

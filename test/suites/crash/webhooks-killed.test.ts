@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
-import { amount } from "../../support/amount.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { startServer, stopCleanly } from "../../support/process.ts";
-import { receiver } from "../../support/receiver.ts";
-import { seeded } from "../../support/seed.ts";
+import { amount } from "#test/support/amount.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startServer, stopCleanly } from "#test/support/process.ts";
+import { receiver } from "#test/support/receiver.ts";
+import { seeded } from "#test/support/seed.ts";
 
 const ROUNDS = amount(3, 20, "CRASH_ROUNDS");
 const WRITERS = 6;

@@ -1,12 +1,12 @@
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { jobNow, rowsOf, startWorker, untilEncoding, uploadClip } from "../../support/crash/encoding.ts";
-import { isAlive, until, untilGone } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type RunOptions, startServer, stopCleanly } from "../../support/process.ts";
+import { jobNow, rowsOf, startWorker, untilEncoding, uploadClip } from "#test/support/crash/encoding.ts";
+import { isAlive, until, untilGone } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type RunOptions, startServer, stopCleanly } from "#test/support/process.ts";
 
 const clips = temporaryFolder("vodbox-test-clips");
 /** Short enough to be encoded to its end, long enough to be interrupted. */

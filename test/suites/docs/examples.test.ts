@@ -2,9 +2,9 @@ import { execFile, execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { differences, examplesIn, readDocument, WRITTEN_ADDRESS } from "../../support/docs/document.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { EXECUTABLE, lineOf, stopCleanly, vodbox } from "../../support/process.ts";
+import { differences, examplesIn, readDocument, WRITTEN_ADDRESS } from "#test/support/docs/document.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { EXECUTABLE, lineOf, stopCleanly, vodbox } from "#test/support/process.ts";
 
 /** Separates the outputs of two examples. */
 const MARK = "\u001e";

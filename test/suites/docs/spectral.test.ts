@@ -1,7 +1,7 @@
 import { type RulesetDefinition, Spectral } from "@stoplight/spectral-core";
 import { oas } from "@stoplight/spectral-rulesets";
 import { beforeAll, expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
+import { testApp } from "#test/support/app.ts";
 
 // The expressions of these two rules fail at a null, which examples contain. These skip it.
 const GIVEN = "$..[?(@ && @property !== 'properties' && @.enum && @.enum.constructor.name === 'Array')]";

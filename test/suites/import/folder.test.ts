@@ -1,13 +1,13 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { refused } from "../../support/commands/outcome.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { CAPTION } from "../../support/import/library.ts";
-import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
-import { png } from "../../support/png.ts";
-import { lineOf, run, startServer, tenantKey, vodbox } from "../../support/process.ts";
-import { startRelay } from "../../support/relay.ts";
+import { refused } from "#test/support/commands/outcome.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { CAPTION } from "#test/support/import/library.ts";
+import { fast, ffmpeg, picture, sound } from "#test/support/media/sources.ts";
+import { png } from "#test/support/png.ts";
+import { lineOf, run, startServer, tenantKey, vodbox } from "#test/support/process.ts";
+import { startRelay } from "#test/support/relay.ts";
 
 /** A server with a worker behind a relay, a key of a tenant, and a directory of videos. */
 async function scene() {

@@ -2,11 +2,11 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "csv-parse/sync";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { emptyFolder, newFolder, removeFolder } from "../../support/folder.ts";
-import { CREATED, LIBRARY } from "../../support/import/library.ts";
-import { PROVIDERS, SECRET, type StandInProvider } from "../../support/import/providers.ts";
-import { startStandIn } from "../../support/import/stand-in.ts";
-import { type RunningServer, run, startServer, vodbox } from "../../support/process.ts";
+import { emptyFolder, newFolder, removeFolder } from "#test/support/folder.ts";
+import { CREATED, LIBRARY } from "#test/support/import/library.ts";
+import { PROVIDERS, SECRET, type StandInProvider } from "#test/support/import/providers.ts";
+import { startStandIn } from "#test/support/import/stand-in.ts";
+import { type RunningServer, run, startServer, vodbox } from "#test/support/process.ts";
 
 let server: RunningServer;
 const folder = newFolder();

@@ -1,8 +1,8 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { TrackConfig } from "../../../src/live/samples.ts";
-import { emptyFolder } from "../../support/folder.ts";
+import type { TrackConfig } from "#live/samples.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 import {
   aac,
   collect,
@@ -14,10 +14,10 @@ import {
   picture,
   sound,
   x264,
-} from "../../support/live/cmaf-publisher.ts";
-import { messagesOfMp4 } from "../../support/live/mp4-messages.ts";
-import { complaints, ffprobe } from "../../support/media/sources.ts";
-import { seeded } from "../../support/seed.ts";
+} from "#test/support/live/cmaf-publisher.ts";
+import { messagesOfMp4 } from "#test/support/live/mp4-messages.ts";
+import { complaints, ffprobe } from "#test/support/media/sources.ts";
+import { seeded } from "#test/support/seed.ts";
 
 const CODECS = [
   ["h264", ["-c:v", "libx264", "-preset", "ultrafast", "-g", "60", "-bf", "2"], /^avc1\.42c0|^avc1\.4d40|^avc1\.64/],

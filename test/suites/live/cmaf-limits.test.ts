@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { createPackager } from "../../../src/live/cmaf/packager.ts";
-import { openSegment } from "../../../src/live/cmaf/segment-file.ts";
-import type { LiveSample } from "../../../src/live/samples.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { aac, collect, feed, messagesOf, picture, sound, x264 } from "../../support/live/cmaf-publisher.ts";
+import { createPackager } from "#live/cmaf/packager.ts";
+import { openSegment } from "#live/cmaf/segment-file.ts";
+import type { LiveSample } from "#live/samples.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { aac, collect, feed, messagesOf, picture, sound, x264 } from "#test/support/live/cmaf-publisher.ts";
 
 const configOf = async () => (await messagesOf(...picture(1), ...x264(30))).filter(({ config }) => config);
 

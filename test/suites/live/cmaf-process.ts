@@ -4,8 +4,8 @@
  */
 import { readFileSync, writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createPackager } from "../../../src/live/cmaf/packager.ts";
-import { readFlv } from "../../support/live/flv-reader.ts";
+import { createPackager } from "#live/cmaf/packager.ts";
+import { readFlv } from "#test/support/live/flv-reader.ts";
 
 const [file = "", folder = "", speed = "0"] = process.argv.slice(2);
 // Its default action ends the process instead of the write.

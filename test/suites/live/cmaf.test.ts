@@ -1,11 +1,11 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openSegment } from "../../../src/live/cmaf/segment-file.ts";
-import { encodingSpec } from "../../../src/media/encoding-spec.ts";
-import { writeManifests } from "../../../src/media/manifests.ts";
-import { readWritten } from "../../../src/media/package.ts";
-import { emptyFolder } from "../../support/folder.ts";
+import { openSegment } from "#live/cmaf/segment-file.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { writeManifests } from "#media/manifests.ts";
+import { readWritten } from "#media/package.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 import {
   aac,
   joined,
@@ -16,9 +16,9 @@ import {
   picture,
   sound,
   x264,
-} from "../../support/live/cmaf-publisher.ts";
-import type { Message } from "../../support/live/flv-reader.ts";
-import { complaints, ffprobe } from "../../support/media/sources.ts";
+} from "#test/support/live/cmaf-publisher.ts";
+import type { Message } from "#test/support/live/flv-reader.ts";
+import { complaints, ffprobe } from "#test/support/media/sources.ts";
 
 const samplesOf = (messages: Message[], kind: "video" | "audio") =>
   messages.flatMap(({ sample }) => (sample?.kind === kind ? [sample] : []));

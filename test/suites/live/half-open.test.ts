@@ -1,11 +1,11 @@
 import { connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { amfObject } from "../../../src/live/rtmp/amf0.ts";
-import { sample } from "../../support/amount.ts";
-import { until } from "../../support/descendants.ts";
-import { atEnd } from "../../support/folder.ts";
-import { command, handshakeBytes, publishBytes } from "../../support/live/rtmp-client.ts";
-import { handshake, request, SrtClient, streamId } from "../../support/live/srt-client.ts";
+import { amfObject } from "#live/rtmp/amf0.ts";
+import { sample } from "#test/support/amount.ts";
+import { until } from "#test/support/descendants.ts";
+import { atEnd } from "#test/support/folder.ts";
+import { command, handshakeBytes, publishBytes } from "#test/support/live/rtmp-client.ts";
+import { handshake, request, SrtClient, streamId } from "#test/support/live/srt-client.ts";
 import {
   firstSegment,
   type LiveServer,
@@ -16,8 +16,8 @@ import {
   publishSrt,
   untilListed,
   untilLive,
-} from "../../support/live.ts";
-import { lineOf } from "../../support/process.ts";
+} from "#test/support/live.ts";
+import { lineOf } from "#test/support/process.ts";
 
 /** Connections of strangers, in a number that exceeds every budget: publishers are not affected. */
 

@@ -1,9 +1,9 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { newFolder } from "../../support/folder.ts";
-import { liveServer, newChannel, publish } from "../../support/live.ts";
+import { until } from "#test/support/descendants.ts";
+import { newFolder } from "#test/support/folder.ts";
+import { liveServer, newChannel, publish } from "#test/support/live.ts";
 
 /** An engine that hears something in the first seconds of whatever it gets; its length in seconds is one of the words. */
 const ENGINE = `#!/bin/sh

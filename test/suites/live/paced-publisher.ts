@@ -1,9 +1,9 @@
-import { configPayload, samplePayload } from "../../../src/live/rtmp/tag-writer.ts";
-import type { LiveVideoCodec } from "../../../src/live/samples.ts";
-import { atEnd } from "../../support/folder.ts";
-import type { Message } from "../../support/live/flv-reader.ts";
-import { RtmpClient, VIDEO } from "../../support/live/rtmp-client.ts";
-import type { LiveServer, TestChannel } from "../../support/live.ts";
+import { configPayload, samplePayload } from "#live/rtmp/tag-writer.ts";
+import type { LiveVideoCodec } from "#live/samples.ts";
+import { atEnd } from "#test/support/folder.ts";
+import type { Message } from "#test/support/live/flv-reader.ts";
+import { RtmpClient, VIDEO } from "#test/support/live/rtmp-client.ts";
+import type { LiveServer, TestChannel } from "#test/support/live.ts";
 
 const TICK_MS = 20;
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { descendantsOf, until } from "../../support/descendants.ts";
-import { liveServer, newChannel, publish } from "../../support/live.ts";
-import { stopCleanly } from "../../support/process.ts";
+import { descendantsOf, until } from "#test/support/descendants.ts";
+import { liveServer, newChannel, publish } from "#test/support/live.ts";
+import { stopCleanly } from "#test/support/process.ts";
 
 /** Several processes of a server: one receives the stream, all serve it. */
 

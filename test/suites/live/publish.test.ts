@@ -1,14 +1,14 @@
 import { globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { client } from "../../support/client.ts";
-import { succeeded } from "../../support/commands/outcome.ts";
-import { until } from "../../support/descendants.ts";
-import { newFolder } from "../../support/folder.ts";
-import { aac, x264 } from "../../support/live/cmaf-publisher.ts";
-import { messagesFrom, PUBLISHERS, type Publisher, rtmpBytes } from "../../support/live/publishers.ts";
-import { RtmpClient } from "../../support/live/rtmp-client.ts";
-import { selfSigned } from "../../support/live/self-signed.ts";
+import { client } from "#test/support/client.ts";
+import { succeeded } from "#test/support/commands/outcome.ts";
+import { until } from "#test/support/descendants.ts";
+import { newFolder } from "#test/support/folder.ts";
+import { aac, x264 } from "#test/support/live/cmaf-publisher.ts";
+import { messagesFrom, PUBLISHERS, type Publisher, rtmpBytes } from "#test/support/live/publishers.ts";
+import { RtmpClient } from "#test/support/live/rtmp-client.ts";
+import { selfSigned } from "#test/support/live/self-signed.ts";
 import {
   firstSegment,
   type LiveServer,
@@ -16,12 +16,12 @@ import {
   newChannel,
   publish,
   type TestChannel,
-} from "../../support/live.ts";
-import { complaints } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { lineOf, stopCleanly } from "../../support/process.ts";
-import { receiver } from "../../support/receiver.ts";
-import { signIn, withSession } from "../../support/sessions.ts";
+} from "#test/support/live.ts";
+import { complaints } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { lineOf, stopCleanly } from "#test/support/process.ts";
+import { receiver } from "#test/support/receiver.ts";
+import { signIn, withSession } from "#test/support/sessions.ts";
 
 /** The embedded gateway, from the first frame to the recording, with a server as an operator starts it. */
 

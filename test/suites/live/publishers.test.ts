@@ -1,14 +1,14 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { amfObject, encodeAmf0 } from "../../../src/live/rtmp/amf0.ts";
-import { rows } from "../../support/amount.ts";
-import { until } from "../../support/descendants.ts";
-import { onlyStream, watchedGateway } from "../../support/live/live-watcher.ts";
-import { messagesFrom, PUBLISHERS, type Publisher, rtmpBytes, type Sent } from "../../support/live/publishers.ts";
-import { command, message, RtmpClient } from "../../support/live/rtmp-client.ts";
-import { startRtmp } from "../../support/live/rtmp-recorder.ts";
-import { complaints } from "../../support/media/sources.ts";
+import { amfObject, encodeAmf0 } from "#live/rtmp/amf0.ts";
+import { rows } from "#test/support/amount.ts";
+import { until } from "#test/support/descendants.ts";
+import { onlyStream, watchedGateway } from "#test/support/live/live-watcher.ts";
+import { messagesFrom, PUBLISHERS, type Publisher, rtmpBytes, type Sent } from "#test/support/live/publishers.ts";
+import { command, message, RtmpClient } from "#test/support/live/rtmp-client.ts";
+import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
+import { complaints } from "#test/support/media/sources.ts";
 
 /** Every publisher of the table is one broadcast and one recording, and its playlists are valid at any time. */
 

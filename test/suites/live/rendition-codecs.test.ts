@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { picture } from "../../support/live/cmaf-publisher.ts";
-import { completeSegments, framesOf, playlistUrl, RENDITION_LIMIT_MS, textOf } from "../../support/live/live-client.ts";
-import { messagesOfMp4 } from "../../support/live/mp4-messages.ts";
-import { liveServer, newChannel } from "../../support/live.ts";
-import { LiveManifestValidator, parseLiveManifest } from "../../support/live-manifest.ts";
+import { until } from "#test/support/descendants.ts";
+import { picture } from "#test/support/live/cmaf-publisher.ts";
+import { completeSegments, framesOf, playlistUrl, RENDITION_LIMIT_MS, textOf } from "#test/support/live/live-client.ts";
+import { messagesOfMp4 } from "#test/support/live/mp4-messages.ts";
+import { liveServer, newChannel } from "#test/support/live.ts";
+import { LiveManifestValidator, parseLiveManifest } from "#test/support/live-manifest.ts";
 import { publishVideo } from "./paced-publisher.ts";
 
 /** Publishers of codecs that many players cannot decode: a worker encodes H.264 for those. */

@@ -1,13 +1,13 @@
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { SEGMENT_HEAD } from "../../../src/live/cmaf/fragment.ts";
-import { descendantsOf, until } from "../../support/descendants.ts";
-import { type ParsedPlaylist, parseLivePlaylist } from "../../support/hls-live-parser.ts";
-import { LiveValidator } from "../../support/hls-live-validator.ts";
-import { complete, framesOf, get, playlistUrl, RENDITION_LIMIT_MS, textOf } from "../../support/live/live-client.ts";
-import { type LiveServer, liveServer, newChannel, publish } from "../../support/live.ts";
-import { LiveManifestValidator, type ParsedManifest, parseLiveManifest } from "../../support/live-manifest.ts";
-import { stopCleanly } from "../../support/process.ts";
+import { SEGMENT_HEAD } from "#live/cmaf/fragment.ts";
+import { descendantsOf, until } from "#test/support/descendants.ts";
+import { type ParsedPlaylist, parseLivePlaylist } from "#test/support/hls-live-parser.ts";
+import { LiveValidator } from "#test/support/hls-live-validator.ts";
+import { complete, framesOf, get, playlistUrl, RENDITION_LIMIT_MS, textOf } from "#test/support/live/live-client.ts";
+import { type LiveServer, liveServer, newChannel, publish } from "#test/support/live.ts";
+import { LiveManifestValidator, type ParsedManifest, parseLiveManifest } from "#test/support/live-manifest.ts";
+import { stopCleanly } from "#test/support/process.ts";
 
 /** Renditions that a worker encodes while a stream runs. */
 

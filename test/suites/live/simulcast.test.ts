@@ -4,18 +4,18 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { freePort } from "../../../scripts/free-port.ts";
-import { amfObject } from "../../../src/live/rtmp/amf0.ts";
-import { descendantsOf, until } from "../../support/descendants.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { command, handshakeBytes } from "../../support/live/rtmp-client.ts";
-import { startRtmp } from "../../support/live/rtmp-recorder.ts";
-import { selfSigned } from "../../support/live/self-signed.ts";
-import { type LiveServer, liveServer, newChannel, publish, publishSrt, type TestChannel } from "../../support/live.ts";
-import { complaints, ffmpeg, ffprobe } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { lineOf } from "../../support/process.ts";
-import { receiver } from "../../support/receiver.ts";
+import { amfObject } from "#live/rtmp/amf0.ts";
+import { freePort } from "#scripts/free-port.ts";
+import { descendantsOf, until } from "#test/support/descendants.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { command, handshakeBytes } from "#test/support/live/rtmp-client.ts";
+import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
+import { selfSigned } from "#test/support/live/self-signed.ts";
+import { type LiveServer, liveServer, newChannel, publish, publishSrt, type TestChannel } from "#test/support/live.ts";
+import { complaints, ffmpeg, ffprobe } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { lineOf } from "#test/support/process.ts";
+import { receiver } from "#test/support/receiver.ts";
 
 /** Broadcasts that are sent to other servers, with servers as an operator starts them. */
 

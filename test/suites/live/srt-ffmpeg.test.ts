@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { startPublisher } from "../../support/live/ffmpeg-publisher.ts";
-import type { Recorder } from "../../support/live/recorder.ts";
-import { type SrtTestServer, startSrt } from "../../support/live/srt-recorder.ts";
-import { ffmpeg, ffprobe } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
+import { rows } from "#test/support/amount.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startPublisher } from "#test/support/live/ffmpeg-publisher.ts";
+import type { Recorder } from "#test/support/live/recorder.ts";
+import { type SrtTestServer, startSrt } from "#test/support/live/srt-recorder.ts";
+import { ffmpeg, ffprobe } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { lossyRelay } from "./srt-relay.ts";
 
 const SECONDS = 4;

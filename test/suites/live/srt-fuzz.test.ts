@@ -1,13 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { TsDemuxer } from "../../../src/live/mpegts/demuxer.ts";
-import { RejectedMedia } from "../../../src/live/publish/rejected-media.ts";
-import { DEFAULT_LIMITS } from "../../../src/live/srt/limits.ts";
-import { amount } from "../../support/amount.ts";
-import type { Random } from "../../support/crash/random.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import type { Recorder } from "../../support/live/recorder.ts";
+import { TsDemuxer } from "#live/mpegts/demuxer.ts";
+import { RejectedMedia } from "#live/publish/rejected-media.ts";
+import { DEFAULT_LIMITS } from "#live/srt/limits.ts";
+import { amount } from "#test/support/amount.ts";
+import type { Random } from "#test/support/crash/random.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import type { Recorder } from "#test/support/live/recorder.ts";
 import {
   control,
   data,
@@ -17,12 +17,12 @@ import {
   SrtClient,
   streamId,
   text,
-} from "../../support/live/srt-client.ts";
-import { startSrt } from "../../support/live/srt-recorder.ts";
-import { AUDIO_PID, AUDIO_STREAM, adts, PidWriter, pes, tables } from "../../support/live/ts-packets.ts";
-import { ffmpeg } from "../../support/media/sources.ts";
-import { processorMs } from "../../support/processor-time.ts";
-import { seeded } from "../../support/seed.ts";
+} from "#test/support/live/srt-client.ts";
+import { startSrt } from "#test/support/live/srt-recorder.ts";
+import { AUDIO_PID, AUDIO_STREAM, adts, PidWriter, pes, tables } from "#test/support/live/ts-packets.ts";
+import { ffmpeg } from "#test/support/media/sources.ts";
+import { processorMs } from "#test/support/processor-time.ts";
+import { seeded } from "#test/support/seed.ts";
 
 const DATAGRAMS = amount(8000, 200_000, "FUZZ_RUNS");
 const STREAMS = 300;

@@ -1,8 +1,8 @@
 import { globSync } from "node:fs";
 import { expect, test } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { until } from "../../support/descendants.ts";
-import { newFolder } from "../../support/folder.ts";
+import { rows } from "#test/support/amount.ts";
+import { until } from "#test/support/descendants.ts";
+import { newFolder } from "#test/support/folder.ts";
 import {
   firstSegment,
   type LiveServer,
@@ -11,10 +11,10 @@ import {
   publish,
   publishSrt,
   type TestChannel,
-} from "../../support/live.ts";
-import { complaints, ffprobe } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { lineOf, startServer, stopCleanly } from "../../support/process.ts";
+} from "#test/support/live.ts";
+import { complaints, ffprobe } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { lineOf, startServer, stopCleanly } from "#test/support/process.ts";
 
 /** SRT, from the first frame to the recording, with a server as an operator starts it. */
 

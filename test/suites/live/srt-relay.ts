@@ -1,8 +1,8 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { Random } from "../../support/crash/random.ts";
-import { atEnd } from "../../support/folder.ts";
+import { Random } from "#test/support/crash/random.ts";
+import { atEnd } from "#test/support/folder.ts";
 
 const SHUTDOWN = 0x8005;
 

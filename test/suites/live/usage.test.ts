@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { json } from "../../support/commands/outcome.ts";
-import { until } from "../../support/descendants.ts";
-import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../../support/live.ts";
-import { nightly } from "../../support/nightly.ts";
-import { stopCleanly } from "../../support/process.ts";
+import { json } from "#test/support/commands/outcome.ts";
+import { until } from "#test/support/descendants.ts";
+import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "#test/support/live.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { stopCleanly } from "#test/support/process.ts";
 
 /** What tenants are charged for live streams, and how many they may publish, with ffmpeg as publisher. */
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
-import { liveServer, newChannel, publish } from "../../support/live.ts";
-import { complaints, ffprobe } from "../../support/media/sources.ts";
+import { until } from "#test/support/descendants.ts";
+import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
+import { liveServer, newChannel, publish } from "#test/support/live.ts";
+import { complaints, ffprobe } from "#test/support/media/sources.ts";
 
 /** From a publisher to viewers, with a server as an operator starts it. */
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { sharedBrowser, visit } from "../../support/browser/browser.ts";
-import type { Endpoint } from "../../support/live/whip-client.ts";
-import { complaints } from "../../support/media/sources.ts";
+import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
+import type { Endpoint } from "#test/support/live/whip-client.ts";
+import { complaints } from "#test/support/media/sources.ts";
 import { hlsOf, recordingsOf, shown, untilStatus, whipChannel, whipServer } from "./whip-server.ts";
 
 const FAKE_DEVICES = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"];

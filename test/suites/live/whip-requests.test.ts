@@ -1,9 +1,9 @@
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { checkOf, offerOf, ownIdentity, sendOffer, WhipClient } from "../../support/live/whip-client.ts";
-import { audioOf, signalAudio, signalVideo, videoOf } from "../../support/live/whip-media.ts";
+import { until } from "#test/support/descendants.ts";
+import { checkOf, offerOf, ownIdentity, sendOffer, WhipClient } from "#test/support/live/whip-client.ts";
+import { audioOf, signalAudio, signalVideo, videoOf } from "#test/support/live/whip-media.ts";
 import { recordingsOf, shown, untilStatus, whipChannel, whipServer } from "./whip-server.ts";
 
 const FINGERPRINT = Array.from({ length: 32 }, () => "AB").join(":");

@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { until } from "../../support/descendants.ts";
-import { newFolder } from "../../support/folder.ts";
-import type { Endpoint } from "../../support/live/whip-client.ts";
-import { type LiveServer, newChannel, type TestChannel } from "../../support/live.ts";
-import { startServer } from "../../support/process.ts";
+import { until } from "#test/support/descendants.ts";
+import { newFolder } from "#test/support/folder.ts";
+import type { Endpoint } from "#test/support/live/whip-client.ts";
+import { type LiveServer, newChannel, type TestChannel } from "#test/support/live.ts";
+import { startServer } from "#test/support/process.ts";
 
 export type WhipServer = Omit<LiveServer, "rtmp">;
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { Source, VIDEO_TYPE, WhipClient } from "../../support/live/whip-client.ts";
-import { audioOf, signalAudio, signalVideo, type Timed, videoOf } from "../../support/live/whip-media.ts";
-import { complaints, ffprobe } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
+import { Source, VIDEO_TYPE, WhipClient } from "#test/support/live/whip-client.ts";
+import { audioOf, signalAudio, signalVideo, type Timed, videoOf } from "#test/support/live/whip-media.ts";
+import { complaints, ffprobe } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { hlsOf, recordingsOf, signalsOf, untilStatus, whipChannel, whipServer } from "./whip-server.ts";
 
 test("audio and video of a publisher are in sync, although audio arrives later", async () => {

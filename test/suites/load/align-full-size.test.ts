@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { align } from "../../../src/lib/align/align.ts";
-import { runInSlices } from "../../../src/lib/time-slices.ts";
-import { talk } from "../../support/lib/random-dialogue.ts";
+import { align } from "#lib/align/align.ts";
+import { runInSlices } from "#lib/time-slices.ts";
+import { talk } from "#test/support/lib/random-dialogue.ts";
 
 /** The longest iteration of the event loop until `stop`, in milliseconds of processor time. */
 function longestIteration() {

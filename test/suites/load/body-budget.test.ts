@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Fixtures, furnish } from "../../../scripts/fuzz/fixtures.ts";
-import { pathOf } from "../../../scripts/fuzz/requests.ts";
-import { type FuzzRoute, routeTable } from "../../../scripts/fuzz/route-table.ts";
-import type { Route } from "../../../src/http/route.ts";
-import { amount } from "../../support/amount.ts";
-import { type BodyShape, formShapes, jsonShapes, rawShapes } from "../../support/budget/body-shapes.ts";
-import { overBudget } from "../../support/budget/linear-cost.ts";
-import { type ProbedServer, probedServer } from "../../support/budget/probed-server.ts";
+import type { Route } from "#http/route.ts";
+import { type Fixtures, furnish } from "#scripts/fuzz/fixtures.ts";
+import { pathOf } from "#scripts/fuzz/requests.ts";
+import { type FuzzRoute, routeTable } from "#scripts/fuzz/route-table.ts";
+import { amount } from "#test/support/amount.ts";
+import { type BodyShape, formShapes, jsonShapes, rawShapes } from "#test/support/budget/body-shapes.ts";
+import { overBudget } from "#test/support/budget/linear-cost.ts";
+import { type ProbedServer, probedServer } from "#test/support/budget/probed-server.ts";
 
 /**
  * Bodies of each route of the table: JSON with one field that is as large or as numerous as the body may be, forms, and bytes. The

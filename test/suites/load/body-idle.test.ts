@@ -1,9 +1,9 @@
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { newFolder, removeFolder } from "../../support/folder.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { newFolder, removeFolder } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 
 const folders: string[] = [];
 async function started(seconds: string): Promise<RunningServer & { key: string; tenantId: number }> {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import type { Answer } from "../../support/client.ts";
-import { expectError } from "../../support/error.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import type { Answer } from "#test/support/client.ts";
+import { expectError } from "#test/support/error.ts";
 
 const path = "/api/v1/device_tokens";
 const password = "correct horse battery staple";

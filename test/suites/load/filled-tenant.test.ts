@@ -1,8 +1,8 @@
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Route } from "../../../src/http/route.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
+import type { Route } from "#http/route.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
 
 const MEBIBYTE = 2 ** 20;
 /**

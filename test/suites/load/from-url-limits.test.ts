@@ -3,11 +3,11 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
-import { startFetches } from "../../../src/resources/uploads/fetches.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { until } from "../../support/descendants.ts";
-import { atEnd } from "../../support/folder.ts";
-import { nightly } from "../../support/nightly.ts";
+import { startFetches } from "#resources/uploads/fetches.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { until } from "#test/support/descendants.ts";
+import { atEnd } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 const HOST = "127.0.0.2";
 async function website(answer: RequestListener): Promise<string> {

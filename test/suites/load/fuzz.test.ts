@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { fuzzParsers } from "../../../scripts/fuzz/fuzz-parsers.ts";
-import { fuzzRoutes } from "../../../scripts/fuzz/fuzz-routes.ts";
-import { figuresOf } from "../../../scripts/fuzz/report.ts";
-import { SERVER_ENV } from "../../../scripts/fuzz/server-env.ts";
-import { amount } from "../../support/amount.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { startServer } from "../../support/process.ts";
-import { testSeed } from "../../support/seed.ts";
+import { fuzzParsers } from "#scripts/fuzz/fuzz-parsers.ts";
+import { fuzzRoutes } from "#scripts/fuzz/fuzz-routes.ts";
+import { figuresOf } from "#scripts/fuzz/report.ts";
+import { SERVER_ENV } from "#scripts/fuzz/server-env.ts";
+import { amount } from "#test/support/amount.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startServer } from "#test/support/process.ts";
+import { testSeed } from "#test/support/seed.ts";
 
 const RUNS = amount(800, 30_000, "FUZZ_RUNS");
 

@@ -2,9 +2,9 @@ import { Agent, get } from "node:http";
 import { getHeapSpaceStatistics } from "node:v8";
 import pino from "pino";
 import { expect, test } from "vitest";
-import { startListening } from "../../../src/listen.ts";
-import { testApp } from "../../support/app.ts";
-import { atEnd } from "../../support/folder.ts";
+import { startListening } from "#src/listen.ts";
+import { testApp } from "#test/support/app.ts";
+import { atEnd } from "#test/support/folder.ts";
 
 const WARM = 6400;
 const ASKED = 12_800;

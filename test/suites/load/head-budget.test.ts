@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Fixtures } from "../../../scripts/fuzz/fixtures.ts";
-import { furnish } from "../../../scripts/fuzz/fixtures.ts";
-import { routeTable } from "../../../scripts/fuzz/route-table.ts";
-import type { Route } from "../../../src/http/route.ts";
-import { amount } from "../../support/amount.ts";
-import { headShapes } from "../../support/budget/head-shapes.ts";
-import { overBudget } from "../../support/budget/linear-cost.ts";
-import { type ProbedServer, probedServer } from "../../support/budget/probed-server.ts";
+import type { Route } from "#http/route.ts";
+import type { Fixtures } from "#scripts/fuzz/fixtures.ts";
+import { furnish } from "#scripts/fuzz/fixtures.ts";
+import { routeTable } from "#scripts/fuzz/route-table.ts";
+import { amount } from "#test/support/amount.ts";
+import { headShapes } from "#test/support/budget/head-shapes.ts";
+import { overBudget } from "#test/support/budget/linear-cost.ts";
+import { type ProbedServer, probedServer } from "#test/support/budget/probed-server.ts";
 
 /**
  * Query strings, path parameters and headers of each route of the table: the processor time of the event loop is linear in their

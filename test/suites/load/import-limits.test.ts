@@ -1,14 +1,14 @@
 import { request as httpRequest } from "node:http";
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { DOCUMENT_LIMITS } from "../../../src/lib/document-limits.ts";
-import { finishStaleImports, recoverImports } from "../../../src/resources/assets/import/recover.ts";
-import { rows } from "../../support/amount.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { until } from "../../support/descendants.ts";
-import { expectError } from "../../support/error.ts";
-import { atEnd, newFolder } from "../../support/folder.ts";
-import { startServer } from "../../support/process.ts";
+import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
+import { finishStaleImports, recoverImports } from "#resources/assets/import/recover.ts";
+import { rows } from "#test/support/amount.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { until } from "#test/support/descendants.ts";
+import { expectError } from "#test/support/error.ts";
+import { atEnd, newFolder } from "#test/support/folder.ts";
+import { startServer } from "#test/support/process.ts";
 
 const CSV = { "content-type": "text/csv" };
 

@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { SCOPES } from "../../../src/http/caller.ts";
-import { hashPassword } from "../../../src/resources/devices/passwords.ts";
-import { type Flavor, type JsonSchema, largest } from "../../support/api/largest-input.ts";
-import { next, uploaded } from "../../support/flow.ts";
-import { newFolder, removeFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer, tenantKey } from "../../support/process.ts";
+import { SCOPES } from "#http/caller.ts";
+import { hashPassword } from "#resources/devices/passwords.ts";
+import { type Flavor, type JsonSchema, largest } from "#test/support/api/largest-input.ts";
+import { next, uploaded } from "#test/support/flow.ts";
+import { newFolder, removeFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer, tenantKey } from "#test/support/process.ts";
 
 /**
  * For each operation of the route table, the largest and the most numerous input that its schema allows: the memory and the

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { DOCUMENT_LIMITS, TooComplex } from "../../../src/lib/document-limits.ts";
-import { PARSERS, type ParserName } from "../../../src/parsing/parsers.ts";
-import { everyNth } from "../../support/amount.ts";
+import { DOCUMENT_LIMITS, TooComplex } from "#lib/document-limits.ts";
+import { PARSERS, type ParserName } from "#parsing/parsers.ts";
+import { everyNth } from "#test/support/amount.ts";
 import { HOSTILE } from "./hostile-documents.ts";
 
 const SIZE = DOCUMENT_LIMITS.documentBytes;

@@ -2,10 +2,10 @@ import { writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { JPEG, leased, tiny, tinyAsset } from "../../support/batches.ts";
-import type { Answer } from "../../support/client.ts";
-import { newFolder, removeFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { JPEG, leased, tiny, tinyAsset } from "#test/support/batches.ts";
+import type { Answer } from "#test/support/client.ts";
+import { newFolder, removeFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 
 const SIZE = 1_900_000;
 const repeated = (unit: string, size = SIZE) => unit.repeat(Math.floor(size / unit.length));

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { memoryOf } from "../../../scripts/bench/processes.ts";
-import { sample } from "../../support/amount.ts";
-import { newFolder, removeFolder } from "../../support/folder.ts";
-import { type PipelinedRequest, pipeline, pipelined } from "../../support/pipelined.ts";
-import { type RunningServer, startServer, tenantKey } from "../../support/process.ts";
+import { memoryOf } from "#scripts/bench/processes.ts";
+import { sample } from "#test/support/amount.ts";
+import { newFolder, removeFolder } from "#test/support/folder.ts";
+import { type PipelinedRequest, pipeline, pipelined } from "#test/support/pipelined.ts";
+import { type RunningServer, startServer, tenantKey } from "#test/support/process.ts";
 
 const MEBIBYTE = 2 ** 20;
 /** Uncollected garbage of the server, whatever is requested. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { isNightly } from "../../support/amount.ts";
+import { isNightly } from "#test/support/amount.ts";
 
 const root = join(import.meta.dirname, "../../..");
 

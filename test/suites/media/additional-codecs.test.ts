@@ -1,12 +1,12 @@
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
-import type { EncodeResult } from "../../../src/media/finish.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { binaries, complaints, fast, ffmpeg, ffprobe, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
+import { encode } from "#media/encode.ts";
+import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
+import type { EncodeResult } from "#media/finish.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { binaries, complaints, fast, ffmpeg, ffprobe, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 /** Renditions of HEVC and AV1, next to those of H.264. */
 vi.setConfig({ hookTimeout: 400_000 });

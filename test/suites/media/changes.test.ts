@@ -1,15 +1,15 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { videoTrackOf, windowOf } from "../../../src/media/parallel/source-index.ts";
-import { probeSource } from "../../../src/media/timeline.ts";
-import { sample } from "../../support/amount.ts";
-import { beeps, beepsOf, flashes, flashesOf, worstOffset } from "../../support/media/beeps.ts";
-import { framesToEncode } from "../../support/media/parallel/frames.ts";
-import { planned } from "../../support/media/parallel/parts.ts";
-import { binaries, fast, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { videoTrackOf, windowOf } from "#media/parallel/source-index.ts";
+import { probeSource } from "#media/timeline.ts";
+import { sample } from "#test/support/amount.ts";
+import { beeps, beepsOf, flashes, flashesOf, worstOffset } from "#test/support/media/beeps.ts";
+import { framesToEncode } from "#test/support/media/parallel/frames.ts";
+import { planned } from "#test/support/media/parallel/parts.ts";
+import { binaries, fast, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** Sources whose frames or samples change in the middle: audio and video stay in sync, and the size stays. */
 

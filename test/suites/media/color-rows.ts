@@ -1,7 +1,7 @@
-import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
-import type { EncodingSpec } from "../../../src/media/encoding-spec.ts";
-import { type ColorSource, HD, x264 } from "../../support/media/color-sources.ts";
-import { codeOf, type Format, type Linear, patchesSource } from "../../support/media/hdr-sources.ts";
+import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
+import type { EncodingSpec } from "#media/encoding-spec.ts";
+import { type ColorSource, HD, x264 } from "#test/support/media/color-sources.ts";
+import { codeOf, type Format, type Linear, patchesSource } from "#test/support/media/hdr-sources.ts";
 
 /** What ffprobe finds in a rendition: range, matrix, transfer function, primaries. */
 const BT709 = "tv,bt709,bt709,bt709";

@@ -3,12 +3,12 @@ import { createReadStream, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { still } from "../../../src/media/image.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { sample } from "../../support/amount.ts";
-import { binaries, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { still } from "#media/image.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { sample } from "#test/support/amount.ts";
+import { binaries, temporaryFolder } from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("colors");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

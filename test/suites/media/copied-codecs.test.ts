@@ -1,12 +1,12 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
-import { readHdrBoxes } from "../../../src/media/hdr-boxes.ts";
-import { rows } from "../../support/amount.ts";
-import { flashing, words } from "../../support/media/matrix-sources.ts";
-import { complaints, ffmpeg, ffprobe, packetsOf, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
+import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
+import { readHdrBoxes } from "#media/hdr-boxes.ts";
+import { rows } from "#test/support/amount.ts";
+import { flashing, words } from "#test/support/media/matrix-sources.ts";
+import { complaints, ffmpeg, ffprobe, packetsOf, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { encodedSource } from "./encoded-source.ts";
 
 /** Sources in HEVC and AV1 whose video is copied as the top rendition of its codec. */

@@ -2,15 +2,15 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { MediaError } from "../../../src/media/error.ts";
-import { type Binaries, run } from "../../../src/media/ffmpeg.ts";
-import { missingIsolation } from "../../../src/media/sandbox/sandbox.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { rows as tested } from "../../support/amount.ts";
-import { box, parts, rebuilt } from "../../support/media/boxes.ts";
-import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { MediaError } from "#media/error.ts";
+import { type Binaries, run } from "#media/ffmpeg.ts";
+import { missingIsolation } from "#media/sandbox/sandbox.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { rows as tested } from "#test/support/amount.ts";
+import { box, parts, rebuilt } from "#test/support/media/boxes.ts";
+import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
 import {
   MEDIA,
   manyPrograms,

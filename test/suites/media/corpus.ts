@@ -1,5 +1,5 @@
 import { deflateSync } from "node:zlib";
-import { box, parts, rebuilt, u32 } from "../../support/media/boxes.ts";
+import { box, parts, rebuilt, u32 } from "#test/support/media/boxes.ts";
 
 /** Offset of a box's content (after its header), found by its path. */
 function place(file: Buffer, path: string): { start: number; end: number } {

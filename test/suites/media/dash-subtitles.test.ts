@@ -2,11 +2,11 @@ import { spawn } from "node:child_process";
 import type { Readable } from "node:stream";
 import pino from "pino";
 import { beforeAll, describe, expect, test } from "vitest";
-import { startListening } from "../../../src/listen.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { colouredFilm, delivered } from "../../support/films.ts";
-import { watched } from "../../support/process.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { startListening } from "#src/listen.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { colouredFilm, delivered } from "#test/support/films.ts";
+import { watched } from "#test/support/process.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 const plain = (label: string) => label.replaceAll(/[&<>]/g, "");
 /** `colouredFilm` is six seconds of 25 frames. */

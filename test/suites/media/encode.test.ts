@@ -3,10 +3,10 @@ import { dirname, join } from "node:path";
 import HLS from "hls-parser";
 import { parse as parseMpd } from "mpd-parser";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import type { EncodeResult } from "../../../src/media/finish.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import type { EncodeResult } from "#media/finish.ts";
+import { probeSource as probe } from "#media/timeline.ts";
 import {
   binaries,
   complaints,
@@ -16,7 +16,7 @@ import {
   picture,
   sound,
   temporaryFolder,
-} from "../../support/media/sources.ts";
+} from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("encode");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

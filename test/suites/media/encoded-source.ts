@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { encode } from "../../../src/media/encode.ts";
-import type { EncodingSpec } from "../../../src/media/encoding-spec.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { binaries, ffmpeg } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import type { EncodingSpec } from "#media/encoding-spec.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { binaries, ffmpeg } from "#test/support/media/sources.ts";
 
 type Options = {
   /** In a directory that may be used as scratch; the result is next to it. */

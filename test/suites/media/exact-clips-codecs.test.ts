@@ -2,18 +2,18 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parse } from "mpd-parser";
 import { beforeAll, describe, expect, test } from "vitest";
-import { readSmallObject } from "../../../storage/objects/small-objects.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
-import { rows } from "../../support/amount.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { similarity, workOnce } from "../../support/clip-worker.ts";
-import { createClip, downloaded, FPS, frameHashes } from "../../support/clips.ts";
-import { next, uploaded } from "../../support/flow.ts";
-import { newFolder, removeFolder } from "../../support/folder.ts";
-import { DISPLAY, LIGHT, tagsOf } from "../../support/media/hdr-sources.ts";
-import { expectRegular, packetTimes } from "../../support/media/packet-times.ts";
-import { complaints, fast, ffmpeg, ffprobe, picture, sound } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
+import { readSmallObject } from "#storage/objects/small-objects.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
+import { rows } from "#test/support/amount.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { similarity, workOnce } from "#test/support/clip-worker.ts";
+import { createClip, downloaded, FPS, frameHashes } from "#test/support/clips.ts";
+import { next, uploaded } from "#test/support/flow.ts";
+import { newFolder, removeFolder } from "#test/support/folder.ts";
+import { DISPLAY, LIGHT, tagsOf } from "#test/support/media/hdr-sources.ts";
+import { expectRegular, packetTimes } from "#test/support/media/packet-times.ts";
+import { complaints, fast, ffmpeg, ffprobe, picture, sound } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 /** Exact clips of assets with renditions in HEVC and AV1. */
 

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { similarity, workOnce } from "../../support/clip-worker.ts";
-import { createClip, downloaded, film, filmAsset, frameHashes } from "../../support/clips.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { complaints, ffmpeg, ffprobe } from "../../support/media/sources.ts";
+import { rows } from "#test/support/amount.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { similarity, workOnce } from "#test/support/clip-worker.ts";
+import { createClip, downloaded, film, filmAsset, frameHashes } from "#test/support/clips.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { complaints, ffmpeg, ffprobe } from "#test/support/media/sources.ts";
 
 let app: TestApp;
 let key: string;

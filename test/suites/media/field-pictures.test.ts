@@ -1,17 +1,17 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { Combing } from "../../../src/media/fields/combing.ts";
-import { probeSource } from "../../../src/media/timeline.ts";
-import { beeping, picture } from "../../media/corpus/source.ts";
-import { sample } from "../../support/amount.ts";
-import { beepsOf, flashesOf, worstOffset } from "../../support/media/beeps.ts";
-import { PAFF_SIZE, paff } from "../../support/media/paff.ts";
-import { framesToEncode } from "../../support/media/parallel/frames.ts";
-import { planned } from "../../support/media/parallel/parts.ts";
-import { binaries, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { Combing } from "#media/fields/combing.ts";
+import { probeSource } from "#media/timeline.ts";
+import { beeping, picture } from "#test/media/corpus/source.ts";
+import { sample } from "#test/support/amount.ts";
+import { beepsOf, flashesOf, worstOffset } from "#test/support/media/beeps.ts";
+import { PAFF_SIZE, paff } from "#test/support/media/paff.ts";
+import { framesToEncode } from "#test/support/media/parallel/frames.ts";
+import { planned } from "#test/support/media/parallel/parts.ts";
+import { binaries, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** Video whose fields are stored by themselves: the output has one frame for two of them. */
 

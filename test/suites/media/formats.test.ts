@@ -1,15 +1,15 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { planSource } from "../../../src/media/parallel/plan-source.ts";
-import { parsePlan } from "../../../src/media/parallel/stored-plan.ts";
-import { probe } from "../../../src/media/probe.ts";
-import { warningsOf } from "../../../src/media/tracks.ts";
-import { writeReplicated } from "../../media/corpus/implicit-aac.ts";
-import { encodedInParts, planned } from "../../support/media/parallel/parts.ts";
-import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { planSource } from "#media/parallel/plan-source.ts";
+import { parsePlan } from "#media/parallel/stored-plan.ts";
+import { probe } from "#media/probe.ts";
+import { warningsOf } from "#media/tracks.ts";
+import { writeReplicated } from "#test/media/corpus/implicit-aac.ts";
+import { encodedInParts, planned } from "#test/support/media/parallel/parts.ts";
+import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
 
 vi.setConfig({ maxConcurrency: 2 });
 

@@ -3,17 +3,17 @@ import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
-import { additionalVideoCodecs, videoCodecs } from "../../../src/media/codecs/registry.ts";
-import { encode } from "../../../src/media/encode.ts";
-import type { Encoder } from "../../../src/media/encoders.ts";
-import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
-import { encodingSpec } from "../../../src/media/encoding-spec.ts";
-import { detectFfmpegCapabilities } from "../../../src/media/ffmpeg-capabilities.ts";
-import { requireEncoder } from "../../../src/media/require-encoder.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
-import { patchesSource } from "../../support/media/hdr-sources.ts";
-import { binaries, complaints, fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
+import { additionalVideoCodecs, videoCodecs } from "#media/codecs/registry.ts";
+import { encode } from "#media/encode.ts";
+import type { Encoder } from "#media/encoders.ts";
+import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { detectFfmpegCapabilities } from "#media/ffmpeg-capabilities.ts";
+import { requireEncoder } from "#media/require-encoder.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import type { ProfileDefinition } from "#protocol/encoding-profile.ts";
+import { patchesSource } from "#test/support/media/hdr-sources.ts";
+import { binaries, complaints, fast, ffmpeg, picture, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** No machine that runs these tests has such hardware: its encoders are imitated, or only their options are checked. */
 

@@ -2,14 +2,14 @@ import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { parse as parseMpd } from "mpd-parser";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { readHls } from "../../../src/lib/hls-read.ts";
-import { encode } from "../../../src/media/encode.ts";
-import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
-import { detectFfmpegCapabilities } from "../../../src/media/ffmpeg-capabilities.ts";
-import type { EncodeResult } from "../../../src/media/finish.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import type { ProfileDefinition } from "../../../src/protocol/encoding-profile.ts";
-import { rows } from "../../support/amount.ts";
+import { readHls } from "#lib/hls-read.ts";
+import { encode } from "#media/encode.ts";
+import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
+import { detectFfmpegCapabilities } from "#media/ffmpeg-capabilities.ts";
+import type { EncodeResult } from "#media/finish.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import type { ProfileDefinition } from "#protocol/encoding-profile.ts";
+import { rows } from "#test/support/amount.ts";
 import {
   type Code,
   DISPLAY,
@@ -21,9 +21,9 @@ import {
   TRANSFERS,
   WIDTH,
   withBox,
-} from "../../support/media/hdr-sources.ts";
-import { binaries, complaints, fast, ffmpeg, ffprobe, picture, temporaryFolder } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
+} from "#test/support/media/hdr-sources.ts";
+import { binaries, complaints, fast, ffmpeg, ffprobe, picture, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 /** Profiles with `hdr: "keep"`: HDR in HEVC and AV1, and SDR in H.264. */
 vi.setConfig({ hookTimeout: 400_000 });

@@ -1,14 +1,14 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec } from "../../../src/media/encoding-spec.ts";
-import { Combing } from "../../../src/media/fields/combing.ts";
-import { probeSource } from "../../../src/media/timeline.ts";
-import { sample } from "../../support/amount.ts";
-import { framesToEncode } from "../../support/media/parallel/frames.ts";
-import { planned, sparseCopy } from "../../support/media/parallel/parts.ts";
-import { binaries, fast, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { Combing } from "#media/fields/combing.ts";
+import { probeSource } from "#media/timeline.ts";
+import { sample } from "#test/support/amount.ts";
+import { framesToEncode } from "#test/support/media/parallel/frames.ts";
+import { planned, sparseCopy } from "#test/support/media/parallel/parts.ts";
+import { binaries, fast, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** Video whose content is interlaced or not, whatever its headers say. */
 

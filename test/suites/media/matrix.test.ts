@@ -3,16 +3,16 @@ import { join } from "node:path";
 import HLS from "hls-parser";
 import { parse as parseMpd } from "mpd-parser";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import type { EncodeResult } from "../../../src/media/finish.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { isNightly } from "../../support/amount.ts";
-import { oddRows } from "../../support/media/matrix-odd-rows.ts";
-import { Players } from "../../support/media/matrix-players.ts";
-import { rows } from "../../support/media/matrix-rows.ts";
-import type { Row } from "../../support/media/matrix-sources.ts";
-import { binaries, complaints, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import type { EncodeResult } from "#media/finish.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { isNightly } from "#test/support/amount.ts";
+import { oddRows } from "#test/support/media/matrix-odd-rows.ts";
+import { Players } from "#test/support/media/matrix-players.ts";
+import { rows } from "#test/support/media/matrix-rows.ts";
+import type { Row } from "#test/support/media/matrix-sources.ts";
+import { binaries, complaints, ffmpeg, ffprobe, temporaryFolder } from "#test/support/media/sources.ts";
 
 vi.setConfig({ maxConcurrency: 2 });
 

@@ -1,10 +1,10 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { probeSource } from "../../../src/media/timeline.ts";
-import { binaries, fast, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { probeSource } from "#media/timeline.ts";
+import { binaries, fast, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** The display matrix of a source (ISO/IEC 14496-12, 8.3.2) applies as a whole: it rotates and mirrors. */
 

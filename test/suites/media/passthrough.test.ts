@@ -2,10 +2,10 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import HLS from "hls-parser";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { rows } from "../../support/amount.ts";
-import { beeping, flashing, words } from "../../support/media/matrix-sources.ts";
-import { complaints, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { rows } from "#test/support/amount.ts";
+import { beeping, flashing, words } from "#test/support/media/matrix-sources.ts";
+import { complaints, ffmpeg, ffprobe, temporaryFolder } from "#test/support/media/sources.ts";
 import { encodedSource } from "./encoded-source.ts";
 
 vi.setConfig({ maxConcurrency: 2 });

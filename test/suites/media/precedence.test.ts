@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { expect, test, vi } from "vitest";
-import { MediaError } from "../../../src/media/error.ts";
-import { run } from "../../../src/media/ffmpeg.ts";
-import type { Precedence } from "../../../src/media/precedence.ts";
-import { descendantsOf, until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { binaries } from "../../support/media/sources.ts";
+import { MediaError } from "#media/error.ts";
+import { run } from "#media/ffmpeg.ts";
+import type { Precedence } from "#media/precedence.ts";
+import { descendantsOf, until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { binaries } from "#test/support/media/sources.ts";
 
 /** An endless encode into nothing, and the time that it has reached; `name` distinguishes it in the list of processes. */
 function endless(name: string, precedence: Precedence) {

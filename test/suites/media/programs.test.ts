@@ -1,14 +1,14 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { probeSource } from "../../../src/media/timeline.ts";
-import { warningsOf } from "../../../src/media/tracks.ts";
-import { sample } from "../../support/amount.ts";
-import { framesToEncode } from "../../support/media/parallel/frames.ts";
-import { planned } from "../../support/media/parallel/parts.ts";
-import { binaries, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { probeSource } from "#media/timeline.ts";
+import { warningsOf } from "#media/tracks.ts";
+import { sample } from "#test/support/amount.ts";
+import { framesToEncode } from "#test/support/media/parallel/frames.ts";
+import { planned } from "#test/support/media/parallel/parts.ts";
+import { binaries, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** Transport streams with several programs: the first one with video plays, and nothing of the others is in it. */
 

@@ -3,15 +3,15 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec } from "../../../src/media/encoding-spec.ts";
-import { type ImageSource, still } from "../../../src/media/image.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { sample } from "../../support/amount.ts";
-import { EMULATED_GPU, sharedBrowser } from "../../support/browser/browser.ts";
-import { shownColors } from "../../support/browser/shown-colors.ts";
-import { colorSource, PATCHES } from "../../support/media/color-sources.ts";
-import { binaries, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { type ImageSource, still } from "#media/image.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { sample } from "#test/support/amount.ts";
+import { EMULATED_GPU, sharedBrowser } from "#test/support/browser/browser.ts";
+import { shownColors } from "#test/support/browser/shown-colors.ts";
+import { colorSource, PATCHES } from "#test/support/media/color-sources.ts";
+import { binaries, ffmpeg, ffprobe, temporaryFolder } from "#test/support/media/sources.ts";
 import { COLOR_ROWS, type ColorRow } from "./color-rows.ts";
 
 /**

@@ -1,16 +1,16 @@
 import { appendFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { MediaError } from "../../../src/media/error.ts";
-import { probeSource } from "../../../src/media/timeline.ts";
-import { warningsOf } from "../../../src/media/tracks.ts";
-import { corpus } from "../../media/corpus/index.ts";
-import { RATE, SIZE, type Source } from "../../media/corpus/source.ts";
-import { amount } from "../../support/amount.ts";
-import { beepsOf, flashesOf } from "../../support/media/beeps.ts";
-import { binaries, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { MediaError } from "#media/error.ts";
+import { probeSource } from "#media/timeline.ts";
+import { warningsOf } from "#media/tracks.ts";
+import { corpus } from "#test/media/corpus/index.ts";
+import { RATE, SIZE, type Source } from "#test/media/corpus/source.ts";
+import { amount } from "#test/support/amount.ts";
+import { beepsOf, flashesOf } from "#test/support/media/beeps.ts";
+import { binaries, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** What people upload plays, whole and in sync: a sample of the corpus, and all of it in the nightly tier. */
 

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import * as v from "valibot";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec } from "../../../src/media/encoding-spec.ts";
-import type { EncodeResult } from "../../../src/media/finish.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { EncodingSpec } from "../../../src/protocol/encoding-spec.ts";
-import { binaries, fast, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import type { EncodeResult } from "#media/finish.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { EncodingSpec } from "#protocol/encoding-spec.ts";
+import { binaries, fast, ffmpeg, ffprobe, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** Every field of an encoding specification, changed, and what the change makes of the files. */
 

@@ -3,15 +3,15 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SphericalMetadata } from "../../../src/lib/spherical.ts";
-import { encode } from "../../../src/media/encode.ts";
-import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
-import { writeInits } from "../../../src/media/parallel/head.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { withBox } from "../../support/media/hdr-sources.ts";
-import { encodedInParts, planned } from "../../support/media/parallel/parts.ts";
-import { binaries, complaints, ffmpeg, ffprobe, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { cbmp, equi, HALF, sphere, st3d, withV1 } from "../../support/media/spherical-sources.ts";
+import type { SphericalMetadata } from "#lib/spherical.ts";
+import { encode } from "#media/encode.ts";
+import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
+import { writeInits } from "#media/parallel/head.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { withBox } from "#test/support/media/hdr-sources.ts";
+import { encodedInParts, planned } from "#test/support/media/parallel/parts.ts";
+import { binaries, complaints, ffmpeg, ffprobe, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { cbmp, equi, HALF, sphere, st3d, withV1 } from "#test/support/media/spherical-sources.ts";
 
 /** Sources with spherical metadata: what is read of them, and what their renditions state. */
 

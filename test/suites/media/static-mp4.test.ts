@@ -1,9 +1,9 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { probeSource as probe } from "#media/timeline.ts";
 import {
   binaries,
   complaints,
@@ -13,7 +13,7 @@ import {
   picture,
   sound,
   temporaryFolder,
-} from "../../support/media/sources.ts";
+} from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("static-mp4");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,11 +1,11 @@
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { type EncodingSpec, encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { storyboardInterval } from "../../../src/media/storyboard.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { binaries, fast, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { type EncodingSpec, encodingSpec as spec } from "#media/encoding-spec.ts";
+import { storyboardInterval } from "#media/storyboard.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { binaries, fast, ffmpeg, ffprobe, temporaryFolder } from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("storyboard");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

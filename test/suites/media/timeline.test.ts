@@ -1,11 +1,11 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { probeSource } from "../../../src/media/timeline.ts";
-import { sample } from "../../support/amount.ts";
-import { binaries, fast, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { probeSource } from "#media/timeline.ts";
+import { sample } from "#test/support/amount.ts";
+import { binaries, fast, ffmpeg, ffprobe, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** Sources whose container leaves out, or states wrongly, how long their tracks are. */
 

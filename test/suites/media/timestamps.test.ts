@@ -1,17 +1,17 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { planEncode } from "../../../src/media/plan.ts";
-import type { AudioTrack } from "../../../src/media/probe.ts";
-import { writeSpeech } from "../../../src/media/speech-audio.ts";
-import { withoutJumps } from "../../../src/media/timeline/repair.ts";
-import { probeSource } from "../../../src/media/timeline.ts";
-import { warningsOf } from "../../../src/media/tracks.ts";
-import { sample } from "../../support/amount.ts";
-import { planned } from "../../support/media/parallel/parts.ts";
-import { binaries, fast, ffmpeg, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { planEncode } from "#media/plan.ts";
+import type { AudioTrack } from "#media/probe.ts";
+import { writeSpeech } from "#media/speech-audio.ts";
+import { withoutJumps } from "#media/timeline/repair.ts";
+import { probeSource } from "#media/timeline.ts";
+import { warningsOf } from "#media/tracks.ts";
+import { sample } from "#test/support/amount.ts";
+import { planned } from "#test/support/media/parallel/parts.ts";
+import { binaries, fast, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** Sources whose timestamps restart or jump: all of them plays, and each beep is heard with its flash. */
 

@@ -2,9 +2,9 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { probeSource as probe } from "#media/timeline.ts";
 import {
   codeOf,
   type Format,
@@ -13,8 +13,8 @@ import {
   patchesOf,
   patchesSource,
   WIDTH,
-} from "../../support/media/hdr-sources.ts";
-import { binaries, temporaryFolder } from "../../support/media/sources.ts";
+} from "#test/support/media/hdr-sources.ts";
+import { binaries, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** SDR of HDR sources, compared with the published curves: ITU-R BT.2100, BT.2087, BT.1886 and the operator of Hable. */
 

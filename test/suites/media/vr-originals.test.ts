@@ -1,12 +1,12 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { BUILT_IN_PROFILES, specOf } from "../../../src/media/encoding-profiles.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { words } from "../../support/media/matrix-sources.ts";
-import { binaries, complaints, ffmpeg, packetsOf, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
+import { encode } from "#media/encode.ts";
+import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { words } from "#test/support/media/matrix-sources.ts";
+import { binaries, complaints, ffmpeg, packetsOf, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 /** Sources for VR that are larger than the ladder: the profile `vr` copies them in their own size. */
 

@@ -2,10 +2,10 @@ import { createPublicKey } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { json, refused, succeeded } from "../../support/commands/outcome.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { run, startServer } from "../../support/process.ts";
+import { json, refused, succeeded } from "#test/support/commands/outcome.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { run, startServer } from "#test/support/process.ts";
 
 /** What differs between two runs: ids, times and tokens. */
 const settled = (value: unknown): unknown =>

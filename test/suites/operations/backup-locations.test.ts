@@ -2,9 +2,9 @@ import { execFileSync } from "node:child_process";
 import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { operator } from "../../support/backups.ts";
-import { refused } from "../../support/commands/outcome.ts";
-import { emptyFolder } from "../../support/folder.ts";
+import { operator } from "#test/support/backups.ts";
+import { refused } from "#test/support/commands/outcome.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 
 const { cli, done, failed } = operator();
 

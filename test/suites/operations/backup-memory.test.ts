@@ -3,11 +3,11 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { amount } from "../../support/amount.ts";
-import { filledServer } from "../../support/backups.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { vodbox } from "../../support/process.ts";
+import { amount } from "#test/support/amount.ts";
+import { filledServer } from "#test/support/backups.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { vodbox } from "#test/support/process.ts";
 
 /** More by hand: BACKUP_MEGABYTES=1024 vitest run test/suites/operations/backup-memory.test.ts */
 const MEGABYTES = amount(128, 256, "BACKUP_MEGABYTES");

@@ -2,13 +2,13 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { beforeAll, expect, test, vi } from "vitest";
-import { s3Store } from "../../../storage/objects/s3.ts";
-import { filledServer, operator, ownServer } from "../../support/backups.ts";
-import { refused } from "../../support/commands/outcome.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type S3Server, s3Server, s3Settings } from "../../support/s3-server.ts";
+import { s3Store } from "#storage/objects/s3.ts";
+import { filledServer, operator, ownServer } from "#test/support/backups.ts";
+import { refused } from "#test/support/commands/outcome.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type S3Server, s3Server, s3Settings } from "#test/support/s3-server.ts";
 
 vi.setConfig({ testTimeout: 600_000 });
 

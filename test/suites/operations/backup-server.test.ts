@@ -1,9 +1,9 @@
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { filledServer, operator } from "../../support/backups.ts";
-import { expectError } from "../../support/error.ts";
-import { emptyFolder } from "../../support/folder.ts";
+import { filledServer, operator } from "#test/support/backups.ts";
+import { expectError } from "#test/support/error.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 
 const { done } = operator();
 const backups = "/api/v1/admin/backups";

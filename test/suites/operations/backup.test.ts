@@ -2,12 +2,12 @@ import { execFileSync } from "node:child_process";
 import { closeSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { filledServer, operator, ownServer } from "../../support/backups.ts";
-import { readyAsset, uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { smallDisk } from "../../support/storage/small-disk.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { testApp } from "#test/support/app.ts";
+import { filledServer, operator, ownServer } from "#test/support/backups.ts";
+import { readyAsset, uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { smallDisk } from "#test/support/storage/small-disk.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 const { cli, done, failed } = operator();
 

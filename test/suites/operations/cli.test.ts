@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Command } from "commander";
 import { describe, expect, test } from "vitest";
-import { visibleCommands } from "../../../cli/completion.ts";
-import { createProgram } from "../../../cli/program.ts";
-import { extractSettings, settingFlags } from "../../../cli/settings.ts";
-import { everyNth } from "../../support/amount.ts";
-import { json, refused, succeeded } from "../../support/commands/outcome.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
-import { EXECUTABLE, lineOf, run, startServer, vodbox } from "../../support/process.ts";
+import { visibleCommands } from "#cli/completion.ts";
+import { createProgram } from "#cli/program.ts";
+import { extractSettings, settingFlags } from "#cli/settings.ts";
+import { everyNth } from "#test/support/amount.ts";
+import { json, refused, succeeded } from "#test/support/commands/outcome.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture } from "#test/support/media/sources.ts";
+import { EXECUTABLE, lineOf, run, startServer, vodbox } from "#test/support/process.ts";
 
 /** Those that users see: not what `serve` starts. */
 const every = (command: Command, path: string[] = []): { command: Command; path: string[] }[] => [

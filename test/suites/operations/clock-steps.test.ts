@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { until } from "../../support/descendants.ts";
-import { callback, next, uploaded } from "../../support/flow.ts";
-import { listAt, liveServer, newChannel, publish, untilListed, untilLive } from "../../support/live.ts";
-import { steppedClock } from "../../support/stepped-clock.ts";
+import { rows } from "#test/support/amount.ts";
+import { until } from "#test/support/descendants.ts";
+import { callback, next, uploaded } from "#test/support/flow.ts";
+import { listAt, liveServer, newChannel, publish, untilListed, untilLive } from "#test/support/live.ts";
+import { steppedClock } from "#test/support/stepped-clock.ts";
 
 /** The wall clock of a server is set while it runs. */
 

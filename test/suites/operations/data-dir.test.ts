@@ -4,11 +4,11 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, type TestContext, test } from "vitest";
-import { migrate } from "../../../storage/db/migrate.ts";
-import { json, refused } from "../../support/commands/outcome.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { startServer, stopCleanly } from "../../support/process.ts";
-import { smallDisk } from "../../support/storage/small-disk.ts";
+import { migrate } from "#storage/db/migrate.ts";
+import { json, refused } from "#test/support/commands/outcome.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startServer, stopCleanly } from "#test/support/process.ts";
+import { smallDisk } from "#test/support/storage/small-disk.ts";
 
 const MIGRATIONS = join(import.meta.dirname, "../../../storage/db/migrations");
 const serve = (dataDir: string, ...more: string[]) => [

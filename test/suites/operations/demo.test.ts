@@ -1,10 +1,10 @@
 import { globSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { emptyFolder } from "../../support/folder.ts";
-import { binaries } from "../../support/media/sources.ts";
-import { tool } from "../../support/pixels.ts";
-import { run } from "../../support/process.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { binaries } from "#test/support/media/sources.ts";
+import { tool } from "#test/support/pixels.ts";
+import { run } from "#test/support/process.ts";
 
 test("a demo that fails stops the server that it started", async () => {
   const cwd = emptyFolder();

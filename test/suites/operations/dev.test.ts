@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { readFileSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { lineOf, watched } from "../../support/process.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { lineOf, watched } from "#test/support/process.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const ready = /^vodbox ready on (\S+)$/gm;

@@ -1,13 +1,13 @@
 import { chmodSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { encodingSpec } from "../../../src/media/encoding-spec.ts";
-import { detectFfmpegCapabilities } from "../../../src/media/ffmpeg-capabilities.ts";
-import type { Finding } from "../../support/doctor.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { binaries } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { run, startServer } from "../../support/process.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { detectFfmpegCapabilities } from "#media/ffmpeg-capabilities.ts";
+import type { Finding } from "#test/support/doctor.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { binaries } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { run, startServer } from "#test/support/process.ts";
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 

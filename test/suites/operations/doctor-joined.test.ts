@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { workOnce } from "../../support/clip-worker.ts";
-import { clipOf, downloaded, encodedAgain, film, filmAsset, frameHashes } from "../../support/clips.ts";
-import { checkup } from "../../support/doctor.ts";
-import { nightly } from "../../support/nightly.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { workOnce } from "#test/support/clip-worker.ts";
+import { clipOf, downloaded, encodedAgain, film, filmAsset, frameHashes } from "#test/support/clips.ts";
+import { checkup } from "#test/support/doctor.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 let app: TestApp;
 let key: string;

@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { assets, type subtitles } from "../../../storage/db/schema.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { leased, tiny, tinyAsset } from "../../support/batches.ts";
-import { checkup } from "../../support/doctor.ts";
-import { callback, next, putArtifacts, readyAsset, uploaded } from "../../support/flow.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { assets, type subtitles } from "#storage/db/schema.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { leased, tiny, tinyAsset } from "#test/support/batches.ts";
+import { checkup } from "#test/support/doctor.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 const DAY_MS = 86_400_000;
 type Store = NonNullable<TestApp["opened"]["app"]["objects"]>;

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
-import { migrate } from "../../../storage/db/migrate.ts";
-import { json, refused } from "../../support/commands/outcome.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { run } from "../../support/process.ts";
+import { migrate } from "#storage/db/migrate.ts";
+import { json, refused } from "#test/support/commands/outcome.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { run } from "#test/support/process.ts";
 
 const MIGRATIONS = fileURLToPath(new URL("../../../storage/db/migrations/", import.meta.url));
 

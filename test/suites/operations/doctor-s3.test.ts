@@ -1,11 +1,11 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { beforeAll, expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { checkup } from "../../support/doctor.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { atEnd } from "../../support/folder.ts";
-import { type S3Server, s3Server } from "../../support/s3-server.ts";
+import { testApp } from "#test/support/app.ts";
+import { checkup } from "#test/support/doctor.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { atEnd } from "#test/support/folder.ts";
+import { type S3Server, s3Server } from "#test/support/s3-server.ts";
 import { BUCKET, s3At, s3Settings } from "./setup.ts";
 
 let s3: S3Server;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { checkup } from "../../support/doctor.ts";
-import { readyAsset } from "../../support/flow.ts";
+import { testApp } from "#test/support/app.ts";
+import { checkup } from "#test/support/doctor.ts";
+import { readyAsset } from "#test/support/flow.ts";
 
 test("rows of a tenant that does not exist are found, and deleted by --fix", async () => {
   const app = await testApp();

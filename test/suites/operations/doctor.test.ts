@@ -1,9 +1,9 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { readyAsset } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { run, startServer } from "../../support/process.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { run, startServer } from "#test/support/process.ts";
 
 type Report = { ok: boolean; findings: { check: string; ok: boolean; detail: string }[] };
 

@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type Flaky, judge } from "../../../scripts/test/flaky.ts";
-import { emptyFolder } from "../../support/folder.ts";
+import { type Flaky, judge } from "#scripts/test/flaky.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const CONFIG = `export default { test: { name: "some", include: ["*.test.ts"] } };`;

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import Sqlite from "libsql";
 import { expect, test, vi } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { type Started, watched } from "../../support/process.ts";
+import { rows } from "#test/support/amount.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { type Started, watched } from "#test/support/process.ts";
 
 const MAIN = fileURLToPath(new URL("../../../cli/main.ts", import.meta.url));
 /** The output lines that docs/operations.md documents; everything else belongs to the log. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { json, refused, succeeded } from "../../support/commands/outcome.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { startServer } from "../../support/process.ts";
+import { json, refused, succeeded } from "#test/support/commands/outcome.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startServer } from "#test/support/process.ts";
 
 test("live channels are created, listed, given keys and tokens, and revoked; the running server applies changes immediately", async () => {
   const server = await startServer(emptyFolder(), { env: { VODBOX_ADMIN_TOKEN: "" } });

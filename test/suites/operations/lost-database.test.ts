@@ -2,11 +2,11 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { beforeAll, describe, expect, test } from "vitest";
-import { rows, sample } from "../../support/amount.ts";
-import { json, refused } from "../../support/commands/outcome.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { emptyFolder, newFolder, removeFolder } from "../../support/folder.ts";
-import { run, startServer, tenantKey, vodbox } from "../../support/process.ts";
+import { rows, sample } from "#test/support/amount.ts";
+import { json, refused } from "#test/support/commands/outcome.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { emptyFolder, newFolder, removeFolder } from "#test/support/folder.ts";
+import { run, startServer, tenantKey, vodbox } from "#test/support/process.ts";
 
 const serve = (dataDir: string, ...more: string[]) => [
   ...["serve", "--workers", "0", "--port", "0", "--data", dataDir],

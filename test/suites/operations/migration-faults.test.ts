@@ -1,10 +1,10 @@
 import { beforeAll, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { newFolder } from "../../support/folder.ts";
-import { startRelay } from "../../support/relay.ts";
-import { type S3Server, s3Server } from "../../support/s3-server.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { newFolder } from "#test/support/folder.ts";
+import { startRelay } from "#test/support/relay.ts";
+import { type S3Server, s3Server } from "#test/support/s3-server.ts";
 import { BUCKET, fill, inOrder, localAt, PATH, s3At, s3Settings, sumsOf } from "./setup.ts";
 
 let s3: S3Server;

@@ -1,14 +1,14 @@
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, expect, test } from "vitest";
-import { amount } from "../../support/amount.ts";
-import type { Answer } from "../../support/client.ts";
-import { readyAsset, uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type RunningServer, run, startServer } from "../../support/process.ts";
-import { CORS_RULES, type S3Server, s3Server } from "../../support/s3-server.ts";
-import { seeded } from "../../support/seed.ts";
+import { amount } from "#test/support/amount.ts";
+import type { Answer } from "#test/support/client.ts";
+import { readyAsset, uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type RunningServer, run, startServer } from "#test/support/process.ts";
+import { CORS_RULES, type S3Server, s3Server } from "#test/support/s3-server.ts";
+import { seeded } from "#test/support/seed.ts";
 import { asEnvironment, BUCKET, fill, inOrder, localAt, PATH, s3At, s3Settings, sourceSum, sumsOf } from "./setup.ts";
 
 let s3: S3Server;

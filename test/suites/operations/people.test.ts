@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { json, refused } from "../../support/commands/outcome.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { png } from "../../support/png.ts";
+import { json, refused } from "#test/support/commands/outcome.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { png } from "#test/support/png.ts";
 
 test("the operator changes the look of a tenant's player, helps users who cannot sign in, and filters the audit log", async () => {
   const dataDir = emptyFolder();

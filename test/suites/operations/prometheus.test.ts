@@ -3,10 +3,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
-import { freePort } from "../../../scripts/free-port.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer, watched } from "../../support/process.ts";
+import { freePort } from "#scripts/free-port.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer, watched } from "#test/support/process.ts";
 
 const DEPLOY = join(import.meta.dirname, "../../../deploy");
 const TOKEN = "metrics-token-of-the-tests-with-32-characters";

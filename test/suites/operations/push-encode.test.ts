@@ -13,14 +13,14 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { encodingSpec } from "../../../src/media/encoding-spec.ts";
-import { refused } from "../../support/commands/outcome.ts";
-import { descendantsOf, until, untilGone } from "../../support/descendants.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { binaries, complaints, fast, ffmpeg, ffprobe, picture, sound } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { lineOf, run, startServer, vodbox } from "../../support/process.ts";
-import { startRelay } from "../../support/relay.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { refused } from "#test/support/commands/outcome.ts";
+import { descendantsOf, until, untilGone } from "#test/support/descendants.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { binaries, complaints, fast, ffmpeg, ffprobe, picture, sound } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { lineOf, run, startServer, vodbox } from "#test/support/process.ts";
+import { startRelay } from "#test/support/relay.ts";
 
 /** Encoders and servers start in these tests: ten times the duration on an idle machine. */
 const LONG = { timeout: 200_000 };

@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { refused } from "../../support/commands/outcome.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { lineOf, run, startServer, vodbox } from "../../support/process.ts";
+import { refused } from "#test/support/commands/outcome.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { lineOf, run, startServer, vodbox } from "#test/support/process.ts";
 
 async function scene() {
   const folder = emptyFolder();

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { json } from "../../support/commands/outcome.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
-import { run, startServer, tenantKey } from "../../support/process.ts";
+import { json } from "#test/support/commands/outcome.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture, sound } from "#test/support/media/sources.ts";
+import { run, startServer, tenantKey } from "#test/support/process.ts";
 
 const message = "Track 3 (audio, tta) cannot be decoded and was left out.";
 const warnings = [{ code: "track_skipped", message }];

@@ -2,11 +2,11 @@ import { createHash, randomBytes } from "node:crypto";
 import { readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { refused } from "../../support/commands/outcome.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { nightly } from "../../support/nightly.ts";
-import { lineOf, type RunningServer, run, startServer, vodbox } from "../../support/process.ts";
-import { startRelay } from "../../support/relay.ts";
+import { refused } from "#test/support/commands/outcome.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { lineOf, type RunningServer, run, startServer, vodbox } from "#test/support/process.ts";
+import { startRelay } from "#test/support/relay.ts";
 
 const MIB = 2 ** 20;
 const PART = 16 * MIB;

@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Readable } from "node:stream";
-import { localStore } from "../../../storage/objects/local.ts";
-import { s3Store } from "../../../storage/objects/s3.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
-import type { Call } from "../../support/client.ts";
-import { newBucket, type S3Place } from "../../support/s3-server.ts";
+import { localStore } from "#storage/objects/local.ts";
+import { s3Store } from "#storage/objects/s3.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
+import type { Call } from "#test/support/client.ts";
+import { newBucket, type S3Place } from "#test/support/s3-server.ts";
 
 export const BUCKET = newBucket("migration");
 export const PATH = "/api/v1/admin/storage/migration";

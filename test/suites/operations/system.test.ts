@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { expectError } from "../../support/error.ts";
-import { openStream } from "../../support/event-stream.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { lineOf, type RunningServer, startServer } from "../../support/process.ts";
+import { rows } from "#test/support/amount.ts";
+import { expectError } from "#test/support/error.ts";
+import { openStream } from "#test/support/event-stream.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { lineOf, type RunningServer, startServer } from "#test/support/process.ts";
 
 const logs = "/api/v1/admin/logs/stream";
 

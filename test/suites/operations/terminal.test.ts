@@ -6,11 +6,11 @@ import { Transform } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { json, succeeded } from "../../support/commands/outcome.ts";
-import { uploaded } from "../../support/flow.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
-import { EXECUTABLE, lineOf, type RunningServer, startServer } from "../../support/process.ts";
+import { json, succeeded } from "#test/support/commands/outcome.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture } from "#test/support/media/sources.ts";
+import { EXECUTABLE, lineOf, type RunningServer, startServer } from "#test/support/process.ts";
 
 /** What a command writes to a terminal, stdout and stderr together. */
 async function onTerminal(args: string[], env: Record<string, string> = {}): Promise<string> {

@@ -4,13 +4,13 @@ import { Agent, get } from "node:https";
 import { join } from "node:path";
 import type { TLSSocket } from "node:tls";
 import { expect, test } from "vitest";
-import { client } from "../../support/client.ts";
-import { json, refused } from "../../support/commands/outcome.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
-import { lineOf, run, startServer, stopCleanly } from "../../support/process.ts";
-import { startRelay } from "../../support/relay.ts";
+import { client } from "#test/support/client.ts";
+import { json, refused } from "#test/support/commands/outcome.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture } from "#test/support/media/sources.ts";
+import { lineOf, run, startServer, stopCleanly } from "#test/support/process.ts";
+import { startRelay } from "#test/support/relay.ts";
 
 /** Many times the duration on a quiet machine, which is 3 s. */
 const LIMIT_MS = 240_000;

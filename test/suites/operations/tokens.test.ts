@@ -1,12 +1,12 @@
 import { linkSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { firstStart, json, refused, succeeded } from "../../support/commands/outcome.ts";
-import { jobNow, rowsOf, startWorker, untilEncoding, uploadClip } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
-import { startServer, stopCleanly } from "../../support/process.ts";
+import { firstStart, json, refused, succeeded } from "#test/support/commands/outcome.ts";
+import { jobNow, rowsOf, startWorker, untilEncoding, uploadClip } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture } from "#test/support/media/sources.ts";
+import { startServer, stopCleanly } from "#test/support/process.ts";
 
 const next = (key: string) => ({ headers: { "idempotency-key": key }, body: {} });
 /** No token in the environment: these are the data directory's own. */

@@ -1,9 +1,9 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { json, refused } from "../../support/commands/outcome.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { run } from "../../support/process.ts";
+import { json, refused } from "#test/support/commands/outcome.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { run } from "#test/support/process.ts";
 
 test("wrong usage is 2 with one sentence", async () => {
   const cwd = emptyFolder();

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { json, refused, succeeded } from "../../support/commands/outcome.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { startServer } from "../../support/process.ts";
-import { receiver, status } from "../../support/receiver.ts";
+import { json, refused, succeeded } from "#test/support/commands/outcome.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startServer } from "#test/support/process.ts";
+import { receiver, status } from "#test/support/receiver.ts";
 
 test("an operator registers an endpoint, sees failures, and replays them", async () => {
   const there = await receiver(status(500));

@@ -6,11 +6,11 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { SignJWT } from "jose";
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { uploaded } from "../../support/flow.ts";
-import { atEnd, emptyFolder, newFolder, removeFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, ffprobe, picture, sound } from "../../support/media/sources.ts";
-import { type Ended, type RunningServer, startServer, watched } from "../../support/process.ts";
+import { until } from "#test/support/descendants.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { atEnd, emptyFolder, newFolder, removeFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, ffprobe, picture, sound } from "#test/support/media/sources.ts";
+import { type Ended, type RunningServer, startServer, watched } from "#test/support/process.ts";
 
 /**
  * Independent players. Each gets only a URL, and must fetch every segment below it: of a public asset, and of one with

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
-import { LiveValidator } from "../../support/hls-live-validator.ts";
-import { textOf } from "../../support/live/live-client.ts";
-import { firstSegment, newChannel, publish } from "../../support/live.ts";
-import { lineOf } from "../../support/process.ts";
-import { opened, PROXY_NAMES, skipWithoutProxy, startBehind } from "../../support/proxy.ts";
+import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
+import { LiveValidator } from "#test/support/hls-live-validator.ts";
+import { textOf } from "#test/support/live/live-client.ts";
+import { firstSegment, newChannel, publish } from "#test/support/live.ts";
+import { lineOf } from "#test/support/process.ts";
+import { opened, PROXY_NAMES, skipWithoutProxy, startBehind } from "#test/support/proxy.ts";
 
 /** Parts of half a second that are followed. */
 const PARTS = 12;

@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { next, readyAsset, uploaded } from "../../support/flow.ts";
-import { type RunningServer, tenantKey } from "../../support/process.ts";
+import { next, readyAsset, uploaded } from "#test/support/flow.ts";
+import { type RunningServer, tenantKey } from "#test/support/process.ts";
 import {
   opened,
   PROXY_NAMES,
@@ -13,7 +13,7 @@ import {
   type ProxyName,
   skipWithoutProxy,
   startBehind,
-} from "../../support/proxy.ts";
+} from "#test/support/proxy.ts";
 
 const MIB = 2 ** 20;
 /** `BIG=1` uploads 5 GB instead, and prints the duration and everyone's peak memory. */

@@ -2,12 +2,12 @@ import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { staticFfmpeg } from "../../../scripts/ffmpeg/build.ts";
-import { isNightly } from "../../support/amount.ts";
-import { emptyFolder, removeFolder } from "../../support/folder.ts";
-import { unpackedImage } from "../../support/image.ts";
-import { lineOf, stopCleanly, watched } from "../../support/process.ts";
-import { artifact, RELEASE_MS, RELEASED } from "../../support/release.ts";
+import { staticFfmpeg } from "#scripts/ffmpeg/build.ts";
+import { isNightly } from "#test/support/amount.ts";
+import { emptyFolder, removeFolder } from "#test/support/folder.ts";
+import { unpackedImage } from "#test/support/image.ts";
+import { lineOf, stopCleanly, watched } from "#test/support/process.ts";
+import { artifact, RELEASE_MS, RELEASED } from "#test/support/release.ts";
 
 /** Interprets arm64. It executes no child processes: that needs a setting of the kernel. */
 const QEMU = "qemu-aarch64-static";

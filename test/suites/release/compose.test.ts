@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { own, paths } from "../../../scripts/build/paths.ts";
-import { freePort } from "../../../scripts/free-port.ts";
-import { envName, SETTINGS } from "../../../src/config/settings.ts";
-import { removeFolder } from "../../support/folder.ts";
-import { runContainer, unpackedImage } from "../../support/image.ts";
-import { lineOf, run } from "../../support/process.ts";
-import { artifact, RELEASE_MS } from "../../support/release.ts";
+import { envName, SETTINGS } from "#config/settings.ts";
+import { own, paths } from "#scripts/build/paths.ts";
+import { freePort } from "#scripts/free-port.ts";
+import { removeFolder } from "#test/support/folder.ts";
+import { runContainer, unpackedImage } from "#test/support/image.ts";
+import { lineOf, run } from "#test/support/process.ts";
+import { artifact, RELEASE_MS } from "#test/support/release.ts";
 
 type Service = {
   image: string;

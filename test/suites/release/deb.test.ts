@@ -2,11 +2,11 @@ import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { own } from "../../../scripts/build/paths.ts";
-import { writeDeb } from "../../../scripts/release/deb/deb.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { lineOf, type Started, watched } from "../../support/process.ts";
-import { RELEASE_MS, release } from "../../support/release.ts";
+import { own } from "#scripts/build/paths.ts";
+import { writeDeb } from "#scripts/release/deb/deb.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { lineOf, type Started, watched } from "#test/support/process.ts";
+import { RELEASE_MS, release } from "#test/support/release.ts";
 
 const SCRIPT = join(import.meta.dirname, "throw-away-root.sh");
 const ENV = {

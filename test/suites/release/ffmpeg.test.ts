@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { componentsOf, type Stage } from "../../../scripts/ffmpeg/components.ts";
-import { readConfigured } from "../../../scripts/ffmpeg/configured.ts";
+import { componentsOf, type Stage } from "#scripts/ffmpeg/components.ts";
+import { readConfigured } from "#scripts/ffmpeg/configured.ts";
 
 const ffmpeg = join(import.meta.dirname, "../../../build/assets/bin/ffmpeg");
 const ffprobe = join(import.meta.dirname, "../../../build/assets/bin/ffprobe");

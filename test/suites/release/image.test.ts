@@ -2,12 +2,12 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../../scripts/free-port.ts";
-import { writeLayer } from "../../../scripts/release/image/layer.ts";
-import { emptyFolder, removeFolder } from "../../support/folder.ts";
-import { runContainer, unpackedImage } from "../../support/image.ts";
-import { lineOf } from "../../support/process.ts";
-import { artifact, RELEASE_MS } from "../../support/release.ts";
+import { freePort } from "#scripts/free-port.ts";
+import { writeLayer } from "#scripts/release/image/layer.ts";
+import { emptyFolder, removeFolder } from "#test/support/folder.ts";
+import { runContainer, unpackedImage } from "#test/support/image.ts";
+import { lineOf } from "#test/support/process.ts";
+import { artifact, RELEASE_MS } from "#test/support/release.ts";
 
 const MAX_BYTES = 160e6;
 

@@ -3,13 +3,13 @@ import { once } from "node:events";
 import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { isNightly } from "../../support/amount.ts";
-import { type Call, client } from "../../support/client.ts";
-import { uploaded } from "../../support/flow.ts";
-import { atEnd, newFolder, removeFolder } from "../../support/folder.ts";
-import { nightly } from "../../support/nightly.ts";
-import { EXECUTABLE, type Started, stopCleanly, watched } from "../../support/process.ts";
-import { processesWith, untilProcesses } from "../../support/worker/processes.ts";
+import { isNightly } from "#test/support/amount.ts";
+import { type Call, client } from "#test/support/client.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { atEnd, newFolder, removeFolder } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { EXECUTABLE, type Started, stopCleanly, watched } from "#test/support/process.ts";
+import { processesWith, untilProcesses } from "#test/support/worker/processes.ts";
 
 /** The single file in an empty directory, with an empty environment: no PATH, no HOME, no Node, no ffmpeg. */
 let folder: string;

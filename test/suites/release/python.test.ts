@@ -2,9 +2,9 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
-import { sha256 } from "../../../scripts/release/checksums.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { artifact, RELEASE_MS, release } from "../../support/release.ts";
+import { sha256 } from "#scripts/release/checksums.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { artifact, RELEASE_MS, release } from "#test/support/release.ts";
 
 test("the release has the Python client, with checksums, and pip installs it", { timeout: RELEASE_MS }, async () => {
   const folder = await release();

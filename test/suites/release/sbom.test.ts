@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import { beforeAll, describe, expect, test } from "vitest";
-import { nodeVersion, own } from "../../../scripts/build/paths.ts";
-import { sha256 } from "../../../scripts/release/checksums.ts";
-import { artifact, RELEASE_MS, RELEASED, release } from "../../support/release.ts";
+import { nodeVersion, own } from "#scripts/build/paths.ts";
+import { sha256 } from "#scripts/release/checksums.ts";
+import { artifact, RELEASE_MS, RELEASED, release } from "#test/support/release.ts";
 
 beforeAll(release, RELEASE_MS);
 

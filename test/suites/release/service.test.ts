@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, type TestContext, test } from "vitest";
-import { emptyFolder } from "../../support/folder.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 /**

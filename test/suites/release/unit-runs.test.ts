@@ -2,11 +2,11 @@ import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { freePort } from "../../../scripts/free-port.ts";
-import { client } from "../../support/client.ts";
-import { until } from "../../support/descendants.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { EXECUTABLE } from "../../support/process.ts";
+import { freePort } from "#scripts/free-port.ts";
+import { client } from "#test/support/client.ts";
+import { until } from "#test/support/descendants.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { EXECUTABLE } from "#test/support/process.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const NAMESPACES = ["--mount", "--pid", "--fork", "--kill-child", "--cgroup", "--uts", "--ipc"];

@@ -4,12 +4,12 @@ import { basename, join } from "node:path";
 import { setImmediate as soon } from "node:timers/promises";
 import Sqlite from "libsql";
 import { describe, expect, test } from "vitest";
-import { freePort } from "../../../scripts/free-port.ts";
-import { client } from "../../support/client.ts";
-import { refused } from "../../support/commands/outcome.ts";
-import type { Expected } from "../../support/data/make.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { type RunningServer, run, startServer, vodbox } from "../../support/process.ts";
+import { freePort } from "#scripts/free-port.ts";
+import { client } from "#test/support/client.ts";
+import { refused } from "#test/support/commands/outcome.ts";
+import type { Expected } from "#test/support/data/make.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { type RunningServer, run, startServer, vodbox } from "#test/support/process.ts";
 
 const FIXTURES = join(import.meta.dirname, "../../support/data");
 const VERSIONS = globSync("*.tar.gz", { cwd: FIXTURES }).map((name) => basename(name, ".tar.gz"));

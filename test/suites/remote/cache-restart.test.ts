@@ -2,11 +2,11 @@ import { execFileSync } from "node:child_process";
 import { globSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { SCOPES } from "../../../src/http/caller.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { startServer, stopCleanly } from "../../support/process.ts";
-import { subtitled } from "../../support/subtitles.ts";
+import { SCOPES } from "#http/caller.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startServer, stopCleanly } from "#test/support/process.ts";
+import { subtitled } from "#test/support/subtitles.ts";
 
 const TEXT = `WEBVTT\n\n${Array.from({ length: 60 }, (_, at) => `00:00:${String(at).padStart(2, "0")}.000 --> 00:00:${String(at).padStart(2, "0")}.900\nLine ${at}\n`).join("\n")}`;
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { loadConfig } from "../../../src/config/load.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { run } from "../../support/process.ts";
+import { loadConfig } from "#config/load.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { run } from "#test/support/process.ts";
 
 const parsed = (VODBOX_CACHE: string) => loadConfig({ env: { VODBOX_CACHE }, cwd: emptyFolder() }).cache;
 

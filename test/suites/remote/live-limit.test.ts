@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { liveServer, newChannel, publish } from "../../support/live.ts";
-import { startSqld } from "../../support/sqld.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { liveServer, newChannel, publish } from "#test/support/live.ts";
+import { startSqld } from "#test/support/sqld.ts";
 
 test("the streams that a plan allows are counted over all servers of a database", async () => {
   const database = await startSqld(emptyFolder());

@@ -2,9 +2,9 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "@libsql/client";
 import { beforeAll, expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { RENDITION_LIMIT_MS } from "../../support/live/live-client.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { RENDITION_LIMIT_MS } from "#test/support/live/live-client.ts";
 import {
   type LiveServer,
   listAt,
@@ -16,13 +16,13 @@ import {
   type TestChannel,
   untilListed,
   untilLive,
-} from "../../support/live.ts";
-import { parseLiveManifest } from "../../support/live-manifest.ts";
-import { complaints } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { stopCleanly } from "../../support/process.ts";
-import { newBucket, type S3Server, s3Server, s3Settings } from "../../support/s3-server.ts";
-import { startSqld } from "../../support/sqld.ts";
+} from "#test/support/live.ts";
+import { parseLiveManifest } from "#test/support/live-manifest.ts";
+import { complaints } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { stopCleanly } from "#test/support/process.ts";
+import { newBucket, type S3Server, s3Server, s3Settings } from "#test/support/s3-server.ts";
+import { startSqld } from "#test/support/sqld.ts";
 
 /** Live streams on two servers that share a database and a bucket: one receives a stream, both deliver it. */
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { readyAsset } from "../../support/flow.ts";
+import { testApp } from "#test/support/app.ts";
+import { readyAsset } from "#test/support/flow.ts";
 
 /** A ready asset in a store that is not a disk of this machine; `reads` are the keys of objects whose bytes were read. */
 async function remoteAsset(cache: string) {

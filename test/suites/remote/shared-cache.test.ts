@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import pino from "pino";
 import { describe, expect, test } from "vitest";
-import { UserError } from "../../../src/lib/errors.ts";
-import { fileCache } from "../../../storage/cache/file-cache.ts";
-import { redisCache } from "../../../storage/cache/redis-cache.ts";
-import type { SharedCache } from "../../../storage/cache/shared-cache.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { redisServer } from "../../support/redis.ts";
+import { UserError } from "#lib/errors.ts";
+import { fileCache } from "#storage/cache/file-cache.ts";
+import { redisCache } from "#storage/cache/redis-cache.ts";
+import type { SharedCache } from "#storage/cache/shared-cache.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { redisServer } from "#test/support/redis.ts";
 
 const log = pino({ level: "silent" });
 const ended = (cache: SharedCache) => {

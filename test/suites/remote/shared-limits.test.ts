@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { freePort } from "../../../scripts/free-port.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer, stopCleanly } from "../../support/process.ts";
-import { type RedisServer, redisServer } from "../../support/redis.ts";
+import { freePort } from "#scripts/free-port.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer, stopCleanly } from "#test/support/process.ts";
+import { type RedisServer, redisServer } from "#test/support/redis.ts";
 
 const CONNECTED = /Redis is connected/;
 const AWAY = /Redis is not available/g;

@@ -2,16 +2,16 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "@libsql/client";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { amount } from "../../support/amount.ts";
-import { startWorker, uploadClip } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
-import { type RunningServer, run, startServer, stopCleanly } from "../../support/process.ts";
-import { receiver } from "../../support/receiver.ts";
-import { type S3Server, s3Server, s3Settings } from "../../support/s3-server.ts";
-import { startSqld } from "../../support/sqld.ts";
+import { amount } from "#test/support/amount.ts";
+import { startWorker, uploadClip } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture, temporaryFolder } from "#test/support/media/sources.ts";
+import { type RunningServer, run, startServer, stopCleanly } from "#test/support/process.ts";
+import { receiver } from "#test/support/receiver.ts";
+import { type S3Server, s3Server, s3Settings } from "#test/support/s3-server.ts";
+import { startSqld } from "#test/support/sqld.ts";
 
 vi.setConfig({ testTimeout: 600_000 });
 

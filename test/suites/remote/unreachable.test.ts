@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { createClient } from "@libsql/client";
 import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
-import { CommitInDoubt } from "../../../storage/db/failures.ts";
-import { openDatabase } from "../../../storage/db/open.ts";
-import { testApp } from "../../support/app.ts";
-import { startCuttingRelay } from "../../support/cutting-relay.ts";
-import { until } from "../../support/descendants.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { startSqld } from "../../support/sqld.ts";
+import { CommitInDoubt } from "#storage/db/failures.ts";
+import { openDatabase } from "#storage/db/open.ts";
+import { testApp } from "#test/support/app.ts";
+import { startCuttingRelay } from "#test/support/cutting-relay.ts";
+import { until } from "#test/support/descendants.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { startSqld } from "#test/support/sqld.ts";
 
 const portOf = (url: string) => Number(new URL(url).port);
 

@@ -2,13 +2,13 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync,
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { sample } from "../../support/amount.ts";
-import { refused } from "../../support/commands/outcome.ts";
-import { until } from "../../support/descendants.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { freshly } from "../../support/fresh.ts";
-import { stopCleanly } from "../../support/process.ts";
-import { caughtUp, contentsOf, load, readiness, replicated, slugsIn } from "../../support/replicas.ts";
+import { sample } from "#test/support/amount.ts";
+import { refused } from "#test/support/commands/outcome.ts";
+import { until } from "#test/support/descendants.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { freshly } from "#test/support/fresh.ts";
+import { stopCleanly } from "#test/support/process.ts";
+import { caughtUp, contentsOf, load, readiness, replicated, slugsIn } from "#test/support/replicas.ts";
 
 test("a server starts and writes while its replica cannot be reached, and catches up", async () => {
   const folder = emptyFolder();

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { descendantsOf } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { stopCleanly } from "../../support/process.ts";
-import { caughtUp, contentsOf, generationsOf, load, readiness, replicated, slugsIn } from "../../support/replicas.ts";
+import { descendantsOf } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { stopCleanly } from "#test/support/process.ts";
+import { caughtUp, contentsOf, generationsOf, load, readiness, replicated, slugsIn } from "#test/support/replicas.ts";
 
 const TWO = ["--processes", "2"];
 const LOST_MS = 1500;

@@ -2,10 +2,10 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { amount, rows } from "../../support/amount.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { caughtUp, contentsOf, generationsOf, load, readiness, replicated, slugsIn } from "../../support/replicas.ts";
+import { amount, rows } from "#test/support/amount.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { caughtUp, contentsOf, generationsOf, load, readiness, replicated, slugsIn } from "#test/support/replicas.ts";
 
 /** What may be lost when a directory is deleted under load. */
 const LOST_MS = 1500;

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { s3Store } from "../../../storage/objects/s3.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { stopCleanly } from "../../support/process.ts";
-import { startRelay } from "../../support/relay.ts";
-import { caughtUp, contentsOf, load, readiness, replicated, slugsIn } from "../../support/replicas.ts";
-import { newBucket, s3Server } from "../../support/s3-server.ts";
+import { s3Store } from "#storage/objects/s3.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { stopCleanly } from "#test/support/process.ts";
+import { startRelay } from "#test/support/relay.ts";
+import { caughtUp, contentsOf, load, readiness, replicated, slugsIn } from "#test/support/replicas.ts";
+import { newBucket, s3Server } from "#test/support/s3-server.ts";
 
 const LOST_MS = 1500;
 

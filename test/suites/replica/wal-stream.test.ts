@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { WalState } from "../../../storage/replica/wal.ts";
-import { type Line, WalStream } from "../../../storage/replica/wal-stream.ts";
+import type { WalState } from "#storage/replica/wal.ts";
+import { type Line, WalStream } from "#storage/replica/wal-stream.ts";
 
 const pageSize = 4096;
 const first: WalState = { salts: "00000001aaaaaaaa", frames: 5, backfilled: 5, pageSize };

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { sharedBrowser, visit } from "../../support/browser/browser.ts";
-import { bundled, startSite } from "../../support/client-pages.ts";
-import { importClient, installedClients } from "../../support/clients.ts";
-import { removeFolder } from "../../support/folder.ts";
-import { CORS_RULES, newBucket, s3Server } from "../../support/s3-server.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
+import { bundled, startSite } from "#test/support/client-pages.ts";
+import { importClient, installedClients } from "#test/support/clients.ts";
+import { removeFolder } from "#test/support/folder.ts";
+import { CORS_RULES, newBucket, s3Server } from "#test/support/s3-server.ts";
 
 const BYTES = 6_000_001;
 /** Byte i is i modulo 251. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { workOnce } from "../../support/clip-worker.ts";
-import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "../../support/clips.ts";
-import { newBucket, type S3Server, s3Server } from "../../support/s3-server.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { workOnce } from "#test/support/clip-worker.ts";
+import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "#test/support/clips.ts";
+import { newBucket, type S3Server, s3Server } from "#test/support/s3-server.ts";
 
 let s3: S3Server;
 let files: Awaited<ReturnType<typeof film>>;

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
-import { s3Store } from "../../../storage/objects/s3.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { CAPTION } from "../../support/import/library.ts";
-import { run, startServer, tenantKey } from "../../support/process.ts";
-import { newBucket, s3Server } from "../../support/s3-server.ts";
+import { s3Store } from "#storage/objects/s3.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { CAPTION } from "#test/support/import/library.ts";
+import { run, startServer, tenantKey } from "#test/support/process.ts";
+import { newBucket, s3Server } from "#test/support/s3-server.ts";
 
 test("a bucket is imported by signed requests, whatever its keys contain", { timeout: 180_000 }, async () => {
   const cwd = emptyFolder();

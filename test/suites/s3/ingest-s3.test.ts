@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { leased, tiny, tinyAsset } from "../../support/batches.ts";
-import { expectError } from "../../support/error.ts";
-import { newBucket, type S3Server, s3Server } from "../../support/s3-server.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { leased, tiny, tinyAsset } from "#test/support/batches.ts";
+import { expectError } from "#test/support/error.ts";
+import { newBucket, type S3Server, s3Server } from "#test/support/s3-server.ts";
 
 const PART = 16 * 2 ** 20;
 const bucket = newBucket("ingest");

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { callback, next, uploaded } from "../../support/flow.ts";
-import { newBucket, type S3Server, s3Server } from "../../support/s3-server.ts";
-import { nextTask } from "../../support/tasks.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { callback, next, uploaded } from "#test/support/flow.ts";
+import { newBucket, type S3Server, s3Server } from "#test/support/s3-server.ts";
+import { nextTask } from "#test/support/tasks.ts";
 
 const bucket = newBucket("leases");
 let s3: S3Server;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { muxClient } from "../../support/mux/client.ts";
-import { newBucket, type S3Server, s3Server } from "../../support/s3-server.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { muxClient } from "#test/support/mux/client.ts";
+import { newBucket, type S3Server, s3Server } from "#test/support/s3-server.ts";
 
 let s3: S3Server;
 let app: TestApp;

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { liveServer, newChannel, publish } from "../../support/live.ts";
-import { complaints } from "../../support/media/sources.ts";
-import { stopCleanly } from "../../support/process.ts";
-import { newBucket, s3Server, s3Settings } from "../../support/s3-server.ts";
+import { until } from "#test/support/descendants.ts";
+import { liveServer, newChannel, publish } from "#test/support/live.ts";
+import { complaints } from "#test/support/media/sources.ts";
+import { stopCleanly } from "#test/support/process.ts";
+import { newBucket, s3Server, s3Settings } from "#test/support/s3-server.ts";
 
 test("a recording is in S3 when the stream ends, and gets a storyboard without encoding", async () => {
   const s3 = await s3Server();

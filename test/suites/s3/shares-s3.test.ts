@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { readyAsset } from "../../support/flow.ts";
-import { newBucket, type S3Server, s3Server } from "../../support/s3-server.ts";
-import { shareOf, viewer } from "../../support/shares.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { readyAsset } from "#test/support/flow.ts";
+import { newBucket, type S3Server, s3Server } from "#test/support/s3-server.ts";
+import { shareOf, viewer } from "#test/support/shares.ts";
 
 let s3: S3Server;
 const open: TestApp[] = [];

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { uploaded } from "../../support/flow.ts";
-import { subtitled } from "../../support/subtitles.ts";
-import { KEY, type Kind, loud, type Mischief, translationService } from "../../support/translation-services.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { subtitled } from "#test/support/subtitles.ts";
+import { KEY, type Kind, loud, type Mischief, translationService } from "#test/support/translation-services.ts";
 
 const KINDS: Kind[] = ["libretranslate", "apertium", "deepl", "openai"];
 const FILE = [

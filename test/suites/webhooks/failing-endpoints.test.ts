@@ -2,10 +2,10 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { until } from "../../support/descendants.ts";
-import { atEnd } from "../../support/folder.ts";
-import { testSeed } from "../../support/seed.ts";
+import { testApp } from "#test/support/app.ts";
+import { until } from "#test/support/descendants.ts";
+import { atEnd } from "#test/support/folder.ts";
+import { testSeed } from "#test/support/seed.ts";
 import type { Report } from "./receivers.ts";
 
 const EVENTS = 500;
@@ -34,7 +34,7 @@ async function run(sick: string[]): Promise<{ healthy: Report; sick: Report; p99
     const [report] = (await once(child, "message")) as [Report];
     return report.slice(0, well).every(({ ids }) => ids.length >= EVENTS) ? report : null;
   });
-  const { events } = await import("../../../storage/db/schema.ts");
+  const { events } = await import("#storage/db/schema.ts");
   const ids = new Set((await app.opened.app.db.select().from(events).all()).map(({ eventId }) => eventId));
   await app.close();
   const waits = reported.slice(0, well).flatMap((each) => each.waits);

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { until } from "../../support/descendants.ts";
-import { atEnd } from "../../support/folder.ts";
+import { testApp } from "#test/support/app.ts";
+import { until } from "#test/support/descendants.ts";
+import { atEnd } from "#test/support/folder.ts";
 
 const SLOW_ENDPOINTS = 100;
 const EVENTS = 30;

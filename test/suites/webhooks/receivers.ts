@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Random } from "../../support/crash/random.ts";
+import { Random } from "#test/support/crash/random.ts";
 
 /** Receivers in another process, so that their work does not affect the sender. */
 const [, , argument, seed] = process.argv;

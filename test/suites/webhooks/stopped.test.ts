@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { startServer } from "../../support/process.ts";
-import { receiver } from "../../support/receiver.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startServer } from "#test/support/process.ts";
+import { receiver } from "#test/support/receiver.ts";
 
 test("a stop aborts hanging attempts, counts none of them, and the next start repeats them immediately", async () => {
   const dataDir = emptyFolder();

@@ -2,15 +2,11 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Speech } from "../../../src/outbound/transcribe/speech.ts";
-import {
-  type SpeechAudio,
-  type Transcriber,
-  TranscriptionFailed,
-} from "../../../src/outbound/transcribe/transcriber.ts";
-import { startWorker } from "../../../src/worker/loop.ts";
-import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { processesWith } from "../../support/worker/processes.ts";
+import type { Speech } from "#outbound/transcribe/speech.ts";
+import { type SpeechAudio, type Transcriber, TranscriptionFailed } from "#outbound/transcribe/transcriber.ts";
+import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { processesWith } from "#test/support/worker/processes.ts";
+import { startWorker } from "#worker/loop.ts";
 import { ContractServer, PREFIX, WORKER } from "./contract-server.ts";
 
 const folder = temporaryFolder("captions");

@@ -1,13 +1,13 @@
 import { appendFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { rows } from "../../support/amount.ts";
-import { isTaskOf, requested, startWorker, tasksOf, untilWaiting, uploadClip } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { complaints, ffmpeg, ffprobe, packetsOf, temporaryFolder } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { startServer } from "../../support/process.ts";
+import { rows } from "#test/support/amount.ts";
+import { isTaskOf, requested, startWorker, tasksOf, untilWaiting, uploadClip } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { complaints, ffmpeg, ffprobe, packetsOf, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { startServer } from "#test/support/process.ts";
 
 /** Sources in H.264, HEVC and AV1, encoded by two workers. */
 

@@ -1,11 +1,11 @@
 import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture } from "../../support/media/sources.ts";
-import { startServer, tenantKey, vodbox } from "../../support/process.ts";
+import { until } from "#test/support/descendants.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture } from "#test/support/media/sources.ts";
+import { startServer, tenantKey, vodbox } from "#test/support/process.ts";
 
 const VTT = "WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nGood morning\n";
 /** Loud and quiet, in two languages. */

@@ -3,8 +3,8 @@ import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { binaries, fast, picture, repeated, temporaryFolder } from "../../support/media/sources.ts";
-import { processesWith, untilProcesses } from "../../support/worker/processes.ts";
+import { binaries, fast, picture, repeated, temporaryFolder } from "#test/support/media/sources.ts";
+import { processesWith, untilProcesses } from "#test/support/worker/processes.ts";
 import { ContractServer, WORKER } from "./contract-server.ts";
 
 const folder = temporaryFolder("killed");

@@ -1,11 +1,11 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startWorker, uploadClip } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { run, startServer } from "../../support/process.ts";
+import { startWorker, uploadClip } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { run, startServer } from "#test/support/process.ts";
 
 /** The first stage of ffmpeg that a development build has cannot encode AV1 (scripts/ffmpeg/components.ts). */
 

@@ -2,11 +2,11 @@ import { globSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import { newFolder } from "../../support/folder.ts";
-import { liveServer, newChannel, publish } from "../../support/live.ts";
-import { complaints } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
+import { until } from "#test/support/descendants.ts";
+import { newFolder } from "#test/support/folder.ts";
+import { liveServer, newChannel, publish } from "#test/support/live.ts";
+import { complaints } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 /** What a worker makes of a recording, which plays from the end of the stream on. */
 

@@ -1,14 +1,14 @@
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type CountingProxy, countingProxy } from "../../support/counting-proxy.ts";
-import { rowsOf, startWorker, tasksOf, type Uploaded, uploadClip } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import type { UploadFields } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { complaints, ffmpeg, ffprobe, temporaryFolder } from "../../support/media/sources.ts";
-import { nightly } from "../../support/nightly.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { type CountingProxy, countingProxy } from "#test/support/counting-proxy.ts";
+import { rowsOf, startWorker, tasksOf, type Uploaded, uploadClip } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import type { UploadFields } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { complaints, ffmpeg, ffprobe, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 
 const SECONDS = 120;
 const FPS = 10;

@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { until } from "../../support/descendants.ts";
-import type { Finding } from "../../support/doctor.ts";
-import { uploaded } from "../../support/flow.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { fast, ffmpeg, picture, sound } from "../../support/media/sources.ts";
-import { run, startServer, tenantKey, vodbox } from "../../support/process.ts";
-import { testModel } from "../../support/whisper/model.ts";
+import { until } from "#test/support/descendants.ts";
+import type { Finding } from "#test/support/doctor.ts";
+import { uploaded } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { fast, ffmpeg, picture, sound } from "#test/support/media/sources.ts";
+import { run, startServer, tenantKey, vodbox } from "#test/support/process.ts";
+import { testModel } from "#test/support/whisper/model.ts";
 
 test("a model that is installed while the server runs makes captions on a worker that shares no disk", async () => {
   const folder = emptyFolder();

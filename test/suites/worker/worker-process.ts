@@ -1,4 +1,4 @@
-import { startWorker } from "../../../src/worker/loop.ts";
+import { startWorker } from "#worker/loop.ts";
 
 /**
  * A worker in its own process, for tests that kill it. Arguments: server, token, scratch directory, ffmpeg, ffprobe.

@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startWorker, type WorkerOptions } from "../../../src/worker/loop.ts";
-import { binaries, fast, ffmpeg, picture, repeated, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { smallDisk } from "../../support/storage/small-disk.ts";
-import { processesWith } from "../../support/worker/processes.ts";
+import { binaries, fast, ffmpeg, picture, repeated, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { smallDisk } from "#test/support/storage/small-disk.ts";
+import { processesWith } from "#test/support/worker/processes.ts";
+import { startWorker, type WorkerOptions } from "#worker/loop.ts";
 import { type Call, ContractServer, LEASE, PREFIX, WORKER } from "./contract-server.ts";
 
 const folder = temporaryFolder("worker");

@@ -1,5 +1,5 @@
 import { crc32, deflateSync } from "node:zlib";
-import type { FuzzRoute } from "../../../scripts/fuzz/route-table.ts";
+import type { FuzzRoute } from "#scripts/fuzz/route-table.ts";
 
 /** A body with about `bytes`. */
 export type BodyShape = {

@@ -1,6 +1,6 @@
-import type { Fixtures } from "../../../scripts/fuzz/fixtures.ts";
-import { pathOf } from "../../../scripts/fuzz/requests.ts";
-import type { Route } from "../../../src/http/route.ts";
+import type { Route } from "#http/route.ts";
+import type { Fixtures } from "#scripts/fuzz/fixtures.ts";
+import { pathOf } from "#scripts/fuzz/requests.ts";
 
 /** A part of a request's head with about `bytes`: a change of its path, or more headers. */
 export type HeadShape = { name: string; make(bytes: number): { path: string; headers?: Record<string, string> } };

@@ -4,7 +4,7 @@ import { Agent, request } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { SERVER_ENV } from "../../../scripts/fuzz/server-env.ts";
+import { SERVER_ENV } from "#scripts/fuzz/server-env.ts";
 import { newFolder } from "../folder.ts";
 import { startServer } from "../process.ts";
 import type { LoopReport } from "./loop-probe.ts";

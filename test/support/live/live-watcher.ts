@@ -1,7 +1,7 @@
 import { expect } from "vitest";
-import { Gateway } from "../../../src/live/ingest/gateway.ts";
-import type { FinishedRecording, FromIngest, PublishedChannel } from "../../../src/live/ingest/messages.ts";
-import { LiveTimeline } from "../../../src/live/playlists/timeline.ts";
+import { Gateway } from "#live/ingest/gateway.ts";
+import type { FinishedRecording, FromIngest, PublishedChannel } from "#live/ingest/messages.ts";
+import { LiveTimeline } from "#live/playlists/timeline.ts";
 import { atEnd, emptyFolder } from "../folder.ts";
 import { LiveValidator } from "../hls-live-validator.ts";
 

@@ -5,8 +5,8 @@ import type {
   PublishRequest,
   PublishSink,
   StreamMetadata,
-} from "../../../src/live/publish/types.ts";
-import type { LiveSample, StreamEnd, TrackConfig } from "../../../src/live/samples.ts";
+} from "#live/publish/types.ts";
+import type { LiveSample, StreamEnd, TrackConfig } from "#live/samples.ts";
 
 /** What a sink has received. */
 export class Recorder {

@@ -11,7 +11,7 @@ import {
   utimesSync,
 } from "node:fs";
 import { extname, join } from "node:path";
-import { buildCache } from "../../../scripts/build/cache.ts";
+import { buildCache } from "#scripts/build/cache.ts";
 
 /** In the user's cache: what ffmpeg makes of nothing but its arguments is the same in each run of the tests. */
 const folder = join(buildCache, "test-media");

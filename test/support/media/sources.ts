@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import type { Binaries } from "../../../src/media/ffmpeg.ts";
+import type { Binaries } from "#media/ffmpeg.ts";
 import { copyCached, keep, recipeOf } from "./recipe-cache.ts";
 
 const exec = promisify(execFile);

@@ -8,7 +8,7 @@ import {
   type ObjectStore,
   ObjectTooLarge,
   OffsetMismatch,
-} from "../../../storage/objects/store.ts";
+} from "#storage/objects/store.ts";
 
 const KEY = "tenants/1/sources/film.mp4";
 type Opened = { store: ObjectStore; appends: Appends /** As after a restart. */; again(): Appends };

@@ -5,7 +5,7 @@ import { sql } from "drizzle-orm";
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import Sqlite from "libsql";
 import { onTestFinished } from "vitest";
-import { openDatabase } from "../../../storage/db/open.ts";
+import { openDatabase } from "#storage/db/open.ts";
 
 export const notes = sqliteTable("notes", { id: integer().primaryKey(), body: text().notNull().unique() });
 

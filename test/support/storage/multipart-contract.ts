@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { PassThrough, Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { NoSuchMultipart, type ObjectStore, ObjectTooLarge, PartsMismatch } from "../../../storage/objects/store.ts";
+import { NoSuchMultipart, type ObjectStore, ObjectTooLarge, PartsMismatch } from "#storage/objects/store.ts";
 
 /** The minimum size that S3 accepts for a part other than the last. */
 export const PART = 5 * 2 ** 20;

@@ -1,14 +1,9 @@
 import { createStorage } from "unstorage";
 import { describe, expect, test } from "vitest";
-import { InvalidKey } from "../../../storage/objects/keys.ts";
-import {
-  itemOf,
-  readSmallObject,
-  smallObjectDriver,
-  writeSmallObject,
-} from "../../../storage/objects/small-objects.ts";
-import { type ObjectStore, ObjectTooLarge, StorageFull, StorageUnavailable } from "../../../storage/objects/store.ts";
-import { switchingStore } from "../../../storage/objects/switching.ts";
+import { InvalidKey } from "#storage/objects/keys.ts";
+import { itemOf, readSmallObject, smallObjectDriver, writeSmallObject } from "#storage/objects/small-objects.ts";
+import { type ObjectStore, ObjectTooLarge, StorageFull, StorageUnavailable } from "#storage/objects/store.ts";
+import { switchingStore } from "#storage/objects/switching.ts";
 import { badKeys, contentOf, weirdKeys } from "./store-contract.ts";
 
 /** Keys that unstorage would read as one of the others. */

@@ -4,9 +4,9 @@ import type { AddressInfo } from "node:net";
 import { PassThrough, Readable } from "node:stream";
 import { buffer, text } from "node:stream/consumers";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
-import { InvalidKey } from "../../../storage/objects/keys.ts";
-import { type ObjectStore, ObjectTooLarge } from "../../../storage/objects/store.ts";
+import { deletePrefix } from "#storage/objects/delete-prefix.ts";
+import { InvalidKey } from "#storage/objects/keys.ts";
+import { type ObjectStore, ObjectTooLarge } from "#storage/objects/store.ts";
 
 /** The bytes of an object, or null when it does not exist. */
 export async function contentOf(store: ObjectStore, key: string): Promise<string | null> {

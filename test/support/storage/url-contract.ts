@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 import { contentOf } from "./store-contract.ts";
 
 export type Addressed = {

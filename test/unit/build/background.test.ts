@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import { emptyFolder } from "../../support/folder.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 
 const BACKGROUND = join(import.meta.dirname, "../../../scripts/ffmpeg/background.ts");
 

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { componentsOf, STAGES } from "../../../scripts/ffmpeg/components.ts";
-import { configureArguments } from "../../../scripts/ffmpeg/recipe.ts";
+import { componentsOf, STAGES } from "#scripts/ffmpeg/components.ts";
+import { configureArguments } from "#scripts/ffmpeg/recipe.ts";
 
 const configured = readFileSync(join(import.meta.dirname, "../../../scripts/ffmpeg/configured.txt"), "utf8");
 /** What `configure` selected for the linked build: symbols such as `ff_h264_decoder`. */

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { currentDocument, document, isAllowed, shippedPackages } from "../../../scripts/licences.ts";
+import { currentDocument, document, isAllowed, shippedPackages } from "#scripts/licences.ts";
 
 test("docs/third-party.md names every shipped package, and all licences are allowed", () => {
   // Out of date with the lock file? `npm run licences` writes it again.

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { leased, tiny, tinyAsset } from "../../support/batches.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { type RunningServer, startServer } from "../../support/process.ts";
+import { leased, tiny, tinyAsset } from "#test/support/batches.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { type RunningServer, startServer } from "#test/support/process.ts";
 
 /** Names of the threads of the process (proc(5)), the first 15 characters of each. */
 const threadsOf = ({ child }: RunningServer): string[] =>

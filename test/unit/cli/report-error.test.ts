@@ -1,6 +1,6 @@
 import { DrizzleQueryError } from "drizzle-orm";
 import { afterEach, expect, test, vi } from "vitest";
-import { reportError } from "../../../cli/report-error.ts";
+import { reportError } from "#cli/report-error.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -6,7 +6,7 @@ import {
   withoutCue,
   withText,
   withTiming,
-} from "../../../src/web/console/pages/asset/cue-document.ts";
+} from "#web/console/pages/asset/cue-document.ts";
 
 const SOURCE = [
   "WEBVTT - A film",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { endOf, titleOf, withEnd, withStart, withTitle } from "../../../src/web/console/pages/asset/track-cues.ts";
+import { endOf, titleOf, withEnd, withStart, withTitle } from "#web/console/pages/asset/track-cues.ts";
 
 const CUES = [
   { start_ms: 1000, payload: { title: "One" } },

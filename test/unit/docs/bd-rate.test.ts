@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bitsAtEqualVmaf, type RatePoint } from "../../../scripts/bench/bd-rate.ts";
+import { bitsAtEqualVmaf, type RatePoint } from "#scripts/bench/bd-rate.ts";
 
 const theirs: RatePoint[] = [
   { kbits: 400, vmaf: 70 },

@@ -3,10 +3,10 @@ import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { readDocument, WRITTEN_ADDRESS } from "../../support/docs/document.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { PAYLOADS } from "../../support/gateway.ts";
-import { EXECUTABLE, startServer } from "../../support/process.ts";
+import { readDocument, WRITTEN_ADDRESS } from "#test/support/docs/document.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { PAYLOADS } from "#test/support/gateway.ts";
+import { EXECUTABLE, startServer } from "#test/support/process.ts";
 
 const LIVE_TOKEN = "gateway-token-of-the-tests";
 const fragment = () => /^```yaml\n([\s\S]*?)^```$/m.exec(readDocument("docs/live.md"))?.[1] ?? "";

@@ -2,11 +2,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { expect, test } from "vitest";
-import { currentDocument, IMAGES, SECTIONS } from "../../../scripts/docs/sections.ts";
-import { SETTINGS } from "../../../src/config/settings.ts";
-import { EVENT_TYPES, EVENTS } from "../../../src/events/catalog.ts";
-import { WARNING_CODES } from "../../../src/lib/warnings.ts";
-import { readDocument } from "../../support/docs/document.ts";
+import { SETTINGS } from "#config/settings.ts";
+import { EVENT_TYPES, EVENTS } from "#events/catalog.ts";
+import { WARNING_CODES } from "#lib/warnings.ts";
+import { currentDocument, IMAGES, SECTIONS } from "#scripts/docs/sections.ts";
+import { readDocument } from "#test/support/docs/document.ts";
 
 test.each(SECTIONS)("the table of $name is current", ({ path }) => {
   // To update it: `npm run docs`.

@@ -1,8 +1,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { testApp } from "../../support/app.ts";
-import { vodbox } from "../../support/process.ts";
+import { testApp } from "#test/support/app.ts";
+import { vodbox } from "#test/support/process.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");

@@ -1,9 +1,9 @@
 import { isIP } from "node:net";
 import { expect, test } from "vitest";
-import { clientAddresses } from "../../../src/http/client-address.ts";
-import { networkOf } from "../../../src/lib/network.ts";
-import { processorMs } from "../../support/processor-time.ts";
-import { fc } from "../../support/property.ts";
+import { clientAddresses } from "#http/client-address.ts";
+import { networkOf } from "#lib/network.ts";
+import { processorMs } from "#test/support/processor-time.ts";
+import { fc } from "#test/support/property.ts";
 
 const PROXIES = ["127.0.0.1/32", "10.0.0.0/8", "::1/128", "fd00::/8"];
 const CLIENT = "203.0.113.7";

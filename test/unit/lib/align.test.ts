@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { align } from "../../../src/lib/align/align.ts";
-import type { TimedText } from "../../../src/lib/align/timing.ts";
-import { wordsOf } from "../../../src/lib/align/words.ts";
-import { runInSlices } from "../../../src/lib/time-slices.ts";
-import { lineOf, randomFrom, talk } from "../../support/lib/random-dialogue.ts";
-import { fc } from "../../support/property.ts";
+import { align } from "#lib/align/align.ts";
+import type { TimedText } from "#lib/align/timing.ts";
+import { wordsOf } from "#lib/align/words.ts";
+import { runInSlices } from "#lib/time-slices.ts";
+import { lineOf, randomFrom, talk } from "#test/support/lib/random-dialogue.ts";
+import { fc } from "#test/support/property.ts";
 
 const aligned = (track: readonly TimedText[], reference: readonly TimedText[]) => runInSlices(align(track, reference));
 const cue = (seconds: number, text: string, length = 2): TimedText => ({

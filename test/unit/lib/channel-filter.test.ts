@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { masterInStereo, mpdInStereo } from "../../../src/lib/channel-filter.ts";
+import { masterInStereo, mpdInStereo } from "#lib/channel-filter.ts";
 
 const media = (group: string, channels: string) =>
   `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${group}",NAME="A",CHANNELS="${channels}",URI="${group}${channels}/list.m3u8"\n`;

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { reduceMpd, reducePlaylist } from "../../../src/lib/clip/reduce.ts";
-import { mediaPlaylist } from "../../../src/lib/m3u8.ts";
-import { staticMpd } from "../../../src/lib/mpd.ts";
-import type { SharedMedia } from "../../../src/lib/shared-media.ts";
-import { PARSERS } from "../../../src/parsing/parsers.ts";
-import { Random } from "../../support/crash/random.ts";
+import { reduceMpd, reducePlaylist } from "#lib/clip/reduce.ts";
+import { mediaPlaylist } from "#lib/m3u8.ts";
+import { staticMpd } from "#lib/mpd.ts";
+import type { SharedMedia } from "#lib/shared-media.ts";
+import { PARSERS } from "#parsing/parsers.ts";
+import { Random } from "#test/support/crash/random.ts";
 
 const COUNT = 2700;
 const names = Array.from({ length: COUNT }, (_, index) => `${String(index + 1).padStart(5, "0")}.m4s`);

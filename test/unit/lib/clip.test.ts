@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { ClipFault } from "../../../src/lib/clip/fault.ts";
-import { clipPlaylists, cutAlong, cutMain } from "../../../src/lib/clip/hls.ts";
-import { cutMpd } from "../../../src/lib/clip/mpd.ts";
-import { mediaPlaylist } from "../../../src/lib/m3u8.ts";
-import { staticMpd } from "../../../src/lib/mpd.ts";
-import { isShared, numberedFiles, SharedPaths } from "../../../src/lib/shared-media.ts";
-import { runToEnd } from "../../../src/lib/sliced.ts";
-import { clippedVtt } from "../../../src/lib/vtt/clip.ts";
-import { parsing } from "../../../src/lib/vtt/parse.ts";
-import { fc } from "../../support/property.ts";
+import { ClipFault } from "#lib/clip/fault.ts";
+import { clipPlaylists, cutAlong, cutMain } from "#lib/clip/hls.ts";
+import { cutMpd } from "#lib/clip/mpd.ts";
+import { mediaPlaylist } from "#lib/m3u8.ts";
+import { staticMpd } from "#lib/mpd.ts";
+import { isShared, numberedFiles, SharedPaths } from "#lib/shared-media.ts";
+import { runToEnd } from "#lib/sliced.ts";
+import { clippedVtt } from "#lib/vtt/clip.ts";
+import { parsing } from "#lib/vtt/parse.ts";
+import { fc } from "#test/support/property.ts";
 
 const name = (number: number) => `${String(number).padStart(5, "0")}.m4s`;
 const playlist = (durations: readonly number[]) =>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { iso } from "../../../src/lib/clock.ts";
-import { fc } from "../../support/property.ts";
+import { iso } from "#lib/clock.ts";
+import { fc } from "#test/support/property.ts";
 
 const SLOTS = 1024;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { masterWithout, mpdWithout } from "../../../src/lib/codec-filter.ts";
+import { masterWithout, mpdWithout } from "#lib/codec-filter.ts";
 
 const HIDDEN = ["hvc1", "hev1", "av01"];
 const variant = (name: string, codecs: string) =>

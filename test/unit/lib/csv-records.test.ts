@@ -1,8 +1,8 @@
 import { parse } from "csv-parse/sync";
 import { describe, expect, test } from "vitest";
-import { readCsvPiece } from "../../../src/lib/csv-records.ts";
-import { DOCUMENT_LIMITS, TooComplex } from "../../../src/lib/document-limits.ts";
-import { fc } from "../../support/property.ts";
+import { readCsvPiece } from "#lib/csv-records.ts";
+import { DOCUMENT_LIMITS, TooComplex } from "#lib/document-limits.ts";
+import { fc } from "#test/support/property.ts";
 
 /** Reads like the import, in pieces of `size` bytes that grow when they contain no record. */
 function readAll(text: string | Uint8Array, size = 64) {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { breakLines } from "../../../src/lib/cue-text/break-lines.ts";
-import { fragmentOf, fromFragment, plainOf } from "../../../src/lib/cue-text/fragment.ts";
-import { type Part, partsOf, type Sentence } from "../../../src/lib/cue-text/sentences.ts";
-import { fc } from "../../support/property.ts";
+import { breakLines } from "#lib/cue-text/break-lines.ts";
+import { fragmentOf, fromFragment, plainOf } from "#lib/cue-text/fragment.ts";
+import { type Part, partsOf, type Sentence } from "#lib/cue-text/sentences.ts";
+import { fc } from "#test/support/property.ts";
 
 const shown = (part: Part) =>
   typeof part === "string" ? part : { send: plainOf(part) ?? fragmentOf(part), lines: part.lines };

@@ -1,17 +1,10 @@
 import { describe, expect, test } from "vitest";
-import {
-  COLUMNS_PER_SECOND,
-  CUE_MS,
-  GAP_MS,
-  LINE_COLUMNS,
-  type ShapedCue,
-  shapedCues,
-} from "../../../src/lib/cues/shape.ts";
-import type { TimedText } from "../../../src/lib/cues/timed-pieces.ts";
-import { widthOf } from "../../../src/lib/cues/width.ts";
-import { runToEnd } from "../../../src/lib/sliced.ts";
-import type { Random } from "../../support/crash/random.ts";
-import { seeded } from "../../support/seed.ts";
+import { COLUMNS_PER_SECOND, CUE_MS, GAP_MS, LINE_COLUMNS, type ShapedCue, shapedCues } from "#lib/cues/shape.ts";
+import type { TimedText } from "#lib/cues/timed-pieces.ts";
+import { widthOf } from "#lib/cues/width.ts";
+import { runToEnd } from "#lib/sliced.ts";
+import type { Random } from "#test/support/crash/random.ts";
+import { seeded } from "#test/support/seed.ts";
 
 const shaped = (...utterances: TimedText[]) => runToEnd(shapedCues(utterances));
 const said = (text: string, startMs: number, endMs: number, words: [string, number, number][] = []): TimedText => ({

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { canonicalLanguage, languageOfName } from "../../../src/lib/language.ts";
+import { canonicalLanguage, languageOfName } from "#lib/language.ts";
 
 test.each([
   ["en", "en"],

@@ -1,6 +1,6 @@
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { arrival, step } from "../../../src/lib/loop-share.ts";
+import { arrival, step } from "#lib/loop-share.ts";
 
 const hold = (ms: number) => {
   for (const until = performance.now() + ms; performance.now() < until; );

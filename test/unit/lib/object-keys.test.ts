@@ -22,9 +22,9 @@ import {
   parseKey,
   tenantPrefix,
   trashPrefix,
-} from "../../../src/lib/object-keys.ts";
-import { checkKey } from "../../../storage/objects/keys.ts";
-import { fc } from "../../support/property.ts";
+} from "#lib/object-keys.ts";
+import { checkKey } from "#storage/objects/keys.ts";
+import { fc } from "#test/support/property.ts";
 
 const NAME = "AbCdEfGhIjKlMnOpQrStUv09";
 

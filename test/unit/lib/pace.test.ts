@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { backgroundPacer, yieldToRequests } from "../../../src/lib/pace.ts";
-import { recentRequests } from "../../../src/lib/recent-requests.ts";
+import { backgroundPacer, yieldToRequests } from "#lib/pace.ts";
+import { recentRequests } from "#lib/recent-requests.ts";
 
 /** Duration of `work` in milliseconds. */
 async function timed(work: () => Promise<void>): Promise<number> {

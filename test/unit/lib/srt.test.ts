@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { WebVTTParser } from "webvtt-parser";
-import { runToEnd } from "../../../src/lib/sliced.ts";
-import { parsing } from "../../../src/lib/vtt/parse.ts";
-import { fromSrt, looksLikeSrt } from "../../../src/lib/vtt/srt.ts";
-import { fc } from "../../support/property.ts";
+import { runToEnd } from "#lib/sliced.ts";
+import { parsing } from "#lib/vtt/parse.ts";
+import { fromSrt, looksLikeSrt } from "#lib/vtt/srt.ts";
+import { fc } from "#test/support/property.ts";
 
 const convert = (text: string) => runToEnd(fromSrt(text));
 const PLAIN = "1\n00:00:01,000 --> 00:00:02,500\nHello\n";

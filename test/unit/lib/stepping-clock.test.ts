@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { expect, test } from "vitest";
-import type { ClockStep } from "../../../src/lib/clock.ts";
-import { SteppingClock } from "../../../src/lib/stepping-clock.ts";
+import type { ClockStep } from "#lib/clock.ts";
+import { SteppingClock } from "#lib/stepping-clock.ts";
 
 const BEGIN = Date.UTC(2026, 0, 15);
 const HOUR = 3_600_000;

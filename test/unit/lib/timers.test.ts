@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { abortAfter, MAX_TIMER_MS, setInterval, setTimeout, sleep, timerMs } from "../../../src/lib/timers.ts";
+import { abortAfter, MAX_TIMER_MS, setInterval, setTimeout, sleep, timerMs } from "#lib/timers.ts";
 
 test.each([
   [0, 0],

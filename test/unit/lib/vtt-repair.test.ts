@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { WebVTTParser } from "webvtt-parser";
-import { runToEnd } from "../../../src/lib/sliced.ts";
-import { parsing } from "../../../src/lib/vtt/parse.ts";
-import { checkSubtitleFile, checkVtt } from "../../../src/lib/vtt/subtitle-file.ts";
-import { fc } from "../../support/property.ts";
+import { runToEnd } from "#lib/sliced.ts";
+import { parsing } from "#lib/vtt/parse.ts";
+import { checkSubtitleFile, checkVtt } from "#lib/vtt/subtitle-file.ts";
+import { fc } from "#test/support/property.ts";
 
 const ONE = "00:01.000 --> 00:02.000\nHi";
 const MAP = "X-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000";

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { WebVTTParser } from "webvtt-parser";
-import { runToEnd } from "../../../src/lib/sliced.ts";
-import { decodeText } from "../../../src/lib/vtt/decode.ts";
-import { parsing, withHeader } from "../../../src/lib/vtt/parse.ts";
-import { formatTime, readTime } from "../../../src/lib/vtt/time.ts";
-import { writeCue } from "../../../src/lib/vtt/write.ts";
-import { fc } from "../../support/property.ts";
+import { runToEnd } from "#lib/sliced.ts";
+import { decodeText } from "#lib/vtt/decode.ts";
+import { parsing, withHeader } from "#lib/vtt/parse.ts";
+import { formatTime, readTime } from "#lib/vtt/time.ts";
+import { writeCue } from "#lib/vtt/write.ts";
+import { fc } from "#test/support/property.ts";
 
 const parse = (text: string, addedLines = 0) => runToEnd(parsing(text, addedLines));
 const oracle = (text: string) => new WebVTTParser().parse(text);

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { captionBytes } from "../../../src/lib/closed-captions/user-data.ts";
-import { CaptionReader } from "../../../src/live/captions/caption-reader.ts";
-import { LiveCaptions } from "../../../src/live/captions/live-captions.ts";
-import { randomFrom } from "../../support/lib/random-dialogue.ts";
-import { captionUnit, erase, type Pair, popOn, rollUp } from "../../support/live/closed-captions.ts";
+import { captionBytes } from "#lib/closed-captions/user-data.ts";
+import { CaptionReader } from "#live/captions/caption-reader.ts";
+import { LiveCaptions } from "#live/captions/live-captions.ts";
+import { randomFrom } from "#test/support/lib/random-dialogue.ts";
+import { captionUnit, erase, type Pair, popOn, rollUp } from "#test/support/live/closed-captions.ts";
 
 const FRAME_SECONDS = 1 / 30;
 

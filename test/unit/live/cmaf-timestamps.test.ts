@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { PartList } from "../../../src/live/playlists/part-list.ts";
-import { emptyFolder } from "../../support/folder.ts";
+import { PartList } from "#live/playlists/part-list.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 import {
   aac,
   collect,
@@ -17,9 +17,9 @@ import {
   shifted,
   sound,
   x264,
-} from "../../support/live/cmaf-publisher.ts";
-import type { Message } from "../../support/live/flv-reader.ts";
-import { complaints } from "../../support/media/sources.ts";
+} from "#test/support/live/cmaf-publisher.ts";
+import type { Message } from "#test/support/live/flv-reader.ts";
+import { complaints } from "#test/support/media/sources.ts";
 
 const stream = () => messagesOf(...picture(5), ...sound(5), ...x264(60), ...aac);
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { mpegCrc32 } from "../../../src/lib/mpegts/crc32.ts";
-import { TsDemuxer } from "../../../src/live/mpegts/demuxer.ts";
-import type { LiveSample, TrackConfig } from "../../../src/live/samples.ts";
-import { DEFAULT_LIMITS } from "../../../src/live/srt/limits.ts";
-import { Random } from "../../support/crash/random.ts";
+import { mpegCrc32 } from "#lib/mpegts/crc32.ts";
+import { TsDemuxer } from "#live/mpegts/demuxer.ts";
+import type { LiveSample, TrackConfig } from "#live/samples.ts";
+import { DEFAULT_LIMITS } from "#live/srt/limits.ts";
+import { Random } from "#test/support/crash/random.ts";
 import {
   AUDIO_PID,
   AUDIO_STREAM,
@@ -17,7 +17,7 @@ import {
   tables,
   VIDEO_PID,
   VIDEO_STREAM,
-} from "../../support/live/ts-packets.ts";
+} from "#test/support/live/ts-packets.ts";
 
 function demux(limits: Partial<typeof DEFAULT_LIMITS> = {}) {
   const configs: TrackConfig[] = [];

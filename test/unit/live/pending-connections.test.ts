@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { PendingConnections } from "../../../src/live/publish/pending-connections.ts";
-import { StrangerLog } from "../../../src/live/publish/stranger-log.ts";
+import { PendingConnections } from "#live/publish/pending-connections.ts";
+import { StrangerLog } from "#live/publish/stranger-log.ts";
 
 /** Opens connections named by their number; returns what is closed, and the connections. */
 function opened(addresses: readonly string[], pendingConnections: number) {

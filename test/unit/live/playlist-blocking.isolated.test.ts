@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { HttpError } from "../../../src/lib/errors.ts";
-import { readDirectives } from "../../../src/live/playlists/directives.ts";
-import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
-import { Feed, timelineOf } from "../../support/live-feed.ts";
+import { HttpError } from "#lib/errors.ts";
+import { readDirectives } from "#live/playlists/directives.ts";
+import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
+import { Feed, timelineOf } from "#test/support/live-feed.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -5,12 +5,12 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { M3U8Parser, type PlaylistLevelType } from "hls.js";
 import { expect, test } from "vitest";
-import { HttpError } from "../../../src/lib/errors.ts";
-import { readDirectives } from "../../../src/live/playlists/directives.ts";
-import { until } from "../../support/descendants.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { Feed, segmentFile, timelineOf } from "../../support/live-feed.ts";
-import { ffmpeg, ffprobe } from "../../support/media/sources.ts";
+import { HttpError } from "#lib/errors.ts";
+import { readDirectives } from "#live/playlists/directives.ts";
+import { until } from "#test/support/descendants.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { Feed, segmentFile, timelineOf } from "#test/support/live-feed.ts";
+import { ffmpeg, ffprobe } from "#test/support/media/sources.ts";
 
 const SECONDS = 8;
 const FRAMES_PER_SECOND = 25;

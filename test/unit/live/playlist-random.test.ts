@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { LiveValidator } from "../../support/hls-live-validator.ts";
-import { Feed, STARTED_AT, timelineOf } from "../../support/live-feed.ts";
-import { fc } from "../../support/property.ts";
+import { LiveValidator } from "#test/support/hls-live-validator.ts";
+import { Feed, STARTED_AT, timelineOf } from "#test/support/live-feed.ts";
+import { fc } from "#test/support/property.ts";
 
 /** One client for each track, which asks for full playlists, and one that asks for delta updates. */
 class Clients {

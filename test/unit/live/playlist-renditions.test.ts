@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { LiveTimeline } from "../../../src/live/playlists/timeline.ts";
-import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
-import { STARTED_AT, timelineOf } from "../../support/live-feed.ts";
+import type { LiveTimeline } from "#live/playlists/timeline.ts";
+import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
+import { STARTED_AT, timelineOf } from "#test/support/live-feed.ts";
 
 /** Playlists of tracks that a worker encodes, behind the publisher's. Segments have a second and two parts. */
 

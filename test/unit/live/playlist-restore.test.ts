@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { LiveTimeline } from "../../../src/live/playlists/timeline.ts";
-import type { TimelineState } from "../../../src/live/playlists/timeline-types.ts";
-import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
-import { Feed, STARTED_AT, segmentFile, timelineOf } from "../../support/live-feed.ts";
+import { LiveTimeline } from "#live/playlists/timeline.ts";
+import type { TimelineState } from "#live/playlists/timeline-types.ts";
+import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
+import { Feed, STARTED_AT, segmentFile, timelineOf } from "#test/support/live-feed.ts";
 
 /** A timeline that continues another one lists what it receives exactly as the other one does. */
 

@@ -1,9 +1,9 @@
 import HLS from "hls-parser";
 import { describe, expect, test } from "vitest";
-import { references } from "../../../src/lib/m3u8.ts";
-import { readPartName } from "../../../src/live/playlists/names.ts";
-import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
-import { Feed, STARTED_AT, timelineOf } from "../../support/live-feed.ts";
+import { references } from "#lib/m3u8.ts";
+import { readPartName } from "#live/playlists/names.ts";
+import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
+import { Feed, STARTED_AT, timelineOf } from "#test/support/live-feed.ts";
 
 const parsed = (feed: Feed, track = "720p") => parseLivePlaylist(feed.text(track));
 type Parsed = ReturnType<typeof parsed>;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
-import { LiveValidator, type Observation } from "../../support/hls-live-validator.ts";
+import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
+import { LiveValidator, type Observation } from "#test/support/hls-live-validator.ts";
 
 const DATE = Date.UTC(2026, 0, 1);
 const date = (seconds: number) => `#EXT-X-PROGRAM-DATE-TIME:${new Date(DATE + seconds * 1000).toISOString()}`;

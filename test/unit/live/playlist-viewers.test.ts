@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ViewerCount } from "../../../src/live/playlists/viewer-count.ts";
+import { ViewerCount } from "#live/playlists/viewer-count.ts";
 
 test("viewers are sessions with a request in the last 30 s", () => {
   const viewers = new ViewerCount();

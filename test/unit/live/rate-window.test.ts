@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { RateWindow } from "../../../src/live/publish/rate-window.ts";
-import { Random } from "../../support/crash/random.ts";
+import { RateWindow } from "#live/publish/rate-window.ts";
+import { Random } from "#test/support/crash/random.ts";
 
 test("the sum is that of the last seconds, whatever the pauses", () => {
   const random = new Random(5);

@@ -3,22 +3,22 @@ import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { beforeAll, expect, test } from "vitest";
-import { createPackager } from "../../../src/live/cmaf/packager.ts";
-import type { LiveTimeline } from "../../../src/live/playlists/timeline.ts";
-import { readEncoder } from "../../../src/live/renditions/encoder-output.ts";
-import { feed } from "../../../src/live/renditions/feed.ts";
-import { type EncodedSample, FragmentReader } from "../../../src/live/renditions/fragment-reader.ts";
-import { Rendition, type RenditionChange } from "../../../src/live/renditions/rendition.ts";
-import { SourceSegments } from "../../../src/live/renditions/source-segments.ts";
-import { run } from "../../../src/media/ffmpeg.ts";
-import { readInit } from "../../../src/media/isobmff.ts";
-import { liveArguments } from "../../../src/media/live-arguments.ts";
-import { atEnd, emptyFolder } from "../../support/folder.ts";
-import { parseLivePlaylist } from "../../support/hls-live-parser.ts";
-import { messagesOf, picture, feed as publish, x264 } from "../../support/live/cmaf-publisher.ts";
-import { timelineOf } from "../../support/live-feed.ts";
-import { binaries } from "../../support/media/sources.ts";
-import { fc } from "../../support/property.ts";
+import { createPackager } from "#live/cmaf/packager.ts";
+import type { LiveTimeline } from "#live/playlists/timeline.ts";
+import { readEncoder } from "#live/renditions/encoder-output.ts";
+import { feed } from "#live/renditions/feed.ts";
+import { type EncodedSample, FragmentReader } from "#live/renditions/fragment-reader.ts";
+import { Rendition, type RenditionChange } from "#live/renditions/rendition.ts";
+import { SourceSegments } from "#live/renditions/source-segments.ts";
+import { run } from "#media/ffmpeg.ts";
+import { readInit } from "#media/isobmff.ts";
+import { liveArguments } from "#media/live-arguments.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
+import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
+import { messagesOf, picture, feed as publish, x264 } from "#test/support/live/cmaf-publisher.ts";
+import { timelineOf } from "#test/support/live-feed.ts";
+import { binaries } from "#test/support/media/sources.ts";
+import { fc } from "#test/support/property.ts";
 
 /** How the output of an encoder becomes segments, for a stream whose publisher reconnects after four seconds. */
 

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { find } from "../../../src/media/mp4/boxes.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import type { Recorder } from "../../support/live/recorder.ts";
-import { AUDIO, RtmpClient, VIDEO } from "../../support/live/rtmp-client.ts";
-import { startRtmp } from "../../support/live/rtmp-recorder.ts";
-import { ffmpeg, ffprobe } from "../../support/media/sources.ts";
+import { find } from "#media/mp4/boxes.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import type { Recorder } from "#test/support/live/recorder.ts";
+import { AUDIO, RtmpClient, VIDEO } from "#test/support/live/rtmp-client.ts";
+import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
+import { ffmpeg, ffprobe } from "#test/support/media/sources.ts";
 
 const PACKET = { sequenceStart: 0, codedFrames: 1, sequenceEnd: 2, codedFramesX: 3, metadata: 4, modEx: 7 };
 const KEYFRAME = 1;

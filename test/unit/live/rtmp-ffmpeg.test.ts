@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { emptyFolder } from "../../support/folder.ts";
-import { startPublisher } from "../../support/live/ffmpeg-publisher.ts";
-import type { Recorder } from "../../support/live/recorder.ts";
-import { startRtmp, type TestServer } from "../../support/live/rtmp-recorder.ts";
-import { selfSigned } from "../../support/live/self-signed.ts";
-import { ffmpeg, ffprobe } from "../../support/media/sources.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { startPublisher } from "#test/support/live/ffmpeg-publisher.ts";
+import type { Recorder } from "#test/support/live/recorder.ts";
+import { startRtmp, type TestServer } from "#test/support/live/rtmp-recorder.ts";
+import { selfSigned } from "#test/support/live/self-signed.ts";
+import { ffmpeg, ffprobe } from "#test/support/media/sources.ts";
 
 const SECONDS = 4;
 const SOURCE = ["-f", "lavfi", "-i", `testsrc=s=320x180:r=25:d=${SECONDS}`, "-f", "lavfi", "-i", `sine=d=${SECONDS}`];

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { mapBounded } from "../../../src/lib/bounded.ts";
-import { amount } from "../../support/amount.ts";
-import type { Random } from "../../support/crash/random.ts";
-import { startRtmp } from "../../support/live/rtmp-recorder.ts";
-import { seeded } from "../../support/seed.ts";
+import { mapBounded } from "#lib/bounded.ts";
+import { amount } from "#test/support/amount.ts";
+import type { Random } from "#test/support/crash/random.ts";
+import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
+import { seeded } from "#test/support/seed.ts";
 import { ffmpegSession, handMadeSession } from "./rtmp-sessions.ts";
 
 const SESSIONS = amount(400, 50_000, "FUZZ_RUNS");

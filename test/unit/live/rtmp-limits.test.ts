@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { expect, test } from "vitest";
-import { amfObject, encodeAmf0 } from "../../../src/live/rtmp/amf0.ts";
-import { atEnd } from "../../support/folder.ts";
-import type { Recorder } from "../../support/live/recorder.ts";
+import { amfObject, encodeAmf0 } from "#live/rtmp/amf0.ts";
+import { atEnd } from "#test/support/folder.ts";
+import type { Recorder } from "#test/support/live/recorder.ts";
 import {
   AUDIO,
   chunk,
@@ -14,9 +14,9 @@ import {
   publishBytes,
   RtmpClient,
   setChunkSize,
-} from "../../support/live/rtmp-client.ts";
-import { startRtmp, type TestServer } from "../../support/live/rtmp-recorder.ts";
-import { selfSigned } from "../../support/live/self-signed.ts";
+} from "#test/support/live/rtmp-client.ts";
+import { startRtmp, type TestServer } from "#test/support/live/rtmp-recorder.ts";
+import { selfSigned } from "#test/support/live/self-signed.ts";
 
 const AAC_CONFIG = Buffer.from([0xaf, 0, 0x12, 0x10]);
 const packet = (bytes: number) => Buffer.concat([Buffer.from([0xaf, 1]), Buffer.alloc(bytes, 1)]);

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { amfObject, encodeAmf0 } from "../../../src/live/rtmp/amf0.ts";
-import { atEnd } from "../../support/folder.ts";
-import type { Recorder } from "../../support/live/recorder.ts";
+import { amfObject, encodeAmf0 } from "#live/rtmp/amf0.ts";
+import { atEnd } from "#test/support/folder.ts";
+import type { Recorder } from "#test/support/live/recorder.ts";
 import {
   AGGREGATE,
   AUDIO,
@@ -17,8 +17,8 @@ import {
   RtmpClient,
   setChunkSize,
   VIDEO,
-} from "../../support/live/rtmp-client.ts";
-import { startRtmp } from "../../support/live/rtmp-recorder.ts";
+} from "#test/support/live/rtmp-client.ts";
+import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
 
 /** An AudioSpecificConfig (AAC LC, 44.1 kHz, stereo) and packets that only their bytes distinguish. */
 const AAC_CONFIG = Buffer.from([0xaf, 0, 0x12, 0x10]);

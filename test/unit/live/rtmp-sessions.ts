@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
-import { amfObject, encodeAmf0 } from "../../../src/live/rtmp/amf0.ts";
+import { amfObject, encodeAmf0 } from "#live/rtmp/amf0.ts";
 import {
   AGGREGATE,
   AUDIO,
@@ -11,9 +11,9 @@ import {
   publishBytes,
   setChunkSize,
   VIDEO,
-} from "../../support/live/rtmp-client.ts";
-import type { TestServer } from "../../support/live/rtmp-recorder.ts";
-import { ffmpeg } from "../../support/media/sources.ts";
+} from "#test/support/live/rtmp-client.ts";
+import type { TestServer } from "#test/support/live/rtmp-recorder.ts";
+import { ffmpeg } from "#test/support/media/sources.ts";
 
 /** What ffmpeg sends to publish a second of H.264 and AAC. */
 export async function ffmpegSession({ port }: TestServer): Promise<Buffer> {

@@ -2,9 +2,9 @@ import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { connect } from "node:tls";
 import { expect, test } from "vitest";
-import { RtmpClient } from "../../support/live/rtmp-client.ts";
-import { startRtmp } from "../../support/live/rtmp-recorder.ts";
-import { selfSigned } from "../../support/live/self-signed.ts";
+import { RtmpClient } from "#test/support/live/rtmp-client.ts";
+import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
+import { selfSigned } from "#test/support/live/self-signed.ts";
 
 const fingerprintOf = ({ cert }: { cert: Buffer }) => new X509Certificate(cert).fingerprint256;
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { isSameConfig } from "../../../src/live/same-config.ts";
-import type { LiveAudioCodec, LiveVideoCodec, TrackConfig } from "../../../src/live/samples.ts";
-import { PPS, SPS } from "../../support/live/ts-packets.ts";
+import { isSameConfig } from "#live/same-config.ts";
+import type { LiveAudioCodec, LiveVideoCodec, TrackConfig } from "#live/samples.ts";
+import { PPS, SPS } from "#test/support/live/ts-packets.ts";
 
 const length = (hex: string) => (hex.length / 2).toString(16).padStart(4, "0");
 const avcC = ({ sps = [SPS], pps = [PPS], end = "" }: { sps?: string[]; pps?: string[]; end?: string }) =>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SegmentPlan } from "../../../src/live/cmaf/segment-plan.ts";
+import { SegmentPlan } from "#live/cmaf/segment-plan.ts";
 
 /** The lengths of segments with keyframes at these times. */
 function segmentsOf(keyframes: readonly number[]): { lengths: number[]; target: number } {

@@ -1,20 +1,20 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";
-import { type AmfValue, amfObject } from "../../../src/live/rtmp/amf0.ts";
-import type { LiveSample } from "../../../src/live/samples.ts";
-import { connector } from "../../../src/live/simulcast/connect.ts";
-import type { SimulcastReport, TargetReport } from "../../../src/live/simulcast/messages.ts";
-import { Simulcast } from "../../../src/live/simulcast/simulcast.ts";
-import { until } from "../../support/descendants.ts";
-import { atEnd } from "../../support/folder.ts";
-import { aac, messagesOf, picture, sound, x264 } from "../../support/live/cmaf-publisher.ts";
-import type { Message } from "../../support/live/flv-reader.ts";
-import { messagesOfMp4 } from "../../support/live/mp4-messages.ts";
-import type { LogLine } from "../../support/live/recorder.ts";
-import { command, handshakeBytes, message } from "../../support/live/rtmp-client.ts";
-import { startRtmp } from "../../support/live/rtmp-recorder.ts";
-import { fc } from "../../support/property.ts";
+import { type AmfValue, amfObject } from "#live/rtmp/amf0.ts";
+import type { LiveSample } from "#live/samples.ts";
+import { connector } from "#live/simulcast/connect.ts";
+import type { SimulcastReport, TargetReport } from "#live/simulcast/messages.ts";
+import { Simulcast } from "#live/simulcast/simulcast.ts";
+import { until } from "#test/support/descendants.ts";
+import { atEnd } from "#test/support/folder.ts";
+import { aac, messagesOf, picture, sound, x264 } from "#test/support/live/cmaf-publisher.ts";
+import type { Message } from "#test/support/live/flv-reader.ts";
+import { messagesOfMp4 } from "#test/support/live/mp4-messages.ts";
+import type { LogLine } from "#test/support/live/recorder.ts";
+import { command, handshakeBytes, message } from "#test/support/live/rtmp-client.ts";
+import { startRtmp } from "#test/support/live/rtmp-recorder.ts";
+import { fc } from "#test/support/property.ts";
 
 /** What a broadcast sends to RTMP servers, and what it accepts from them. */
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HandshakeRate } from "../../../src/live/srt/handshake-rate.ts";
+import { HandshakeRate } from "#live/srt/handshake-rate.ts";
 
 const LIMITS = {
   inductionsPerSecond: 10,

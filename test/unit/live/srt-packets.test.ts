@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ArrivalClock } from "../../../src/live/srt/arrival-clock.ts";
+import { ArrivalClock } from "#live/srt/arrival-clock.ts";
 import {
   type Acknowledgement,
   fullAcknowledgement,
@@ -8,11 +8,11 @@ import {
   nextSequence,
   type Range,
   sequenceDistance,
-} from "../../../src/live/srt/packets.ts";
-import { ReceiveBuffer } from "../../../src/live/srt/receive-buffer.ts";
-import { RoundTrip } from "../../../src/live/srt/round-trip.ts";
-import { readStreamId } from "../../../src/live/srt/stream-id.ts";
-import { Random } from "../../support/crash/random.ts";
+} from "#live/srt/packets.ts";
+import { ReceiveBuffer } from "#live/srt/receive-buffer.ts";
+import { RoundTrip } from "#live/srt/round-trip.ts";
+import { readStreamId } from "#live/srt/stream-id.ts";
+import { Random } from "#test/support/crash/random.ts";
 
 const header = { timestamp: 0x01020304, destination: 0x0a0b0c0d };
 

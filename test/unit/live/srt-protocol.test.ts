@@ -1,8 +1,8 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { atEnd } from "../../support/folder.ts";
-import type { Recorder } from "../../support/live/recorder.ts";
+import { atEnd } from "#test/support/folder.ts";
+import type { Recorder } from "#test/support/live/recorder.ts";
 import {
   control,
   cookieOf,
@@ -17,8 +17,8 @@ import {
   streamId,
   text,
   typeOf,
-} from "../../support/live/srt-client.ts";
-import { startSrt } from "../../support/live/srt-recorder.ts";
+} from "#test/support/live/srt-client.ts";
+import { startSrt } from "#test/support/live/srt-recorder.ts";
 import {
   AUDIO_PID,
   AUDIO_STREAM,
@@ -27,7 +27,7 @@ import {
   pes,
   type StreamEntry,
   tables,
-} from "../../support/live/ts-packets.ts";
+} from "#test/support/live/ts-packets.ts";
 
 const [ACK, NAK, KEEP_ALIVE, SHUTDOWN, ACKACK, DROP] = [2, 3, 1, 5, 6, 7];
 const FIRST = 1000;

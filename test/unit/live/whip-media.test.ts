@@ -1,13 +1,13 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { H264Depacketizer } from "../../../src/live/whip/h264-depacketizer.ts";
-import { JitterBuffer } from "../../../src/live/whip/jitter-buffer.ts";
-import { OggWriter, opusSamples } from "../../../src/live/whip/ogg.ts";
-import { SessionClock } from "../../../src/live/whip/sender-clock.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { audioOf, packetsOf, signalAudio } from "../../support/live/whip-media.ts";
-import { ffprobe } from "../../support/media/sources.ts";
+import { H264Depacketizer } from "#live/whip/h264-depacketizer.ts";
+import { JitterBuffer } from "#live/whip/jitter-buffer.ts";
+import { OggWriter, opusSamples } from "#live/whip/ogg.ts";
+import { SessionClock } from "#live/whip/sender-clock.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { audioOf, packetsOf, signalAudio } from "#test/support/live/whip-media.ts";
+import { ffprobe } from "#test/support/media/sources.ts";
 
 const MAX_BYTES = 1_000_000;
 const packet = (timestamp: number, payload: Buffer, marker = false) => ({ timestamp, marker, payload });

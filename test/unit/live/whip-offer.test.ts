@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { announcedAddresses } from "../../../src/live/whip/addresses.ts";
-import { writeAnswer } from "../../../src/live/whip/answer.ts";
-import { negotiate, OfferNotAcceptable } from "../../../src/live/whip/negotiation.ts";
-import { OfferInvalid, readOffer } from "../../../src/live/whip/offer.ts";
-import { offerOf } from "../../support/live/whip-client.ts";
+import { announcedAddresses } from "#live/whip/addresses.ts";
+import { writeAnswer } from "#live/whip/answer.ts";
+import { negotiate, OfferNotAcceptable } from "#live/whip/negotiation.ts";
+import { OfferInvalid, readOffer } from "#live/whip/offer.ts";
+import { offerOf } from "#test/support/live/whip-client.ts";
 
 const FINGERPRINT = Array.from({ length: 32 }, () => "AB").join(":");
 const offer = (...options: Parameters<typeof offerOf> extends [string, ...infer Rest] ? Rest : never) =>

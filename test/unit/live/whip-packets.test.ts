@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { RtcpPacketConverter } from "werift";
-import { keyframeRequest, nack, readRtcp, receiverReport } from "../../../src/live/whip/rtcp.ts";
-import { readRtp } from "../../../src/live/whip/rtp.ts";
-import { bindingResponse, isAuthentic, readBindingRequest } from "../../../src/live/whip/stun.ts";
-import { TransportArrivals } from "../../../src/live/whip/transport-arrivals.ts";
-import { checkOf } from "../../support/live/whip-client.ts";
+import { keyframeRequest, nack, readRtcp, receiverReport } from "#live/whip/rtcp.ts";
+import { readRtp } from "#live/whip/rtp.ts";
+import { bindingResponse, isAuthentic, readBindingRequest } from "#live/whip/stun.ts";
+import { TransportArrivals } from "#live/whip/transport-arrivals.ts";
+import { checkOf } from "#test/support/live/whip-client.ts";
 
 describe("connectivity checks", () => {
   test("are read, and answered to those who know the password", () => {

@@ -2,7 +2,7 @@ import { appendFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readCaptions, WrittenCaptions } from "../../../src/live/captions/written-captions.ts";
+import { readCaptions, WrittenCaptions } from "#live/captions/written-captions.ts";
 
 let folder: string;
 beforeEach(async () => {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { encodedSamples } from "../../../src/media/audio-filters.ts";
-import { encodingSpec } from "../../../src/media/encoding-spec.ts";
-import { planEncode } from "../../../src/media/plan.ts";
-import type { Probe } from "../../../src/media/probe.ts";
+import { encodedSamples } from "#media/audio-filters.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { planEncode } from "#media/plan.ts";
+import type { Probe } from "#media/probe.ts";
 
 const track = { index: 0, codec: "pcm_s16le", channels: 2, startSeconds: 0, durationSeconds: 6, language: null };
 const probe = {

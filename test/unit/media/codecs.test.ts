@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { aac } from "../../../src/media/codecs/aac.ts";
-import { av1 } from "../../../src/media/codecs/av1.ts";
-import { h264 } from "../../../src/media/codecs/h264.ts";
-import { hevc } from "../../../src/media/codecs/hevc.ts";
+import { aac } from "#media/codecs/aac.ts";
+import { av1 } from "#media/codecs/av1.ts";
+import { h264 } from "#media/codecs/h264.ts";
+import { hevc } from "#media/codecs/hevc.ts";
 import {
   additionalVideoCodecs,
   audioCodecs,
@@ -12,12 +12,12 @@ import {
   encodableAudioCodecs,
   primaryVideoCodecs,
   videoCodecs,
-} from "../../../src/media/codecs/registry.ts";
-import { type EncodingSpec, encodingSpec } from "../../../src/media/encoding-spec.ts";
-import { joinSegments, readFirstSample, readInit, readSegmentTimes } from "../../../src/media/isobmff.ts";
-import { av1 as libaom, words } from "../../support/media/matrix-sources.ts";
-import { ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../../support/media/sources.ts";
-import { fc } from "../../support/property.ts";
+} from "#media/codecs/registry.ts";
+import { type EncodingSpec, encodingSpec } from "#media/encoding-spec.ts";
+import { joinSegments, readFirstSample, readInit, readSegmentTimes } from "#media/isobmff.ts";
+import { av1 as libaom, words } from "#test/support/media/matrix-sources.ts";
+import { ffmpeg, ffprobe, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { fc } from "#test/support/property.ts";
 
 const folder = temporaryFolder("codecs");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,16 +1,16 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { MediaError } from "../../../src/media/error.ts";
-import type { Probe } from "../../../src/media/probe.ts";
-import { probeSource } from "../../../src/media/timeline.ts";
-import { jobNow, uploadClip } from "../../support/crash/encoding.ts";
-import { until } from "../../support/descendants.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { binaries, fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
-import { startServer } from "../../support/process.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { MediaError } from "#media/error.ts";
+import type { Probe } from "#media/probe.ts";
+import { probeSource } from "#media/timeline.ts";
+import { jobNow, uploadClip } from "#test/support/crash/encoding.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { binaries, fast, ffmpeg, picture, temporaryFolder } from "#test/support/media/sources.ts";
+import { startServer } from "#test/support/process.ts";
 
 const folder = temporaryFolder("hostile-encoder");
 const secrets = join(folder, "secrets");

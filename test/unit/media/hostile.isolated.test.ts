@@ -1,12 +1,12 @@
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { encode } from "../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { run, untrustedInput } from "../../../src/media/ffmpeg.ts";
-import { killOrphans, processStartTime, recordProcess } from "../../../src/media/orphan-processes.ts";
-import { probeSource as probe } from "../../../src/media/timeline.ts";
-import { binaries, fast, ffmpeg, picture, temporaryFolder } from "../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { run, untrustedInput } from "#media/ffmpeg.ts";
+import { killOrphans, processStartTime, recordProcess } from "#media/orphan-processes.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { binaries, fast, ffmpeg, picture, temporaryFolder } from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("hostile");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

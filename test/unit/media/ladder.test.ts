@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { rung, encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { chooseRate, planLadder } from "../../../src/media/ladder.ts";
+import { rung, encodingSpec as spec } from "#media/encoding-spec.ts";
+import { chooseRate, planLadder } from "#media/ladder.ts";
 
 const at30 = { num: 30, den: 1 };
 const sizes = (width: number, height: number) =>

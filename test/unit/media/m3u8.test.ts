@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bitRates, mapReferences, masterPlaylist, references } from "../../../src/lib/m3u8.ts";
+import { bitRates, mapReferences, masterPlaylist, references } from "#lib/m3u8.ts";
 
 test("the peak is that of any run of 0.5 to 1.5 target durations (RFC 8216, 4.1)", () => {
   const segments = [

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { PacketLines } from "../../../src/media/timeline/packet-lines.ts";
-import { TrackTimes } from "../../../src/media/timeline/track-times.ts";
+import { PacketLines } from "#media/timeline/packet-lines.ts";
+import { TrackTimes } from "#media/timeline/track-times.ts";
 
 /** A packet per second of track 0 (video) and track 1 (audio), in the order of a file. */
 const both = (...times: number[]) =>

@@ -15,7 +15,7 @@ import {
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { MediaError } from "../../../src/media/error.ts";
+import { MediaError } from "#media/error.ts";
 import {
   copyResult,
   createResult,
@@ -30,8 +30,8 @@ import {
   removeOthers,
   statResult,
   writeResult,
-} from "../../../src/media/results.ts";
-import { temporaryFolder } from "../../support/media/sources.ts";
+} from "#media/results.ts";
+import { temporaryFolder } from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("results");
 const secrets = join(folder, "secrets");

@@ -3,11 +3,11 @@ import { chmodSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync }
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { sandboxLauncher } from "../../../src/media/binaries.ts";
-import { findSandbox, sandboxedCommand } from "../../../src/media/sandbox/sandbox.ts";
-import { descendantsOf, isAlive, until, untilGone } from "../../support/descendants.ts";
-import { hostileProgram } from "../../support/hostile/hostile.ts";
-import { temporaryFolder } from "../../support/media/sources.ts";
+import { sandboxLauncher } from "#media/binaries.ts";
+import { findSandbox, sandboxedCommand } from "#media/sandbox/sandbox.ts";
+import { descendantsOf, isAlive, until, untilGone } from "#test/support/descendants.ts";
+import { hostileProgram } from "#test/support/hostile/hostile.ts";
+import { temporaryFolder } from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("sandbox-limits");
 const work = join(folder, "work");

@@ -4,11 +4,11 @@ import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sandboxLauncher } from "../../../src/media/binaries.ts";
-import { run } from "../../../src/media/ffmpeg.ts";
-import { SpawnServer } from "../../../src/media/sandbox/spawn-server.ts";
-import { until } from "../../support/descendants.ts";
-import { binaries, temporaryFolder } from "../../support/media/sources.ts";
+import { sandboxLauncher } from "#media/binaries.ts";
+import { run } from "#media/ffmpeg.ts";
+import { SpawnServer } from "#media/sandbox/spawn-server.ts";
+import { until } from "#test/support/descendants.ts";
+import { binaries, temporaryFolder } from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("spawn-server");
 let server: SpawnServer;

@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import { describe, expect, test } from "vitest";
-import { MediaError } from "../../../src/media/error.ts";
-import { isPng, knownFormat } from "../../../src/media/signatures.ts";
-import { divideTracks, nothingPlays, undecodedTracks, warningsOf } from "../../../src/media/tracks.ts";
-import { ReportedWarnings } from "../../../src/protocol/warnings.ts";
+import { MediaError } from "#media/error.ts";
+import { isPng, knownFormat } from "#media/signatures.ts";
+import { divideTracks, nothingPlays, undecodedTracks, warningsOf } from "#media/tracks.ts";
+import { ReportedWarnings } from "#protocol/warnings.ts";
 
 const decodable = new Set(["h264", "aac", "mjpeg"]);
 const none = { codec_tag_string: "[0][0][0][0]", width: 0, height: 0, channels: 0, disposition: {} };

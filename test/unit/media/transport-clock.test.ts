@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { ProgramTrack } from "../../../src/media/transport/program-tracks.ts";
-import { TransportClock } from "../../../src/media/transport/transport-clock.ts";
+import type { ProgramTrack } from "#media/transport/program-tracks.ts";
+import { TransportClock } from "#media/transport/transport-clock.ts";
 
 /** Times of PES packets (ISO/IEC 13818-1, 2.4.3.7) of a program whose clock jumps. */
 

@@ -2,11 +2,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
-import { still } from "../../../src/media/image.ts";
-import { turnOf } from "../../../src/resources/playback/images/image-request.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { binaries } from "../../support/media/sources.ts";
-import { tool } from "../../support/pixels.ts";
+import { still } from "#media/image.ts";
+import { turnOf } from "#resources/playback/images/image-request.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { binaries } from "#test/support/media/sources.ts";
+import { tool } from "#test/support/pixels.ts";
 
 const RED = "255 0 0";
 const LIME = "0 255 0";

@@ -1,7 +1,7 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv4 } from "node:net";
-import { atEnd } from "../../support/folder.ts";
+import { atEnd } from "#test/support/folder.ts";
 
 /** Successive answers to a name: the last one repeats. */
 export type Zone = Record<string, readonly (readonly string[])[]>;

@@ -4,11 +4,11 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { isInRanges, isPublic, rangesOf } from "../../../src/outbound/guard.ts";
-import { BlockedDestination, OutboundFailure } from "../../../src/outbound/http-client.ts";
-import { post } from "../../../src/outbound/post.ts";
-import { createSafeHttpClient } from "../../../src/outbound/safe-http-client.ts";
-import { atEnd } from "../../support/folder.ts";
+import { isInRanges, isPublic, rangesOf } from "#outbound/guard.ts";
+import { BlockedDestination, OutboundFailure } from "#outbound/http-client.ts";
+import { post } from "#outbound/post.ts";
+import { createSafeHttpClient } from "#outbound/safe-http-client.ts";
+import { atEnd } from "#test/support/folder.ts";
 import { startNameServer } from "./name-server.ts";
 
 /** Listens on every address of this machine and records every connection that should have been blocked. */

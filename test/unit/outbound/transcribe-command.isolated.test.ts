@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
-import { command } from "../../../src/outbound/transcribe/command.ts";
-import { vttOfSpeech } from "../../../src/outbound/transcribe/speech-text.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { watched } from "../../support/process.ts";
-import { untilProcesses } from "../../support/worker/processes.ts";
+import { command } from "#outbound/transcribe/command.ts";
+import { vttOfSpeech } from "#outbound/transcribe/speech-text.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { watched } from "#test/support/process.ts";
+import { untilProcesses } from "#test/support/worker/processes.ts";
 
 const VTT = "WEBVTT\n\n00:00:00.500 --> 00:00:01.500\nHello\n";
 const LIMIT_MS = 30_000;

@@ -1,11 +1,11 @@
 import { open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type OpenAiOptions, openai } from "../../../src/outbound/transcribe/openai.ts";
-import { confidenceOf, vttOfSpeech } from "../../../src/outbound/transcribe/speech-text.ts";
-import { headerOf } from "../../../src/outbound/transcribe/wav.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { KEY, type Mood, transcriptionService, vttOf } from "../../support/transcription-service.ts";
+import { type OpenAiOptions, openai } from "#outbound/transcribe/openai.ts";
+import { confidenceOf, vttOfSpeech } from "#outbound/transcribe/speech-text.ts";
+import { headerOf } from "#outbound/transcribe/wav.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { KEY, type Mood, transcriptionService, vttOf } from "#test/support/transcription-service.ts";
 
 const RATE = 16_000;
 /** Loud, except for the half seconds that begin at `pauses`. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { HttpError } from "../../../src/lib/errors.ts";
-import { ParserPool, type PoolOptions } from "../../../src/parsing/pool.ts";
-import { startThread } from "../../../src/parsing/start-thread.ts";
-import { atEnd } from "../../support/folder.ts";
+import { HttpError } from "#lib/errors.ts";
+import { ParserPool, type PoolOptions } from "#parsing/pool.ts";
+import { startThread } from "#parsing/start-thread.ts";
+import { atEnd } from "#test/support/folder.ts";
 
 /** The exits of all threads so far. A thread that does not end takes the process with it when its memory is used up. */
 const exits: Promise<unknown>[] = [];

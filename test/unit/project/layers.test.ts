@@ -89,17 +89,29 @@ const sourcesIn = (...folders: string[]): Source[] =>
       return { path: relative(root, path), text, imports: importsOf(path, text) };
     });
 
-const STATIC = /^(?:import|export)\s+(?:type\s+)?(?:([^;"']*?)\s+from\s+)?["'](\.[^"']+)["']/gm;
-const DYNAMIC = /\bimport\(\s*["'](\.[^"']+)["']/g;
+const STATIC = /^(?:import|export)\s+(?:type\s+)?(?:([^;"']*?)\s+from\s+)?["']([.#][^"']+)["']/gm;
+const DYNAMIC = /\bimport\(\s*["']([.#][^"']+)["']/g;
 
 function importsOf(path: string, text: string): Import[] {
   const found: Import[] = [];
   const add = (specifier: string, names: string[] | null) =>
-    found.push({ target: relative(root, join(dirname(path), specifier)), names });
+    found.push({ target: relative(root, locate(path, specifier)), names });
   for (const [, clause = "", specifier = ""] of text.matchAll(STATIC))
     if (!specifier.endsWith(".css")) add(specifier, namesIn(clause));
   for (const [, specifier = ""] of text.matchAll(DYNAMIC)) add(specifier, null);
   return found;
+}
+
+/** `imports` of package.json: the longest key that matches. */
+const ALIASES = Object.entries(
+  (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { imports: Record<string, string> }).imports,
+).sort(([a], [b]) => b.length - a.length);
+
+function locate(path: string, specifier: string): string {
+  if (specifier.startsWith(".")) return join(dirname(path), specifier);
+  const [key = "", target = ""] =
+    ALIASES.find(([key]) => specifier === key || (key.endsWith("*") && specifier.startsWith(key.slice(0, -1)))) ?? [];
+  return join(root, target.replace("*", specifier.slice(key.length - 1)));
 }
 
 function namesIn(clause: string): string[] | null {

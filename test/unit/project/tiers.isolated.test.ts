@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { join, relative } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { remote } from "../../tiers.ts";
+import { remote } from "#test/tiers.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const files = globSync("test/**/*.test.ts", { cwd: root }).sort();

@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import { describe, expect, test } from "vitest";
-import { encodingSpec } from "../../../src/media/encoding-spec.ts";
-import { EncodingSpec } from "../../../src/protocol/encoding-spec.ts";
-import * as server from "../../../src/protocol/worker.ts";
-import * as worker from "../../../src/protocol/worker-client.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { EncodingSpec } from "#protocol/encoding-spec.ts";
+import * as server from "#protocol/worker.ts";
+import * as worker from "#protocol/worker-client.ts";
 
 /** As this version of the server writes it, with every field. */
 const contract: v.InferInput<typeof server.WorkerContract> = {

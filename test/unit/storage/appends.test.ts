@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { localStore } from "../../../storage/objects/local.ts";
-import { partAppends } from "../../../storage/objects/part-appends.ts";
-import type { Appends } from "../../../storage/objects/store.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { appendsContract } from "../../support/storage/appends-contract.ts";
+import { localStore } from "#storage/objects/local.ts";
+import { partAppends } from "#storage/objects/part-appends.ts";
+import type { Appends } from "#storage/objects/store.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { appendsContract } from "#test/support/storage/appends-contract.ts";
 
 const signing = { secret: "secret", baseUrl: "http://vodbox.test" };
 const UNIT = 300_000;

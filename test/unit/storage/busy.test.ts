@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { DatabaseBusy } from "../../../storage/db/failures.ts";
-import { bare, folder, notes, notesDatabase, stored } from "../../support/storage/database.ts";
+import { DatabaseBusy } from "#storage/db/failures.ts";
+import { bare, folder, notes, notesDatabase, stored } from "#test/support/storage/database.ts";
 
 test("the bare library loses writes that it reported as done, after one SQLITE_BUSY", () => {
   const file = `${folder()}/bare.db`;

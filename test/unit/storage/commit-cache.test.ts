@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { CommitCache, type Commits, cacheUntilCommit, clusterCommits } from "../../../storage/db/commit-cache.ts";
+import { CommitCache, type Commits, cacheUntilCommit, clusterCommits } from "#storage/db/commit-cache.ts";
 
 let commits: number;
 let loads: string[];

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { compareKeys } from "../../../storage/objects/keys.ts";
-import { fc } from "../../support/property.ts";
+import { compareKeys } from "#storage/objects/keys.ts";
+import { fc } from "#test/support/property.ts";
 
 test("keys are ordered by their UTF-8 bytes", () => {
   const key = fc.string({

@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { loadConfig } from "../../../src/config/load.ts";
-import { storesOf } from "../../../src/config/stores.ts";
-import { embeddedMigrations } from "../../../src/lib/embedded.ts";
-import type { StoreKind } from "../../../src/lib/enums.ts";
-import { UserError } from "../../../src/lib/errors.ts";
-import { migrate } from "../../../storage/db/migrate.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { bare } from "../../support/storage/database.ts";
+import { loadConfig } from "#config/load.ts";
+import { storesOf } from "#config/stores.ts";
+import { embeddedMigrations } from "#lib/embedded.ts";
+import type { StoreKind } from "#lib/enums.ts";
+import { UserError } from "#lib/errors.ts";
+import { migrate } from "#storage/db/migrate.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { bare } from "#test/support/storage/database.ts";
 
 test("the database leaves the kinds of storage and the payment providers to the program, with all earlier rows", async () => {
   const url = `file:${join(emptyFolder(), "test.db")}`;

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { layered } from "../../../storage/objects/layered.ts";
-import { localStore } from "../../../storage/objects/local.ts";
-import { createStorePair, mirroringDeletes } from "../../../storage/objects/store-pair.ts";
-import { emptyFolder } from "../../support/folder.ts";
-import { appendsContract } from "../../support/storage/appends-contract.ts";
-import { multipartContract } from "../../support/storage/multipart-contract.ts";
-import { contentOf, storeContract } from "../../support/storage/store-contract.ts";
+import { layered } from "#storage/objects/layered.ts";
+import { localStore } from "#storage/objects/local.ts";
+import { createStorePair, mirroringDeletes } from "#storage/objects/store-pair.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { appendsContract } from "#test/support/storage/appends-contract.ts";
+import { multipartContract } from "#test/support/storage/multipart-contract.ts";
+import { contentOf, storeContract } from "#test/support/storage/store-contract.ts";
 
 const signing = { secret: "secret", baseUrl: "http://vodbox.test" };
 const local = () => localStore({ root: emptyFolder(), signing });

@@ -5,15 +5,15 @@ import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
-import { UserError } from "../../../src/lib/errors.ts";
-import { InvalidKey } from "../../../storage/objects/keys.ts";
-import { localStore } from "../../../storage/objects/local.ts";
-import { NoSuchMultipart, PartsMismatch, StorageFull } from "../../../storage/objects/store.ts";
-import { folder } from "../../support/storage/database.ts";
-import { multipartContract } from "../../support/storage/multipart-contract.ts";
-import { smallDisk } from "../../support/storage/small-disk.ts";
-import { smallObjectsContract } from "../../support/storage/small-objects-contract.ts";
-import { contentOf, storeContract } from "../../support/storage/store-contract.ts";
+import { UserError } from "#lib/errors.ts";
+import { InvalidKey } from "#storage/objects/keys.ts";
+import { localStore } from "#storage/objects/local.ts";
+import { NoSuchMultipart, PartsMismatch, StorageFull } from "#storage/objects/store.ts";
+import { folder } from "#test/support/storage/database.ts";
+import { multipartContract } from "#test/support/storage/multipart-contract.ts";
+import { smallDisk } from "#test/support/storage/small-disk.ts";
+import { smallObjectsContract } from "#test/support/storage/small-objects-contract.ts";
+import { contentOf, storeContract } from "#test/support/storage/store-contract.ts";
 
 const signing = { secret: "a secret of the tests", baseUrl: "http://localhost:8080" };
 const storeAt = (root: string, minFreeBytes?: number) =>

@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { uploads } from "../../../storage/db/schema.ts";
-import { type TestApp, testApp } from "../../support/app.ts";
-import { expectError } from "../../support/error.ts";
-import { addressContract, CONTRACT_KEY } from "../../support/storage/url-contract.ts";
+import { uploads } from "#storage/db/schema.ts";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
+import { addressContract, CONTRACT_KEY } from "#test/support/storage/url-contract.ts";
 
 /** An upload of tenant 1 that waits for bytes at `objectKey`: without one its URLs are refused. */
 async function awaiting(objectKey: string): Promise<TestApp> {

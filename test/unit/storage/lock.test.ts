@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { UserError } from "../../../src/lib/errors.ts";
-import { acquireDataLock, isLocked } from "../../../storage/db/lock.ts";
-import { folder } from "../../support/storage/database.ts";
+import { UserError } from "#lib/errors.ts";
+import { acquireDataLock, isLocked } from "#storage/db/lock.ts";
+import { folder } from "#test/support/storage/database.ts";
 
 /** A second process that owns `dataDir` once this resolves. */
 async function owner(dataDir: string): Promise<ChildProcess> {

@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { UserError } from "../../../src/lib/errors.ts";
-import { migrate } from "../../../storage/db/migrate.ts";
-import { bare, folder } from "../../support/storage/database.ts";
-import { smallDisk } from "../../support/storage/small-disk.ts";
+import { UserError } from "#lib/errors.ts";
+import { migrate } from "#storage/db/migrate.ts";
+import { bare, folder } from "#test/support/storage/database.ts";
+import { smallDisk } from "#test/support/storage/small-disk.ts";
 
 const spine = { name: "0001_spine.sql", sql: "CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT) STRICT;" };
 const more = {

@@ -3,8 +3,8 @@ import { and, desc, eq, getTableColumns, isNull, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/libsql";
 import { alias, blob, integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { expect, onTestFinished, test } from "vitest";
-import { type Db, openDatabase } from "../../../storage/db/open.ts";
-import { folder } from "../../support/storage/database.ts";
+import { type Db, openDatabase } from "#storage/db/open.ts";
+import { folder } from "#test/support/storage/database.ts";
 
 const authors = sqliteTable("authors", {
   id: integer("id").primaryKey(),

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { localStore } from "../../../storage/objects/local.ts";
-import { listSnapshots } from "../../../storage/replica/catalog.ts";
-import { checkChain } from "../../../storage/replica/chain.ts";
-import { newGeneration, segmentKey } from "../../../storage/replica/names.ts";
-import { putManifest, putSnapshotData } from "../../../storage/replica/snapshot.ts";
-import { emptyFolder } from "../../support/folder.ts";
+import { localStore } from "#storage/objects/local.ts";
+import { listSnapshots } from "#storage/replica/catalog.ts";
+import { checkChain } from "#storage/replica/chain.ts";
+import { newGeneration, segmentKey } from "#storage/replica/names.ts";
+import { putManifest, putSnapshotData } from "#storage/replica/snapshot.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 
 const SUM = "0".repeat(32);
 /** The time of segment `number`: one a second. */

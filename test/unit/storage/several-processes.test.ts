@@ -2,14 +2,14 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { expect, test } from "vitest";
-import { type AcquireLock, LockManager } from "../../../src/lib/lock-manager.ts";
-import { type LocalStore, localStore } from "../../../storage/objects/local.ts";
-import { type Appends, NoSuchMultipart, type ObjectStore, PartsMismatch } from "../../../storage/objects/store.ts";
-import { until } from "../../support/descendants.ts";
-import { appendsContract } from "../../support/storage/appends-contract.ts";
-import { folder } from "../../support/storage/database.ts";
-import { multipartContract } from "../../support/storage/multipart-contract.ts";
-import { contentOf, storeContract } from "../../support/storage/store-contract.ts";
+import { type AcquireLock, LockManager } from "#lib/lock-manager.ts";
+import { type LocalStore, localStore } from "#storage/objects/local.ts";
+import { type Appends, NoSuchMultipart, type ObjectStore, PartsMismatch } from "#storage/objects/store.ts";
+import { until } from "#test/support/descendants.ts";
+import { appendsContract } from "#test/support/storage/appends-contract.ts";
+import { folder } from "#test/support/storage/database.ts";
+import { multipartContract } from "#test/support/storage/multipart-contract.ts";
+import { contentOf, storeContract } from "#test/support/storage/store-contract.ts";
 
 const signing = { secret: "a secret of the tests", baseUrl: "http://localhost:8080" };
 

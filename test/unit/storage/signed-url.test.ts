@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type SignedUrl, signUrl, verifyUrl } from "../../../storage/objects/signed-url.ts";
+import { type SignedUrl, signUrl, verifyUrl } from "#storage/objects/signed-url.ts";
 
 const signing = { secret: "a secret of the tests", baseUrl: "https://video.example/base" };
 const expiresAt = new Date("2026-11-20T12:00:00Z");

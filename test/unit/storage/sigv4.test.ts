@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sha256, signer } from "../../../storage/objects/s3/sigv4.ts";
+import { sha256, signer } from "#storage/objects/s3/sigv4.ts";
 
 // The examples of "Authenticating Requests (AWS Signature Version 4)" in the API reference of Amazon S3.
 const { sign, presign } = signer({

@@ -2,10 +2,10 @@ import { execFileSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { eq, sql } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { isUniqueViolation } from "../../../storage/db/failures.ts";
-import { StorageFull } from "../../../storage/objects/store.ts";
-import { bare, notes, notesDatabase, stored } from "../../support/storage/database.ts";
-import { smallDisk } from "../../support/storage/small-disk.ts";
+import { isUniqueViolation } from "#storage/db/failures.ts";
+import { StorageFull } from "#storage/objects/store.ts";
+import { bare, notes, notesDatabase, stored } from "#test/support/storage/database.ts";
+import { smallDisk } from "#test/support/storage/small-disk.ts";
 
 test("works run in order, and their results are returned", async () => {
   const { write, db, file } = await notesDatabase();

@@ -1,4 +1,4 @@
-import { BitReader } from "../../../lib/bits.ts";
+import { BitReader } from "#lib/bits.ts";
 import { type AudioFormat, ConfigurationInvalid } from "./format.ts";
 
 /** samplingFrequencyIndex (ISO/IEC 14496-3, 1.6.3.4). */

@@ -1,4 +1,4 @@
-import { BitReader } from "../../../lib/bits.ts";
+import { BitReader } from "#lib/bits.ts";
 import { ConfigurationInvalid, checkSize, type VideoFormat } from "./format.ts";
 
 /** obu_type (AV1 bitstream, 6.2.2). */

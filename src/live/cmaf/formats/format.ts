@@ -1,4 +1,4 @@
-import type { Rate } from "../../../media/ladder.ts";
+import type { Rate } from "#media/ladder.ts";
 
 /** What an init segment states of a video. */
 export type VideoFormat = {

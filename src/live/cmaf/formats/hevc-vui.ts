@@ -1,4 +1,4 @@
-import type { BitReader } from "../../../lib/bits.ts";
+import type { BitReader } from "#lib/bits.ts";
 import type { VideoFormat } from "./format.ts";
 import { readVuiStart } from "./vui.ts";
 

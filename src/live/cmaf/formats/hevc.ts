@@ -1,4 +1,4 @@
-import { BitReader, withoutEmulationPrevention } from "../../../lib/bits.ts";
+import { BitReader, withoutEmulationPrevention } from "#lib/bits.ts";
 import { ConfigurationInvalid, checkSize, type VideoFormat } from "./format.ts";
 import { readHevcVui } from "./hevc-vui.ts";
 

@@ -1,4 +1,4 @@
-import type { TrackConfig } from "../../samples.ts";
+import type { TrackConfig } from "#live/samples.ts";
 import { readAac } from "./aac.ts";
 import { readAv1 } from "./av1.ts";
 import { type AudioFormat, ConfigurationInvalid, reading, type VideoFormat } from "./format.ts";

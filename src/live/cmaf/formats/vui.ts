@@ -1,4 +1,4 @@
-import type { BitReader } from "../../../lib/bits.ts";
+import type { BitReader } from "#lib/bits.ts";
 import type { VideoFormat } from "./format.ts";
 
 /** aspect_ratio_idc (ISO/IEC 23091-2, 8.6), the first value is 1. */

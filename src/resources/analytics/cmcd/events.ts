@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { forApp } from "../../../app.ts";
+import { forApp } from "#app.ts";
 import type { PlaybackEvent } from "../beacon.ts";
 import { amountOf, type Cmcd, parseCmcd, textOf } from "./parse.ts";
 import { cmcdName, sessionOf } from "./sessions.ts";

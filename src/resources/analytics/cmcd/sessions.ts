@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { forApp } from "../../../app.ts";
+import { forApp } from "#app.ts";
 import type { AcceptedEvent } from "../accept-events.ts";
 import { type Device, deviceOf } from "../device.ts";
 import type { Subject } from "../subject.ts";

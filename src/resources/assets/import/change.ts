@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import type { AssetRow, TagValue } from "../../../../storage/db/schema.ts";
-import { ASSET_TEXT_NAMES, textInputs } from "../../../protocol/asset-fields.ts";
+import { ASSET_TEXT_NAMES, textInputs } from "#protocol/asset-fields.ts";
+import type { AssetRow, TagValue } from "#storage/db/schema.ts";
 import { mergedTags } from "../change.ts";
 import { readTags } from "../csv-cells.ts";
 import { TagPatch } from "../schema.ts";

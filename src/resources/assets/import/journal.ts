@@ -1,11 +1,11 @@
 import { and, asc, eq, inArray, isNotNull, lt, lte, or, sql } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { prepared } from "../../../../storage/db/prepared.ts";
-import { assets, importRows, imports } from "../../../../storage/db/schema.ts";
-import { mergeTextIndex } from "../../../../storage/db/text-index.ts";
-import type { App } from "../../../app.ts";
-import { yieldToEventLoop, yieldToRequests } from "../../../lib/pace.ts";
-import { diskOf } from "../../../limits/disk-reserve.ts";
+import type { App } from "#app.ts";
+import { yieldToEventLoop, yieldToRequests } from "#lib/pace.ts";
+import { diskOf } from "#limits/disk-reserve.ts";
+import type { Db } from "#storage/db/open.ts";
+import { prepared } from "#storage/db/prepared.ts";
+import { assets, importRows, imports } from "#storage/db/schema.ts";
+import { mergeTextIndex } from "#storage/db/text-index.ts";
 import { textSelection } from "../texts.ts";
 import { type Change, changed, type Fields } from "./change.ts";
 import type { ImportLock } from "./lock.ts";

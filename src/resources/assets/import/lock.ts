@@ -1,9 +1,9 @@
 import { and, eq, isNull, notExists, or } from "drizzle-orm";
-import { importRows, imports } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { HttpError } from "../../../lib/errors.ts";
-import { setInterval } from "../../../lib/timers.ts";
-import { randomName } from "../../../lib/tokens.ts";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import { setInterval } from "#lib/timers.ts";
+import { randomName } from "#lib/tokens.ts";
+import { importRows, imports } from "#storage/db/schema.ts";
 
 const RENEW_MS = 10_000;
 /** An import that was not renewed for this long belongs to a dead process. */

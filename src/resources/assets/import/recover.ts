@@ -1,7 +1,7 @@
 import { and, eq, lte } from "drizzle-orm";
-import { type ImportRow, imports } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { randomName } from "../../../lib/tokens.ts";
+import type { App } from "#app.ts";
+import { randomName } from "#lib/tokens.ts";
+import { type ImportRow, imports } from "#storage/db/schema.ts";
 import { sweepTemporaryFiles } from "../csv-file.ts";
 import { applyJournal, dropJournal, ImportLost } from "./journal.ts";
 import { STALE_MS, withImportLock } from "./lock.ts";

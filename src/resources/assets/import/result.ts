@@ -1,6 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
 import * as v from "valibot";
-import type { App } from "../../../app.ts";
+import type { App } from "#app.ts";
 import { append, temporaryFile } from "../csv-file.ts";
 
 export const ImportResult = v.object({

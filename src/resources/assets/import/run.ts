@@ -1,9 +1,9 @@
 import type { FileHandle } from "node:fs/promises";
 import { and, eq, sql } from "drizzle-orm";
-import { prepared } from "../../../../storage/db/prepared.ts";
-import { assets } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { backgroundPacer } from "../../../lib/pace.ts";
+import type { App } from "#app.ts";
+import { backgroundPacer } from "#lib/pace.ts";
+import { prepared } from "#storage/db/prepared.ts";
+import { assets } from "#storage/db/schema.ts";
 import { type CsvRow, readRows } from "../csv-file.ts";
 import { TEXT_COLUMNS } from "../texts.ts";
 import { changed, type Fields, readChange } from "./change.ts";

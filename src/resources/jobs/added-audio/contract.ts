@@ -1,8 +1,8 @@
 import type * as v from "valibot";
-import type { App } from "../../../app.ts";
-import { storageOf } from "../../../http/storage.ts";
-import { encodingSpec } from "../../../media/encoding-spec.ts";
-import type { WorkerContract } from "../../../protocol/worker.ts";
+import type { App } from "#app.ts";
+import { storageOf } from "#http/storage.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import type { WorkerContract } from "#protocol/worker.ts";
 import { sideContract, signedFor } from "../side-callbacks.ts";
 import type { LeasedTrack } from "./queue.ts";
 

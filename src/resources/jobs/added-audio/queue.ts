@@ -1,9 +1,9 @@
 import { and, asc, eq, isNull, lte, or } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, type AudioTrackRow, assets, audioTracks } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { markReferenced, scheduleDeletion } from "../../../http/object-gc.ts";
-import { addStoredBytes } from "../../assets/stored-bytes.ts";
+import type { App } from "#app.ts";
+import { markReferenced, scheduleDeletion } from "#http/object-gc.ts";
+import { addStoredBytes } from "#resources/assets/stored-bytes.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, type AudioTrackRow, assets, audioTracks } from "#storage/db/schema.ts";
 import { leaseMs } from "../lease.ts";
 import { hasEnded, heldToken, NO_LEASE, nextAttempt, requireLease, startAttempt, WORKER_LOST } from "../side-lease.ts";
 

@@ -1,10 +1,10 @@
-import type { AddedAudioMedia, AudioTrackRow } from "../../../../storage/db/schema.ts";
-import { readSmallObject } from "../../../../storage/objects/small-objects.ts";
-import type { App } from "../../../app.ts";
-import { storageOf } from "../../../http/storage.ts";
-import { HttpError } from "../../../lib/errors.ts";
-import { encodingSpec } from "../../../media/encoding-spec.ts";
-import { STEREO_CHANNELS, stereoName } from "../../../protocol/audio-renditions.ts";
+import type { App } from "#app.ts";
+import { storageOf } from "#http/storage.ts";
+import { HttpError } from "#lib/errors.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import { STEREO_CHANNELS, stereoName } from "#protocol/audio-renditions.ts";
+import type { AddedAudioMedia, AudioTrackRow } from "#storage/db/schema.ts";
+import { readSmallObject } from "#storage/objects/small-objects.ts";
 
 /** The folder of the only rendition. */
 export const FOLDER = stereoName(0);

@@ -1,6 +1,12 @@
 import { and, eq, ne } from "drizzle-orm";
-import { afterCommit } from "../../../../storage/db/after-commit.ts";
-import type { Db } from "../../../../storage/db/open.ts";
+import type { App } from "#app.ts";
+import { scheduleDeletion } from "#http/object-gc.ts";
+import { canonicalLanguage, ownName } from "#lib/language.ts";
+import type { SpeechResult } from "#protocol/speech.ts";
+import { changeSubtitle, emitSubtitleReady, removeSubtitle, type StoredText } from "#resources/subtitles/store.ts";
+import { addUsage } from "#resources/tenants/usage.ts";
+import { afterCommit } from "#storage/db/after-commit.ts";
+import type { Db } from "#storage/db/open.ts";
 import {
   type AssetRow,
   assets,
@@ -8,13 +14,7 @@ import {
   captionJobs,
   type SubtitleRow,
   subtitles,
-} from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { scheduleDeletion } from "../../../http/object-gc.ts";
-import { canonicalLanguage, ownName } from "../../../lib/language.ts";
-import type { SpeechResult } from "../../../protocol/speech.ts";
-import { changeSubtitle, emitSubtitleReady, removeSubtitle, type StoredText } from "../../subtitles/store.ts";
-import { addUsage } from "../../tenants/usage.ts";
+} from "#storage/db/schema.ts";
 import { stale } from "../lease.ts";
 import { failCaptions, NOT_RUNNING, requeueCaptions } from "./queue.ts";
 

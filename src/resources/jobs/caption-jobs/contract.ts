@@ -1,7 +1,7 @@
 import type * as v from "valibot";
-import type { App } from "../../../app.ts";
-import { storageOf } from "../../../http/storage.ts";
-import type { WorkerContract } from "../../../protocol/worker.ts";
+import type { App } from "#app.ts";
+import { storageOf } from "#http/storage.ts";
+import type { WorkerContract } from "#protocol/worker.ts";
 import { joinContract } from "../join-contract.ts";
 import { joinedPart } from "../joined-part.ts";
 import { sideContract } from "../side-callbacks.ts";

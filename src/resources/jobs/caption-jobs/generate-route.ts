@@ -1,13 +1,13 @@
 import * as v from "valibot";
-import { route } from "../../../http/route.ts";
-import { storageOf } from "../../../http/storage.ts";
-import { invalid, notFound } from "../../../lib/errors.ts";
-import { getAsset } from "../../assets/queries.ts";
-import { languageOf } from "../../subtitles/content.ts";
-import { AssetParams, Subtitle } from "../../subtitles/schema.ts";
-import { requireTranscription } from "../../subtitles/transcribers.ts";
-import { translatorOf } from "../../subtitles/translate.ts";
-import { subtitleRecord } from "../../subtitles/urls.ts";
+import { route } from "#http/route.ts";
+import { storageOf } from "#http/storage.ts";
+import { invalid, notFound } from "#lib/errors.ts";
+import { getAsset } from "#resources/assets/queries.ts";
+import { languageOf } from "#resources/subtitles/content.ts";
+import { AssetParams, Subtitle } from "#resources/subtitles/schema.ts";
+import { requireTranscription } from "#resources/subtitles/transcribers.ts";
+import { translatorOf } from "#resources/subtitles/translate.ts";
+import { subtitleRecord } from "#resources/subtitles/urls.ts";
 import { generateCaptions, requireSpeech } from "./generate.ts";
 import { CaptionJob, toCaptionJob } from "./schema.ts";
 

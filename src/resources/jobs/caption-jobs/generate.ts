@@ -1,23 +1,23 @@
 import { eq } from "drizzle-orm";
-import { afterCommit } from "../../../../storage/db/after-commit.ts";
-import type { Db } from "../../../../storage/db/open.ts";
+import type { App } from "#app.ts";
+import { HttpError, invalid } from "#lib/errors.ts";
+import { ownName } from "#lib/language.ts";
+import { isAudioName } from "#protocol/audio-renditions.ts";
+import { addPending, cancelGeneration } from "#resources/subtitles/pending.ts";
+import { subtitlesOf } from "#resources/subtitles/queries.ts";
+import { requireRoom } from "#resources/subtitles/room.ts";
+import { translatedLabel } from "#resources/subtitles/translate.ts";
+import { requireTenant } from "#resources/tenants/queries.ts";
+import { requireMinutes } from "#resources/tenants/quota.ts";
+import { afterCommit } from "#storage/db/after-commit.ts";
+import type { Db } from "#storage/db/open.ts";
 import {
   type AssetRow,
   type CaptionJobRow,
   type CaptionTranslation,
   captionJobs,
   type SubtitleRow,
-} from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { HttpError, invalid } from "../../../lib/errors.ts";
-import { ownName } from "../../../lib/language.ts";
-import { isAudioName } from "../../../protocol/audio-renditions.ts";
-import { addPending, cancelGeneration } from "../../subtitles/pending.ts";
-import { subtitlesOf } from "../../subtitles/queries.ts";
-import { requireRoom } from "../../subtitles/room.ts";
-import { translatedLabel } from "../../subtitles/translate.ts";
-import { requireTenant } from "../../tenants/queries.ts";
-import { requireMinutes } from "../../tenants/quota.ts";
+} from "#storage/db/schema.ts";
 import { partFault } from "../joined-part.ts";
 import { workerWaker } from "../wake.ts";
 import { UNDETERMINED } from "./complete.ts";

@@ -1,5 +1,8 @@
 import { and, eq, lte, type SQL, sql } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
+import type { App } from "#app.ts";
+import { scheduleDeletion } from "#http/object-gc.ts";
+import { failPending, failWaiting } from "#resources/subtitles/pending.ts";
+import type { Db } from "#storage/db/open.ts";
 import {
   type AssetRow,
   assets,
@@ -8,10 +11,7 @@ import {
   captionJobs,
   type SubtitleRow,
   subtitles,
-} from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { scheduleDeletion } from "../../../http/object-gc.ts";
-import { failPending, failWaiting } from "../../subtitles/pending.ts";
+} from "#storage/db/schema.ts";
 import { leaseMs } from "../lease.ts";
 import { hasEnded, heldToken, NO_LEASE, nextAttempt, requireLease, startAttempt, WORKER_LOST } from "../side-lease.ts";
 

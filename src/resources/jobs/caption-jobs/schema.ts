@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import type { CaptionJobRow } from "../../../../storage/db/schema.ts";
-import { NullableTime, oneOf, Time } from "../../../http/schemas.ts";
-import { iso } from "../../../lib/clock.ts";
-import { CAPTION_JOB_STATUSES, CAPTION_TRANSLATION_STATUSES } from "../../../lib/enums.ts";
+import { NullableTime, oneOf, Time } from "#http/schemas.ts";
+import { iso } from "#lib/clock.ts";
+import { CAPTION_JOB_STATUSES, CAPTION_TRANSLATION_STATUSES } from "#lib/enums.ts";
+import type { CaptionJobRow } from "#storage/db/schema.ts";
 
 const Fault = v.nullable(v.object({ code: v.string(), message: v.string() }));
 

@@ -1,9 +1,9 @@
 import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { SQLiteColumn, SQLiteUpdateSetSource } from "drizzle-orm/sqlite-core";
-import { afterCommit } from "../../../../storage/db/after-commit.ts";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, assets, type JobRow, transcodingJobs, type UploadRow } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
+import type { App } from "#app.ts";
+import { afterCommit } from "#storage/db/after-commit.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, assets, type JobRow, transcodingJobs, type UploadRow } from "#storage/db/schema.ts";
 import { workerWaker } from "../wake.ts";
 import { emitTransition } from "./events.ts";
 import { type JobStatus, TRANSITIONS, type Transition, type TransitionName } from "./transitions.ts";

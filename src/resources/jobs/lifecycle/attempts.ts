@@ -1,8 +1,8 @@
 import { eq, sql } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type AttemptRow, assets, type JobRow, transcodingAttempts } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { sha256 } from "../../../lib/tokens.ts";
+import type { App } from "#app.ts";
+import { sha256 } from "#lib/tokens.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AttemptRow, assets, type JobRow, transcodingAttempts } from "#storage/db/schema.ts";
 import { type Lease, type Leased, leaseMs, leaseToken } from "../lease.ts";
 import { cancelTasks, deleteTasks } from "../tasks/lifecycle.ts";
 import { applyTransition, type Changed } from "./apply.ts";

@@ -1,11 +1,11 @@
-import type { Db } from "../../../../storage/db/open.ts";
-import type { AssetRow, JobRow, UploadRow } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import type { EventData, EventType } from "../../../events/catalog.ts";
-import { emit } from "../../../events/emit.ts";
-import { eventTextsOf } from "../../assets/texts.ts";
-import { mediaUrl } from "../../assets/urls.ts";
-import { notify } from "../../notifications/notify.ts";
+import type { App } from "#app.ts";
+import type { EventData, EventType } from "#events/catalog.ts";
+import { emit } from "#events/emit.ts";
+import { eventTextsOf } from "#resources/assets/texts.ts";
+import { mediaUrl } from "#resources/assets/urls.ts";
+import { notify } from "#resources/notifications/notify.ts";
+import type { Db } from "#storage/db/open.ts";
+import type { AssetRow, JobRow, UploadRow } from "#storage/db/schema.ts";
 import { attemptOf } from "../schema.ts";
 
 /** The rows after a transition. */

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, assets } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
+import type { App } from "#app.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, assets } from "#storage/db/schema.ts";
 import { type MediaProfile, profileOfJob, publishedProfile } from "../encoding-profile.ts";
 import { lastJob } from "./repair.ts";
 

@@ -1,10 +1,10 @@
 import { eq, sql } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, assets, type ClipJob, type JobRow, type JoinedPart } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { scheduleDeletion } from "../../../http/object-gc.ts";
-import { requireTenant } from "../../tenants/queries.ts";
-import { requireMinutes } from "../../tenants/quota.ts";
+import type { App } from "#app.ts";
+import { scheduleDeletion } from "#http/object-gc.ts";
+import { requireTenant } from "#resources/tenants/queries.ts";
+import { requireMinutes } from "#resources/tenants/quota.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, assets, type ClipJob, type JobRow, type JoinedPart } from "#storage/db/schema.ts";
 import { profileOfJob, publishedProfile } from "../encoding-profile.ts";
 import { queuePositionFor } from "../fair-queue.ts";
 import { currentParts } from "../joined-part.ts";

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, assets, type JobRow } from "../../../../storage/db/schema.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, assets, type JobRow } from "#storage/db/schema.ts";
 import { partFault } from "../joined-part.ts";
 
 /** Whether the media of an asset that was joined can be joined again; `reason` is a clause. */

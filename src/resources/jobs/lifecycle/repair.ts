@@ -1,9 +1,9 @@
 import { desc, eq } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, assets, type JobRow, transcodingJobs } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { setPoster } from "../../assets/poster.ts";
-import { heldSourceBytes, setStoredBytes, trackBytesOf } from "../../assets/stored-bytes.ts";
+import type { App } from "#app.ts";
+import { setPoster } from "#resources/assets/poster.ts";
+import { heldSourceBytes, setStoredBytes, trackBytesOf } from "#resources/assets/stored-bytes.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, assets, type JobRow, transcodingJobs } from "#storage/db/schema.ts";
 import { applyTransition } from "./apply.ts";
 import { queueAgain, queueJob } from "./queue.ts";
 import { rejoinOf } from "./rejoin.ts";

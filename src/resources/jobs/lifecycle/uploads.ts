@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
-import { afterCommit } from "../../../../storage/db/after-commit.ts";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, type UploadRow, uploads } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { lateMs, scheduleDeletion } from "../../../http/object-gc.ts";
-import { isSourceElsewhere } from "../../assets/delete.ts";
-import { addStoredBytes } from "../../assets/stored-bytes.ts";
+import type { App } from "#app.ts";
+import { lateMs, scheduleDeletion } from "#http/object-gc.ts";
+import { isSourceElsewhere } from "#resources/assets/delete.ts";
+import { addStoredBytes } from "#resources/assets/stored-bytes.ts";
+import { afterCommit } from "#storage/db/after-commit.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, type UploadRow, uploads } from "#storage/db/schema.ts";
 import { applyTransition } from "./apply.ts";
 
 type Upload = { upload: UploadRow; asset: AssetRow };

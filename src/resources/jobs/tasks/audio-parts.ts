@@ -1,4 +1,4 @@
-import type { Chunk, PlanResult } from "../../../protocol/task.ts";
+import type { Chunk, PlanResult } from "#protocol/task.ts";
 import type { TaskDraft } from "./lifecycle.ts";
 
 /** A request waits for the part that is running: a worker encodes a minute of audio in one to three seconds. */

@@ -1,4 +1,4 @@
-import { type Chunk, firstFrameOf, type PlanResult, type UncuttableReason } from "../../../protocol/task.ts";
+import { type Chunk, firstFrameOf, type PlanResult, type UncuttableReason } from "#protocol/task.ts";
 import { audioParts } from "./audio-parts.ts";
 import type { TaskDraft } from "./lifecycle.ts";
 

@@ -1,5 +1,5 @@
 import { and, eq, gt, isNull, lte, or, sql } from "drizzle-orm";
-import { transcodingTasks } from "../../../../storage/db/schema.ts";
+import { transcodingTasks } from "#storage/db/schema.ts";
 
 const tasks = transcodingTasks;
 

@@ -1,8 +1,8 @@
 import { and, countDistinct, eq, inArray, isNull, max, sql } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import type { PlanResult } from "../../../protocol/task.ts";
+import type { App } from "#app.ts";
+import type { PlanResult } from "#protocol/task.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
 import { copiedRendition, deferredRank, encodedOnly, FIRST, primaryRenditions, splitLadder } from "./early-parts.ts";
 import type { LeasedTask } from "./lease.ts";
 import { IS_QUEUED } from "./lifecycle.ts";

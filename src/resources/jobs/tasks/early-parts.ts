@@ -1,5 +1,5 @@
-import { ADDITIONAL_WORK } from "../../../media/plan.ts";
-import type { PlanResult } from "../../../protocol/task.ts";
+import { ADDITIONAL_WORK } from "#media/plan.ts";
+import type { PlanResult } from "#protocol/task.ts";
 import { audioParts } from "./audio-parts.ts";
 import { AUDIO_WEIGHT, chunksOf, IMAGES_WEIGHT, LEAD_SEGMENTS, PLAN_WEIGHT, rangeOf, segmentsOf } from "./chunks.ts";
 import type { TaskDraft } from "./lifecycle.ts";

@@ -1,8 +1,8 @@
 import { and, eq, inArray, ne, or } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { assets, type JobRow, type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { attemptPrefix, newKeyName } from "../../../lib/object-keys.ts";
+import type { App } from "#app.ts";
+import { attemptPrefix, newKeyName } from "#lib/object-keys.ts";
+import type { Db } from "#storage/db/open.ts";
+import { assets, type JobRow, type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
 import { attemptById } from "../lease.ts";
 import { backoffMs, endAttempt, type Fault, failAttempt, newAttempt, releaseAttempt } from "../lifecycle/attempts.ts";
 import { PLANNED, WHOLE_TASK } from "./chunks.ts";

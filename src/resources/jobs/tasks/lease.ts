@@ -1,5 +1,8 @@
 import { and, eq } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
+import type { App } from "#app.ts";
+import { notFound } from "#lib/errors.ts";
+import { hmac, sameSecret, sha256 } from "#lib/tokens.ts";
+import type { Db } from "#storage/db/open.ts";
 import {
   type JobRow,
   type TaskLeaseRow,
@@ -7,10 +10,7 @@ import {
   taskLeases,
   transcodingJobs,
   transcodingTasks,
-} from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { notFound } from "../../../lib/errors.ts";
-import { hmac, sameSecret, sha256 } from "../../../lib/tokens.ts";
+} from "#storage/db/schema.ts";
 import { type Lease, leaseMs, stale } from "../lease.ts";
 import type { Claimant } from "../lifecycle/attempts.ts";
 import { applyTask } from "./lifecycle.ts";

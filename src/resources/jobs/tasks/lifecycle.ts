@@ -1,9 +1,9 @@
 import { and, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
-import { afterCommit } from "../../../../storage/db/after-commit.ts";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type JobRow, type TaskRow, taskLeases, transcodingTasks } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import type { Chunk, TaskKind } from "../../../protocol/task.ts";
+import type { App } from "#app.ts";
+import type { Chunk, TaskKind } from "#protocol/task.ts";
+import { afterCommit } from "#storage/db/after-commit.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type JobRow, type TaskRow, taskLeases, transcodingTasks } from "#storage/db/schema.ts";
 import { workerWaker } from "../wake.ts";
 import { TASK_TRANSITIONS, type TaskTransitionName } from "./transitions.ts";
 

@@ -1,11 +1,11 @@
 import { and, count, eq, inArray, isNotNull, or, type SQL, sql } from "drizzle-orm";
-import { afterCommit } from "../../../../storage/db/after-commit.ts";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { attemptPrefix } from "../../../lib/object-keys.ts";
-import { isAudioName } from "../../../protocol/audio-renditions.ts";
-import type { PlanResult } from "../../../protocol/task.ts";
+import type { App } from "#app.ts";
+import { attemptPrefix } from "#lib/object-keys.ts";
+import { isAudioName } from "#protocol/audio-renditions.ts";
+import type { PlanResult } from "#protocol/task.ts";
+import { afterCommit } from "#storage/db/after-commit.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
 import { lastJob } from "../lifecycle/repair.ts";
 import { workerWaker } from "../wake.ts";
 import { covers, coversAudio, type SegmentRef } from "./covering.ts";

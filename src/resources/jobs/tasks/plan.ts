@@ -1,8 +1,8 @@
 import { and, eq, ne } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type JobRow, transcodingAttempts } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { MAX_FRAME_RATE, type PlanResult } from "../../../protocol/task.ts";
+import type { App } from "#app.ts";
+import { MAX_FRAME_RATE, type PlanResult } from "#protocol/task.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type JobRow, transcodingAttempts } from "#storage/db/schema.ts";
 import { incomplete } from "../captions.ts";
 import { keepTitle } from "../encoding-profile.ts";
 import { queuePositionFor } from "../fair-queue.ts";

@@ -1,8 +1,8 @@
 import type * as v from "valibot";
-import type { Db } from "../../../../storage/db/open.ts";
-import type { JobRow, TaskRow } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import type { Heartbeat } from "../../../protocol/worker.ts";
+import type { App } from "#app.ts";
+import type { Heartbeat } from "#protocol/worker.ts";
+import type { Db } from "#storage/db/open.ts";
+import type { JobRow, TaskRow } from "#storage/db/schema.ts";
 import { leaseMs } from "../lease.ts";
 import { applyTransition } from "../lifecycle/apply.ts";
 import { noteWorker } from "../workers.ts";

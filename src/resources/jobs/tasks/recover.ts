@@ -1,6 +1,6 @@
 import { and, asc, eq, lt, lte, or } from "drizzle-orm";
-import { transcodingJobs, transcodingTasks } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
+import type { App } from "#app.ts";
+import { transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
 import { faultOfLost, lostSince } from "../lost.ts";
 import { failTask } from "./fail.ts";
 import { IS_RUNNING } from "./lifecycle.ts";

@@ -1,17 +1,10 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { transcodingJobs } from "../../../../storage/db/schema.ts";
-import { route } from "../../../http/route.ts";
-import { PathId } from "../../../http/schemas.ts";
-import { invalid } from "../../../lib/errors.ts";
-import {
-  Completion,
-  Failure,
-  Heartbeat,
-  SignArtifacts,
-  SignedArtifacts,
-  TaskCompletion,
-} from "../../../protocol/worker.ts";
+import { route } from "#http/route.ts";
+import { PathId } from "#http/schemas.ts";
+import { invalid } from "#lib/errors.ts";
+import { Completion, Failure, Heartbeat, SignArtifacts, SignedArtifacts, TaskCompletion } from "#protocol/worker.ts";
+import { transcodingJobs } from "#storage/db/schema.ts";
 import { countFault, faultOf } from "../failure.ts";
 import { leaseTokenOf, STALE } from "../lease.ts";
 import { renewedSource } from "../lease-urls.ts";

@@ -1,8 +1,8 @@
 import { and, eq, gt, max, sql } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import type { PlanResult } from "../../../protocol/task.ts";
+import type { App } from "#app.ts";
+import type { PlanResult } from "#protocol/task.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
 import { rangeOf, segmentsOf } from "./chunks.ts";
 import { covers, type SegmentRef } from "./covering.ts";
 import { copiedRendition, deferredRank, FIRST, levelOf, REQUESTED } from "./early-parts.ts";

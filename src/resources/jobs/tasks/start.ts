@@ -1,5 +1,8 @@
 import { and, eq } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import type { Chunk, Task } from "#protocol/task.ts";
+import type { Db } from "#storage/db/open.ts";
 import {
   type AssetRow,
   assets,
@@ -8,10 +11,7 @@ import {
   taskLeases,
   transcodingJobs,
   transcodingTasks,
-} from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { HttpError } from "../../../lib/errors.ts";
-import type { Chunk, Task } from "../../../protocol/task.ts";
+} from "#storage/db/schema.ts";
 import { type Lease, stale } from "../lease.ts";
 import { type Claimant, startUnleased } from "../lifecycle/attempts.ts";
 import { PLAN_TASK } from "./chunks.ts";

@@ -1,8 +1,8 @@
 import { count, eq } from "drizzle-orm";
 import * as v from "valibot";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type JobRow, transcodingAttempts, transcodingTasks } from "../../../../storage/db/schema.ts";
-import { UNCUTTABLE_REASONS, type UncuttableReason } from "../../../protocol/task.ts";
+import { UNCUTTABLE_REASONS, type UncuttableReason } from "#protocol/task.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type JobRow, transcodingAttempts, transcodingTasks } from "#storage/db/schema.ts";
 
 const amount = (what: string) => v.pipe(v.number(), v.description(what));
 /** The tasks of the last attempt of a job, as the API shows them. */

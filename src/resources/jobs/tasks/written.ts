@@ -1,11 +1,11 @@
 import { and, asc, eq, inArray, isNull, or, type SQL } from "drizzle-orm";
 import type * as v from "valibot";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
-import { pacer } from "../../../lib/pace.ts";
-import { sha256 } from "../../../lib/tokens.ts";
-import type { WrittenRendition } from "../../../protocol/task.ts";
-import type { TaskCompletion } from "../../../protocol/worker.ts";
+import { pacer } from "#lib/pace.ts";
+import { sha256 } from "#lib/tokens.ts";
+import type { WrittenRendition } from "#protocol/task.ts";
+import type { TaskCompletion } from "#protocol/worker.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
 import { incomplete } from "../captions.ts";
 
 type Completion = v.InferOutput<typeof TaskCompletion>;

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
-import { afterCommit } from "../../../../storage/db/after-commit.ts";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
+import type { App } from "#app.ts";
+import { afterCommit } from "#storage/db/after-commit.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
 import { workerWaker } from "../wake.ts";
 import type { LeasedTask } from "./lease.ts";
 import { planOf } from "./plan-of.ts";

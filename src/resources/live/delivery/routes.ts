@@ -1,23 +1,17 @@
 import { and, eq, isNull } from "drizzle-orm";
-import { liveChannels } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { MEDIA_CORS } from "../../../http/cors.ts";
-import { type Context, type Route, route } from "../../../http/route.ts";
-import { HttpError, notFound } from "../../../lib/errors.ts";
-import {
-  LIVE_MANIFEST,
-  LIVE_TIME,
-  readCaptionName,
-  readPartName,
-  readSegmentName,
-} from "../../../live/playlists/names.ts";
-import { INIT_NAME } from "../../../media/arguments.ts";
-import { cmcdSessions } from "../../analytics/cmcd/sessions.ts";
-import { channelSubject } from "../../analytics/subject.ts";
-import { basePath } from "../../assets/urls.ts";
-import type { Egress } from "../../playback/egress.ts";
-import { type PlaybackTokens, requireToken, splitToken } from "../../playback/token.ts";
-import { requireActiveTenant } from "../../tenants/active.ts";
+import type { App } from "#app.ts";
+import { MEDIA_CORS } from "#http/cors.ts";
+import { type Context, type Route, route } from "#http/route.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { LIVE_MANIFEST, LIVE_TIME, readCaptionName, readPartName, readSegmentName } from "#live/playlists/names.ts";
+import { INIT_NAME } from "#media/arguments.ts";
+import { cmcdSessions } from "#resources/analytics/cmcd/sessions.ts";
+import { channelSubject } from "#resources/analytics/subject.ts";
+import { basePath } from "#resources/assets/urls.ts";
+import type { Egress } from "#resources/playback/egress.ts";
+import { type PlaybackTokens, requireToken, splitToken } from "#resources/playback/token.ts";
+import { requireActiveTenant } from "#resources/tenants/active.ts";
+import { liveChannels } from "#storage/db/schema.ts";
 import { type CachedChannel, channelCache } from "../channel-cache.ts";
 import { type LiveStream, liveRegistry } from "../registry.ts";
 import { pathOf } from "../schema.ts";

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { iso } from "../../../lib/clock.ts";
-import { pacer } from "../../../lib/pace.ts";
+import { iso } from "#lib/clock.ts";
+import { pacer } from "#lib/pace.ts";
+import type { Db } from "#storage/db/open.ts";
 import { minuteOf, startOfMinute } from "./minute.ts";
 
 /** Minutes of an interval. */

@@ -1,10 +1,10 @@
 import { sql } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type App, forApp } from "../../../app.ts";
-import { monthOf } from "../../../lib/months.ts";
-import type { PartEvent } from "../../../live/playlists/events.ts";
-import { keptTenants } from "../../tenants/deletion.ts";
-import { addLiveTime } from "../../tenants/usage.ts";
+import { type App, forApp } from "#app.ts";
+import { monthOf } from "#lib/months.ts";
+import type { PartEvent } from "#live/playlists/events.ts";
+import { keptTenants } from "#resources/tenants/deletion.ts";
+import { addLiveTime } from "#resources/tenants/usage.ts";
+import type { Db } from "#storage/db/open.ts";
 import { type LiveStream, viewersOf } from "../registry.ts";
 import { minuteOf, startOfMinute } from "./minute.ts";
 

@@ -1,4 +1,4 @@
-import { MINUTE_MS } from "../../tenants/usage.ts";
+import { MINUTE_MS } from "#resources/tenants/usage.ts";
 
 /** Whole minutes since the epoch; `ms` since the epoch. */
 export const minuteOf = (ms: number) => Math.floor(ms / MINUTE_MS);

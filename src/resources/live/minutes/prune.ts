@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { App } from "../../../app.ts";
+import type { App } from "#app.ts";
 import { minuteOf } from "./minute.ts";
 
 const DAY_MS = 86_400_000;

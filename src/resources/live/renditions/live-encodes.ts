@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
-import { type App, forApp } from "../../../app.ts";
-import { setTimeout } from "../../../lib/timers.ts";
-import type { FromIngest, OpenedStream } from "../../../live/ingest/messages.ts";
-import type { RenditionReport } from "../../../live/renditions/messages.ts";
+import { type App, forApp } from "#app.ts";
+import { setTimeout } from "#lib/timers.ts";
+import type { FromIngest, OpenedStream } from "#live/ingest/messages.ts";
+import type { RenditionReport } from "#live/renditions/messages.ts";
 import { liveRegistry } from "../registry.ts";
 import { applyReport } from "../shared/reports.ts";
 import { type EncodeChange, StreamEncode } from "./stream-encode.ts";

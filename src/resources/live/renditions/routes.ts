@@ -1,12 +1,12 @@
 import { Readable } from "node:stream";
 import { FastResponse } from "srvx";
 import * as v from "valibot";
-import type { App } from "../../../app.ts";
-import { Reply, type Route, route } from "../../../http/route.ts";
-import { HttpError } from "../../../lib/errors.ts";
-import { LiveClaim, LiveContract } from "../../../protocol/live-encode.ts";
-import { leaseTokenOf, STALE } from "../../jobs/lease.ts";
-import { bodyOf } from "../../uploads/body.ts";
+import type { App } from "#app.ts";
+import { Reply, type Route, route } from "#http/route.ts";
+import { HttpError } from "#lib/errors.ts";
+import { LiveClaim, LiveContract } from "#protocol/live-encode.ts";
+import { leaseTokenOf, STALE } from "#resources/jobs/lease.ts";
+import { bodyOf } from "#resources/uploads/body.ts";
 import { forwarded } from "./leader.ts";
 import { liveEncodes } from "./live-encodes.ts";
 

@@ -1,13 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
-import { liveChannels } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import type { OpenedStream } from "../../../live/ingest/messages.ts";
-import { INIT_NAME } from "../../../media/arguments.ts";
-import { type InitSegment, readInit } from "../../../media/isobmff.ts";
-import { type PlannedRendition, planLadder } from "../../../media/ladder.ts";
-import { findProfile, specOfProfile } from "../../encoding-profiles/queries.ts";
+import type { App } from "#app.ts";
+import type { OpenedStream } from "#live/ingest/messages.ts";
+import { INIT_NAME } from "#media/arguments.ts";
+import { type InitSegment, readInit } from "#media/isobmff.ts";
+import { type PlannedRendition, planLadder } from "#media/ladder.ts";
+import { findProfile, specOfProfile } from "#resources/encoding-profiles/queries.ts";
+import { liveChannels } from "#storage/db/schema.ts";
 
 /** The smallest ones: those are for the viewers who cannot receive what the publisher sends. */
 const MAX_RENDITIONS = 3;

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, inArray } from "drizzle-orm";
-import { liveReports, liveStreams } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { yieldToRequests } from "../../../lib/pace.ts";
+import type { App } from "#app.ts";
+import { yieldToRequests } from "#lib/pace.ts";
+import { liveReports, liveStreams } from "#storage/db/schema.ts";
 import { LINGER_MS } from "./server.ts";
 
 const ROWS_AT_ONCE = 500;

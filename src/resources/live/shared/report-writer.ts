@@ -1,8 +1,8 @@
 import { and, eq, lt } from "drizzle-orm";
-import { liveReports } from "../../../../storage/db/schema.ts";
-import { type App, forApp } from "../../../app.ts";
-import { setTimeout } from "../../../lib/timers.ts";
-import { keptSeconds } from "../../../live/ingest/segment-list.ts";
+import { type App, forApp } from "#app.ts";
+import { setTimeout } from "#lib/timers.ts";
+import { keptSeconds } from "#live/ingest/segment-list.ts";
+import { liveReports } from "#storage/db/schema.ts";
 import type { LiveStream } from "../registry.ts";
 import type { StoredReport, StoredState } from "./reports.ts";
 

@@ -1,8 +1,8 @@
-import type { FromIngest } from "../../../live/ingest/messages.ts";
-import type { InitEvent, SegmentEvent } from "../../../live/playlists/events.ts";
-import type { TimelineState } from "../../../live/playlists/timeline-types.ts";
-import type { RenditionReport } from "../../../live/renditions/messages.ts";
-import { INIT_NAME } from "../../../media/arguments.ts";
+import type { FromIngest } from "#live/ingest/messages.ts";
+import type { InitEvent, SegmentEvent } from "#live/playlists/events.ts";
+import type { TimelineState } from "#live/playlists/timeline-types.ts";
+import type { RenditionReport } from "#live/renditions/messages.ts";
+import { INIT_NAME } from "#media/arguments.ts";
 import type { LiveStream } from "../registry.ts";
 
 /** What the ingest process reports of a running stream. */

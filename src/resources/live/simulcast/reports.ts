@@ -1,12 +1,12 @@
 import { eq } from "drizzle-orm";
-import { liveChannels } from "../../../../storage/db/schema.ts";
-import { simulcastTargets } from "../../../../storage/db/schema-live.ts";
-import { type App, forApp } from "../../../app.ts";
-import { emit } from "../../../events/emit.ts";
-import { metricsOf } from "../../../http/metrics.ts";
-import { iso } from "../../../lib/clock.ts";
-import { type SimulcastReport, TARGET_STATUS, type TargetReport } from "../../../live/simulcast/messages.ts";
-import { egressCounter } from "../../playback/egress.ts";
+import { type App, forApp } from "#app.ts";
+import { emit } from "#events/emit.ts";
+import { metricsOf } from "#http/metrics.ts";
+import { iso } from "#lib/clock.ts";
+import { type SimulcastReport, TARGET_STATUS, type TargetReport } from "#live/simulcast/messages.ts";
+import { egressCounter } from "#resources/playback/egress.ts";
+import { liveChannels } from "#storage/db/schema.ts";
+import { simulcastTargets } from "#storage/db/schema-live.ts";
 import { StreamWork } from "../streams/stream-work.ts";
 import { targetStates } from "./states.ts";
 

@@ -1,5 +1,5 @@
-import type { App } from "../../../app.ts";
-import type { ToIngest } from "../../../live/ingest/messages.ts";
+import type { App } from "#app.ts";
+import type { ToIngest } from "#live/ingest/messages.ts";
 import { liveRegistry } from "../registry.ts";
 import { sentTargets } from "./targets.ts";
 

@@ -1,14 +1,14 @@
 import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { BOTTOM_ROW, type ShownCaption } from "../../../lib/closed-captions/cea608.ts";
-import { shapedCues } from "../../../lib/cues/shape.ts";
-import { runInSlices } from "../../../lib/time-slices.ts";
-import { abortAfter } from "../../../lib/timers.ts";
-import { WrittenCaptions } from "../../../live/captions/written-captions.ts";
-import type { SegmentEvent } from "../../../live/playlists/events.ts";
-import { INIT_NAME } from "../../../media/arguments.ts";
-import { run, untrustedInput } from "../../../media/ffmpeg.ts";
-import type { Transcriber } from "../../../outbound/transcribe/transcriber.ts";
+import { BOTTOM_ROW, type ShownCaption } from "#lib/closed-captions/cea608.ts";
+import { shapedCues } from "#lib/cues/shape.ts";
+import { runInSlices } from "#lib/time-slices.ts";
+import { abortAfter } from "#lib/timers.ts";
+import { WrittenCaptions } from "#live/captions/written-captions.ts";
+import type { SegmentEvent } from "#live/playlists/events.ts";
+import { INIT_NAME } from "#media/arguments.ts";
+import { run, untrustedInput } from "#media/ffmpeg.ts";
+import type { Transcriber } from "#outbound/transcribe/transcriber.ts";
 import type { LiveStream } from "../registry.ts";
 
 /** Speech is recognized in pieces of at least this length: shorter ones cut more words. */

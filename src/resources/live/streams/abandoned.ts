@@ -1,6 +1,6 @@
 import { and, isNotNull, isNull, lt } from "drizzle-orm";
-import { type LiveStreamRow, liveStreams as rows } from "../../../../storage/db/schema.ts";
-import { type App, forApp } from "../../../app.ts";
+import { type App, forApp } from "#app.ts";
+import { type LiveStreamRow, liveStreams as rows } from "#storage/db/schema.ts";
 import { ABANDONED_MS, DEAD_MS, HEARTBEAT_MS, sharesStreams } from "../shared/server.ts";
 import { liveStreams } from "./live-streams.ts";
 import { endAbandoned } from "./rows.ts";

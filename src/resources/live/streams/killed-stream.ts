@@ -1,8 +1,8 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
-import { liveChannels } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
+import type { App } from "#app.ts";
+import { liveChannels } from "#storage/db/schema.ts";
 
 /** What is known of a stream whose process was killed. */
 

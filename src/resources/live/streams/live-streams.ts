@@ -1,21 +1,15 @@
 import { readdir, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { isNull } from "drizzle-orm";
-import { type LiveStreamRow, liveStreams as rows } from "../../../../storage/db/schema.ts";
-import { type App, forApp } from "../../../app.ts";
-import { HttpError } from "../../../lib/errors.ts";
-import { setInterval, setTimeout } from "../../../lib/timers.ts";
-import type {
-  FinishedRecording,
-  FromIngest,
-  OpenedStream,
-  ToIngest,
-  WantedClip,
-} from "../../../live/ingest/messages.ts";
-import { TAKEN_OVER } from "../../../live/ingest/publisher.ts";
-import type { RenditionReport } from "../../../live/renditions/messages.ts";
-import { refusalText } from "../../../live/rtmp/statuses.ts";
-import { INIT_NAME } from "../../../media/arguments.ts";
+import { type App, forApp } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import { setInterval, setTimeout } from "#lib/timers.ts";
+import type { FinishedRecording, FromIngest, OpenedStream, ToIngest, WantedClip } from "#live/ingest/messages.ts";
+import { TAKEN_OVER } from "#live/ingest/publisher.ts";
+import type { RenditionReport } from "#live/renditions/messages.ts";
+import { refusalText } from "#live/rtmp/statuses.ts";
+import { INIT_NAME } from "#media/arguments.ts";
+import { type LiveStreamRow, liveStreams as rows } from "#storage/db/schema.ts";
 import { liveMeter } from "../minutes/live-meter.ts";
 import { type LiveStream, liveRegistry } from "../registry.ts";
 import { type ReportWriter, reportWriter } from "../shared/report-writer.ts";

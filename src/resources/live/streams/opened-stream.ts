@@ -1,7 +1,7 @@
-import { LiveCaptions } from "../../../live/captions/live-captions.ts";
-import type { OpenedStream } from "../../../live/ingest/messages.ts";
-import { LiveTimeline } from "../../../live/playlists/timeline.ts";
-import { ViewerCount } from "../../../live/playlists/viewer-count.ts";
+import { LiveCaptions } from "#live/captions/live-captions.ts";
+import type { OpenedStream } from "#live/ingest/messages.ts";
+import { LiveTimeline } from "#live/playlists/timeline.ts";
+import { ViewerCount } from "#live/playlists/viewer-count.ts";
 import { LIVE_PLAYLIST, type LiveStream } from "../registry.ts";
 
 /** A stream that the ingest process has opened, whose files are in `folder`. */

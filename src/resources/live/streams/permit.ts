@@ -1,18 +1,12 @@
 import { and, eq, isNull, ne, sql } from "drizzle-orm";
-import { prepared } from "../../../../storage/db/prepared.ts";
-import {
-  type LiveChannelRow,
-  liveChannels,
-  liveStreams,
-  type TenantRow,
-  tenants,
-} from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { databaseFileOf } from "../../../config/database-file.ts";
-import { HttpError } from "../../../lib/errors.ts";
-import { sha256 } from "../../../lib/tokens.ts";
-import type { Permission, PublishQuestion } from "../../../live/ingest/messages.ts";
-import { liveQuotasOf, remainingStorage } from "../../tenants/quota.ts";
+import type { App } from "#app.ts";
+import { databaseFileOf } from "#config/database-file.ts";
+import { HttpError } from "#lib/errors.ts";
+import { sha256 } from "#lib/tokens.ts";
+import type { Permission, PublishQuestion } from "#live/ingest/messages.ts";
+import { liveQuotasOf, remainingStorage } from "#resources/tenants/quota.ts";
+import { prepared } from "#storage/db/prepared.ts";
+import { type LiveChannelRow, liveChannels, liveStreams, type TenantRow, tenants } from "#storage/db/schema.ts";
 import { authorizePublish } from "../authorize.ts";
 import { liveRegistry } from "../registry.ts";
 import { channelOf, LIVE_APPLICATION, pathOf } from "../schema.ts";

@@ -1,4 +1,4 @@
-import type { App } from "../../../app.ts";
+import type { App } from "#app.ts";
 import { type CachedChannel, channelCache } from "../channel-cache.ts";
 import { type LiveStream, liveRegistry } from "../registry.ts";
 

@@ -1,21 +1,21 @@
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, tenants } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { markReferenced } from "../../../http/object-gc.ts";
-import { storageOf } from "../../../http/storage.ts";
-import { mapBounded } from "../../../lib/bounded.ts";
-import { notFound } from "../../../lib/errors.ts";
-import { ownName } from "../../../lib/language.ts";
-import { contentTypeOf } from "../../../lib/media-types.ts";
-import { newExternalId } from "../../../lib/tokens.ts";
-import type { FinishedRecording } from "../../../live/ingest/messages.ts";
-import type { Rendition } from "../../../media/manifests.ts";
-import { insertAsset } from "../../assets/stored-bytes.ts";
-import { emitAssetReady } from "../../jobs/lifecycle/events.ts";
-import { addSubtitle, type StoredText, storeTextUnder } from "../../subtitles/store.ts";
-import { requireStored } from "../../tenants/quota.ts";
+import type { App } from "#app.ts";
+import { markReferenced } from "#http/object-gc.ts";
+import { storageOf } from "#http/storage.ts";
+import { mapBounded } from "#lib/bounded.ts";
+import { notFound } from "#lib/errors.ts";
+import { ownName } from "#lib/language.ts";
+import { contentTypeOf } from "#lib/media-types.ts";
+import { newExternalId } from "#lib/tokens.ts";
+import type { FinishedRecording } from "#live/ingest/messages.ts";
+import type { Rendition } from "#media/manifests.ts";
+import { insertAsset } from "#resources/assets/stored-bytes.ts";
+import { emitAssetReady } from "#resources/jobs/lifecycle/events.ts";
+import { addSubtitle, type StoredText, storeTextUnder } from "#resources/subtitles/store.ts";
+import { requireStored } from "#resources/tenants/quota.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, tenants } from "#storage/db/schema.ts";
 
 const AT_ONCE = 8;
 

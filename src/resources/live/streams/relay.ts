@@ -1,7 +1,7 @@
-import type { App, Peers } from "../../../app.ts";
-import { setInterval } from "../../../lib/timers.ts";
-import type { FromIngest, ToIngest } from "../../../live/ingest/messages.ts";
-import type { RenditionReport } from "../../../live/renditions/messages.ts";
+import type { App, Peers } from "#app.ts";
+import { setInterval } from "#lib/timers.ts";
+import type { FromIngest, ToIngest } from "#live/ingest/messages.ts";
+import type { RenditionReport } from "#live/renditions/messages.ts";
 import { liveRegistry } from "../registry.ts";
 import { liveStreams, type ReplicatedMessage } from "./live-streams.ts";
 import { StreamLog } from "./stream-log.ts";

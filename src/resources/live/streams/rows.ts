@@ -1,12 +1,12 @@
 import { and, eq, isNull } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type LiveChannelRow, type LiveStreamRow, liveChannels, liveStreams } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { emit } from "../../../events/emit.ts";
-import { hastenDeletion } from "../../../http/object-gc.ts";
-import { iso } from "../../../lib/clock.ts";
-import type { OpenedStream } from "../../../live/ingest/messages.ts";
-import { notify } from "../../notifications/notify.ts";
+import type { App } from "#app.ts";
+import { emit } from "#events/emit.ts";
+import { hastenDeletion } from "#http/object-gc.ts";
+import { iso } from "#lib/clock.ts";
+import type { OpenedStream } from "#live/ingest/messages.ts";
+import { notify } from "#resources/notifications/notify.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type LiveChannelRow, type LiveStreamRow, liveChannels, liveStreams } from "#storage/db/schema.ts";
 import { LINGER_MS, PUBLISHER_TIMEOUT_MS, renditionsPrefix, serverIdOf, sharesStreams } from "../shared/server.ts";
 
 /** The rows of streams, with their events. Each change may be repeated. */

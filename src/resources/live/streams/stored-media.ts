@@ -1,14 +1,14 @@
 import { mkdir, open, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { listAll } from "../../../../storage/objects/list-all.ts";
-import type { ObjectInfo, ObjectStore } from "../../../../storage/objects/store.ts";
-import type { App } from "../../../app.ts";
-import { storageOf } from "../../../http/storage.ts";
-import { mapBounded } from "../../../lib/bounded.ts";
-import { writeAll } from "../../../lib/write-all.ts";
-import { diskOf } from "../../../limits/disk-reserve.ts";
-import { INIT_NAME, SEGMENT_PATTERN, segmentFileName } from "../../../media/arguments.ts";
-import { SEGMENT_HEAD_BYTES } from "../../../media/isobmff.ts";
+import type { App } from "#app.ts";
+import { storageOf } from "#http/storage.ts";
+import { mapBounded } from "#lib/bounded.ts";
+import { writeAll } from "#lib/write-all.ts";
+import { diskOf } from "#limits/disk-reserve.ts";
+import { INIT_NAME, SEGMENT_PATTERN, segmentFileName } from "#media/arguments.ts";
+import { SEGMENT_HEAD_BYTES } from "#media/isobmff.ts";
+import { listAll } from "#storage/objects/list-all.ts";
+import type { ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
 
 const AT_ONCE = 16;
 /** A smaller object is read whole: the request takes longer than the bytes. */

@@ -1,5 +1,5 @@
-import type { App } from "../../../app.ts";
-import { setTimeout } from "../../../lib/timers.ts";
+import type { App } from "#app.ts";
+import { setTimeout } from "#lib/timers.ts";
 
 const RETRY_MS = 5000;
 

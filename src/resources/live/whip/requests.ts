@@ -1,7 +1,7 @@
-import { type App, forApp } from "../../../app.ts";
-import { setTimeout } from "../../../lib/timers.ts";
-import type { FromIngest, ToIngest } from "../../../live/ingest/messages.ts";
-import type { WhipAnswer, WhipRequest } from "../../../live/whip/messages.ts";
+import { type App, forApp } from "#app.ts";
+import { setTimeout } from "#lib/timers.ts";
+import type { FromIngest, ToIngest } from "#live/ingest/messages.ts";
+import type { WhipAnswer, WhipRequest } from "#live/whip/messages.ts";
 
 const TOPIC = "whip";
 const ANSWER_MS = 10_000;

@@ -1,5 +1,5 @@
-import { notFound } from "../../../lib/errors.ts";
-import { getAsset } from "../../assets/queries.ts";
+import { notFound } from "#lib/errors.ts";
+import { getAsset } from "#resources/assets/queries.ts";
 import type { MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";
 import { addText } from "./add-track.ts";

@@ -1,11 +1,11 @@
 import { and, eq } from "drizzle-orm";
-import { type AssetRow, muxUploads } from "../../../../storage/db/schema.ts";
-import { notFound } from "../../../lib/errors.ts";
-import { listAssets } from "../../assets/list.ts";
-import { cursorOf, positionIn, positionOf } from "../../assets/order.ts";
-import { playbackIdsOf } from "../../assets/playback-ids.ts";
-import { getAsset, readAsset, resolveAsset } from "../../assets/queries.ts";
-import { staticRenditionsOf } from "../../static-renditions/queries.ts";
+import { notFound } from "#lib/errors.ts";
+import { listAssets } from "#resources/assets/list.ts";
+import { cursorOf, positionIn, positionOf } from "#resources/assets/order.ts";
+import { playbackIdsOf } from "#resources/assets/playback-ids.ts";
+import { getAsset, readAsset, resolveAsset } from "#resources/assets/queries.ts";
+import { staticRenditionsOf } from "#resources/static-renditions/queries.ts";
+import { type AssetRow, muxUploads } from "#storage/db/schema.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { invalidParameter } from "../errors.ts";
 import { muxPage } from "../paging.ts";

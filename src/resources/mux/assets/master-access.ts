@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, muxMasters } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { notFound } from "../../../lib/errors.ts";
-import { getAsset } from "../../assets/queries.ts";
+import type { App } from "#app.ts";
+import { notFound } from "#lib/errors.ts";
+import { getAsset } from "#resources/assets/queries.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, muxMasters } from "#storage/db/schema.ts";
 import type { MuxCall } from "../endpoint.ts";
 
 /** Mux ends it after a day. */

@@ -1,15 +1,15 @@
 import { eq } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import type { AssetRow, AudioTrackRow, SubtitleRow, TagValue } from "../../../../storage/db/schema.ts";
-import { muxMasters, muxUploads } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import type { TenantCaller } from "../../../http/caller.ts";
-import { HttpError } from "../../../lib/errors.ts";
-import { audioCodecs } from "../../../media/codecs/registry.ts";
-import { downloadOf } from "../../assets/download.ts";
-import { playbackIdsOf } from "../../assets/playback-ids.ts";
-import { rowsOf } from "../../audio-tracks/source-tracks.ts";
-import { subtitlesOf } from "../../subtitles/queries.ts";
+import type { App } from "#app.ts";
+import type { TenantCaller } from "#http/caller.ts";
+import { HttpError } from "#lib/errors.ts";
+import { audioCodecs } from "#media/codecs/registry.ts";
+import { downloadOf } from "#resources/assets/download.ts";
+import { playbackIdsOf } from "#resources/assets/playback-ids.ts";
+import { rowsOf } from "#resources/audio-tracks/source-tracks.ts";
+import { subtitlesOf } from "#resources/subtitles/queries.ts";
+import type { Db } from "#storage/db/open.ts";
+import type { AssetRow, AudioTrackRow, SubtitleRow, TagValue } from "#storage/db/schema.ts";
+import { muxMasters, muxUploads } from "#storage/db/schema.ts";
 
 import { renditionsOf } from "./static-renditions.ts";
 

@@ -1,10 +1,10 @@
 import { and, eq, inArray } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, type StaticRenditionRow, staticRenditions } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { isAudioOnly, sideOf } from "../../static-renditions/names.ts";
-import { addStaticRendition, staticRenditionsOf } from "../../static-renditions/queries.ts";
-import { toStaticRendition } from "../../static-renditions/schema.ts";
+import type { App } from "#app.ts";
+import { isAudioOnly, sideOf } from "#resources/static-renditions/names.ts";
+import { addStaticRendition, staticRenditionsOf } from "#resources/static-renditions/queries.ts";
+import { toStaticRendition } from "#resources/static-renditions/schema.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, type StaticRenditionRow, staticRenditions } from "#storage/db/schema.ts";
 
 /** The names of ours that Mux has. */
 // biome-ignore format: one line

@@ -1,6 +1,6 @@
-import type { AssetRow } from "../../../../storage/db/schema.ts";
-import { notFound } from "../../../lib/errors.ts";
-import { subtitlesOf } from "../../subtitles/queries.ts";
+import { notFound } from "#lib/errors.ts";
+import { subtitlesOf } from "#resources/subtitles/queries.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";
 import { addAudio, addText } from "./add-track.ts";

@@ -1,9 +1,9 @@
 import { inArray } from "drizzle-orm";
-import { type AssetRow, assets } from "../../../../storage/db/schema.ts";
-import { Reply } from "../../../http/route.ts";
-import { rangeOf } from "../../analytics/range.ts";
-import { topAssets } from "../../analytics/top.ts";
-import { viewsOf } from "../../analytics/views.ts";
+import { Reply } from "#http/route.ts";
+import { rangeOf } from "#resources/analytics/range.ts";
+import { topAssets } from "#resources/analytics/top.ts";
+import { viewsOf } from "#resources/analytics/views.ts";
+import { type AssetRow, assets } from "#storage/db/schema.ts";
 import { qualityOf, resolutionsOf, seconds, TIERS } from "../assets/record.ts";
 import { type Endpoint, endpoint } from "../endpoint.ts";
 import { notSupported } from "../errors.ts";

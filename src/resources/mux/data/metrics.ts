@@ -1,8 +1,8 @@
-import { Reply } from "../../../http/route.ts";
-import { notFound } from "../../../lib/errors.ts";
-import { rangeOf } from "../../analytics/range.ts";
-import { topAssets, topChannels } from "../../analytics/top.ts";
-import { viewsOf } from "../../analytics/views.ts";
+import { Reply } from "#http/route.ts";
+import { notFound } from "#lib/errors.ts";
+import { rangeOf } from "#resources/analytics/range.ts";
+import { topAssets, topChannels } from "#resources/analytics/top.ts";
+import { viewsOf } from "#resources/analytics/views.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";
 import { METRICS, type Metric, type Summary, type Values } from "./measured.ts";

@@ -1,10 +1,10 @@
 import { and, desc, eq, isNotNull, isNull, lt } from "drizzle-orm";
-import { liveChannels, liveStreams, muxStreams, playbackIds } from "../../../../storage/db/schema.ts";
-import { byId } from "../../../http/paging.ts";
-import { HttpError, notFound } from "../../../lib/errors.ts";
-import { randomName, sha256 } from "../../../lib/tokens.ts";
-import { type Channel, requireChannel } from "../../live/queries.ts";
-import { sealStreamKey } from "../../live/simulcast/secret.ts";
+import { byId } from "#http/paging.ts";
+import { HttpError, notFound } from "#lib/errors.ts";
+import { randomName, sha256 } from "#lib/tokens.ts";
+import { type Channel, requireChannel } from "#resources/live/queries.ts";
+import { sealStreamKey } from "#resources/live/simulcast/secret.ts";
+import { liveChannels, liveStreams, muxStreams, playbackIds } from "#storage/db/schema.ts";
 import { policiesOf } from "../assets/create.ts";
 import { PlaybackIdCreate } from "../assets/schema.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";

@@ -1,14 +1,14 @@
 import { and, asc, eq, isNull } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { liveChannels, type PlaybackId, type PlaybackPolicy, playbackIds } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { Reply } from "../../../http/route.ts";
-import { notFound } from "../../../lib/errors.ts";
-import { newExternalId } from "../../../lib/tokens.ts";
-import { pathOf } from "../../live/schema.ts";
-import { liveUrl } from "../../live/urls.ts";
-import { type PlaybackTokens, requireToken, restrictionOf } from "../../playback/token.ts";
-import { requireActiveTenant } from "../../tenants/active.ts";
+import type { App } from "#app.ts";
+import { Reply } from "#http/route.ts";
+import { notFound } from "#lib/errors.ts";
+import { newExternalId } from "#lib/tokens.ts";
+import { pathOf } from "#resources/live/schema.ts";
+import { liveUrl } from "#resources/live/urls.ts";
+import { type PlaybackTokens, requireToken, restrictionOf } from "#resources/playback/token.ts";
+import { requireActiveTenant } from "#resources/tenants/active.ts";
+import type { Db } from "#storage/db/open.ts";
+import { liveChannels, type PlaybackId, type PlaybackPolicy, playbackIds } from "#storage/db/schema.ts";
 
 /** A broadcast has no known end. */
 const TOKEN_MS = 12 * 3_600_000;

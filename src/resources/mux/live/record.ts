@@ -1,11 +1,11 @@
 import { and, desc, eq, isNotNull } from "drizzle-orm";
 import type * as v from "valibot";
-import { liveStreams, muxStreams } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import type { Channel } from "../../live/queries.ts";
-import type { SimulcastTarget } from "../../live/simulcast/schema.ts";
-import { readStreamKey } from "../../live/simulcast/secret.ts";
-import { listTargets, toTarget } from "../../live/simulcast/targets.ts";
+import type { App } from "#app.ts";
+import type { Channel } from "#resources/live/queries.ts";
+import type { SimulcastTarget } from "#resources/live/simulcast/schema.ts";
+import { readStreamKey } from "#resources/live/simulcast/secret.ts";
+import { listTargets, toTarget } from "#resources/live/simulcast/targets.ts";
+import { liveStreams, muxStreams } from "#storage/db/schema.ts";
 import { seconds } from "../assets/record.ts";
 import { playbackIdsOfChannel } from "./playback-ids.ts";
 import { MAX_DURATION } from "./schema.ts";

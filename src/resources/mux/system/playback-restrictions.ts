@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import type { PlaybackRestrictionRow } from "../../../../storage/db/schema-playback-ids.ts";
-import { notFound } from "../../../lib/errors.ts";
-import { listRestrictions, requireRestriction } from "../../playback-restrictions/queries.ts";
+import { notFound } from "#lib/errors.ts";
+import { listRestrictions, requireRestriction } from "#resources/playback-restrictions/queries.ts";
+import type { PlaybackRestrictionRow } from "#storage/db/schema-playback-ids.ts";
 import { seconds } from "../assets/record.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { Flag, fields, only, Paging, Text } from "../fields.ts";

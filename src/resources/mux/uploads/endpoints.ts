@@ -1,10 +1,10 @@
 import { and, desc, eq, inArray, isNull, lt } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type MuxUploadRow, muxUploads } from "../../../../storage/db/schema.ts";
-import { byId } from "../../../http/paging.ts";
-import { storageOf } from "../../../http/storage.ts";
-import { notFound } from "../../../lib/errors.ts";
-import { randomName } from "../../../lib/tokens.ts";
+import { byId } from "#http/paging.ts";
+import { storageOf } from "#http/storage.ts";
+import { notFound } from "#lib/errors.ts";
+import { randomName } from "#lib/tokens.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type MuxUploadRow, muxUploads } from "#storage/db/schema.ts";
 import { nativeFields } from "../assets/create.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";

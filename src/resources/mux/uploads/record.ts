@@ -1,8 +1,8 @@
 import { createHmac } from "node:crypto";
 import { eq } from "drizzle-orm";
-import { type MuxUploadRow, type UploadRow, uploads } from "../../../../storage/db/schema.ts";
-import { type App, forApp } from "../../../app.ts";
-import { hmac, sameSecret } from "../../../lib/tokens.ts";
+import { type App, forApp } from "#app.ts";
+import { hmac, sameSecret } from "#lib/tokens.ts";
+import { type MuxUploadRow, type UploadRow, uploads } from "#storage/db/schema.ts";
 
 const STATUSES = {
   pending: "waiting",

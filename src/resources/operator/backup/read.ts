@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createZstdDecompress } from "node:zlib";
-import { isStorageFailure } from "../../../../storage/db/failures.ts";
-import { checkKey, InvalidKey } from "../../../../storage/objects/keys.ts";
-import { StorageFull } from "../../../../storage/objects/store.ts";
-import { SECRET_NAMES } from "../../../config/secrets.ts";
-import { UserError } from "../../../lib/errors.ts";
+import { SECRET_NAMES } from "#config/secrets.ts";
+import { UserError } from "#lib/errors.ts";
+import { isStorageFailure } from "#storage/db/failures.ts";
+import { checkKey, InvalidKey } from "#storage/objects/keys.ts";
+import { StorageFull } from "#storage/objects/store.ts";
 import * as archive from "./manifest.ts";
 import { ObjectIndex } from "./object-index.ts";
 

@@ -1,8 +1,8 @@
 import Sqlite from "libsql";
-import { listAll } from "../../../../storage/objects/list-all.ts";
-import type { ObjectStore } from "../../../../storage/objects/store.ts";
-import { batchPrefixSql } from "../../../lib/object-keys.ts";
-import { rowsOf } from "../../../lib/pages.ts";
+import { batchPrefixSql } from "#lib/object-keys.ts";
+import { rowsOf } from "#lib/pages.ts";
+import { listAll } from "#storage/objects/list-all.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 
 const PAGE = 1000;
 

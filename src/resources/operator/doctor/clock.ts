@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
-import { databaseFile } from "../../../../storage/db/open.ts";
-import type { App } from "../../../app.ts";
-import { abortAfter } from "../../../lib/timers.ts";
+import type { App } from "#app.ts";
+import { abortAfter } from "#lib/timers.ts";
+import { databaseFile } from "#storage/db/open.ts";
 import { reasonOf } from "./finding.ts";
 
 /** Leases and tokens are valid for minutes. */

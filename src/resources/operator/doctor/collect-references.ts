@@ -1,4 +1,9 @@
 import { and, asc, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
+import type { App } from "#app.ts";
+import { attemptPrefix, batchPrefix } from "#lib/object-keys.ts";
+import { backgroundPacer } from "#lib/pace.ts";
+import { pagesOf } from "#lib/pages.ts";
+import { imagesFolder } from "#resources/assets/images-folder.ts";
 import {
   assets,
   ingestBatches,
@@ -6,12 +11,7 @@ import {
   transcodingAttempts,
   transcodingJobs,
   uploads,
-} from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { attemptPrefix, batchPrefix } from "../../../lib/object-keys.ts";
-import { backgroundPacer } from "../../../lib/pace.ts";
-import { pagesOf } from "../../../lib/pages.ts";
-import { imagesFolder } from "../../assets/images-folder.ts";
+} from "#storage/db/schema.ts";
 import { REFERENCE_QUERIES, REFERENCED_FOLDERS } from "../backup/references.ts";
 import type { ReferenceIndex } from "./reference-index.ts";
 

@@ -1,15 +1,15 @@
 import { eq, sql } from "drizzle-orm";
-import { type AssetRow, assets, type JobRow } from "../../../../storage/db/schema.ts";
-import { listAll } from "../../../../storage/objects/list-all.ts";
-import type { ObjectStore } from "../../../../storage/objects/store.ts";
-import type { App } from "../../../app.ts";
-import { HttpError } from "../../../lib/errors.ts";
-import { assetPrefix } from "../../../lib/object-keys.ts";
-import { backgroundPacer } from "../../../lib/pace.ts";
-import { pagesOf } from "../../../lib/pages.ts";
-import { mediaBytesOf } from "../../assets/stored-bytes.ts";
-import { rejoinOf } from "../../jobs/lifecycle/rejoin.ts";
-import { lastJob, rejoinDamaged } from "../../jobs/lifecycle/repair.ts";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/errors.ts";
+import { assetPrefix } from "#lib/object-keys.ts";
+import { backgroundPacer } from "#lib/pace.ts";
+import { pagesOf } from "#lib/pages.ts";
+import { mediaBytesOf } from "#resources/assets/stored-bytes.ts";
+import { rejoinOf } from "#resources/jobs/lifecycle/rejoin.ts";
+import { lastJob, rejoinDamaged } from "#resources/jobs/lifecycle/repair.ts";
+import { type AssetRow, assets, type JobRow } from "#storage/db/schema.ts";
+import { listAll } from "#storage/objects/list-all.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 import type { Check } from "./finding.ts";
 
 const PAGE = 1000;

@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import Sqlite from "libsql";
-import { DAMAGED_ADVICE, isDamaged } from "../../../../storage/db/failures.ts";
-import { integrityOf } from "../../../../storage/db/integrity.ts";
-import { type Migration, pendingOf, sorted } from "../../../../storage/db/migrate.ts";
-import { databaseFileOf } from "../../../config/database-file.ts";
-import type { Config } from "../../../config/load.ts";
-import { lostDatabase } from "../../../config/lost-database.ts";
+import { databaseFileOf } from "#config/database-file.ts";
+import type { Config } from "#config/load.ts";
+import { lostDatabase } from "#config/lost-database.ts";
+import { DAMAGED_ADVICE, isDamaged } from "#storage/db/failures.ts";
+import { integrityOf } from "#storage/db/integrity.ts";
+import { type Migration, pendingOf, sorted } from "#storage/db/migrate.ts";
 import { isRestoreUnfinished } from "../backup/resume-restore.ts";
 import { type Finding, runCheck } from "./finding.ts";
 

@@ -1,11 +1,11 @@
 import { inArray, sql } from "drizzle-orm";
-import { transcodingJobs } from "../../../../storage/db/schema.ts";
-import { listPages } from "../../../../storage/objects/list-all.ts";
-import type { ObjectInfo, ObjectStore } from "../../../../storage/objects/store.ts";
-import type { App } from "../../../app.ts";
-import { mapBounded } from "../../../lib/bounded.ts";
-import { parseKey, TENANTS, TRASH } from "../../../lib/object-keys.ts";
-import { backgroundPacer } from "../../../lib/pace.ts";
+import type { App } from "#app.ts";
+import { mapBounded } from "#lib/bounded.ts";
+import { parseKey, TENANTS, TRASH } from "#lib/object-keys.ts";
+import { backgroundPacer } from "#lib/pace.ts";
+import { transcodingJobs } from "#storage/db/schema.ts";
+import { listPages } from "#storage/objects/list-all.ts";
+import type { ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
 import { REFERENCE_QUERIES } from "../backup/references.ts";
 import type { Reference, ReferenceIndex } from "./reference-index.ts";
 

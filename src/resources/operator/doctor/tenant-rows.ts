@@ -1,5 +1,5 @@
-import type { App } from "../../../app.ts";
-import { deleteTenantRows, missingTenants } from "../../tenants/tenant-rows.ts";
+import type { App } from "#app.ts";
+import { deleteTenantRows, missingTenants } from "#resources/tenants/tenant-rows.ts";
 import type { Check } from "./finding.ts";
 
 /** Looks for rows of tenants that do not exist any more; `fix` deletes them. Throws when some are left. */

@@ -1,7 +1,7 @@
 import { and, count, eq, inArray, isNull, lte } from "drizzle-orm";
-import { ingestBatches, transcodingAttempts, transcodingJobs, uploads } from "../../../../storage/db/schema.ts";
-import type { App } from "../../../app.ts";
-import { attemptPrefix, batchPrefix } from "../../../lib/object-keys.ts";
+import type { App } from "#app.ts";
+import { attemptPrefix, batchPrefix } from "#lib/object-keys.ts";
+import { ingestBatches, transcodingAttempts, transcodingJobs, uploads } from "#storage/db/schema.ts";
 
 /** Those of `keys` that are still being written: their uploads are not completed, or their jobs run. */
 export async function unfinished(app: App, keys: readonly string[]): Promise<Set<string>> {

@@ -1,18 +1,13 @@
 import { eq } from "drizzle-orm";
-import type { Db } from "../../../../storage/db/open.ts";
-import { type StorageLocationRow, storageLocation } from "../../../../storage/db/schema.ts";
-import { layered } from "../../../../storage/objects/layered.ts";
-import type { ObjectStore } from "../../../../storage/objects/store.ts";
-import {
-  createStorePair,
-  forgettingCopies,
-  mirroringDeletes,
-  type StorePair,
-} from "../../../../storage/objects/store-pair.ts";
-import type { App } from "../../../app.ts";
-import type { OpenStore } from "../../../config/stores.ts";
-import type { StoreKind } from "../../../lib/enums.ts";
-import { UserError } from "../../../lib/errors.ts";
+import type { App } from "#app.ts";
+import type { OpenStore } from "#config/stores.ts";
+import type { StoreKind } from "#lib/enums.ts";
+import { UserError } from "#lib/errors.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type StorageLocationRow, storageLocation } from "#storage/db/schema.ts";
+import { layered } from "#storage/objects/layered.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
+import { createStorePair, forgettingCopies, mirroringDeletes, type StorePair } from "#storage/objects/store-pair.ts";
 
 export const storageLocationOf = (db: Db): Promise<StorageLocationRow | undefined> =>
   db.select().from(storageLocation).where(eq(storageLocation.id, 1)).get();

@@ -1,18 +1,18 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { Connection } from "../../../../storage/db/connection.ts";
-import type { Database } from "../../../../storage/db/open.ts";
-import { type ReplicaStatus, Replicator } from "../../../../storage/replica/replicator.ts";
-import type { Peers } from "../../../app.ts";
-import { databaseFileOf } from "../../../config/database-file.ts";
-import type { Config } from "../../../config/load.ts";
-import { openReplicaStore } from "../../../config/replica-store.ts";
-import { SECRET_NAMES } from "../../../config/secrets.ts";
-import type { Clock } from "../../../lib/clock.ts";
-import { programVersion } from "../../../lib/embedded.ts";
-import type { Lock } from "../../../lib/lock-manager.ts";
-import { setInterval, sleep } from "../../../lib/timers.ts";
+import type { Peers } from "#app.ts";
+import { databaseFileOf } from "#config/database-file.ts";
+import type { Config } from "#config/load.ts";
+import { openReplicaStore } from "#config/replica-store.ts";
+import { SECRET_NAMES } from "#config/secrets.ts";
+import type { Clock } from "#lib/clock.ts";
+import { programVersion } from "#lib/embedded.ts";
+import type { Lock } from "#lib/lock-manager.ts";
+import { setInterval, sleep } from "#lib/timers.ts";
+import { Connection } from "#storage/db/connection.ts";
+import type { Database } from "#storage/db/open.ts";
+import { type ReplicaStatus, Replicator } from "#storage/replica/replicator.ts";
 
 /** The replication of this server's database. */
 export type Replication = {

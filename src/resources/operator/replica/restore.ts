@@ -1,13 +1,13 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describeDatabase, faultsOf } from "../../../../storage/db/copy.ts";
-import { type Migration, NewerDatabase } from "../../../../storage/db/migrate.ts";
-import type { ObjectStore } from "../../../../storage/objects/store.ts";
-import { type Restored, restoreReplica } from "../../../../storage/replica/restore.ts";
-import { newestSecrets } from "../../../../storage/replica/secrets-copy.ts";
-import type { Config } from "../../../config/load.ts";
-import { SECRET_NAMES } from "../../../config/secrets.ts";
-import { UserError } from "../../../lib/errors.ts";
+import type { Config } from "#config/load.ts";
+import { SECRET_NAMES } from "#config/secrets.ts";
+import { UserError } from "#lib/errors.ts";
+import { describeDatabase, faultsOf } from "#storage/db/copy.ts";
+import { type Migration, NewerDatabase } from "#storage/db/migrate.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
+import { type Restored, restoreReplica } from "#storage/replica/restore.ts";
+import { newestSecrets } from "#storage/replica/secrets-copy.ts";
 import { intoEmptyDirectory, requireLocalDatabase } from "../backup/empty-directory.ts";
 
 export type RestoreOptions = {

@@ -1,8 +1,8 @@
 import { statfs } from "node:fs/promises";
 import { type EventLoopUtilization, performance } from "node:perf_hooks";
 import { sql } from "drizzle-orm";
-import { type App, forApp } from "../../../app.ts";
-import { metricsOf } from "../../../http/metrics.ts";
+import { type App, forApp } from "#app.ts";
+import { metricsOf } from "#http/metrics.ts";
 
 export const SAMPLE_SECONDS = 15;
 /** An hour. */

@@ -1,20 +1,15 @@
 import { LRUCache } from "lru-cache";
-import type { AssetRow } from "../../../../storage/db/schema.ts";
-import { writeSmallObject } from "../../../../storage/objects/small-objects.ts";
-import {
-  type ObjectInfo,
-  type ObjectStore,
-  StorageFull,
-  StorageUnavailable,
-} from "../../../../storage/objects/store.ts";
-import type { App } from "../../../app.ts";
-import type { Context } from "../../../http/route.ts";
-import { type ObjectResponse, serveObject } from "../../../http/serve-object.ts";
-import { clientClosed, HttpError } from "../../../lib/errors.ts";
-import { contentTypeOf } from "../../../lib/media-types.ts";
-import { sha256 } from "../../../lib/tokens.ts";
-import { imagesFolder } from "../../assets/images-folder.ts";
-import { findPublicAsset } from "../../assets/queries.ts";
+import type { App } from "#app.ts";
+import type { Context } from "#http/route.ts";
+import { type ObjectResponse, serveObject } from "#http/serve-object.ts";
+import { clientClosed, HttpError } from "#lib/errors.ts";
+import { contentTypeOf } from "#lib/media-types.ts";
+import { sha256 } from "#lib/tokens.ts";
+import { imagesFolder } from "#resources/assets/images-folder.ts";
+import { findPublicAsset } from "#resources/assets/queries.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
+import { writeSmallObject } from "#storage/objects/small-objects.ts";
+import { type ObjectInfo, type ObjectStore, StorageFull, StorageUnavailable } from "#storage/objects/store.ts";
 import { type ImageRequest, nameOf } from "./image-request.ts";
 import { imageRenderer } from "./render-image.ts";
 

@@ -1,14 +1,7 @@
-import type { AssetRow } from "../../../../storage/db/schema.ts";
-import { invalid, notFound } from "../../../lib/errors.ts";
-import {
-  type AnimatedFormat,
-  type Box,
-  FIT_MODES,
-  type FitMode,
-  type StillFormat,
-  type Turn,
-} from "../../../media/image.ts";
-import { isFirstFrame, posterOf } from "../../assets/poster.ts";
+import { invalid, notFound } from "#lib/errors.ts";
+import { type AnimatedFormat, type Box, FIT_MODES, type FitMode, type StillFormat, type Turn } from "#media/image.ts";
+import { isFirstFrame, posterOf } from "#resources/assets/poster.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
 
 /** Times in seconds. A still image without a time is the poster. */
 export type ImageRequest =

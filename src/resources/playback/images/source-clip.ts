@@ -1,16 +1,16 @@
 import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
-import type { AssetRow } from "../../../../storage/db/schema.ts";
-import { readSmallObject } from "../../../../storage/objects/small-objects.ts";
-import { type ByteRange, type ObjectStore, ObjectTooLarge } from "../../../../storage/objects/store.ts";
-import type { App } from "../../../app.ts";
-import { DOCUMENT_LIMITS } from "../../../lib/document-limits.ts";
-import { notFound } from "../../../lib/errors.ts";
-import type { HlsSegment, HlsVariant, Span } from "../../../lib/hls-read.ts";
-import { resolveReference } from "../../../lib/relative-reference.ts";
-import { parseServed } from "../../../parsing/parse-document.ts";
-import type { ParserOutput } from "../../../parsing/parsers.ts";
-import { mediaKey } from "../../assets/shared-media.ts";
+import type { App } from "#app.ts";
+import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
+import { notFound } from "#lib/errors.ts";
+import type { HlsSegment, HlsVariant, Span } from "#lib/hls-read.ts";
+import { resolveReference } from "#lib/relative-reference.ts";
+import { parseServed } from "#parsing/parse-document.ts";
+import type { ParserOutput } from "#parsing/parsers.ts";
+import { mediaKey } from "#resources/assets/shared-media.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
+import { readSmallObject } from "#storage/objects/small-objects.ts";
+import { type ByteRange, type ObjectStore, ObjectTooLarge } from "#storage/objects/store.ts";
 
 const REMEMBERED_BYTES = 16 * 2 ** 20;
 const MAX_INIT_BYTES = 2 ** 20;

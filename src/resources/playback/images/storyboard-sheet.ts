@@ -1,12 +1,12 @@
-import type { AssetRow } from "../../../../storage/db/schema.ts";
-import { readSmallObject } from "../../../../storage/objects/small-objects.ts";
-import type { ObjectStore } from "../../../../storage/objects/store.ts";
-import type { App } from "../../../app.ts";
-import { DOCUMENT_LIMITS } from "../../../lib/document-limits.ts";
-import { notFound } from "../../../lib/errors.ts";
-import { resolveReference } from "../../../lib/relative-reference.ts";
-import { parseDocument } from "../../../parsing/parse-document.ts";
-import { mediaKey } from "../../assets/shared-media.ts";
+import type { App } from "#app.ts";
+import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
+import { notFound } from "#lib/errors.ts";
+import { resolveReference } from "#lib/relative-reference.ts";
+import { parseDocument } from "#parsing/parse-document.ts";
+import { mediaKey } from "#resources/assets/shared-media.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
+import { readSmallObject } from "#storage/objects/small-objects.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 
 /** The object with all tiles of the storyboard. Throws 404 where there is none, or several. */
 export async function sheetOf(app: App, objects: ObjectStore, asset: AssetRow): Promise<string> {

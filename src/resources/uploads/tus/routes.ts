@@ -1,9 +1,9 @@
 import type * as v from "valibot";
-import type { UploadRow } from "../../../../storage/db/schema.ts";
-import { type Context, Reply, type Route, route } from "../../../http/route.ts";
-import { validate } from "../../../http/validate.ts";
-import { HttpError, invalid } from "../../../lib/errors.ts";
-import { ASSET_TEXT_NAMES } from "../../../protocol/asset-fields.ts";
+import { type Context, Reply, type Route, route } from "#http/route.ts";
+import { validate } from "#http/validate.ts";
+import { HttpError, invalid } from "#lib/errors.ts";
+import { ASSET_TEXT_NAMES } from "#protocol/asset-fields.ts";
+import type { UploadRow } from "#storage/db/schema.ts";
 import { abortUpload } from "../abort.ts";
 import { mismatch } from "../complete.ts";
 import { initiate } from "../initiate.ts";

@@ -1,6 +1,6 @@
 import { type ComponentChildren, createContext } from "preact";
 import { useCallback, useContext, useId, useLayoutEffect, useState } from "preact/hooks";
-import { VodboxError } from "../../../clients/typescript/error.ts";
+import { VodboxError } from "#clients/typescript/error.ts";
 import { useUnsaved } from "../hooks/use-unsaved.ts";
 import { ErrorNotice } from "./notice.tsx";
 

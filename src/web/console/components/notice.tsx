@@ -1,4 +1,4 @@
-import { VodboxError } from "../../../clients/typescript/error.ts";
+import { VodboxError } from "#clients/typescript/error.ts";
 import { useTexts } from "../texts/texts.tsx";
 
 type Props = { error: unknown; onRetry?: () => void };

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { List } from "../../../clients/typescript/list.ts";
+import type { List } from "#clients/typescript/list.ts";
 
 export type ListState<T> = {
   items: T[];

@@ -1,13 +1,13 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { encode } from "../../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
-import { probeSource as probe } from "../../../../src/media/timeline.ts";
-import { rows } from "../../../support/amount.ts";
-import { type JoinQuality, joinQuality } from "../../../support/media/parallel/joins.ts";
-import { encodedInParts, planned } from "../../../support/media/parallel/parts.ts";
-import { binaries, ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { rows } from "#test/support/amount.ts";
+import { type JoinQuality, joinQuality } from "#test/support/media/parallel/joins.ts";
+import { encodedInParts, planned } from "#test/support/media/parallel/parts.ts";
+import { binaries, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("join-quality");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,24 +1,19 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type EncodingSpec, encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
-import { rangesOf } from "../../../../src/media/mp4/index.ts";
-import { encodeAudio } from "../../../../src/media/parallel/audio.ts";
-import { encodeAudioPart } from "../../../../src/media/parallel/audio-part.ts";
-import { planSource } from "../../../../src/media/parallel/plan-source.ts";
-import {
-  audioPartRanges,
-  headRanges,
-  indexOfFile,
-  type SourceIndex,
-} from "../../../../src/media/parallel/source-index.ts";
-import { parsePlan } from "../../../../src/media/parallel/stored-plan.ts";
-import { segmentName } from "../../../../src/media/parallel/written-rows.ts";
-import { probeSource as probe } from "../../../../src/media/timeline.ts";
-import type { WrittenRendition } from "../../../../src/protocol/task.ts";
-import { rangeOfAudio } from "../../../../src/resources/jobs/tasks/audio-parts.ts";
-import { rows } from "../../../support/amount.ts";
-import { binaries, fast, ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
+import { type EncodingSpec, encodingSpec as spec } from "#media/encoding-spec.ts";
+import { rangesOf } from "#media/mp4/index.ts";
+import { encodeAudio } from "#media/parallel/audio.ts";
+import { encodeAudioPart } from "#media/parallel/audio-part.ts";
+import { planSource } from "#media/parallel/plan-source.ts";
+import { audioPartRanges, headRanges, indexOfFile, type SourceIndex } from "#media/parallel/source-index.ts";
+import { parsePlan } from "#media/parallel/stored-plan.ts";
+import { segmentName } from "#media/parallel/written-rows.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import type { WrittenRendition } from "#protocol/task.ts";
+import { rangeOfAudio } from "#resources/jobs/tasks/audio-parts.ts";
+import { rows } from "#test/support/amount.ts";
+import { binaries, fast, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("audio-parts");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

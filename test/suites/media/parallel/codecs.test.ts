@@ -1,20 +1,20 @@
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { encode } from "../../../../src/media/encode.ts";
-import { BUILT_IN_PROFILES, specOf } from "../../../../src/media/encoding-profiles.ts";
-import type { EncodeResult } from "../../../../src/media/finish.ts";
-import { encodeChunk } from "../../../../src/media/parallel/chunk.ts";
-import { writeInits } from "../../../../src/media/parallel/head.ts";
-import { probeSource as probe } from "../../../../src/media/timeline.ts";
-import type { ProfileDefinition } from "../../../../src/protocol/encoding-profile.ts";
-import type { Chunk } from "../../../../src/protocol/task.ts";
-import { rows } from "../../../support/amount.ts";
-import { DISPLAY, LIGHT, patchesSource } from "../../../support/media/hdr-sources.ts";
-import { hashesIn, packetsOf, similarity } from "../../../support/media/parallel/frames.ts";
-import { encodedInParts, type Planned, planned } from "../../../support/media/parallel/parts.ts";
-import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "../../../support/media/sources.ts";
-import { nightly } from "../../../support/nightly.ts";
+import { encode } from "#media/encode.ts";
+import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
+import type { EncodeResult } from "#media/finish.ts";
+import { encodeChunk } from "#media/parallel/chunk.ts";
+import { writeInits } from "#media/parallel/head.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import type { ProfileDefinition } from "#protocol/encoding-profile.ts";
+import type { Chunk } from "#protocol/task.ts";
+import { rows } from "#test/support/amount.ts";
+import { DISPLAY, LIGHT, patchesSource } from "#test/support/media/hdr-sources.ts";
+import { hashesIn, packetsOf, similarity } from "#test/support/media/parallel/frames.ts";
+import { encodedInParts, type Planned, planned } from "#test/support/media/parallel/parts.ts";
+import { binaries, complaints, fast, ffmpeg, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 /** Sources that are also encoded with HEVC and AV1, in chunks. */
 

@@ -1,15 +1,15 @@
 import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { encode } from "../../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
-import type { EncodeResult } from "../../../../src/media/finish.ts";
-import { Inexact } from "../../../../src/media/parallel/inexact.ts";
-import { probeSource as probe } from "../../../../src/media/timeline.ts";
-import { rows } from "../../../support/amount.ts";
-import { packetsOf, similarity } from "../../../support/media/parallel/frames.ts";
-import { encodedChunk, encodedInParts, planned } from "../../../support/media/parallel/parts.ts";
-import { binaries, complaints, ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import type { EncodeResult } from "#media/finish.ts";
+import { Inexact } from "#media/parallel/inexact.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { rows } from "#test/support/amount.ts";
+import { packetsOf, similarity } from "#test/support/media/parallel/frames.ts";
+import { encodedChunk, encodedInParts, planned } from "#test/support/media/parallel/parts.ts";
+import { binaries, complaints, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("join");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,13 +1,13 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { isNightly } from "../../../support/amount.ts";
-import { oddRows } from "../../../support/media/matrix-odd-rows.ts";
-import { rows } from "../../../support/media/matrix-rows.ts";
-import type { Row } from "../../../support/media/matrix-sources.ts";
-import { framesToEncode } from "../../../support/media/parallel/frames.ts";
-import { planned, sparseCopy } from "../../../support/media/parallel/parts.ts";
-import { ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
+import { isNightly } from "#test/support/amount.ts";
+import { oddRows } from "#test/support/media/matrix-odd-rows.ts";
+import { rows } from "#test/support/media/matrix-rows.ts";
+import type { Row } from "#test/support/media/matrix-sources.ts";
+import { framesToEncode } from "#test/support/media/parallel/frames.ts";
+import { planned, sparseCopy } from "#test/support/media/parallel/parts.ts";
+import { ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 import { colorRows, unevenRows } from "./uneven-rows.ts";
 
 vi.setConfig({ maxConcurrency: 2 });

@@ -1,16 +1,16 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { encode } from "../../../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
-import { probeSource as probe } from "../../../../src/media/timeline.ts";
-import { isNightly } from "../../../support/amount.ts";
-import { oddRows } from "../../../support/media/matrix-odd-rows.ts";
-import { rows } from "../../../support/media/matrix-rows.ts";
-import type { Row } from "../../../support/media/matrix-sources.ts";
-import { packetsOf, samplesOf } from "../../../support/media/parallel/frames.ts";
-import { encodedInParts, planned } from "../../../support/media/parallel/parts.ts";
-import { binaries, ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
+import { encode } from "#media/encode.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { isNightly } from "#test/support/amount.ts";
+import { oddRows } from "#test/support/media/matrix-odd-rows.ts";
+import { rows } from "#test/support/media/matrix-rows.ts";
+import type { Row } from "#test/support/media/matrix-sources.ts";
+import { packetsOf, samplesOf } from "#test/support/media/parallel/frames.ts";
+import { encodedInParts, planned } from "#test/support/media/parallel/parts.ts";
+import { binaries, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 import { unevenRows } from "./uneven-rows.ts";
 
 const folder = temporaryFolder("packets");

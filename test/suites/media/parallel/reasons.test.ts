@@ -1,10 +1,10 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { Inexact } from "../../../../src/media/parallel/inexact.ts";
-import { framesToEncode } from "../../../support/media/parallel/frames.ts";
-import { encodedChunk, planned } from "../../../support/media/parallel/parts.ts";
-import { ffmpeg, temporaryFolder } from "../../../support/media/sources.ts";
+import { Inexact } from "#media/parallel/inexact.ts";
+import { framesToEncode } from "#test/support/media/parallel/frames.ts";
+import { encodedChunk, planned } from "#test/support/media/parallel/parts.ts";
+import { ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 
 const folder = temporaryFolder("reasons");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,4 +1,4 @@
-import { aac, h264, mpeg2, type Row } from "../../../support/media/matrix-sources.ts";
+import { aac, h264, mpeg2, type Row } from "#test/support/media/matrix-sources.ts";
 
 type MadeRow = Row & { from: string[] };
 

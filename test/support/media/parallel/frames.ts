@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { encodeArguments, type FrameRange } from "../../../../src/media/arguments.ts";
-import { encodingSpec as spec } from "../../../../src/media/encoding-spec.ts";
-import type { StoredPlan } from "../../../../src/media/parallel/stored-plan.ts";
+import { encodeArguments, type FrameRange } from "#media/arguments.ts";
+import { encodingSpec as spec } from "#media/encoding-spec.ts";
+import type { StoredPlan } from "#media/parallel/stored-plan.ts";
 import { binaries, ffmpeg, ffprobe } from "../sources.ts";
 
 const exec = promisify(execFile);

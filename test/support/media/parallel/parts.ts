@@ -2,14 +2,14 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { encodingSpec } from "../../../../src/media/encoding-spec.ts";
-import type { EncodeResult } from "../../../../src/media/finish.ts";
-import { fileNames } from "../../../../src/media/finish.ts";
-import { bytesOf, joinRanges } from "../../../../src/media/mp4/layout.ts";
-import { encodeAudio } from "../../../../src/media/parallel/audio.ts";
-import { encodeChunk } from "../../../../src/media/parallel/chunk.ts";
-import { writeImages } from "../../../../src/media/parallel/images.ts";
-import { planSource } from "../../../../src/media/parallel/plan-source.ts";
+import { encodingSpec } from "#media/encoding-spec.ts";
+import type { EncodeResult } from "#media/finish.ts";
+import { fileNames } from "#media/finish.ts";
+import { bytesOf, joinRanges } from "#media/mp4/layout.ts";
+import { encodeAudio } from "#media/parallel/audio.ts";
+import { encodeChunk } from "#media/parallel/chunk.ts";
+import { writeImages } from "#media/parallel/images.ts";
+import { planSource } from "#media/parallel/plan-source.ts";
 import {
   headRanges,
   indexOfFile,
@@ -17,11 +17,11 @@ import {
   videoTrackOf,
   windowOf,
   windowRanges,
-} from "../../../../src/media/parallel/source-index.ts";
-import { parsePlan, type StoredPlan } from "../../../../src/media/parallel/stored-plan.ts";
-import { readFromFolder } from "../../../../src/media/sample-video.ts";
-import { probeSource as probe } from "../../../../src/media/timeline.ts";
-import { type Chunk, firstFrameOf, type WrittenRendition } from "../../../../src/protocol/task.ts";
+} from "#media/parallel/source-index.ts";
+import { parsePlan, type StoredPlan } from "#media/parallel/stored-plan.ts";
+import { readFromFolder } from "#media/sample-video.ts";
+import { probeSource as probe } from "#media/timeline.ts";
+import { type Chunk, firstFrameOf, type WrittenRendition } from "#protocol/task.ts";
 import { binaries } from "../sources.ts";
 
 type Spec = typeof encodingSpec;

@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { providerClient, retryAfterMs } from "../../../../cli/import/client.ts";
-import { download } from "../../../../cli/import/download.ts";
-import { takeHls } from "../../../../cli/import/hls.ts";
-import { atEnd, emptyFolder } from "../../../support/folder.ts";
+import { providerClient, retryAfterMs } from "#cli/import/client.ts";
+import { download } from "#cli/import/download.ts";
+import { takeHls } from "#cli/import/hls.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 async function listen(handle: Handle): Promise<string> {

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { tagOf } from "../../../../cli/import/existing.ts";
-import { uploadFields } from "../../../../cli/import/fields.ts";
-import { time } from "../../../../cli/import/json.ts";
-import { pagesOf } from "../../../../cli/import/paging.ts";
-import { forEachBounded, planOf, videosOf } from "../../../../cli/import/plan.ts";
-import { redirects } from "../../../../cli/import/redirects.ts";
-import { type Listed, plainItem } from "../../../../cli/import/source.ts";
-import { type TreeFile, type TreeItem, videosIn } from "../../../../cli/import/tree/group.ts";
-import { metadataOfJson, metadataOfNfo } from "../../../../cli/import/tree/metadata.ts";
-import { differences } from "../../../../cli/import/verify.ts";
+import { tagOf } from "#cli/import/existing.ts";
+import { uploadFields } from "#cli/import/fields.ts";
+import { time } from "#cli/import/json.ts";
+import { pagesOf } from "#cli/import/paging.ts";
+import { forEachBounded, planOf, videosOf } from "#cli/import/plan.ts";
+import { redirects } from "#cli/import/redirects.ts";
+import { type Listed, plainItem } from "#cli/import/source.ts";
+import { type TreeFile, type TreeItem, videosIn } from "#cli/import/tree/group.ts";
+import { metadataOfJson, metadataOfNfo } from "#cli/import/tree/metadata.ts";
+import { differences } from "#cli/import/verify.ts";
 
 const listed = (id: string): Listed => ({ id, title: id, seconds: 1, bytes: 2, data: null });
 const media = { kind: "local", path: "/x", bytes: 1 } as const;

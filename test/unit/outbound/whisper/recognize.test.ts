@@ -3,19 +3,15 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
-import { sandboxLauncher } from "../../../../src/media/binaries.ts";
-import { sandboxedCommand } from "../../../../src/media/sandbox/sandbox.ts";
-import { type SpeechAudio, TranscriptionFailed } from "../../../../src/outbound/transcribe/transcriber.ts";
-import { recognizeWith } from "../../../../src/outbound/transcribe/whisper/models.ts";
-import {
-  RECOGNITION_ENV,
-  type RecognitionOptions,
-  recognize,
-} from "../../../../src/outbound/transcribe/whisper/recognize.ts";
-import { until } from "../../../support/descendants.ts";
-import { emptyFolder } from "../../../support/folder.ts";
-import { toneFile } from "../../../support/whisper/audio.ts";
-import { testModel } from "../../../support/whisper/model.ts";
+import { sandboxLauncher } from "#media/binaries.ts";
+import { sandboxedCommand } from "#media/sandbox/sandbox.ts";
+import { type SpeechAudio, TranscriptionFailed } from "#outbound/transcribe/transcriber.ts";
+import { recognizeWith } from "#outbound/transcribe/whisper/models.ts";
+import { RECOGNITION_ENV, type RecognitionOptions, recognize } from "#outbound/transcribe/whisper/recognize.ts";
+import { until } from "#test/support/descendants.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { toneFile } from "#test/support/whisper/audio.ts";
+import { testModel } from "#test/support/whisper/model.ts";
 
 /** The real library, in its process and sandbox, with a model that says the same of all audio. */
 

@@ -1,6 +1,6 @@
-import { formatTime } from "../../../../lib/vtt/time.ts";
-import type { SpokenCue } from "../../../../lib/vtt/transcript.ts";
-import { asParagraphs } from "../../../../lib/vtt/transcript.ts";
+import { formatTime } from "#lib/vtt/time.ts";
+import type { SpokenCue } from "#lib/vtt/transcript.ts";
+import { asParagraphs } from "#lib/vtt/transcript.ts";
 import { clock } from "../clock.ts";
 
 /** A transcript as files of other programs; lines are text without markup. */

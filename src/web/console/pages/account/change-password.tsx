@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { Field, Form } from "../../components/form.tsx";
-import { NewPassword } from "../../components/new-password.tsx";
-import { useToast } from "../../components/toast.tsx";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { Field, Form } from "#web/console/components/form.tsx";
+import { NewPassword } from "#web/console/components/new-password.tsx";
+import { useToast } from "#web/console/components/toast.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 export function ChangePassword() {

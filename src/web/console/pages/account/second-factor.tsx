@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { CodeField } from "../../components/code-field.tsx";
-import { Form } from "../../components/form.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { ShownOnce } from "../../components/shown-once.tsx";
-import { useAttempt } from "../../hooks/use-attempt.ts";
-import { useTexts } from "../../texts/texts.tsx";
-import type { NewTotp } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { CodeField } from "#web/console/components/code-field.tsx";
+import { Form } from "#web/console/components/form.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { ShownOnce } from "#web/console/components/shown-once.tsx";
+import { useAttempt } from "#web/console/hooks/use-attempt.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { NewTotp } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 type Props = { isOn: boolean; onChange(): void };

@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { ListView } from "../../components/list-view.tsx";
-import { PageHead } from "../../components/page-head.tsx";
-import { Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { useDebounced } from "../../hooks/use-debounced.ts";
-import { useList } from "../../hooks/use-list.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { ListView } from "#web/console/components/list-view.tsx";
+import { PageHead } from "#web/console/components/page-head.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { useDebounced } from "#web/console/hooks/use-debounced.ts";
+import { useList } from "#web/console/hooks/use-list.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 /** What people and keys changed in the tenant, newest first. */

@@ -1,4 +1,4 @@
-import { dictionary } from "../../texts/dictionary.ts";
+import { dictionary } from "#web/console/texts/dictionary.ts";
 
 export const texts = dictionary(
   {

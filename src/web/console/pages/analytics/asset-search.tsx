@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { Field } from "../../components/form.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { useDebounced } from "../../hooks/use-debounced.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { Field } from "#web/console/components/form.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { useDebounced } from "#web/console/hooks/use-debounced.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 const MOST = 8;

@@ -1,6 +1,6 @@
-import { Table } from "../../components/table.tsx";
-import { count } from "../../format.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { count } from "#web/console/format.ts";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { type Analytics, formatPercent, formatWatchTime } from "./metrics.ts";
 import { texts } from "./texts.ts";
 

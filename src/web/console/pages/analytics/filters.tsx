@@ -1,5 +1,5 @@
-import { Select } from "../../components/form.tsx";
-import { useTexts } from "../../texts/texts.tsx";
+import { Select } from "#web/console/components/form.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { PERIODS, type Selection } from "./period.ts";
 import { texts } from "./texts.ts";
 

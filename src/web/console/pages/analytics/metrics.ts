@@ -1,6 +1,6 @@
-import type { Result } from "../../../../clients/typescript/types.ts";
-import { count, duration } from "../../format.ts";
-import type { Language } from "../../texts/dictionary.ts";
+import type { Result } from "#clients/typescript/types.ts";
+import { count, duration } from "#web/console/format.ts";
+import type { Language } from "#web/console/texts/dictionary.ts";
 import type { texts } from "./texts.ts";
 
 export type Analytics = Result<"getAnalytics"> | Result<"getAssetAnalytics">;

@@ -1,8 +1,8 @@
 import { useMemo, useState } from "preact/hooks";
-import { Chart } from "../../components/chart.tsx";
-import { Table } from "../../components/table.tsx";
-import { downloadCsv } from "../../csv.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { Chart } from "#web/console/components/chart.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { downloadCsv } from "#web/console/csv.ts";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { type Analytics, type Bucket, METRICS, type Metric } from "./metrics.ts";
 import type { Selection } from "./period.ts";
 import { texts } from "./texts.ts";

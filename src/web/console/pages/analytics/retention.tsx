@@ -1,10 +1,10 @@
 import { useMemo } from "preact/hooks";
-import { Chart } from "../../components/chart.tsx";
-import { Table } from "../../components/table.tsx";
-import { count, duration } from "../../format.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useSession } from "../../session.tsx";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { Chart } from "#web/console/components/chart.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { count, duration } from "#web/console/format.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useSession } from "#web/console/session.tsx";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { formatPercent } from "./metrics.ts";
 import { framesAcross, loadStoryboard, type StoryboardFrame } from "./storyboard.ts";
 import { texts } from "./texts.ts";

@@ -1,4 +1,4 @@
-import { vodbox } from "../../api.ts";
+import { vodbox } from "#web/console/api.ts";
 
 /** A part of an image: a frame of the video. In pixels. */
 export type StoryboardFrame = { image: string; x: number; y: number; width: number; height: number; seconds: number };

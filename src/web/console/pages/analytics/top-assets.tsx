@@ -1,9 +1,9 @@
-import type { Result } from "../../../../clients/typescript/types.ts";
-import { pagePath } from "../../base.ts";
-import { Table } from "../../components/table.tsx";
-import { downloadCsv } from "../../csv.ts";
-import { count } from "../../format.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import type { Result } from "#clients/typescript/types.ts";
+import { pagePath } from "#web/console/base.ts";
+import { Table } from "#web/console/components/table.tsx";
+import { downloadCsv } from "#web/console/csv.ts";
+import { count } from "#web/console/format.ts";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { formatWatchTime } from "./metrics.ts";
 import { texts } from "./texts.ts";
 

@@ -1,15 +1,15 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
-import { vodbox } from "../../api.ts";
-import { pagePath } from "../../base.ts";
-import { ConfirmDialog } from "../../components/dialog.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { PageHead } from "../../components/page-head.tsx";
-import { useToast } from "../../components/toast.tsx";
-import { useAttempt } from "../../hooks/use-attempt.ts";
-import { useSession } from "../../session.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Asset } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { pagePath } from "#web/console/base.ts";
+import { ConfirmDialog } from "#web/console/components/dialog.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { PageHead } from "#web/console/components/page-head.tsx";
+import { useToast } from "#web/console/components/toast.tsx";
+import { useAttempt } from "#web/console/hooks/use-attempt.ts";
+import { useSession } from "#web/console/session.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Asset } from "#web/console/types.ts";
 import { saveUrl } from "./save-file.ts";
 import { texts } from "./texts.ts";
 

@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { pagePath } from "../../base.ts";
-import { Field, Form, Select } from "../../components/form.tsx";
-import { duration } from "../../format.ts";
-import { useSession } from "../../session.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Asset } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { pagePath } from "#web/console/base.ts";
+import { Field, Form, Select } from "#web/console/components/form.tsx";
+import { duration } from "#web/console/format.ts";
+import { useSession } from "#web/console/session.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Asset } from "#web/console/types.ts";
 import type { SectionProps } from "./section.ts";
 import { texts } from "./texts.ts";
 import { Trim } from "./trim.tsx";

@@ -1,7 +1,7 @@
-import { runToEnd } from "../../../../lib/sliced.ts";
-import { type Cue, type Fault, parsing } from "../../../../lib/vtt/parse.ts";
-import { retimed } from "../../../../lib/vtt/retime.ts";
-import { formatTime } from "../../../../lib/vtt/time.ts";
+import { runToEnd } from "#lib/sliced.ts";
+import { type Cue, type Fault, parsing } from "#lib/vtt/parse.ts";
+import { retimed } from "#lib/vtt/retime.ts";
+import { formatTime } from "#lib/vtt/time.ts";
 
 export type Timing = { startMs: number; endMs: number };
 /** A WebVTT text and its cues. An edit replaces only what it changes: comments, styles and settings stay as they are. */

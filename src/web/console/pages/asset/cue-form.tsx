@@ -1,5 +1,5 @@
 import { useId, useState } from "preact/hooks";
-import { useTexts } from "../../texts/texts.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 import { type TrackCue, titleOf, withTitle } from "./track-cues.ts";
 

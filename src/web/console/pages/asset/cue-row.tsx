@@ -1,7 +1,7 @@
 import { useId, useState } from "preact/hooks";
-import type { Cue } from "../../../../lib/vtt/parse.ts";
-import { formatTime, readTime } from "../../../../lib/vtt/time.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import type { Cue } from "#lib/vtt/parse.ts";
+import { formatTime, readTime } from "#lib/vtt/time.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import type { Timing } from "./cue-document.ts";
 import { texts } from "./texts.ts";
 

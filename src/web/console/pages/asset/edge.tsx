@@ -1,4 +1,4 @@
-import { duration } from "../../format.ts";
+import { duration } from "#web/console/format.ts";
 
 const STEP_MS = 100;
 const LARGE_STEP_MS = 1000;

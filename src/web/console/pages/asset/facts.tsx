@@ -1,9 +1,9 @@
-import { Badge } from "../../components/badge.tsx";
-import { Progress } from "../../components/progress.tsx";
-import { Time } from "../../components/time.tsx";
-import { bytes, count, duration } from "../../format.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
-import type { Asset } from "../../types.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { Progress } from "#web/console/components/progress.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { bytes, count, duration } from "#web/console/format.ts";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
+import type { Asset } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 export function Facts({ asset }: { asset: Asset }) {

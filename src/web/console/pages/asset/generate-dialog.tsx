@@ -1,7 +1,7 @@
-import { vodbox } from "../../api.ts";
-import { Dialog } from "../../components/dialog.tsx";
-import { Field, Form } from "../../components/form.tsx";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { Dialog } from "#web/console/components/dialog.tsx";
+import { Field, Form } from "#web/console/components/form.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { generateTexts } from "./generate-texts.ts";
 
 type GenerateProps = { assetId: number; mayTranslate: boolean; onDone(): void; onClose(): void };

@@ -1,15 +1,15 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { pagePath } from "../../base.ts";
-import { Field, Form, Select } from "../../components/form.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { Table } from "../../components/table.tsx";
-import { useToast } from "../../components/toast.tsx";
-import { useAttempt } from "../../hooks/use-attempt.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useSession } from "../../session.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Asset } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { pagePath } from "#web/console/base.ts";
+import { Field, Form, Select } from "#web/console/components/form.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { useToast } from "#web/console/components/toast.tsx";
+import { useAttempt } from "#web/console/hooks/use-attempt.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useSession } from "#web/console/session.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Asset } from "#web/console/types.ts";
 import type { SectionProps } from "./section.ts";
 import { texts } from "./texts.ts";
 

@@ -1,7 +1,7 @@
-import { Progress } from "../../components/progress.tsx";
-import { ownUrl } from "../../own-url.ts";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Asset, Playback } from "../../types.ts";
+import { Progress } from "#web/console/components/progress.tsx";
+import { ownUrl } from "#web/console/own-url.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Asset, Playback } from "#web/console/types.ts";
 import type { PlayerFrame } from "./player-frame.ts";
 import { texts } from "./texts.ts";
 

@@ -1,11 +1,11 @@
-import { Badge } from "../../components/badge.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { Table } from "../../components/table.tsx";
-import { bitrate, count } from "../../format.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { ownUrl } from "../../own-url.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
-import type { Playback } from "../../types.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { bitrate, count } from "#web/console/format.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { ownUrl } from "#web/console/own-url.ts";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
+import type { Playback } from "#web/console/types.ts";
 import type { SectionProps } from "./section.ts";
 import { texts } from "./texts.ts";
 

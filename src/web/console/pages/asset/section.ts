@@ -1,4 +1,4 @@
-import type { Asset, Playback } from "../../types.ts";
+import type { Asset, Playback } from "#web/console/types.ts";
 import type { PlayerFrame } from "./player-frame.ts";
 
 /** What each section of the page receives. */

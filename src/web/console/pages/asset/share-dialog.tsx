@@ -1,9 +1,9 @@
-import { vodbox } from "../../api.ts";
-import { Dialog } from "../../components/dialog.tsx";
-import { Field, Form } from "../../components/form.tsx";
-import { localTime } from "../../local-time.ts";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Share } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { Dialog } from "#web/console/components/dialog.tsx";
+import { Field, Form } from "#web/console/components/form.tsx";
+import { localTime } from "#web/console/local-time.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Share } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 type Props = {

@@ -1,11 +1,11 @@
 import { useId } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { CopyButton } from "../../components/copy-button.tsx";
-import { embedCode } from "../../embed-code.ts";
-import type { ListState } from "../../hooks/use-list.ts";
-import { useSession } from "../../session.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Asset, Playback, Share } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { CopyButton } from "#web/console/components/copy-button.tsx";
+import { embedCode } from "#web/console/embed-code.ts";
+import type { ListState } from "#web/console/hooks/use-list.ts";
+import { useSession } from "#web/console/session.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Asset, Playback, Share } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 /** The name of the share whose code is copied for a signed video: a token in the code would expire. */

@@ -1,5 +1,5 @@
-import { ownUrl } from "../../own-url.ts";
-import type { Playback } from "../../types.ts";
+import { ownUrl } from "#web/console/own-url.ts";
+import type { Playback } from "#web/console/types.ts";
 
 export type Tile = { start: number; x: number; y: number; url: string };
 export type Storyboard = { width: number; height: number; tiles: Tile[] };

@@ -1,9 +1,9 @@
 import { useId, useRef } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { Dialog } from "../../components/dialog.tsx";
-import { Field, Form, Select } from "../../components/form.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Subtitle } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { Dialog } from "#web/console/components/dialog.tsx";
+import { Field, Form, Select } from "#web/console/components/form.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Subtitle } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 type UploadProps = { assetId: number; onDone(subtitle: Subtitle): void; onClose(): void };

@@ -1,4 +1,4 @@
-import type { Track } from "../../types.ts";
+import type { Track } from "#web/console/types.ts";
 
 export type TrackCue = NonNullable<Track["cues"]>[number];
 

@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { ConfirmDialog } from "../../components/dialog.tsx";
-import { Form, Select } from "../../components/form.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { useToast } from "../../components/toast.tsx";
-import { useAttempt } from "../../hooks/use-attempt.ts";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Asset } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { ConfirmDialog } from "#web/console/components/dialog.tsx";
+import { Form, Select } from "#web/console/components/form.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { useToast } from "#web/console/components/toast.tsx";
+import { useAttempt } from "#web/console/hooks/use-attempt.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Asset } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 type Mode = "instant" | "exact";

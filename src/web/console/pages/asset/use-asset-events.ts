@@ -1,6 +1,6 @@
 import { useCallback } from "preact/hooks";
-import { type LiveEvent, useLive } from "../../hooks/live.ts";
-import { useThrottled } from "../../hooks/use-throttled.ts";
+import { type LiveEvent, useLive } from "#web/console/hooks/live.ts";
+import { useThrottled } from "#web/console/hooks/use-throttled.ts";
 
 const AT_MOST_EVERY_MS = 1000;
 

@@ -1,5 +1,5 @@
-import { useTexts } from "../../texts/texts.tsx";
-import type { Asset } from "../../types.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Asset } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 /** What differs from the source, or from what was requested. */

@@ -1,5 +1,5 @@
-import type { Params, Result } from "../../../../clients/typescript/types.ts";
-import { vodbox } from "../../api.ts";
+import type { Params, Result } from "#clients/typescript/types.ts";
+import { vodbox } from "#web/console/api.ts";
 import type { Selection } from "./selection.ts";
 
 /** Assets of one request: a few seconds of work, after which Stop has an effect. */

@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { Badge } from "../../components/badge.tsx";
-import { CopyButton } from "../../components/copy-button.tsx";
-import { ConfirmDialog } from "../../components/dialog.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { embedCode } from "../../embed-code.ts";
-import { useAttempt } from "../../hooks/use-attempt.ts";
-import { useSession } from "../../session.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Collection } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { CopyButton } from "#web/console/components/copy-button.tsx";
+import { ConfirmDialog } from "#web/console/components/dialog.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { embedCode } from "#web/console/embed-code.ts";
+import { useAttempt } from "#web/console/hooks/use-attempt.ts";
+import { useSession } from "#web/console/session.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Collection } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 /** The player with its list next to it. */

@@ -1,4 +1,4 @@
-import type { Collection } from "../../types.ts";
+import type { Collection } from "#web/console/types.ts";
 
 /** A visible row of the tree. */
 export type Node = {

@@ -1,8 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
-import { StatusFilter } from "../../components/status-filter.tsx";
-import { useDebounced } from "../../hooks/use-debounced.ts";
-import { useTexts } from "../../texts/texts.tsx";
-import { STATUSES, type Tenant } from "../../types.ts";
+import { StatusFilter } from "#web/console/components/status-filter.tsx";
+import { useDebounced } from "#web/console/hooks/use-debounced.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import { STATUSES, type Tenant } from "#web/console/types.ts";
 import { type Filters, isSortable, POLICIES, SORTS, type Sort } from "./filters.ts";
 import { texts } from "./texts.ts";
 

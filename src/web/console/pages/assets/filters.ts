@@ -1,5 +1,5 @@
-import type { Params } from "../../../../clients/typescript/types.ts";
-import { type Asset, STATUSES } from "../../types.ts";
+import type { Params } from "#clients/typescript/types.ts";
+import { type Asset, STATUSES } from "#web/console/types.ts";
 
 export const SORTS = ["newest", "oldest", "title", "duration", "size"] as const;
 export type Sort = (typeof SORTS)[number];

@@ -1,9 +1,9 @@
-import { vodbox } from "../../api.ts";
-import { pagePath } from "../../base.ts";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { duration } from "../../format.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { pagePath } from "#web/console/base.ts";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { duration } from "#web/console/format.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 /** Results of the search; the list of videos has those of titles. */

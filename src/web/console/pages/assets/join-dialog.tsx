@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
-import { vodbox } from "../../api.ts";
-import { pagePath } from "../../base.ts";
-import { Dialog } from "../../components/dialog.tsx";
-import { Field, Form } from "../../components/form.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { duration } from "../../format.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { pagePath } from "#web/console/base.ts";
+import { Dialog } from "#web/console/components/dialog.tsx";
+import { Field, Form } from "#web/console/components/form.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { duration } from "#web/console/format.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 type Props = {

@@ -1,7 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
-import { Dialog } from "../../components/dialog.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Collection } from "../../types.ts";
+import { Dialog } from "#web/console/components/dialog.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Collection } from "#web/console/types.ts";
 import { pathsOf } from "./collection-tree.ts";
 import { texts } from "./texts.ts";
 

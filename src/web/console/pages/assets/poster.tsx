@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { BASE } from "../../base.ts";
-import { duration } from "../../format.ts";
-import type { AssetImages } from "../../types.ts";
+import { BASE } from "#web/console/base.ts";
+import { duration } from "#web/console/format.ts";
+import type { AssetImages } from "#web/console/types.ts";
 
 /** A storyboard, as `storyboard.json` has it (docs/api.md). */
 type Storyboard = {

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Params } from "../../../../clients/typescript/types.ts";
-import { vodbox } from "../../api.ts";
-import type { Asset } from "../../types.ts";
+import type { Params } from "#clients/typescript/types.ts";
+import { vodbox } from "#web/console/api.ts";
+import type { Asset } from "#web/console/types.ts";
 
 /** Assets of one request. */
 export const PAGE = 100;

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import type { Collection } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import type { Collection } from "#web/console/types.ts";
 
 /** Between two loads while counts change. */
 const RELOAD_MS = 5000;

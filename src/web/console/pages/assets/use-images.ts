@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import type { Asset, AssetImages } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import type { Asset, AssetImages } from "#web/console/types.ts";
 
 const PER_REQUEST = 100;
 

@@ -1,16 +1,16 @@
 import { Fragment } from "preact";
 import { useCallback, useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { Dialog } from "../../components/dialog.tsx";
-import { Select } from "../../components/form.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { useToast } from "../../components/toast.tsx";
-import { type LiveEvent, useLive } from "../../hooks/live.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useThrottled } from "../../hooks/use-throttled.ts";
-import { useSession } from "../../session.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Job } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { Dialog } from "#web/console/components/dialog.tsx";
+import { Select } from "#web/console/components/form.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { useToast } from "#web/console/components/toast.tsx";
+import { type LiveEvent, useLive } from "#web/console/hooks/live.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useThrottled } from "#web/console/hooks/use-throttled.ts";
+import { useSession } from "#web/console/session.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Job } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 const RELOAD_MS = 3000;

@@ -1,10 +1,10 @@
 import { useLocation } from "preact-iso/router";
-import { pagePath } from "../../base.ts";
-import { PageHead } from "../../components/page-head.tsx";
-import { StatusFilter } from "../../components/status-filter.tsx";
-import { useSession } from "../../session.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import { JOB_STATUSES, type Job } from "../../types.ts";
+import { pagePath } from "#web/console/base.ts";
+import { PageHead } from "#web/console/components/page-head.tsx";
+import { StatusFilter } from "#web/console/components/status-filter.tsx";
+import { useSession } from "#web/console/session.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import { JOB_STATUSES, type Job } from "#web/console/types.ts";
 import { Queue, textOf } from "./queue.tsx";
 import { texts } from "./texts.ts";
 import { Workers } from "./workers.tsx";

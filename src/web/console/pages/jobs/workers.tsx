@@ -1,16 +1,16 @@
 import { useCallback } from "preact/hooks";
-import type { Item } from "../../../../clients/typescript/types.ts";
-import { vodbox } from "../../api.ts";
-import { pagePath } from "../../base.ts";
-import { Badge } from "../../components/badge.tsx";
-import { ListView } from "../../components/list-view.tsx";
-import { Progress } from "../../components/progress.tsx";
-import { Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { type LiveEvent, useLive } from "../../hooks/live.ts";
-import { useList } from "../../hooks/use-list.ts";
-import { useThrottled } from "../../hooks/use-throttled.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import type { Item } from "#clients/typescript/types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { pagePath } from "#web/console/base.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { ListView } from "#web/console/components/list-view.tsx";
+import { Progress } from "#web/console/components/progress.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { type LiveEvent, useLive } from "#web/console/hooks/live.ts";
+import { useList } from "#web/console/hooks/use-list.ts";
+import { useThrottled } from "#web/console/hooks/use-throttled.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 type Worker = Item<"listWorkers">;

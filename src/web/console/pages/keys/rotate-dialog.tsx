@@ -1,8 +1,8 @@
-import { vodbox } from "../../api.ts";
-import { Dialog } from "../../components/dialog.tsx";
-import { Form, Select } from "../../components/form.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { ApiKey } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { Dialog } from "#web/console/components/dialog.tsx";
+import { Form, Select } from "#web/console/components/form.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { ApiKey } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 const HOURS = [24, 168, 1, 0] as const;

@@ -1,4 +1,4 @@
-import type { Params } from "../../../../clients/typescript/types.ts";
+import type { Params } from "#clients/typescript/types.ts";
 
 type Scope = NonNullable<Params<"createApiKey">["body"]["scopes"]>[number];
 

@@ -1,20 +1,20 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { Badge } from "../../components/badge.tsx";
-import { CopyButton } from "../../components/copy-button.tsx";
-import { ConfirmDialog, Dialog } from "../../components/dialog.tsx";
-import { Area, Field, Form, Select } from "../../components/form.tsx";
-import { ListView } from "../../components/list-view.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { ShownOnce } from "../../components/shown-once.tsx";
-import { Table } from "../../components/table.tsx";
-import { TenantSelect } from "../../components/tenant-select.tsx";
-import { Time } from "../../components/time.tsx";
-import { useAttempt } from "../../hooks/use-attempt.ts";
-import { useList } from "../../hooks/use-list.ts";
-import { useSession } from "../../session.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { SigningKey } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { CopyButton } from "#web/console/components/copy-button.tsx";
+import { ConfirmDialog, Dialog } from "#web/console/components/dialog.tsx";
+import { Area, Field, Form, Select } from "#web/console/components/form.tsx";
+import { ListView } from "#web/console/components/list-view.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { ShownOnce } from "#web/console/components/shown-once.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { TenantSelect } from "#web/console/components/tenant-select.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { useAttempt } from "#web/console/hooks/use-attempt.ts";
+import { useList } from "#web/console/hooks/use-list.ts";
+import { useSession } from "#web/console/session.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { SigningKey } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 /** Keys with which a tenant's own backend signs playback tokens. */

@@ -1,14 +1,14 @@
 import { useCallback } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { pagePath } from "../../base.ts";
-import { Badge } from "../../components/badge.tsx";
-import { Elapsed } from "../../components/elapsed.tsx";
-import { ListView } from "../../components/list-view.tsx";
-import { Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { useLive } from "../../hooks/live.ts";
-import { useList } from "../../hooks/use-list.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { pagePath } from "#web/console/base.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { Elapsed } from "#web/console/components/elapsed.tsx";
+import { ListView } from "#web/console/components/list-view.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { useLive } from "#web/console/hooks/live.ts";
+import { useList } from "#web/console/hooks/use-list.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 const EVENTS: readonly string[] = ["live.stream.started", "live.stream.ended", "live.recording.ready"];

@@ -1,10 +1,10 @@
-import { vodbox } from "../../api.ts";
-import { Checkbox, Field, Form, Select } from "../../components/form.tsx";
-import { useToast } from "../../components/toast.tsx";
-import { useResource } from "../../hooks/use-resource.ts";
-import { localTime } from "../../local-time.ts";
-import { useTexts } from "../../texts/texts.tsx";
-import type { LiveChannel } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { Checkbox, Field, Form, Select } from "#web/console/components/form.tsx";
+import { useToast } from "#web/console/components/toast.tsx";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { localTime } from "#web/console/local-time.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { LiveChannel } from "#web/console/types.ts";
 import { languages } from "./languages.ts";
 import { texts } from "./texts.ts";
 

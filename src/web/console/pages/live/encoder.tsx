@@ -1,13 +1,13 @@
 import { useId, useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { CopyButton } from "../../components/copy-button.tsx";
-import { ConfirmDialog } from "../../components/dialog.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { ShownOnce } from "../../components/shown-once.tsx";
-import { useAttempt } from "../../hooks/use-attempt.ts";
-import { useSession } from "../../session.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { LiveChannel } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { CopyButton } from "#web/console/components/copy-button.tsx";
+import { ConfirmDialog } from "#web/console/components/dialog.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { ShownOnce } from "#web/console/components/shown-once.tsx";
+import { useAttempt } from "#web/console/hooks/use-attempt.ts";
+import { useSession } from "#web/console/session.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { LiveChannel } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 const NAMES = { rtmp_url: "RTMP", rtmps_url: "RTMPS", srt_url: "SRT", whip_url: "WHIP" } as const;

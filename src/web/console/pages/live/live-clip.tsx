@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { pagePath } from "../../base.ts";
-import { Field } from "../../components/form.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { duration } from "../../format.ts";
-import { useAttempt } from "../../hooks/use-attempt.ts";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Asset, LiveChannel } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { pagePath } from "#web/console/base.ts";
+import { Field } from "#web/console/components/form.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { duration } from "#web/console/format.ts";
+import { useAttempt } from "#web/console/hooks/use-attempt.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Asset, LiveChannel } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 const LAST_SECONDS = 30;

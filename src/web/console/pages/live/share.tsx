@@ -1,8 +1,8 @@
-import { vodbox } from "../../api.ts";
-import { CopyButton } from "../../components/copy-button.tsx";
-import { embedCode } from "../../embed-code.ts";
-import { useTexts } from "../../texts/texts.tsx";
-import type { LiveChannel } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { CopyButton } from "#web/console/components/copy-button.tsx";
+import { embedCode } from "#web/console/embed-code.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { LiveChannel } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 /** The longest that there is: a broadcast has no known end. */

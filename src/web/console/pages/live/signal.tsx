@@ -1,8 +1,8 @@
-import { Badge } from "../../components/badge.tsx";
-import { Elapsed } from "../../components/elapsed.tsx";
-import { bitrate, count } from "../../format.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
-import type { LiveChannel } from "../../types.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { Elapsed } from "#web/console/components/elapsed.tsx";
+import { bitrate, count } from "#web/console/format.ts";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
+import type { LiveChannel } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 /** Whether a channel can be used, and whether it is live. */

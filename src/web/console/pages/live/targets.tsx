@@ -1,16 +1,16 @@
 import { useState } from "preact/hooks";
-import type { Result } from "../../../../clients/typescript/types.ts";
-import { vodbox } from "../../api.ts";
-import { Badge } from "../../components/badge.tsx";
-import { ConfirmDialog, Dialog } from "../../components/dialog.tsx";
-import { Field, Form } from "../../components/form.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { Table } from "../../components/table.tsx";
-import { bytes, count } from "../../format.ts";
-import { useRefresh } from "../../hooks/use-refresh.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useSession } from "../../session.tsx";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import type { Result } from "#clients/typescript/types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { ConfirmDialog, Dialog } from "#web/console/components/dialog.tsx";
+import { Field, Form } from "#web/console/components/form.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { bytes, count } from "#web/console/format.ts";
+import { useRefresh } from "#web/console/hooks/use-refresh.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useSession } from "#web/console/session.tsx";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 const REFRESH_MS = 5000;

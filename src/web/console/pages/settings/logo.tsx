@@ -1,10 +1,10 @@
 import { useId, useRef } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { useToast } from "../../components/toast.tsx";
-import { useAttempt } from "../../hooks/use-attempt.ts";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Tenant } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { useToast } from "#web/console/components/toast.tsx";
+import { useAttempt } from "#web/console/hooks/use-attempt.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Tenant } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 /** The logo that the player shows. */

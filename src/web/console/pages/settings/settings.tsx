@@ -1,13 +1,13 @@
-import { vodbox } from "../../api.ts";
-import { Checkbox, Field, Form, Select } from "../../components/form.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { PageHead } from "../../components/page-head.tsx";
-import { useToast } from "../../components/toast.tsx";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useTenantName } from "../../page-title.tsx";
-import { useSession } from "../../session.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Tenant } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { Checkbox, Field, Form, Select } from "#web/console/components/form.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { PageHead } from "#web/console/components/page-head.tsx";
+import { useToast } from "#web/console/components/toast.tsx";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useTenantName } from "#web/console/page-title.tsx";
+import { useSession } from "#web/console/session.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Tenant } from "#web/console/types.ts";
 import { Logo } from "./logo.tsx";
 import { texts } from "./texts.ts";
 

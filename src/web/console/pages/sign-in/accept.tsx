@@ -1,13 +1,13 @@
-import { vodbox } from "../../api.ts";
-import { pagePath } from "../../base.ts";
-import { Field, Form } from "../../components/form.tsx";
-import { NewPassword } from "../../components/new-password.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { Preferences } from "../../components/preferences.tsx";
-import { useResource } from "../../hooks/use-resource.ts";
-import { usePageTitle } from "../../page-title.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Session } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { pagePath } from "#web/console/base.ts";
+import { Field, Form } from "#web/console/components/form.tsx";
+import { NewPassword } from "#web/console/components/new-password.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { Preferences } from "#web/console/components/preferences.tsx";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { usePageTitle } from "#web/console/page-title.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Session } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 /** The page of an invitation's address. */

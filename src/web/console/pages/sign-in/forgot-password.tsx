@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { Dialog } from "../../components/dialog.tsx";
-import { Field, Form } from "../../components/form.tsx";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { Dialog } from "#web/console/components/dialog.tsx";
+import { Field, Form } from "#web/console/components/form.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 /** Asks for the address to which a link is mailed. */

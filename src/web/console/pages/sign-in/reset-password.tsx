@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { pagePath } from "../../base.ts";
-import { Form } from "../../components/form.tsx";
-import { NewPassword } from "../../components/new-password.tsx";
-import { Preferences } from "../../components/preferences.tsx";
-import { usePageTitle } from "../../page-title.tsx";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { pagePath } from "#web/console/base.ts";
+import { Form } from "#web/console/components/form.tsx";
+import { NewPassword } from "#web/console/components/new-password.tsx";
+import { Preferences } from "#web/console/components/preferences.tsx";
+import { usePageTitle } from "#web/console/page-title.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 /** The page of the link with which a user sets a new password. */

@@ -1,10 +1,10 @@
-import { vodbox } from "../../api.ts";
-import { Field, Form } from "../../components/form.tsx";
-import { NewPassword } from "../../components/new-password.tsx";
-import { Preferences } from "../../components/preferences.tsx";
-import { usePageTitle } from "../../page-title.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Session } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { Field, Form } from "#web/console/components/form.tsx";
+import { NewPassword } from "#web/console/components/new-password.tsx";
+import { Preferences } from "#web/console/components/preferences.tsx";
+import { usePageTitle } from "#web/console/page-title.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Session } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 /** The first page of a new server, at the address that its first start prints. */

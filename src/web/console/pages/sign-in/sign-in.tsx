@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
-import { VodboxError } from "../../../../clients/typescript/error.ts";
-import { vodbox } from "../../api.ts";
-import { BASE, OIDC_NAME } from "../../base.ts";
-import { CodeField } from "../../components/code-field.tsx";
-import { Field, Form } from "../../components/form.tsx";
-import { Preferences } from "../../components/preferences.tsx";
-import { usePageTitle } from "../../page-title.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Session } from "../../types.ts";
+import { VodboxError } from "#clients/typescript/error.ts";
+import { vodbox } from "#web/console/api.ts";
+import { BASE, OIDC_NAME } from "#web/console/base.ts";
+import { CodeField } from "#web/console/components/code-field.tsx";
+import { Field, Form } from "#web/console/components/form.tsx";
+import { Preferences } from "#web/console/components/preferences.tsx";
+import { usePageTitle } from "#web/console/page-title.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Session } from "#web/console/types.ts";
 import { ForgotPassword } from "./forgot-password.tsx";
 import { texts } from "./texts.ts";
 

@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { ListView } from "../../components/list-view.tsx";
-import { Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { useList } from "../../hooks/use-list.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useTexts } from "../../texts/texts.tsx";
-import type { AuditEntry } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { ListView } from "#web/console/components/list-view.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { useList } from "#web/console/hooks/use-list.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { AuditEntry } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 /** Who changed what, newest first. */

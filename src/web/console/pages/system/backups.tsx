@@ -1,14 +1,14 @@
 import { useEffect, useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { BASE } from "../../base.ts";
-import { ConfirmDialog } from "../../components/dialog.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { bytes } from "../../format.ts";
-import { useAttempt } from "../../hooks/use-attempt.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { BASE } from "#web/console/base.ts";
+import { ConfirmDialog } from "#web/console/components/dialog.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { bytes } from "#web/console/format.ts";
+import { useAttempt } from "#web/console/hooks/use-attempt.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { Replica } from "./replica.tsx";
 import { texts } from "./texts.ts";
 

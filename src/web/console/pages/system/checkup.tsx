@@ -1,10 +1,10 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { ConfirmDialog } from "../../components/dialog.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { Time } from "../../components/time.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Checkup as CheckupState } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { ConfirmDialog } from "#web/console/components/dialog.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Checkup as CheckupState } from "#web/console/types.ts";
 import { Findings } from "./findings.tsx";
 import { texts } from "./texts.ts";
 

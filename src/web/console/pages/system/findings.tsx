@@ -1,7 +1,7 @@
-import { Badge } from "../../components/badge.tsx";
-import { Table } from "../../components/table.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Checkup } from "../../types.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Checkup } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 export type Finding = Checkup["findings"][number];

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { BASE } from "../../base.ts";
-import { Badge } from "../../components/badge.tsx";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { BASE } from "#web/console/base.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 const MAX_LINES = 500;

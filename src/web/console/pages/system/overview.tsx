@@ -1,12 +1,12 @@
 import { useEffect } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { ShareBar } from "../../components/share-bar.tsx";
-import { Sparkline } from "../../components/sparkline.tsx";
-import { Time } from "../../components/time.tsx";
-import { bytes, count } from "../../format.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { ShareBar } from "#web/console/components/share-bar.tsx";
+import { Sparkline } from "#web/console/components/sparkline.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { bytes, count } from "#web/console/format.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 const HOUR_SECONDS = 3600;

@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 const REFRESH_MS = 5000;

@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { Table } from "../../components/table.tsx";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 /** The settings of the server, with where each value comes from. */

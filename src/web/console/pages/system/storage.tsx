@@ -1,10 +1,10 @@
-import { vodbox } from "../../api.ts";
-import { ListView } from "../../components/list-view.tsx";
-import { ShareBar } from "../../components/share-bar.tsx";
-import { Table } from "../../components/table.tsx";
-import { bytes } from "../../format.ts";
-import { useList } from "../../hooks/use-list.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { ListView } from "#web/console/components/list-view.tsx";
+import { ShareBar } from "#web/console/components/share-bar.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { bytes } from "#web/console/format.ts";
+import { useList } from "#web/console/hooks/use-list.ts";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 /** Who stores how much, and what. */

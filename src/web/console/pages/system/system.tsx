@@ -1,10 +1,10 @@
 import { useLocation } from "preact-iso/router";
-import { vodbox } from "../../api.ts";
-import { pagePath } from "../../base.ts";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { PageHead } from "../../components/page-head.tsx";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { pagePath } from "#web/console/base.ts";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { PageHead } from "#web/console/components/page-head.tsx";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { AuditLog } from "./audit-log.tsx";
 import { Backups } from "./backups.tsx";
 import { Checkup } from "./checkup.tsx";

@@ -1,15 +1,15 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { pagePath } from "../../base.ts";
-import { Badge } from "../../components/badge.tsx";
-import { Dialog } from "../../components/dialog.tsx";
-import { Field, Form } from "../../components/form.tsx";
-import { ListView } from "../../components/list-view.tsx";
-import { PageHead } from "../../components/page-head.tsx";
-import { Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { useList } from "../../hooks/use-list.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { pagePath } from "#web/console/base.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { Dialog } from "#web/console/components/dialog.tsx";
+import { Field, Form } from "#web/console/components/form.tsx";
+import { ListView } from "#web/console/components/list-view.tsx";
+import { PageHead } from "#web/console/components/page-head.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { useList } from "#web/console/hooks/use-list.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 /** The operator's tenants. */

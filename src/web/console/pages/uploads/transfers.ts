@@ -1,8 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
-import { blobSource } from "../../../../clients/typescript/upload/source.ts";
-import { uploadSource } from "../../../../clients/typescript/upload/upload.ts";
-import { vodbox } from "../../api.ts";
-import { type LiveEvent, useLive } from "../../hooks/live.ts";
+import { blobSource } from "#clients/typescript/upload/source.ts";
+import { uploadSource } from "#clients/typescript/upload/upload.ts";
+import { vodbox } from "#web/console/api.ts";
+import { type LiveEvent, useLive } from "#web/console/hooks/live.ts";
 import type { FoundFile } from "./dropped-files.ts";
 import { isSameFile, storageFor } from "./unfinished.ts";
 

@@ -1,8 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { Progress } from "../../components/progress.tsx";
-import { bytes } from "../../format.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { Progress } from "#web/console/components/progress.tsx";
+import { bytes } from "#web/console/format.ts";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 import { type Transfer, transfers } from "./transfers.ts";
 import { discard, isSameFile, listUnfinished, type Unfinished } from "./unfinished.ts";

@@ -1,8 +1,8 @@
-import { VodboxError } from "../../../../clients/typescript/error.ts";
-import { blobSource } from "../../../../clients/typescript/upload/source.ts";
-import type { ResumeStorage } from "../../../../clients/typescript/upload/storage.ts";
-import { findUpload } from "../../../../clients/typescript/upload/tus.ts";
-import { vodbox } from "../../api.ts";
+import { VodboxError } from "#clients/typescript/error.ts";
+import { blobSource } from "#clients/typescript/upload/source.ts";
+import type { ResumeStorage } from "#clients/typescript/upload/storage.ts";
+import { findUpload } from "#clients/typescript/upload/tus.ts";
+import { vodbox } from "#web/console/api.ts";
 
 /** An upload that an earlier page began. */
 export type Unfinished = {

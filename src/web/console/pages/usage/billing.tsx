@@ -1,15 +1,15 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { Badge } from "../../components/badge.tsx";
-import { Form, Select } from "../../components/form.tsx";
-import { ListView } from "../../components/list-view.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { count, money, price } from "../../format.ts";
-import { useList } from "../../hooks/use-list.ts";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { Form, Select } from "#web/console/components/form.tsx";
+import { ListView } from "#web/console/components/list-view.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { count, money, price } from "#web/console/format.ts";
+import { useList } from "#web/console/hooks/use-list.ts";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "./texts.ts";
 
 type Props = { tenantId: number; month: string };

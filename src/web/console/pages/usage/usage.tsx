@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { PageHead } from "../../components/page-head.tsx";
-import { Table } from "../../components/table.tsx";
-import { bytes, count, money } from "../../format.ts";
-import { useList } from "../../hooks/use-list.ts";
-import { useSession } from "../../session.tsx";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { PageHead } from "#web/console/components/page-head.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { bytes, count, money } from "#web/console/format.ts";
+import { useList } from "#web/console/hooks/use-list.ts";
+import { useSession } from "#web/console/session.tsx";
+import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { Estimate, Orders } from "./billing.tsx";
 import { texts } from "./texts.ts";
 

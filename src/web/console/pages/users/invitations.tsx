@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
-import { vodbox } from "../../api.ts";
-import { ConfirmDialog } from "../../components/dialog.tsx";
-import { ListView } from "../../components/list-view.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { useAttempt } from "../../hooks/use-attempt.ts";
-import type { ListState } from "../../hooks/use-list.ts";
-import { useTexts } from "../../texts/texts.tsx";
-import type { Invitation } from "../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { ConfirmDialog } from "#web/console/components/dialog.tsx";
+import { ListView } from "#web/console/components/list-view.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { Table } from "#web/console/components/table.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { useAttempt } from "#web/console/hooks/use-attempt.ts";
+import type { ListState } from "#web/console/hooks/use-list.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { Invitation } from "#web/console/types.ts";
 import { roleText } from "./roles.ts";
 import { texts } from "./texts.ts";
 

@@ -1,5 +1,5 @@
-import type { CommonText } from "../../texts/texts.tsx";
-import type { Role } from "../../types.ts";
+import type { CommonText } from "#web/console/texts/texts.tsx";
+import type { Role } from "#web/console/types.ts";
 
 /** Roles in the order in which a form offers them, with their names. */
 export const ROLES: readonly [Role, CommonText][] = [

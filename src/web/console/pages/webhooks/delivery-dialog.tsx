@@ -1,10 +1,10 @@
-import { vodbox } from "../../api.ts";
-import { Badge } from "../../components/badge.tsx";
-import { Dialog } from "../../components/dialog.tsx";
-import { ErrorNotice } from "../../components/notice.tsx";
-import { Time } from "../../components/time.tsx";
-import { useResource } from "../../hooks/use-resource.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import { vodbox } from "#web/console/api.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { Dialog } from "#web/console/components/dialog.tsx";
+import { ErrorNotice } from "#web/console/components/notice.tsx";
+import { Time } from "#web/console/components/time.tsx";
+import { useResource } from "#web/console/hooks/use-resource.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { COLORS } from "./delivery-colors.ts";
 import { texts } from "./texts.ts";
 

@@ -1,7 +1,7 @@
-import { Field } from "../../components/form.tsx";
-import { EVENT_TYPES } from "../../event-types.ts";
-import { useTexts } from "../../texts/texts.tsx";
-import type { WebhookEndpoint } from "../../types.ts";
+import { Field } from "#web/console/components/form.tsx";
+import { EVENT_TYPES } from "#web/console/event-types.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { WebhookEndpoint } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 /** The fields of a new endpoint, or of `endpoint`. */

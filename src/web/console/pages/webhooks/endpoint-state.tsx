@@ -1,6 +1,6 @@
-import { Badge } from "../../components/badge.tsx";
-import { useTexts } from "../../texts/texts.tsx";
-import type { WebhookEndpoint } from "../../types.ts";
+import { Badge } from "#web/console/components/badge.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
+import type { WebhookEndpoint } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
 
 export function EndpointState({ endpoint }: { endpoint: WebhookEndpoint }) {

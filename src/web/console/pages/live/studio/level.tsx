@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "preact/hooks";
-import { useTexts } from "../../../texts/texts.tsx";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import { texts } from "../texts.ts";
 
 const REFRESH_MS = 100;

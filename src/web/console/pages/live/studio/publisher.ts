@@ -1,6 +1,6 @@
-import { vodbox } from "../../../api.ts";
-import { BASE } from "../../../base.ts";
-import type { LiveChannel } from "../../../types.ts";
+import { vodbox } from "#web/console/api.ts";
+import { BASE } from "#web/console/base.ts";
+import type { LiveChannel } from "#web/console/types.ts";
 
 /** Candidates of a host are there at once; a browser may wait much longer for others, which a server with an address does not need. */
 const GATHERING_MS = 1500;

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { LiveChannel } from "../../../types.ts";
+import type { LiveChannel } from "#web/console/types.ts";
 import { Publisher, type PublisherState } from "./publisher.ts";
 import { type Choice, type Devices, devices, type Recording, record } from "./recording.ts";
 
