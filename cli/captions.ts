@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { UserError } from "#lib/errors.ts";
-import { CATALOG } from "#outbound/transcribe/whisper/catalog.ts";
-import { ModelUnavailable } from "#outbound/transcribe/whisper/download.ts";
-import { installModel } from "#outbound/transcribe/whisper/install.ts";
-import { installedModels } from "#outbound/transcribe/whisper/store.ts";
+import { CATALOG } from "#platform/outbound/transcribe/whisper/catalog.ts";
+import { ModelUnavailable } from "#platform/outbound/transcribe/whisper/download.ts";
+import { installModel } from "#platform/outbound/transcribe/whisper/install.ts";
+import { installedModels } from "#platform/outbound/transcribe/whisper/store.ts";
 import { type Column, line, printJson, printList } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { settingsOf, wantsJson } from "./settings.ts";

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { runningServerUrl } from "#config/server-file.ts";
 import { describeConnectionError } from "#lib/connection-errors.ts";
 import { UserError } from "#lib/errors.ts";
 import { abortAfter } from "#lib/timers.ts";
 import { withoutTrailing } from "#lib/without-trailing.ts";
+import { runningServerUrl } from "#platform/config/server-file.ts";
 import { line, printJson } from "./print.ts";
 import { settingsOf, wantsJson } from "./settings.ts";
 

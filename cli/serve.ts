@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { type ClusterWorker, joinSupervisor } from "#cluster/cluster-worker.ts";
 import { RecentLines } from "#lib/recent-lines.ts";
+import { type ClusterWorker, joinSupervisor } from "#platform/cluster/cluster-worker.ts";
 import { createLog, logProcess } from "#src/log.ts";
 import { type Running, serve } from "#src/serve.ts";
 import { serviceNotices, signsOf } from "#src/systemd.ts";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { type Config, loadConfig } from "#config/load.ts";
-import { SETTINGS, type Setting, type SettingName } from "#config/settings.ts";
 import { UserError } from "#lib/errors.ts";
+import { type Config, loadConfig } from "#platform/config/load.ts";
+import { SETTINGS, type Setting, type SettingName } from "#platform/config/settings.ts";
 
 export type ParsedFlags = { flags: Record<string, string>; json: boolean };
 const GIVEN = "given settings";

@@ -1,14 +1,14 @@
 import type { EventEmitter } from "node:events";
 import type { Logger } from "pino";
-import type { Config } from "#config/load.ts";
-import type { SecretName, Secrets } from "#config/secrets.ts";
-import type { OpenStore } from "#config/stores.ts";
 import type { Clock } from "#lib/clock.ts";
 import { createKeyedLock } from "#lib/keyed-lock.ts";
 import type { AcquireLock } from "#lib/lock-manager.ts";
 import { memoizeByObject } from "#lib/memoize-by-object.ts";
 import type { MetricFamily } from "#lib/prometheus.ts";
 import type { RecentLines } from "#lib/recent-lines.ts";
+import type { Config } from "#platform/config/load.ts";
+import type { SecretName, Secrets } from "#platform/config/secrets.ts";
+import type { OpenStore } from "#platform/config/stores.ts";
 import type { SharedCache } from "#storage/cache/shared-cache.ts";
 import type { Commits } from "#storage/db/commit-cache.ts";
 import type { Database, Db } from "#storage/db/open.ts";

@@ -1,9 +1,9 @@
-import type { Config } from "#config/load.ts";
-import { checkReplica } from "#config/replica-store.ts";
-import { storeDriver } from "#config/stores.ts";
 import { UserError } from "#lib/errors.ts";
-import { checkMail } from "#outbound/mail/smtp.ts";
-import { checkPayments } from "#outbound/payments/configured.ts";
+import type { Config } from "#platform/config/load.ts";
+import { checkReplica } from "#platform/config/replica-store.ts";
+import { storeDriver } from "#platform/config/stores.ts";
+import { checkMail } from "#platform/outbound/mail/smtp.ts";
+import { checkPayments } from "#platform/outbound/payments/configured.ts";
 
 const checkStorage = (config: Config) => config.storage === "none" || storeDriver(config.storage).check(config);
 

@@ -1,11 +1,11 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { Logger } from "pino";
-import type { Config } from "#config/load.ts";
-import { nodeListener } from "#http/node.ts";
-import type { HttpServer } from "#http/server.ts";
 import { UserError } from "#lib/errors.ts";
 import { setTimeout } from "#lib/timers.ts";
+import type { Config } from "#platform/config/load.ts";
+import { nodeListener } from "#platform/http/node.ts";
+import type { HttpServer } from "#platform/http/server.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
 
 export type Listening = {

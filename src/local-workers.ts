@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import { envName, SETTINGS, type SettingName } from "#config/settings.ts";
 import { ChildSupervisor, spawnSelf } from "#lib/child-supervisor.ts";
+import { envName, SETTINGS, type SettingName } from "#platform/config/settings.ts";
 
 export type LocalWorkers = { stop(): Promise<void> };
 

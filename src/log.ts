@@ -1,8 +1,8 @@
 import { format, stripVTControlCharacters } from "node:util";
 import pino, { type DestinationStream, type Logger } from "pino";
-import type { Config } from "#config/load.ts";
 import { withoutStatement } from "#lib/errors.ts";
 import type { RecentLines } from "#lib/recent-lines.ts";
+import type { Config } from "#platform/config/load.ts";
 
 /**
  * Logs to stderr, so that stdout contains only output. Requests are logged by route, never by URL: URLs contain tokens.

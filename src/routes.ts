@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import type { Route } from "#http/route.ts";
+import type { Route } from "#platform/http/route.ts";
 import { activityRoutes } from "#resources/activity/routes.ts";
 import { cmcdRoutes } from "#resources/analytics/cmcd/routes.ts";
 import { cmcdSessions } from "#resources/analytics/cmcd/sessions.ts";

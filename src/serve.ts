@@ -1,11 +1,13 @@
 import type { App } from "#app.ts";
-import type { Config } from "#config/load.ts";
-import { localWorkerCount } from "#config/local-worker-count.ts";
-import { removeServerUrl, writeServerUrl } from "#config/server-file.ts";
-import type { HttpServer } from "#http/server.ts";
 import { systemClock } from "#lib/clock.ts";
 import { setTimeout } from "#lib/timers.ts";
-import { loadParsers } from "#parsing/parse-document.ts";
+import type { Config } from "#platform/config/load.ts";
+import { localWorkerCount } from "#platform/config/local-worker-count.ts";
+import { removeServerUrl, writeServerUrl } from "#platform/config/server-file.ts";
+import type { HttpServer } from "#platform/http/server.ts";
+import { loadParsers } from "#platform/parsing/parse-document.ts";
+import { type Scheduler, startScheduler } from "#platform/scheduled-tasks/scheduler.ts";
+import { settleTimes } from "#resources/jobs/after-clock-step.ts";
 import { graceAfterStart } from "#resources/jobs/recover.ts";
 import { channelCache } from "#resources/live/channel-cache.ts";
 import { LEADER, leadEncodes } from "#resources/live/renditions/leader.ts";
@@ -14,14 +16,12 @@ import { whipRequests } from "#resources/live/whip/requests.ts";
 import { processFigures } from "#resources/operator/metrics.ts";
 import { joinServers } from "#resources/operator/servers.ts";
 import { newSetupCode } from "#resources/sessions/setup.ts";
-import { settleTimes } from "#scheduled-tasks/after-clock-step.ts";
-import { allScheduledTasks } from "#scheduled-tasks/all.ts";
-import { type Scheduler, startScheduler } from "#scheduled-tasks/scheduler.ts";
 import { crossValidate } from "./cross-validate.ts";
 import { startListening } from "./listen.ts";
 import type { LiveIngest } from "./live-ingest.ts";
 import type { LocalWorkers } from "./local-workers.ts";
 import { type Opened, type OpenOptions, openApp } from "./open.ts";
+import { allScheduledTasks } from "./scheduled-tasks.ts";
 import { usableTls } from "./tls.ts";
 
 export type Running = {

@@ -1,9 +1,9 @@
 import { readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { Logger } from "pino";
-import type { Config } from "#config/load.ts";
 import { UserError } from "#lib/errors.ts";
 import { setInterval } from "#lib/timers.ts";
+import type { Config } from "#platform/config/load.ts";
 
 const LOOK_EVERY_MS = 2000;
 

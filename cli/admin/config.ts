@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { settingText, shownSettings } from "#config/shown-settings.ts";
+import { settingText, shownSettings } from "#platform/config/shown-settings.ts";
 import { line, printList } from "../print.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
 

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import type { Config } from "#config/load.ts";
 import { embeddedMigrations } from "#lib/embedded.ts";
 import { UserError } from "#lib/errors.ts";
 import { sleep } from "#lib/timers.ts";
+import type { Config } from "#platform/config/load.ts";
 import { type Finding, runCheck } from "#resources/operator/doctor/finding.ts";
 import { checkOffline } from "#resources/operator/doctor/offline.ts";
 import { integrityOf } from "#storage/db/integrity.ts";

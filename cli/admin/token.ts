@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { hasSecrets, loadSecrets, TOKEN_NAMES, type TokenName } from "#config/secrets.ts";
 import { UserError } from "#lib/errors.ts";
+import { hasSecrets, loadSecrets, TOKEN_NAMES, type TokenName } from "#platform/config/secrets.ts";
 import { connect } from "../connect.ts";
 import { line, printJson, printRecord } from "../print.ts";
 import { settingsOf, wantsJson } from "../settings.ts";

@@ -1,11 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Config } from "#config/load.ts";
 import { cacheDir } from "#lib/cache-dir.ts";
+import { audioCodecs, videoCodecs } from "#lib/codecs/registry.ts";
 import { resolveBinaries } from "#media/binaries.ts";
-import { audioCodecs, videoCodecs } from "#media/codecs/registry.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { run } from "#media/ffmpeg.ts";
+import type { Config } from "#platform/config/load.ts";
 import { showProgress } from "../progress.ts";
 import { HEIGHT, type Layer, sceneLayers, WIDTH } from "./scene.ts";
 

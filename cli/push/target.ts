@@ -1,5 +1,5 @@
-import type { Config } from "#config/load.ts";
 import { UserError } from "#lib/errors.ts";
+import type { Config } from "#platform/config/load.ts";
 import { isLocked } from "#storage/db/lock.ts";
 import { type Admin, connect, serverUrl } from "../connect.ts";
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import pino from "pino";
-import { loadConfig } from "#config/load.ts";
+import { loadConfig } from "#platform/config/load.ts";
 import { viewsOf } from "#resources/analytics/views.ts";
 import { openApp } from "#src/open.ts";
 import { ADMIN, call, startVodbox, workFolder } from "./processes.ts";

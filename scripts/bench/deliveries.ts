@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import pino from "pino";
-import { loadConfig } from "#config/load.ts";
-import { post } from "#outbound/post.ts";
-import { createSafeHttpClient } from "#outbound/safe-http-client.ts";
+import { post } from "#lib/network/post.ts";
+import { createSafeHttpClient } from "#lib/network/safe-http-client.ts";
+import { loadConfig } from "#platform/config/load.ts";
 import { deliverDue } from "#resources/webhooks/dispatcher.ts";
 import { encipher, newSigningSecret } from "#resources/webhooks/secret.ts";
 import { signatureHeaders } from "#resources/webhooks/sign.ts";

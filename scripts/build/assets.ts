@@ -94,10 +94,10 @@ async function bundleBrowserCode(kind: BuildKind): Promise<void> {
   await Promise.all(scripts.map((path) => writeCompressed(path, kind)));
 }
 
-/** The code of a parser thread in the executable, where it cannot import files (src/parsing/start-thread.ts). */
+/** The code of a parser thread in the executable, where it cannot import files (src/platform/parsing/start-thread.ts). */
 async function bundleParserThread(): Promise<void> {
   await build({
-    entryPoints: [join(paths.root, "src/parsing/thread.ts")],
+    entryPoints: [join(paths.root, "src/platform/parsing/thread.ts")],
     outfile: join(paths.assets, "parsing/thread.js"),
     bundle: true,
     platform: "node",

@@ -7,7 +7,7 @@ import { paths } from "./paths.ts";
 import { say } from "./report.ts";
 import { isInstalled, run } from "./run.ts";
 
-const source = join(paths.root, "src/outbound/transcribe/whisper/openmp.c");
+const source = join(paths.root, "src/platform/outbound/transcribe/whisper/openmp.c");
 const flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-nostdlib", "-s", "-Wl,-soname,libgomp.so.1"];
 /** The version with which the library asks for the two functions. */
 const VERSIONS = "OMP_1.0 { global: omp_get_thread_num; omp_get_num_threads; local: *; };\n";

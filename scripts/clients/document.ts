@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { OpenAPI3 } from "openapi-typescript";
 import pino from "pino";
-import { loadConfig } from "#config/load.ts";
+import { loadConfig } from "#platform/config/load.ts";
 import { openApp } from "#src/open.ts";
 
 /** The OpenAPI document, as a server with an empty data directory returns it. */

@@ -1,4 +1,4 @@
-import { EVENTS } from "#events/catalog.ts";
+import { EVENTS } from "#platform/events/catalog.ts";
 
 export const eventsTable = (): string =>
   [

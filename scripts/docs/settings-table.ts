@@ -1,4 +1,4 @@
-import { envName, SETTINGS, type Setting } from "#config/settings.ts";
+import { envName, SETTINGS, type Setting } from "#platform/config/settings.ts";
 
 const row = ([name, { fallback, about, secret }]: [string, Setting]) =>
   `| \`${envName(name)}\` | ${fallback ? `\`${fallback}\`` : ""} | ${about.replaceAll("<", "&lt;")}${secret ? "; a secret" : ""} |`;

@@ -1,4 +1,4 @@
-import { SCOPES } from "#http/caller.ts";
+import { SCOPES } from "#platform/http/caller.ts";
 import type { Credential } from "./requests.ts";
 
 export type FuzzServer = { base: string; pid: number; admin: string; worker: string };

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { TooComplex } from "#lib/document-limits.ts";
-import { PARSERS, type ParserInput, type ParserName } from "#parsing/parsers.ts";
+import { PARSERS, type ParserInput, type ParserName } from "#platform/parsing/parsers.ts";
 import { documentOf, type FuzzDocument } from "./documents.ts";
 
 /** Processor time of one document, in ms. Documents are a few hundred kilobytes at most. */

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
-import { loadConfig } from "#config/load.ts";
-import type { Route } from "#http/route.ts";
+import { loadConfig } from "#platform/config/load.ts";
+import type { Route } from "#platform/http/route.ts";
 import { openApp } from "#src/open.ts";
 
 /** A route, and a valid body for it from the OpenAPI document. */

@@ -5,7 +5,7 @@ export const TENANT_STATUSES = ["active", "suspended"] as const;
 export const TENANT_STATES = [...TENANT_STATUSES, "deleting"] as const;
 export const PLAYBACK_POLICIES = ["public", "signed"] as const;
 
-/** What a user may do: src/http/roles.ts. */
+/** What a user may do: src/platform/http/roles.ts. */
 export const ROLES = ["admin", "editor", "viewer"] as const;
 export type Role = (typeof ROLES)[number];
 /** What users are notified of: src/resources/notifications. */
@@ -38,11 +38,11 @@ export const TEXT_TRACK_STATUSES = ["pending", "processing", "ready", "failed"] 
 export const ORDER_STATUSES = ["creating", "pending", "paid", "expired"] as const;
 export const DISABLED_REASONS = ["gone", "failing"] as const;
 
-/** Payment providers, in the order of the docs; src/outbound/payments/configured.ts opens each. */
+/** Payment providers, in the order of the docs; src/platform/outbound/payments/configured.ts opens each. */
 export const PAYMENT_KINDS = ["stripe", "paypal", "simulated"] as const;
 export type PaymentKind = (typeof PAYMENT_KINDS)[number];
 
-/** Kinds of object storage, in the order of the docs; src/config/stores.ts has the driver of each. */
+/** Kinds of object storage, in the order of the docs; src/platform/config/stores.ts has the driver of each. */
 export const STORE_KINDS = ["local", "s3"] as const;
 export type StoreKind = (typeof STORE_KINDS)[number];
 

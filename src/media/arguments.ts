@@ -1,11 +1,11 @@
 import { join } from "node:path";
+import { deviceArguments, type Encoder } from "#lib/codecs/encoders.ts";
+import { audioCodecs, videoCodecs } from "#lib/codecs/registry.ts";
 import type { HdrFormat, HdrMetadata } from "#lib/hdr.ts";
 import { audioGraph } from "./audio-filters.ts";
 import { clockOutput, tracksOf } from "./clock-output.ts";
-import { audioCodecs, videoCodecs } from "./codecs/registry.ts";
 import { colorFilters, hdrFilters } from "./color.ts";
 import { constantFrames } from "./constant-frames.ts";
-import { deviceArguments, type Encoder } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
 import { deinterlacingFilters } from "./fields/filters.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
+import { videoCodecs } from "#lib/codecs/registry.ts";
 import type { HdrFormat } from "#lib/hdr.ts";
 import { INIT_NAME } from "./arguments.ts";
 import { readDefaults, readSamples } from "./clip/fragments.ts";
-import { videoCodecs } from "./codecs/registry.ts";
 import type { AdditionalVideo } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { configurationOf, readInit } from "./isobmff.ts";

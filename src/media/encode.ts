@@ -1,12 +1,12 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Encoders, encoderFor, usesDevices } from "#lib/codecs/encoders.ts";
 import { type HdrMetadata, NO_HDR_METADATA } from "#lib/hdr.ts";
 import { CHANGED_FRAMES, encodeArguments, INIT_NAME, type KeptHdr } from "./arguments.ts";
 import { copyAudio } from "./audio-copy.ts";
 import { encodeTracks } from "./audio-tracks.ts";
 import { inspectCopied } from "./copied-video.ts";
-import { type Encoders, encoderFor, usesDevices } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun, UNTIL_STALLED } from "./ffmpeg.ts";

@@ -1,7 +1,7 @@
+import { PER_TITLE } from "#lib/codecs/codec.ts";
+import { additionalVideoCodecs } from "#lib/codecs/registry.ts";
 import { SURROUND_CHANNELS } from "#protocol/audio-renditions.ts";
 import { EBU_R128_LUFS, type ProfileDefinition } from "#protocol/encoding-profile.ts";
-import { PER_TITLE } from "./codecs/codec.ts";
-import { additionalVideoCodecs } from "./codecs/registry.ts";
 import {
   type AdditionalVideo,
   type EncodingSpec,

@@ -1,8 +1,8 @@
+import { aac } from "#lib/codecs/aac.ts";
+import { h264 } from "#lib/codecs/h264.ts";
+import { hevc } from "#lib/codecs/hevc.ts";
 import { ISOFF_LIVE_PROFILE } from "#lib/mpd.ts";
 import type { AdditionalVideo, EncodingSpec, Rung } from "#protocol/encoding-spec.ts";
-import { aac } from "./codecs/aac.ts";
-import { h264 } from "./codecs/h264.ts";
-import { hevc } from "./codecs/hevc.ts";
 
 export type { AdditionalVideo, EncodingSpec, Rung };
 

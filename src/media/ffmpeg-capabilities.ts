@@ -1,14 +1,14 @@
 import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Encoder } from "#lib/codecs/encoders.ts";
 import {
   additionalVideoCodecs,
   audioCodecs,
   encodableAudioCodecs,
   primaryVideoCodecs,
   videoCodecs,
-} from "./codecs/registry.ts";
-import type { Encoder } from "./encoders.ts";
+} from "#lib/codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, UPLOADABLE, untrustedInput } from "./ffmpeg.ts";

@@ -1,5 +1,5 @@
+import { codecOfSampleEntry } from "#lib/codecs/registry.ts";
 import { type CicpColors, type HdrFormat, hdrOfCicp } from "#lib/hdr.ts";
-import { codecOfSampleEntry } from "./codecs/registry.ts";
 import { type Box, boxes, field, find, flagsOf, isLong, uint16, uint32 } from "./mp4/boxes.ts";
 
 /** Reads those parts of ISO/IEC 14496-12 that show what the encoder wrote into an init segment and its fragments. */

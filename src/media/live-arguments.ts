@@ -1,5 +1,5 @@
+import { videoCodecs } from "#lib/codecs/registry.ts";
 import { MAX_PIXELS } from "./arguments.ts";
-import { videoCodecs } from "./codecs/registry.ts";
 import { encodingSpec } from "./encoding-spec.ts";
 import { UNTRUSTED_INPUT } from "./ffmpeg.ts";
 import type { PlannedRendition } from "./ladder.ts";

@@ -1,11 +1,11 @@
 import { join } from "node:path";
+import { codecNameOf } from "#lib/codecs/registry.ts";
 import { HDR_SIGNALS, type HdrFormat } from "#lib/hdr.ts";
 import { type AudioRendition, bitRates, masterPlaylist, mediaPlaylist, type PlaylistSegment } from "#lib/m3u8.ts";
 import { type MpdRepresentation, type MpdSet, staticMpd } from "#lib/mpd.ts";
 import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
 import { INIT_NAME } from "./arguments.ts";
 import { type AudioGroup, audioGroups, surroundOf } from "./audio-groups.ts";
-import { codecNameOf } from "./codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";

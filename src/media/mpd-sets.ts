@@ -1,6 +1,6 @@
+import { codecNameOf } from "#lib/codecs/registry.ts";
 import type { MpdRepresentation, MpdSet, MpdTemplates } from "#lib/mpd.ts";
 import { INIT_NAME, SEGMENT_TEMPLATE } from "./arguments.ts";
-import { codecNameOf } from "./codecs/registry.ts";
 
 /** Each rendition is a directory with its name. */
 export const MPD_TEMPLATES: MpdTemplates = {

@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { videoCodecs } from "./codecs/registry.ts";
+import { videoCodecs } from "#lib/codecs/registry.ts";
 import { isCopyableColor, isKeptHdrColor } from "./color.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";

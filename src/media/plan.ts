@@ -1,6 +1,6 @@
+import { additionalVideoCodecs, videoCodecs } from "#lib/codecs/registry.ts";
 import type { HdrFormat } from "#lib/hdr.ts";
 import { STEREO_CHANNELS, SURROUND_CHANNELS, stereoName, surroundName } from "#protocol/audio-renditions.ts";
-import { additionalVideoCodecs, videoCodecs } from "./codecs/registry.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { chooseRate, originalRendition, type PlannedRendition, planLadder, type Rate, titleLadder } from "./ladder.ts";

@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { type Context, type Route, route } from "#http/route.ts";
 import { embedded, embeddedNames } from "#lib/embedded.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { type Context, type Route, route } from "#platform/http/route.ts";
 import { basePath } from "#resources/assets/urls.ts";
 import { providerName } from "#resources/oidc/provider.ts";
 import { deliveryOf } from "#resources/playback/presigned-delivery.ts";

@@ -1,7 +1,7 @@
 import type { App } from "#app.ts";
-import type { Route } from "#http/route.ts";
-import { route } from "#http/route.ts";
 import { pacer } from "#lib/pace.ts";
+import type { Route } from "#platform/http/route.ts";
+import { route } from "#platform/http/route.ts";
 import { embeddedFile, versionOf } from "./embedded-file.ts";
 import { html } from "./html.ts";
 import { htmlResponse, newNonce } from "./html-response.ts";
@@ -47,7 +47,7 @@ async function serialized(object: Record<string, unknown>): Promise<string> {
 }
 
 async function writeDocument(app: App, api: readonly Route[]): Promise<StaticBytes> {
-  const { openApi } = await import("#http/openapi.ts");
+  const { openApi } = await import("#platform/http/openapi.ts");
   const text = await serialized({ ...(await openApi(api)), servers: [{ url: app.baseUrl() }] });
   const bytes = new TextEncoder().encode(text);
   return staticBytes(

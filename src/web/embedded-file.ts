@@ -1,7 +1,7 @@
 import { promisify } from "node:util";
 import { brotliDecompress } from "node:zlib";
-import type { Context } from "#http/route.ts";
 import { embedded, embeddedNames } from "#lib/embedded.ts";
+import type { Context } from "#platform/http/route.ts";
 import { type Bytes, type StaticBytes, serveStatic, staticBytes } from "./static-bytes.ts";
 
 const prepared = new Map<string, StaticBytes>();

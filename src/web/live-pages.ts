@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { type Context, type Route, route } from "#http/route.ts";
 import { HttpError } from "#lib/errors.ts";
+import { type Context, type Route, route } from "#platform/http/route.ts";
 import { basePath } from "#resources/assets/urls.ts";
 import { findPublicChannel, type PublicChannel, requireChannelToken } from "#resources/live/live-state.ts";
 import { livePageUrl } from "#resources/live/urls.ts";

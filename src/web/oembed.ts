@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { Reply, type Route, route } from "#http/route.ts";
 import { HttpError, invalid, notFound } from "#lib/errors.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
+import { Reply, type Route, route } from "#platform/http/route.ts";
 import { hasPoster, isFirstFrame } from "#resources/assets/poster.ts";
 import { mediaUrl, pageUrl } from "#resources/assets/urls.ts";
 import { requirePublished } from "#resources/collections/published.ts";

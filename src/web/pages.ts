@@ -1,9 +1,9 @@
 import { basename } from "node:path";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { encodedText } from "#http/content-encoding.ts";
-import { type Context, Reply, type Route, route } from "#http/route.ts";
 import { HttpError } from "#lib/errors.ts";
+import { encodedText } from "#platform/http/content-encoding.ts";
+import { type Context, Reply, type Route, route } from "#platform/http/route.ts";
 import { findPublicAsset } from "#resources/assets/queries.ts";
 import { basePath } from "#resources/assets/urls.ts";
 import type { Egress } from "#resources/playback/egress.ts";

@@ -1,5 +1,5 @@
-import { type Route, route } from "#http/route.ts";
-import { RETURN_PATH } from "#outbound/payments/return-url.ts";
+import { type Route, route } from "#platform/http/route.ts";
+import { RETURN_PATH } from "#platform/outbound/payments/return-url.ts";
 import { html } from "./html.ts";
 import { respond } from "./page.ts";
 

@@ -1,12 +1,12 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { readBytes, readJson } from "#http/body.ts";
-import { type Context, type Route, route } from "#http/route.ts";
-import { Name } from "#http/schemas.ts";
-import { serveObject } from "#http/serve-object.ts";
-import { storageOf } from "#http/storage.ts";
-import { validate } from "#http/validate.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { readBytes, readJson } from "#platform/http/body.ts";
+import { type Context, type Route, route } from "#platform/http/route.ts";
+import { Name } from "#platform/http/schemas.ts";
+import { serveObject } from "#platform/http/serve-object.ts";
+import { storageOf } from "#platform/http/storage.ts";
+import { validate } from "#platform/http/validate.ts";
 import { basePath, mediaUrl } from "#resources/assets/urls.ts";
 import type { Egress } from "#resources/playback/egress.ts";
 import { type PlaybackTokens, requireToken } from "#resources/playback/token.ts";

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { FastResponse } from "srvx";
-import { type ContentEncoding, knownTagIn, negotiateEncoding, taggedFor } from "#http/content-encoding.ts";
-import type { Context } from "#http/route.ts";
+import { type ContentEncoding, knownTagIn, negotiateEncoding, taggedFor } from "#platform/http/content-encoding.ts";
+import type { Context } from "#platform/http/route.ts";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 type Read = () => Promise<Bytes>;

@@ -1,6 +1,6 @@
-import type { Encoders } from "#media/encoders.ts";
+import type { Encoders } from "#lib/codecs/encoders.ts";
 import type { Binaries } from "#media/ffmpeg.ts";
-import type { Transcriber } from "#outbound/transcribe/transcriber.ts";
+import type { Transcriber } from "#platform/outbound/transcribe/transcriber.ts";
 import type { LeaseClient } from "./lease-client.ts";
 import type { Scratch } from "./scratch.ts";
 import type { SourceCache } from "./tasks/source-cache.ts";

@@ -1,9 +1,9 @@
 import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import * as v from "valibot";
-import type { SpeechModels } from "#outbound/transcribe/transcriber.ts";
-import { TranscriptionFailed } from "#outbound/transcribe/transcriber.ts";
-import { downloadModel, ModelUnavailable } from "#outbound/transcribe/whisper/download.ts";
+import type { SpeechModels } from "#platform/outbound/transcribe/transcriber.ts";
+import { TranscriptionFailed } from "#platform/outbound/transcribe/transcriber.ts";
+import { downloadModel, ModelUnavailable } from "#platform/outbound/transcribe/whisper/download.ts";
 import { SpeechModel } from "#protocol/speech-model.ts";
 import { check, request, retrying, ServerRefused, ServerUnreachable, withTimeout } from "./lease-client.ts";
 

@@ -6,8 +6,8 @@ import { type Part, type PartRendition, readPart } from "#media/join/read-part.t
 import { probe } from "#media/probe.ts";
 import { createResult, writeResult } from "#media/results.ts";
 import { spokenLanguage, writeSpeech } from "#media/speech-audio.ts";
-import { CaptionsTooLarge, confidenceOf, NoSpeech, vttOfSpeech } from "#outbound/transcribe/speech-text.ts";
-import { TranscriptionFailed } from "#outbound/transcribe/transcriber.ts";
+import { CaptionsTooLarge, confidenceOf, NoSpeech, vttOfSpeech } from "#platform/outbound/transcribe/speech-text.ts";
+import { TranscriptionFailed } from "#platform/outbound/transcribe/transcriber.ts";
 import type { SpeechWork } from "#protocol/speech.ts";
 import type { SpeechCompletion, WorkerContract } from "#protocol/worker-client.ts";
 import { limitMs, within } from "./captions.ts";

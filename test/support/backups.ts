@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { type ConfigSources, loadConfig } from "#config/load.ts";
 import { embedded, embeddedNames } from "#lib/embedded.ts";
 import { UserError } from "#lib/errors.ts";
+import { type ConfigSources, loadConfig } from "#platform/config/load.ts";
 import { restoreBackup } from "#resources/operator/backup/restore.ts";
 import { readyAsset } from "./flow.ts";
 import { emptyFolder } from "./folder.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { expect } from "vitest";
-import type { Route } from "#http/route.ts";
+import type { Route } from "#platform/http/route.ts";
 import type { Answer } from "./client.ts";
 
 /** Any route can respond with these, which the document declares once, as `default`. */

@@ -1,4 +1,4 @@
-import { audioCodecs, videoCodecs } from "#media/codecs/registry.ts";
+import { audioCodecs, videoCodecs } from "#lib/codecs/registry.ts";
 import { box, fourCharacters, fullBox, long, shorts, words } from "#media/mp4/write-boxes.ts";
 import type { TrackConfig } from "../samples.ts";
 import type { AudioFormat, VideoFormat } from "./formats/format.ts";

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { encodableAudioCodecs } from "#lib/codecs/registry.ts";
 import { segmentFileName } from "#media/arguments.ts";
-import { encodableAudioCodecs } from "#media/codecs/registry.ts";
 import type { Rate } from "#media/ladder.ts";
 import { boxes, find, uint16 } from "#media/mp4/boxes.ts";
 import type { TimedSample } from "./fragment.ts";

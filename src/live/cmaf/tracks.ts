@@ -1,4 +1,4 @@
-import { audioCodecs } from "#media/codecs/registry.ts";
+import { audioCodecs } from "#lib/codecs/registry.ts";
 import { readInit } from "#media/isobmff.ts";
 import type { TrackConfig } from "../samples.ts";
 import { type AudioFormat, reading, type VideoFormat } from "./formats/format.ts";

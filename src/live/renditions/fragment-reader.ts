@@ -1,4 +1,4 @@
-import { videoCodecs } from "#media/codecs/registry.ts";
+import { videoCodecs } from "#lib/codecs/registry.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { sampleEntryOf } from "#media/isobmff.ts";
 import { type Box, boxes, find, isLong, uint32 } from "#media/mp4/boxes.ts";

@@ -1,8 +1,8 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { connectionFailure, literalOf, lookupOf, vettedAddresses } from "#outbound/destination.ts";
-import { rangesOf } from "#outbound/guard.ts";
-import { resolverOf } from "#outbound/resolve.ts";
+import { connectionFailure, literalOf, lookupOf, vettedAddresses } from "#lib/network/destination.ts";
+import { rangesOf } from "#lib/network/guard.ts";
+import { resolverOf } from "#lib/network/resolve.ts";
 import type { PublishUrl } from "../rtmp/publish-url.ts";
 
 /** Opens a connection. Rejects with an error whose message is for the tenant, also when `signal` aborts. */

@@ -1,5 +1,5 @@
-import type { VideoCodec } from "../codecs/codec.ts";
-import { codecOfSampleEntry } from "../codecs/registry.ts";
+import type { VideoCodec } from "#lib/codecs/codec.ts";
+import { codecOfSampleEntry } from "#lib/codecs/registry.ts";
 import { configurationOf, sampleEntryOf } from "../isobmff.ts";
 import type { Sample } from "./fragments.ts";
 import { ClipImpossible } from "./impossible.ts";

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { BitrateLimits } from "#lib/codecs/codec.ts";
+import { codecOfSampleEntry, videoCodecs } from "#lib/codecs/registry.ts";
 import { INIT_NAME, MUXER_MANIFEST } from "../arguments.ts";
-import type { BitrateLimits } from "../codecs/codec.ts";
-import { codecOfSampleEntry, videoCodecs } from "../codecs/registry.ts";
 import type { AdditionalVideo, EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts";

@@ -1,4 +1,4 @@
-import { codecOfSampleEntry } from "../codecs/registry.ts";
+import { codecOfSampleEntry } from "#lib/codecs/registry.ts";
 import { sampleEntryOf } from "../isobmff.ts";
 import { type Box, boxes } from "../mp4/boxes.ts";
 

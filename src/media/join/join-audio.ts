@@ -1,5 +1,5 @@
+import { audioCodecs } from "#lib/codecs/registry.ts";
 import { readSamples, type Sample, writeSegment } from "../clip/fragments.ts";
-import { audioCodecs } from "../codecs/registry.ts";
 import { readInit } from "../isobmff.ts";
 import type { Segment, Written } from "../package.ts";
 import { SHORT_SECONDS } from "../package.ts";

@@ -1,5 +1,5 @@
+import { codecNameOf } from "#lib/codecs/registry.ts";
 import { readSamples } from "../clip/fragments.ts";
-import { codecNameOf } from "../codecs/registry.ts";
 import { MediaError } from "../error.ts";
 import type { ManifestPlan } from "../manifests.ts";
 import type { Written } from "../package.ts";

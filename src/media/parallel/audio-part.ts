@@ -1,10 +1,10 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { audioCodecs } from "#lib/codecs/registry.ts";
 import { sleep } from "#lib/timers.ts";
 import type { Chunk, WrittenRendition } from "#protocol/task.ts";
 import { INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
 import { runDecoded } from "../audio-decoding.ts";
-import { audioCodecs } from "../codecs/registry.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { UNTIL_STALLED } from "../ffmpeg.ts";
 import { shiftSegment } from "../isobmff.ts";

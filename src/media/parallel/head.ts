@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { type Encoders, encoderFor, usesDevices } from "#lib/codecs/encoders.ts";
 import type { WrittenRendition } from "#protocol/task.ts";
 import { encodeArguments, INIT_NAME } from "../arguments.ts";
-import { type Encoders, encoderFor, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import type { EncodeResult, FileNames } from "../finish.ts";

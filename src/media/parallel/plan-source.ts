@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
+import { PER_TITLE } from "#lib/codecs/codec.ts";
 import type { PlanResult, UncuttableReason } from "#protocol/task.ts";
 import { copyAudio } from "../audio-copy.ts";
-import { PER_TITLE } from "../codecs/codec.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts";

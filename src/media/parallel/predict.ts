@@ -1,5 +1,5 @@
+import { audioCodecs } from "#lib/codecs/registry.ts";
 import { firstFrameOf } from "#protocol/task.ts";
-import { audioCodecs } from "../codecs/registry.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import type { InitSegment } from "../isobmff.ts";
 import { type Segment, SHORT_SECONDS, type Written } from "../package.ts";

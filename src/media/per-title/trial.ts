@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { type Encoder, usesDevices } from "#lib/codecs/encoders.ts";
 import { encodeArguments, type FrameRange, INIT_NAME, KEPT_FILTERS, seek, videoGraph } from "../arguments.ts";
-import { type Encoder, usesDevices } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
 import type { PlannedRendition } from "../ladder.ts";

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { listAudit } from "#http/audit.ts";
-import { byId, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { Paging, QueryId, Text, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { listAudit } from "#platform/http/audit.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { Paging, QueryId, Text, Time } from "#platform/http/schemas.ts";
 import type { AuditRow } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 

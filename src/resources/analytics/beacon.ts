@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { ClientTime, Id, Name, Text } from "#http/schemas.ts";
-import { validate } from "#http/validate.ts";
 import { HttpError } from "#lib/errors.ts";
+import { ClientTime, Id, Name, Text } from "#platform/http/schemas.ts";
+import { validate } from "#platform/http/validate.ts";
 
 export const MAX_BEACON_BYTES = 64 * 1024;
 const MAX_EVENTS = 64;

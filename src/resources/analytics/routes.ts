@@ -1,10 +1,10 @@
 import * as v from "valibot";
-import { readJson } from "#http/body.ts";
-import { type Route, route } from "#http/route.ts";
-import { PathId } from "#http/schemas.ts";
 import { notFound } from "#lib/errors.ts";
 import { yieldToEventLoop } from "#lib/pace.ts";
-import { admit } from "#limits/expensive.ts";
+import { readJson } from "#platform/http/body.ts";
+import { type Route, route } from "#platform/http/route.ts";
+import { PathId } from "#platform/http/schemas.ts";
+import { admit } from "#platform/limits/expensive.ts";
 import { readAsset } from "../assets/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { requireTenant } from "../tenants/queries.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { ClientTime, oneOf, QueryId, Time } from "#http/schemas.ts";
+import { ClientTime, oneOf, QueryId, Time } from "#platform/http/schemas.ts";
 import { DEVICES } from "./device.ts";
 
 const Flag = v.pipe(

@@ -1,6 +1,6 @@
 import { and, asc, eq, inArray, lte } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { isDeletionHeld } from "#http/removal-hold.ts";
+import { isDeletionHeld } from "#platform/http/removal-hold.ts";
 import { objectGarbage } from "#storage/db/schema.ts";
 import { deleteUnshared } from "./shared-media.ts";
 

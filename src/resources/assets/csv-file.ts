@@ -2,12 +2,12 @@ import { randomUUID } from "node:crypto";
 import { type FileHandle, open, readdir, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { App } from "#app.ts";
-import { isForm, streamForm } from "#http/form.ts";
-import type { Context } from "#http/route.ts";
 import { DOCUMENT_LIMITS, tooComplex } from "#lib/document-limits.ts";
 import { HttpError } from "#lib/errors.ts";
-import { diskOf } from "#limits/disk-reserve.ts";
-import { type ParseOptions, parseDocument } from "#parsing/parse-document.ts";
+import { isForm, streamForm } from "#platform/http/form.ts";
+import type { Context } from "#platform/http/route.ts";
+import { diskOf } from "#platform/limits/disk-reserve.ts";
+import { type ParseOptions, parseDocument } from "#platform/parsing/parse-document.ts";
 import { asStorageFull } from "#storage/objects/space.ts";
 import { unescapeCell } from "./csv-cells.ts";
 

@@ -1,10 +1,10 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { route } from "#http/route.ts";
-import { QueryId } from "#http/schemas.ts";
-import { streamed, streamedJson, streamOf } from "#http/stream.ts";
 import { HttpError } from "#lib/errors.ts";
-import { admit } from "#limits/expensive.ts";
+import { route } from "#platform/http/route.ts";
+import { QueryId } from "#platform/http/schemas.ts";
+import { streamed, streamedJson, streamOf } from "#platform/http/stream.ts";
+import { admit } from "#platform/limits/expensive.ts";
 import { ASSET_TEXT_NAMES } from "#protocol/asset-fields.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { spool } from "./csv-file.ts";

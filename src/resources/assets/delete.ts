@@ -1,11 +1,11 @@
 import { and, eq, isNotNull, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { emit } from "#events/emit.ts";
-import type { Caller } from "#http/caller.ts";
-import { lateMs, scheduleDeletion } from "#http/object-gc.ts";
-import { isDeletionHeld } from "#http/removal-hold.ts";
 import { notFound } from "#lib/errors.ts";
 import { assetPrefix, isDeliveredPrefix, ownerOf, parseKey } from "#lib/object-keys.ts";
+import { emit } from "#platform/events/emit.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { lateMs, scheduleDeletion } from "#platform/http/object-gc.ts";
+import { isDeletionHeld } from "#platform/http/removal-hold.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import {

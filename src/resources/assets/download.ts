@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { type AssetRow, uploads } from "#storage/db/schema.ts";
 
 const DOWNLOAD_SECONDS = 300;

@@ -1,8 +1,8 @@
 import { and, desc, eq, ne } from "drizzle-orm";
 import * as v from "valibot";
-import type { Caller } from "#http/caller.ts";
-import { QueryId, Sha256, Text } from "#http/schemas.ts";
 import { HttpError } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { QueryId, Sha256, Text } from "#platform/http/schemas.ts";
 import type { Db } from "#storage/db/open.ts";
 import { assets } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";

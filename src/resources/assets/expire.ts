@@ -1,7 +1,7 @@
 import { asc, lte } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { metricsOf } from "#http/metrics.ts";
 import { backgroundPacer } from "#lib/pace.ts";
+import { metricsOf } from "#platform/http/metrics.ts";
 import { assets } from "#storage/db/schema.ts";
 import { removeAsset } from "./delete.ts";
 

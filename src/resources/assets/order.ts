@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import * as v from "valibot";
-import { decodeCursor, decodeKey, encodeCursor, encodeKey } from "#http/paging.ts";
+import { decodeCursor, decodeKey, encodeCursor, encodeKey } from "#platform/http/paging.ts";
 import { type AssetRow, assets } from "#storage/db/schema.ts";
 
 export const ASSET_SORTS = ["newest", "oldest", "title", "duration", "size"] as const;

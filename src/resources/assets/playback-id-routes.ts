@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { route } from "#http/route.ts";
-import { PathId, PlaybackPolicy } from "#http/schemas.ts";
 import { notFound } from "#lib/errors.ts";
+import { route } from "#platform/http/route.ts";
+import { PathId, PlaybackPolicy } from "#platform/http/schemas.ts";
 import { addPlaybackId, deletePlaybackId } from "./change-playback-ids.ts";
 import { PlaybackIdRecord } from "./playback-ids.ts";
 import { getAsset } from "./queries.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { PlaybackPolicy } from "#http/schemas.ts";
+import { PlaybackPolicy } from "#platform/http/schemas.ts";
 import type { AssetRow, PlaybackId } from "#storage/db/schema.ts";
 import { publicId } from "./urls.ts";
 

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { markReferenced, scheduleDeletion } from "#http/object-gc.ts";
+import { markReferenced, scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets } from "#storage/db/schema.ts";
 import { imagesFolder } from "./images-folder.ts";

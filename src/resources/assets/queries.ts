@@ -1,7 +1,7 @@
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { type Caller, ownedBy, ownerOf } from "#http/caller.ts";
 import { invalid } from "#lib/errors.ts";
+import { type Caller, ownedBy, ownerOf } from "#platform/http/caller.ts";
 import { CommitCache, cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { Db } from "#storage/db/open.ts";
 import { prepared } from "#storage/db/prepared.ts";

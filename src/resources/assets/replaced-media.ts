@@ -1,6 +1,6 @@
 import { and, eq, gt, lte } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { scheduleDeletion } from "#http/object-gc.ts";
+import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, replacedMedia } from "#storage/db/schema.ts";
 

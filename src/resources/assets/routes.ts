@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import { page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { PathId } from "#http/schemas.ts";
 import { notFound } from "#lib/errors.ts";
+import { page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { PathId } from "#platform/http/schemas.ts";
 import { ASSET_TEXT_NAMES } from "#protocol/asset-fields.ts";
 import { mergeTags, updateAsset } from "./change.ts";
 import { deleteAsset } from "./delete.ts";

@@ -1,4 +1,8 @@
 import * as v from "valibot";
+import { iso } from "#lib/clock.ts";
+import { codecNameOf } from "#lib/codecs/registry.ts";
+import { ASSET_PROVIDERS, INPUT_STATUSES, PLAYBACK_STATUSES } from "#lib/enums.ts";
+import { HDR_FORMATS } from "#lib/hdr.ts";
 import {
   ClientTime,
   Id,
@@ -11,11 +15,7 @@ import {
   QueryId,
   Text,
   Time,
-} from "#http/schemas.ts";
-import { iso } from "#lib/clock.ts";
-import { ASSET_PROVIDERS, INPUT_STATUSES, PLAYBACK_STATUSES } from "#lib/enums.ts";
-import { HDR_FORMATS } from "#lib/hdr.ts";
-import { codecNameOf } from "#media/codecs/registry.ts";
+} from "#platform/http/schemas.ts";
 import { textInputs, textOutputs } from "#protocol/asset-fields.ts";
 import { ProfileName } from "#protocol/encoding-profile.ts";
 import { Warning } from "#protocol/warnings.ts";

@@ -1,10 +1,10 @@
 import type { Readable } from "node:stream";
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { markReferenced, registerPending } from "#http/object-gc.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, invalid, notFound } from "#lib/errors.ts";
 import { newSourceKey } from "#lib/object-keys.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { markReferenced, registerPending } from "#platform/http/object-gc.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import { type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";

@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { streamForm } from "#http/form.ts";
-import { scheduleDeletion } from "#http/object-gc.ts";
-import { route } from "#http/route.ts";
 import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { streamForm } from "#platform/http/form.ts";
+import { scheduleDeletion } from "#platform/http/object-gc.ts";
+import { route } from "#platform/http/route.ts";
 import { type AssetRow, audioTracks } from "#storage/db/schema.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
 import { addStoredBytes } from "../assets/stored-bytes.ts";

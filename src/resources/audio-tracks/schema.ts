@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { Name, oneOf, PathId, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { AUDIO_ROLES, AUDIO_TRACK_STATUSES } from "#lib/enums.ts";
+import { Name, oneOf, PathId, Time } from "#platform/http/schemas.ts";
 import type { AudioTrackRow } from "#storage/db/schema.ts";
 
 export const AssetParams = v.object({ id: PathId });

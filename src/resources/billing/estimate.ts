@@ -1,9 +1,9 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { PRICE_PLACES } from "#config/prices.ts";
 import { iso } from "#lib/clock.ts";
 import { dividedHalfUp, scaled, unscaled } from "#lib/decimal.ts";
 import { nextMonth } from "#lib/months.ts";
+import { PRICE_PLACES } from "#platform/config/prices.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { TenantRow } from "#storage/db/schema.ts";
 import { pricesOf } from "../tenants/quota.ts";

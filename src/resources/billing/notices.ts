@@ -1,11 +1,16 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { readBytes } from "#http/body.ts";
-import { metricsOf } from "#http/metrics.ts";
-import type { Context } from "#http/route.ts";
 import { HttpError } from "#lib/errors.ts";
-import { paymentsOf, signersOf } from "#outbound/payments/configured.ts";
-import { InvalidSignature, type Notice, PaymentFailed, type PaymentProvider } from "#outbound/payments/provider.ts";
+import { readBytes } from "#platform/http/body.ts";
+import { metricsOf } from "#platform/http/metrics.ts";
+import type { Context } from "#platform/http/route.ts";
+import { paymentsOf, signersOf } from "#platform/outbound/payments/configured.ts";
+import {
+  InvalidSignature,
+  type Notice,
+  PaymentFailed,
+  type PaymentProvider,
+} from "#platform/outbound/payments/provider.ts";
 import type { Db } from "#storage/db/open.ts";
 import { billingEvents, billingOrders, type OrderRow, tenants } from "#storage/db/schema.ts";
 import { orderById } from "./orders.ts";

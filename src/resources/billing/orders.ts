@@ -1,12 +1,12 @@
 import { and, eq, sql } from "drizzle-orm";
 import { type App, lockNamespace } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { metricsOf } from "#http/metrics.ts";
 import { HttpError, invalid } from "#lib/errors.ts";
 import { newOrderId, sha256 } from "#lib/tokens.ts";
-import { paymentsOf } from "#outbound/payments/configured.ts";
-import { type Created, PaymentFailed, type PaymentProvider } from "#outbound/payments/provider.ts";
-import { RETURN_PATH } from "#outbound/payments/return-url.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { metricsOf } from "#platform/http/metrics.ts";
+import { paymentsOf } from "#platform/outbound/payments/configured.ts";
+import { type Created, PaymentFailed, type PaymentProvider } from "#platform/outbound/payments/provider.ts";
+import { RETURN_PATH } from "#platform/outbound/payments/return-url.ts";
 import type { Db } from "#storage/db/open.ts";
 import { billingOrders, type OrderRow, type PlanName } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";

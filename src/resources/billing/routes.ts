@@ -1,12 +1,12 @@
 import { and, desc, eq, lt } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { ownedBy } from "#http/caller.ts";
-import { byId, page } from "#http/paging.ts";
-import { Reply, route } from "#http/route.ts";
-import { Paging, QueryId } from "#http/schemas.ts";
 import { HttpError, invalid } from "#lib/errors.ts";
 import { monthOf } from "#lib/months.ts";
+import { ownedBy } from "#platform/http/caller.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { Reply, route } from "#platform/http/route.ts";
+import { Paging, QueryId } from "#platform/http/schemas.ts";
 import { billingOrders, type TenantRow } from "#storage/db/schema.ts";
 import { listTenants, requireTenant } from "../tenants/queries.ts";
 import { usageOf } from "../tenants/usage.ts";

@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { Id, NullableTime, QueryId, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { ORDER_STATUSES, PAYMENT_KINDS } from "#lib/enums.ts";
+import { Id, NullableTime, QueryId, Time } from "#platform/http/schemas.ts";
 import type { OrderRow } from "#storage/db/schema.ts";
 import { PlanName } from "../tenants/schema.ts";
 

@@ -1,8 +1,5 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { markReferenced, registerPending } from "#http/object-gc.ts";
-import { storageOf } from "#http/storage.ts";
 import { mapBounded } from "#lib/bounded.ts";
 import { impossible } from "#lib/clip/not-possible.ts";
 import type { TimeRange } from "#lib/clip/range.ts";
@@ -10,6 +7,9 @@ import { HttpError, invalid, notFound } from "#lib/errors.ts";
 import { contentTypeOf } from "#lib/media-types.ts";
 import { assetPrefix, newDeliveredPrefix } from "#lib/object-keys.ts";
 import { newExternalId } from "#lib/tokens.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { markReferenced, registerPending } from "#platform/http/object-gc.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type ClipJob, tenants } from "#storage/db/schema.ts";
 import { writeSmallObject } from "#storage/objects/small-objects.ts";

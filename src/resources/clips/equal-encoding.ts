@@ -4,7 +4,7 @@ import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
 import { HttpError } from "#lib/errors.ts";
 import { readInit } from "#media/isobmff.ts";
 import { differenceOf, type EncodingOfPart, renditionName } from "#media/join/encoding.ts";
-import { parseServed } from "#parsing/parse-document.ts";
+import { parseServed } from "#platform/parsing/parse-document.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
 import { type ObjectStore, ObjectTooLarge } from "#storage/objects/store.ts";

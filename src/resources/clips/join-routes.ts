@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { Reply, route } from "#http/route.ts";
-import { Id, Name } from "#http/schemas.ts";
 import { MAX_JOINED } from "#lib/join-limits.ts";
+import { Reply, route } from "#platform/http/route.ts";
+import { Id, Name } from "#platform/http/schemas.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { insertJoin, prepareJoin } from "./join.ts";
 

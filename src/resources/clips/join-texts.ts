@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { newDeliveredPrefix } from "#lib/object-keys.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { MAX_SUBTITLE_BYTES } from "../subtitles/content.ts";
 import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks } from "../subtitles/cut-texts.ts";

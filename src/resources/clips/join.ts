@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, invalid, notFound } from "#lib/errors.ts";
 import { newExternalId } from "#lib/tokens.ts";
 import { MAX_DURATION_SECONDS } from "#media/plan.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type JoinedPart, tenants } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { Reply, route } from "#http/route.ts";
-import { Name, oneOf, PathId } from "#http/schemas.ts";
+import { Reply, route } from "#platform/http/route.ts";
+import { Name, oneOf, PathId } from "#platform/http/schemas.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { Job, toJob } from "../jobs/schema.ts";
 import { insertClip, prepareClip } from "./create.ts";

@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { markReferenced, scheduleDeletion } from "#http/object-gc.ts";
 import { impossible } from "#lib/clip/not-possible.ts";
 import { notFound } from "#lib/errors.ts";
 import { imagesPrefix, isMediaPrefix } from "#lib/object-keys.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { markReferenced, scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type JobRow, tenants } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { readPage } from "#http/list-cache.ts";
-import type { Batches } from "#http/paging.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { readPage } from "#platform/http/list-cache.ts";
+import type { Batches } from "#platform/http/paging.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import { type Given, prepared, preparedFor } from "#storage/db/prepared.ts";
 import { readBySize, rowBytes } from "#storage/db/row-bytes.ts";

@@ -1,8 +1,8 @@
 import { and, asc, eq, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { type Caller, ownedBy, ownerOf } from "#http/caller.ts";
-import { readPage } from "#http/list-cache.ts";
-import type { Batches } from "#http/paging.ts";
+import { type Caller, ownedBy, ownerOf } from "#platform/http/caller.ts";
+import { readPage } from "#platform/http/list-cache.ts";
+import type { Batches } from "#platform/http/paging.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type Given, preparedFor } from "#storage/db/prepared.ts";
 import { readBySize, rowBytes, type SizedRow } from "#storage/db/row-bytes.ts";

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { decodeKey, encodeKey, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { Paging, PathId, QueryId } from "#http/schemas.ts";
-import { streamedJson } from "#http/stream.ts";
 import { notFound } from "#lib/errors.ts";
+import { decodeKey, encodeKey, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { Paging, PathId, QueryId } from "#platform/http/schemas.ts";
+import { streamedJson } from "#platform/http/stream.ts";
 import { createCollection, deleteCollection, updateCollection } from "./change.ts";
 import { cursorOf, getCollection, listCollections } from "./queries.ts";
 import { Collection, CollectionNode, CollectionPatch, CollectionWrite, toCollection } from "./schema.ts";

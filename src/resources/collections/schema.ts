@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { schemaOf } from "#http/openapi-schema.ts";
-import { Id, Name, Text, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { schemaOf } from "#platform/http/openapi-schema.ts";
+import { Id, Name, Text, Time } from "#platform/http/schemas.ts";
 import type { CollectionRow } from "#storage/db/schema.ts";
 import { Slug } from "../tenants/schema.ts";
 

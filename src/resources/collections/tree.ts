@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
 import { pacer } from "#lib/pace.ts";
+import type { Caller } from "#platform/http/caller.ts";
 import type { SizedRow } from "#storage/db/row-bytes.ts";
 import { type CollectionCursor, type CollectionEntry, cursorOf, listEntries, readEntries } from "./queries.ts";
 import { toCollection } from "./schema.ts";

@@ -1,7 +1,7 @@
 import { type App, forApp } from "#app.ts";
-import { countWindows, tooMany } from "#http/limits.ts";
 import { HttpError } from "#lib/errors.ts";
 import { networkOf } from "#lib/network.ts";
+import { countWindows, tooMany } from "#platform/http/limits.ts";
 import { WrongCode } from "./second-factor.ts";
 
 /** Attempts of one address that wait for earlier ones. */

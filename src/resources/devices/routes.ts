@@ -1,10 +1,10 @@
 import { and, asc, eq, gt, isNull } from "drizzle-orm";
 import * as v from "valibot";
-import { byId, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { Id } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { invalid, notFound } from "#lib/errors.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { Id } from "#platform/http/schemas.ts";
 import type { Db } from "#storage/db/open.ts";
 import { apiKeys, type UserRow, users } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";

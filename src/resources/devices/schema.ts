@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { Id, Name, oneOf, Paging, QueryId, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { ROLES } from "#lib/enums.ts";
+import { Id, Name, oneOf, Paging, QueryId, Time } from "#platform/http/schemas.ts";
 import type { UserRow } from "#storage/db/schema.ts";
 
 /** In the form that is compared: mail servers that distinguish Ann@ from ann@ do not occur in practice. */

@@ -1,8 +1,8 @@
 import { and, asc, eq, gt, isNull, or, type SQL, sql } from "drizzle-orm";
-import type { Caller } from "#http/caller.ts";
 import { HttpError } from "#lib/errors.ts";
 import { BUILT_IN_PROFILES, type BuiltInName, builtInOf, specOf } from "#media/encoding-profiles.ts";
 import type { EncodingSpec } from "#media/encoding-spec.ts";
+import type { Caller } from "#platform/http/caller.ts";
 import { PROFILE_NAME, type ProfileDefinition } from "#protocol/encoding-profile.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type EncodingProfileRow, encodingProfiles } from "#storage/db/schema.ts";

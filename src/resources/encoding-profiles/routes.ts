@@ -1,11 +1,11 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { readBytes } from "#http/body.ts";
-import { decodeKey, encodeKey, inBatches, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { Paging } from "#http/schemas.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
-import { admit } from "#limits/expensive.ts";
+import { readBytes } from "#platform/http/body.ts";
+import { decodeKey, encodeKey, inBatches, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { Paging } from "#platform/http/schemas.ts";
+import { admit } from "#platform/limits/expensive.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { EncodingProfileRow } from "#storage/db/schema.ts";
 import { createProfile, deleteProfile, profileOwner, setImage, updateProfile } from "./change.ts";

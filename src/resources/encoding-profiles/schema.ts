@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { Id, NullableTime, QueryId } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { Id, NullableTime, QueryId } from "#platform/http/schemas.ts";
 import { PROFILE_NAME, ProfileName, ProfileWatermark, profileEntries } from "#protocol/encoding-profile.ts";
 import type { Profile } from "./queries.ts";
 

@@ -1,9 +1,9 @@
 import { and, asc, eq, gt, gte, lte, max } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { type SentEvents, sentEvent } from "#http/server-sent-events.ts";
 import { iso } from "#lib/clock.ts";
 import { yieldToRequests } from "#lib/pace.ts";
 import { setTimeout } from "#lib/timers.ts";
+import { type SentEvents, sentEvent } from "#platform/http/server-sent-events.ts";
 import { events, transcodingJobs } from "#storage/db/schema.ts";
 
 /** How often the database is checked for changes while streams are open. Without a commit this costs no query. */

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { EVENT_TYPES } from "#events/catalog.ts";
-import { tooMany } from "#http/limits.ts";
-import { type Context, route } from "#http/route.ts";
-import { Text } from "#http/schemas.ts";
-import { RETRY_SECONDS, serverSentEvents } from "#http/server-sent-events.ts";
+import { EVENT_TYPES } from "#platform/events/catalog.ts";
+import { tooMany } from "#platform/http/limits.ts";
+import { type Context, route } from "#platform/http/route.ts";
+import { Text } from "#platform/http/schemas.ts";
+import { RETRY_SECONDS, serverSentEvents } from "#platform/http/server-sent-events.ts";
 import { eventHub, type Message, PROGRESS } from "./hub.ts";
 
 /** Events of this time are sent again to a client that resumes. */

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { byId, page } from "#http/paging.ts";
-import { Reply, route } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { iso } from "#lib/clock.ts";
 import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { Reply, route } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import {
   BatchUpload,
   CompleteBatchUpload,

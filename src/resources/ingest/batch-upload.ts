@@ -1,10 +1,10 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type * as v from "valibot";
 import { type App, lockNamespace } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, invalid, notFound } from "#lib/errors.ts";
 import { batchPrefix } from "#lib/object-keys.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { NewBatchUpload } from "#protocol/batch.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type BatchRow, type BatchUploadRow, ingestBatches, ingestParts, ingestUploads } from "#storage/db/schema.ts";

@@ -1,14 +1,14 @@
 import { and, eq, inArray } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { longArray } from "#http/long-arrays.ts";
-import { hasManyValues } from "#http/validate.ts";
 import { DOCUMENT_LIMITS, tooComplex } from "#lib/document-limits.ts";
 import { clientClosed, HttpError } from "#lib/errors.ts";
 import { canonicalLanguage } from "#lib/language.ts";
 import { backgroundPacer } from "#lib/pace.ts";
 import type { CheckedText } from "#lib/vtt/subtitle-file.ts";
-import { type ParseOptions, parseUtf8 } from "#parsing/parse-document.ts";
+import { longArray } from "#platform/http/long-arrays.ts";
+import { hasManyValues } from "#platform/http/validate.ts";
+import { type ParseOptions, parseUtf8 } from "#platform/parsing/parse-document.ts";
 import { assets, type BatchRow, type RenditionRow } from "#storage/db/schema.ts";
 import { vttOfFile } from "../subtitles/content.ts";
 import { MAX_CUE_BYTES, MAX_CUES, USE_STORAGE_KEY } from "../tracks/schema.ts";

@@ -1,9 +1,9 @@
 import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
 import { type App, lockNamespace } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { isDeletionHeld } from "#http/removal-hold.ts";
 import { notFound } from "#lib/errors.ts";
 import { batchPrefix } from "#lib/object-keys.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { isDeletionHeld } from "#platform/http/removal-hold.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type BatchRow, ingestBatches, ingestParts, ingestUploads } from "#storage/db/schema.ts";
 import { abortUploadsUnder } from "#storage/objects/abort-uploads.ts";

@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { markReferenced } from "#http/object-gc.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
 import { batchPrefix } from "#lib/object-keys.ts";
 import { pacer } from "#lib/pace.ts";
 import { newExternalId, sha256 } from "#lib/tokens.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { markReferenced } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type BatchRow, ingestBatches, tenants } from "#storage/db/schema.ts";
 import { toAsset } from "../assets/schema.ts";

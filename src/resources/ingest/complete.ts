@@ -1,8 +1,8 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type BatchRow, type BatchUploadRow, ingestParts, ingestUploads } from "#storage/db/schema.ts";
 import { type NamedPart, NoSuchMultipart, PartsMismatch } from "#storage/objects/store.ts";

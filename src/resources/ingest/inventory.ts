@@ -1,8 +1,8 @@
 import { and, asc, eq, gt, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { batchPrefix } from "#lib/object-keys.ts";
 import { pagesOf } from "#lib/pages.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { type BatchRow, ingestUploads } from "#storage/db/schema.ts";
 import { listAll } from "#storage/objects/list-all.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";

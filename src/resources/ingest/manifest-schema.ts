@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { schemaOf } from "#http/openapi-schema.ts";
+import { schemaOf } from "#platform/http/openapi-schema.ts";
 import { ASSET_TEXTS } from "#protocol/asset-fields.ts";
 import { manifestMedia, manifestOrigin } from "#protocol/manifest.ts";
 import { creationEntries } from "../assets/schema.ts";

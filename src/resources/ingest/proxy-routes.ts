@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { type Context, route } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { type Context, route } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { BatchUpload, RecordedPart } from "#protocol/batch.ts";
 import { bodyFailed, bodyOf, tooLarge } from "../uploads/body.ts";
 import { forgetPart, multipartOf, openBatch, partBytes, recordPart, storageKey } from "./batch-upload.ts";

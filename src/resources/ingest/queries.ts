@@ -1,9 +1,9 @@
 import { and, asc, eq, gt, inArray, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { type Caller, ownedBy } from "#http/caller.ts";
-import { revoked } from "#http/revoked-url.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
 import { parseKey } from "#lib/object-keys.ts";
+import { type Caller, ownedBy } from "#platform/http/caller.ts";
+import { revoked } from "#platform/http/revoked-url.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type BatchRow, type BatchUploadRow, ingestBatches, ingestParts, ingestUploads } from "#storage/db/schema.ts";
 

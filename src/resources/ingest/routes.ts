@@ -1,8 +1,8 @@
-import { batchToken } from "#http/batch-token.ts";
-import { route } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { notFound } from "#lib/errors.ts";
 import { batchesPrefix, batchPrefix, newKeyName } from "#lib/object-keys.ts";
+import { batchToken } from "#platform/http/batch-token.ts";
+import { route } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { Batch, CreatedBatch, DesktopStorage, NewBatch } from "#protocol/batch.ts";
 import { ingestBatches } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";

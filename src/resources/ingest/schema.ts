@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { ByteCount, Paging, PathId, QueryId } from "#http/schemas.ts";
-import { storageOf } from "#http/storage.ts";
 import { iso } from "#lib/clock.ts";
 import { MAX_PARTS } from "#lib/multipart.ts";
+import { ByteCount, Paging, PathId, QueryId } from "#platform/http/schemas.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { Batch, type BatchUpload, BatchUploadStatus, type DesktopStorage, MAX_LEASE_SECONDS } from "#protocol/batch.ts";
 import { PartNumber } from "#protocol/fields.ts";
 import type { BatchRow, BatchUploadRow } from "#storage/db/schema.ts";

@@ -1,9 +1,9 @@
 import type { App } from "#app.ts";
-import { registerPending } from "#http/object-gc.ts";
-import { storageOf } from "#http/storage.ts";
 import { mapBounded } from "#lib/bounded.ts";
 import { HttpError } from "#lib/errors.ts";
 import { batchPrefix, newDeliveredPrefix, newSourceKey } from "#lib/object-keys.ts";
+import { registerPending } from "#platform/http/object-gc.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { BatchRow } from "#storage/db/schema.ts";
 import { deletePrefix } from "#storage/objects/delete-prefix.ts";
 import { type StoredText, storeTextUnder } from "../subtitles/store.ts";

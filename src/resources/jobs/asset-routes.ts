@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { byId, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { Paging, PathId } from "#http/schemas.ts";
-import { storageOf } from "#http/storage.ts";
 import { notFound } from "#lib/errors.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { Paging, PathId } from "#platform/http/schemas.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { ProfileName } from "#protocol/encoding-profile.ts";
 import { readAsset } from "../assets/queries.ts";
 import { Asset, toAsset } from "../assets/schema.ts";

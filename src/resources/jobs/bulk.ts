@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import { type App, lockNamespace } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { type Context, type Reply, route } from "#http/route.ts";
-import { Id, oneOf, PlaybackPolicy } from "#http/schemas.ts";
 import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { type Context, type Reply, route } from "#platform/http/route.ts";
+import { Id, oneOf, PlaybackPolicy } from "#platform/http/schemas.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { possiblePolicy, putChange, putTags } from "../assets/change.ts";

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { Reply } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { sameSecret } from "#lib/tokens.ts";
+import { Reply } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { CAPTIONS_VERSION } from "#protocol/speech.ts";
 import type { Claim } from "#protocol/worker.ts";
 import type { TaskRow } from "#storage/db/schema.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { App } from "#app.ts";
-import { route } from "#http/route.ts";
 import { invalid } from "#lib/errors.ts";
+import { route } from "#platform/http/route.ts";
 import {
   Claim,
   Completion,

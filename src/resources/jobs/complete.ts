@@ -1,12 +1,12 @@
 import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { metricsOf } from "#http/metrics.ts";
-import { scheduleDeletion } from "#http/object-gc.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
 import { attemptPrefix } from "#lib/object-keys.ts";
 import { sha256 } from "#lib/tokens.ts";
+import { metricsOf } from "#platform/http/metrics.ts";
+import { scheduleDeletion } from "#platform/http/object-gc.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type ClipJob, type JobRow } from "#storage/db/schema.ts";

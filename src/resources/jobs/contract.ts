@@ -1,8 +1,8 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { iso } from "#lib/clock.ts";
 import { attemptPrefix } from "#lib/object-keys.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { Task } from "#protocol/task.ts";
 import type { Lane, WorkerContract } from "#protocol/worker.ts";
 import type { AssetRow, JobRow } from "#storage/db/schema.ts";

@@ -1,11 +1,11 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { ByteCount, Id, Name, oneOf, Sha256, Text } from "#http/schemas.ts";
 import { ASSET_PROVIDERS } from "#lib/enums.ts";
 import { invalid } from "#lib/errors.ts";
 import { ownerOf, tenantPrefix } from "#lib/object-keys.ts";
 import { newExternalId } from "#lib/tokens.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { ByteCount, Id, Name, oneOf, Sha256, Text } from "#platform/http/schemas.ts";
 import { ASSET_TEXTS } from "#protocol/asset-fields.ts";
 import { WorkerContract } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { scheduleDeletion } from "#http/object-gc.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets } from "#storage/db/schema.ts";
 import { isSharedSource, isUploadedSource } from "../assets/delete.ts";

@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
+import { PER_TITLE } from "#lib/codecs/codec.ts";
 import { HttpError } from "#lib/errors.ts";
-import { PER_TITLE } from "#media/codecs/codec.ts";
 import { type EncodingSpec, encodingSpec } from "#media/encoding-spec.ts";
+import type { Caller } from "#platform/http/caller.ts";
 import type { Title } from "#protocol/encoding-spec.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type JobRow, type TenantRow, transcodingJobs } from "#storage/db/schema.ts";

@@ -1,6 +1,6 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { metricsOf } from "#http/metrics.ts";
+import { metricsOf } from "#platform/http/metrics.ts";
 import type { Failure } from "#protocol/worker.ts";
 import type { Fault } from "./lifecycle/attempts.ts";
 

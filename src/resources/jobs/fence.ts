@@ -1,8 +1,8 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { Reply } from "#http/route.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
 import { sameSecret, sha256 } from "#lib/tokens.ts";
+import { Reply } from "#platform/http/route.ts";
 import { type JobRow, transcodingAttempts, transcodingJobs } from "#storage/db/schema.ts";
 import { leaseTokenOf } from "./lease.ts";
 import { type Operation, receiptOf, type StoreReceipt, storeReceipt } from "./receipts.ts";

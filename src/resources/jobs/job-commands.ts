@@ -1,10 +1,10 @@
 import { and, desc, eq, getTableColumns, inArray, lt, sql } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { type Caller, ownedBy, ownerOf } from "#http/caller.ts";
-import { readPage } from "#http/list-cache.ts";
-import { Paging, QueryId } from "#http/schemas.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { type Caller, ownedBy, ownerOf } from "#platform/http/caller.ts";
+import { readPage } from "#platform/http/list-cache.ts";
+import { Paging, QueryId } from "#platform/http/schemas.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type Given, preparedFor } from "#storage/db/prepared.ts";
 import { type AssetRow, assets, type JobRow, transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { type App, lockNamespace } from "#app.ts";
-import { revoked } from "#http/revoked-url.ts";
 import { hmac, sameSecret } from "#lib/tokens.ts";
+import { revoked } from "#platform/http/revoked-url.ts";
 import {
   assets,
   type JobRow,

@@ -1,7 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { attemptPrefix } from "#lib/object-keys.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { Completion } from "#protocol/worker.ts";
 import type { JobRow } from "#storage/db/schema.ts";
 import type { JobLease } from "./complete.ts";

@@ -3,7 +3,7 @@ import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
 import { HttpError } from "#lib/errors.ts";
 import { hdrOfVideoRange } from "#lib/hdr.ts";
 import { type HlsPlaylist, type HlsVariant, uniqueVariants } from "#lib/hls-read.ts";
-import { parseDocument } from "#parsing/parse-document.ts";
+import { parseDocument } from "#platform/parsing/parse-document.ts";
 import type { RenditionRow } from "#storage/db/schema.ts";
 import { InvalidKey } from "#storage/objects/keys.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
 import { assets, type JobRow } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";
 import { DEFAULT_PROFILE, requireProfile } from "../encoding-profiles/queries.ts";

@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { route } from "#http/route.ts";
-import { QueryId } from "#http/schemas.ts";
 import { HttpError, invalid } from "#lib/errors.ts";
+import { route } from "#platform/http/route.ts";
+import { QueryId } from "#platform/http/schemas.ts";
 import { JOINS_VERSION } from "#protocol/join.ts";
 import { TASKS_VERSIONS } from "#protocol/task.ts";
 import {

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import type { Caller } from "#http/caller.ts";
-import { NullableTime, oneOf, PathId, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { JOB_STATUSES } from "#lib/enums.ts";
 import { invalid } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { NullableTime, oneOf, PathId, Time } from "#platform/http/schemas.ts";
 import * as worker from "#protocol/worker.ts";
 import type { JobRow, TaskRow } from "#storage/db/schema.ts";
 import { MAX_OWN_PRIORITY } from "./fair-queue.ts";

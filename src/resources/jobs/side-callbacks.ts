@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { PathId } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { PathId } from "#platform/http/schemas.ts";
 import { heartbeatSeconds } from "./lease.ts";
 import { type LeaseName, urlLease } from "./lease-urls.ts";
 import type { SideLease } from "./side-lease.ts";

@@ -1,7 +1,7 @@
 import type { App } from "#app.ts";
-import { scheduleDeletion } from "#http/object-gc.ts";
 import { newDeliveredPrefix } from "#lib/object-keys.ts";
 import { hmac, sameSecret, sha256 } from "#lib/tokens.ts";
+import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
 import { leaseMs, stale } from "./lease.ts";
 

@@ -1,8 +1,8 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { invalid } from "#lib/errors.ts";
 import { attemptPrefix } from "#lib/object-keys.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { SignArtifacts } from "#protocol/worker.ts";
 import { isOfPart } from "./join-contract.ts";
 import type { Leased } from "./lease.ts";

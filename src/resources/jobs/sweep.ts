@@ -1,8 +1,8 @@
 import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { lateMs } from "#http/object-gc.ts";
-import { isDeletionHeld } from "#http/removal-hold.ts";
 import { attemptPrefix } from "#lib/object-keys.ts";
+import { lateMs } from "#platform/http/object-gc.ts";
+import { isDeletionHeld } from "#platform/http/removal-hold.ts";
 import { assets, transcodingAttempts, transcodingJobs } from "#storage/db/schema.ts";
 import { UNREVOCABLE_MS } from "#storage/objects/store.ts";
 import { isReplaced } from "../assets/replaced-media.ts";

@@ -2,8 +2,8 @@ import { and, asc, count, desc, eq, gt, inArray, isNotNull, lt } from "drizzle-o
 import { LRUCache } from "lru-cache";
 import * as v from "valibot";
 import { type App, forApp } from "#app.ts";
-import { Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { Time } from "#platform/http/schemas.ts";
 import type { Db } from "#storage/db/open.ts";
 import { assets, transcodingJobs, transcodingTasks, type WorkerRow, workers } from "#storage/db/schema.ts";
 import { IS_RUNNING } from "./tasks/lifecycle.ts";

@@ -1,10 +1,10 @@
 import { and, desc, eq, isNull, lt } from "drizzle-orm";
 import * as v from "valibot";
-import { type Caller, ownedBy } from "#http/caller.ts";
-import { byId, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { Paging, PathId, QueryId } from "#http/schemas.ts";
 import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { type Caller, ownedBy } from "#platform/http/caller.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { Paging, PathId, QueryId } from "#platform/http/schemas.ts";
 import { apiKeys } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { insertKey } from "./insert.ts";

@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { SCOPES } from "#http/caller.ts";
-import { ClientTime, Id, Name, NullableTime, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { SCOPES } from "#platform/http/caller.ts";
+import { ClientTime, Id, Name, NullableTime, Time } from "#platform/http/schemas.ts";
 import type { ApiKeyRow } from "#storage/db/schema.ts";
 
 const Scopes = v.pipe(

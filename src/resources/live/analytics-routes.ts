@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { type Route, route } from "#http/route.ts";
-import { NullableTime, oneOf, PathId, Time } from "#http/schemas.ts";
+import { type Route, route } from "#platform/http/route.ts";
+import { NullableTime, oneOf, PathId, Time } from "#platform/http/schemas.ts";
 import { analyticsOf } from "../analytics/analytics-of.ts";
 import { rangeOf, requireShort } from "../analytics/range.ts";
 import { Range, summary } from "../analytics/schema.ts";

@@ -1,8 +1,8 @@
 import { isIP } from "node:net";
 import { type App, forApp } from "#app.ts";
-import { countWindows, tooMany } from "#http/limits.ts";
 import { HttpError } from "#lib/errors.ts";
 import { sameSecret, sha256 } from "#lib/tokens.ts";
+import { countWindows, tooMany } from "#platform/http/limits.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { type CachedChannel, channelCache } from "./channel-cache.ts";
 import { isPublishToken } from "./publish-token.ts";

@@ -1,13 +1,13 @@
 import { rm } from "node:fs/promises";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { registerPending } from "#http/object-gc.ts";
-import { Reply, type Route, route } from "#http/route.ts";
-import { Name, PathId } from "#http/schemas.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, invalid } from "#lib/errors.ts";
 import { newDeliveredPrefix } from "#lib/object-keys.ts";
 import type { FinishedRecording, WantedClip } from "#live/ingest/messages.ts";
+import { registerPending } from "#platform/http/object-gc.ts";
+import { Reply, type Route, route } from "#platform/http/route.ts";
+import { Name, PathId } from "#platform/http/schemas.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { type Channel, requireChannel, requireNotRevoked } from "./queries.ts";
 import { liveRegistry } from "./registry.ts";

@@ -1,9 +1,9 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import * as v from "valibot";
 import { type App, forApp } from "#app.ts";
-import { NullableTime, PlaybackPolicy } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { notFound } from "#lib/errors.ts";
+import { NullableTime, PlaybackPolicy } from "#platform/http/schemas.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import { prepared } from "#storage/db/prepared.ts";
 import { type LiveChannelRow, type LiveStreamRow, liveChannels } from "#storage/db/schema.ts";

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { byId, page } from "#http/paging.ts";
-import { type Route, route } from "#http/route.ts";
-import { PathId } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { newStreamKey, sha256 } from "#lib/tokens.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { type Route, route } from "#platform/http/route.ts";
+import { PathId } from "#platform/http/schemas.ts";
 import { liveChannels } from "#storage/db/schema.ts";
 import { requireProfile } from "../encoding-profiles/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";

@@ -10,7 +10,7 @@ import {
   Text,
   Time,
   whole,
-} from "#http/schemas.ts";
+} from "#platform/http/schemas.ts";
 import { ProfileName } from "#protocol/encoding-profile.ts";
 import { Warnings } from "#protocol/upload.ts";
 import { CaptionLanguages } from "../subtitles/caption-request.ts";

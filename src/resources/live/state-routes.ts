@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { MEDIA_CORS } from "#http/cors.ts";
-import { Reply, type Route, route } from "#http/route.ts";
+import { MEDIA_CORS } from "#platform/http/cors.ts";
+import { Reply, type Route, route } from "#platform/http/route.ts";
 import { basePath } from "../assets/urls.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { LiveState, liveState, requireWatchable } from "./live-state.ts";

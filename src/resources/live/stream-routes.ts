@@ -1,9 +1,9 @@
 import { and, desc, eq, lt } from "drizzle-orm";
 import * as v from "valibot";
-import { byId, page } from "#http/paging.ts";
-import { type Route, route } from "#http/route.ts";
-import { NullableTime, Paging, PathId, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { type Route, route } from "#platform/http/route.ts";
+import { NullableTime, Paging, PathId, Time } from "#platform/http/schemas.ts";
 import { liveStreams } from "#storage/db/schema.ts";
 import { endBroadcast, requireChannel } from "./queries.ts";
 import { LiveChannel } from "./schema.ts";

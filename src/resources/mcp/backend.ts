@@ -1,9 +1,9 @@
 import type { CallToolResult, ReadResourceResult, Resource, Tool } from "@modelcontextprotocol/server";
 import { type App, forApp } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { dispatch } from "#http/dispatch.ts";
-import type { Json } from "#http/openapi-schema.ts";
-import type { Route } from "#http/route.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { dispatch } from "#platform/http/dispatch.ts";
+import type { Json } from "#platform/http/openapi-schema.ts";
+import type { Route } from "#platform/http/route.ts";
 import type { McpBackend } from "./server.ts";
 import { limited, shortened } from "./shorten.ts";
 import { type ApiTool, toolsOf } from "./tools.ts";

@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { requireOwnOrigin } from "#http/cross-site.ts";
-import type { Context, Route } from "#http/route.ts";
-import { route } from "#http/route.ts";
+import { requireOwnOrigin } from "#platform/http/cross-site.ts";
+import type { Context, Route } from "#platform/http/route.ts";
+import { route } from "#platform/http/route.ts";
 
 /** Any object: the protocol answers what is wrong with it. It has no batches since 2025-06-18. */
 const Message = v.pipe(

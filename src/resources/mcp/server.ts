@@ -5,8 +5,8 @@ import {
   Server,
   type Tool,
 } from "@modelcontextprotocol/server";
-import type { Json } from "#http/openapi-schema.ts";
 import { programVersion } from "#lib/embedded.ts";
+import type { Json } from "#platform/http/openapi-schema.ts";
 
 /** What an MCP server offers, whatever connection it serves. */
 export type McpBackend = {

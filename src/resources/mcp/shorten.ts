@@ -1,4 +1,4 @@
-import type { Json } from "#http/openapi-schema.ts";
+import type { Json } from "#platform/http/openapi-schema.ts";
 
 /** The largest result in bytes of UTF-8; the contract allows 100 kB. */
 export const MAX_RESULT_BYTES = 96_000;

@@ -1,7 +1,7 @@
 import type { Tool } from "@modelcontextprotocol/server";
-import { describeProperties, descriptionOf } from "#http/openapi-describe.ts";
-import { type Json, schemaOf } from "#http/openapi-schema.ts";
-import { isBodyRequired, type Route } from "#http/route.ts";
+import { describeProperties, descriptionOf } from "#platform/http/openapi-describe.ts";
+import { type Json, schemaOf } from "#platform/http/openapi-schema.ts";
+import { isBodyRequired, type Route } from "#platform/http/route.ts";
 
 /** Lists return so many records unless the caller asks for more: an agent reads all of what it gets. */
 export const DEFAULT_LIMIT = 20;

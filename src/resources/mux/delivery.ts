@@ -1,8 +1,8 @@
 import { create } from "content-disposition";
 import { decodeJwt } from "jose";
 import type { App } from "#app.ts";
-import type { Context, Reply } from "#http/route.ts";
 import { notFound } from "#lib/errors.ts";
+import type { Context, Reply } from "#platform/http/route.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import type { PublicAsset } from "../assets/urls.ts";
 import type { MediaHandler } from "../playback/media.ts";

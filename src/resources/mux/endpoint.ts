@@ -1,11 +1,11 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { readJson } from "#http/body.ts";
-import type { Caller, Scope, TenantCaller } from "#http/caller.ts";
-import { authenticate, dispatch } from "#http/dispatch.ts";
-import { type Context, Reply, type Route } from "#http/route.ts";
-import { validate } from "#http/validate.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { readJson } from "#platform/http/body.ts";
+import type { Caller, Scope, TenantCaller } from "#platform/http/caller.ts";
+import { authenticate, dispatch } from "#platform/http/dispatch.ts";
+import { type Context, Reply, type Route } from "#platform/http/route.ts";
+import { validate } from "#platform/http/validate.ts";
 
 type Schema = v.GenericSchema<unknown, unknown>;
 const MAX_BODY_BYTES = 1 << 20;

@@ -1,5 +1,5 @@
-import { Reply } from "#http/route.ts";
 import { HttpError } from "#lib/errors.ts";
+import { Reply } from "#platform/http/route.ts";
 
 /** The message of a schema for what Mux has and vodbox does not. */
 export const NOT_SUPPORTED = "is not supported by vodbox";

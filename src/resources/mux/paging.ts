@@ -1,5 +1,5 @@
-import { type Batches, page } from "#http/paging.ts";
-import { JsonText, Reply } from "#http/route.ts";
+import { type Batches, page } from "#platform/http/paging.ts";
+import { JsonText, Reply } from "#platform/http/route.ts";
 import type { MuxCall } from "./endpoint.ts";
 import { notSupported } from "./errors.ts";
 

@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { ANY_HEADER, MEDIA_CORS } from "#http/cors.ts";
-import { type Context, type Method, type Route, route } from "#http/route.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { ANY_HEADER, MEDIA_CORS } from "#platform/http/cors.ts";
+import { type Context, type Method, type Route, route } from "#platform/http/route.ts";
 import { bindMuxBody } from "../webhooks/mux-format.ts";
 import { assetEndpoints } from "./assets/endpoints.ts";
 import { deliveryUsageEndpoints } from "./data/delivery-usage.ts";

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { isMuxEvent, MUX_NAMES, type MuxEventType } from "#events/mux-names.ts";
 import { iso } from "#lib/clock.ts";
+import { isMuxEvent, MUX_NAMES, type MuxEventType } from "#platform/events/mux-names.ts";
 import { muxUploads, subtitles } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";
 import { findChannel } from "../live/queries.ts";

@@ -1,8 +1,8 @@
 import { and, desc, eq, inArray, lt, type SQL, sql } from "drizzle-orm";
 import * as v from "valibot";
-import { byId, page } from "#http/paging.ts";
-import { Reply, route } from "#http/route.ts";
 import { NOTIFICATION_KINDS } from "#lib/enums.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { Reply, route } from "#platform/http/route.ts";
 import type { Db } from "#storage/db/open.ts";
 import { notificationReads, notifications, type UserRow, users } from "#storage/db/schema.ts";
 import { me } from "../users/me.ts";

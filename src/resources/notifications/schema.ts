@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { Id, oneOf, Paging, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { NOTIFICATION_KINDS, type NotificationKind } from "#lib/enums.ts";
-import { isMailConfigured } from "#outbound/mail/smtp.ts";
+import { Id, oneOf, Paging, Time } from "#platform/http/schemas.ts";
+import { isMailConfigured } from "#platform/outbound/mail/smtp.ts";
 import type { NotificationRow, UserRow } from "#storage/db/schema.ts";
 import { kindsFor, settingOf } from "./kinds.ts";
 

@@ -1,6 +1,6 @@
 import type { Configuration } from "openid-client";
 import { type App, forApp } from "#app.ts";
-import type { Config } from "#config/load.ts";
+import type { Config } from "#platform/config/load.ts";
 
 /** The metadata of a provider is read again after this time, because its keys and endpoints may change. */
 const KEPT_MS = 3_600_000;

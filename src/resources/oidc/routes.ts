@@ -1,10 +1,10 @@
 import { createHmac } from "node:crypto";
 import type { App } from "#app.ts";
-import { type Context, type Reply, type Route, route } from "#http/route.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
 import { memoizeByObject } from "#lib/memoize-by-object.ts";
 import { sealText, unsealText } from "#lib/sealed-text.ts";
 import { randomName, sameSecret } from "#lib/tokens.ts";
+import { type Context, type Reply, type Route, route } from "#platform/http/route.ts";
 import { hashPassword } from "../devices/passwords.ts";
 import { begin } from "../sessions/begin.ts";
 import { insertUserSession } from "../sessions/sign-in.ts";

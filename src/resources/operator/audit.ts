@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import { listAudit } from "#http/audit.ts";
-import { byId, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { ClientTime, Paging, QueryId, Text } from "#http/schemas.ts";
+import { listAudit } from "#platform/http/audit.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { ClientTime, Paging, QueryId, Text } from "#platform/http/schemas.ts";
 import { AUDIT_ACTORS, type AuditRow } from "#storage/db/schema.ts";
 
 const Nullable = v.nullable(v.string());

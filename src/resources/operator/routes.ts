@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { TOKEN_NAMES, writeSecret } from "#config/secrets.ts";
-import { Reply, route } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { STORE_KINDS } from "#lib/enums.ts";
 import { HttpError } from "#lib/errors.ts";
 import { randomName } from "#lib/tokens.ts";
+import { TOKEN_NAMES, writeSecret } from "#platform/config/secrets.ts";
+import { Reply, route } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { sessions } from "#storage/db/schema.ts";
 import { databaseResponds } from "./doctor/finding.ts";
 

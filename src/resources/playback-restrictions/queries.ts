@@ -1,8 +1,8 @@
 import { and, desc, eq, lt } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { type Caller, ownedBy } from "#http/caller.ts";
-import { byId } from "#http/paging.ts";
 import { notFound } from "#lib/errors.ts";
+import { type Caller, ownedBy } from "#platform/http/caller.ts";
+import { byId } from "#platform/http/paging.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type PlaybackRestrictionRow, playbackRestrictions } from "#storage/db/schema-playback-ids.ts";
 

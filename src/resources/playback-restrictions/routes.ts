@@ -1,9 +1,9 @@
 import { count, eq } from "drizzle-orm";
 import * as v from "valibot";
-import { page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { Paging, PathId, QueryId } from "#http/schemas.ts";
 import { HttpError } from "#lib/errors.ts";
+import { page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { Paging, PathId, QueryId } from "#platform/http/schemas.ts";
 import { playbackRestrictions } from "#storage/db/schema-playback-ids.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { listRestrictions, requireRestriction } from "./queries.ts";

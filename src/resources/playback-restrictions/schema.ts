@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { Id, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { Id, Time } from "#platform/http/schemas.ts";
 import type { PlaybackRestrictionRow } from "#storage/db/schema-playback-ids.ts";
 
 const MAX_DOMAINS = 100;

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
 import { iso } from "#lib/clock.ts";
-import { videoCodecs } from "#media/codecs/registry.ts";
+import { videoCodecs } from "#lib/codecs/registry.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { chaptersOf, endedChapters } from "../tracks/chapters.ts";

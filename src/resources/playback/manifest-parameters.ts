@@ -1,5 +1,5 @@
+import { videoCodecs } from "#lib/codecs/registry.ts";
 import { HttpError } from "#lib/errors.ts";
-import { videoCodecs } from "#media/codecs/registry.ts";
 import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { variantReference } from "./rendition-url.ts";

@@ -1,12 +1,12 @@
 import type { App } from "#app.ts";
-import type { Context } from "#http/route.ts";
-import { segmentCacheOf } from "#http/segment-cache.ts";
-import { serveObject } from "#http/serve-object.ts";
-import { storageOf } from "#http/storage.ts";
 import { notFound } from "#lib/errors.ts";
 import { contentTypeOf } from "#lib/media-types.ts";
-import { parseServed } from "#parsing/parse-document.ts";
-import type { Rebased } from "#parsing/parsers.ts";
+import type { Context } from "#platform/http/route.ts";
+import { segmentCacheOf } from "#platform/http/segment-cache.ts";
+import { serveObject } from "#platform/http/serve-object.ts";
+import { storageOf } from "#platform/http/storage.ts";
+import { parseServed } from "#platform/parsing/parse-document.ts";
+import type { Rebased } from "#platform/parsing/parsers.ts";
 import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
 import { basePath, publicId } from "../assets/urls.ts";

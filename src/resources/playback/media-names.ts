@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
 import { notFound } from "#lib/errors.ts";
-import type { Rebased } from "#parsing/parsers.ts";
+import type { Rebased } from "#platform/parsing/parsers.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { posterOf } from "../assets/poster.ts";
 import { replacedMediaOf } from "../assets/replaced-media.ts";

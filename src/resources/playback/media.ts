@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import type { Context } from "#http/route.ts";
 import { notFound } from "#lib/errors.ts";
+import type { Context } from "#platform/http/route.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { countPlay } from "../shares/plays.ts";

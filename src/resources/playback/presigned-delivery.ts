@@ -1,12 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { App } from "#app.ts";
-import { storeDriver } from "#config/stores.ts";
-import type { Context } from "#http/route.ts";
 import { notFound } from "#lib/errors.ts";
 import { mappingReferences } from "#lib/m3u8.ts";
 import { contentTypeOf } from "#lib/media-types.ts";
 import { pacer } from "#lib/pace.ts";
 import { runInSlices } from "#lib/time-slices.ts";
+import { storeDriver } from "#platform/config/stores.ts";
+import type { Context } from "#platform/http/route.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
 import { type Media, mediaKey } from "../assets/shared-media.ts";
 

@@ -1,11 +1,11 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { MEDIA_CORS } from "#http/cors.ts";
-import { discardRest } from "#http/discard-rest.ts";
-import { Reply, type Route, route } from "#http/route.ts";
-import { oneOf, PathId, Text } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { MEDIA_CORS } from "#platform/http/cors.ts";
+import { discardRest } from "#platform/http/discard-rest.ts";
+import { Reply, type Route, route } from "#platform/http/route.ts";
+import { oneOf, PathId, Text } from "#platform/http/schemas.ts";
 import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import { hasPoster } from "../assets/poster.ts";
 import { assetsById, readAsset, resolveAsset } from "../assets/queries.ts";

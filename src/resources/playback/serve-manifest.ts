@@ -1,13 +1,13 @@
 import type { App } from "#app.ts";
-import { encodedText, MIN_CODED_BYTES } from "#http/content-encoding.ts";
-import type { Context } from "#http/route.ts";
-import { type ObjectResponse, serveObject } from "#http/serve-object.ts";
 import { DOCUMENT_LIMITS, tooComplex } from "#lib/document-limits.ts";
 import { notFound } from "#lib/errors.ts";
 import { subtitlePlaylist, withTimestampMap } from "#lib/m3u8-subtitles.ts";
 import { contentTypeOf } from "#lib/media-types.ts";
 import { sha256 } from "#lib/tokens.ts";
-import { parseDocument } from "#parsing/parse-document.ts";
+import { encodedText, MIN_CODED_BYTES } from "#platform/http/content-encoding.ts";
+import type { Context } from "#platform/http/route.ts";
+import { type ObjectResponse, serveObject } from "#platform/http/serve-object.ts";
+import { parseDocument } from "#platform/parsing/parse-document.ts";
 import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
 import type { ObjectInfo, ObjectStore } from "#storage/objects/store.ts";

@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { downloadOf } from "../assets/download.ts";
 import { rememberedPlayer } from "../tenants/queries.ts";

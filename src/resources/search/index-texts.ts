@@ -4,7 +4,7 @@ import { HttpError } from "#lib/errors.ts";
 import { backgroundPacer } from "#lib/pace.ts";
 import { assetSection, type Line, type Section } from "#lib/search/sections.ts";
 import { sleep } from "#lib/timers.ts";
-import { parseDocument } from "#parsing/parse-document.ts";
+import { parseDocument } from "#platform/parsing/parse-document.ts";
 import type { Db } from "#storage/db/open.ts";
 import { assets, type SearchQueueRow, searchQueue, searchSections, subtitles } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";

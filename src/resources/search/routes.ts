@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { tenantFor } from "#http/caller.ts";
-import { route } from "#http/route.ts";
-import { PageLimit, QueryId, Text } from "#http/schemas.ts";
 import { HttpError } from "#lib/errors.ts";
 import { MATCH_KINDS } from "#lib/search/sections.ts";
+import { tenantFor } from "#platform/http/caller.ts";
+import { route } from "#platform/http/route.ts";
+import { PageLimit, QueryId, Text } from "#platform/http/schemas.ts";
 import { oneOf } from "#protocol/fields.ts";
 import { languageOf } from "../subtitles/content.ts";
 import { find } from "./find.ts";

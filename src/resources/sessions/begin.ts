@@ -1,5 +1,5 @@
-import { type Context, Reply } from "#http/route.ts";
-import { cookieOf } from "#http/session.ts";
+import { type Context, Reply } from "#platform/http/route.ts";
+import { cookieOf } from "#platform/http/session.ts";
 import { attempt } from "../devices/attempts.ts";
 import { SessionBody } from "./schema.ts";
 import { type NewSession, type SessionClient, toNewSession } from "./sign-in.ts";

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
-import { type Caller, SCOPES, type Session } from "#http/caller.ts";
-import { Reply, route } from "#http/route.ts";
-import { cookieOf } from "#http/session.ts";
 import type { Role } from "#lib/enums.ts";
+import { type Caller, SCOPES, type Session } from "#platform/http/caller.ts";
+import { Reply, route } from "#platform/http/route.ts";
+import { cookieOf } from "#platform/http/session.ts";
 import { sessions } from "#storage/db/schema.ts";
 import { begin, beginning } from "./begin.ts";
 import { SessionBody, SetUp, SignIn } from "./schema.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { Name, oneOf, Time } from "#http/schemas.ts";
 import { ROLES } from "#lib/enums.ts";
+import { Name, oneOf, Time } from "#platform/http/schemas.ts";
 import { SESSION_SUBJECTS } from "#storage/db/schema.ts";
 import { EmailAddress, NewPassword, Password } from "../devices/schema.ts";
 

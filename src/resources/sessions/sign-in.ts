@@ -1,13 +1,13 @@
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { attributeTo } from "#http/audit.ts";
-import { SCOPES, type Session } from "#http/caller.ts";
-import { scopesWithin } from "#http/roles.ts";
-import { adminMarkOf, csrfTokenOf, IDLE_MS } from "#http/session.ts";
 import { iso } from "#lib/clock.ts";
 import type { Role } from "#lib/enums.ts";
 import { HttpError } from "#lib/errors.ts";
 import { randomName, sameSecret, sha256 } from "#lib/tokens.ts";
+import { attributeTo } from "#platform/http/audit.ts";
+import { SCOPES, type Session } from "#platform/http/caller.ts";
+import { scopesWithin } from "#platform/http/roles.ts";
+import { adminMarkOf, csrfTokenOf, IDLE_MS } from "#platform/http/session.ts";
 import type { Db } from "#storage/db/open.ts";
 import { apiKeys, type SessionRow, sessions, tenants, type UserRow } from "#storage/db/schema.ts";
 import { attemptCode } from "../devices/attempts.ts";

@@ -1,8 +1,8 @@
 import { type App, forApp } from "#app.ts";
-import { countWindows, tooMany } from "#http/limits.ts";
 import { HttpError } from "#lib/errors.ts";
 import { createKeyedLock } from "#lib/keyed-lock.ts";
 import { networkOf } from "#lib/network.ts";
+import { countWindows, tooMany } from "#platform/http/limits.ts";
 import type { ShareRow } from "#storage/db/schema.ts";
 import { isPassword } from "../devices/passwords.ts";
 

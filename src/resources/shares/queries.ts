@@ -1,7 +1,7 @@
 import { and, count, eq, isNull, sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { type Caller, ownedBy } from "#http/caller.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { Db } from "#storage/db/open.ts";
 import { prepared } from "#storage/db/prepared.ts";

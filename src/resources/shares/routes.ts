@@ -1,10 +1,10 @@
 import { and, desc, eq, isNull, lt } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { byId, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
 import { invalid, notFound } from "#lib/errors.ts";
 import { randomName } from "#lib/tokens.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
 import { type ShareRow, shares } from "#storage/db/schema.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
 import { hashPassword } from "../devices/passwords.ts";

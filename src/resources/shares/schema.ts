@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { ClientTime, Name, NullableTime, oneOf, Paging, PathId, Time, whole } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { ClientTime, Name, NullableTime, oneOf, Paging, PathId, Time, whole } from "#platform/http/schemas.ts";
 import type { ShareRow } from "#storage/db/schema.ts";
 import { SHARE_STATUSES, shareStatus } from "./rules.ts";
 

@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import { isSecureRequest, readCookie, setCookie } from "#http/cookies.ts";
 import { randomName, sameSecret } from "#lib/tokens.ts";
+import { isSecureRequest, readCookie, setCookie } from "#platform/http/cookies.ts";
 import type { ShareRow } from "#storage/db/schema.ts";
 import { passwordMark, shareMac } from "./rules.ts";
 import { sharePath } from "./schema.ts";

@@ -1,11 +1,11 @@
 import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
 import * as v from "valibot";
-import { ownedBy } from "#http/caller.ts";
-import { byId, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { Paging, PathId, QueryId } from "#http/schemas.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
 import { newSigningKeyId } from "#lib/tokens.ts";
+import { ownedBy } from "#platform/http/caller.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { Paging, PathId, QueryId } from "#platform/http/schemas.ts";
 import type { Db } from "#storage/db/open.ts";
 import { signingKeys, type TenantRow } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";

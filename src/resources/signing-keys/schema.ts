@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { Id, Name, NullableTime, Text, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { Id, Name, NullableTime, Text, Time } from "#platform/http/schemas.ts";
 import { SIGNING_ALGORITHMS, type SigningKeyRow } from "#storage/db/schema.ts";
 
 /** Base64 of the PEM of the longest accepted key is far shorter. */

@@ -1,10 +1,10 @@
 import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import { forApp } from "#app.ts";
-import { type ObjectResponse, serveObject } from "#http/serve-object.ts";
 import { notFound } from "#lib/errors.ts";
 import { sha256 } from "#lib/tokens.ts";
 import { renumberSegment } from "#media/joined-init.ts";
+import { type ObjectResponse, serveObject } from "#platform/http/serve-object.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";

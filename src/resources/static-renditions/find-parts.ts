@@ -4,7 +4,7 @@ import { hlsAttribute } from "#lib/hls-attributes.ts";
 import type { HlsSegment, HlsVariant } from "#lib/hls-read.ts";
 import { resolveReference } from "#lib/relative-reference.ts";
 import { joinedInit } from "#media/joined-init.ts";
-import { parseServed } from "#parsing/parse-document.ts";
+import { parseServed } from "#platform/parsing/parse-document.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { listAll } from "#storage/objects/list-all.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";

@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import * as v from "valibot";
-import { route } from "#http/route.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { route } from "#platform/http/route.ts";
 import { staticRenditions } from "#storage/db/schema.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
 import { addStaticRendition, staticRenditionsOf } from "./queries.ts";

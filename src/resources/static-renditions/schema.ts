@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { oneOf, PathId, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { oneOf, PathId, Time } from "#platform/http/schemas.ts";
 import type { AssetRow, StaticRenditionRow } from "#storage/db/schema.ts";
 import { mediaUrl } from "../assets/urls.ts";
 import { STATIC } from "./deliver.ts";

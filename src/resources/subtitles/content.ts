@@ -1,12 +1,12 @@
 import type { App } from "#app.ts";
-import type { FormFile } from "#http/form.ts";
-import { storageOf } from "#http/storage.ts";
 import { MAX_SUBTITLE_BYTES } from "#lib/document-limits.ts";
 import { HttpError, invalid } from "#lib/errors.ts";
 import { canonicalLanguage } from "#lib/language.ts";
 import type { Fault } from "#lib/vtt/parse.ts";
 import type { CheckedSubtitle, CheckedText } from "#lib/vtt/subtitle-file.ts";
-import { type ParseOptions, parseDocument } from "#parsing/parse-document.ts";
+import type { FormFile } from "#platform/http/form.ts";
+import { storageOf } from "#platform/http/storage.ts";
+import { type ParseOptions, parseDocument } from "#platform/parsing/parse-document.ts";
 import type { SubtitleRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
 

@@ -3,7 +3,7 @@ import type { App } from "#app.ts";
 import { mapBounded } from "#lib/bounded.ts";
 import { impossible } from "#lib/clip/not-possible.ts";
 import { pacer } from "#lib/pace.ts";
-import { parseServed } from "#parsing/parse-document.ts";
+import { parseServed } from "#platform/parsing/parse-document.ts";
 import { type AssetRow, type SubtitleRow, type TrackCue, type TrackRow, tracks } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import type { Caller } from "#http/caller.ts";
-import { route } from "#http/route.ts";
-import { Id } from "#http/schemas.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, invalid } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { route } from "#platform/http/route.ts";
+import { Id } from "#platform/http/schemas.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { SubtitleRow } from "#storage/db/schema.ts";
 import { languageOf } from "./content.ts";

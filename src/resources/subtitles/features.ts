@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { route } from "#http/route.ts";
+import { route } from "#platform/http/route.ts";
 import { isTranscriptionConfigured } from "./transcribers.ts";
 import { isTranslationConfigured } from "./translate.ts";
 

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { emit } from "#events/emit.ts";
 import { assetPrefix, newSubtitleKey } from "#lib/object-keys.ts";
+import { emit } from "#platform/events/emit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, captionJobs, type SubtitleRow, subtitles } from "#storage/db/schema.ts";
 import { subtitlesOf } from "./queries.ts";

@@ -1,7 +1,7 @@
 import { and, asc, eq } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
 import { notFound } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type SubtitleRow, subtitles } from "#storage/db/schema.ts";

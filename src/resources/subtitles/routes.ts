@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { decodeKey, encodeKey, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { notFound } from "#lib/errors.ts";
+import { decodeKey, encodeKey, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
 import { checkedVtt, languageOf, MAX_SUBTITLE_BYTES, subtitleContent, vttOfFile } from "./content.ts";

@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import { FormFileField } from "#http/form.ts";
-import { Name, Paging, PathId, Text, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "#lib/enums.ts";
+import { FormFileField } from "#platform/http/form.ts";
+import { Name, Paging, PathId, Text, Time } from "#platform/http/schemas.ts";
 import { SubtitleWarnings } from "#protocol/subtitle-warnings.ts";
 import type { SubtitleRow } from "#storage/db/schema.ts";
 

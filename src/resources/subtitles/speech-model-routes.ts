@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import { type Route, route } from "#http/route.ts";
-import { serveObject } from "#http/serve-object.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
-import { type InstalledModel, installedModels, selectedModel } from "#outbound/transcribe/whisper/store.ts";
+import { type Route, route } from "#platform/http/route.ts";
+import { serveObject } from "#platform/http/serve-object.ts";
+import { type InstalledModel, installedModels, selectedModel } from "#platform/outbound/transcribe/whisper/store.ts";
 import { SpeechModel } from "#protocol/speech-model.ts";
 import { openFile } from "#storage/objects/read-file.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";

@@ -1,12 +1,12 @@
 import { and, eq, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { emit } from "#events/emit.ts";
-import { markReferenced, putPending, scheduleDeletion } from "#http/object-gc.ts";
-import { storageOf } from "#http/storage.ts";
 import { invalid } from "#lib/errors.ts";
 import { contentTypeOf } from "#lib/media-types.ts";
 import { assetPrefix, newSubtitleKey } from "#lib/object-keys.ts";
 import type { CheckedText } from "#lib/vtt/subtitle-file.ts";
+import { emit } from "#platform/events/emit.ts";
+import { markReferenced, putPending, scheduleDeletion } from "#platform/http/object-gc.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type SubtitleRow, subtitles } from "#storage/db/schema.ts";
 import { addStoredBytes } from "../assets/stored-bytes.ts";

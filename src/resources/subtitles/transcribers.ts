@@ -2,8 +2,8 @@ import { eq, gt } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
 import { HttpError } from "#lib/errors.ts";
-import { configuredTranscriber } from "#outbound/transcribe/configured.ts";
-import { selectedModel } from "#outbound/transcribe/whisper/store.ts";
+import { configuredTranscriber } from "#platform/outbound/transcribe/configured.ts";
+import { selectedModel } from "#platform/outbound/transcribe/whisper/store.ts";
 import type { Db } from "#storage/db/open.ts";
 import { workers } from "#storage/db/schema.ts";
 

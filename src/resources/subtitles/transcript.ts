@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { encodedText } from "#http/content-encoding.ts";
-import { route } from "#http/route.ts";
-import { PathId, Text } from "#http/schemas.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
-import { parseDocument } from "#parsing/parse-document.ts";
+import { encodedText } from "#platform/http/content-encoding.ts";
+import { route } from "#platform/http/route.ts";
+import { PathId, Text } from "#platform/http/schemas.ts";
+import { parseDocument } from "#platform/parsing/parse-document.ts";
 import { readAsset } from "../assets/queries.ts";
 import { languageOf, subtitleContent } from "./content.ts";
 import { subtitlesOf } from "./queries.ts";

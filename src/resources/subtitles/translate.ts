@@ -1,14 +1,14 @@
 import { type App, forApp } from "#app.ts";
-import { metricsOf } from "#http/metrics.ts";
 import { clientClosed, HttpError, invalid } from "#lib/errors.ts";
 import { runInSlices } from "#lib/time-slices.ts";
 import { abortAfter } from "#lib/timers.ts";
 import { withPayloads } from "#lib/vtt/replace-texts.ts";
-import { reshapedVtt } from "#outbound/transcribe/speech-text.ts";
-import { configuredTranslator } from "#outbound/translate/configured.ts";
-import { translatePayloads } from "#outbound/translate/payloads.ts";
-import { PairUnknown, TranslationFailed, type Translator } from "#outbound/translate/translator.ts";
-import { parseDocument } from "#parsing/parse-document.ts";
+import { metricsOf } from "#platform/http/metrics.ts";
+import { reshapedVtt } from "#platform/outbound/transcribe/speech-text.ts";
+import { configuredTranslator } from "#platform/outbound/translate/configured.ts";
+import { translatePayloads } from "#platform/outbound/translate/payloads.ts";
+import { PairUnknown, TranslationFailed, type Translator } from "#platform/outbound/translate/translator.ts";
+import { parseDocument } from "#platform/parsing/parse-document.ts";
 import type { SubtitleRow } from "#storage/db/schema.ts";
 import { subtitleContent } from "./content.ts";
 

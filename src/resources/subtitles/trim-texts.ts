@@ -1,8 +1,8 @@
 import { and, eq, isNotNull } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { mapBounded } from "#lib/bounded.ts";
 import { HttpError } from "#lib/errors.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, tracks } from "#storage/db/schema.ts";
 import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks, type RangeMs } from "./cut-texts.ts";

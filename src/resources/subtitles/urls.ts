@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import type { Route } from "#http/route.ts";
 import { contentTypeOf } from "#lib/media-types.ts";
+import type { Route } from "#platform/http/route.ts";
 import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import { mediaUrl } from "../assets/urls.ts";
 import { requireSubtitle } from "./queries.ts";

@@ -1,7 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
 import { invalid, notFound } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { TenantRow } from "#storage/db/schema.ts";
 import { requireProfile } from "../encoding-profiles/queries.ts";

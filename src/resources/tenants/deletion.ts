@@ -1,9 +1,9 @@
 import { and, asc, eq, inArray, isNotNull, isNull } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { scheduleDeletion } from "#http/object-gc.ts";
-import { isDeletionHeld } from "#http/removal-hold.ts";
 import { HttpError } from "#lib/errors.ts";
 import { tenantPrefix } from "#lib/object-keys.ts";
+import { scheduleDeletion } from "#platform/http/object-gc.ts";
+import { isDeletionHeld } from "#platform/http/removal-hold.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type TenantRow, tenants } from "#storage/db/schema.ts";

@@ -1,9 +1,9 @@
 import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
 import type * as v from "valibot";
 import { type App, forApp } from "#app.ts";
-import { type Caller, ownerOf, tenantFor } from "#http/caller.ts";
-import { readPage } from "#http/list-cache.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { type Caller, ownerOf, tenantFor } from "#platform/http/caller.ts";
+import { readPage } from "#platform/http/list-cache.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type Given, prepared, preparedFor } from "#storage/db/prepared.ts";

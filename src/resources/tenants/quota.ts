@@ -1,7 +1,7 @@
 import type { App } from "#app.ts";
-import { DEFAULT_PRICES } from "#config/prices.ts";
 import { HttpError } from "#lib/errors.ts";
 import { monthOf } from "#lib/months.ts";
+import { DEFAULT_PRICES } from "#platform/config/prices.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { TenantRow } from "#storage/db/schema.ts";
 import { tenantById } from "./queries.ts";

@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { byId, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { Paging } from "#http/schemas.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { Paging } from "#platform/http/schemas.ts";
 import { tenants } from "#storage/db/schema.ts";
 import { changeTenant, ownTenant } from "./change.ts";
 import { requestDeletion } from "./deletion.ts";

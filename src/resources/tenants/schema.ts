@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { Name, oneOf, PlaybackPolicy, Time, whole } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { TENANT_STATES, TENANT_STATUSES } from "#lib/enums.ts";
+import { Name, oneOf, PlaybackPolicy, Time, whole } from "#platform/http/schemas.ts";
 import { ProfileName } from "#protocol/encoding-profile.ts";
 import { PLANS, type TenantRow } from "#storage/db/schema.ts";
 import { storedBytesOf, wholeMinutes } from "./usage.ts";

@@ -1,12 +1,12 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { readBytes } from "#http/body.ts";
-import { route } from "#http/route.ts";
-import { PathId } from "#http/schemas.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
 import { hasPngChecksums, pngSize } from "#lib/png.ts";
 import { sha256 } from "#lib/tokens.ts";
-import { admit } from "#limits/expensive.ts";
+import { readBytes } from "#platform/http/body.ts";
+import { route } from "#platform/http/route.ts";
+import { PathId } from "#platform/http/schemas.ts";
+import { admit } from "#platform/limits/expensive.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type TenantRow, tenantLogos } from "#storage/db/schema.ts";
 import { requirePng } from "../encoding-profiles/watermark.ts";

@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import type * as v from "valibot";
-import { type Caller, ownedBy } from "#http/caller.ts";
-import type { Batches } from "#http/paging.ts";
+import { type Caller, ownedBy } from "#platform/http/caller.ts";
+import type { Batches } from "#platform/http/paging.ts";
 import type { Db } from "#storage/db/open.ts";
 import { readBySize, rowBytes } from "#storage/db/row-bytes.ts";
 import { type TrackRow, tracks } from "#storage/db/schema.ts";

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { decodeKey, encodeKey, page } from "#http/paging.ts";
-import { Reply, route } from "#http/route.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { decodeKey, encodeKey, page } from "#platform/http/paging.ts";
+import { Reply, route } from "#platform/http/route.ts";
 import { tracks } from "#storage/db/schema.ts";
 import { readAsset } from "../assets/queries.ts";
 import { getTrack, keyOf, listTracks, type TrackKey } from "./queries.ts";

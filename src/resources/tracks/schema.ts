@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { Name, oneOf, Paging, PathId, Text, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { TEXT_TRACK_STATUSES } from "#lib/enums.ts";
+import { Name, oneOf, Paging, PathId, Text, Time } from "#platform/http/schemas.ts";
 import type { TrackRow } from "#storage/db/schema.ts";
 
 export const MAX_CUES = 500;

@@ -1,9 +1,9 @@
 import { and, eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { emit } from "#events/emit.ts";
-import type { Caller } from "#http/caller.ts";
 import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { emit } from "#platform/events/emit.ts";
+import type { Caller } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type TrackCue, type TrackRow, tracks } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";

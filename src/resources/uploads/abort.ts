@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
 import type { UploadRow } from "#storage/db/schema.ts";
 import { collectGarbage } from "../assets/collect-garbage.ts";
 import { abandonUpload } from "../jobs/lifecycle/uploads.ts";

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
-import type { Context } from "#http/route.ts";
 import { HttpError } from "#lib/errors.ts";
+import type { Context } from "#platform/http/route.ts";
 import { NoSuchMultipart, ObjectTooLarge, PartsMismatch } from "#storage/objects/store.ts";
 
 /** The bytes of a request; Node's own stream where there is a socket. */

@@ -1,8 +1,8 @@
 import type { Readable } from "node:stream";
-import { discardRest } from "#http/discard-rest.ts";
-import { type Context, Reply } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError } from "#lib/errors.ts";
+import { discardRest } from "#platform/http/discard-rest.ts";
+import { type Context, Reply } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { OffsetMismatch } from "#storage/objects/store.ts";
 import { tooLarge } from "./body.ts";
 

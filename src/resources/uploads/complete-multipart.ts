@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { scheduleDeletion } from "#http/object-gc.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { scheduleDeletion } from "#platform/http/object-gc.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { assets, type UploadRow } from "#storage/db/schema.ts";
 import { type NamedPart, NoSuchMultipart, PartsMismatch } from "#storage/objects/store.ts";
 import { isSourceElsewhere } from "../assets/delete.ts";

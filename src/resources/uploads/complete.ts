@@ -1,7 +1,7 @@
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { AssetRow, JobRow, UploadRow } from "#storage/db/schema.ts";
 import { queueJob } from "../jobs/lifecycle/queue.ts";
 import { receiveSource } from "../jobs/lifecycle/uploads.ts";

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError } from "#lib/errors.ts";
+import { BlockedDestination, type HttpClient, OutboundFailure } from "#lib/network/http-client.ts";
 import { setInterval, setTimeout } from "#lib/timers.ts";
-import { httpClientOf } from "#outbound/app-http-client.ts";
-import { BlockedDestination, type HttpClient, OutboundFailure } from "#outbound/http-client.ts";
+import { storageOf } from "#platform/http/storage.ts";
+import { httpClientOf } from "#platform/outbound/app-http-client.ts";
 import type { UploadRow } from "#storage/db/schema.ts";
 import { ObjectTooLarge, StorageFull } from "#storage/objects/store.ts";
 

@@ -2,7 +2,7 @@ import { and, asc, eq, gt, inArray, isNull, lte, or, sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
 import { HttpError } from "#lib/errors.ts";
 import { setInterval } from "#lib/timers.ts";
-import { nextOwner } from "#limits/fair-queue.ts";
+import { nextOwner } from "#platform/limits/fair-queue.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type SourceFetchRow, sourceFetches, type UploadRow, uploads } from "#storage/db/schema.ts";
 import { abandonUpload } from "../jobs/lifecycle/uploads.ts";

@@ -1,10 +1,10 @@
 import { and, desc, eq, lt, sql } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { type Caller, ownerOf } from "#http/caller.ts";
-import { readPage } from "#http/list-cache.ts";
-import { oneOf, Paging, QueryId } from "#http/schemas.ts";
 import { UPLOAD_STATUSES } from "#lib/enums.ts";
+import { type Caller, ownerOf } from "#platform/http/caller.ts";
+import { readPage } from "#platform/http/list-cache.ts";
+import { oneOf, Paging, QueryId } from "#platform/http/schemas.ts";
 import { type Given, preparedFor } from "#storage/db/prepared.ts";
 import { assets, type UploadRow, uploads } from "#storage/db/schema.ts";
 

@@ -1,7 +1,7 @@
-import { Reply, route } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { iso } from "#lib/clock.ts";
 import { invalid, notFound } from "#lib/errors.ts";
+import { Reply, route } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { CompleteMultipart, InitiatedMultipart, SignedPart, SignPart } from "#protocol/upload.ts";
 import { captionWarnings } from "../subtitles/caption-request.ts";
 import { abortUpload } from "./abort.ts";

@@ -1,8 +1,8 @@
 import { and, eq, isNull } from "drizzle-orm";
 import { type App, lockNamespace } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError } from "#lib/errors.ts";
 import { MAX_PARTS } from "#lib/multipart.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type UploadRow, uploads } from "#storage/db/schema.ts";
 import { NoSuchMultipart, type Part } from "#storage/objects/store.ts";

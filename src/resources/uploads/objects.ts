@@ -1,12 +1,12 @@
 import { create } from "content-disposition";
 import type { App } from "#app.ts";
-import { revoked } from "#http/revoked-url.ts";
-import { type Context, Reply, type Route, route } from "#http/route.ts";
-import { serveObject } from "#http/serve-object.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError } from "#lib/errors.ts";
 import { ownerOf } from "#lib/object-keys.ts";
 import { urlSigning } from "#lib/url-signing.ts";
+import { revoked } from "#platform/http/revoked-url.ts";
+import { type Context, Reply, type Route, route } from "#platform/http/route.ts";
+import { serveObject } from "#platform/http/serve-object.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { UploadRow } from "#storage/db/schema.ts";
 import { verifyUrl } from "#storage/objects/signed-url.ts";
 import { leaseLock, requireUrlLease } from "../jobs/lease-urls.ts";

@@ -1,5 +1,5 @@
 import { and, asc, eq } from "drizzle-orm";
-import { type Caller, ownedBy } from "#http/caller.ts";
+import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type JobRow, transcodingJobs, type UploadRow, uploads } from "#storage/db/schema.ts";
 

@@ -1,12 +1,12 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { byId, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, invalid, notFound } from "#lib/errors.ts";
-import { httpClientOf } from "#outbound/app-http-client.ts";
-import { BlockedDestination } from "#outbound/http-client.ts";
+import { BlockedDestination } from "#lib/network/http-client.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
+import { httpClientOf } from "#platform/outbound/app-http-client.ts";
 import { Complete, InitiatedUpload, Upload } from "#protocol/upload.ts";
 import { type AssetRow, sourceFetches, type UploadRow } from "#storage/db/schema.ts";
 import { captionWarnings } from "../subtitles/caption-request.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { ByteCount, Id, Name, PathId, Sha256, Text } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { ByteCount, Id, Name, PathId, Sha256, Text } from "#platform/http/schemas.ts";
 import { MediaType } from "#protocol/fields.ts";
 import { Upload } from "#protocol/upload.ts";
 import type { AssetRow, JobRow, UploadRow } from "#storage/db/schema.ts";

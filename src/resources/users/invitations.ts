@@ -1,13 +1,13 @@
 import { and, asc, count, eq, gt, isNull, lte } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { type Caller, ownedBy } from "#http/caller.ts";
-import { byId, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { Name, PathId } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
 import { randomName, sha256 } from "#lib/tokens.ts";
+import { type Caller, ownedBy } from "#platform/http/caller.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { Name, PathId } from "#platform/http/schemas.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type InvitationRow, invitations, tenants, users } from "#storage/db/schema.ts";
 import { insertUser } from "../devices/insert-user.ts";

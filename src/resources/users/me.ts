@@ -1,11 +1,11 @@
 import { and, desc, eq, gt, ne } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import type { Caller, Session } from "#http/caller.ts";
-import { Reply, route } from "#http/route.ts";
-import { PathId } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import type { Caller, Session } from "#platform/http/caller.ts";
+import { Reply, route } from "#platform/http/route.ts";
+import { PathId } from "#platform/http/schemas.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type SessionRow, sessions, tenants, type UserRow, users } from "#storage/db/schema.ts";
 import { attempt } from "../devices/attempts.ts";

@@ -1,9 +1,9 @@
 import { and, asc, eq, gt } from "drizzle-orm";
 import * as v from "valibot";
-import { ownedBy } from "#http/caller.ts";
-import { byId, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { PathId } from "#http/schemas.ts";
+import { ownedBy } from "#platform/http/caller.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { PathId } from "#platform/http/schemas.ts";
 import { users } from "#storage/db/schema.ts";
 import { insertUser } from "../devices/insert-user.ts";
 import { hashPassword } from "../devices/passwords.ts";

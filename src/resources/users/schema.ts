@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { Id, Name, NullableTime, oneOf, Paging, QueryId, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { ROLES, THEMES } from "#lib/enums.ts";
+import { Id, Name, NullableTime, oneOf, Paging, QueryId, Time } from "#platform/http/schemas.ts";
 import type { InvitationRow, UserRow } from "#storage/db/schema.ts";
 import { EmailAddress, NewPassword, Password } from "../devices/schema.ts";
 

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { route } from "#http/route.ts";
 import { HttpError } from "#lib/errors.ts";
+import { route } from "#platform/http/route.ts";
 import { users } from "#storage/db/schema.ts";
 import { attemptCode } from "../devices/attempts.ts";
 import { confirmSecret, newSecret, removeSecret } from "../devices/second-factor.ts";

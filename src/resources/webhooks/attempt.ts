@@ -1,7 +1,7 @@
 import type { App } from "#app.ts";
-import { httpClientOf } from "#outbound/app-http-client.ts";
-import { BlockedDestination, OutboundFailure } from "#outbound/http-client.ts";
-import { post } from "#outbound/post.ts";
+import { BlockedDestination, OutboundFailure } from "#lib/network/http-client.ts";
+import { post } from "#lib/network/post.ts";
+import { httpClientOf } from "#platform/outbound/app-http-client.ts";
 import { bodyOf, type Claimed } from "./claims.ts";
 import { muxBody } from "./mux-format.ts";
 import { signatureHeaders } from "./sign.ts";

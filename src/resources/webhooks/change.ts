@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { fromMuxName, isMuxEvent, MUX_EVENT_TYPES, ONLY_MUX_NAMES } from "#events/mux-names.ts";
-import type { Caller } from "#http/caller.ts";
 import { HttpError, invalid, notFound } from "#lib/errors.ts";
-import { httpClientOf } from "#outbound/app-http-client.ts";
-import { BlockedDestination } from "#outbound/http-client.ts";
+import { BlockedDestination } from "#lib/network/http-client.ts";
+import { fromMuxName, isMuxEvent, MUX_EVENT_TYPES, ONLY_MUX_NAMES } from "#platform/events/mux-names.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { httpClientOf } from "#platform/outbound/app-http-client.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type EndpointRow, webhookEndpoints as endpoints } from "#storage/db/schema.ts";

@@ -1,7 +1,7 @@
 import { type App, forApp } from "#app.ts";
-import { metricsOf } from "#http/metrics.ts";
 import { setInterval, setTimeout } from "#lib/timers.ts";
-import { nextOwner } from "#limits/fair-queue.ts";
+import { metricsOf } from "#platform/http/metrics.ts";
+import { nextOwner } from "#platform/limits/fair-queue.ts";
 import { ATTEMPT_MS, attempt, type Outcome } from "./attempt.ts";
 import {
   type Claimed,

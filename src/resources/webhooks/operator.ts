@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { byId, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
 import { HttpError } from "#lib/errors.ts";
+import { byId, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
 import { type DeliveryFilter, listDeliveries } from "./queries.ts";
 import { replay } from "./resend.ts";
 import { AllDeliveriesQuery, Delivery, Replayed, ReplayWrite, toDelivery } from "./schema.ts";

@@ -1,7 +1,7 @@
 import { and, asc, count, desc, eq, gte, isNull, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { type Caller, ownedBy, ownerOf } from "#http/caller.ts";
-import { readPage } from "#http/list-cache.ts";
+import { type Caller, ownedBy, ownerOf } from "#platform/http/caller.ts";
+import { readPage } from "#platform/http/list-cache.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type Given, preparedFor } from "#storage/db/prepared.ts";
 import {

@@ -1,9 +1,9 @@
 import { and, asc, eq, gt, inArray } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { DEFAULT_EVENT_TYPES, EVENT_TYPES, EVENTS, type EventType } from "#events/catalog.ts";
-import { fanOut, insertEvent, wakeDispatcher } from "#events/emit.ts";
-import type { Caller } from "#http/caller.ts";
 import { notFound } from "#lib/errors.ts";
+import { DEFAULT_EVENT_TYPES, EVENT_TYPES, EVENTS, type EventType } from "#platform/events/catalog.ts";
+import { fanOut, insertEvent, wakeDispatcher } from "#platform/events/emit.ts";
+import type { Caller } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import {
   webhookDeliveries as deliveries,

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { byId, decodeKey, encodeKey, inBatches, page } from "#http/paging.ts";
-import { route } from "#http/route.ts";
-import { Paging, QueryId } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { notFound } from "#lib/errors.ts";
+import { byId, decodeKey, encodeKey, inBatches, page } from "#platform/http/paging.ts";
+import { route } from "#platform/http/route.ts";
+import { Paging, QueryId } from "#platform/http/schemas.ts";
 import { readAsset } from "../assets/queries.ts";
 import { unsignedHeaders } from "./attempt.ts";
 import { checkedUrl, createEndpoint, deleteEndpoint, rotateSecret, setActive, updateEndpoint } from "./change.ts";

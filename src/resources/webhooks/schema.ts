@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { EVENT_TYPES, EVENTS, type EventType } from "#events/catalog.ts";
-import { MUX_NAMES, type MuxEventType, ONLY_MUX_NAMES } from "#events/mux-names.ts";
-import { Id, Name, NullableTime, oneOf, Paging, PathId, QueryId, Text, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { DISABLED_REASONS, WEBHOOK_FORMATS } from "#lib/enums.ts";
+import { EVENT_TYPES, EVENTS, type EventType } from "#platform/events/catalog.ts";
+import { MUX_NAMES, type MuxEventType, ONLY_MUX_NAMES } from "#platform/events/mux-names.ts";
+import { Id, Name, NullableTime, oneOf, Paging, PathId, QueryId, Text, Time } from "#platform/http/schemas.ts";
 import { DELIVERY_STATUS, type DeliveryRow, type EndpointRow } from "#storage/db/schema.ts";
 
 const EventName = v.picklist(EVENT_TYPES, `must be among ${EVENT_TYPES.join(", ")}`);

@@ -1,12 +1,12 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { encodedText } from "#http/content-encoding.ts";
-import { decodeCursor, encodeCursor } from "#http/paging.ts";
-import { queueOwner } from "#http/queue-owner.ts";
-import { type Context, type Route, route } from "#http/route.ts";
 import { HttpError, invalid } from "#lib/errors.ts";
 import { sha256 } from "#lib/tokens.ts";
-import { admit } from "#limits/expensive.ts";
+import { encodedText } from "#platform/http/content-encoding.ts";
+import { decodeCursor, encodeCursor } from "#platform/http/paging.ts";
+import { queueOwner } from "#platform/http/queue-owner.ts";
+import { type Context, type Route, route } from "#platform/http/route.ts";
+import { admit } from "#platform/limits/expensive.ts";
 import { countShown, requirePublished, shownVideos } from "#resources/collections/published.ts";
 import { collectionPath } from "#resources/collections/schema.ts";
 import { allowedOriginsOf } from "#resources/tenants/queries.ts";

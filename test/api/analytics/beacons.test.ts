@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { admit, queueOf } from "#limits/expensive.ts";
+import { admit, queueOf } from "#platform/limits/expensive.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { until } from "#test/support/descendants.ts";
 import { expectError } from "#test/support/error.ts";

@@ -1,6 +1,6 @@
 import { request as httpRequest } from "node:http";
 import { expect, test } from "vitest";
-import { EXPENSIVE } from "#limits/expensive.ts";
+import { EXPENSIVE } from "#platform/limits/expensive.ts";
 import { testApp } from "#test/support/app.ts";
 import type { Call } from "#test/support/client.ts";
 import { until } from "#test/support/descendants.ts";

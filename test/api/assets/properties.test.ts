@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { beforeAll, describe, expect, test } from "vitest";
-import { decodeKey, encodeKey } from "#http/paging.ts";
+import { decodeKey, encodeKey } from "#platform/http/paging.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { uploaded } from "#test/support/flow.ts";

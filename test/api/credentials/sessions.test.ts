@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { SCOPES } from "#http/caller.ts";
+import { SCOPES } from "#platform/http/caller.ts";
 import { newSetupCode } from "#resources/sessions/setup.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import pino from "pino";
 import { beforeAll, expect, test } from "vitest";
-import { insertEvent } from "#events/emit.ts";
+import { insertEvent } from "#platform/events/emit.ts";
 import { startListening } from "#src/listen.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { until } from "#test/support/descendants.ts";

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { beforeAll, describe, expect, test } from "vitest";
-import { SCOPES } from "#http/caller.ts";
-import type { Route } from "#http/route.ts";
+import { SCOPES } from "#platform/http/caller.ts";
+import type { Route } from "#platform/http/route.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { leased } from "#test/support/batches.ts";
 import type { CallOptions } from "#test/support/client.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { countWindows } from "#http/limits.ts";
+import { countWindows } from "#platform/http/limits.ts";
 import { testApp } from "#test/support/app.ts";
 import type { CallOptions } from "#test/support/client.ts";
 import { expectError } from "#test/support/error.ts";

@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { configuredTranscriber } from "#outbound/transcribe/configured.ts";
+import { configuredTranscriber } from "#platform/outbound/transcribe/configured.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { emptyFolder } from "#test/support/folder.ts";

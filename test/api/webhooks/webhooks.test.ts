@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { EVENT_TYPES } from "#events/catalog.ts";
+import { EVENT_TYPES } from "#platform/events/catalog.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { emptyFolder } from "#test/support/folder.ts";

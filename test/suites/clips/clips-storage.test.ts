@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { takeHold } from "#http/removal-hold.ts";
+import { takeHold } from "#platform/http/removal-hold.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import {
   clipOf,

@@ -1,7 +1,7 @@
 import { globSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { DEFAULT_PRICES } from "#config/prices.ts";
+import { DEFAULT_PRICES } from "#platform/config/prices.ts";
 import { descendantsOf, until } from "#test/support/descendants.ts";
 import { RENDITION_LIMIT_MS } from "#test/support/live/live-client.ts";
 import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "#test/support/live.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Route } from "#http/route.ts";
+import type { Route } from "#platform/http/route.ts";
 import { type Fixtures, furnish } from "#scripts/fuzz/fixtures.ts";
 import { pathOf } from "#scripts/fuzz/requests.ts";
 import { type FuzzRoute, routeTable } from "#scripts/fuzz/route-table.ts";

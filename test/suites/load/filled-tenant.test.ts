@@ -1,7 +1,7 @@
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Route } from "#http/route.ts";
+import type { Route } from "#platform/http/route.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 
 const MEBIBYTE = 2 ** 20;

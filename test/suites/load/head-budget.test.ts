@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Route } from "#http/route.ts";
+import type { Route } from "#platform/http/route.ts";
 import type { Fixtures } from "#scripts/fuzz/fixtures.ts";
 import { furnish } from "#scripts/fuzz/fixtures.ts";
 import { routeTable } from "#scripts/fuzz/route-table.ts";

@@ -1,4 +1,4 @@
-import type { ParserInput, ParserName } from "#parsing/parsers.ts";
+import type { ParserInput, ParserName } from "#platform/parsing/parsers.ts";
 
 /** Units that texts repeat, including lone surrogates, byte order marks and NULs. */
 // biome-ignore format: a list to be read, not a column.

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { SCOPES } from "#http/caller.ts";
+import { SCOPES } from "#platform/http/caller.ts";
 import { hashPassword } from "#resources/devices/passwords.ts";
 import { type Flavor, type JsonSchema, largest } from "#test/support/api/largest-input.ts";
 import { next, uploaded } from "#test/support/flow.ts";

@@ -7,14 +7,14 @@ const root = join(import.meta.dirname, "../../..");
 
 /** Literals without a proof of linear time, and why they are safe: their input, and its maximum length. */
 const ALLOWED: Record<string, string> = {
-  "src/outbound/payments/paypal-signature.ts /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g":
+  "src/platform/outbound/payments/paypal-signature.ts /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g":
     "too slow to decide; a certificate of PayPal's own host, and no part can begin inside another",
   "cli/report-error.ts /\\s*\\n\\s*/g": "what the operator typed",
 };
 
 /** Patterns that are built at run time: their number by file, and why they are safe. */
 const COMPOSED: Record<string, [count: number, reason: string]> = {
-  "src/http/openapi-examples.ts": [1, "patterns of our own schemas, on our own examples"],
+  "src/platform/http/openapi-examples.ts": [1, "patterns of our own schemas, on our own examples"],
   "src/lib/align/words.ts": [
     1,
     "one character class with a sequel, and a flag that recheck does not know; timed as syncTexts",

@@ -4,7 +4,7 @@ import HLS from "hls-parser";
 import { parse as parseMpd } from "mpd-parser";
 import * as v from "valibot";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { audioCodecs } from "#media/codecs/registry.ts";
+import { audioCodecs } from "#lib/codecs/registry.ts";
 import { encode } from "#media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
 import type { EncodingSpec } from "#media/encoding-spec.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { envName, SETTINGS } from "#config/settings.ts";
+import { envName, SETTINGS } from "#platform/config/settings.ts";
 import { own, paths } from "#scripts/build/paths.ts";
 import { freePort } from "#scripts/free-port.ts";
 import { removeFolder } from "#test/support/folder.ts";

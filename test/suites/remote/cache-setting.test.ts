@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { loadConfig } from "#config/load.ts";
+import { loadConfig } from "#platform/config/load.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { run } from "#test/support/process.ts";
 

@@ -1,4 +1,4 @@
-import type { Route } from "#http/route.ts";
+import type { Route } from "#platform/http/route.ts";
 import type { Fixtures } from "#scripts/fuzz/fixtures.ts";
 import { pathOf } from "#scripts/fuzz/requests.ts";
 

@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { headerOf } from "#outbound/transcribe/wav.ts";
+import { headerOf } from "#platform/outbound/transcribe/wav.ts";
 
 const RATE = 16_000;
 

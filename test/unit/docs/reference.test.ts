@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { expect, test } from "vitest";
-import { SETTINGS } from "#config/settings.ts";
-import { EVENT_TYPES, EVENTS } from "#events/catalog.ts";
 import { WARNING_CODES } from "#lib/warnings.ts";
+import { SETTINGS } from "#platform/config/settings.ts";
+import { EVENT_TYPES, EVENTS } from "#platform/events/catalog.ts";
 import { currentDocument, IMAGES, SECTIONS } from "#scripts/docs/sections.ts";
 import { readDocument } from "#test/support/docs/document.ts";
 

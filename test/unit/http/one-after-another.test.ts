@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { type AddressInfo, connect } from "node:net";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { oneAfterAnother } from "#http/one-after-another.ts";
+import { oneAfterAnother } from "#platform/http/one-after-another.ts";
 import { type PipelinedRequest, pipeline, pipelined, written } from "#test/support/pipelined.ts";
 
 const ends: (() => void)[] = [];

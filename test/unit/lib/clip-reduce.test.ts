@@ -3,7 +3,7 @@ import { reduceMpd, reducePlaylist } from "#lib/clip/reduce.ts";
 import { mediaPlaylist } from "#lib/m3u8.ts";
 import { staticMpd } from "#lib/mpd.ts";
 import type { SharedMedia } from "#lib/shared-media.ts";
-import { PARSERS } from "#parsing/parsers.ts";
+import { PARSERS } from "#platform/parsing/parsers.ts";
 import { Random } from "#test/support/crash/random.ts";
 
 const COUNT = 2700;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { FairQueue, QueueExceeded } from "#limits/fair-queue.ts";
+import { FairQueue, QueueExceeded } from "#platform/limits/fair-queue.ts";
 
 const limits = { concurrency: 2, perOwner: 2, waitingPerOwner: 100, maxWaitMs: 60_000 };
 

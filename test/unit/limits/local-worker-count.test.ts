@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { localWorkerCount } from "#config/local-worker-count.ts";
+import { localWorkerCount } from "#platform/config/local-worker-count.ts";
 
 const GIB = 2 ** 30;
 const counted = (processors: number, gib: number, workers?: number) =>

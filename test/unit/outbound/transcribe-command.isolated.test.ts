@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
-import { command } from "#outbound/transcribe/command.ts";
-import { vttOfSpeech } from "#outbound/transcribe/speech-text.ts";
+import { command } from "#platform/outbound/transcribe/command.ts";
+import { vttOfSpeech } from "#platform/outbound/transcribe/speech-text.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { watched } from "#test/support/process.ts";
 import { untilProcesses } from "#test/support/worker/processes.ts";
@@ -93,7 +93,7 @@ describe("a transcription command", () => {
 
   test("ends with its worker, even after kill -9", async () => {
     const { cwd, path } = scene(LASTING);
-    const module = fileURLToPath(new URL("../../../src/outbound/transcribe/command.ts", import.meta.url));
+    const module = fileURLToPath(new URL("../../../src/platform/outbound/transcribe/command.ts", import.meta.url));
     const program = `
       const { command } = await import(${JSON.stringify(module)});
       const audio = { wavPath: "x.wav", durationSeconds: 1, language: "en", cwd: ${JSON.stringify(cwd)} };

@@ -1,9 +1,9 @@
 import { open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type OpenAiOptions, openai } from "#outbound/transcribe/openai.ts";
-import { confidenceOf, vttOfSpeech } from "#outbound/transcribe/speech-text.ts";
-import { headerOf } from "#outbound/transcribe/wav.ts";
+import { type OpenAiOptions, openai } from "#platform/outbound/transcribe/openai.ts";
+import { confidenceOf, vttOfSpeech } from "#platform/outbound/transcribe/speech-text.ts";
+import { headerOf } from "#platform/outbound/transcribe/wav.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { KEY, type Mood, transcriptionService, vttOf } from "#test/support/transcription-service.ts";
 

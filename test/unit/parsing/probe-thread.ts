@@ -1,5 +1,5 @@
 import { parentPort } from "node:worker_threads";
-import { serveParsers } from "#parsing/serve-parsers.ts";
+import { serveParsers } from "#platform/parsing/serve-parsers.ts";
 
 type Probe = { spinMs?: number; items?: number; eatMemory?: boolean; recurse?: boolean; crash?: boolean };
 

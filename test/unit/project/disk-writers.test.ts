@@ -31,7 +31,7 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   "storage/replica/restore.ts": "operator",
   "storage/replica/snapshot.ts": "operator",
   // Files whose size no client controls.
-  "src/config/secrets.ts": "small",
+  "src/platform/config/secrets.ts": "small",
   "src/lib/extract.ts": "small",
   "src/open.ts": "small",
   "storage/db/lock.ts": "small",
@@ -56,7 +56,7 @@ const sources = ["src", "storage"]
   .map((entry) => relative(root, join(entry.parentPath, entry.name)))
   // A worker watches the disks that it writes to (src/worker/watch-space.ts), because ffmpeg cannot be asked before
   // each write.
-  .filter((path) => !/^src\/(worker|media|outbound\/transcribe)\//.test(path))
+  .filter((path) => !/^src\/(worker|media|platform\/outbound\/transcribe)\//.test(path))
   .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 
 const namesIn = (text: string) =>

@@ -13,8 +13,9 @@ const FLOORS: readonly (readonly string[])[] = [
   ["cli/"],
   [
     "src/serve.ts",
+    "src/scheduled-tasks.ts",
     "src/cross-validate.ts",
-    "src/cluster/",
+    "src/platform/cluster/",
     "src/listen.ts",
     "src/tls.ts",
     "src/live-ingest.ts",
@@ -24,14 +25,14 @@ const FLOORS: readonly (readonly string[])[] = [
     "src/log.ts",
     "src/systemd.ts",
   ],
-  ["src/scheduled-tasks/", "src/worker/"],
+  ["src/worker/"],
   ["src/web/"],
   ["src/resources/"],
-  ["src/parsing/"],
+  ["src/platform/parsing/"],
   ["src/live/"],
-  ["src/http/", "src/events/", "src/media/", "src/outbound/", "src/protocol/"],
-  ["src/limits/"],
-  ["src/app.ts", "src/config/"],
+  ["src/platform/http/", "src/platform/events/", "src/media/", "src/platform/outbound/", "src/protocol/"],
+  ["src/platform/limits/", "src/platform/scheduled-tasks/"],
+  ["src/app.ts", "src/platform/config/"],
   ["storage/"],
   ["src/lib/"],
   ["src/clients/"],
@@ -43,7 +44,7 @@ const GENERATED = "build/client/";
 /** Directories outside the layers: what they may import, except themselves. */
 const NARROW: Record<string, readonly string[]> = {
   // It speaks HTTP to the server and never opens the database.
-  "src/worker/": ["src/media/", "src/outbound/transcribe/", "src/protocol/", "src/lib/"],
+  "src/worker/": ["src/media/", "src/platform/outbound/transcribe/", "src/protocol/", "src/lib/"],
   // The worker runs it on other machines than the server.
   "src/media/": ["src/protocol/", "src/lib/"],
   // A process of its own that reads from strangers: it opens neither the database nor the objects.
@@ -52,14 +53,14 @@ const NARROW: Record<string, readonly string[]> = {
     "src/protocol/",
     "src/lib/",
     // It connects to destinations that tenants choose, by the rules for all of them.
-    "src/outbound/destination.ts",
-    "src/outbound/guard.ts",
-    "src/outbound/resolve.ts",
+    "src/lib/network/destination.ts",
+    "src/lib/network/guard.ts",
+    "src/lib/network/resolve.ts",
   ],
   // The encoding specification and everything that follows it imports the codecs.
-  "src/media/codecs/": ["src/media/encoders.ts", "src/lib/hdr.ts"],
+  "src/lib/codecs/": ["src/lib/codecs/encoders.ts", "src/lib/hdr.ts"],
   // Server, worker and clients may have different versions, and share only these messages.
-  "src/protocol/": ["src/media/codecs/", "src/lib/"],
+  "src/protocol/": ["src/lib/codecs/", "src/lib/"],
   "storage/": ["src/lib/"],
   // It runs in the browser, and reads WebVTT as the server does.
   "src/web/client/": ["src/lib/vtt/", "src/lib/sliced.ts"],

@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { type ScheduledTask, startScheduler } from "#scheduled-tasks/scheduler.ts";
+import { type ScheduledTask, startScheduler } from "#platform/scheduled-tasks/scheduler.ts";
 
 const SECOND = 1000;
 const HOUR = 3_600_000;

@@ -1,6 +1,6 @@
-import { readBytes } from "#http/body.ts";
-import { Reply, type Route, route } from "#http/route.ts";
 import { HttpError } from "#lib/errors.ts";
+import { readBytes } from "#platform/http/body.ts";
+import { Reply, type Route, route } from "#platform/http/route.ts";
 import type { PlaybackTokens } from "#resources/playback/token.ts";
 import { type AcceptedEvent, acceptEvents, type FindChannel } from "../accept-events.ts";
 import { MAX_BEACON_BYTES } from "../beacon.ts";

@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, isNotNull, lt, lte, or, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { yieldToEventLoop, yieldToRequests } from "#lib/pace.ts";
-import { diskOf } from "#limits/disk-reserve.ts";
+import { diskOf } from "#platform/limits/disk-reserve.ts";
 import type { Db } from "#storage/db/open.ts";
 import { prepared } from "#storage/db/prepared.ts";
 import { assets, importRows, imports } from "#storage/db/schema.ts";

@@ -1,7 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { WorkerContract } from "#protocol/worker.ts";
 import { sideContract, signedFor } from "../side-callbacks.ts";
 import type { LeasedTrack } from "./queue.ts";

@@ -1,6 +1,6 @@
 import { and, asc, eq, isNull, lte, or } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { markReferenced, scheduleDeletion } from "#http/object-gc.ts";
+import { markReferenced, scheduleDeletion } from "#platform/http/object-gc.ts";
 import { addStoredBytes } from "#resources/assets/stored-bytes.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type AudioTrackRow, assets, audioTracks } from "#storage/db/schema.ts";

@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import { route } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { AUDIO_TRACK_STATUSES } from "#lib/enums.ts";
 import { invalid } from "#lib/errors.ts";
+import { route } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { Completion, Failure, Heartbeat, HeartbeatAnswer, SignArtifacts, SignedArtifacts } from "#protocol/worker.ts";
 import { leaseTokenOf, STALE } from "../lease.ts";
 import { leaseLock } from "../lease-urls.ts";

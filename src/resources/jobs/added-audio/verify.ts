@@ -1,7 +1,7 @@
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError } from "#lib/errors.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { STEREO_CHANNELS, stereoName } from "#protocol/audio-renditions.ts";
 import type { AddedAudioMedia, AudioTrackRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";

@@ -1,7 +1,7 @@
 import { and, eq, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { scheduleDeletion } from "#http/object-gc.ts";
 import { canonicalLanguage, ownName } from "#lib/language.ts";
+import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { SpeechResult } from "#protocol/speech.ts";
 import { changeSubtitle, emitSubtitleReady, removeSubtitle, type StoredText } from "#resources/subtitles/store.ts";
 import { addUsage } from "#resources/tenants/usage.ts";

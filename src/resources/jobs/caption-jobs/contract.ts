@@ -1,6 +1,6 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { WorkerContract } from "#protocol/worker.ts";
 import { joinContract } from "../join-contract.ts";
 import { joinedPart } from "../joined-part.ts";

@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { route } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { invalid, notFound } from "#lib/errors.ts";
+import { route } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { getAsset } from "#resources/assets/queries.ts";
 import { languageOf } from "#resources/subtitles/content.ts";
 import { AssetParams, Subtitle } from "#resources/subtitles/schema.ts";

@@ -1,6 +1,6 @@
 import { and, eq, lte, type SQL, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { scheduleDeletion } from "#http/object-gc.ts";
+import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import { failPending, failWaiting } from "#resources/subtitles/pending.ts";
 import type { Db } from "#storage/db/open.ts";
 import {

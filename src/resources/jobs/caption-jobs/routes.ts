@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { route } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { invalid, notFound } from "#lib/errors.ts";
+import { route } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { SpeechResult } from "#protocol/speech.ts";
 import { Failure, Heartbeat, HeartbeatAnswer, SignArtifacts, SignedArtifacts } from "#protocol/worker.ts";
 import { storeText } from "#resources/subtitles/store.ts";

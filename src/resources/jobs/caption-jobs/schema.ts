@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { NullableTime, oneOf, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { CAPTION_JOB_STATUSES, CAPTION_TRANSLATION_STATUSES } from "#lib/enums.ts";
+import { NullableTime, oneOf, Time } from "#platform/http/schemas.ts";
 import type { CaptionJobRow } from "#storage/db/schema.ts";
 
 const Fault = v.nullable(v.object({ code: v.string(), message: v.string() }));

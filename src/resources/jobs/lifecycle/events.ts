@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import type { EventData, EventType } from "#events/catalog.ts";
-import { emit } from "#events/emit.ts";
+import type { EventData, EventType } from "#platform/events/catalog.ts";
+import { emit } from "#platform/events/emit.ts";
 import { eventTextsOf } from "#resources/assets/texts.ts";
 import { mediaUrl } from "#resources/assets/urls.ts";
 import { notify } from "#resources/notifications/notify.ts";

@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { scheduleDeletion } from "#http/object-gc.ts";
+import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import { requireTenant } from "#resources/tenants/queries.ts";
 import { requireMinutes } from "#resources/tenants/quota.ts";
 import type { Db } from "#storage/db/open.ts";

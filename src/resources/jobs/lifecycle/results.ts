@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { scheduleDeletion } from "#http/object-gc.ts";
 import { assetPrefix, imagesPrefix, isDeliveredPrefix } from "#lib/object-keys.ts";
 import type { SharedMedia } from "#lib/shared-media.ts";
+import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Completion } from "#protocol/worker.ts";
 import { supplementedTags } from "#resources/assets/change.ts";
 import { replaceMedia } from "#resources/assets/replaced-media.ts";

@@ -1,5 +1,5 @@
-import type { EventType } from "#events/catalog.ts";
 import type { INPUT_STATUSES, JOB_STATUSES, PLAYBACK_STATUSES } from "#lib/enums.ts";
+import type { EventType } from "#platform/events/catalog.ts";
 
 export type InputStatus = (typeof INPUT_STATUSES)[number];
 export type PlaybackStatus = (typeof PLAYBACK_STATUSES)[number];

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { lateMs, scheduleDeletion } from "#http/object-gc.ts";
+import { lateMs, scheduleDeletion } from "#platform/http/object-gc.ts";
 import { isSourceElsewhere } from "#resources/assets/delete.ts";
 import { addStoredBytes } from "#resources/assets/stored-bytes.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";

@@ -1,9 +1,9 @@
 import { and, eq, inArray } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { attemptPrefix } from "#lib/object-keys.ts";
 import { sha256 } from "#lib/tokens.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { PlanResult } from "#protocol/task.ts";
 import type { TaskCompletion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { route } from "#http/route.ts";
-import { PathId } from "#http/schemas.ts";
 import { invalid } from "#lib/errors.ts";
+import { route } from "#platform/http/route.ts";
+import { PathId } from "#platform/http/schemas.ts";
 import { Completion, Failure, Heartbeat, SignArtifacts, SignedArtifacts, TaskCompletion } from "#protocol/worker.ts";
 import { transcodingJobs } from "#storage/db/schema.ts";
 import { countFault, faultOf } from "../failure.ts";

@@ -1,7 +1,4 @@
 import { join } from "node:path";
-import { segmentCacheOf } from "#http/segment-cache.ts";
-import { serveObject } from "#http/serve-object.ts";
-import { storageOf } from "#http/storage.ts";
 import { notFound } from "#lib/errors.ts";
 import { contentTypeOf } from "#lib/media-types.ts";
 import { segmentPaths } from "#live/cmaf/segment-file.ts";
@@ -9,6 +6,9 @@ import { partName } from "#live/playlists/names.ts";
 import type { PartLocation } from "#live/playlists/part-list.ts";
 import { RENDITIONS_FOLDER } from "#live/renditions/messages.ts";
 import { INIT_NAME, segmentFileName } from "#media/arguments.ts";
+import { segmentCacheOf } from "#platform/http/segment-cache.ts";
+import { serveObject } from "#platform/http/serve-object.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { openFile } from "#storage/objects/read-file.ts";
 import type { ByteRange, ObjectInfo } from "#storage/objects/store.ts";
 import type { LiveStream } from "../registry.ts";

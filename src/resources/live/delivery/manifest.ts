@@ -1,8 +1,8 @@
 import { FastResponse } from "srvx";
-import { encodedText } from "#http/content-encoding.ts";
 import type { LiveMpd } from "#lib/live-mpd.ts";
 import { contentTypeOf } from "#lib/media-types.ts";
 import { LIVE_MANIFEST } from "#live/playlists/names.ts";
+import { encodedText } from "#platform/http/content-encoding.ts";
 import type { LiveStream } from "../registry.ts";
 import { countViewer, freshSeconds, type ViewerRequest, whileConnected } from "./viewer-request.ts";
 

@@ -1,7 +1,7 @@
-import { encodedText } from "#http/content-encoding.ts";
 import { notFound } from "#lib/errors.ts";
 import { contentTypeOf } from "#lib/media-types.ts";
 import { readDirectives } from "#live/playlists/directives.ts";
+import { encodedText } from "#platform/http/content-encoding.ts";
 import type { LiveStream } from "../registry.ts";
 import { countViewer, freshSeconds, type ViewerRequest, whileConnected } from "./viewer-request.ts";
 

@@ -1,10 +1,10 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { MEDIA_CORS } from "#http/cors.ts";
-import { type Context, type Route, route } from "#http/route.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
 import { LIVE_MANIFEST, LIVE_TIME, readCaptionName, readPartName, readSegmentName } from "#live/playlists/names.ts";
 import { INIT_NAME } from "#media/arguments.ts";
+import { MEDIA_CORS } from "#platform/http/cors.ts";
+import { type Context, type Route, route } from "#platform/http/route.ts";
 import { cmcdSessions } from "#resources/analytics/cmcd/sessions.ts";
 import { channelSubject } from "#resources/analytics/subject.ts";
 import { basePath } from "#resources/assets/urls.ts";

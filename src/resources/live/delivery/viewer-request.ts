@@ -1,5 +1,5 @@
-import type { Context } from "#http/route.ts";
 import { clientClosed } from "#lib/errors.ts";
+import type { Context } from "#platform/http/route.ts";
 import type { LiveStream } from "../registry.ts";
 
 /** A request of a viewer who may watch. */

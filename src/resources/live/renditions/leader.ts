@@ -1,7 +1,7 @@
 import { FastResponse } from "srvx";
 import type { App, Peers } from "#app.ts";
-import type { Context } from "#http/route.ts";
 import { clientClosed, HttpError } from "#lib/errors.ts";
+import type { Context } from "#platform/http/route.ts";
 
 /** Where the process that receives streams posts its address. */
 const NAME = "live-encodes";

@@ -1,7 +1,7 @@
 import { type App, forApp } from "#app.ts";
-import { databaseFileOf } from "#config/database-file.ts";
 import { randomName } from "#lib/tokens.ts";
 import { RENDITIONS_FOLDER } from "#live/renditions/messages.ts";
+import { databaseFileOf } from "#platform/config/database-file.ts";
 
 /** Whether other servers may receive streams, and deliver those of this one: they share a remote database, and objects. */
 export const sharesStreams = ({ config, objects }: Pick<App, "config" | "objects">): boolean =>

@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { emit } from "#events/emit.ts";
-import { metricsOf } from "#http/metrics.ts";
 import { iso } from "#lib/clock.ts";
 import { type SimulcastReport, TARGET_STATUS, type TargetReport } from "#live/simulcast/messages.ts";
+import { emit } from "#platform/events/emit.ts";
+import { metricsOf } from "#platform/http/metrics.ts";
 import { egressCounter } from "#resources/playback/egress.ts";
 import { liveChannels } from "#storage/db/schema.ts";
 import { simulcastTargets } from "#storage/db/schema-live.ts";

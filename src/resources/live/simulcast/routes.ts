@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { type Route, route } from "#http/route.ts";
-import { PathId } from "#http/schemas.ts";
+import { type Route, route } from "#platform/http/route.ts";
+import { PathId } from "#platform/http/schemas.ts";
 import { requireChannel, requireNotRevoked } from "../queries.ts";
 import { liveStreams } from "../streams/live-streams.ts";
 import { SimulcastTarget, TargetParams, TargetPatch, TargetWrite } from "./schema.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { Name, NullableTime, PathId, Text, Time } from "#http/schemas.ts";
 import { TARGET_STATUS } from "#live/simulcast/messages.ts";
+import { Name, NullableTime, PathId, Text, Time } from "#platform/http/schemas.ts";
 
 const MAX_KEY = 1000;
 

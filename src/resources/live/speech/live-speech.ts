@@ -1,11 +1,11 @@
 import { type App, forApp } from "#app.ts";
 import { cacheDir } from "#lib/cache-dir.ts";
-import { diskOf } from "#limits/disk-reserve.ts";
 import type { FromIngest, OpenedStream } from "#live/ingest/messages.ts";
 import type { SegmentEvent } from "#live/playlists/events.ts";
 import type { RenditionReport } from "#live/renditions/messages.ts";
 import { binariesAside } from "#media/binaries.ts";
-import { configuredTranscriber } from "#outbound/transcribe/configured.ts";
+import { diskOf } from "#platform/limits/disk-reserve.ts";
+import { configuredTranscriber } from "#platform/outbound/transcribe/configured.ts";
 import { liveRegistry } from "../registry.ts";
 import { applyReport } from "../shared/reports.ts";
 import { StreamSpeech, serviceOf } from "./stream-speech.ts";

@@ -8,7 +8,7 @@ import { WrittenCaptions } from "#live/captions/written-captions.ts";
 import type { SegmentEvent } from "#live/playlists/events.ts";
 import { INIT_NAME } from "#media/arguments.ts";
 import { run, untrustedInput } from "#media/ffmpeg.ts";
-import type { Transcriber } from "#outbound/transcribe/transcriber.ts";
+import type { Transcriber } from "#platform/outbound/transcribe/transcriber.ts";
 import type { LiveStream } from "../registry.ts";
 
 /** Speech is recognized in pieces of at least this length: shorter ones cut more words. */

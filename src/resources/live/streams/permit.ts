@@ -1,9 +1,9 @@
 import { and, eq, isNull, ne, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { databaseFileOf } from "#config/database-file.ts";
 import { HttpError } from "#lib/errors.ts";
 import { sha256 } from "#lib/tokens.ts";
 import type { Permission, PublishQuestion } from "#live/ingest/messages.ts";
+import { databaseFileOf } from "#platform/config/database-file.ts";
 import { liveQuotasOf, remainingStorage } from "#resources/tenants/quota.ts";
 import { prepared } from "#storage/db/prepared.ts";
 import { type LiveChannelRow, liveChannels, liveStreams, type TenantRow, tenants } from "#storage/db/schema.ts";

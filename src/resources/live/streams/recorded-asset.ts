@@ -1,8 +1,6 @@
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { markReferenced } from "#http/object-gc.ts";
-import { storageOf } from "#http/storage.ts";
 import { mapBounded } from "#lib/bounded.ts";
 import { notFound } from "#lib/errors.ts";
 import { ownName } from "#lib/language.ts";
@@ -10,6 +8,8 @@ import { contentTypeOf } from "#lib/media-types.ts";
 import { newExternalId } from "#lib/tokens.ts";
 import type { FinishedRecording } from "#live/ingest/messages.ts";
 import type { Rendition } from "#media/manifests.ts";
+import { markReferenced } from "#platform/http/object-gc.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { insertAsset } from "#resources/assets/stored-bytes.ts";
 import { emitAssetReady } from "#resources/jobs/lifecycle/events.ts";
 import { addSubtitle, type StoredText, storeTextUnder } from "#resources/subtitles/store.ts";

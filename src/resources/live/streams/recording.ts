@@ -1,7 +1,5 @@
 import { join } from "node:path";
 import type { App } from "#app.ts";
-import { registerPending } from "#http/object-gc.ts";
-import { storageOf } from "#http/storage.ts";
 import { iso } from "#lib/clock.ts";
 import { HttpError } from "#lib/errors.ts";
 import { newDeliveredPrefix, newSourceKey } from "#lib/object-keys.ts";
@@ -9,6 +7,8 @@ import { sleep } from "#lib/timers.ts";
 import type { FinishedRecording } from "#live/ingest/messages.ts";
 import { RENDITIONS_FOLDER } from "#live/renditions/messages.ts";
 import type { Rendition } from "#media/manifests.ts";
+import { registerPending } from "#platform/http/object-gc.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { joinedPart } from "#resources/jobs/joined-part.ts";
 import { queueJob } from "#resources/jobs/lifecycle/queue.ts";
 import type { Db } from "#storage/db/open.ts";

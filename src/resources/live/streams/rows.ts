@@ -1,9 +1,9 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { emit } from "#events/emit.ts";
-import { hastenDeletion } from "#http/object-gc.ts";
 import { iso } from "#lib/clock.ts";
 import type { OpenedStream } from "#live/ingest/messages.ts";
+import { emit } from "#platform/events/emit.ts";
+import { hastenDeletion } from "#platform/http/object-gc.ts";
 import { notify } from "#resources/notifications/notify.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type LiveChannelRow, type LiveStreamRow, liveChannels, liveStreams } from "#storage/db/schema.ts";

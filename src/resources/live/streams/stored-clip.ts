@@ -1,16 +1,16 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { App } from "#app.ts";
-import { storageOf } from "#http/storage.ts";
 import { mapBounded } from "#lib/bounded.ts";
 import { notFound } from "#lib/errors.ts";
-import { diskOf } from "#limits/disk-reserve.ts";
 import { rateOfSegment } from "#live/cmaf/recover.ts";
 import { finishRecording, type RecordedTracks } from "#live/ingest/finish-recording.ts";
 import type { FinishedRecording, WantedClip } from "#live/ingest/messages.ts";
 import { SegmentList } from "#live/ingest/segment-list.ts";
 import type { ListedTrack } from "#live/playlists/timeline-types.ts";
 import { INIT_NAME, segmentFileName } from "#media/arguments.ts";
+import { storageOf } from "#platform/http/storage.ts";
+import { diskOf } from "#platform/limits/disk-reserve.ts";
 import type { StoredStream } from "../shared/stored-streams.ts";
 import { copyObject } from "./stored-media.ts";
 

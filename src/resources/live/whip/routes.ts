@@ -1,11 +1,11 @@
 import { FastResponse } from "srvx";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { readBytes } from "#http/body.ts";
-import { MEDIA_CORS } from "#http/cors.ts";
-import { type Context, Reply, type Route, route } from "#http/route.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
 import type { WhipAnswer, WhipErrorStatus } from "#live/whip/messages.ts";
+import { readBytes } from "#platform/http/body.ts";
+import { MEDIA_CORS } from "#platform/http/cors.ts";
+import { type Context, Reply, type Route, route } from "#platform/http/route.ts";
 import { authorizePublish } from "../authorize.ts";
 import { channelOf, pathOf } from "../schema.ts";
 import { whipRequests } from "./requests.ts";

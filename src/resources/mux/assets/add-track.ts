@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import { HttpError } from "#lib/errors.ts";
+import { BlockedDestination, OutboundFailure } from "#lib/network/http-client.ts";
 import { abortAfter } from "#lib/timers.ts";
-import { httpClientOf } from "#outbound/app-http-client.ts";
-import { BlockedDestination, OutboundFailure } from "#outbound/http-client.ts";
+import { httpClientOf } from "#platform/outbound/app-http-client.ts";
 import { insertAddedTrack, requireAddable, storeAudio } from "#resources/audio-tracks/add.ts";
 import { languageOf, MAX_SUBTITLE_BYTES } from "#resources/subtitles/content.ts";
 import { FetchFailed, followRedirects } from "#resources/uploads/fetch-source.ts";

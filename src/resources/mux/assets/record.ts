@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { TenantCaller } from "#http/caller.ts";
+import { audioCodecs } from "#lib/codecs/registry.ts";
 import { HttpError } from "#lib/errors.ts";
-import { audioCodecs } from "#media/codecs/registry.ts";
+import type { TenantCaller } from "#platform/http/caller.ts";
 import { downloadOf } from "#resources/assets/download.ts";
 import { playbackIdsOf } from "#resources/assets/playback-ids.ts";
 import { rowsOf } from "#resources/audio-tracks/source-tracks.ts";

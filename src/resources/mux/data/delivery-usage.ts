@@ -1,5 +1,5 @@
 import { inArray } from "drizzle-orm";
-import { Reply } from "#http/route.ts";
+import { Reply } from "#platform/http/route.ts";
 import { rangeOf } from "#resources/analytics/range.ts";
 import { topAssets } from "#resources/analytics/top.ts";
 import { viewsOf } from "#resources/analytics/views.ts";

@@ -1,5 +1,5 @@
-import { Reply } from "#http/route.ts";
 import { notFound } from "#lib/errors.ts";
+import { Reply } from "#platform/http/route.ts";
 import { rangeOf } from "#resources/analytics/range.ts";
 import { topAssets, topChannels } from "#resources/analytics/top.ts";
 import { viewsOf } from "#resources/analytics/views.ts";

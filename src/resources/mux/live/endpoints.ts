@@ -1,7 +1,7 @@
 import { and, desc, eq, isNotNull, isNull, lt } from "drizzle-orm";
-import { byId } from "#http/paging.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
 import { randomName, sha256 } from "#lib/tokens.ts";
+import { byId } from "#platform/http/paging.ts";
 import { type Channel, requireChannel } from "#resources/live/queries.ts";
 import { sealStreamKey } from "#resources/live/simulcast/secret.ts";
 import { liveChannels, liveStreams, muxStreams, playbackIds } from "#storage/db/schema.ts";

@@ -1,8 +1,8 @@
 import { and, asc, eq, isNull } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { Reply } from "#http/route.ts";
 import { notFound } from "#lib/errors.ts";
 import { newExternalId } from "#lib/tokens.ts";
+import { Reply } from "#platform/http/route.ts";
 import { pathOf } from "#resources/live/schema.ts";
 import { liveUrl } from "#resources/live/urls.ts";
 import { type PlaybackTokens, requireToken, restrictionOf } from "#resources/playback/token.ts";

@@ -1,6 +1,6 @@
 import { and, desc, eq, isNull, lt } from "drizzle-orm";
-import { byId } from "#http/paging.ts";
 import { notFound } from "#lib/errors.ts";
+import { byId } from "#platform/http/paging.ts";
 import { type SigningKeyRow, signingKeys } from "#storage/db/schema.ts";
 import { seconds } from "../assets/record.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";

@@ -1,8 +1,8 @@
 import { and, desc, eq, inArray, isNull, lt } from "drizzle-orm";
-import { byId } from "#http/paging.ts";
-import { storageOf } from "#http/storage.ts";
 import { notFound } from "#lib/errors.ts";
 import { randomName } from "#lib/tokens.ts";
+import { byId } from "#platform/http/paging.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type MuxUploadRow, muxUploads } from "#storage/db/schema.ts";
 import { nativeFields } from "../assets/create.ts";

@@ -1,10 +1,10 @@
 import { and, eq, isNull } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import type { TenantCaller } from "#http/caller.ts";
-import { discardRest } from "#http/discard-rest.ts";
-import { type Context, Reply } from "#http/route.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import type { TenantCaller } from "#platform/http/caller.ts";
+import { discardRest } from "#platform/http/discard-rest.ts";
+import { type Context, Reply } from "#platform/http/route.ts";
 import { addPlaybackId } from "#resources/assets/change-playback-ids.ts";
 import { requireActiveTenant } from "#resources/tenants/active.ts";
 import { parseContentRange } from "#resources/uploads/chunk.ts";

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Config } from "#config/load.ts";
-import { ensureDataDir, type SecretName } from "#config/secrets.ts";
 import { UserError } from "#lib/errors.ts";
+import type { Config } from "#platform/config/load.ts";
+import { ensureDataDir, type SecretName } from "#platform/config/secrets.ts";
 import { acquireDataLock, isLocked } from "#storage/db/lock.ts";
 import { isRestoreUnfinished, WORK } from "./resume-restore.ts";
 import { syncFolder } from "./write.ts";

@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { SECRET_NAMES } from "#config/secrets.ts";
 import { STORE_KINDS } from "#lib/enums.ts";
 import { UserError } from "#lib/errors.ts";
+import { SECRET_NAMES } from "#platform/config/secrets.ts";
 
 /** Members of an archive. The last two are at the end, so that a truncated archive lacks them. */
 export const DATABASE = "vodbox.db";

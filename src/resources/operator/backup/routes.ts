@@ -3,11 +3,11 @@ import { rm } from "node:fs/promises";
 import { FastResponse } from "srvx";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { endHold, HOLD_MS, renewHold, takeHold } from "#http/removal-hold.ts";
-import { Reply, route } from "#http/route.ts";
-import { NullableTime, PathId, Text, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
 import { notFound } from "#lib/errors.ts";
+import { endHold, HOLD_MS, renewHold, takeHold } from "#platform/http/removal-hold.ts";
+import { Reply, route } from "#platform/http/route.ts";
+import { NullableTime, PathId, Text, Time } from "#platform/http/schemas.ts";
 import { type BackupRun, backupPath, lastRun, serverBackups, startBackup, writtenBytes } from "./server-backups.ts";
 
 const admin = { credential: "admin", tag: "Operator" } as const;

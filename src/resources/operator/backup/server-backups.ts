@@ -1,9 +1,9 @@
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type App, forApp, lockNamespace } from "#app.ts";
-import { envName, type SettingName } from "#config/settings.ts";
 import { spawnSelf } from "#lib/child-supervisor.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import { envName, type SettingName } from "#platform/config/settings.ts";
 
 /** Bytes of the command's output that are kept. */
 const MAX_OUTPUT = 10_000;

@@ -1,11 +1,11 @@
 import { type App, forApp } from "#app.ts";
-import { localWorkerCount } from "#config/local-worker-count.ts";
 import { cacheDir } from "#lib/cache-dir.ts";
 import { HttpError } from "#lib/errors.ts";
 import { setInterval } from "#lib/timers.ts";
 import { binariesAside } from "#media/binaries.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { detectFfmpegCapabilities } from "#media/ffmpeg-capabilities.ts";
+import { localWorkerCount } from "#platform/config/local-worker-count.ts";
 import { examineClock } from "./clock.ts";
 import { examineDisk } from "./disk.ts";
 import { agreeOnStorage, databaseResponds, type Finding, lostRows, reasonOf, runCheck } from "./finding.ts";

@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { storeDriver } from "#config/stores.ts";
 import { withoutStatement } from "#lib/errors.ts";
 import { TENANTS } from "#lib/object-keys.ts";
 import { sleep } from "#lib/timers.ts";
+import { storeDriver } from "#platform/config/stores.ts";
 import { disagreement, storageLocationOf } from "../migration/storage-location.ts";
 
 /** A health check does not wait for the database as long as other requests. */

@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { isDeletionHeld } from "#http/removal-hold.ts";
 import { mapBounded } from "#lib/bounded.ts";
 import { HttpError } from "#lib/errors.ts";
 import { pagesOf } from "#lib/pages.ts";
+import { isDeletionHeld } from "#platform/http/removal-hold.ts";
 import { markMissing } from "#resources/ingest/batch-upload.ts";
 import { rejoinOf } from "#resources/jobs/lifecycle/rejoin.ts";
 import { lastJob, repairLoss } from "#resources/jobs/lifecycle/repair.ts";

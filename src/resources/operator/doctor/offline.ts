@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import Sqlite from "libsql";
-import { databaseFileOf } from "#config/database-file.ts";
-import type { Config } from "#config/load.ts";
-import { lostDatabase } from "#config/lost-database.ts";
+import { databaseFileOf } from "#platform/config/database-file.ts";
+import type { Config } from "#platform/config/load.ts";
+import { lostDatabase } from "#platform/config/lost-database.ts";
 import { DAMAGED_ADVICE, isDamaged } from "#storage/db/failures.ts";
 import { integrityOf } from "#storage/db/integrity.ts";
 import { type Migration, pendingOf, sorted } from "#storage/db/migrate.ts";

@@ -2,10 +2,10 @@ import { constants, type Stats } from "node:fs";
 import { access, chmod, chown, lstat, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { App } from "#app.ts";
-import { databaseFileOf } from "#config/database-file.ts";
-import { storeDriver } from "#config/stores.ts";
 import { cacheDir } from "#lib/cache-dir.ts";
 import { binariesAside } from "#media/binaries.ts";
+import { databaseFileOf } from "#platform/config/database-file.ts";
+import { storeDriver } from "#platform/config/stores.ts";
 
 /** Bits that must not be set, and bits that must be set. */
 type Rule = {

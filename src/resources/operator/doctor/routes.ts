@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { Reply, route } from "#http/route.ts";
-import { NullableTime, Time } from "#http/schemas.ts";
 import { iso } from "#lib/clock.ts";
+import { Reply, route } from "#platform/http/route.ts";
+import { NullableTime, Time } from "#platform/http/schemas.ts";
 import { type Checkup, lastCheckup, quickCheckup, runningCheckup, startCheckup } from "./checkup.ts";
 
 const path = "/api/v1/admin/doctor";

@@ -1,7 +1,7 @@
 import type { App } from "#app.ts";
-import { envName } from "#config/settings.ts";
-import { configuredTranscriber } from "#outbound/transcribe/configured.ts";
-import { installedModels, selectedModel } from "#outbound/transcribe/whisper/store.ts";
+import { envName } from "#platform/config/settings.ts";
+import { configuredTranscriber } from "#platform/outbound/transcribe/configured.ts";
+import { installedModels, selectedModel } from "#platform/outbound/transcribe/whisper/store.ts";
 import { type Finding, runCheck } from "./finding.ts";
 
 /** Checks that captions can be created from speech, where a service is set. */

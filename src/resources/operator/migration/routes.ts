@@ -1,12 +1,12 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { Reply, route } from "#http/route.ts";
-import { NullableTime } from "#http/schemas.ts";
-import { storageOf } from "#http/storage.ts";
 import { alternatives } from "#lib/alternatives.ts";
 import { iso } from "#lib/clock.ts";
 import { STORE_KINDS, type StoreKind } from "#lib/enums.ts";
 import { HttpError, invalid, UserError } from "#lib/errors.ts";
+import { Reply, route } from "#platform/http/route.ts";
+import { NullableTime } from "#platform/http/schemas.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { STORAGE_PHASES, type StorageLocationRow, storageLocation } from "#storage/db/schema.ts";
 import { otherServers } from "../servers.ts";
 import { waitingFor } from "./in-progress.ts";

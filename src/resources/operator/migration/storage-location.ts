@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { OpenStore } from "#config/stores.ts";
 import type { StoreKind } from "#lib/enums.ts";
 import { UserError } from "#lib/errors.ts";
+import type { OpenStore } from "#platform/config/stores.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type StorageLocationRow, storageLocation } from "#storage/db/schema.ts";
 import { layered } from "#storage/objects/layered.ts";

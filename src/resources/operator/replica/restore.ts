@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Config } from "#config/load.ts";
-import { SECRET_NAMES } from "#config/secrets.ts";
 import { UserError } from "#lib/errors.ts";
+import type { Config } from "#platform/config/load.ts";
+import { SECRET_NAMES } from "#platform/config/secrets.ts";
 import { describeDatabase, faultsOf } from "#storage/db/copy.ts";
 import { type Migration, NewerDatabase } from "#storage/db/migrate.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";

@@ -2,7 +2,7 @@ import { statfs } from "node:fs/promises";
 import { type EventLoopUtilization, performance } from "node:perf_hooks";
 import { sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { metricsOf } from "#http/metrics.ts";
+import { metricsOf } from "#platform/http/metrics.ts";
 
 export const SAMPLE_SECONDS = 15;
 /** An hour. */

@@ -1,7 +1,7 @@
 import { type App, forApp } from "#app.ts";
-import { type SentEvents, sentEvent } from "#http/server-sent-events.ts";
 import type { NumberedLine } from "#lib/recent-lines.ts";
 import { setInterval } from "#lib/timers.ts";
+import { type SentEvents, sentEvent } from "#platform/http/server-sent-events.ts";
 
 /** How often new lines are sent. */
 const TICK_MS = 500;

@@ -1,17 +1,17 @@
 import { stat, statfs } from "node:fs/promises";
 import * as v from "valibot";
 import { type App, forApp } from "#app.ts";
-import { databaseFileOf } from "#config/database-file.ts";
-import { ORIGINS } from "#config/load.ts";
-import { localWorkerCount } from "#config/local-worker-count.ts";
-import { settingText, shownSettings } from "#config/shown-settings.ts";
-import { tooMany } from "#http/limits.ts";
-import { route } from "#http/route.ts";
-import { Time } from "#http/schemas.ts";
-import { RETRY_SECONDS, serverSentEvents } from "#http/server-sent-events.ts";
 import { iso } from "#lib/clock.ts";
 import { programVersion } from "#lib/embedded.ts";
 import { STORE_KINDS } from "#lib/enums.ts";
+import { databaseFileOf } from "#platform/config/database-file.ts";
+import { ORIGINS } from "#platform/config/load.ts";
+import { localWorkerCount } from "#platform/config/local-worker-count.ts";
+import { settingText, shownSettings } from "#platform/config/shown-settings.ts";
+import { tooMany } from "#platform/http/limits.ts";
+import { route } from "#platform/http/route.ts";
+import { Time } from "#platform/http/schemas.ts";
+import { RETRY_SECONDS, serverSentEvents } from "#platform/http/server-sent-events.ts";
 import { historyOf, SAMPLE_SECONDS } from "./history.ts";
 import { LOG_LEVELS, logStreamOf, MAX_LOG_STREAMS } from "./log-stream.ts";
 

@@ -1,10 +1,10 @@
 import { LRUCache } from "lru-cache";
 import type { App } from "#app.ts";
-import type { Context } from "#http/route.ts";
-import { type ObjectResponse, serveObject } from "#http/serve-object.ts";
 import { clientClosed, HttpError } from "#lib/errors.ts";
 import { contentTypeOf } from "#lib/media-types.ts";
 import { sha256 } from "#lib/tokens.ts";
+import type { Context } from "#platform/http/route.ts";
+import { type ObjectResponse, serveObject } from "#platform/http/serve-object.ts";
 import { imagesFolder } from "#resources/assets/images-folder.ts";
 import { findPublicAsset } from "#resources/assets/queries.ts";
 import type { AssetRow } from "#storage/db/schema.ts";

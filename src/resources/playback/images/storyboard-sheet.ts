@@ -2,7 +2,7 @@ import type { App } from "#app.ts";
 import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
 import { notFound } from "#lib/errors.ts";
 import { resolveReference } from "#lib/relative-reference.ts";
-import { parseDocument } from "#parsing/parse-document.ts";
+import { parseDocument } from "#platform/parsing/parse-document.ts";
 import { mediaKey } from "#resources/assets/shared-media.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";

@@ -1,7 +1,7 @@
 import type * as v from "valibot";
-import { type Context, Reply, type Route, route } from "#http/route.ts";
-import { validate } from "#http/validate.ts";
 import { HttpError, invalid } from "#lib/errors.ts";
+import { type Context, Reply, type Route, route } from "#platform/http/route.ts";
+import { validate } from "#platform/http/validate.ts";
 import { ASSET_TEXT_NAMES } from "#protocol/asset-fields.ts";
 import type { UploadRow } from "#storage/db/schema.ts";
 import { abortUpload } from "../abort.ts";

@@ -1,8 +1,8 @@
 import type { App } from "#app.ts";
-import type { Caller } from "#http/caller.ts";
-import type { Context } from "#http/route.ts";
-import { storageOf } from "#http/storage.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import type { Context } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import { requireActiveTenant } from "#resources/tenants/active.ts";
 import type { UploadRow } from "#storage/db/schema.ts";
 import { NoSuchMultipart, ObjectTooLarge, OffsetMismatch, PartsMismatch } from "#storage/objects/store.ts";

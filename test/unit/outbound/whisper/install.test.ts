@@ -4,10 +4,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { CATALOG } from "#outbound/transcribe/whisper/catalog.ts";
-import { ModelUnavailable } from "#outbound/transcribe/whisper/download.ts";
-import { type Installation, installModel } from "#outbound/transcribe/whisper/install.ts";
-import { installedModels, modelsDir, selectedModel } from "#outbound/transcribe/whisper/store.ts";
+import { CATALOG } from "#platform/outbound/transcribe/whisper/catalog.ts";
+import { ModelUnavailable } from "#platform/outbound/transcribe/whisper/download.ts";
+import { type Installation, installModel } from "#platform/outbound/transcribe/whisper/install.ts";
+import { installedModels, modelsDir, selectedModel } from "#platform/outbound/transcribe/whisper/store.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 
 const sha256 = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");

@@ -5,9 +5,13 @@ import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
 import { sandboxLauncher } from "#media/binaries.ts";
 import { sandboxedCommand } from "#media/sandbox/sandbox.ts";
-import { type SpeechAudio, TranscriptionFailed } from "#outbound/transcribe/transcriber.ts";
-import { recognizeWith } from "#outbound/transcribe/whisper/models.ts";
-import { RECOGNITION_ENV, type RecognitionOptions, recognize } from "#outbound/transcribe/whisper/recognize.ts";
+import { type SpeechAudio, TranscriptionFailed } from "#platform/outbound/transcribe/transcriber.ts";
+import { recognizeWith } from "#platform/outbound/transcribe/whisper/models.ts";
+import {
+  RECOGNITION_ENV,
+  type RecognitionOptions,
+  recognize,
+} from "#platform/outbound/transcribe/whisper/recognize.ts";
 import { until } from "#test/support/descendants.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { toneFile } from "#test/support/whisper/audio.ts";

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { activityOf, HOP_MS, stretchesOf } from "#outbound/transcribe/whisper/activity.ts";
-import { joined } from "#outbound/transcribe/whisper/join.ts";
-import { OVERLAP_MS, partsOf } from "#outbound/transcribe/whisper/parts.ts";
-import { audibleWords, withoutInvented } from "#outbound/transcribe/whisper/repeats.ts";
-import { LoopFilter, utterancesOf } from "#outbound/transcribe/whisper/utterances.ts";
-import { type TimedWord, type Token, wordsOf } from "#outbound/transcribe/whisper/words.ts";
+import { activityOf, HOP_MS, stretchesOf } from "#platform/outbound/transcribe/whisper/activity.ts";
+import { joined } from "#platform/outbound/transcribe/whisper/join.ts";
+import { OVERLAP_MS, partsOf } from "#platform/outbound/transcribe/whisper/parts.ts";
+import { audibleWords, withoutInvented } from "#platform/outbound/transcribe/whisper/repeats.ts";
+import { LoopFilter, utterancesOf } from "#platform/outbound/transcribe/whisper/utterances.ts";
+import { type TimedWord, type Token, wordsOf } from "#platform/outbound/transcribe/whisper/words.ts";
 
 /** `Good@1200 morning@1500`: words with their starts; each lasts 200 ms. */
 const words = (text: string): TimedWord[] =>

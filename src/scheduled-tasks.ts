@@ -1,0 +1,153 @@
+import { eq } from "drizzle-orm";
+import type { App } from "#app.ts";
+import { pruneAudit } from "#platform/http/audit.ts";
+import type { Authenticator } from "#platform/http/auth.ts";
+import { pruneResponses } from "#platform/http/idempotency.ts";
+import type { ScheduledTask } from "#platform/scheduled-tasks/scheduler.ts";
+import { CLIPS_VERSION } from "#protocol/clip.ts";
+import type { Lane } from "#protocol/worker.ts";
+import { cmcdSessions } from "#resources/analytics/cmcd/sessions.ts";
+import { pruneViews } from "#resources/analytics/prune.ts";
+import { viewsOf } from "#resources/analytics/views.ts";
+import { collectAllGarbage } from "#resources/assets/collect-garbage.ts";
+import { expireAssets } from "#resources/assets/expire.ts";
+import { finishStaleImports } from "#resources/assets/import/recover.ts";
+import { pruneReplacedMedia } from "#resources/assets/replaced-media.ts";
+import { mergeTexts } from "#resources/assets/text-index.ts";
+import { pruneWatermarks } from "#resources/encoding-profiles/watermark.ts";
+import { expireBatches, sweepBatches } from "#resources/ingest/close.ts";
+import { hasQueued } from "#resources/jobs/claim.ts";
+import { recoverLeases } from "#resources/jobs/recover.ts";
+import { sumSources } from "#resources/jobs/source-sums.ts";
+import { sweepAttempts } from "#resources/jobs/sweep.ts";
+import { liveMeter } from "#resources/live/minutes/live-meter.ts";
+import { pruneLiveMinutes } from "#resources/live/minutes/prune.ts";
+import { pruneReports } from "#resources/live/shared/prune-reports.ts";
+import { abandonedStreams } from "#resources/live/streams/abandoned.ts";
+import { sendMails } from "#resources/mail/outbox.ts";
+import { notifyOfQuotas } from "#resources/notifications/quotas.ts";
+import { continueMigration } from "#resources/operator/migration/run.ts";
+import { announceServer } from "#resources/operator/servers.ts";
+import { deleteOldAnalytics } from "#resources/operator/system/delete-old-analytics.ts";
+import { deleteOldSources } from "#resources/operator/system/delete-old-sources.ts";
+import { detectAnomalies } from "#resources/operator/system/detect-anomalies.ts";
+import { historyOf, SAMPLE_SECONDS } from "#resources/operator/system/history.ts";
+import { logStreamOf } from "#resources/operator/system/log-stream.ts";
+import { emptyTrash } from "#resources/operator/trash.ts";
+import type { Egress } from "#resources/playback/egress.ts";
+import { indexTexts } from "#resources/search/index-texts.ts";
+import { pruneSessions } from "#resources/sessions/prune.ts";
+import { pruneShares } from "#resources/shares/prune.ts";
+import { translateCaptions } from "#resources/subtitles/translate-generated.ts";
+import { deleteTenants } from "#resources/tenants/deletion.ts";
+import { billDatabaseBytes } from "#resources/tenants/usage.ts";
+import { expireUploads } from "#resources/uploads/expire.ts";
+import { startFetches } from "#resources/uploads/fetches.ts";
+import { sweepAppends, sweepParts } from "#resources/uploads/sweep-parts.ts";
+import { pruneInvitations } from "#resources/users/invitations.ts";
+import { prunePasswordResets, writeResetMail } from "#resources/users/password-resets.ts";
+import { deliverWebhooks } from "#resources/webhooks/deliver-webhooks.ts";
+import { pruneDeliveries } from "#resources/webhooks/prune.ts";
+import { apiKeys } from "#storage/db/schema.ts";
+
+/** All background work of `serve`. */
+export const allScheduledTasks = (
+  app: App,
+  { authenticator, egress }: { authenticator: Authenticator; egress: Egress },
+): ScheduledTask[] => [
+  { name: "tell-of-server", schedule: "*/10 * * * * *", runOnShutdown: true, run: () => announceServer(app) },
+  { name: "recover-leases", schedule: "* * * * * *", run: () => recoverLeases(app) },
+  {
+    // A job whose backoff has elapsed emits no signal by itself.
+    name: "wake-workers",
+    schedule: "* * * * * *",
+    run: async () => {
+      const takes = { takesTasks: true, takesCodecs: true, clipsVersion: CLIPS_VERSION, takesJoins: true };
+      const isQueued = (lane: Lane) => hasQueued(app, { ...takes, lane });
+      if ((await isQueued("main")) || (await isQueued("captions"))) app.signals.emit("job.queued");
+    },
+  },
+  {
+    name: "translate-captions",
+    schedule: "*/2 * * * * *",
+    run: () => translateCaptions(app),
+    wakes: (wake) => app.signals.on("captions.recognized", wake),
+  },
+  { name: "fetch-sources", schedule: "* * * * * *", run: () => startFetches(app) },
+  { name: "expire-uploads", schedule: "*/10 * * * * *", run: () => expireUploads(app) },
+  { name: "expire-assets", schedule: "*/5 * * * * *", run: () => expireAssets(app) },
+  { name: "expire-batches", schedule: "*/10 * * * * *", run: () => expireBatches(app) },
+  { name: "finish-imports", schedule: "*/30 * * * * *", run: () => finishStaleImports(app) },
+  { name: "index-texts", schedule: "* * * * * *", run: () => indexTexts(app) },
+  { name: "merge-text-index", schedule: "*/5 * * * * *", run: () => mergeTexts(app) },
+  { name: "sweep-batches", schedule: "50 * * * * *", run: () => sweepBatches(app) },
+  { name: "sum-sources", schedule: "*/5 * * * * *", run: () => sumSources(app) },
+  { name: "sweep-attempts", schedule: "20 * * * * *", run: () => sweepAttempts(app) },
+  { name: "sweep-objects", schedule: "40 * * * * *", run: () => collectAllGarbage(app) },
+  {
+    name: "delete-tenants",
+    schedule: "*/2 * * * * *",
+    run: () => deleteTenants(app),
+    wakes: (wake) => app.signals.on("tenant.deleting", wake),
+  },
+  { name: "migrate-storage", schedule: "*/2 * * * * *", run: () => continueMigration(app) },
+  { name: "sweep-appends", schedule: "50 * * * * *", run: () => sweepAppends(app) },
+  { name: "sweep-parts", schedule: "0 23 * * * *", run: () => sweepParts(app) },
+  deliverWebhooks(app),
+  { name: "prune-deliveries", schedule: "0 17 * * * *", run: () => pruneDeliveries(app) },
+  { name: "count-egress", schedule: "*/5 * * * * *", runOnShutdown: true, run: () => egress.flush() },
+  { name: "count-live", schedule: "*/5 * * * * *", runOnShutdown: true, run: () => liveMeter(app).flush() },
+  {
+    // Before the views are written.
+    name: "report-cmcd",
+    schedule: "*/2 * * * * *",
+    runOnShutdown: true,
+    run: () => cmcdSessions(app).report(app.stopping.aborted),
+  },
+  { name: "record-views", schedule: "* * * * * *", runOnShutdown: true, run: () => viewsOf(app).flush() },
+  { name: "prune-views", schedule: "0 23 * * * *", run: () => pruneViews(app) },
+  { name: "prune-live-minutes", schedule: "0 27 * * * *", run: () => pruneLiveMinutes(app) },
+  { name: "delete-old-analytics", schedule: "0 29 */6 * * *", run: () => deleteOldAnalytics(app) },
+  { name: "delete-old-sources", schedule: "0 11 * * * *", run: () => deleteOldSources(app) },
+  // Players report every ten seconds, so the previous hour is complete by then.
+  { name: "detect-anomalies", schedule: "0 5 * * * *", run: () => detectAnomalies(app) },
+  {
+    name: "record-key-use",
+    schedule: "*/30 * * * * *",
+    runOnShutdown: true,
+    run: () => recordKeyUse(app, authenticator),
+  },
+  { name: "sample-figures", schedule: `*/${SAMPLE_SECONDS} * * * * *`, run: () => historyOf(app).sample() },
+  { name: "share-log", schedule: "* * * * * *", run: () => logStreamOf(app).share() },
+  { name: "empty-trash", schedule: "0 41 * * * *", run: () => emptyTrash(app) },
+  { name: "prune-sessions", schedule: "0 43 * * * *", run: () => pruneSessions(app) },
+  { name: "prune-invitations", schedule: "0 44 * * * *", run: () => pruneInvitations(app) },
+  { name: "prune-shares", schedule: "0 46 * * * *", run: () => pruneShares(app) },
+  { name: "prune-password-resets", schedule: "0 45 * * * *", run: () => prunePasswordResets(app) },
+  {
+    name: "send-mail",
+    schedule: "*/2 * * * * *",
+    run: () => sendMails(app, { password_reset: writeResetMail }),
+    wakes: (wake) => app.signals.on("mail.due", wake),
+  },
+  { name: "notify-of-quotas", schedule: "*/20 * * * * *", run: () => notifyOfQuotas(app) },
+  { name: "prune-replaced-media", schedule: "30 */5 * * * *", run: () => pruneReplacedMedia(app) },
+  { name: "complete-abandoned-streams", schedule: "*/5 * * * * *", run: () => abandonedStreams(app).complete() },
+  { name: "prune-live-reports", schedule: "*/15 * * * * *", run: () => pruneReports(app) },
+  { name: "bill-database-bytes", schedule: "*/30 * * * * *", run: () => billDatabaseBytes(app) },
+  { name: "prune-watermarks", schedule: "0 47 * * * *", run: () => pruneWatermarks(app) },
+  { name: "prune-audit", schedule: "0 37 * * * *", run: () => pruneAudit(app) },
+  {
+    name: "prune-answers",
+    schedule: "0 7 * * * *",
+    run: () => app.write(async (tx) => pruneResponses(tx, app.clock.now())),
+  },
+];
+
+async function recordKeyUse(app: App, authenticator: Authenticator): Promise<void> {
+  const used = authenticator.takeUsedKeys();
+  if (used.size === 0) return;
+  await app.write(async (tx) => {
+    for (const [id, lastUsedAt] of used) await tx.update(apiKeys).set({ lastUsedAt }).where(eq(apiKeys.id, id));
+  });
+}
