@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import type { Logger } from "pino";
+import { isRestoreUnfinished } from "#features/operations/backup/resume-restore.ts";
 import { describeConnectionError } from "#lib/connection-errors.ts";
 import { UserError } from "#lib/errors.ts";
 import { sleep } from "#lib/timers.ts";
@@ -10,7 +11,6 @@ import type { Config } from "#platform/config/load.ts";
 import { lostDatabase } from "#platform/config/lost-database.ts";
 import { ensureDataDir, hasSecrets, loadSecrets } from "#platform/config/secrets.ts";
 import { runningServerUrl } from "#platform/config/server-file.ts";
-import { isRestoreUnfinished } from "#resources/operator/backup/resume-restore.ts";
 import { createLog } from "#src/log.ts";
 import { type Opened, openApp } from "#src/open.ts";
 import { DataDirInUse, isLocked } from "#storage/db/lock.ts";

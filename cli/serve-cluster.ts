@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
+import { finishRestore } from "#features/operations/backup/resume-restore.ts";
 import { StartFailed, Supervisor } from "#platform/cluster/supervisor.ts";
 import { databaseFileOf } from "#platform/config/database-file.ts";
 import type { Config } from "#platform/config/load.ts";
 import { ensureDataDir } from "#platform/config/secrets.ts";
 import { removeServerUrl, writeServerUrl } from "#platform/config/server-file.ts";
-import { finishRestore } from "#resources/operator/backup/resume-restore.ts";
 import { crossValidate } from "#src/cross-validate.ts";
 import { freePort } from "#src/listen.ts";
 import { createLog, logProcess } from "#src/log.ts";

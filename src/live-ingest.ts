@@ -1,16 +1,16 @@
 import type { ChildProcess } from "node:child_process";
 import type { App } from "#app.ts";
+import { setIngestPorts, whipUrl } from "#features/live/ingest-urls.ts";
+import { liveEncodes } from "#features/live/renditions/live-encodes.ts";
+import { LIVE_APPLICATION } from "#features/live/schema.ts";
+import { liveSpeech } from "#features/live/speech/live-speech.ts";
+import { liveFolder } from "#features/live/streams/folders.ts";
+import { liveStreams } from "#features/live/streams/live-streams.ts";
+import { LiveRelay } from "#features/live/streams/relay.ts";
+import { whipRequests } from "#features/live/whip/requests.ts";
 import { ChildSupervisor, spawnSelf } from "#lib/child-supervisor.ts";
 import { UserError } from "#lib/errors.ts";
 import type { FromIngest, IngestOptions, IngestPorts, ToIngest } from "#live/ingest/messages.ts";
-import { setIngestPorts, whipUrl } from "#resources/live/ingest-urls.ts";
-import { liveEncodes } from "#resources/live/renditions/live-encodes.ts";
-import { LIVE_APPLICATION } from "#resources/live/schema.ts";
-import { liveSpeech } from "#resources/live/speech/live-speech.ts";
-import { liveFolder } from "#resources/live/streams/folders.ts";
-import { liveStreams } from "#resources/live/streams/live-streams.ts";
-import { LiveRelay } from "#resources/live/streams/relay.ts";
-import { whipRequests } from "#resources/live/whip/requests.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
 
 const FIRST_WAIT_MS = 500;

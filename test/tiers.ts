@@ -18,7 +18,7 @@ const ALONE = "isolated.test.ts";
  */
 const REMOTE = [
   "test/api/assets/{asset-lists,assets,bulk,collections,csv}.test.ts",
-  "test/api/batch-uploads/ingest.test.ts",
+  "test/api/batch-uploads/batches.test.ts",
   "test/api/billing/{checkout,usage}.test.ts",
   "test/api/credentials/sessions.test.ts",
   "test/api/http/repeats.test.ts",

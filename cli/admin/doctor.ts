@@ -1,10 +1,10 @@
 import type { Command } from "commander";
+import { type Finding, runCheck } from "#features/operations/doctor/finding.ts";
+import { checkOffline } from "#features/operations/doctor/offline.ts";
 import { embeddedMigrations } from "#lib/embedded.ts";
 import { UserError } from "#lib/errors.ts";
 import { sleep } from "#lib/timers.ts";
 import type { Config } from "#platform/config/load.ts";
-import { type Finding, runCheck } from "#resources/operator/doctor/finding.ts";
-import { checkOffline } from "#resources/operator/doctor/offline.ts";
 import { integrityOf } from "#storage/db/integrity.ts";
 import { isLocked } from "#storage/db/lock.ts";
 import { type Admin, connect, serverOfEnvironment } from "../connect.ts";

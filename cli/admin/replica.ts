@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import * as v from "valibot";
+import { restoreFromReplica } from "#features/operations/replica/restore.ts";
 import { embeddedMigrations } from "#lib/embedded.ts";
 import { UserError } from "#lib/errors.ts";
 import type { Config } from "#platform/config/load.ts";
 import { openReplicaStore } from "#platform/config/replica-store.ts";
 import { runningServerUrl } from "#platform/config/server-file.ts";
-import { restoreFromReplica } from "#resources/operator/replica/restore.ts";
 import { isLocked } from "#storage/db/lock.ts";
 import { listAll } from "#storage/objects/list-all.ts";
 import { listGenerations, listSnapshots } from "#storage/replica/catalog.ts";

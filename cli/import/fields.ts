@@ -1,7 +1,7 @@
 import { ID_TAG, PROVIDER_TAG, tagOf } from "./existing.ts";
 import type { Item } from "./source.ts";
 
-/** Limits of the API (src/protocol/asset-fields.ts, src/resources/assets/schema.ts). */
+/** Limits of the API (src/protocol/asset-fields.ts, src/features/assets/schema.ts). */
 const MAX_TITLE = 500;
 const MAX_DESCRIPTION = 10_000;
 const MAX_TAGS = 100;

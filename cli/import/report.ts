@@ -1,5 +1,5 @@
 import { rename, writeFile } from "node:fs/promises";
-import { escapeCell } from "#resources/assets/csv-cells.ts";
+import { escapeCell } from "#features/assets/csv-cells.ts";
 import { line, plain, printJson } from "../print.ts";
 import type { Entry, Ledger } from "./ledger.ts";
 

@@ -74,13 +74,13 @@ async function sendWhole(
   }
   const id = await patience.until(async () => {
     // A repeated request returns a new URL of the same upload.
-    const intent = await call<BatchUpload>("POST", base, uploadRequest(object, "put"));
-    if (intent.status === "completed") meter.sent(bytes);
+    const batchUpload = await call<BatchUpload>("POST", base, uploadRequest(object, "put"));
+    if (batchUpload.status === "completed") meter.sent(bytes);
     else {
-      const { upload_url: url = "", upload_headers: headers = {} } = intent;
+      const { upload_url: url = "", upload_headers: headers = {} } = batchUpload;
       await counted(meter, (onSent) => put({ url, headers, path, start: 0, bytes, onSent }));
     }
-    return intent.id;
+    return batchUpload.id;
   });
   await complete(id);
 }
@@ -92,13 +92,13 @@ async function sendParts(
 ): Promise<void> {
   const { call, patience, meter, slot } = sender;
   const { path, bytes: all } = object;
-  const intent = await patience.until(() => call<BatchUpload>("POST", base, uploadRequest(object, "multipart")));
-  if (intent.status === "completed") return meter.sent(all);
-  const size = intent.part_size ?? all;
-  const storedParts = new Map((intent.parts ?? []).map((part) => [part.part_number, part.bytes]));
-  const parts = `${base}/${intent.id}/parts`;
+  const batchUpload = await patience.until(() => call<BatchUpload>("POST", base, uploadRequest(object, "multipart")));
+  if (batchUpload.status === "completed") return meter.sent(all);
+  const size = batchUpload.part_size ?? all;
+  const storedParts = new Map((batchUpload.parts ?? []).map((part) => [part.part_number, part.bytes]));
+  const parts = `${base}/${batchUpload.id}/parts`;
   await allOrFirstError(
-    Array.from({ length: intent.part_count ?? 1 }, (_, at) => async () => {
+    Array.from({ length: batchUpload.part_count ?? 1 }, (_, at) => async () => {
       const start = at * size;
       const bytes = Math.min(size, all - start);
       if (storedParts.get(at + 1) === bytes) return meter.sent(bytes);
@@ -115,5 +115,5 @@ async function sendParts(
     }),
   );
   const received: CompleteBatchUpload = { bytes_received: all };
-  await patience.until(() => call("POST", `${base}/${intent.id}/complete`, received));
+  await patience.until(() => call("POST", `${base}/${batchUpload.id}/complete`, received));
 }

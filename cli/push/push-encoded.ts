@@ -1,8 +1,8 @@
 import { readFile, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
+import type { Asset } from "#features/assets/schema.ts";
 import type { Batch, NewBatch } from "#protocol/batch.ts";
 import type { ManifestFiles } from "#protocol/manifest.ts";
-import type { Asset } from "#resources/assets/schema.ts";
 import { type EncodedMedia, type Encoder, mediaOf, ownFolder, replaceFile } from "./encode-file.ts";
 import { RequestRefused } from "./http.ts";
 import { MEDIA, objectsOf, sendObjects, sourceKey } from "./objects.ts";

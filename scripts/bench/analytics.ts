@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import pino from "pino";
+import { viewsOf } from "#features/analytics/views.ts";
 import { loadConfig } from "#platform/config/load.ts";
-import { viewsOf } from "#resources/analytics/views.ts";
 import { openApp } from "#src/open.ts";
 import { ADMIN, call, startVodbox, workFolder } from "./processes.ts";
 import { compare, p99, type Result } from "./result.ts";

@@ -52,17 +52,17 @@ export async function attacksOf({ base, key, tenantId, assetId }: Attacker): Pro
   const batchPath = `/api/v1/ingest_batches/${batch}`;
   for (const [object_key, text] of [...Object.entries(documents), ["board.vtt", storyboard] as const]) {
     const bytes = Buffer.byteLength(text);
-    const intent = await ask("POST", `${batchPath}/uploads`, {
+    const batchUpload = await ask("POST", `${batchPath}/uploads`, {
       object_key,
       bytes_expected: bytes,
       content_type: "text/plain",
     });
-    await fetch(intent.upload_url, {
-      method: intent.upload_method ?? "PUT",
-      headers: intent.upload_headers,
+    await fetch(batchUpload.upload_url, {
+      method: batchUpload.upload_method ?? "PUT",
+      headers: batchUpload.upload_headers,
       body: text,
     });
-    await ask("POST", `${batchPath}/uploads/${intent.id}/complete`, { bytes_received: bytes });
+    await ask("POST", `${batchPath}/uploads/${batchUpload.id}/complete`, { bytes_received: bytes });
   }
   const preview = (fields: Record<string, unknown>) =>
     ask("POST", `${batchPath}/manifest/preview`, {

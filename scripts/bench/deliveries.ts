@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import pino from "pino";
+import { deliverDue } from "#features/webhooks/dispatcher.ts";
+import { encipher, newSigningSecret } from "#features/webhooks/secret.ts";
+import { signatureHeaders } from "#features/webhooks/sign.ts";
 import { post } from "#lib/network/post.ts";
 import { createSafeHttpClient } from "#lib/network/safe-http-client.ts";
 import { loadConfig } from "#platform/config/load.ts";
-import { deliverDue } from "#resources/webhooks/dispatcher.ts";
-import { encipher, newSigningSecret } from "#resources/webhooks/secret.ts";
-import { signatureHeaders } from "#resources/webhooks/sign.ts";
 import { openApp } from "#src/open.ts";
 import { startReference, workFolder } from "./processes.ts";
 import { compare, inTurn, type Result } from "./result.ts";

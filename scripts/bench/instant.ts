@@ -2,7 +2,7 @@ import { globSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { tenantApi, uploadFile } from "#cli/api.ts";
-import type { Asset } from "#resources/assets/schema.ts";
+import type { Asset } from "#features/assets/schema.ts";
 import { chooseTools } from "../build/tools.ts";
 import { cpuShare } from "./cpu-share.ts";
 import { ADMIN, EXECUTABLE, start, tenantWithKey, WORKER, workFolder } from "./processes.ts";

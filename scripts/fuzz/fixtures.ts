@@ -63,14 +63,14 @@ export async function putFile(
 ): Promise<void> {
   const size = Buffer.byteLength(bytes);
   const wanted = { object_key: name, bytes_expected: size, content_type: "application/octet-stream" };
-  const intent = await call(base, "POST", `${batch.path}/uploads`, batch.headers, wanted);
-  const sent = await fetch(intent.upload_url, {
-    method: intent.upload_method,
-    headers: intent.upload_headers,
+  const batchUpload = await call(base, "POST", `${batch.path}/uploads`, batch.headers, wanted);
+  const sent = await fetch(batchUpload.upload_url, {
+    method: batchUpload.upload_method,
+    headers: batchUpload.upload_headers,
     body: bytes as string,
   });
   await sent.text();
-  await call(base, "POST", `${batch.path}/uploads/${intent.id}/complete`, batch.headers, { bytes_received: size });
+  await call(base, "POST", `${batch.path}/uploads/${batchUpload.id}/complete`, batch.headers, { bytes_received: size });
 }
 
 let serial = 0;
@@ -106,7 +106,7 @@ export async function furnish({ base, admin, worker }: FuzzServer): Promise<Fixt
   }
   const committed = await call(base, "POST", `${first.path}/manifest/commit`, first.headers, { assets: [MANIFEST] });
   const [asset] = committed.assets;
-  const intent = await call(base, "POST", `${batch.path}/uploads`, batch.headers, {
+  const batchUpload = await call(base, "POST", `${batch.path}/uploads`, batch.headers, {
     ...{ object_key: "open.m4s", bytes_expected: 3, content_type: "video/mp4", multipart: true },
   });
   const upload = await ask("POST", "/api/v1/uploads/initiate", { filename: "clip.mp4", bytes_expected: 3 });
@@ -146,7 +146,7 @@ export async function furnish({ base, admin, worker }: FuzzServer): Promise<Fixt
       uploads: [String(upload.id)],
       "tus/:id": [String(upload.id)],
       ingest_batches: [String(batch.id)],
-      upload_id: [String(intent.id)],
+      upload_id: [String(batchUpload.id)],
       subtitles: [String(subtitle.id)],
       tracks: [String(track.id)],
       collections: [String(collection.id)],

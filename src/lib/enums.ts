@@ -8,7 +8,7 @@ export const PLAYBACK_POLICIES = ["public", "signed"] as const;
 /** What a user may do: src/platform/http/roles.ts. */
 export const ROLES = ["admin", "editor", "viewer"] as const;
 export type Role = (typeof ROLES)[number];
-/** What users are notified of: src/resources/notifications. */
+/** What users are notified of: src/features/notifications. */
 export const NOTIFICATION_KINDS = ["encode_failed", "live_signal_lost", "quota", "webhook_disabled"] as const;
 export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
 export const THEMES = ["light", "dark"] as const;

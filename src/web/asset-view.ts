@@ -1,8 +1,8 @@
 import type { App } from "#app.ts";
-import { basePath, publicId } from "#resources/assets/urls.ts";
-import { spokenText } from "#resources/search/spoken-text.ts";
-import { playableSubtitles } from "#resources/subtitles/queries.ts";
-import { rememberedPlayer } from "#resources/tenants/queries.ts";
+import { basePath, publicId } from "#features/assets/urls.ts";
+import { spokenText } from "#features/search/spoken-text.ts";
+import { playableSubtitles } from "#features/subtitles/queries.ts";
+import { rememberedPlayer } from "#features/tenants/queries.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { clock } from "./clock.ts";
 import { html, type Markup } from "./html.ts";

@@ -1,11 +1,11 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
+import { basePath } from "#features/assets/urls.ts";
+import { providerName } from "#features/credentials/oidc/provider.ts";
+import { deliveryOf } from "#features/playback/presigned-delivery.ts";
 import { embedded, embeddedNames } from "#lib/embedded.ts";
 import { HttpError, notFound } from "#lib/errors.ts";
 import { type Context, type Route, route } from "#platform/http/route.ts";
-import { basePath } from "#resources/assets/urls.ts";
-import { providerName } from "#resources/oidc/provider.ts";
-import { deliveryOf } from "#resources/playback/presigned-delivery.ts";
 import { embeddedFile } from "./embedded-file.ts";
 import { html } from "./html.ts";
 import { htmlResponse, newNonce } from "./html-response.ts";

@@ -1,13 +1,13 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
+import { basePath } from "#features/assets/urls.ts";
+import { findPublicChannel, type PublicChannel, requireChannelToken } from "#features/live/live-state.ts";
+import { livePageUrl } from "#features/live/urls.ts";
+import type { PlaybackTokens } from "#features/playback/token.ts";
+import { isActiveTenant } from "#features/tenants/active.ts";
+import { allowedOriginsOf, rememberedPlayer } from "#features/tenants/queries.ts";
 import { HttpError } from "#lib/errors.ts";
 import { type Context, type Route, route } from "#platform/http/route.ts";
-import { basePath } from "#resources/assets/urls.ts";
-import { findPublicChannel, type PublicChannel, requireChannelToken } from "#resources/live/live-state.ts";
-import { livePageUrl } from "#resources/live/urls.ts";
-import type { PlaybackTokens } from "#resources/playback/token.ts";
-import { isActiveTenant } from "#resources/tenants/active.ts";
-import { allowedOriginsOf, rememberedPlayer } from "#resources/tenants/queries.ts";
 import { html, type Markup } from "./html.ts";
 import { type PageName, respond, type View } from "./page.ts";
 import {

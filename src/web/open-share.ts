@@ -1,9 +1,9 @@
 import type { App } from "#app.ts";
+import { findPublicAsset } from "#features/assets/queries.ts";
+import { findShareByCode } from "#features/shares/queries.ts";
+import { shareEnded, shareStatus } from "#features/shares/rules.ts";
+import { requireActiveTenant } from "#features/tenants/active.ts";
 import { notFound } from "#lib/errors.ts";
-import { findPublicAsset } from "#resources/assets/queries.ts";
-import { findShareByCode } from "#resources/shares/queries.ts";
-import { shareEnded, shareStatus } from "#resources/shares/rules.ts";
-import { requireActiveTenant } from "#resources/tenants/active.ts";
 import type { AssetRow, ShareRow } from "#storage/db/schema.ts";
 
 export type Shared = { share: ShareRow; asset: AssetRow };

@@ -1,8 +1,8 @@
 import { basename } from "node:path";
 import type { App } from "#app.ts";
-import { basePath } from "#resources/assets/urls.ts";
-import { deliveryOf } from "#resources/playback/presigned-delivery.ts";
-import type { rememberedPlayer } from "#resources/tenants/queries.ts";
+import { basePath } from "#features/assets/urls.ts";
+import { deliveryOf } from "#features/playback/presigned-delivery.ts";
+import type { rememberedPlayer } from "#features/tenants/queries.ts";
 import { versionOf } from "./embedded-file.ts";
 import { html, type Markup } from "./html.ts";
 import type { PageName, View } from "./page.ts";

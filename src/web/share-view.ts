@@ -1,9 +1,9 @@
 import { create } from "content-disposition";
 import type { App } from "#app.ts";
+import { hasPoster } from "#features/assets/poster.ts";
+import { basePath } from "#features/assets/urls.ts";
+import { sharePath } from "#features/shares/schema.ts";
 import type { HttpError } from "#lib/errors.ts";
-import { hasPoster } from "#resources/assets/poster.ts";
-import { basePath } from "#resources/assets/urls.ts";
-import { sharePath } from "#resources/shares/schema.ts";
 import { suspended, videoNotFound } from "./asset-view.ts";
 import { html, type Markup } from "./html.ts";
 import type { Shared } from "./open-share.ts";

@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import { hasPoster } from "#resources/assets/poster.ts";
-import { mediaUrl, pageUrl } from "#resources/assets/urls.ts";
+import { hasPoster } from "#features/assets/poster.ts";
+import { mediaUrl, pageUrl } from "#features/assets/urls.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { html, type Markup } from "./html.ts";
 

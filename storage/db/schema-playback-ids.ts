@@ -20,7 +20,7 @@ export const staticRenditions = sqliteTable("static_renditions", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
   assetId: integer("asset_id").notNull(),
-  /** As in `STATIC_NAMES` of `src/resources/static-renditions/names.ts`. */
+  /** As in `STATIC_NAMES` of `src/features/static-renditions/names.ts`. */
   name: text("name").notNull(),
   ...times,
 });

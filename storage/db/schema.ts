@@ -316,7 +316,7 @@ export const webhookDeliveries = sqliteTable("webhook_deliveries", {
   ...times,
 });
 
-export const ingestBatches = sqliteTable("ingest_batches", {
+export const uploadBatches = sqliteTable("ingest_batches", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
   name: text("name"),
@@ -334,7 +334,7 @@ export const ingestBatches = sqliteTable("ingest_batches", {
   ...times,
 });
 
-export const ingestUploads = sqliteTable("ingest_uploads", {
+export const batchUploads = sqliteTable("ingest_uploads", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
   batchId: integer("batch_id").notNull(),
@@ -350,7 +350,7 @@ export const ingestUploads = sqliteTable("ingest_uploads", {
   ...times,
 });
 
-export const ingestParts = sqliteTable(
+export const batchParts = sqliteTable(
   "ingest_parts",
   {
     uploadId: integer("upload_id").notNull(),
@@ -374,5 +374,5 @@ export type CollectionRow = typeof collections.$inferSelect;
 export type EventRow = typeof events.$inferSelect;
 export type EndpointRow = typeof webhookEndpoints.$inferSelect;
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
-export type BatchRow = typeof ingestBatches.$inferSelect;
-export type BatchUploadRow = typeof ingestUploads.$inferSelect;
+export type BatchRow = typeof uploadBatches.$inferSelect;
+export type BatchUploadRow = typeof batchUploads.$inferSelect;

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
+import { restoreBackup } from "#features/operations/backup/restore.ts";
 import { embedded, embeddedNames } from "#lib/embedded.ts";
 import { UserError } from "#lib/errors.ts";
 import { type ConfigSources, loadConfig } from "#platform/config/load.ts";
-import { restoreBackup } from "#resources/operator/backup/restore.ts";
 import { readyAsset } from "./flow.ts";
 import { emptyFolder } from "./folder.ts";
 import { run, startServer, tenantKey } from "./process.ts";

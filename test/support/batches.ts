@@ -27,14 +27,14 @@ export async function leased(app: Door, key: string, fields: Record<string, unkn
       body: { object_key, bytes_expected: Buffer.byteLength(bytes), content_type: typeOf(object_key), ...more },
     });
   const put = async (object_key: string, bytes: string | Uint8Array) => {
-    const { body: intent } = await want(object_key, bytes);
-    const sent = await app.call(intent.upload_method, intent.upload_url, {
+    const { body: batchUpload } = await want(object_key, bytes);
+    const sent = await app.call(batchUpload.upload_method, batchUpload.upload_url, {
       raw: bytes as string,
-      headers: intent.upload_headers,
+      headers: batchUpload.upload_headers,
     });
     if (sent.status !== 200) throw new Error(sent.text);
     const body = { bytes_received: Buffer.byteLength(bytes) };
-    const done = await ask("POST", `/uploads/${intent.id}/complete`, { body });
+    const done = await ask("POST", `/uploads/${batchUpload.id}/complete`, { body });
     if (done.status !== 200) throw new Error(done.text);
     return done.body;
   };

@@ -63,7 +63,7 @@ export async function foreignResources(app: TestApp, tenantId: number) {
     body: { url: "rtmp://example.com/app", stream_key: THEIRS, name: THEIRS },
   });
   const batch = await leased(app, key, { name: THEIRS });
-  const intent = await batch.want(`${THEIRS}.m4s`, "abc", { multipart: true });
+  const batchUpload = await batch.want(`${THEIRS}.m4s`, "abc", { multipart: true });
   // Assets that are not ready are not counted.
   const { id: asset_id } = await film(app, tenantId);
   await app.call("PATCH", `/api/v1/assets/${asset_id}`, { key, body: { video_asset: { title: THEIRS } } });
@@ -103,9 +103,9 @@ export async function foreignResources(app: TestApp, tenantId: number) {
     "/api/v1/users/:id": String(user.id),
     "/api/v1/webhooks/:id/deliveries/:delivery_id": `${hook.body.id}/deliveries/${sent.body.id}`,
     "/api/v1/webhooks/:id": String(hook.body.id),
-    "/api/v1/ingest_batches/:id/uploads/:upload_id/proxy_parts/:part_number": `${batch.batch.id}/uploads/${intent.body.id}/proxy_parts/1`,
-    "/api/v1/ingest_batches/:id/uploads/:upload_id/parts/:part_number": `${batch.batch.id}/uploads/${intent.body.id}/parts/1`,
-    "/api/v1/ingest_batches/:id/uploads/:upload_id": `${batch.batch.id}/uploads/${intent.body.id}`,
+    "/api/v1/ingest_batches/:id/uploads/:upload_id/proxy_parts/:part_number": `${batch.batch.id}/uploads/${batchUpload.body.id}/proxy_parts/1`,
+    "/api/v1/ingest_batches/:id/uploads/:upload_id/parts/:part_number": `${batch.batch.id}/uploads/${batchUpload.body.id}/parts/1`,
+    "/api/v1/ingest_batches/:id/uploads/:upload_id": `${batch.batch.id}/uploads/${batchUpload.body.id}`,
     "/api/v1/ingest_batches/:id": String(batch.batch.id),
     "/api/v1/assets/:video_asset_id/subtitles/:id": `${completed.body.asset.id}/subtitles/${subtitle.id}`,
     "/api/v1/assets/:video_asset_id/tracks/:id": `${completed.body.asset.id}/tracks/${track.body.id}`,

@@ -1,12 +1,12 @@
 import { eq } from "drizzle-orm";
 import { expect, vi } from "vitest";
+import { type LiveStream, liveRegistry } from "#features/live/registry.ts";
 import { LiveCaptions } from "#live/captions/live-captions.ts";
 import { createPackager, type Packager } from "#live/cmaf/packager.ts";
 import type { TrackKind } from "#live/cmaf/types.ts";
 import { LiveTimeline } from "#live/playlists/timeline.ts";
 import type { TimelineOptions } from "#live/playlists/timeline-types.ts";
 import { ViewerCount } from "#live/playlists/viewer-count.ts";
-import { type LiveStream, liveRegistry } from "#resources/live/registry.ts";
 import { liveStreams } from "#storage/db/schema.ts";
 import type { TestApp } from "./app.ts";
 import { emptyFolder } from "./folder.ts";

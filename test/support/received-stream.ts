@@ -1,7 +1,7 @@
+import { type LiveStream, liveRegistry } from "#features/live/registry.ts";
 import { LiveCaptions } from "#live/captions/live-captions.ts";
 import { LiveTimeline } from "#live/playlists/timeline.ts";
 import { ViewerCount } from "#live/playlists/viewer-count.ts";
-import { type LiveStream, liveRegistry } from "#resources/live/registry.ts";
 import { liveStreams } from "#storage/db/schema.ts";
 import type { TestApp } from "./app.ts";
 

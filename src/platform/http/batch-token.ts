@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { hmac, sameSecret } from "#lib/tokens.ts";
-import { type BatchRow, ingestBatches, tenants } from "#storage/db/schema.ts";
+import { type BatchRow, tenants, uploadBatches } from "#storage/db/schema.ts";
 import type { Caller } from "./caller.ts";
 
 /** Grace period in which a client that lost the response to a commit or a cancel may retry it. */
@@ -19,10 +19,10 @@ export async function batchOfToken(app: App, token: string): Promise<Caller | nu
   const id = Number(/^bat_(\d{1,15})_/.exec(token)?.[1]);
   if (!id) return null;
   const batch = await app.db
-    .select({ batch: ingestBatches, tenantStatus: tenants.status })
-    .from(ingestBatches)
-    .innerJoin(tenants, eq(tenants.id, ingestBatches.tenantId))
-    .where(eq(ingestBatches.id, id))
+    .select({ batch: uploadBatches, tenantStatus: tenants.status })
+    .from(uploadBatches)
+    .innerJoin(tenants, eq(tenants.id, uploadBatches.tenantId))
+    .where(eq(uploadBatches.id, id))
     .get();
   if (!batch || !sameSecret(token, batchToken(app, batch.batch)) || batch.tenantStatus !== "active") return null;
   const { status, expiresAt, endedAt, tenantId } = batch.batch;

@@ -1,9 +1,9 @@
 import { inArray } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
-import { mediaUrl } from "#resources/assets/urls.ts";
-import { STATIC } from "#resources/static-renditions/deliver.ts";
-import { fileOf, isAudioOnly, meantBy } from "#resources/static-renditions/names.ts";
+import { mediaUrl } from "#features/assets/urls.ts";
+import { STATIC } from "#features/static-renditions/deliver.ts";
+import { fileOf, isAudioOnly, meantBy } from "#features/static-renditions/names.ts";
 import { type AssetRow, staticRenditions } from "#storage/db/schema.ts";
 
 /** A file of a video for a feed. `bytes` is exact for a stored file, else estimated from the bitrate. */

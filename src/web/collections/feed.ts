@@ -1,10 +1,10 @@
 import type { App } from "#app.ts";
+import { hasPoster } from "#features/assets/poster.ts";
+import { mediaUrl, pageUrl, publicId } from "#features/assets/urls.ts";
+import { collectionPath } from "#features/collections/schema.ts";
+import { rememberedPlayer } from "#features/tenants/queries.ts";
 import type { XmlElement } from "#lib/xml-read.ts";
 import { writeXml } from "#lib/xml-write.ts";
-import { hasPoster } from "#resources/assets/poster.ts";
-import { mediaUrl, pageUrl, publicId } from "#resources/assets/urls.ts";
-import { collectionPath } from "#resources/collections/schema.ts";
-import { rememberedPlayer } from "#resources/tenants/queries.ts";
 import type { AssetRow, CollectionRow } from "#storage/db/schema.ts";
 import { clock } from "../clock.ts";
 import { type Enclosure, enclosuresOf } from "./enclosures.ts";

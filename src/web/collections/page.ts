@@ -1,9 +1,9 @@
 import type { App } from "#app.ts";
+import { hasPoster } from "#features/assets/poster.ts";
+import { basePath, mediaUrl, pageUrl } from "#features/assets/urls.ts";
+import { collectionPath } from "#features/collections/schema.ts";
+import { rememberedPlayer } from "#features/tenants/queries.ts";
 import { iso } from "#lib/clock.ts";
-import { hasPoster } from "#resources/assets/poster.ts";
-import { basePath, mediaUrl, pageUrl } from "#resources/assets/urls.ts";
-import { collectionPath } from "#resources/collections/schema.ts";
-import { rememberedPlayer } from "#resources/tenants/queries.ts";
 import type { AssetRow, CollectionRow } from "#storage/db/schema.ts";
 import { clock } from "../clock.ts";
 import { html, Markup } from "../html.ts";

@@ -1,7 +1,7 @@
 import type { App } from "#app.ts";
-import { basePath, publicId } from "#resources/assets/urls.ts";
-import { collectionPath } from "#resources/collections/schema.ts";
-import { rememberedPlayer } from "#resources/tenants/queries.ts";
+import { basePath, publicId } from "#features/assets/urls.ts";
+import { collectionPath } from "#features/collections/schema.ts";
+import { rememberedPlayer } from "#features/tenants/queries.ts";
 import type { AssetRow, CollectionRow } from "#storage/db/schema.ts";
 import { html, Markup } from "../html.ts";
 import type { PageLanguage } from "../page-language.ts";

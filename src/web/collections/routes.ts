@@ -1,5 +1,8 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
+import { countShown, requirePublished, shownVideos } from "#features/collections/published.ts";
+import { collectionPath } from "#features/collections/schema.ts";
+import { allowedOriginsOf } from "#features/tenants/queries.ts";
 import { HttpError, invalid } from "#lib/errors.ts";
 import { sha256 } from "#lib/tokens.ts";
 import { encodedText } from "#platform/http/content-encoding.ts";
@@ -7,9 +10,6 @@ import { decodeCursor, encodeCursor } from "#platform/http/paging.ts";
 import { queueOwner } from "#platform/http/queue-owner.ts";
 import { type Context, type Route, route } from "#platform/http/route.ts";
 import { admit } from "#platform/limits/expensive.ts";
-import { countShown, requirePublished, shownVideos } from "#resources/collections/published.ts";
-import { collectionPath } from "#resources/collections/schema.ts";
-import { allowedOriginsOf } from "#resources/tenants/queries.ts";
 import type { AssetRow, CollectionRow } from "#storage/db/schema.ts";
 import { type PageName, respond } from "../page.ts";
 import { type PageLanguage, pageLanguage } from "../page-language.ts";

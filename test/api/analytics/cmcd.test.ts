@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { parseCmcd } from "#resources/analytics/cmcd/parse.ts";
+import { parseCmcd } from "#features/analytics/cmcd/parse.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { readyAsset } from "#test/support/flow.ts";

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { liveMeter } from "#resources/live/minutes/live-meter.ts";
-import type { LiveStream } from "#resources/live/registry.ts";
+import { liveMeter } from "#features/live/minutes/live-meter.ts";
+import type { LiveStream } from "#features/live/registry.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { receivedStream, recordedStream } from "#test/support/received-stream.ts";

@@ -3,7 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { parse } from "csv-parse/sync";
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { escapeCell, readTags, unescapeCell } from "#resources/assets/csv-cells.ts";
+import { escapeCell, readTags, unescapeCell } from "#features/assets/csv-cells.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { fc } from "#test/support/property.ts";

@@ -2,8 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { INPUT_STATUSES, JOB_STATUSES, PLAYBACK_STATUSES } from "#lib/enums.ts";
-import { applyTransition, IllegalTransition, type Subject } from "#resources/jobs/lifecycle/apply.ts";
+import { applyTransition, IllegalTransition, type Subject } from "#features/transcoding/lifecycle/apply.ts";
 import {
   type InputStatus,
   type JobStatus,
@@ -11,7 +10,8 @@ import {
   TRANSITIONS,
   type Transition,
   type TransitionName,
-} from "#resources/jobs/lifecycle/transitions.ts";
+} from "#features/transcoding/lifecycle/transitions.ts";
+import { INPUT_STATUSES, JOB_STATUSES, PLAYBACK_STATUSES } from "#lib/enums.ts";
 import type { Db } from "#storage/db/open.ts";
 import { assets, events, transcodingJobs, uploads } from "#storage/db/schema.ts";
 import { testApp } from "#test/support/app.ts";
@@ -118,7 +118,7 @@ test("ready is announced once by a job that publishes early", async () => {
 
 test("only the lifecycle module writes the statuses of existing assets and jobs", () => {
   const root = join(import.meta.dirname, "../../../src");
-  const OWNERS = ["resources/jobs/lifecycle/"];
+  const OWNERS = ["features/transcoding/lifecycle/"];
   const updates = readdirSync(root, { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".ts") && !OWNERS.some((owner) => path.startsWith(owner)))
     .flatMap((path) => {

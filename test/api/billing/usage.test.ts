@@ -253,8 +253,8 @@ test("quotas of a plan refuse what would exceed them, and leave nothing behind",
   expectError(direct, 403, "quota_exceeded");
   const batch = await app.call("POST", "/api/v1/ingest_batches", { key, body: {} });
   const wish = { object_key: "a.m4s", bytes_expected: 5, content_type: "video/iso.segment" };
-  const intent = await app.call("POST", `/api/v1/ingest_batches/${batch.body.id}/uploads`, { key, body: wish });
-  expectError(intent, 403, "quota_exceeded");
+  const batchUpload = await app.call("POST", `/api/v1/ingest_batches/${batch.body.id}/uploads`, { key, body: wish });
+  expectError(batchUpload, 403, "quota_exceeded");
   expect((await app.call("GET", "/api/v1/assets", { key })).body.length).toBe(before);
 
   // With another plan, the same upload succeeds.

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
+import { newSetupCode } from "#features/credentials/sessions/setup.ts";
 import { SCOPES } from "#platform/http/caller.ts";
-import { newSetupCode } from "#resources/sessions/setup.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { signIn, withSession } from "#test/support/sessions.ts";

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { liveRegistry } from "#resources/live/registry.ts";
+import { liveRegistry } from "#features/live/registry.ts";
 import { liveStreams } from "#storage/db/schema.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";

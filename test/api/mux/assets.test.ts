@@ -1,6 +1,6 @@
 import type Mux from "@mux/mux-node";
 import { beforeEach, describe, expect, expectTypeOf, test } from "vitest";
-import { toMuxAsset, toTextTrack } from "#resources/mux/assets/record.ts";
+import { toMuxAsset, toTextTrack } from "#features/mux/assets/record.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { readyAsset } from "#test/support/flow.ts";
 import { muxClient, refusal } from "#test/support/mux/client.ts";

@@ -1,9 +1,9 @@
 import type Mux from "@mux/mux-node";
 import { beforeEach, describe, expect, expectTypeOf, test } from "vitest";
-import { channelCache } from "#resources/live/channel-cache.ts";
-import { permitPublish } from "#resources/live/streams/permit.ts";
-import { reasonToEnd } from "#resources/live/streams/reason-to-end.ts";
-import { toMuxStream } from "#resources/mux/live/record.ts";
+import { channelCache } from "#features/live/channel-cache.ts";
+import { permitPublish } from "#features/live/streams/permit.ts";
+import { reasonToEnd } from "#features/live/streams/reason-to-end.ts";
+import { toMuxStream } from "#features/mux/live/record.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { Broadcast, broadcastSource } from "#test/support/live-broadcast.ts";
 import { muxClient, refusal } from "#test/support/mux/client.ts";

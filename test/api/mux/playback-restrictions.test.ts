@@ -1,7 +1,7 @@
 import type Mux from "@mux/mux-node";
 import { beforeAll, describe, expect, expectTypeOf, test } from "vitest";
-import { toMuxRestriction } from "#resources/mux/system/playback-restrictions.ts";
-import { allows } from "#resources/playback-restrictions/allows.ts";
+import { toMuxRestriction } from "#features/mux/system/playback-restrictions.ts";
+import { allows } from "#features/playback-restrictions/allows.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { readyAsset } from "#test/support/flow.ts";

@@ -1,6 +1,6 @@
 import type Mux from "@mux/mux-node";
 import { beforeEach, expect, expectTypeOf, test } from "vitest";
-import type { toMuxUpload } from "#resources/mux/uploads/record.ts";
+import type { toMuxUpload } from "#features/mux/uploads/record.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { muxClient, refusal } from "#test/support/mux/client.ts";
 

@@ -3,7 +3,7 @@ import Mux from "@mux/mux-node";
 import { exportJWK, type JWTHeaderParameters, type JWTPayload, SignJWT } from "jose";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { App } from "#app.ts";
-import { playbackTokens } from "#resources/playback/token.ts";
+import { playbackTokens } from "#features/playback/token.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";

@@ -57,12 +57,12 @@ async function uploads() {
   const sign = `/api/v1/uploads/${parts.id}/sign_part`;
   const { body: part } = await app.call("POST", sign, { key, body: { part_number: 1 } });
   const batch = await leased(app, key);
-  const { body: intent } = await batch.want("a.m4s", "abc");
+  const { body: batchUpload } = await batch.want("a.m4s", "abc");
   const tus = await app.call("POST", "/api/v1/uploads/tus", {
     key,
     headers: { "tus-resumable": "1.0.0", "upload-length": "3" },
   });
-  const puts = [put.upload_url, part.url, intent.upload_url] as string[];
+  const puts = [put.upload_url, part.url, batchUpload.upload_url] as string[];
   return { puts, put, tus: new URL(tus.headers.get("location") as string).pathname };
 }
 

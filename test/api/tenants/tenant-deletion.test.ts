@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { TENANT_ROWS } from "#resources/tenants/tenant-rows.ts";
+import { TENANT_ROWS } from "#features/tenants/tenant-rows.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { leased } from "#test/support/batches.ts";
 import { expectError } from "#test/support/error.ts";

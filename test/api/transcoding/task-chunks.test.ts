@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { chunksOf, PLAN_TASK, partsOf, WHOLE_TASK, whyUncut } from "#features/transcoding/tasks/chunks.ts";
 import { firstFrameOf } from "#protocol/task.ts";
-import { chunksOf, PLAN_TASK, partsOf, WHOLE_TASK, whyUncut } from "#resources/jobs/tasks/chunks.ts";
 import { fc } from "#test/support/property.ts";
 import { planned } from "#test/support/tasks.ts";
 

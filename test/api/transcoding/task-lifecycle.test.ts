@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import { expect, test } from "vitest";
+import { applyTask, cancelTasks, IllegalTaskTransition } from "#features/transcoding/tasks/lifecycle.ts";
+import { TASK_TRANSITIONS, type TaskStatus, type TaskTransitionName } from "#features/transcoding/tasks/transitions.ts";
 import { TASK_STATUSES } from "#lib/enums.ts";
-import { applyTask, cancelTasks, IllegalTaskTransition } from "#resources/jobs/tasks/lifecycle.ts";
-import { TASK_TRANSITIONS, type TaskStatus, type TaskTransitionName } from "#resources/jobs/tasks/transitions.ts";
 import type { Db } from "#storage/db/open.ts";
 import { events, transcodingTasks } from "#storage/db/schema.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
@@ -71,7 +71,7 @@ test("the end of an attempt cancels the tasks that can be canceled, and no other
 test("only the lifecycle module writes the statuses of tasks", () => {
   const root = join(import.meta.dirname, "../../../src");
   const updates = readdirSync(root, { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".ts") && path !== join("resources", "jobs", "tasks", "lifecycle.ts"))
+    .filter((path) => path.endsWith(".ts") && path !== join("features", "transcoding", "tasks", "lifecycle.ts"))
     .flatMap((path) => {
       const text = readFileSync(join(root, path), "utf8");
       const statements = text.match(/\.update\((?:transcodingTasks|tasks)\)\s*\.set\([^;]*?\.where/g) ?? [];

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { App } from "#app.ts";
-import { claim } from "#resources/jobs/claim.ts";
-import { graceAfterStart } from "#resources/jobs/recover.ts";
+import { claim } from "#features/transcoding/claim.ts";
+import { graceAfterStart } from "#features/transcoding/recover.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { callback, next, uploaded } from "#test/support/flow.ts";
 import { finish, nextTask, planned, runAll, runNext } from "#test/support/tasks.ts";

@@ -188,12 +188,15 @@ describe("sequential chunks with Content-Range to one URL", () => {
     expect((await putPart("bytes 0-9/10")).status).toBe(200);
 
     const { body: batch } = await app.call("POST", "/api/v1/ingest_batches", { key, body: {} });
-    const { body: intent } = await app.call("POST", `/api/v1/ingest_batches/${batch.id}/uploads`, {
+    const { body: batchUpload } = await app.call("POST", `/api/v1/ingest_batches/${batch.id}/uploads`, {
       key,
       body: { object_key: "a.m4s", bytes_expected: 10, content_type: "video/mp4" },
     });
     const putIntent = (range: string, raw: string) =>
-      app.call("PUT", intent.upload_url, { raw, headers: { ...intent.upload_headers, "content-range": range } });
+      app.call("PUT", batchUpload.upload_url, {
+        raw,
+        headers: { ...batchUpload.upload_headers, "content-range": range },
+      });
     expectError(await putIntent("bytes 0-4/5", "abcde"), 422, "bytes_mismatch");
     expect((await putIntent("bytes 0-9/10", "abcdefghij")).status).toBe(200);
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { beforeEach, describe, expect, test } from "vitest";
-import { startFetches } from "#resources/uploads/fetches.ts";
+import { startFetches } from "#features/uploads/fetches.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { until } from "#test/support/descendants.ts";
 import { expectError } from "#test/support/error.ts";

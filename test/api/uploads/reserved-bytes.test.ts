@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { repairReservedBytes } from "#resources/tenants/reserved-bytes.ts";
+import { repairReservedBytes } from "#features/tenants/reserved-bytes.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { leased } from "#test/support/batches.ts";
 import { expectError } from "#test/support/error.ts";

@@ -22,8 +22,12 @@ test("with storage disabled every route that needs it is 503, for existing resou
     headers: { ...tusHeaders, "upload-length": "3" },
   });
   const { path: batch, want } = await leased(first, key);
-  const intent = async (mode: string) => `uploads/${(await want(mode, "abc", { mode })).body.id}`;
-  const [put, proxy, multipart] = [await intent("put"), await intent("proxy"), await intent("multipart")];
+  const batchUpload = async (mode: string) => `uploads/${(await want(mode, "abc", { mode })).body.id}`;
+  const [put, proxy, multipart] = [
+    await batchUpload("put"),
+    await batchUpload("proxy"),
+    await batchUpload("multipart"),
+  ];
   const channel = await first.call("POST", "/api/v1/live/channels", { key, body: { channel: "stage" } });
   first.opened.beginStop();
   await first.opened.close();

@@ -6,7 +6,7 @@ import { decodeJwt, SignJWT } from "jose";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { App } from "#app.ts";
-import { playbackTokens } from "#resources/playback/token.ts";
+import { playbackTokens } from "#features/playback/token.ts";
 import { sharedBrowser, visit } from "#test/support/browser/browser.ts";
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "#test/support/browser/platform.ts";
 import { uploaded } from "#test/support/flow.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { App } from "#app.ts";
-import { playbackTokens } from "#resources/playback/token.ts";
+import { playbackTokens } from "#features/playback/token.ts";
 import { sharedBrowser, untilPlayed, untilVideo, type Visit, videoIn, visit } from "#test/support/browser/browser.ts";
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "#test/support/browser/platform.ts";
 import { until } from "#test/support/descendants.ts";

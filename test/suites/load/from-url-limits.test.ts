@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
-import { startFetches } from "#resources/uploads/fetches.ts";
+import { startFetches } from "#features/uploads/fetches.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { until } from "#test/support/descendants.ts";
 import { atEnd } from "#test/support/folder.ts";

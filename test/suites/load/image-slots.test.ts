@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { imagesFolder } from "#resources/assets/images-folder.ts";
+import { imagesFolder } from "#features/assets/images-folder.ts";
 import { type AssetRow, assets } from "#storage/db/schema.ts";
 import { sample } from "#test/support/amount.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { hashPassword } from "#features/credentials/devices/passwords.ts";
 import { SCOPES } from "#platform/http/caller.ts";
-import { hashPassword } from "#resources/devices/passwords.ts";
 import { type Flavor, type JsonSchema, largest } from "#test/support/api/largest-input.ts";
 import { next, uploaded } from "#test/support/flow.ts";
 import { newFolder, removeFolder } from "#test/support/folder.ts";

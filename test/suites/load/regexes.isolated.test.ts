@@ -30,7 +30,7 @@ const COMPOSED: Record<string, [count: number, reason: string]> = {
     "no part can begin inside another, on at most 10,000 characters; timed as subtitleFile",
   ],
   "src/lib/vtt/srt.ts": [3, "anchored, on at most 300 characters or once for a file; timed as subtitleFile"],
-  "src/resources/jobs/added-audio/verify.ts": [2, "of bounded length, on at most 2000 characters"],
+  "src/features/transcoding/added-audio/verify.ts": [2, "of bounded length, on at most 2000 characters"],
   "storage/objects/s3/xml.ts": [1, "answers of the operator's own object store"],
 };
 

@@ -161,6 +161,9 @@ test("the registry has each codec under its own name, and one that every video i
  */
 const NAMED_ELSEWHERE = [
   "cli/import/tree/group.ts",
+  "src/features/static-renditions/find-parts.ts",
+  // Reads what a client delivered, in any codec.
+  "src/features/transcoding/caption-jobs/generate.ts",
   "src/lib/audio-tracks/hls.ts",
   // Where captions are in the data differs.
   "src/lib/closed-captions/user-data.ts",
@@ -191,9 +194,6 @@ const NAMED_ELSEWHERE = [
   "src/media/probe.ts",
   "src/media/transport/continuations.ts",
   "src/platform/http/openapi-examples.ts",
-  // Reads what a client delivered, in any codec.
-  "src/resources/jobs/caption-jobs/generate.ts",
-  "src/resources/static-renditions/find-parts.ts",
   "src/web/console/pages/live/studio/publisher.ts",
   "src/web/console/pages/live/texts.ts",
 ];

@@ -12,10 +12,10 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   "storage/objects/local-appends.ts": "reserve",
   "storage/objects/part-appends.ts": "reserve",
   "storage/objects/write-body.ts": "reserve",
-  "src/resources/assets/csv-file.ts": "reserve",
+  "src/features/assets/csv-file.ts": "reserve",
   // From storage: what another server has received.
-  "src/resources/live/speech/stream-speech.ts": "reserve",
-  "src/resources/live/streams/stored-media.ts": "reserve",
+  "src/features/live/speech/stream-speech.ts": "reserve",
+  "src/features/live/streams/stored-media.ts": "reserve",
   // From a publisher: the caller passes `admit`.
   "src/live/captions/written-captions.ts": "reserve",
   "src/live/cmaf/segment-file.ts": "reserve",
@@ -23,11 +23,11 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   "src/live/ingest/finish-recording.ts": "reserve",
   "src/live/ingest/write-source.ts": "reserve",
   // Commands of the operator, to a location that the operator chooses.
-  "src/resources/operator/backup/write.ts": "operator",
-  "src/resources/operator/backup/read.ts": "operator",
+  "src/features/operations/backup/write.ts": "operator",
+  "src/features/operations/backup/read.ts": "operator",
   "storage/db/copy.ts": "operator",
   "storage/db/snapshot.ts": "operator",
-  "src/resources/operator/replica/restore.ts": "operator",
+  "src/features/operations/replica/restore.ts": "operator",
   "storage/replica/restore.ts": "operator",
   "storage/replica/snapshot.ts": "operator",
   // Files whose size no client controls.

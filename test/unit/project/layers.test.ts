@@ -27,7 +27,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ],
   ["src/worker/"],
   ["src/web/"],
-  ["src/resources/"],
+  ["src/features/"],
   ["src/platform/parsing/"],
   ["src/live/"],
   ["src/platform/http/", "src/platform/events/", "src/media/", "src/platform/outbound/", "src/protocol/"],
@@ -71,8 +71,8 @@ const NARROW: Record<string, readonly string[]> = {
 };
 
 /** Each imports only those before it. */
-const RESOURCES =
-  "encoding-profiles tenants keys signing-keys playback-restrictions devices mail sessions users notifications oidc activity assets collections subtitles jobs uploads tracks search audio-tracks static-renditions clips shares playback webhooks event-stream analytics billing ingest live operator mcp mux".split(
+const FEATURES =
+  "encoding-profiles tenants credentials playback-restrictions mail users notifications activity assets collections subtitles transcoding uploads tracks search static-renditions clips shares playback webhooks event-stream analytics billing batch-uploads live operations mcp mux".split(
     " ",
   );
 
@@ -143,7 +143,7 @@ const floorOf = (path: string) => {
   if (floor === -1) throw new Error(`${path} is in no layer; add it to one in this test.`);
   return floor;
 };
-const resourceOf = (path: string) => /^src\/resources\/([^/]+)\//.exec(path)?.[1];
+const featureOf = (path: string) => /^src\/features\/([^/]+)\//.exec(path)?.[1];
 
 describe("imports", () => {
   test("are found at all", () => {
@@ -170,12 +170,12 @@ describe("imports", () => {
     expect(told(generated.filter(({ path }) => !/^src\/(clients\/typescript|web\/console)\//.test(path)))).toEqual([]);
   });
 
-  test("between resources follow their order", () => {
-    const names = new Set(program.map(({ path }) => resourceOf(path)).filter((name) => name !== undefined));
-    expect([...names].filter((name) => !RESOURCES.includes(name))).toEqual([]);
+  test("between features follow their order", () => {
+    const names = new Set(program.map(({ path }) => featureOf(path)).filter((name) => name !== undefined));
+    expect([...names].filter((name) => !FEATURES.includes(name))).toEqual([]);
     const later = edges.filter(({ path, target }) => {
-      const [from, to] = [resourceOf(path), resourceOf(target)];
-      return from && to && RESOURCES.indexOf(to) > RESOURCES.indexOf(from);
+      const [from, to] = [featureOf(path), featureOf(target)];
+      return from && to && FEATURES.indexOf(to) > FEATURES.indexOf(from);
     });
     expect(told(later)).toEqual([]);
   });

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { mkdir, mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { rangeOf } from "#features/transcoding/tasks/chunks.ts";
 import { encode } from "#media/encode.ts";
 import { encodingSpec as spec } from "#media/encoding-spec.ts";
 import { fileNames } from "#media/finish.ts";
@@ -15,7 +16,6 @@ import { Yielded } from "#media/parallel/yielded.ts";
 import { readFromFolder } from "#media/sample-video.ts";
 import { probeSource as probe } from "#media/timeline.ts";
 import type { PlanResult, WrittenRendition } from "#protocol/task.ts";
-import { rangeOf } from "#resources/jobs/tasks/chunks.ts";
 import { rows } from "#test/support/amount.ts";
 import { packetsOf, similarity } from "#test/support/media/parallel/frames.ts";
 import { binaries, ffmpeg, ffprobe, temporaryFolder } from "#test/support/media/sources.ts";

@@ -2,7 +2,7 @@ import type { Track } from "#web/console/types.ts";
 
 export type TrackCue = NonNullable<Track["cues"]>[number];
 
-/** What a track writes into the payload of a cue as its name (src/resources/tracks/chapters.ts reads the same). */
+/** What a track writes into the payload of a cue as its name (src/features/tracks/timed/chapters.ts reads the same). */
 const NAMES = ["title", "name"] as const;
 const nameField = ({ payload }: TrackCue) => NAMES.find((name) => typeof payload[name] === "string") ?? "title";
 

@@ -1,0 +1,101 @@
+import { sql } from "drizzle-orm";
+import { type App, forApp } from "#app.ts";
+import { keptTenants } from "#features/tenants/deletion.ts";
+import { addLiveTime } from "#features/tenants/usage.ts";
+import { monthOf } from "#lib/months.ts";
+import type { PartEvent } from "#live/playlists/events.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type LiveStream, viewersOf } from "../registry.ts";
+import { minuteOf, startOfMinute } from "./minute.ts";
+
+/** What is added to a row of `live_minutes`; `viewers` are the most at once. */
+type Minute = {
+  tenantId: number;
+  channelId: number;
+  minute: number;
+  mediaMs: number;
+  bytes: number;
+  viewers: number;
+};
+
+/** Seconds of each track, and milliseconds that are counted of the longest one. */
+type Received = { seconds: Map<string, number>; countedMs: number };
+
+/**
+ * Counts what this server receives, and the viewers of it. Parts are counted in memory and written every few seconds, for
+ * all streams in one transaction: a killed server loses what it received since, and counts nothing twice.
+ */
+export class LiveMeter {
+  readonly #app: App;
+  readonly #received = new Map<LiveStream, Received>();
+  #minutes = new Map<string, Minute>();
+
+  constructor(app: App) {
+    this.#app = app;
+  }
+
+  /** A part of a running stream of this server. Tracks are of the same time, so the longest one counts. */
+  receive(stream: LiveStream, { track, durationSeconds, bytes }: PartEvent): void {
+    const received = this.#received.get(stream) ?? { seconds: new Map(), countedMs: 0 };
+    this.#received.set(stream, received);
+    received.seconds.set(track, (received.seconds.get(track) ?? 0) + durationSeconds);
+    const mediaMs = Math.max(0, Math.floor(Math.max(...received.seconds.values()) * 1000) - received.countedMs);
+    received.countedMs += mediaMs;
+    this.#add({ ...this.#key(stream), mediaMs, bytes, viewers: 0 });
+  }
+
+  /** Counts the viewers of all streams, and writes what was counted since the last time. */
+  async flush(): Promise<void> {
+    for (const stream of this.#received.keys()) {
+      if (stream.endedAt !== null) this.#received.delete(stream);
+      else this.#add({ ...this.#key(stream), mediaMs: 0, bytes: 0, viewers: viewersOf(stream, this.#app.clock.now()) });
+    }
+    if (this.#minutes.size === 0) return;
+    const counted = this.#minutes;
+    this.#minutes = new Map();
+    try {
+      await this.#app.write((tx) => save(tx, [...counted.values()]));
+    } catch (error) {
+      // They are written the next time.
+      for (const minute of counted.values()) this.#add(minute);
+      throw error;
+    }
+  }
+
+  #key({ tenantId, channelId }: LiveStream) {
+    return { tenantId, channelId, minute: minuteOf(this.#app.clock.now()) };
+  }
+
+  #add(by: Minute): void {
+    const key = `${by.channelId} ${by.minute}`;
+    const known = this.#minutes.get(key);
+    if (!known) return void this.#minutes.set(key, { ...by });
+    known.mediaMs += by.mediaMs;
+    known.bytes += by.bytes;
+    known.viewers = Math.max(known.viewers, by.viewers);
+  }
+}
+
+async function save(tx: Db, minutes: readonly Minute[]): Promise<void> {
+  const tenants = await keptTenants(
+    tx,
+    minutes.map(({ tenantId }) => tenantId),
+  );
+  // The rows have no foreign key, and those of a deleted tenant would be left.
+  const kept = minutes.filter(({ tenantId }) => tenants.has(tenantId));
+  const rows = kept.map((one) => [one.tenantId, one.channelId, one.minute, one.mediaMs, one.bytes, one.viewers]);
+  await tx.run(sql`
+    INSERT INTO live_minutes (tenant_id, channel_id, minute, media_ms, bytes, viewers)
+    SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5 FROM json_each(${JSON.stringify(rows)})
+    WHERE true
+    ON CONFLICT DO UPDATE SET media_ms = media_ms + excluded.media_ms, bytes = bytes + excluded.bytes,
+      viewers = max(viewers, excluded.viewers)`);
+  const received = kept.filter(({ mediaMs }) => mediaMs > 0);
+  if (received.length > 0) await addLiveTime(tx, received.map(liveTimeOf));
+}
+
+const liveTimeOf = ({ tenantId, minute, mediaMs }: Minute) => ({
+  ...{ tenantId, monthStart: monthOf(startOfMinute(minute)), liveMs: mediaMs },
+});
+
+export const liveMeter = forApp((app) => new LiveMeter(app));

@@ -1,0 +1,233 @@
+import { and, eq } from "drizzle-orm";
+import { listAssets } from "#features/assets/list.ts";
+import { cursorOf, positionIn, positionOf } from "#features/assets/order.ts";
+import { playbackIdsOf } from "#features/assets/playback-ids.ts";
+import { getAsset, readAsset, resolveAsset } from "#features/assets/queries.ts";
+import { staticRenditionsOf } from "#features/static-renditions/queries.ts";
+import { notFound } from "#lib/errors.ts";
+import { type AssetRow, muxUploads } from "#storage/db/schema.ts";
+import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
+import { invalidParameter } from "../errors.ts";
+import { muxPage } from "../paging.ts";
+import { createAsset } from "./create.ts";
+import { setMasterAccess } from "./master-access.ts";
+import { mediaTracks, tagsOf, toMuxAsset } from "./record.ts";
+import {
+  AssetCreate,
+  AssetList,
+  AssetUpdate,
+  MasterAccess,
+  Mp4SupportUpdate,
+  NoQuery,
+  PlaybackIdCreate,
+  StaticRenditionCreate,
+} from "./schema.ts";
+import { replaceSupport, toMuxRendition } from "./static-renditions.ts";
+import { trackEndpoints } from "./tracks.ts";
+
+const path = "/video/v1/assets";
+const READS = { scopes: ["assets:read", "assets:write"] } as const;
+const WRITES = { scopes: ["assets:write"] } as const;
+
+/** The asset of a path. Throws 404. */
+async function requireAsset({ app, caller, params }: MuxCall): Promise<AssetRow> {
+  const id = /^[1-9]\d{0,14}$/.test(params.id ?? "") ? Number(params.id) : notFound("asset");
+  return (await readAsset(app, caller, id)) ?? notFound("asset");
+}
+
+/** The asset as it is after a change. */
+const shown = async (call: MuxCall, id: number) =>
+  toMuxAsset(call.app, call.caller, (await getAsset(call.app.db, call.caller, id)) ?? notFound("asset"));
+
+export const assetEndpoints: readonly Endpoint[] = [
+  endpoint({
+    ...WRITES,
+    method: "POST",
+    path,
+    status: 201,
+    async handle(call) {
+      const { inputs, input, ...settings } = await call.body(AssetCreate);
+      const given = inputs ?? input ?? invalidParameter("inputs", "is required");
+      return shown(call, await createAsset(call, settings, given));
+    },
+  }),
+  endpoint({
+    ...READS,
+    method: "GET",
+    path,
+    async handle(call) {
+      const query = call.query(AssetList);
+      const { app, caller } = call;
+      const toWire = (row: AssetRow) => toMuxAsset(app, caller, row);
+      if (query.upload_id !== undefined) return ofUpload(call, query.upload_id);
+      const filters = { sort: "newest", q: undefined } as const;
+      const batches = listAssets(app, caller, filters, positionOf("newest", query.cursor));
+      const cursor = (row: AssetRow) => cursorOf(positionIn("newest", row));
+      return muxPage(call, query, { batches, toWire, cursorOf: cursor });
+    },
+  }),
+  endpoint({
+    ...READS,
+    method: "GET",
+    path: `${path}/:id`,
+    handle: async (call) => toMuxAsset(call.app, call.caller, await requireAsset(call)),
+  }),
+  endpoint({
+    ...WRITES,
+    method: "PATCH",
+    path: `${path}/:id`,
+    async handle(call) {
+      const { id } = await requireAsset(call);
+      const { meta, passthrough, thumbnail_time: time } = await call.body(AssetUpdate);
+      const tags = tagsOf({ meta, passthrough });
+      const to = `/api/v1/assets/${id}`;
+      if (Object.keys(tags).length > 0) await call.native("PATCH", `${to}/tags`, tags);
+      if (meta?.title !== undefined) await call.native("PATCH", to, { video_asset: { title: meta.title } });
+      if (time !== undefined) await call.native("PUT", `${to}/poster`, { time_seconds: time });
+      return shown(call, id);
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "DELETE",
+    path: `${path}/:id`,
+    status: 204,
+    handle: async (call) => call.native("DELETE", `/api/v1/assets/${(await requireAsset(call)).id}`),
+  }),
+  endpoint({
+    ...WRITES,
+    method: "DELETE",
+    path: `${path}/:id/thumbnail-time`,
+    status: 204,
+    handle: async (call) => call.native("DELETE", `/api/v1/assets/${(await requireAsset(call)).id}/poster`),
+  }),
+  endpoint({
+    ...READS,
+    method: "GET",
+    path: `${path}/:id/input-info`,
+    handle: async (call) => [inputInfo(await requireAsset(call))],
+  }),
+  endpoint({
+    ...WRITES,
+    method: "PUT",
+    path: `${path}/:id/master-access`,
+    async handle(call) {
+      const { id } = await requireAsset(call);
+      await setMasterAccess(call, id, (await call.body(MasterAccess)).master_access === "temporary");
+      return shown(call, id);
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "PUT",
+    path: `${path}/:id/mp4-support`,
+    async handle(call) {
+      const { app, caller } = call;
+      const { id } = await requireAsset(call);
+      const { mp4_support: support } = await call.body(Mp4SupportUpdate);
+      await app.write(async (tx) =>
+        replaceSupport(tx, app, (await getAsset(tx, caller, id)) ?? notFound("asset"), support),
+      );
+      return shown(call, id);
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "POST",
+    path: `${path}/:id/static-renditions`,
+    status: 201,
+    async handle(call) {
+      const { app } = call;
+      const asset = await requireAsset(call);
+      const { resolution: name } = await call.body(StaticRenditionCreate);
+      const { id } = await call.native<{ id: number }>("POST", `/api/v1/assets/${asset.id}/static_renditions`, {
+        name,
+      });
+      const row = (await staticRenditionsOf(app.db, asset.id)).find((one) => one.id === id);
+      return toMuxRendition(app, asset, row ?? notFound("static rendition"));
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "DELETE",
+    path: `${path}/:id/static-renditions/:rendition_id`,
+    status: 204,
+    async handle(call) {
+      const { id } = await requireAsset(call);
+      const { rendition_id: own = "" } = call.params;
+      if (!/^[1-9]\d{0,14}$/.test(own)) notFound("static rendition");
+      return call.native("DELETE", `/api/v1/assets/${id}/static_renditions/${own}`);
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "POST",
+    path: `${path}/:id/playback-ids`,
+    status: 201,
+    async handle(call) {
+      const { id } = await requireAsset(call);
+      const { policy } = await call.body(PlaybackIdCreate);
+      return call.native("POST", `/api/v1/assets/${id}/playback_ids`, { policy });
+    },
+  }),
+  endpoint({
+    ...READS,
+    method: "GET",
+    path: `${path}/:id/playback-ids/:playback_id`,
+    async handle(call) {
+      const all = playbackIdsOf(await requireAsset(call));
+      return all.find(({ id }) => id === call.params.playback_id) ?? notFound("playback id");
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "DELETE",
+    path: `${path}/:id/playback-ids/:playback_id`,
+    status: 204,
+    async handle(call) {
+      const { id } = await requireAsset(call);
+      return call.native(
+        "DELETE",
+        `/api/v1/assets/${id}/playback_ids/${encodeURIComponent(call.params.playback_id ?? "")}`,
+      );
+    },
+  }),
+  endpoint({
+    ...READS,
+    method: "GET",
+    path: "/video/v1/playback-ids/:id",
+    async handle(call) {
+      call.query(NoQuery);
+      const { app, caller, params } = call;
+      const ref = params.id as string;
+      const asset = (await resolveAsset(app.db, caller, ref)) ?? notFound("playback id");
+      const all = playbackIdsOf((await getAsset(app.db, caller, asset.id)) ?? notFound("playback id"));
+      const found = all.find(({ id }) => id === ref) ?? notFound("playback id");
+      return { ...found, object: { id: String(asset.id), type: "asset" } };
+    },
+  }),
+  ...trackEndpoints(requireAsset),
+];
+
+/** The one asset of a direct upload, as a list. */
+async function ofUpload({ app, caller }: MuxCall, name: string) {
+  const own = and(eq(muxUploads.name, name), eq(muxUploads.tenantId, caller.tenantId));
+  const upload = await app.db.select({ assetId: muxUploads.assetId }).from(muxUploads).where(own).get();
+  const asset = upload?.assetId == null ? undefined : await getAsset(app.db, caller, upload.assetId);
+  return asset ? [await toMuxAsset(app, caller, asset)] : [];
+}
+
+/** URLs of sources are not kept: they often contain credentials. */
+function inputInfo(asset: AssetRow) {
+  const tracks = asset.playbackStatus === "ready" ? mediaTracks(asset) : [];
+  return {
+    settings: {},
+    file: {
+      tracks: tracks.map(({ type, duration }) => ({
+        ...{ type, duration },
+        ...(type === "video" && asset.width !== null && { width: asset.width, height: asset.height ?? 0 }),
+        ...(type === "video" && asset.frameRate !== null && { frame_rate: asset.frameRate }),
+      })),
+    },
+  };
+}

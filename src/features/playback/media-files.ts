@@ -1,0 +1,215 @@
+import type { App } from "#app.ts";
+import { notFound } from "#lib/errors.ts";
+import { contentTypeOf } from "#lib/media-types.ts";
+import type { Context } from "#platform/http/route.ts";
+import { segmentCacheOf } from "#platform/http/segment-cache.ts";
+import { serveObject } from "#platform/http/serve-object.ts";
+import { storageOf } from "#platform/http/storage.ts";
+import { parseServed } from "#platform/parsing/parse-document.ts";
+import type { Rebased } from "#platform/parsing/parsers.ts";
+import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
+import { basePath, publicId } from "../assets/urls.ts";
+import { STATIC, staticFiles } from "../static-renditions/deliver.ts";
+import { nameOfFile } from "../static-renditions/names.ts";
+import { playableSubtitles } from "../subtitles/queries.ts";
+import { subtitleFile, subtitleList } from "../subtitles/urls.ts";
+import { ADDED, addedFile, audioChanges, playedTracks } from "../tracks/audio/delivery.ts";
+import type { Egress } from "./egress.ts";
+import { createImageHandler } from "./images/image-handler.ts";
+import { parseImageRequest } from "./images/image-request.ts";
+import { manifestParameters } from "./manifest-parameters.ts";
+import { type Top, topFile, versionedKey } from "./media-names.ts";
+import { deliveryOf, isText, redirects, withPresignedUrls } from "./presigned-delivery.ts";
+import { manifest, plainText, playlistOf, subtitleText, transcriptText } from "./serve-manifest.ts";
+import { waitForSegment } from "./wait-for-segment.ts";
+
+/** A file of an asset that the caller may play. `isShare`: with a token of a viewer of a share. */
+export type Requested = { asset: AssetRow; file: string; token: string | null; isShare: boolean; isElsewhere: boolean };
+
+export const isSubtitle = (file: string) => file.startsWith("subtitles/");
+
+/** Serves the files of assets to callers that may play them. */
+export function mediaFiles(app: App, egress: Egress) {
+  const shared: Shared = {
+    app,
+    cache: segmentCacheOf(app),
+    usualDelivery: deliveryOf(app),
+    redirect: redirects(app),
+    serveImage: createImageHandler(app),
+  };
+  return (context: Context, requested: Requested): Promise<Response> =>
+    new MediaRequest(shared, context, requested, egress).serve();
+}
+
+type Shared = {
+  app: App;
+  cache: ReturnType<typeof segmentCacheOf>;
+  usualDelivery: ReturnType<typeof deliveryOf>;
+  redirect: ReturnType<typeof redirects>;
+  serveImage: ReturnType<typeof createImageHandler>;
+};
+
+class MediaRequest {
+  readonly #shared: Shared;
+  readonly #context: Context;
+  readonly #asset: AssetRow;
+  readonly #file: string;
+  readonly #token: string | null;
+  readonly #isElsewhere: boolean;
+  readonly #isSigned: boolean;
+  readonly #delivery: Shared["usualDelivery"];
+  readonly #scope: "private" | "public";
+  readonly #objects: ObjectStore;
+  readonly #parsing: { tenantId: number; signal: AbortSignal };
+  readonly #common: { objects: ObjectStore; method: string; headers: Headers; onSent: (bytes: number) => void };
+
+  constructor(shared: Shared, context: Context, requested: Requested, egress: Egress) {
+    const { asset, file, token, isShare, isElsewhere } = requested;
+    this.#shared = shared;
+    this.#context = context;
+    this.#asset = asset;
+    this.#file = file;
+    this.#token = token;
+    this.#isElsewhere = isElsewhere;
+    this.#isSigned = isShare || asset.playbackPolicy === "signed";
+    // Storage knows nothing of shares: its URLs would work after the end of one.
+    this.#delivery = isShare ? "proxy" : shared.usualDelivery;
+    this.#scope = this.#isSigned ? "private" : "public";
+    this.#objects = storageOf(shared.app);
+    this.#parsing = { tenantId: asset.tenantId, signal: context.signal };
+    const onSent = (bytes: number) => egress.add(asset.tenantId, bytes);
+    this.#common = { objects: this.#objects, method: context.method, headers: context.headers, onSent };
+  }
+
+  async serve(): Promise<Response> {
+    const [asset, file] = [this.#asset, this.#file];
+    // They belong to the asset, not to its media, and are available before it is ready.
+    if (isSubtitle(file)) return this.#subtitle();
+    if (asset.playbackStatus !== "ready" || asset.mediaPrefix === null) notFound("file");
+    const image = parseImageRequest(asset, file, this.#context.url.searchParams);
+    if (image) return this.#shared.serveImage(this.#context, asset, image, this.#common, this.#scope);
+    if (file === "storyboard.json") return this.#storyboardJson();
+    const top = topFile(asset, file);
+    if (top?.what) return this.#manifest(top, top.what);
+    if (top) return this.#fixedFile(top);
+    if (file.startsWith(STATIC)) return this.#staticFile();
+    const added = addedFile(file.startsWith(ADDED) ? await playedTracks(this.#app, asset.id) : [], file);
+    if (added !== null) return this.#addedFile(added ?? notFound("file"));
+    return this.#versionedFile();
+  }
+
+  get #app(): App {
+    return this.#shared.app;
+  }
+
+  /** The path of the asset's media below the server's, with the token of signed ones. */
+  get #path(): string {
+    return `/media/${publicId(this.#asset)}/${this.#isSigned ? `~${this.#token}/` : ""}`;
+  }
+
+  /** Whether storage delivers the file itself: a presigned URL is valid for one method. */
+  #isRedirected(key: string): boolean {
+    return this.#delivery !== "proxy" && !isText(key) && this.#context.method === "GET";
+  }
+
+  #redirect(key: string): Promise<Response> {
+    const delivery = { objects: this.#objects, key, scope: this.#scope, onSent: this.#common.onSent };
+    return this.#shared.redirect(this.#context, delivery);
+  }
+
+  async #subtitle(): Promise<Response> {
+    const context = this.#context;
+    const [file, scope] = [this.#file, this.#scope];
+    const tracks = await playableSubtitles(this.#app, this.#asset.id);
+    const listed = tracks.find((row) => subtitleList(row) === file);
+    if (listed) return playlistOf(context, this.#asset, listed, scope);
+    const spoken = tracks.find((row) => subtitleFile(row).replace(/\.vtt$/, ".txt") === file);
+    if (spoken) return transcriptText(context, spoken, { scope, parsing: this.#parsing });
+    const { objectKey: key } = tracks.find((row) => subtitleFile(row) === file) ?? notFound("file");
+    return subtitleText(context, this.#asset, { ...this.#common, key, scope, cacheControl: `${scope}, no-cache` });
+  }
+
+  #storyboardJson(): Promise<Response> {
+    const { key, folder } = topFile(this.#asset, "storyboard.vtt") ?? notFound("file");
+    const root = `${this.#app.baseUrl()}${this.#path}`;
+    const { durationSeconds } = this.#asset;
+    const rewrite = (bytes: Buffer) =>
+      parseServed(this.#app, "storyboardJson", { bytes, root, folder, durationSeconds }, this.#parsing);
+    const contentType = contentTypeOf(this.#file);
+    return manifest(this.#context, key, rewrite, { ...this.#common, scope: this.#scope, contentType });
+  }
+
+  /** A manifest with the asset's subtitles and added audio, and without what the query of its URL leaves out. */
+  async #manifest({ key, folder }: Top, what: Rebased): Promise<Response> {
+    const asset = this.#asset;
+    const query = this.#context.url.searchParams;
+    const tracks = await playableSubtitles(this.#app, asset.id);
+    const root = `${basePath(this.#app.baseUrl())}${this.#path}`;
+    const inPath = this.#token && query.has("token") ? `~${this.#token}/` : "";
+    const carried = this.#isElsewhere ? root : inPath;
+    const { hidden, variant, isStereo } = manifestParameters(asset, query, what === "master");
+    const played = await playedTracks(this.#app, asset.id);
+    const audio = audioChanges(played, { carried, root });
+    const below = { carried, folder, tracks: tracks.map(trackOf), audio, root, hidden, variant, isStereo };
+    const rewrite = (bytes: Buffer) => parseServed(this.#app, "rebase", { what, bytes, below }, this.#parsing);
+    const leftOut = [
+      ...hidden,
+      ...(isStereo ? ["channels"] : []),
+      ...(variant === null ? [] : [`only ${variant}`]),
+      ...played.map(({ id, updatedAt, isDefault }) => `audio ${id} ${updatedAt} ${isDefault}`),
+      ...(this.#isElsewhere ? ["relative references"] : []),
+    ];
+    return manifest(this.#context, key, rewrite, { ...this.#common, scope: this.#scope, tracks, leftOut });
+  }
+
+  #fixedFile({ key }: Top): Promise<Response> {
+    // As large as all segments together, so it is delivered like them.
+    if (this.#file === "video.mp4" && this.#isRedirected(key)) return this.#redirect(key);
+    const cacheControl = `${this.#scope}, max-age=60`;
+    return serveObject({ ...this.#common, key, contentType: contentTypeOf(key), cacheControl });
+  }
+
+  #staticFile(): Promise<Response> {
+    const name = nameOfFile(this.#file.slice(STATIC.length)) ?? notFound("file");
+    const cacheControl = `${this.#scope}, max-age=60`;
+    return staticFiles(this.#app).serve({ ...this.#common, asset: this.#asset, name, cacheControl });
+  }
+
+  async #addedFile(key: string): Promise<Response> {
+    return this.#isRedirected(key) ? this.#redirect(key) : this.#lastingFile(key);
+  }
+
+  async #versionedFile(): Promise<Response> {
+    const { key, media } = await versionedKey(this.#app, this.#asset, this.#file);
+    const isPartial = this.#asset.encoding !== null && media.mediaPrefix === this.#asset.mediaPrefix;
+    if (isPartial && this.#context.method === "GET" && !this.#shared.cache?.get(key))
+      await waitForSegment(this.#app, { objects: this.#objects, asset: this.#asset, key }, this.#context.signal);
+    if (this.#isRedirected(key)) return this.#redirect(key);
+    // Storage answers 404 for a segment that is not encoded yet; this server has it encoded.
+    if (this.#delivery !== "rewrite" || isPartial || !key.endsWith(".m3u8")) return this.#lastingFile(key);
+    const path = key.slice(media.mediaPrefix.length);
+    const rewrite = (bytes: Buffer) =>
+      withPresignedUrls(this.#app, this.#objects, { media, path }, bytes.toString("utf8"));
+    return manifest(this.#context, key, rewrite, { ...this.#common, scope: this.#scope, isLasting: false });
+  }
+
+  /** A file that never changes. */
+  #lastingFile(key: string): Promise<Response> {
+    const { cache } = this.#shared;
+    const cacheControl = `${this.#scope}, max-age=31536000, immutable`;
+    const lasting = { ...this.#common, key, cacheControl, ...(cache && { cache }) };
+    return isText(key)
+      ? plainText(this.#context, lasting)
+      : serveObject({ ...lasting, contentType: contentTypeOf(key) });
+  }
+}
+
+const trackOf = (row: SubtitleRow) => ({
+  id: row.id,
+  language: row.language,
+  label: row.label,
+  isDefault: row.isDefault,
+  list: subtitleList(row),
+  file: subtitleFile(row),
+});

@@ -1,0 +1,103 @@
+import { Readable } from "node:stream";
+import { LRUCache } from "lru-cache";
+import { forApp } from "#app.ts";
+import { notFound } from "#lib/errors.ts";
+import { sha256 } from "#lib/tokens.ts";
+import { renumberSegment } from "#media/joined-init.ts";
+import { type ObjectResponse, serveObject } from "#platform/http/serve-object.ts";
+import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
+import { readSmallObject } from "#storage/objects/small-objects.ts";
+import type { ByteRange, ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
+import { playedTracks } from "../tracks/audio/delivery.ts";
+import { findParts, MAX_AUDIO_SEGMENT_BYTES, type StaticFile } from "./find-parts.ts";
+import { isAudioOnly } from "./names.ts";
+import { staticRenditionsOf } from "./queries.ts";
+
+/** Below `/media/<asset>/`. */
+export const STATIC = "static/";
+const REMEMBERED_BYTES = 16 * 2 ** 20;
+const BYTES_OF_PART = 150;
+
+/** Delivers the files of static renditions, with ranges: nothing but what they consist of is stored. */
+export const staticFiles = forApp((app) => {
+  const files = new LRUCache<string, Promise<StaticFile>>({ maxSize: REMEMBERED_BYTES });
+  const wanted = cacheUntilCommit(app.commits, (assetId: number) => staticRenditionsOf(app.db, assetId));
+
+  /** Changes with the bytes of the file. */
+  async function versionOf({ id, mediaPrefix, readyAt }: AssetRow, name: string): Promise<string> {
+    const audio = (await playedTracks(app, id)).map((row) => `${row.id} ${row.updatedAt}`);
+    return [mediaPrefix, readyAt, name, ...audio].join(" ");
+  }
+
+  async function fileOf(objects: ObjectStore, asset: AssetRow, name: string, key: string): Promise<StaticFile> {
+    const known = files.get(key);
+    if (known) return known;
+    const found = findParts(app, objects, asset, name);
+    files.set(key, found, { size: BYTES_OF_PART });
+    try {
+      const file = await found;
+      files.set(key, found, { size: file.init.length + (file.parts.length + 1) * BYTES_OF_PART });
+      return file;
+    } catch (error) {
+      files.delete(key);
+      throw error;
+    }
+  }
+
+  /** Whether the tenant wants the file with this name. */
+  const isWanted = async (assetId: number, name: string) => (await wanted(assetId)).some((row) => row.name === name);
+
+  type Delivery = Omit<ObjectResponse, "key" | "contentType"> & { asset: AssetRow; name: string };
+  return {
+    isWanted,
+    /** Throws 404 for a file that is not wanted, or that the media cannot be joined to. */
+    async serve({ objects, asset, name, ...delivery }: Delivery): Promise<Response> {
+      if (asset.encoding !== null || !(await isWanted(asset.id, name))) notFound("file");
+      const version = await versionOf(asset, name);
+      const file = await fileOf(objects, asset, name, version);
+      const info: ObjectInfo = {
+        key: name,
+        bytes: file.bytes,
+        etag: `"${sha256(`${version} ${file.bytes}`).slice(0, 32)}"`,
+        modifiedAt: new Date(asset.readyAt ?? asset.updatedAt),
+      };
+      const virtual = {
+        head: async () => info,
+        get: async (_: string, range: ByteRange = { start: 0, end: file.bytes - 1 }) => ({
+          info,
+          body: Readable.from(bytesOf(objects, file, range), { objectMode: false }),
+        }),
+      };
+      const contentType = isAudioOnly(name) ? "audio/mp4" : "video/mp4";
+      return serveObject({ ...delivery, objects: virtual, key: name, contentType });
+    },
+  };
+});
+
+/** The bytes of a range, one object after the other. Throws Error when an object is missing by now. */
+async function* bytesOf(
+  objects: ObjectStore,
+  { init, parts, audioTrack }: StaticFile,
+  { start, end }: ByteRange,
+): AsyncGenerator<Buffer> {
+  if (start < init.length) yield init.subarray(start, end + 1);
+  let at = init.length;
+  for (const { key, bytes, isAudio } of parts) {
+    const [from, to] = [Math.max(0, start - at), Math.min(bytes, end + 1 - at)];
+    at += bytes;
+    if (from >= bytes) continue;
+    if (to <= 0) return;
+    if (isAudio && audioTrack !== null) {
+      const segment = await readSmallObject(objects, key, { maxBytes: MAX_AUDIO_SEGMENT_BYTES });
+      if (segment?.length !== bytes) throw new Error(`${key} has changed.`);
+      const own = Buffer.from(segment);
+      renumberSegment(own, audioTrack);
+      yield own.subarray(from, to);
+    } else {
+      const found = await objects.get(key, { start: from, end: to - 1 });
+      if (!found) throw new Error(`${key} is missing.`);
+      yield* found.body as AsyncIterable<Buffer>;
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import type { App } from "#app.ts";
+import { notFound } from "#lib/errors.ts";
+import { hlsAttribute } from "#lib/hls-attributes.ts";
+import type { HlsSegment, HlsVariant } from "#lib/hls-read.ts";
+import { resolveReference } from "#lib/relative-reference.ts";
+import { joinedInit } from "#media/joined-init.ts";
+import { parseServed } from "#platform/parsing/parse-document.ts";
+import type { AssetRow } from "#storage/db/schema.ts";
+import { listAll } from "#storage/objects/list-all.ts";
+import { readSmallObject } from "#storage/objects/small-objects.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
+import { mediaKey } from "../assets/shared-media.ts";
+import { playedTracks } from "../tracks/audio/delivery.ts";
+import { chosenBy, isAudioOnly, type Sized } from "./names.ts";
+
+const MAX_MASTER_BYTES = 256 * 1024;
+const MAX_PLAYLIST_BYTES = 8 * 2 ** 20;
+const MAX_INIT_BYTES = 2 ** 20;
+/** Audio is in memory while it is renumbered. */
+export const MAX_AUDIO_SEGMENT_BYTES = 16 * 2 ** 20;
+
+export type FilePart = { key: string; bytes: number; isAudio: boolean };
+/** A file that consists of an init segment and of objects, in order. */
+export type StaticFile = { init: Buffer; parts: FilePart[]; audioTrack: number | null; bytes: number };
+
+type Rendition = { path: string; segments: HlsSegment[]; init: Buffer };
+type Source = { app: App; objects: ObjectStore; asset: AssetRow };
+
+const none = () => notFound("file");
+
+/**
+ * What the file of a ready asset consists of: the segments of the rendition that `name` means, and of the default audio. Throws
+ * 404 where there is none, and for media that cannot be joined: encrypted, or not in separate segments with one init segment.
+ */
+export async function findParts(app: App, objects: ObjectStore, asset: AssetRow, name: string): Promise<StaticFile> {
+  const source = { app, objects, asset };
+  const prefix = asset.mediaPrefix ?? none();
+  if (!asset.manifestPath?.startsWith(prefix)) return none();
+  const top = asset.manifestPath.slice(prefix.length);
+  const text = (await readText(source, top, MAX_MASTER_BYTES)) ?? none();
+  const { isMaster, variants } = await parsed(source, text);
+  if (!isMaster) return none();
+  const [main, audio] = isAudioOnly(name)
+    ? [await audioOf(source, top, text, groupOf(variants[0])), null]
+    : await videoOf(source, { top, text, variants }, name);
+  const [first, second] = [main && (await readRendition(source, main)), audio && (await readRendition(source, audio))];
+  return first ? joined(source, first, second || null) : none();
+}
+
+const groupOf = (variant: HlsVariant | undefined) => variant?.attributes.get("AUDIO") ?? null;
+
+/** Playlists of the video that `name` means, and of its audio; null where the video contains it, or has none. */
+async function videoOf(
+  source: Source,
+  { top, text, variants }: { top: string; text: string; variants: HlsVariant[] },
+  name: string,
+): Promise<[string, string | null]> {
+  const sized = variants.map((variant): Sized & { variant: HlsVariant } => {
+    const size = /^(\d{1,5})x(\d{1,5})$/.exec(variant.attributes.get("RESOLUTION") ?? "");
+    return { variant, width: size && Number(size[1]), height: size && Number(size[2]) };
+  });
+  // Every player decodes it.
+  const isUsual = ({ variant }: (typeof sized)[number]) => /^avc1\./.test(variant.attributes.get("CODECS") ?? "");
+  const usual = sized.filter(isUsual);
+  const { variant } = chosenBy(name, usual) ?? chosenBy(name, sized) ?? none();
+  return [below(top, variant.uri), await audioOf(source, top, text, groupOf(variant))];
+}
+
+/** The playlist of the audio that players begin with. */
+async function audioOf({ app, asset }: Source, top: string, text: string, group: string | null) {
+  if (group === null) return null;
+  const changed = await playedTracks(app, asset.id);
+  const rowOf = (path: string) =>
+    changed.find(({ rendition }) => rendition !== null && path === folderOf(top, rendition));
+  const found = text.split("\n").flatMap((line) => {
+    if (!line.startsWith("#EXT-X-MEDIA:") || hlsAttribute(line, "GROUP-ID") !== group) return [];
+    const uri = hlsAttribute(line, "URI");
+    if (hlsAttribute(line, "TYPE") !== "AUDIO" || uri === undefined) return [];
+    const path = below(top, uri);
+    const row = rowOf(path.slice(0, path.lastIndexOf("/")));
+    if (row?.isRemoved) return [];
+    return [{ path, isFirst: row?.isDefault ?? false, isDefault: hlsAttribute(line, "DEFAULT") === "YES" }];
+  });
+  return (found.find(({ isFirst }) => isFirst) ?? found.find(({ isDefault }) => isDefault) ?? found[0])?.path ?? null;
+}
+
+const folderOf = (top: string, rendition: string) => top.slice(0, top.lastIndexOf("/") + 1) + rendition;
+
+async function readRendition(source: Source, path: string): Promise<Rendition> {
+  const { objects, asset } = source;
+  const { isMaster, segments } = await parsed(source, (await readText(source, path, MAX_PLAYLIST_BYTES)) ?? none());
+  const map = segments[0]?.map;
+  const isPlain = segments.every((one) => !one.isEncrypted && one.span === null && one.map?.uri === map?.uri);
+  if (isMaster || !map || map.span !== null || !isPlain) return none();
+  const init = await readSmallObject(objects, mediaKey(asset, below(path, map.uri)), { maxBytes: MAX_INIT_BYTES });
+  return { path, segments, init: init ?? none() };
+}
+
+/** Audio follows the video that it begins with, so that a player needs to read no further ahead than a segment. */
+async function joined({ objects, asset }: Source, main: Rendition, audio: Rendition | null): Promise<StaticFile> {
+  const { init, audioTrack } = initOf(main, audio, asset.durationSeconds);
+  const [ofMain, ofAudio] = [
+    await partsOf({ objects, asset }, main, false),
+    audio ? await partsOf({ objects, asset }, audio, true) : [],
+  ];
+  const parts: FilePart[] = [];
+  let [next, audioEnd, end] = [0, 0, 0];
+  for (const [index, { durationSeconds }] of main.segments.entries()) {
+    parts.push(ofMain[index] as FilePart);
+    end += durationSeconds;
+    for (; next < ofAudio.length && audioEnd < end; next++) {
+      parts.push(ofAudio[next] as FilePart);
+      audioEnd += audio?.segments[next]?.durationSeconds ?? 0;
+    }
+  }
+  parts.push(...ofAudio.slice(next));
+  return { init, audioTrack, parts, bytes: parts.reduce((sum, { bytes }) => sum + bytes, init.length) };
+}
+
+function initOf(main: Rendition, audio: Rendition | null, durationSeconds: number) {
+  try {
+    return joinedInit(main.init, audio?.init ?? null, durationSeconds);
+  } catch {
+    // What a client has packaged may be anything.
+    return none();
+  }
+}
+
+async function partsOf(
+  { objects, asset }: Omit<Source, "app">,
+  { path, segments }: Rendition,
+  isAudio: boolean,
+): Promise<FilePart[]> {
+  const keys = segments.map(({ uri }) => mediaKey(asset, below(path, uri)));
+  const sizes = new Map<string, number>();
+  for (const folder of new Set(keys.map((key) => key.slice(0, key.lastIndexOf("/") + 1))))
+    for await (const { key, bytes } of listAll(objects, folder)) sizes.set(key, bytes);
+  return keys.map((key) => {
+    const bytes = sizes.get(key) ?? none();
+    return isAudio && bytes > MAX_AUDIO_SEGMENT_BYTES ? none() : { key, bytes, isAudio };
+  });
+}
+
+async function readText({ objects, asset }: Source, path: string, maxBytes: number): Promise<string | undefined> {
+  const key =
+    path === asset.manifestPath?.slice(asset.mediaPrefix?.length) ? asset.manifestPath : mediaKey(asset, path);
+  return (await readSmallObject(objects, key, { maxBytes }))?.toString("utf8");
+}
+
+const parsed = ({ app, asset }: Source, text: string) =>
+  parseServed(app, "hlsSegments", { bytes: Buffer.from(text) }, { tenantId: asset.tenantId });
+
+function below(base: string, uri: string): string {
+  const resolved = resolveReference(base, uri);
+  return "path" in resolved && resolved.path !== "" ? resolved.path : none();
+}

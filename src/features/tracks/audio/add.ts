@@ -1,0 +1,83 @@
+import type { Readable } from "node:stream";
+import type { App } from "#app.ts";
+import { getAsset } from "#features/assets/queries.ts";
+import { addStoredBytes } from "#features/assets/stored-bytes.ts";
+import { requireTenant } from "#features/tenants/queries.ts";
+import { requireStored } from "#features/tenants/quota.ts";
+import { workerWaker } from "#features/transcoding/wake.ts";
+import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { newSourceKey } from "#lib/object-keys.ts";
+import type { Caller } from "#platform/http/caller.ts";
+import { markReferenced, registerPending } from "#platform/http/object-gc.ts";
+import { storageOf } from "#platform/http/storage.ts";
+import { afterCommit } from "#storage/db/after-commit.ts";
+import { type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
+import { listedTracks, rowsOf } from "./source-tracks.ts";
+
+/** Twelve hours of uncompressed stereo. */
+export const MAX_FILE_BYTES = 8 * 2 ** 30;
+/** A player lists them, and each is in every manifest. */
+const MAX_TRACKS = 32;
+/** A slow sender of the largest file. */
+const UPLOAD_MS = 24 * 3_600_000;
+
+function requirePlayable({ playbackStatus, provider, mediaPrefix }: AssetRow): void {
+  if (playbackStatus !== "ready")
+    throw new HttpError(422, "asset_not_ready", `The asset is ${playbackStatus}, not ready.`);
+  if (provider !== "managed" || mediaPrefix === null)
+    throw new HttpError(409, "asset_conflict", "The media of the asset are not managed here.");
+}
+
+const requireRoom = (rows: readonly AudioTrackRow[]) => {
+  if (rows.length >= MAX_TRACKS) invalid("file", `the asset already has ${MAX_TRACKS} audio tracks; remove one first`);
+};
+
+/** Throws 409 and 422 for an asset that cannot have another track, 403 `quota_exceeded`, and 503 without storage. */
+export async function requireAddable(app: App, asset: AssetRow, announcedBytes: number): Promise<void> {
+  storageOf(app);
+  requirePlayable(asset);
+  requireRoom(await listedTracks(app, asset));
+  requireStored(app, await requireTenant(app.db, { kind: "admin" }, asset.tenantId), announcedBytes || 0);
+}
+
+/** Stores the file of a track that is about to be added; it is deleted if that does not happen. Throws ObjectTooLarge. */
+export async function storeAudio(
+  app: App,
+  { tenantId }: AssetRow,
+  file: { filename: string; body: Readable; signal: AbortSignal; maxBytes?: number },
+): Promise<{ key: string; bytes: number }> {
+  const { filename, body, signal, maxBytes = MAX_FILE_BYTES } = file;
+  const key = newSourceKey(tenantId, filename);
+  await registerPending(app, [key], UPLOAD_MS);
+  return { key, bytes: (await storageOf(app).put(key, body, { maxBytes, signal })).bytes };
+}
+
+type Label = Pick<AudioTrackRow, "name" | "role"> & { language: string; is_default: boolean };
+
+/** Adds a track to an asset of the caller: workers encode it. `file`: of `storeAudio`. Throws as `requireAddable`, and 404. */
+export const insertAddedTrack = (
+  app: App,
+  caller: Caller,
+  id: number,
+  file: { key: string; bytes: number },
+  { language, name, role, is_default: isDefault }: Label,
+): Promise<AudioTrackRow> =>
+  app.write(async (tx) => {
+    const current = (await getAsset(tx, caller, id)) ?? notFound("asset");
+    requirePlayable(current);
+    requireRoom((await rowsOf(tx, current.id)).filter(({ isRemoved }) => !isRemoved));
+    requireStored(app, await requireTenant(tx, { kind: "admin" }, current.tenantId), file.bytes);
+    await markReferenced(tx, file.key);
+    await addStoredBytes(tx, app, current, file.bytes);
+    afterCommit(tx, workerWaker(app));
+    const now = app.clock.now();
+    return tx
+      .insert(audioTracks)
+      .values({
+        ...{ tenantId: current.tenantId, assetId: current.id, language, name, role, isDefault },
+        ...{ status: "processing", sourceKey: file.key, bytes: file.bytes },
+        ...{ lengthSeconds: current.durationSeconds, availableAt: now, createdAt: now, updatedAt: now },
+      })
+      .returning()
+      .get();
+  });

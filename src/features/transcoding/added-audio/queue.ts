@@ -1,0 +1,152 @@
+import { and, asc, eq, isNull, lte, or } from "drizzle-orm";
+import type { App } from "#app.ts";
+import { addStoredBytes } from "#features/assets/stored-bytes.ts";
+import { markReferenced, scheduleDeletion } from "#platform/http/object-gc.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AssetRow, type AudioTrackRow, assets, audioTracks } from "#storage/db/schema.ts";
+import { leaseMs } from "../lease.ts";
+import { hasEnded, heldToken, NO_LEASE, nextAttempt, requireLease, startAttempt, WORKER_LOST } from "../side-lease.ts";
+
+/**
+ * The queue of added audio tracks. Each is one encode of the uploaded file by a worker, with the contract of a job, but apart from
+ * the jobs of its asset: these change what the asset plays, and one that fails changes nothing here.
+ */
+
+export type LeasedTrack = { track: AudioTrackRow; asset: AssetRow; token: string };
+
+const isDue = (now: number) =>
+  and(
+    eq(audioTracks.status, "processing"),
+    lte(audioTracks.availableAt, now),
+    or(isNull(audioTracks.leaseExpiresAt), lte(audioTracks.leaseExpiresAt, now)),
+  );
+
+/** Whether a track waits for a worker. */
+export const hasQueuedTrack = async ({ db, clock }: App): Promise<boolean> =>
+  (await db.select({ id: audioTracks.id }).from(audioTracks).where(isDue(clock.now())).limit(1).get()) !== undefined;
+
+const KIND = "audio track";
+
+/** Leases the first track that waits, or returns what this key has leased already. Null: there is none. */
+export async function claimTrack(app: App, key: string): Promise<LeasedTrack | null> {
+  if (!(await hasQueuedTrack(app)) && !(await leasedBy(app.db, key))) return null;
+  return app.write(async (tx) => {
+    const now = app.clock.now();
+    const held = await leasedBy(tx, key);
+    const first =
+      held ?? (await tx.select().from(audioTracks).where(isDue(now)).orderBy(asc(audioTracks.id)).limit(1).get());
+    if (!first) return null;
+    const asset = await tx.select().from(assets).where(eq(assets.id, first.assetId)).get();
+    if (!asset) return null;
+    if (held) return { track: held, asset, token: heldToken(app, KIND, held, key) };
+    if (first.attempts >= app.config.max_attempts) {
+      await giveUp(tx, app, first, WORKER_LOST);
+      return null;
+    }
+    const { token, columns } = await startAttempt(tx, app, KIND, first, key);
+    const track = await tx.update(audioTracks).set(columns).where(eq(audioTracks.id, first.id)).returning().get();
+    return { track, asset, token };
+  });
+}
+
+const leasedBy = (db: Db, key: string): Promise<AudioTrackRow | undefined> =>
+  db
+    .select()
+    .from(audioTracks)
+    .where(and(eq(audioTracks.status, "processing"), eq(audioTracks.claimKey, key)))
+    .get();
+
+const trackById = (db: Db, id: number): Promise<AudioTrackRow | undefined> =>
+  db
+    .select()
+    .from(audioTracks)
+    .where(and(eq(audioTracks.id, id), eq(audioTracks.status, "processing")))
+    .get();
+
+/** The track of a lease that is valid. Throws 409 `stale_lease`, also when it was deleted. */
+export const liveTrack = async (db: Db, app: App, id: number, token: string): Promise<AudioTrackRow> =>
+  requireLease(app, await trackById(db, id), token);
+
+/** Whether the lease of a track is valid, for the URLs of its worker. */
+export async function isTrackLive({ db, clock }: App, id: number): Promise<boolean> {
+  const track = await trackById(db, id);
+  return track !== undefined && !hasEnded(track, clock.now());
+}
+
+export const renewTrack = (tx: Db, app: App, { id }: AudioTrackRow): Promise<AudioTrackRow> =>
+  tx
+    .update(audioTracks)
+    .set({ leaseExpiresAt: app.clock.now() + leaseMs(app) })
+    .where(eq(audioTracks.id, id))
+    .returning()
+    .get();
+
+/** Gives the track back; `isCounted` is false for a worker that stops. */
+export async function requeueTrack(tx: Db, app: App, track: AudioTrackRow, isCounted: boolean): Promise<AudioTrackRow> {
+  const now = app.clock.now();
+  return tx
+    .update(audioTracks)
+    .set({ ...NO_LEASE, ...nextAttempt(track, isCounted, now), prefix: null, updatedAt: now })
+    .where(eq(audioTracks.id, track.id))
+    .returning()
+    .get();
+}
+
+type Fault = { code: string; message: string };
+
+/** A failed attempt: another follows, unless the file is at fault, or none is left. */
+export const failTrack = (tx: Db, app: App, track: AudioTrackRow, fault: Fault & { retryable: boolean }) =>
+  fault.retryable && track.attempts < app.config.max_attempts
+    ? requeueTrack(tx, app, track, true)
+    : giveUp(tx, app, track, fault);
+
+/** The track stays, and says why; its file is deleted. */
+async function giveUp(tx: Db, app: App, track: AudioTrackRow, { code, message }: Fault): Promise<AudioTrackRow> {
+  if (track.sourceKey !== null) await scheduleDeletion(tx, app, [track.sourceKey]);
+  await addStoredBytes(tx, app, { id: track.assetId, tenantId: track.tenantId }, -track.bytes);
+  const failed = { status: "failed" as const, errorCode: code, errorMessage: message };
+  return tx
+    .update(audioTracks)
+    .set({
+      ...NO_LEASE,
+      ...failed,
+      sourceKey: null,
+      prefix: null,
+      bytes: 0,
+      isDefault: false,
+      updatedAt: app.clock.now(),
+    })
+    .where(eq(audioTracks.id, track.id))
+    .returning()
+    .get();
+}
+
+/** The track plays from now on. */
+export async function completeTrack(
+  tx: Db,
+  app: App,
+  track: AudioTrackRow,
+  { media, bytes }: { media: NonNullable<AudioTrackRow["media"]>; bytes: number },
+): Promise<AudioTrackRow> {
+  await markReferenced(tx, track.prefix as string);
+  if (track.sourceKey !== null) await scheduleDeletion(tx, app, [track.sourceKey]);
+  await addStoredBytes(tx, app, { id: track.assetId, tenantId: track.tenantId }, bytes - track.bytes);
+  if (track.isDefault) await clearDefault(tx, track.assetId, track.id);
+  return tx
+    .update(audioTracks)
+    .set({ ...NO_LEASE, status: "ready", sourceKey: null, media, bytes, updatedAt: app.clock.now() })
+    .where(eq(audioTracks.id, track.id))
+    .returning()
+    .get();
+}
+
+/** At most one track of an asset is the default. */
+export async function clearDefault(tx: Db, assetId: number, except: number): Promise<void> {
+  const rows = await tx
+    .select({ id: audioTracks.id })
+    .from(audioTracks)
+    .where(and(eq(audioTracks.assetId, assetId), eq(audioTracks.isDefault, true)))
+    .all();
+  for (const { id } of rows)
+    if (id !== except) await tx.update(audioTracks).set({ isDefault: false }).where(eq(audioTracks.id, id));
+}
