@@ -2,8 +2,8 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import type { Asset } from "#features/assets/schema.ts";
-import { describeConnectionError } from "#lib/connection-errors.ts";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
+import { describeConnectionError } from "#lib/network";
 import type { Complete, InitiatedUpload, Upload } from "#protocol/upload.ts";
 
 export type Api = <T>(method: string, path: string, body?: unknown) => Promise<T>;

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { CATALOG } from "#platform/outbound/transcribe/whisper/catalog.ts";
 import { ModelUnavailable } from "#platform/outbound/transcribe/whisper/download.ts";
 import { installModel } from "#platform/outbound/transcribe/whisper/install.ts";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { settingFlags } from "./settings.ts";
 
 type Word = { word: string; about: string };

@@ -1,8 +1,6 @@
 import type { Command } from "commander";
-import { describeConnectionError } from "#lib/connection-errors.ts";
-import { UserError } from "#lib/errors.ts";
-import { abortAfter } from "#lib/timers.ts";
-import { withoutTrailing } from "#lib/without-trailing.ts";
+import { abortAfter, UserError, withoutTrailing } from "#lib/base";
+import { describeConnectionError } from "#lib/network";
 import { runningServerUrl } from "#platform/config/server-file.ts";
 import { line, printJson } from "./print.ts";
 import { settingsOf, wantsJson } from "./settings.ts";

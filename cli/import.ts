@@ -1,12 +1,8 @@
 import { mkdir, rmdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { slots } from "#lib/bounded.ts";
-import { cacheDir } from "#lib/cache-dir.ts";
-import { UserError } from "#lib/errors.ts";
-import { sha256 } from "#lib/tokens.ts";
-import { withoutTrailing } from "#lib/without-trailing.ts";
-import { resolveBinaries } from "#media/binaries.ts";
+import { sha256, slots, UserError, withoutTrailing } from "#lib/base";
+import { cacheDir, resolveBinaries } from "#lib/executable";
 import { serverOfEnvironment } from "./connect.ts";
 import { dryRun } from "./import/dry-run.ts";
 import { existingAssets } from "./import/existing.ts";

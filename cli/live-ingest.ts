@@ -1,4 +1,4 @@
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { FromIngest, ToIngest } from "#live/ingest/messages.ts";
 import { runIngest } from "#live/ingest/run-ingest.ts";
 

@@ -1,5 +1,5 @@
 import { CommanderError } from "commander";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { createProgram } from "./program.ts";
 import { reportError } from "./report-error.ts";
 import { extractSettings, hasFlag } from "./settings.ts";

@@ -1,7 +1,7 @@
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { Command } from "commander";
 import { type McpBackend, mcpServer } from "#features/mcp/server.ts";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { serverOfEnvironment } from "./connect.ts";
 import { targetOf } from "./push/target.ts";
 import { settingsOf } from "./settings.ts";

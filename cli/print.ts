@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 import Table from "cli-table3";
-import { shownLine } from "#lib/shown-text.ts";
+import { shownLine } from "#model/shown-text.ts";
 import { amount, relative } from "./units.ts";
 
 const PLAIN = {

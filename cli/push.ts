@@ -1,8 +1,7 @@
 import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { slots } from "#lib/bounded.ts";
-import { UserError } from "#lib/errors.ts";
+import { slots, UserError } from "#lib/base";
 import { durationMs } from "./admin/time.ts";
 import { serverOfEnvironment } from "./connect.ts";
 import { line, plain, printJson } from "./print.ts";

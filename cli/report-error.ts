@@ -1,5 +1,5 @@
 import { CommanderError } from "commander";
-import { UserError, withoutStatement } from "#lib/errors.ts";
+import { UserError, withoutStatement } from "#lib/base";
 
 /** One line, with its full stop. */
 export const sentence = (text: string) =>

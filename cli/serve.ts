@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { RecentLines } from "#lib/recent-lines.ts";
+import { RecentLines } from "#lib/base";
 import { type ClusterWorker, joinSupervisor } from "#platform/cluster/cluster-worker.ts";
 import { createLog, logProcess } from "#src/log.ts";
 import { type Running, serve } from "#src/serve.ts";

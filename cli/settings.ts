@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { type Config, loadConfig } from "#platform/config/load.ts";
 import { SETTINGS, type Setting, type SettingName } from "#platform/config/settings.ts";
 

@@ -1,4 +1,4 @@
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 
 /** Longer than a graceful stop may take; after that the process is ended. */
 const LIMIT_MS = 14_000;

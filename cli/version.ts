@@ -1,8 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { cacheDir } from "#lib/cache-dir.ts";
-import { embedded } from "#lib/embedded.ts";
-import { resolveBinaries, sandboxLauncher } from "#media/binaries.ts";
+import { cacheDir, embedded, resolveBinaries, sandboxLauncher } from "#lib/executable";
 import { line, printJson } from "./print.ts";
 
 type BuildInfo = { version: string; libsql: string };

@@ -1,11 +1,13 @@
 import type { EventEmitter } from "node:events";
 import type { Logger } from "pino";
-import type { Clock } from "#lib/clock.ts";
-import { createKeyedLock } from "#lib/keyed-lock.ts";
-import type { AcquireLock } from "#lib/lock-manager.ts";
-import { memoizeByObject } from "#lib/memoize-by-object.ts";
-import type { MetricFamily } from "#lib/prometheus.ts";
-import type { RecentLines } from "#lib/recent-lines.ts";
+import {
+  type AcquireLock,
+  type Clock,
+  createKeyedLock,
+  type MetricFamily,
+  memoizeByObject,
+  type RecentLines,
+} from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 import type { SecretName, Secrets } from "#platform/config/secrets.ts";
 import type { OpenStore } from "#platform/config/stores.ts";

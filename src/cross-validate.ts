@@ -1,4 +1,4 @@
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 import { checkReplica } from "#platform/config/replica-store.ts";
 import { storeDriver } from "#platform/config/stores.ts";

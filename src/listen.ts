@@ -1,8 +1,7 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { Logger } from "pino";
-import { UserError } from "#lib/errors.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout, UserError } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 import { nodeListener } from "#platform/http/node.ts";
 import type { HttpServer } from "#platform/http/server.ts";

@@ -8,8 +8,8 @@ import { liveFolder } from "#features/live/streams/folders.ts";
 import { liveStreams } from "#features/live/streams/live-streams.ts";
 import { LiveRelay } from "#features/live/streams/relay.ts";
 import { whipRequests } from "#features/live/whip/requests.ts";
-import { ChildSupervisor, spawnSelf } from "#lib/child-supervisor.ts";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
+import { ChildSupervisor, spawnSelf } from "#lib/executable";
 import type { FromIngest, IngestOptions, IngestPorts, ToIngest } from "#live/ingest/messages.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
 

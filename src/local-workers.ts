@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { ChildSupervisor, spawnSelf } from "#lib/child-supervisor.ts";
+import { ChildSupervisor, spawnSelf } from "#lib/executable";
 import { envName, SETTINGS, type SettingName } from "#platform/config/settings.ts";
 
 export type LocalWorkers = { stop(): Promise<void> };

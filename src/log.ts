@@ -1,7 +1,6 @@
 import { format, stripVTControlCharacters } from "node:util";
 import pino, { type DestinationStream, type Logger } from "pino";
-import { withoutStatement } from "#lib/errors.ts";
-import type { RecentLines } from "#lib/recent-lines.ts";
+import { type RecentLines, withoutStatement } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 
 /**

@@ -10,12 +10,8 @@ import { disagreement, openStores, storageLocationOf } from "#features/operation
 import { holdLog, type Replication, replicate } from "#features/operations/replica/replicate.ts";
 import type { Egress } from "#features/playback/egress.ts";
 import { repairReservedBytes } from "#features/tenants/reserved-bytes.ts";
-import type { Clock } from "#lib/clock.ts";
-import { embeddedMigrations } from "#lib/embedded.ts";
-import { UserError } from "#lib/errors.ts";
-import { RecentLines } from "#lib/recent-lines.ts";
-import { SteppingClock } from "#lib/stepping-clock.ts";
-import { randomName } from "#lib/tokens.ts";
+import { type Clock, RecentLines, randomName, SteppingClock, UserError } from "#lib/base";
+import { embeddedMigrations } from "#lib/executable";
 import type { ClusterWorker } from "#platform/cluster/cluster-worker.ts";
 import { databaseFileOf } from "#platform/config/database-file.ts";
 import type { Config } from "#platform/config/load.ts";

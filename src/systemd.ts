@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { sql } from "drizzle-orm";
 import type { Logger } from "pino";
-import { sleep } from "#lib/timers.ts";
+import { sleep } from "#lib/base";
 import { databaseFile } from "#storage/db/open.ts";
 import type { Running } from "./serve.ts";
 

@@ -1,8 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { Logger } from "pino";
-import { UserError } from "#lib/errors.ts";
-import { setInterval } from "#lib/timers.ts";
+import { setInterval, UserError } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 
 const LOOK_EVERY_MS = 2000;

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
-import { alternatives } from "#lib/alternatives.ts";
-import { ROLES, STORE_KINDS } from "#lib/enums.ts";
+import { alternatives } from "#lib/base";
+import { ROLES, STORE_KINDS } from "#model/enums.ts";
 import type { ConnectOptions } from "../connect.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
 import type { CommandContext } from "./command-context.ts";

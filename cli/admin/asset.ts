@@ -1,4 +1,4 @@
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";
 import { amount, duration, relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";

@@ -1,4 +1,4 @@
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { type Column, printList } from "../print.ts";
 import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
 import { type Finding, runCheck } from "#features/operations/doctor/finding.ts";
 import { checkOffline } from "#features/operations/doctor/offline.ts";
-import { embeddedMigrations } from "#lib/embedded.ts";
-import { UserError } from "#lib/errors.ts";
-import { sleep } from "#lib/timers.ts";
+import { sleep, UserError } from "#lib/base";
+import { embeddedMigrations } from "#lib/executable";
 import type { Config } from "#platform/config/load.ts";
 import { integrityOf } from "#storage/db/integrity.ts";
 import { isLocked } from "#storage/db/lock.ts";

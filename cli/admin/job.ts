@@ -1,4 +1,4 @@
-import { sleep } from "#lib/timers.ts";
+import { sleep } from "#lib/base";
 import { type Column, printList, printRecord, state } from "../print.ts";
 import { showProgress } from "../progress.ts";
 import { relative } from "../units.ts";

@@ -1,5 +1,5 @@
 import { text } from "node:stream/consumers";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { Admin } from "../connect.ts";
 import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";
 import { relative } from "../units.ts";

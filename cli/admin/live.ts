@@ -1,4 +1,4 @@
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { Admin } from "../connect.ts";
 import { listOf } from "../list-option.ts";
 import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";

@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 
 /** Reads standard input (without its final line break), else prompts twice without echo. Throws UserError. */
 export async function readPassword(fromStdin: boolean): Promise<string> {

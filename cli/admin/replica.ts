@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import * as v from "valibot";
 import { restoreFromReplica } from "#features/operations/replica/restore.ts";
-import { embeddedMigrations } from "#lib/embedded.ts";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
+import { embeddedMigrations } from "#lib/executable";
 import type { Config } from "#platform/config/load.ts";
 import { openReplicaStore } from "#platform/config/replica-store.ts";
 import { runningServerUrl } from "#platform/config/server-file.ts";

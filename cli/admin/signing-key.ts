@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";

@@ -1,7 +1,5 @@
-import { alternatives } from "#lib/alternatives.ts";
-import { STORE_KINDS } from "#lib/enums.ts";
-import { UserError } from "#lib/errors.ts";
-import { sleep } from "#lib/timers.ts";
+import { alternatives, sleep, UserError } from "#lib/base";
+import { STORE_KINDS } from "#model/enums.ts";
 import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";
 import { type Progress, showProgress } from "../progress.ts";
 import { amount } from "../units.ts";

@@ -1,5 +1,4 @@
-import { alternatives } from "#lib/alternatives.ts";
-import { UserError } from "#lib/errors.ts";
+import { alternatives, UserError } from "#lib/base";
 
 /** The value of an option that is `on` or `off`; undefined without it. `others`: what the caller accepts besides. */
 export function isOn(flag: string, text: string | undefined, others: readonly string[] = []): boolean | undefined {

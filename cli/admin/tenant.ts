@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { Admin } from "../connect.ts";
 import { type Column, line, printList, printRecord, state } from "../print.ts";
 import type { CommandContext } from "./command-context.ts";

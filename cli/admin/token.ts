@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { hasSecrets, loadSecrets, TOKEN_NAMES, type TokenName } from "#platform/config/secrets.ts";
 import { connect } from "../connect.ts";
 import { line, printJson, printRecord } from "../print.ts";

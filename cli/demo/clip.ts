@@ -1,8 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { cacheDir } from "#lib/cache-dir.ts";
-import { audioCodecs, videoCodecs } from "#lib/codecs/registry.ts";
-import { resolveBinaries } from "#media/binaries.ts";
+import { audioCodecs, videoCodecs } from "#lib/codecs";
+import { cacheDir, resolveBinaries } from "#lib/executable";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { run } from "#media/ffmpeg.ts";
 import type { Config } from "#platform/config/load.ts";

@@ -1,4 +1,4 @@
-import { pacer } from "#lib/pace.ts";
+import { pacer } from "#lib/base";
 import { png } from "./png.ts";
 
 /** Pixels of the video; layers that move are twice as wide and repeat after its width. */

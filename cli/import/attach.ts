@@ -1,5 +1,4 @@
-import { UserError } from "#lib/errors.ts";
-import { canonicalLanguage, ownName } from "#lib/language.ts";
+import { canonicalLanguage, ownName, UserError } from "#lib/base";
 import { RequestRefused } from "../push/http.ts";
 import type { FileSender } from "../push/send.ts";
 import type { Caption, Chapter, Item } from "./source.ts";

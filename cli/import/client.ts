@@ -1,6 +1,5 @@
-import { describeConnectionError, isCertificateError } from "#lib/connection-errors.ts";
-import { UserError } from "#lib/errors.ts";
-import { setTimeout, sleep } from "#lib/timers.ts";
+import { setTimeout, sleep, UserError } from "#lib/base";
+import { describeConnectionError, isCertificateError } from "#lib/network";
 import { ItemError } from "./item-error.ts";
 import { record } from "./json.ts";
 

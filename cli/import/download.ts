@@ -1,6 +1,5 @@
 import { type FileHandle, open, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { UserError } from "#lib/errors.ts";
-import { sleep } from "#lib/timers.ts";
+import { sleep, UserError } from "#lib/base";
 import { isPage, isTemporary, type Opened, type ProviderClient, ProviderRefused } from "./client.ts";
 import { ItemError, type Media } from "./source.ts";
 

@@ -1,5 +1,5 @@
 import type { Asset } from "#features/assets/schema.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { sha256 } from "#lib/base";
 import type { FileSender } from "../push/send.ts";
 
 /** An asset of an earlier run. */

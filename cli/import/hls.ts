@@ -1,8 +1,6 @@
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { hlsAttributes } from "#lib/hls-attributes.ts";
-import { type HlsSegment, type HlsVariant, readHls, type Span } from "#lib/hls-read.ts";
-import { linesOf } from "#lib/lines-of.ts";
+import { type HlsSegment, type HlsVariant, hlsAttributes, linesOf, readHls, type Span } from "#lib/manifests";
 import { type Binaries, run, untrustedInput } from "#media/ffmpeg.ts";
 import type { ProviderClient } from "./client.ts";
 import { ItemError } from "./source.ts";

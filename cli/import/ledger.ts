@@ -1,9 +1,8 @@
 import { appendFileSync, createReadStream, existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { cacheDir } from "#lib/cache-dir.ts";
-import { UserError } from "#lib/errors.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { sha256, UserError } from "#lib/base";
+import { cacheDir } from "#lib/executable";
 import { acquireDataLock, DataDirInUse } from "#storage/db/lock.ts";
 import type { State } from "../push/state.ts";
 import type { OldPath } from "./source.ts";

@@ -1,6 +1,6 @@
 import { rm, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
-import { sha256 } from "#lib/tokens.ts";
+import { sha256 } from "#lib/base";
 import type { Binaries } from "#media/ffmpeg.ts";
 import { fileAt } from "../push/send.ts";
 import type { File } from "../push/state.ts";

@@ -1,4 +1,4 @@
-import { sleep } from "#lib/timers.ts";
+import { sleep } from "#lib/base";
 
 const LOOK_AGAIN_MS = 1000;
 const LONGEST_MS = 10_000;

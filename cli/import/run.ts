@@ -1,4 +1,4 @@
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { FileFault, RequestRefused } from "../push/http.ts";
 import { limited } from "./dry-run.ts";
 import { type Importing, importVideo } from "./import-video.ts";

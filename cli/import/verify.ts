@@ -1,5 +1,5 @@
 import type { Asset } from "#features/assets/schema.ts";
-import { sleep } from "#lib/timers.ts";
+import { sleep } from "#lib/base";
 import { RequestRefused } from "../push/http.ts";
 import type { FileSender } from "../push/send.ts";
 import type { Entry, Ledger } from "./ledger.ts";

@@ -1,15 +1,15 @@
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { UserError } from "#lib/errors.ts";
-import type { Warning } from "#lib/warnings.ts";
+import { UserError } from "#lib/base";
+import { processStartTime } from "#lib/sandbox";
 import { encode } from "#media/encode.ts";
 import type { EncodingSpec } from "#media/encoding-spec.ts";
 import { MediaError } from "#media/error.ts";
 import type { Binaries } from "#media/ffmpeg.ts";
 import type { EncodeResult } from "#media/finish.ts";
-import { processStartTime } from "#media/orphan-processes.ts";
 import { probeSource } from "#media/timeline.ts";
 import { warningsOf } from "#media/tracks.ts";
+import type { Warning } from "#model/warnings.ts";
 import type { Scratch } from "#worker/scratch.ts";
 import { sumOf } from "#worker/transfer.ts";
 import type { Meter } from "./progress-meter.ts";

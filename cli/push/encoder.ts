@@ -1,10 +1,8 @@
 import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import { cacheDir } from "#lib/cache-dir.ts";
-import { UserError } from "#lib/errors.ts";
-import { sha256 } from "#lib/tokens.ts";
-import { resolveBinaries } from "#media/binaries.ts";
+import { sha256, UserError } from "#lib/base";
+import { cacheDir, resolveBinaries } from "#lib/executable";
 import type { EncodingSpec } from "#protocol/encoding-spec.ts";
 import { openScratch, type Scratch } from "#worker/scratch.ts";
 import { settingsOf } from "../settings.ts";

@@ -1,9 +1,8 @@
 import { createReadStream } from "node:fs";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
-import { describeConnectionError, isCertificateError } from "#lib/connection-errors.ts";
-import { UserError } from "#lib/errors.ts";
-import { abortAfter } from "#lib/timers.ts";
+import { abortAfter, UserError } from "#lib/base";
+import { describeConnectionError, isCertificateError } from "#lib/network";
 import { RetryableError } from "./retry-policy.ts";
 
 /** The server refused the request, with its message. */

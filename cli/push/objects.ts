@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { contentTypeOf } from "#lib/media-types.ts";
-import { extensionOf } from "#lib/object-keys.ts";
+import { contentTypeOf } from "#model/media-types.ts";
+import { extensionOf } from "#model/object-keys.ts";
 import type { BatchUpload, CompleteBatchUpload, ConfirmPart, NewBatchUpload, NewPart } from "#protocol/batch.ts";
 import type { SignedPart } from "#protocol/upload.ts";
 import type { EncodedMedia } from "./encode-file.ts";

@@ -1,4 +1,4 @@
-import { setInterval } from "#lib/timers.ts";
+import { setInterval } from "#lib/base";
 import { showProgress } from "../progress.ts";
 import { amount, duration } from "../units.ts";
 

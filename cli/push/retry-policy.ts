@@ -1,5 +1,4 @@
-import { UserError } from "#lib/errors.ts";
-import { sleep } from "#lib/timers.ts";
+import { sleep, UserError } from "#lib/base";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;

@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { pipeline } from "node:stream/promises";
-import type { Warning } from "#lib/warnings.ts";
+import type { Warning } from "#model/warnings.ts";
 import type { Complete, CompleteMultipart, SignedPart, SignPart, Upload } from "#protocol/upload.ts";
 import { type Api, FileFault, put, RequestRefused } from "./http.ts";
 import type { Meter } from "./progress-meter.ts";

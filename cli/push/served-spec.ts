@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import * as v from "valibot";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { EncodingSpec } from "#protocol/encoding-spec.ts";
 import type { Api } from "./http.ts";
 

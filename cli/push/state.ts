@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { cacheDir } from "#lib/cache-dir.ts";
+import { cacheDir } from "#lib/executable";
 
 export type File = { path: string; bytes: number; modifiedMs: number };
 /**

@@ -1,4 +1,4 @@
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 import { isLocked } from "#storage/db/lock.ts";
 import { type Admin, connect, serverUrl } from "../connect.ts";

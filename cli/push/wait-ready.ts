@@ -1,8 +1,7 @@
 import { basename } from "node:path";
 import type { Asset } from "#features/assets/schema.ts";
-import { UserError } from "#lib/errors.ts";
-import { sleep } from "#lib/timers.ts";
-import type { Warning } from "#lib/warnings.ts";
+import { sleep, UserError } from "#lib/base";
+import type { Warning } from "#model/warnings.ts";
 import { RequestRefused } from "./http.ts";
 import type { Pushed, Sender } from "./send.ts";
 

@@ -1,7 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { UserError } from "#lib/errors.ts";
-import { sleep } from "#lib/timers.ts";
+import { sleep, UserError } from "#lib/base";
 import { fileAt } from "./send.ts";
 import { type File, stateOf } from "./state.ts";
 

@@ -1,4 +1,4 @@
-import { additionalVideoCodecs } from "#lib/codecs/registry.ts";
+import { additionalVideoCodecs } from "#lib/codecs";
 import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
 import { bitsAtEqualVmaf, type RatePoint } from "./bd-rate.ts";
 

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
-import { videoCodecs } from "#lib/codecs/registry.ts";
+import { videoCodecs } from "#lib/codecs";
 import { encode } from "#media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
 import { probe } from "#media/probe.ts";

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
-import { captionSections } from "#lib/search/sections.ts";
+import { captionSections } from "#lib/search";
 import { Random } from "#test/support/crash/random.ts";
 import { call, startVodbox, tenantWithKey, workFolder } from "./processes.ts";
 import { compare, p99, type Result } from "./result.ts";

@@ -6,7 +6,7 @@ import { paths } from "./paths.ts";
 
 /** The line of libsql's loaders that looks for the native library in node_modules. */
 const nativeLine = `return require(\`@libsql/\${target}\`);`;
-const loader = join(paths.root, "src/lib/native.ts");
+const loader = join(paths.root, "src/lib/executable/native.ts");
 const embeddedLoad = `return require(${JSON.stringify(loader)}).loadNative("libsql.node");`;
 const requireNative = /function requireNative\(\) \{[\s\S]*?\n\}\n/;
 

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { constants, zstdCompress } from "node:zlib";
-import { type PackedFile, packedAsset } from "#lib/extract.ts";
+import { type PackedFile, packedAsset } from "#lib/executable";
 import { buildCache } from "./cache.ts";
 import type { BuildKind } from "./kind.ts";
 
@@ -11,7 +11,7 @@ import type { BuildKind } from "./kind.ts";
 const LEVELS = { dense: 19, fast: 9 };
 
 /**
- * Compresses `files` (name -> path) for src/lib/extract.ts; returns the assets, including the index. Files with the same
+ * Compresses `files` (name -> path) for src/lib/executable/extract.ts; returns the assets, including the index. Files with the same
  * content, such as two names of one program, share an asset.
  */
 export async function pack(

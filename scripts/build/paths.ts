@@ -6,7 +6,7 @@ const root = join(import.meta.dirname, "../..");
 export const paths = {
   root,
   modules: join(root, "node_modules"),
-  /** What src/lib/embedded.ts reads when vodbox is run from its sources. */
+  /** What src/lib/executable/embedded.ts reads when vodbox is run from its sources. */
   assets: join(root, "build/assets"),
   /** Intermediate files of the executable. */
   work: join(root, "build/executable"),

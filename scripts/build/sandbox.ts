@@ -7,7 +7,7 @@ import { paths } from "./paths.ts";
 import { say } from "./report.ts";
 import { isInstalled, run } from "./run.ts";
 
-const folder = join(paths.root, "src/media/sandbox");
+const folder = join(paths.root, "src/lib/sandbox");
 const sources = ["launcher.c", "filter.c", "processes.c", "spawner.c"].map((name) => join(folder, name));
 const headers = ["launcher.h", "spawner.h"].map((name) => join(folder, name));
 const flags = [

@@ -1,4 +1,4 @@
-import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
+import { DOCUMENT_LIMITS } from "#lib/base";
 
 const bytes = (value: number) => (value % 2 ** 20 === 0 ? `${value / 2 ** 20} MiB` : `${value} bytes`);
 const count = (value: number) => value.toLocaleString("en-US");

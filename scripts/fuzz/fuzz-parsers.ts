@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { TooComplex } from "#lib/document-limits.ts";
+import { TooComplex } from "#lib/base";
 import { PARSERS, type ParserInput, type ParserName } from "#platform/parsing/parsers.ts";
 import { documentOf, type FuzzDocument } from "./documents.ts";
 

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { RecentLines } from "#lib/recent-lines.ts";
+import { RecentLines } from "#lib/base";
 import { loadConfig } from "#platform/config/load.ts";
 import { createLog } from "#src/log.ts";
 import { serve } from "#src/serve.ts";

@@ -1,7 +1,13 @@
 import { join } from "node:path";
-import { deviceArguments, type Encoder } from "#lib/codecs/encoders.ts";
-import { audioCodecs, videoCodecs } from "#lib/codecs/registry.ts";
-import type { HdrFormat, HdrMetadata } from "#lib/hdr.ts";
+import {
+  audioCodecs,
+  deviceArguments,
+  type Encoder,
+  type HdrFormat,
+  type HdrMetadata,
+  type Rate,
+  videoCodecs,
+} from "#lib/codecs";
 import { audioGraph } from "./audio-filters.ts";
 import { clockOutput, tracksOf } from "./clock-output.ts";
 import { colorFilters, hdrFilters } from "./color.ts";
@@ -9,7 +15,7 @@ import { constantFrames } from "./constant-frames.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
 import { deinterlacingFilters } from "./fields/filters.ts";
-import type { PlannedRendition, Rate } from "./ladder.ts";
+import type { PlannedRendition } from "./ladder.ts";
 import { orientationFilters } from "./orientation.ts";
 import { audioBitrate, type EncodePlan, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
 import { withoutPauses } from "./timeline/pauses.ts";

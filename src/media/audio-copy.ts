@@ -1,4 +1,4 @@
-import { audioCodecs } from "#lib/codecs/registry.ts";
+import { audioCodecs } from "#lib/codecs";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { type Packet, type PassthroughOptions, packetsOf, packetsOfIndex } from "./passthrough.ts";
 import type { PlannedAudio } from "./plan.ts";

@@ -1,5 +1,5 @@
-import { HDR_SIGNALS, type HdrFormat } from "#lib/hdr.ts";
-import { readColors } from "./isobmff.ts";
+import { HDR_SIGNALS, type HdrFormat } from "#lib/codecs";
+import { readColors } from "#lib/isobmff";
 
 /** As ffprobe names them; "" or "unknown" where the file does not state it. */
 export type ColorTags = { matrix: string; primaries: string; transfer: string; range: string };

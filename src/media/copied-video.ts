@@ -1,11 +1,10 @@
 import { join } from "node:path";
-import { videoCodecs } from "#lib/codecs/registry.ts";
-import type { HdrFormat } from "#lib/hdr.ts";
+import { type HdrFormat, videoCodecs } from "#lib/codecs";
+import { configurationOf, readInit } from "#lib/isobmff";
 import { INIT_NAME } from "./arguments.ts";
 import { readDefaults, readSamples } from "./clip/fragments.ts";
 import type { AdditionalVideo } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
-import { configurationOf, readInit } from "./isobmff.ts";
 import { segmentNames } from "./package.ts";
 import { readResult } from "./results.ts";
 

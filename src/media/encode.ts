@@ -1,8 +1,7 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Encoders, encoderFor, usesDevices } from "#lib/codecs/encoders.ts";
-import { type HdrMetadata, NO_HDR_METADATA } from "#lib/hdr.ts";
+import { type Encoders, encoderFor, type HdrMetadata, NO_HDR_METADATA, usesDevices } from "#lib/codecs";
 import { CHANGED_FRAMES, encodeArguments, INIT_NAME, type KeptHdr } from "./arguments.ts";
 import { copyAudio } from "./audio-copy.ts";
 import { encodeTracks } from "./audio-tracks.ts";

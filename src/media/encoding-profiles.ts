@@ -1,5 +1,4 @@
-import { PER_TITLE } from "#lib/codecs/codec.ts";
-import { additionalVideoCodecs } from "#lib/codecs/registry.ts";
+import { additionalVideoCodecs, PER_TITLE } from "#lib/codecs";
 import { SURROUND_CHANNELS } from "#protocol/audio-renditions.ts";
 import { EBU_R128_LUFS, type ProfileDefinition } from "#protocol/encoding-profile.ts";
 import {

@@ -1,7 +1,5 @@
-import { aac } from "#lib/codecs/aac.ts";
-import { h264 } from "#lib/codecs/h264.ts";
-import { hevc } from "#lib/codecs/hevc.ts";
-import { ISOFF_LIVE_PROFILE } from "#lib/mpd.ts";
+import { aac, h264, hevc } from "#lib/codecs";
+import { ISOFF_LIVE_PROFILE } from "#lib/manifests";
 import type { AdditionalVideo, EncodingSpec, Rung } from "#protocol/encoding-spec.ts";
 
 export type { AdditionalVideo, EncodingSpec, Rung };

@@ -1,21 +1,21 @@
 import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Encoder } from "#lib/codecs/encoders.ts";
 import {
   additionalVideoCodecs,
   audioCodecs,
+  type Encoder,
   encodableAudioCodecs,
   primaryVideoCodecs,
   videoCodecs,
-} from "#lib/codecs/registry.ts";
+} from "#lib/codecs";
+import { missingIsolation } from "#lib/sandbox";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, UPLOADABLE, untrustedInput } from "./ffmpeg.ts";
 import { type ComponentKind, componentsOf, LIST_MS, pixelFormatsOf } from "./ffmpeg-components.ts";
 import { READABLE } from "./image.ts";
 import { requireEncoder } from "./require-encoder.ts";
-import { missingIsolation } from "./sandbox/sandbox.ts";
 
 /** By ffmpeg's names; of alternatives, any one suffices. */
 type Needed = readonly (string | readonly string[])[];

@@ -3,13 +3,18 @@ import { constants, setPriority } from "node:os";
 import { basename } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
+import {
+  defaultMemoryBytes,
+  forgetProcess,
+  recordProcess,
+  type Spawned,
+  sandboxedCommand,
+  spawnServer,
+} from "#lib/sandbox";
 import { classify, MediaError } from "./error.ts";
-import { forgetProcess, recordProcess } from "./orphan-processes.ts";
 import { type Precedence, takePrecedence } from "./precedence.ts";
 import { removeIrregular } from "./results.ts";
-import { defaultMemoryBytes, sandboxedCommand, spawnServer } from "./sandbox/sandbox.ts";
-import type { Spawned } from "./sandbox/spawn-server.ts";
 
 export type Binaries = { ffmpeg: string; ffprobe: string };
 

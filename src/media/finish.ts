@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { codecNameOf } from "#lib/codecs/registry.ts";
+import { codecNameOf } from "#lib/codecs";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import type { Binaries, SourceRun } from "./ffmpeg.ts";

@@ -1,10 +1,6 @@
-import type { HdrMetadata } from "#lib/hdr.ts";
-import type { SphericalMetadata } from "#lib/spherical.ts";
-import { hdrBoxes } from "./hdr-boxes.ts";
-import { readColors } from "./isobmff.ts";
-import { field, find } from "./mp4/boxes.ts";
+import type { HdrMetadata, SphericalMetadata } from "#lib/codecs";
+import { field, find, hdrBoxes, readColors, sphericalBoxes } from "#lib/isobmff";
 import { readResult, writeResult } from "./results.ts";
-import { sphericalBoxes } from "./spherical-boxes.ts";
 
 /** What players read of a rendition before they decode. Null: there is none. */
 export type StatedMetadata = { hdr: HdrMetadata | null; spherical: SphericalMetadata | null };

@@ -1,14 +1,5 @@
+import type { Rate } from "#lib/codecs";
 import type { EncodingSpec, Rung } from "./encoding-spec.ts";
-
-/** A frame rate as a fraction, so that 23.976 stays 24000/1001. */
-export type Rate = { num: number; den: number };
-
-/** The rate in lowest terms. */
-export function reducedRate({ num, den }: Rate): Rate {
-  let [a, b] = [num, den];
-  while (b > 0) [a, b] = [b, a % b];
-  return { num: num / a, den: den / a };
-}
 
 export type PlannedRendition = {
   name: string;

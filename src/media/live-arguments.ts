@@ -1,4 +1,4 @@
-import { videoCodecs } from "#lib/codecs/registry.ts";
+import { videoCodecs } from "#lib/codecs";
 import { MAX_PIXELS } from "./arguments.ts";
 import { encodingSpec } from "./encoding-spec.ts";
 import { UNTRUSTED_INPUT } from "./ffmpeg.ts";

@@ -1,14 +1,21 @@
 import { join } from "node:path";
-import { codecNameOf } from "#lib/codecs/registry.ts";
-import { HDR_SIGNALS, type HdrFormat } from "#lib/hdr.ts";
-import { type AudioRendition, bitRates, masterPlaylist, mediaPlaylist, type PlaylistSegment } from "#lib/m3u8.ts";
-import { type MpdRepresentation, type MpdSet, staticMpd } from "#lib/mpd.ts";
+import { codecNameOf, HDR_SIGNALS, type HdrFormat, type Rate } from "#lib/codecs";
+import {
+  type AudioRendition,
+  bitRates,
+  type MpdRepresentation,
+  type MpdSet,
+  masterPlaylist,
+  mediaPlaylist,
+  type PlaylistSegment,
+  staticMpd,
+} from "#lib/manifests";
 import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
 import { INIT_NAME } from "./arguments.ts";
 import { type AudioGroup, audioGroups, surroundOf } from "./audio-groups.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
-import type { PlannedRendition, Rate } from "./ladder.ts";
+import type { PlannedRendition } from "./ladder.ts";
 import { MPD_TEMPLATES, videoSetsOf } from "./mpd-sets.ts";
 import type { Segment, Written } from "./package.ts";
 import type { PlannedAudio } from "./plan.ts";

@@ -1,5 +1,5 @@
-import { codecNameOf } from "#lib/codecs/registry.ts";
-import type { MpdRepresentation, MpdSet, MpdTemplates } from "#lib/mpd.ts";
+import { codecNameOf } from "#lib/codecs";
+import type { MpdRepresentation, MpdSet, MpdTemplates } from "#lib/manifests";
 import { INIT_NAME, SEGMENT_TEMPLATE } from "./arguments.ts";
 
 /** Each rendition is a directory with its name. */

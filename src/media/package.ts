@@ -1,6 +1,5 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { INIT_NAME, MUXER_MANIFEST, SEGMENT_PATTERN } from "./arguments.ts";
 import {
   type InitSegment,
   joinSegments,
@@ -8,7 +7,8 @@ import {
   readInit,
   readSegmentTimes,
   SEGMENT_HEAD_BYTES,
-} from "./isobmff.ts";
+} from "#lib/isobmff";
+import { INIT_NAME, MUXER_MANIFEST, SEGMENT_PATTERN } from "./arguments.ts";
 import type { EncodePlan } from "./plan.ts";
 import {
   listResults,

@@ -1,11 +1,10 @@
 import { stat } from "node:fs/promises";
-import { videoCodecs } from "#lib/codecs/registry.ts";
+import { type Rate, videoCodecs } from "#lib/codecs";
+import type { TrackIndex } from "#lib/isobmff";
 import { isCopyableColor, isKeptHdrColor } from "./color.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
-import type { Rate } from "./ladder.ts";
-import type { TrackIndex } from "./mp4/index.ts";
 import { type SourceIndex, videoTrackOf } from "./parallel/source-index.ts";
 import { type Copy, copyOf, type EncodePlan, type Passthrough } from "./plan.ts";
 import type { Probe, VideoTrack } from "./probe.ts";

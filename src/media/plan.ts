@@ -1,9 +1,8 @@
-import { additionalVideoCodecs, videoCodecs } from "#lib/codecs/registry.ts";
-import type { HdrFormat } from "#lib/hdr.ts";
+import { additionalVideoCodecs, type HdrFormat, type Rate, videoCodecs } from "#lib/codecs";
 import { STEREO_CHANNELS, SURROUND_CHANNELS, stereoName, surroundName } from "#protocol/audio-renditions.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
-import { chooseRate, originalRendition, type PlannedRendition, planLadder, type Rate, titleLadder } from "./ladder.ts";
+import { chooseRate, originalRendition, type PlannedRendition, planLadder, titleLadder } from "./ladder.ts";
 import type { AudioTrack, Probe, VideoTrack } from "./probe.ts";
 import { nothingPlays } from "./tracks.ts";
 

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { setInterval } from "#lib/timers.ts";
+import { setInterval } from "#lib/base";
 
 /**
  * `urgent`: a viewer waits for the run. `latest`: too, and no viewer waits for an earlier one of this kind any more: a worker

@@ -1,4 +1,4 @@
-import type { Rate } from "./ladder.ts";
+import type { Rate } from "#lib/codecs";
 import { isAudio, isVideo, type Stream } from "./tracks.ts";
 
 /** Numbers as ffprobe writes them. */

@@ -1,11 +1,9 @@
 import * as v from "valibot";
-import { type HdrFormat, hdrOfTransfer } from "#lib/hdr.ts";
-import type { SphericalMetadata } from "#lib/spherical.ts";
+import { type HdrFormat, hdrOfTransfer, type Rate, type SphericalMetadata } from "#lib/codecs";
 import type { ColorTags } from "./color.ts";
 import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { decodableCodecs } from "./ffmpeg-components.ts";
-import type { Rate } from "./ladder.ts";
 import { fraction, seconds, withPackets, withParameters } from "./probe-streams.ts";
 import { ofFirstProgram } from "./programs.ts";
 import { isPng, knownFormat, readHead } from "./signatures.ts";

@@ -7,7 +7,7 @@ import {
   LUMINANCE_UNITS,
   type MasteringDisplay,
   NO_HDR_METADATA,
-} from "#lib/hdr.ts";
+} from "#lib/codecs";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { AdditionalPlan } from "./plan.ts";

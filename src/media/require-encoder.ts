@@ -1,9 +1,16 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { deviceArguments, type Encoder, type Encoders, encoderFor, usesDevices } from "#lib/codecs/encoders.ts";
-import { additionalVideoCodecs, videoCodecs } from "#lib/codecs/registry.ts";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
+import {
+  additionalVideoCodecs,
+  deviceArguments,
+  type Encoder,
+  type Encoders,
+  encoderFor,
+  usesDevices,
+  videoCodecs,
+} from "#lib/codecs";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { run, type SourceRun } from "./ffmpeg.ts";

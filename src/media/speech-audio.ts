@@ -1,4 +1,4 @@
-import { primaryLanguage } from "#lib/language.ts";
+import { primaryLanguage } from "#lib/base";
 import { DECODED_INPUT, DECODED_TRACK, type DecodedTrack, runDecoded } from "./audio-decoding.ts";
 import { SYNCED } from "./audio-filters.ts";
 import { type RunOptions, UNTIL_STALLED } from "./ffmpeg.ts";

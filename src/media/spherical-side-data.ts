@@ -1,11 +1,5 @@
 import * as v from "valibot";
-import {
-  BOUND_UNITS,
-  type Bounds,
-  NO_BOUNDS,
-  type SphericalMetadata,
-  type SphericalProjection,
-} from "#lib/spherical.ts";
+import { BOUND_UNITS, type Bounds, NO_BOUNDS, type SphericalMetadata, type SphericalProjection } from "#lib/codecs";
 
 /** Side data of other types may have fields of the same names. */
 const number = v.fallback(v.optional(v.number(), 0), 0);

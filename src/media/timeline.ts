@@ -1,14 +1,12 @@
 import { tmpdir } from "node:os";
 import { Writable } from "node:stream";
+import type { Rate } from "#lib/codecs";
+import { type ByteRange, isFragmented, type TrackIndex } from "#lib/isobmff";
 import { adtsSeconds } from "./adts.ts";
 import { hasTimePerPacket } from "./audio-decoding.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import { withFields } from "./fields/deinterlacing.ts";
-import type { Rate } from "./ladder.ts";
-import { isFragmented } from "./mp4/fragments.ts";
-import type { TrackIndex } from "./mp4/index.ts";
-import type { ByteRange } from "./mp4/layout.ts";
 import { probeLinks } from "./ogg/join-links.ts";
 import { indexOfFile, type SourceIndex } from "./parallel/source-index.ts";
 import { type AudioTrack, type Probe, type ProbeOptions, probe, type VideoTrack } from "./probe.ts";

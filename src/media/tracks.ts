@@ -1,4 +1,4 @@
-import type { Warning } from "#lib/warnings.ts";
+import type { Warning } from "#model/warnings.ts";
 import { MediaError } from "./error.ts";
 import type { Jumps } from "./timeline/packet-lines.ts";
 

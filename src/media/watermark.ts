@@ -1,4 +1,4 @@
-import { HDR_SIGNALS, type HdrFormat } from "#lib/hdr.ts";
+import { HDR_SIGNALS, type HdrFormat } from "#lib/codecs";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import type { PlannedRendition } from "./ladder.ts";
 

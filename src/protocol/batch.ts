@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { BATCH_STATUSES, BATCH_UPLOAD_MODES, BATCH_UPLOAD_STATUSES, STORE_KINDS } from "#lib/enums.ts";
-import { MAX_PARTS } from "#lib/multipart.ts";
+import { BATCH_STATUSES, BATCH_UPLOAD_MODES, BATCH_UPLOAD_STATUSES, STORE_KINDS } from "#model/enums.ts";
+import { MAX_PARTS } from "#model/multipart.ts";
 import {
   ByteCount,
   Id,

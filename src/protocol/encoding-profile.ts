@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { additionalVideoCodecs, primaryVideoCodecs } from "#lib/codecs/registry.ts";
+import { additionalVideoCodecs, primaryVideoCodecs } from "#lib/codecs";
 import { STEREO_CHANNELS, SURROUND_CHANNELS } from "./audio-renditions.ts";
 
 /**

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { additionalVideoCodecs, encodableAudioCodecs, primaryVideoCodecs } from "#lib/codecs/registry.ts";
-import { ISOFF_LIVE_PROFILE } from "#lib/mpd.ts";
+import { additionalVideoCodecs, encodableAudioCodecs, primaryVideoCodecs } from "#lib/codecs";
+import { ISOFF_LIVE_PROFILE } from "#lib/manifests";
 import { isAudioName, STEREO_CHANNELS, SURROUND_CHANNELS } from "./audio-renditions.ts";
 import { WATERMARK_POSITIONS } from "./encoding-profile.ts";
 

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { MAX_PARTS } from "#lib/multipart.ts";
-import { shownLine, shownLines } from "#lib/shown-text.ts";
+import { MAX_PARTS } from "#model/multipart.ts";
+import { shownLine, shownLines } from "#model/shown-text.ts";
 
 /** Fields that several messages share. */
 

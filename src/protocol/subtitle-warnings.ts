@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { SubtitleWarning } from "#lib/vtt/skipped.ts";
+import type { SubtitleWarning } from "#lib/subtitles";
 
 /** `warnings` of a subtitle, in the API and in events. */
 export const SubtitleWarnings = v.pipe(

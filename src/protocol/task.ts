@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { TASK_KINDS } from "#lib/enums.ts";
+import { TASK_KINDS } from "#model/enums.ts";
 import { Title } from "./encoding-spec.ts";
 
 /**

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { UPLOAD_STATUSES } from "#lib/enums.ts";
-import { MAX_PARTS } from "#lib/multipart.ts";
+import { UPLOAD_STATUSES } from "#model/enums.ts";
+import { MAX_PARTS } from "#model/multipart.ts";
 import { ByteCount, Name, NullableTime, PartNumber, SignedHeaders, StoredPart, Time } from "./fields.ts";
 
 /** Uploads of sources. */

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { shownLine } from "#lib/shown-text.ts";
-import { WARNING_CODES, WARNINGS } from "#lib/warnings.ts";
+import { shownLine } from "#model/shown-text.ts";
+import { WARNING_CODES, WARNINGS } from "#model/warnings.ts";
 import { Text } from "./fields.ts";
 
 /** A source has at most 64 tracks (`-max_streams` in src/media/ffmpeg.ts), each of which may be left out. */

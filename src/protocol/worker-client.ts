@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import type { VrTags } from "#lib/spherical.ts";
-import type { Warning } from "#lib/warnings.ts";
+import type { VrTags } from "#lib/codecs";
+import type { Warning } from "#model/warnings.ts";
 import { Clip, type ClipResult } from "./clip.ts";
 import { Join } from "./join.ts";
 import { type SpeechResult, SpeechWork } from "./speech.ts";

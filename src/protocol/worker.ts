@@ -1,6 +1,5 @@
 import * as v from "valibot";
-import { HDR_FORMATS } from "#lib/hdr.ts";
-import { VR_PROJECTIONS, VR_STEREO } from "#lib/spherical.ts";
+import { HDR_FORMATS, VR_PROJECTIONS, VR_STEREO } from "#lib/codecs";
 import { Clip, ClipResult } from "./clip.ts";
 import { Sha256, Shown, ShownLines, SignedHeaders, Text, Time } from "./fields.ts";
 import { Join } from "./join.ts";

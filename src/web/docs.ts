@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { pacer } from "#lib/pace.ts";
+import { pacer } from "#lib/base";
 import type { Route } from "#platform/http/route.ts";
 import { route } from "#platform/http/route.ts";
 import { embeddedFile, versionOf } from "./embedded-file.ts";

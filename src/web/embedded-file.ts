@@ -1,6 +1,6 @@
 import { promisify } from "node:util";
 import { brotliDecompress } from "node:zlib";
-import { embedded, embeddedNames } from "#lib/embedded.ts";
+import { embedded, embeddedNames } from "#lib/executable";
 import type { Context } from "#platform/http/route.ts";
 import { type Bytes, type StaticBytes, serveStatic, staticBytes } from "./static-bytes.ts";
 

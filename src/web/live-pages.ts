@@ -6,7 +6,7 @@ import { livePageUrl } from "#features/live/urls.ts";
 import type { PlaybackTokens } from "#features/playback/token.ts";
 import { isActiveTenant } from "#features/tenants/active.ts";
 import { allowedOriginsOf, rememberedPlayer } from "#features/tenants/queries.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { type Context, type Route, route } from "#platform/http/route.ts";
 import { html, type Markup } from "./html.ts";
 import { type PageName, respond, type View } from "./page.ts";

@@ -7,7 +7,7 @@ import { collectionPath } from "#features/collections/schema.ts";
 import { requirePlayable } from "#features/playback/player-data.ts";
 import type { PlaybackTokens } from "#features/playback/token.ts";
 import { sharePath } from "#features/shares/schema.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { HttpError, invalid, notFound } from "#lib/base";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { Reply, type Route, route } from "#platform/http/route.ts";
 import type { AssetRow } from "#storage/db/schema.ts";

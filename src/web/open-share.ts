@@ -3,7 +3,7 @@ import { findPublicAsset } from "#features/assets/queries.ts";
 import { findShareByCode } from "#features/shares/queries.ts";
 import { shareEnded, shareStatus } from "#features/shares/rules.ts";
 import { requireActiveTenant } from "#features/tenants/active.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import type { AssetRow, ShareRow } from "#storage/db/schema.ts";
 
 export type Shared = { share: ShareRow; asset: AssetRow };

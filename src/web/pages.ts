@@ -9,7 +9,7 @@ import type { PlaybackTokens } from "#features/playback/token.ts";
 import { downloadNotAllowed, viewerDownload } from "#features/playback/viewer-download.ts";
 import { isActiveTenant } from "#features/tenants/active.ts";
 import { allowedOriginsOf } from "#features/tenants/queries.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { encodedText } from "#platform/http/content-encoding.ts";
 import { type Context, Reply, type Route, route } from "#platform/http/route.ts";
 import type { AssetRow } from "#storage/db/schema.ts";

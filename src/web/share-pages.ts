@@ -11,7 +11,7 @@ import { passwordMark } from "#features/shares/rules.ts";
 import { sharePath } from "#features/shares/schema.ts";
 import { newViewer, viewerCookies, viewerOf } from "#features/shares/viewer-cookie.ts";
 import { allowedOriginsOf } from "#features/tenants/queries.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { readBytes, readJson } from "#platform/http/body.ts";
 import { type Context, type Route, route } from "#platform/http/route.ts";
 import { Name } from "#platform/http/schemas.ts";

@@ -3,7 +3,7 @@ import type { App } from "#app.ts";
 import { hasPoster } from "#features/assets/poster.ts";
 import { basePath } from "#features/assets/urls.ts";
 import { sharePath } from "#features/shares/schema.ts";
-import type { HttpError } from "#lib/errors.ts";
+import type { HttpError } from "#lib/base";
 import { suspended, videoNotFound } from "./asset-view.ts";
 import { html, type Markup } from "./html.ts";
 import type { Shared } from "./open-share.ts";

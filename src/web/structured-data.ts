@@ -1,7 +1,7 @@
 import type { App } from "#app.ts";
 import { hasPoster } from "#features/assets/poster.ts";
 import { mediaUrl, pageUrl } from "#features/assets/urls.ts";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { Markup } from "./html.ts";
 import { summaryOf } from "./sharing.ts";

@@ -1,6 +1,6 @@
 import { mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { abortAfter, setInterval } from "#lib/timers.ts";
+import { abortAfter, setInterval } from "#lib/base";
 import type { DecodedTrack } from "#media/audio-decoding.ts";
 import { MediaError } from "#media/error.ts";
 import type { Binaries } from "#media/ffmpeg.ts";

@@ -1,7 +1,7 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { type ClipPlaylist, clipPlaylists } from "#lib/clip/hls.ts";
-import { type NumberedFiles, numberedFiles } from "#lib/shared-media.ts";
+import { readInit } from "#lib/isobmff";
+import { type ClipPlaylist, clipPlaylists, type NumberedFiles, numberedFiles } from "#lib/manifests";
 import {
   cutRendition,
   type MediaRange,
@@ -20,7 +20,6 @@ import {
   type WholePlaylist,
 } from "#media/clip/exact-playlists.ts";
 import { ClipImpossible } from "#media/clip/impossible.ts";
-import { readInit } from "#media/isobmff.ts";
 import { writeResult } from "#media/results.ts";
 import type { Clip } from "#protocol/clip.ts";
 import type { Completion, WorkerContract } from "#protocol/worker-client.ts";

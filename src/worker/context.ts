@@ -1,4 +1,4 @@
-import type { Encoders } from "#lib/codecs/encoders.ts";
+import type { Encoders } from "#lib/codecs";
 import type { Binaries } from "#media/ffmpeg.ts";
 import type { Transcriber } from "#platform/outbound/transcribe/transcriber.ts";
 import type { LeaseClient } from "./lease-client.ts";

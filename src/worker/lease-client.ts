@@ -1,7 +1,6 @@
 import * as v from "valibot";
-import { describeConnectionError, isCertificateError } from "#lib/connection-errors.ts";
-import { abortAfter, sleep } from "#lib/timers.ts";
-import { withoutTrailing } from "#lib/without-trailing.ts";
+import { abortAfter, sleep, withoutTrailing } from "#lib/base";
+import { describeConnectionError, isCertificateError } from "#lib/network";
 import { type LiveClaim, LiveContract } from "#protocol/live-encode.ts";
 import type { Claim, Heartbeat, Lane, SignArtifacts } from "#protocol/worker.ts";
 import {

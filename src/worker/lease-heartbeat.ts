@@ -1,4 +1,4 @@
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 import type { Stage, WorkerContract } from "#protocol/worker-client.ts";
 import { JobLog } from "./job-log.ts";
 import { type LeaseClient, LeaseLost, ServerRefused } from "./lease-client.ts";

@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
-import { sleep } from "#lib/timers.ts";
+import { sleep } from "#lib/base";
 import { MediaError } from "#media/error.ts";
 import { run } from "#media/ffmpeg.ts";
 import { liveArguments } from "#media/live-arguments.ts";

@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Encoder } from "#lib/codecs/encoders.ts";
-import { UserError } from "#lib/errors.ts";
-import { sleep } from "#lib/timers.ts";
+import { sleep, UserError } from "#lib/base";
+import type { Encoder } from "#lib/codecs";
+import { missingIsolation } from "#lib/sandbox";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import type { Binaries } from "#media/ffmpeg.ts";
 import { requireEncoder } from "#media/require-encoder.ts";
-import { missingIsolation } from "#media/sandbox/sandbox.ts";
 import type { Transcriber } from "#platform/outbound/transcribe/transcriber.ts";
 import { CLIPS_VERSION } from "#protocol/clip.ts";
 import { JOINS_VERSION } from "#protocol/join.ts";

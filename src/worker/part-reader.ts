@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isShared } from "#lib/shared-media.ts";
+import { isShared } from "#lib/manifests";
 import { JoinImpossible } from "#media/join/faults.ts";
 import type { Join } from "#protocol/join.ts";
 import type { SignedArtifact, WorkerContract } from "#protocol/worker-client.ts";

@@ -1,11 +1,10 @@
 import { constants, openAsBlob } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { mapBounded } from "#lib/bounded.ts";
-import { contentTypeOf } from "#lib/media-types.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { mapBounded, setTimeout } from "#lib/base";
 import { SEGMENT_PATTERN } from "#media/arguments.ts";
 import { listResults, openResult, statResult } from "#media/results.ts";
+import { contentTypeOf } from "#model/media-types.ts";
 import type { SignedArtifact, WorkerContract } from "#protocol/worker-client.ts";
 import { check, type LeaseClient, LONG_RETRY, request, retrying, ServerRefused } from "./lease-client.ts";
 

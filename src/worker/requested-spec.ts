@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import { sha256 } from "#lib/tokens.ts";
+import { sha256 } from "#lib/base";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { MediaError } from "#media/error.ts";
 import { writeResult } from "#media/results.ts";

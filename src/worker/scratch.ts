@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, readdir, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { killOrphans, processStartTime } from "#media/orphan-processes.ts";
+import { killOrphans, processStartTime } from "#lib/sandbox";
 
 /**
  * A worker process's own directory, named by pid and start time, so that other processes can determine whether its

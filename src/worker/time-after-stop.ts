@@ -1,4 +1,4 @@
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 /**
  * Aborts `ms` after `signal` does: what may still be reported when a worker stops must not delay its end for as long as
  * retries take. `signal` may be aborted already.

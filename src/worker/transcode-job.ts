@@ -1,7 +1,6 @@
 import { access, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type SphericalMetadata, vrTagsOf } from "#lib/spherical.ts";
-import type { Warning } from "#lib/warnings.ts";
+import { type SphericalMetadata, vrTagsOf } from "#lib/codecs";
 import { type EncodeOptions, encode } from "#media/encode.ts";
 import type { EncodeResult } from "#media/finish.ts";
 import type { Rendition } from "#media/manifests.ts";
@@ -11,6 +10,7 @@ import { removeOthers } from "#media/results.ts";
 import { withoutJumps } from "#media/timeline/repair.ts";
 import { probeSource } from "#media/timeline.ts";
 import { warningsOf } from "#media/tracks.ts";
+import type { Warning } from "#model/warnings.ts";
 import type { Completion, WorkerContract } from "#protocol/worker-client.ts";
 import { addCaptions, type Captions, createCaptions } from "./captions.ts";
 import type { JobContext } from "./context.ts";

@@ -1,6 +1,6 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { primaryLanguage } from "#lib/language.ts";
+import { primaryLanguage } from "#lib/base";
 import { JoinImpossible } from "#media/join/faults.ts";
 import { type Part, type PartRendition, readPart } from "#media/join/read-part.ts";
 import { probe } from "#media/probe.ts";

@@ -1,5 +1,5 @@
 import { statfs } from "node:fs/promises";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 
 const LOOK_MS = 500;
 

@@ -1,8 +1,8 @@
 import type { Logger } from "pino";
 import type { Storage } from "unstorage";
 import { createStorage } from "unstorage";
-import { UserError } from "#lib/errors.ts";
-import { makeFolder } from "#lib/make-folder.ts";
+import { UserError } from "#lib/base";
+import { makeFolder } from "#lib/executable";
 import { spaceGuard } from "../objects/space.ts";
 import { type SharedCache, sharedCache } from "./shared-cache.ts";
 

@@ -1,4 +1,4 @@
-import { sleep } from "#lib/timers.ts";
+import { sleep } from "#lib/base";
 import { Connection } from "./connection.ts";
 import { isBusy } from "./failures.ts";
 

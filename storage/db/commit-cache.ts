@@ -1,4 +1,4 @@
-import { approximateBytes } from "#lib/approximate-bytes.ts";
+import { approximateBytes } from "./approximate-bytes.ts";
 
 /** Number of commits of this process, or null when others write to the database too. */
 export type Commits = {

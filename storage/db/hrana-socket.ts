@@ -1,4 +1,4 @@
-import { setInterval } from "#lib/timers.ts";
+import { setInterval } from "#lib/base";
 import { DatabaseUnreachable } from "./failures.ts";
 import { type HranaStream, SILENCE_MS } from "./hrana-stream.ts";
 import {

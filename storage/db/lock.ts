@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 
 /** Another process holds the data directory. */
 export class DataDirInUse extends UserError {}

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import type { Client, Transaction } from "@libsql/client";
 import Sqlite from "libsql";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { isBusy, isStorageFailure } from "./failures.ts";
 import { type DatabaseAddress, type DatabaseLog, databaseFile } from "./open.ts";
 import { remoteSql } from "./remote-sql.ts";

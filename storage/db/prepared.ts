@@ -1,5 +1,5 @@
 import { type Placeholder, sql } from "drizzle-orm";
-import { memoizeByObject } from "#lib/memoize-by-object.ts";
+import { memoizeByObject } from "#lib/base";
 import type { Db } from "./open.ts";
 
 /** Calls `make` once per database handle: generating a statement's SQL costs three times its execution. */

@@ -1,5 +1,5 @@
 import type { InStatement, ResultSet, Value } from "@libsql/client";
-import { randomName } from "#lib/tokens.ts";
+import { randomName } from "#lib/base";
 import { CommitInDoubt, isBusy, isStorageFailure, isUnreachable } from "./failures.ts";
 import type { HranaServer } from "./hrana-server.ts";
 import type { HranaStream } from "./hrana-stream.ts";

@@ -1,4 +1,4 @@
-import type { HdrFormat } from "#lib/hdr.ts";
+import type { HdrFormat } from "#lib/codecs";
 
 /** A published rendition. Bitrates in bit/s. */
 export type RenditionRow = {

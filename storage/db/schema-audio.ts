@@ -1,5 +1,6 @@
 import { integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { AUDIO_ROLES, AUDIO_TRACK_STATUSES } from "#lib/enums.ts";
+import { AUDIO_ROLES } from "#lib/manifests";
+import { AUDIO_TRACK_STATUSES } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
 
 /** What manifests state of an added track; `segments` in units of `timescale`, with the numbers of further equal ones. */

@@ -1,5 +1,5 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { ORDER_STATUSES, PAYMENT_KINDS } from "#lib/enums.ts";
+import { ORDER_STATUSES, PAYMENT_KINDS } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
 
 export const PLANS = ["free", "starter", "pro", "enterprise"] as const;

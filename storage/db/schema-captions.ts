@@ -1,5 +1,5 @@
 import { integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { CAPTION_JOB_STATUSES, type CaptionTranslationStatus } from "#lib/enums.ts";
+import { CAPTION_JOB_STATUSES, type CaptionTranslationStatus } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
 
 /** `subtitle_id`: the pending subtitle that waits for the text; null where there is one in the language. */

@@ -1,6 +1,6 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { ATTEMPT_OUTCOMES, JOB_STATUSES, TASK_KINDS, TASK_STATUSES } from "#lib/enums.ts";
-import type { SharedMedia } from "#lib/shared-media.ts";
+import type { SharedMedia } from "#lib/manifests";
+import { ATTEMPT_OUTCOMES, JOB_STATUSES, TASK_KINDS, TASK_STATUSES } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
 
 /** What a job that cuts an exact clip needs; paths are relative to `prefix`, where the manifests of whole segments are. */

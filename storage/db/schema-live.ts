@@ -1,5 +1,5 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { PLAYBACK_POLICIES } from "#lib/enums.ts";
+import { PLAYBACK_POLICIES } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
 
 export const liveChannels = sqliteTable("live_channels", {

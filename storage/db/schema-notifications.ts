@@ -1,5 +1,5 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { NOTIFICATION_KINDS } from "#lib/enums.ts";
+import { NOTIFICATION_KINDS } from "#model/enums.ts";
 import { id } from "./columns.ts";
 
 /** What a notification is about: ids, names and numbers. */

@@ -1,5 +1,5 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { STORE_KINDS } from "#lib/enums.ts";
+import { STORE_KINDS } from "#model/enums.ts";
 
 /** Unreferenced objects. A key, or a prefix that ends in a slash. */
 export const objectGarbage = sqliteTable("unwanted_objects", {

@@ -1,5 +1,5 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { PLAYBACK_POLICIES } from "#lib/enums.ts";
+import { PLAYBACK_POLICIES } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
 
 /** Ids under which an asset or a live channel is played, besides the first one of an asset. */

@@ -1,5 +1,5 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { SharedMedia } from "#lib/shared-media.ts";
+import type { SharedMedia } from "#lib/manifests";
 import { id, times } from "./columns.ts";
 
 export const encodingProfiles = sqliteTable("encoding_profiles", {

@@ -1,5 +1,5 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { ROLES } from "#lib/enums.ts";
+import { ROLES } from "#model/enums.ts";
 import { id } from "./columns.ts";
 
 export const SESSION_SUBJECTS = ["admin", "api_key", "user"] as const;

@@ -1,6 +1,6 @@
 import { integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "#lib/enums.ts";
-import type { SubtitleWarning } from "#lib/vtt/skipped.ts";
+import type { SubtitleWarning } from "#lib/subtitles";
+import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
 
 export const subtitles = sqliteTable("subtitles", {

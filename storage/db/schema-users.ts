@@ -1,5 +1,5 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { type NotificationKind, ROLES, THEMES } from "#lib/enums.ts";
+import { type NotificationKind, ROLES, THEMES } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
 
 type NotificationSettings = Partial<Record<NotificationKind, { console: boolean; mail: boolean }>>;

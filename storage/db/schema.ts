@@ -1,4 +1,5 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { SharedMedia } from "#lib/manifests";
 import {
   ASSET_PROVIDERS,
   BATCH_STATUSES,
@@ -11,9 +12,8 @@ import {
   TENANT_STATUSES,
   UPLOAD_STATUSES,
   WEBHOOK_FORMATS,
-} from "#lib/enums.ts";
-import type { SharedMedia } from "#lib/shared-media.ts";
-import type { Warning } from "#lib/warnings.ts";
+} from "#model/enums.ts";
+import type { Warning } from "#model/warnings.ts";
 import { id, times } from "./columns.ts";
 import type { RenditionRow } from "./rendition-row.ts";
 import { PLANS } from "./schema-billing.ts";

@@ -1,7 +1,7 @@
 import { open, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { Client } from "@libsql/client";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { isStorageFailure } from "./failures.ts";
 
 const SNAPSHOTS_KEPT = 3;

@@ -1,4 +1,4 @@
-import { sleep } from "#lib/timers.ts";
+import { sleep } from "#lib/base";
 
 /** How long a lock that another process holds may be waited for. */
 export const LOCK_WAIT_MS = 30_000;

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import type { InStatement, ResultSet, Value } from "@libsql/client";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 import { asStorageFull, CommitInDoubt, DatabaseBusy, isBusy, isStorageFailure, isUnreachable } from "./failures.ts";
 import { backoff, LOCK_WAIT_MS } from "./wait.ts";
 

@@ -1,4 +1,4 @@
-import { mapBounded } from "#lib/bounded.ts";
+import { mapBounded } from "#lib/base";
 import { listPages } from "./list-all.ts";
 import type { ObjectStore } from "./store.ts";
 

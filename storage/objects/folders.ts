@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { AcquireLock } from "#lib/lock-manager.ts";
+import type { AcquireLock } from "#lib/base";
 import { InvalidKey, TEMPORARY_FOLDER, temporaryName } from "./keys.ts";
 
 const FOLDERS_REMEMBERED = 10_000;

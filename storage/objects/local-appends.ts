@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { AcquireLock } from "#lib/lock-manager.ts";
+import type { AcquireLock } from "#lib/base";
 import { codeOf, type Folders, syncFolder } from "./folders.ts";
 import { PARTS_FOLDER, pathOf, temporaryName } from "./keys.ts";
 import { infoOf, statFile } from "./list-files.ts";

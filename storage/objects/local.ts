@@ -1,8 +1,8 @@
 import { constants, createReadStream, mkdirSync, realpathSync } from "node:fs";
 import { copyFile, stat, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
-import { UserError } from "#lib/errors.ts";
-import { PROBE } from "#lib/object-keys.ts";
+import { UserError } from "#lib/base";
+import { PROBE } from "#model/object-keys.ts";
 import { codeOf, Folders, type StoreProcesses } from "./folders.ts";
 import { checkPrefix, pathOf } from "./keys.ts";
 import { infoOf, statFile, walk } from "./list-files.ts";

@@ -1,4 +1,4 @@
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { InvalidKey } from "./keys.ts";
 import {
   NoSuchMultipart,

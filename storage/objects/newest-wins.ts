@@ -1,4 +1,4 @@
-import { type AcquireLock, withLock } from "#lib/lock-manager.ts";
+import { type AcquireLock, withLock } from "#lib/base";
 import { PartsMismatch } from "./store.ts";
 
 type ActiveWriter = { abort: AbortController; ended: Promise<unknown> };

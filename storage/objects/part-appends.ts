@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import type { AcquireLock } from "#lib/lock-manager.ts";
+import type { AcquireLock } from "#lib/base";
 import { codeOf } from "./folders.ts";
 import { statFile } from "./list-files.ts";
 import { newestWins } from "./newest-wins.ts";

@@ -1,4 +1,4 @@
-import { type AcquireLock, withLock } from "#lib/lock-manager.ts";
+import { type AcquireLock, withLock } from "#lib/base";
 import { NoSuchMultipart, type Part, PartsMismatch } from "./store.ts";
 
 type Writer = {

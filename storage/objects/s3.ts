@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { create as disposition } from "content-disposition";
-import { UserError } from "#lib/errors.ts";
-import { newProbeKey } from "#lib/object-keys.ts";
+import { UserError } from "#lib/base";
+import { newProbeKey } from "#model/object-keys.ts";
 import { checkKey, checkPrefix } from "./keys.ts";
 import { isMissing, S3Error, type S3Options, s3Client } from "./s3/client.ts";
 import { examineS3, s3Clock } from "./s3/examine.ts";

@@ -1,5 +1,5 @@
 import { createStorage, defineDriver } from "unstorage";
-import { memoizeByObject } from "#lib/memoize-by-object.ts";
+import { memoizeByObject } from "#lib/base";
 import { checkKey } from "./keys.ts";
 import { type ByteRange, type ObjectStore, ObjectTooLarge, type PutOptions } from "./store.ts";
 

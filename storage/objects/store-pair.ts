@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { createKeyedLock } from "#lib/keyed-lock.ts";
+import { createKeyedLock } from "#lib/base";
 import type { ObjectStore, PutOptions } from "./store.ts";
 
 /** Two stores between which objects are copied, and the keys in progress. */

@@ -1,6 +1,6 @@
 import type { Hash } from "node:crypto";
 import type { Readable } from "node:stream";
-import type { StoreKind } from "#lib/enums.ts";
+import type { StoreKind } from "#model/enums.ts";
 
 /** The key and metadata of an object. `etag` is quoted, as in HTTP. */
 export type ObjectInfo = { key: string; bytes: number; etag: string; modifiedAt: Date };

@@ -1,7 +1,7 @@
 import type { Hash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 import type { Readable } from "node:stream";
-import { writeAll } from "#lib/write-all.ts";
+import { writeAll } from "#lib/base";
 import type { Writing } from "./space.ts";
 import { ObjectTooLarge } from "./store.ts";
 

@@ -1,4 +1,4 @@
-import { setTimeout, sleep } from "#lib/timers.ts";
+import { setTimeout, sleep } from "#lib/base";
 import { Connection } from "../db/connection.ts";
 import type { DatabaseLog } from "../db/database.ts";
 import { isBusy } from "../db/failures.ts";

@@ -1,6 +1,6 @@
 import { type FileHandle, rm } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { ObjectStore } from "../objects/store.ts";
 import { listGenerations, listSegments, listSnapshots } from "./catalog.ts";
 import type { SegmentName, SnapshotName } from "./names.ts";

@@ -1,4 +1,4 @@
-import { sleep } from "#lib/timers.ts";
+import { sleep } from "#lib/base";
 import type { DatabaseLog } from "../db/database.ts";
 import type { ObjectStore } from "../objects/store.ts";
 import type { Generation } from "./generation.ts";

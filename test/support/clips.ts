@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { deserialize, serialize } from "node:v8";
-import { references } from "#lib/m3u8.ts";
 import { encode } from "#media/encode.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { probeSource as probe } from "#media/timeline.ts";
+import { references } from "#src/lib/manifests/m3u8.ts";
 import type { TestApp } from "./app.ts";
 import type { Files } from "./batches.ts";
 import { checkup } from "./doctor.ts";

@@ -1,5 +1,5 @@
-import { mediaPlaylist } from "#lib/m3u8.ts";
-import { staticMpd } from "#lib/mpd.ts";
+import { mediaPlaylist } from "#src/lib/manifests/m3u8.ts";
+import { staticMpd } from "#src/lib/manifests/mpd.ts";
 
 const RENDITIONS = ["1080p", "720p", "480p", "360p", "240p"];
 const SEGMENT = 4;

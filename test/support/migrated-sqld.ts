@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { embeddedMigrations } from "#lib/embedded.ts";
+import { embeddedMigrations } from "#src/lib/executable/embedded.ts";
 import { migrate } from "#storage/db/migrate.ts";
 import { newFolder, removeFolder } from "./folder.ts";
 import { startSqld } from "./sqld.ts";

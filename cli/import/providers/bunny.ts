@@ -1,6 +1,5 @@
 import { isIP } from "node:net";
-import { UserError } from "#lib/errors.ts";
-import { withoutTrailing } from "#lib/without-trailing.ts";
+import { UserError, withoutTrailing } from "#lib/base";
 import { isPage, type ProviderClient, ProviderRefused, providerClient } from "../client.ts";
 import { amountOf, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";

@@ -1,6 +1,6 @@
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { ItemError, type Listed, type Provider } from "../source.ts";
 import { groupOf, isRelevant, type TreeFile, type TreeItem, videosIn } from "../tree/group.ts";
 import { loadTreeItem } from "../tree/load.ts";

@@ -1,4 +1,4 @@
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { ProviderRefused, providerClient } from "../client.ts";
 import { amountOf, record, text } from "../json.ts";
 import { ItemError } from "../source.ts";

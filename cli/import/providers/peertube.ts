@@ -1,5 +1,4 @@
-import { UserError } from "#lib/errors.ts";
-import { withoutTrailing } from "#lib/without-trailing.ts";
+import { UserError, withoutTrailing } from "#lib/base";
 import { type ProviderClient, providerClient } from "../client.ts";
 import { amountOf, chaptersOf, flags, named, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";

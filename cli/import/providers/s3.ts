@@ -1,4 +1,4 @@
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { s3Client } from "#storage/objects/s3/client.ts";
 import { textOf } from "#storage/objects/s3/xml.ts";
 import { providerClient } from "../client.ts";

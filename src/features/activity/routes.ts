@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { listAudit } from "#platform/http/audit.ts";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";

@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { findPublicAsset } from "../assets/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { isActiveTenant } from "../tenants/active.ts";

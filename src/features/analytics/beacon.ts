@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { ClientTime, Id, Name, Text } from "#platform/http/schemas.ts";
 import { validate } from "#platform/http/validate.ts";
 

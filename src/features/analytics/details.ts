@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { pacer } from "#lib/pace.ts";
+import { pacer } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import type { Buckets } from "./buckets.ts";
 import { DEVICES, type Device } from "./device.ts";

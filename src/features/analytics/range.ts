@@ -1,5 +1,4 @@
-import { iso } from "#lib/clock.ts";
-import { invalid } from "#lib/errors.ts";
+import { invalid, iso } from "#lib/base";
 import { hourOf } from "./deltas.ts";
 
 const DAY_MS = 86_400_000;

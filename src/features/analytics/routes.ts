@@ -1,6 +1,5 @@
 import * as v from "valibot";
-import { notFound } from "#lib/errors.ts";
-import { yieldToEventLoop } from "#lib/pace.ts";
+import { notFound, yieldToEventLoop } from "#lib/base";
 import { readJson } from "#platform/http/body.ts";
 import { type Route, route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";

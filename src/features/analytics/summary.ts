@@ -1,6 +1,5 @@
 import { sql } from "drizzle-orm";
-import { iso } from "#lib/clock.ts";
-import { pacer } from "#lib/pace.ts";
+import { iso, pacer } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import type { Buckets } from "./buckets.ts";
 import { startOfHour } from "./deltas.ts";

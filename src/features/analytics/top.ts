@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import { pacer } from "#lib/pace.ts";
+import { pacer } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import type { Range } from "./range.ts";
 import { extent, PIECE_HOURS } from "./summary.ts";

@@ -2,7 +2,7 @@ import { createHmac, hash } from "node:crypto";
 import { sql } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
-import { pacer } from "#lib/pace.ts";
+import { pacer } from "#lib/base";
 import { keptTenants } from "../tenants/deletion.ts";
 import type { AcceptedEvent } from "./accept-events.ts";
 import type { PlaybackEvent } from "./beacon.ts";

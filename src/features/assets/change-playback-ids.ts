@@ -1,7 +1,6 @@
 import { and, count, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
-import { newExternalId } from "#lib/tokens.ts";
+import { HttpError, newExternalId, notFound } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type PlaybackId, type PlaybackPolicy, playbackIds } from "#storage/db/schema.ts";
 import { possiblePolicy } from "./change.ts";

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { and, eq, sql } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { invalid, notFound } from "#lib/errors.ts";
+import { invalid, notFound } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import { textInputs } from "#protocol/asset-fields.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { QueryId } from "#platform/http/schemas.ts";
 import { streamed, streamedJson, streamOf } from "#platform/http/stream.ts";

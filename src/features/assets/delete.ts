@@ -1,7 +1,7 @@
 import { and, eq, isNotNull, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
-import { assetPrefix, isDeliveredPrefix, ownerOf, parseKey } from "#lib/object-keys.ts";
+import { notFound } from "#lib/base";
+import { assetPrefix, isDeliveredPrefix, ownerOf, parseKey } from "#model/object-keys.ts";
 import { emit } from "#platform/events/emit.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { lateMs, scheduleDeletion } from "#platform/http/object-gc.ts";

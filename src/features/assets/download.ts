@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { storageOf } from "#platform/http/storage.ts";
 import { type AssetRow, uploads } from "#storage/db/schema.ts";
 

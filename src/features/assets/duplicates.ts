@@ -1,6 +1,6 @@
 import { and, desc, eq, ne } from "drizzle-orm";
 import * as v from "valibot";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import { QueryId, Sha256, Text } from "#platform/http/schemas.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -1,6 +1,6 @@
 import { asc, lte } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { backgroundPacer } from "#lib/pace.ts";
+import { backgroundPacer } from "#lib/base";
 import { metricsOf } from "#platform/http/metrics.ts";
 import { assets } from "#storage/db/schema.ts";
 import { removeAsset } from "./delete.ts";

@@ -1,10 +1,10 @@
 import { and, desc, eq, inArray, lt } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { pagesOf } from "#lib/pages.ts";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import { oneOf, QueryId } from "#platform/http/schemas.ts";
 import { textOutputs } from "#protocol/asset-fields.ts";
+import { pagesOf } from "#storage/db/pages.ts";
 import { readBySize, rowBytes, type SizedRow } from "#storage/db/row-bytes.ts";
 import { assets } from "#storage/db/schema.ts";
 import { CSV_COLUMNS, escapeCell } from "./csv-cells.ts";

@@ -1,5 +1,5 @@
-import { imageVersionPrefix } from "#lib/object-keys.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { sha256 } from "#lib/base";
+import { imageVersionPrefix } from "#model/object-keys.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 
 type Version = Pick<AssetRow, "tenantId" | "id" | "mediaPrefix" | "thumbnailPath" | "posterPath" | "readyAt">;

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { PathId, PlaybackPolicy } from "#platform/http/schemas.ts";
 import { addPlaybackId, deletePlaybackId } from "./change-playback-ids.ts";

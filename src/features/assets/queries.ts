@@ -1,6 +1,6 @@
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { invalid } from "#lib/errors.ts";
+import { invalid } from "#lib/base";
 import { type Caller, ownedBy, ownerOf } from "#platform/http/caller.ts";
 import { CommitCache, cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -1,8 +1,7 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { codecNameOf } from "#lib/codecs/registry.ts";
-import { ASSET_PROVIDERS, INPUT_STATUSES, PLAYBACK_STATUSES } from "#lib/enums.ts";
-import { HDR_FORMATS } from "#lib/hdr.ts";
+import { iso } from "#lib/base";
+import { codecNameOf, HDR_FORMATS } from "#lib/codecs";
+import { ASSET_PROVIDERS, INPUT_STATUSES, PLAYBACK_STATUSES } from "#model/enums.ts";
 import {
   ClientTime,
   Id,

@@ -1,9 +1,8 @@
 import { and, asc, desc, eq, gte, lt, ne, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { mapBounded } from "#lib/bounded.ts";
-import { isMediaPrefix } from "#lib/object-keys.ts";
-import { backgroundPacer } from "#lib/pace.ts";
-import { isShared, type SharedMedia, SharedPaths } from "#lib/shared-media.ts";
+import { backgroundPacer, mapBounded } from "#lib/base";
+import { isShared, type SharedMedia, SharedPaths } from "#lib/manifests";
+import { isMediaPrefix } from "#model/object-keys.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, objectGarbage } from "#storage/db/schema.ts";
 import { deletePrefix } from "#storage/objects/delete-prefix.ts";

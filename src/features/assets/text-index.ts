@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { yieldToRequests } from "#lib/pace.ts";
+import { yieldToRequests } from "#lib/base";
 import { continueTextIndexMerge, type TextIndex } from "#storage/db/text-index.ts";
 
 /** The rest is merged by the next run. */

@@ -1,6 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { HttpError, invalid, iso, notFound } from "#lib/base";
 import { byId, page } from "#platform/http/paging.ts";
 import { Reply, route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";

@@ -1,8 +1,8 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type * as v from "valibot";
 import { type App, lockNamespace } from "#app.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
-import { batchPrefix } from "#lib/object-keys.ts";
+import { HttpError, invalid, notFound } from "#lib/base";
+import { batchPrefix } from "#model/object-keys.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { NewBatchUpload } from "#protocol/batch.ts";

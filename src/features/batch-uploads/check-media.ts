@@ -1,9 +1,6 @@
-import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
-import { HttpError } from "#lib/errors.ts";
-import { hdrOfVideoRange } from "#lib/hdr.ts";
-import { type HlsVariant, type Span, uniqueVariants } from "#lib/hls-read.ts";
-import { backgroundPacer } from "#lib/pace.ts";
-import { resolveReference } from "#lib/relative-reference.ts";
+import { backgroundPacer, DOCUMENT_LIMITS, HttpError } from "#lib/base";
+import { hdrOfVideoRange } from "#lib/codecs";
+import { type HlsVariant, resolveReference, type Span, uniqueVariants } from "#lib/manifests";
 import type { TextParser, Utf8Input } from "#platform/parsing/parse-document.ts";
 import type { ParserOutput } from "#platform/parsing/parsers.ts";
 import { NotUtf8 } from "#platform/parsing/pool.ts";

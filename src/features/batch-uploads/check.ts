@@ -1,11 +1,8 @@
 import { and, eq, inArray } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { DOCUMENT_LIMITS, tooComplex } from "#lib/document-limits.ts";
-import { clientClosed, HttpError } from "#lib/errors.ts";
-import { canonicalLanguage } from "#lib/language.ts";
-import { backgroundPacer } from "#lib/pace.ts";
-import type { CheckedText } from "#lib/vtt/subtitle-file.ts";
+import { backgroundPacer, canonicalLanguage, clientClosed, DOCUMENT_LIMITS, HttpError, tooComplex } from "#lib/base";
+import type { CheckedText } from "#lib/subtitles";
 import { longArray } from "#platform/http/long-arrays.ts";
 import { hasManyValues } from "#platform/http/validate.ts";
 import { type ParseOptions, parseUtf8 } from "#platform/parsing/parse-document.ts";

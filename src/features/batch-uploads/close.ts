@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
 import { type App, lockNamespace } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
-import { batchPrefix } from "#lib/object-keys.ts";
+import { notFound } from "#lib/base";
+import { batchPrefix } from "#model/object-keys.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { isDeletionHeld } from "#platform/http/removal-hold.ts";
 import type { Db } from "#storage/db/open.ts";

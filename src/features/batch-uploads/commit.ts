@@ -1,9 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
-import { batchPrefix } from "#lib/object-keys.ts";
-import { pacer } from "#lib/pace.ts";
-import { newExternalId, sha256 } from "#lib/tokens.ts";
+import { HttpError, newExternalId, notFound, pacer, sha256 } from "#lib/base";
+import { batchPrefix } from "#model/object-keys.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { markReferenced } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";

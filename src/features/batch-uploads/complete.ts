@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -1,8 +1,8 @@
 import { and, asc, eq, gt, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { batchPrefix } from "#lib/object-keys.ts";
-import { pagesOf } from "#lib/pages.ts";
+import { batchPrefix } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
+import { pagesOf } from "#storage/db/pages.ts";
 import { type BatchRow, batchUploads } from "#storage/db/schema.ts";
 import { listAll } from "#storage/objects/list-all.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";

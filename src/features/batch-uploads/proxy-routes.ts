@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { type Context, route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { BatchUpload, RecordedPart } from "#protocol/batch.ts";

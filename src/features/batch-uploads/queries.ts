@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, inArray, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
-import { parseKey } from "#lib/object-keys.ts";
+import { HttpError, notFound } from "#lib/base";
+import { parseKey } from "#model/object-keys.ts";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import { revoked } from "#platform/http/revoked-url.ts";
 import type { Db } from "#storage/db/open.ts";

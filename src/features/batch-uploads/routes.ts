@@ -1,5 +1,5 @@
-import { notFound } from "#lib/errors.ts";
-import { batchesPrefix, batchPrefix, newKeyName } from "#lib/object-keys.ts";
+import { notFound } from "#lib/base";
+import { batchesPrefix, batchPrefix, newKeyName } from "#model/object-keys.ts";
 import { batchToken } from "#platform/http/batch-token.ts";
 import { route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";

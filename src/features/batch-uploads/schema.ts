@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { MAX_PARTS } from "#lib/multipart.ts";
+import { iso } from "#lib/base";
+import { MAX_PARTS } from "#model/multipart.ts";
 import { ByteCount, Paging, PathId, QueryId } from "#platform/http/schemas.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { Batch, type BatchUpload, BatchUploadStatus, type DesktopStorage, MAX_LEASE_SECONDS } from "#protocol/batch.ts";

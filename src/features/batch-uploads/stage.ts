@@ -1,7 +1,6 @@
 import type { App } from "#app.ts";
-import { mapBounded } from "#lib/bounded.ts";
-import { HttpError } from "#lib/errors.ts";
-import { batchPrefix, newDeliveredPrefix, newSourceKey } from "#lib/object-keys.ts";
+import { HttpError, mapBounded } from "#lib/base";
+import { batchPrefix, newDeliveredPrefix, newSourceKey } from "#model/object-keys.ts";
 import { registerPending } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { BatchRow } from "#storage/db/schema.ts";

@@ -1,8 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { dividedHalfUp, scaled, unscaled } from "#lib/decimal.ts";
-import { nextMonth } from "#lib/months.ts";
+import { iso, nextMonth } from "#lib/base";
+import { dividedHalfUp, scaled, unscaled } from "#platform/config/decimal.ts";
 import { PRICE_PLACES } from "#platform/config/prices.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { TenantRow } from "#storage/db/schema.ts";

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { readBytes } from "#platform/http/body.ts";
 import { metricsOf } from "#platform/http/metrics.ts";
 import type { Context } from "#platform/http/route.ts";

@@ -1,7 +1,6 @@
 import { and, eq, sql } from "drizzle-orm";
 import { type App, lockNamespace } from "#app.ts";
-import { HttpError, invalid } from "#lib/errors.ts";
-import { newOrderId, sha256 } from "#lib/tokens.ts";
+import { HttpError, invalid, newOrderId, sha256 } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import { metricsOf } from "#platform/http/metrics.ts";
 import { paymentsOf } from "#platform/outbound/payments/configured.ts";

@@ -1,8 +1,7 @@
 import { and, desc, eq, lt } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, invalid } from "#lib/errors.ts";
-import { monthOf } from "#lib/months.ts";
+import { HttpError, invalid, monthOf } from "#lib/base";
 import { ownedBy } from "#platform/http/caller.ts";
 import { byId, page } from "#platform/http/paging.ts";
 import { Reply, route } from "#platform/http/route.ts";

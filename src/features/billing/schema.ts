@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { ORDER_STATUSES, PAYMENT_KINDS } from "#lib/enums.ts";
+import { iso } from "#lib/base";
+import { ORDER_STATUSES, PAYMENT_KINDS } from "#model/enums.ts";
 import { Id, NullableTime, QueryId, Time } from "#platform/http/schemas.ts";
 import type { OrderRow } from "#storage/db/schema.ts";
 import { PlanName } from "../tenants/schema.ts";

@@ -1,12 +1,9 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { mapBounded } from "#lib/bounded.ts";
-import { impossible } from "#lib/clip/not-possible.ts";
-import type { TimeRange } from "#lib/clip/range.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
-import { contentTypeOf } from "#lib/media-types.ts";
-import { assetPrefix, newDeliveredPrefix } from "#lib/object-keys.ts";
-import { newExternalId } from "#lib/tokens.ts";
+import { HttpError, invalid, mapBounded, newExternalId, notFound } from "#lib/base";
+import { impossible, type TimeRange } from "#lib/manifests";
+import { contentTypeOf } from "#model/media-types.ts";
+import { assetPrefix, newDeliveredPrefix } from "#model/object-keys.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { markReferenced, registerPending } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";

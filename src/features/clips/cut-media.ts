@@ -1,14 +1,19 @@
 import type { App } from "#app.ts";
-import { mapBounded } from "#lib/bounded.ts";
-import type { Clipped } from "#lib/clip/fault.ts";
-import type { ClipPlaylist, CutPlaylist } from "#lib/clip/hls.ts";
-import { impossible } from "#lib/clip/not-possible.ts";
-import type { TimeRange } from "#lib/clip/range.ts";
-import { reduceMpd, reducePlaylist } from "#lib/clip/reduce.ts";
-import { codecNameOf, videoCodecs } from "#lib/codecs/registry.ts";
-import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
-import { resolveReference } from "#lib/relative-reference.ts";
-import { isShared, pathOf, type SharedMedia } from "#lib/shared-media.ts";
+import { DOCUMENT_LIMITS, mapBounded } from "#lib/base";
+import { codecNameOf, videoCodecs } from "#lib/codecs";
+import {
+  type ClipPlaylist,
+  type Clipped,
+  type CutPlaylist,
+  impossible,
+  isShared,
+  pathOf,
+  reduceMpd,
+  reducePlaylist,
+  resolveReference,
+  type SharedMedia,
+  type TimeRange,
+} from "#lib/manifests";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { parseServed } from "#platform/parsing/parse-document.ts";
 import { ALL_CODECS_VERSION } from "#protocol/clip.ts";

@@ -1,8 +1,6 @@
 import type { App } from "#app.ts";
-import { mapBounded } from "#lib/bounded.ts";
-import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
-import { HttpError } from "#lib/errors.ts";
-import { readInit } from "#media/isobmff.ts";
+import { DOCUMENT_LIMITS, HttpError, mapBounded } from "#lib/base";
+import { readInit } from "#lib/isobmff";
 import { differenceOf, type EncodingOfPart, renditionName } from "#media/join/encoding.ts";
 import { parseServed } from "#platform/parsing/parse-document.ts";
 import type { AssetRow } from "#storage/db/schema.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { MAX_JOINED } from "#lib/join-limits.ts";
+import { MAX_JOINED } from "#model/join-limits.ts";
 import { Reply, route } from "#platform/http/route.ts";
 import { Id, Name } from "#platform/http/schemas.ts";
 import { Asset, toAsset } from "../assets/schema.ts";

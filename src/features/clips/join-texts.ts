@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { newDeliveredPrefix } from "#lib/object-keys.ts";
+import { newDeliveredPrefix } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { MAX_SUBTITLE_BYTES } from "../subtitles/content.ts";

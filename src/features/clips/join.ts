@@ -1,7 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
-import { newExternalId } from "#lib/tokens.ts";
+import { HttpError, invalid, newExternalId, notFound } from "#lib/base";
 import { MAX_DURATION_SECONDS } from "#media/plan.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { storageOf } from "#platform/http/storage.ts";

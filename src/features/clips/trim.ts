@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { impossible } from "#lib/clip/not-possible.ts";
-import { notFound } from "#lib/errors.ts";
-import { imagesPrefix, isMediaPrefix } from "#lib/object-keys.ts";
+import { notFound } from "#lib/base";
+import { impossible } from "#lib/manifests";
+import { imagesPrefix, isMediaPrefix } from "#model/object-keys.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { markReferenced, scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { readPage } from "#platform/http/list-cache.ts";
 import type { Batches } from "#platform/http/paging.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import { decodeKey, encodeKey, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { Paging, PathId, QueryId } from "#platform/http/schemas.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { schemaOf } from "#platform/http/openapi-schema.ts";
 import { Id, Name, Text, Time } from "#platform/http/schemas.ts";
 import type { CollectionRow } from "#storage/db/schema.ts";

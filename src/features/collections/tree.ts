@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { pacer } from "#lib/pace.ts";
+import { pacer } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import type { SizedRow } from "#storage/db/row-bytes.ts";
 import { type CollectionCursor, type CollectionEntry, cursorOf, listEntries, readEntries } from "./queries.ts";

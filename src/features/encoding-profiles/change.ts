@@ -2,7 +2,7 @@ import { and, count, eq, isNull, sql } from "drizzle-orm";
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { HttpError, invalid, notFound } from "#lib/base";
 import { builtInOf, faultOf } from "#media/encoding-profiles.ts";
 import { type Caller, tenantFor } from "#platform/http/caller.ts";
 import type { ProfileDefinition } from "#protocol/encoding-profile.ts";

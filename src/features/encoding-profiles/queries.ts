@@ -1,5 +1,5 @@
 import { and, asc, eq, gt, isNull, or, type SQL, sql } from "drizzle-orm";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { BUILT_IN_PROFILES, type BuiltInName, builtInOf, specOf } from "#media/encoding-profiles.ts";
 import type { EncodingSpec } from "#media/encoding-spec.ts";
 import type { Caller } from "#platform/http/caller.ts";

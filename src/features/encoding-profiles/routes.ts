@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { readBytes } from "#platform/http/body.ts";
 import { decodeKey, encodeKey, inBatches, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { Id, NullableTime, QueryId } from "#platform/http/schemas.ts";
 import { PROFILE_NAME, ProfileName, ProfileWatermark, profileEntries } from "#protocol/encoding-profile.ts";
 import type { Profile } from "./queries.ts";

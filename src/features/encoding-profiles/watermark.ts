@@ -1,10 +1,9 @@
 import { and, asc, eq, lt, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { isDecodablePng, pngSize } from "#lib/png.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { HttpError, sha256 } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { encodingProfiles, tenantWatermarks, watermarks } from "#storage/db/schema.ts";
+import { isDecodablePng, pngSize } from "./png.ts";
 
 export const MAX_IMAGE_BYTES = 2 ** 20;
 /** The size of all images of a tenant. */

@@ -1,8 +1,6 @@
 import { and, asc, eq, gt, gte, lte, max } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { yieldToRequests } from "#lib/pace.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { iso, setTimeout, yieldToRequests } from "#lib/base";
 import { type SentEvents, sentEvent } from "#platform/http/server-sent-events.ts";
 import { events, transcodingJobs } from "#storage/db/schema.ts";
 

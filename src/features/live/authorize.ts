@@ -1,7 +1,6 @@
 import { isIP } from "node:net";
 import { type App, forApp } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { sameSecret, sha256 } from "#lib/tokens.ts";
+import { HttpError, sameSecret, sha256 } from "#lib/base";
 import { countWindows, tooMany } from "#platform/http/limits.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { type CachedChannel, channelCache } from "./channel-cache.ts";

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, gte, or, sql } from "drizzle-orm";
 import { forApp } from "#app.ts";
-import { pacer } from "#lib/pace.ts";
+import { pacer } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { type LiveChannelRow, liveChannels, tenants } from "#storage/db/schema.ts";
 import { isTenant } from "../tenants/active.ts";

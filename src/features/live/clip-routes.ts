@@ -1,9 +1,9 @@
 import { rm } from "node:fs/promises";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, invalid } from "#lib/errors.ts";
-import { newDeliveredPrefix } from "#lib/object-keys.ts";
+import { HttpError, invalid } from "#lib/base";
 import type { FinishedRecording, WantedClip } from "#live/ingest/messages.ts";
+import { newDeliveredPrefix } from "#model/object-keys.ts";
 import { registerPending } from "#platform/http/object-gc.ts";
 import { Reply, type Route, route } from "#platform/http/route.ts";
 import { Name, PathId } from "#platform/http/schemas.ts";

@@ -1,8 +1,7 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import * as v from "valibot";
 import { type App, forApp } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { notFound } from "#lib/errors.ts";
+import { iso, notFound } from "#lib/base";
 import { NullableTime, PlaybackPolicy } from "#platform/http/schemas.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import { prepared } from "#storage/db/prepared.ts";

@@ -1,7 +1,6 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError, iso } from "#lib/base";
 import { playbackEntries } from "../playback/schema.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { tokenSeconds } from "../playback/token-lifetime.ts";

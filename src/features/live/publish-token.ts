@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { type App, forApp } from "#app.ts";
-import { hmac, sameSecret } from "#lib/tokens.ts";
+import { hmac, sameSecret } from "#lib/base";
 import type { CachedChannel } from "./channel-cache.ts";
 
 type Publishable = Pick<CachedChannel, "id" | "streamKeyHash">;

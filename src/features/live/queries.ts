@@ -1,6 +1,6 @@
 import { and, desc, eq, isNull, lt, ne, or } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { HttpError, invalid, notFound } from "#lib/base";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type LiveChannelRow, liveChannels, liveStreams } from "#storage/db/schema.ts";

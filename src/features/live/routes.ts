@@ -1,6 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { newStreamKey, sha256 } from "#lib/tokens.ts";
+import { iso, newStreamKey, sha256 } from "#lib/base";
 import { byId, page } from "#platform/http/paging.ts";
 import { type Route, route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";

@@ -1,6 +1,6 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import type { StreamHealth } from "#live/ingest/stream-health.ts";
 import { ingestUrls } from "./ingest-urls.ts";
 import type { Channel } from "./queries.ts";

@@ -1,6 +1,6 @@
 import { and, desc, eq, lt } from "drizzle-orm";
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { byId, page } from "#platform/http/paging.ts";
 import { type Route, route } from "#platform/http/route.ts";
 import { NullableTime, Paging, PathId, Time } from "#platform/http/schemas.ts";

@@ -1,4 +1,4 @@
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import type { FindChannel } from "../analytics/accept-events.ts";
 import { channelSubject } from "../analytics/subject.ts";
 import { isActiveTenant } from "../tenants/active.ts";

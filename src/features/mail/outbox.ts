@@ -1,8 +1,8 @@
 import { createHmac } from "node:crypto";
 import { and, asc, eq, lte } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { memoizeByObject } from "#lib/memoize-by-object.ts";
-import { sealText, unsealText } from "#lib/sealed-text.ts";
+import { memoizeByObject } from "#lib/base";
+import { sealText, unsealText } from "#platform/config/sealed-text.ts";
 import { isMailConfigured, MailFailure, sendMail } from "#platform/outbound/mail/smtp.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -5,7 +5,7 @@ import {
   Server,
   type Tool,
 } from "@modelcontextprotocol/server";
-import { programVersion } from "#lib/embedded.ts";
+import { programVersion } from "#lib/executable";
 import type { Json } from "#platform/http/openapi-schema.ts";
 
 /** What an MCP server offers, whatever connection it serves. */

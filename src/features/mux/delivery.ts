@@ -1,7 +1,7 @@
 import { create } from "content-disposition";
 import { decodeJwt } from "jose";
 import type { App } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import type { Context, Reply } from "#platform/http/route.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import type { PublicAsset } from "../assets/urls.ts";

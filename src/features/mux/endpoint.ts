@@ -1,6 +1,6 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { readJson } from "#platform/http/body.ts";
 import type { Caller, Scope, TenantCaller } from "#platform/http/caller.ts";
 import { authenticate, dispatch } from "#platform/http/dispatch.ts";

@@ -1,4 +1,4 @@
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { Reply } from "#platform/http/route.ts";
 
 /** The message of a schema for what Mux has and vodbox does not. */

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { ANY_HEADER, MEDIA_CORS } from "#platform/http/cors.ts";
 import { type Context, type Method, type Route, route } from "#platform/http/route.ts";
 import { bindMuxBody } from "../webhooks/mux-format.ts";

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { isMuxEvent, MUX_NAMES, type MuxEventType } from "#platform/events/mux-names.ts";
 import { muxUploads, subtitles } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";

@@ -1,4 +1,4 @@
-import { NOTIFICATION_KINDS, type NotificationKind, type Role } from "#lib/enums.ts";
+import { NOTIFICATION_KINDS, type NotificationKind, type Role } from "#model/enums.ts";
 import type { UserRow } from "#storage/db/schema.ts";
 
 /** The roles that may know of each kind: an editor has no part in webhooks and billing. */

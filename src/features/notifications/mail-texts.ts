@@ -1,4 +1,4 @@
-import type { NotificationKind } from "#lib/enums.ts";
+import type { NotificationKind } from "#model/enums.ts";
 import type { NotificationData } from "#storage/db/schema.ts";
 import type { Content } from "../mail/outbox.ts";
 

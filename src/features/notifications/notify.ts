@@ -1,6 +1,6 @@
 import { and, eq, gt, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { NotificationKind } from "#lib/enums.ts";
+import type { NotificationKind } from "#model/enums.ts";
 import { isMailConfigured } from "#platform/outbound/mail/smtp.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type NotificationData, notifications, type UserRow, users } from "#storage/db/schema.ts";

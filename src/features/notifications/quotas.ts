@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { monthOf } from "#lib/months.ts";
+import { monthOf } from "#lib/base";
 import { pricesOf } from "../tenants/quota.ts";
 import { MINUTE_MS } from "../tenants/usage.ts";
 import { notify } from "./notify.ts";

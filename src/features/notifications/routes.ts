@@ -1,6 +1,6 @@
 import { and, desc, eq, inArray, lt, type SQL, sql } from "drizzle-orm";
 import * as v from "valibot";
-import { NOTIFICATION_KINDS } from "#lib/enums.ts";
+import { NOTIFICATION_KINDS } from "#model/enums.ts";
 import { byId, page } from "#platform/http/paging.ts";
 import { Reply, route } from "#platform/http/route.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { NOTIFICATION_KINDS, type NotificationKind } from "#lib/enums.ts";
+import { iso } from "#lib/base";
+import { NOTIFICATION_KINDS, type NotificationKind } from "#model/enums.ts";
 import { Id, oneOf, Paging, Time } from "#platform/http/schemas.ts";
 import { isMailConfigured } from "#platform/outbound/mail/smtp.ts";
 import type { NotificationRow, UserRow } from "#storage/db/schema.ts";

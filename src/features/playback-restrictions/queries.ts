@@ -1,6 +1,6 @@
 import { and, desc, eq, lt } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import { byId } from "#platform/http/paging.ts";
 import type { Db } from "#storage/db/open.ts";

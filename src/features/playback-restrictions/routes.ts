@@ -1,6 +1,6 @@
 import { count, eq } from "drizzle-orm";
 import * as v from "valibot";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { Paging, PathId, QueryId } from "#platform/http/schemas.ts";

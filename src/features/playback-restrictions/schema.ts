@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { Id, Time } from "#platform/http/schemas.ts";
 import type { PlaybackRestrictionRow } from "#storage/db/schema-playback-ids.ts";
 

@@ -1,4 +1,4 @@
-import { contentTypeOf } from "#lib/media-types.ts";
+import { contentTypeOf } from "#model/media-types.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { type App, forApp } from "#app.ts";
-import { monthOf, nextMonth } from "#lib/months.ts";
+import { monthOf, nextMonth } from "#lib/base";
 import { addUsage } from "../tenants/usage.ts";
 
 export type Egress = {

@@ -1,12 +1,12 @@
 import { and, asc, desc, eq, inArray, lt } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { ASSET_PROVIDERS } from "#lib/enums.ts";
-import { pagesOf } from "#lib/pages.ts";
+import { iso } from "#lib/base";
+import { ASSET_PROVIDERS } from "#model/enums.ts";
 import { route } from "#platform/http/route.ts";
 import { PlaybackPolicy, QueryId, Time } from "#platform/http/schemas.ts";
 import { streamedJson } from "#platform/http/stream.ts";
+import { pagesOf } from "#storage/db/pages.ts";
 import { readBySize, rowBytes, type SizedRow } from "#storage/db/row-bytes.ts";
 import {
   type AssetRow,

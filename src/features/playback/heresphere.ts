@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { videoCodecs } from "#lib/codecs/registry.ts";
+import { iso } from "#lib/base";
+import { videoCodecs } from "#lib/codecs";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { chaptersOf, endedChapters } from "../tracks/timed/chapters.ts";

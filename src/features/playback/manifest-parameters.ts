@@ -1,5 +1,5 @@
-import { videoCodecs } from "#lib/codecs/registry.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
+import { videoCodecs } from "#lib/codecs";
 import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { variantReference } from "./rendition-url.ts";

@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
-import { contentTypeOf } from "#lib/media-types.ts";
+import { notFound } from "#lib/base";
+import { contentTypeOf } from "#model/media-types.ts";
 import type { Context } from "#platform/http/route.ts";
 import { segmentCacheOf } from "#platform/http/segment-cache.ts";
 import { serveObject } from "#platform/http/serve-object.ts";

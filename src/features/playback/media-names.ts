@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import type { Rebased } from "#platform/parsing/parsers.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { posterOf } from "../assets/poster.ts";

@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import type { Context } from "#platform/http/route.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { findPublicAsset } from "../assets/queries.ts";

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { PLAYBACK_POLICIES } from "#lib/enums.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
+import { PLAYBACK_POLICIES } from "#model/enums.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { hasPoster } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";

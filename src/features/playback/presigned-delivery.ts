@@ -1,10 +1,8 @@
 import { LRUCache } from "lru-cache";
 import type { App } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
-import { mappingReferences } from "#lib/m3u8.ts";
-import { contentTypeOf } from "#lib/media-types.ts";
-import { pacer } from "#lib/pace.ts";
-import { runInSlices } from "#lib/time-slices.ts";
+import { notFound, pacer, runInSlices } from "#lib/base";
+import { mappingReferences } from "#lib/manifests";
+import { contentTypeOf } from "#model/media-types.ts";
 import { storeDriver } from "#platform/config/stores.ts";
 import type { Context } from "#platform/http/route.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";

@@ -1,7 +1,6 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, iso, notFound } from "#lib/base";
 import { MEDIA_CORS } from "#platform/http/cors.ts";
 import { discardRest } from "#platform/http/discard-rest.ts";
 import { Reply, type Route, route } from "#platform/http/route.ts";

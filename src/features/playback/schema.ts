@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { PLAYBACK_POLICIES } from "#lib/enums.ts";
+import { PLAYBACK_POLICIES } from "#model/enums.ts";
 
 /** What a player needs, of an asset or of a live channel. */
 export const playbackEntries = {

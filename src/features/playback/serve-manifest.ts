@@ -1,9 +1,7 @@
 import type { App } from "#app.ts";
-import { DOCUMENT_LIMITS, tooComplex } from "#lib/document-limits.ts";
-import { notFound } from "#lib/errors.ts";
-import { subtitlePlaylist, withTimestampMap } from "#lib/m3u8-subtitles.ts";
-import { contentTypeOf } from "#lib/media-types.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { DOCUMENT_LIMITS, notFound, sha256, tooComplex } from "#lib/base";
+import { subtitlePlaylist, withTimestampMap } from "#lib/manifests";
+import { contentTypeOf } from "#model/media-types.ts";
 import { encodedText, MIN_CODED_BYTES } from "#platform/http/content-encoding.ts";
 import type { Context } from "#platform/http/route.ts";
 import { type ObjectResponse, serveObject } from "#platform/http/serve-object.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { invalid } from "#lib/errors.ts";
+import { invalid } from "#lib/base";
 
 const HOUR = 3600;
 const MAX_SECONDS = 12 * HOUR;

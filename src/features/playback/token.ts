@@ -10,7 +10,7 @@ import {
 } from "jose";
 import { LRUCache } from "lru-cache";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import type { AssetRow } from "#storage/db/schema.ts";
 import type { PublicAsset } from "../assets/urls.ts";
 import { activeSigningKeys } from "../credentials/signing-keys/active.ts";

@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { storageOf } from "#platform/http/storage.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { downloadOf } from "../assets/download.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { codecNameOf, videoCodecs } from "#lib/codecs/registry.ts";
+import { codecNameOf, videoCodecs } from "#lib/codecs";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { AssetRow } from "#storage/db/schema.ts";

@@ -1,6 +1,5 @@
 import { type App, forApp } from "#app.ts";
-import { clientClosed, HttpError } from "#lib/errors.ts";
-import { sleep } from "#lib/timers.ts";
+import { clientClosed, HttpError, sleep } from "#lib/base";
 import type { AssetRow } from "#storage/db/schema.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
 import type { SegmentRef } from "../transcoding/tasks/covering.ts";

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { languageCondition, metaCondition, wordCondition, wordsCondition } from "#lib/search/terms.ts";
+import { languageCondition, metaCondition, wordCondition, wordsCondition } from "#lib/search";
 import type { Db } from "#storage/db/open.ts";
 
 /** Rows of the index that one condition contributes: the newest. */

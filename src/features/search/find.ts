@@ -1,9 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { pacer } from "#lib/pace.ts";
-import { excerptOf, type Hit, hitsIn } from "#lib/search/scan.ts";
-import { MATCH_KINDS, type MatchKind, readText } from "#lib/search/sections.ts";
-import { queryWords } from "#lib/search/terms.ts";
+import { pacer } from "#lib/base";
+import { excerptOf, type Hit, hitsIn, MATCH_KINDS, type MatchKind, queryWords, readText } from "#lib/search";
 import { readAssets } from "../assets/queries.ts";
 import { type Candidate, candidatesFor } from "./candidates.ts";
 

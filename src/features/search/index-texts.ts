@@ -1,9 +1,7 @@
 import { and, asc, desc, eq, sql } from "drizzle-orm";
 import { type App, forApp, lockNamespace } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { backgroundPacer } from "#lib/pace.ts";
-import { assetSection, type Line, type Section } from "#lib/search/sections.ts";
-import { sleep } from "#lib/timers.ts";
+import { backgroundPacer, HttpError, sleep } from "#lib/base";
+import { assetSection, type Line, type Section } from "#lib/search";
 import { parseDocument } from "#platform/parsing/parse-document.ts";
 import type { Db } from "#storage/db/open.ts";
 import { assets, type SearchQueueRow, searchQueue, searchSections, subtitles } from "#storage/db/schema.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { HttpError } from "#lib/errors.ts";
-import { MATCH_KINDS } from "#lib/search/sections.ts";
+import { HttpError } from "#lib/base";
+import { MATCH_KINDS } from "#lib/search";
 import { tenantFor } from "#platform/http/caller.ts";
 import { route } from "#platform/http/route.ts";
 import { PageLimit, QueryId, Text } from "#platform/http/schemas.ts";

@@ -1,6 +1,6 @@
 import { and, asc, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { lineOf, readText } from "#lib/search/sections.ts";
+import { lineOf, readText } from "#lib/search";
 import { type SubtitleRow, searchSections, searchTexts } from "#storage/db/schema.ts";
 
 /** What is said in about the first hour of a subtitle, as one text; null until the subtitle has been indexed. */

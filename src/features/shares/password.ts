@@ -1,7 +1,6 @@
 import { type App, forApp } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { createKeyedLock } from "#lib/keyed-lock.ts";
-import { networkOf } from "#lib/network.ts";
+import { createKeyedLock, HttpError } from "#lib/base";
+import { networkOf } from "#lib/network";
 import { countWindows, tooMany } from "#platform/http/limits.ts";
 import type { ShareRow } from "#storage/db/schema.ts";
 import { isPassword } from "../credentials/devices/passwords.ts";

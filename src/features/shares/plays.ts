@@ -1,8 +1,7 @@
 import { and, eq, lte, sql } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { HttpError, sha256 } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { prepared } from "#storage/db/prepared.ts";
 import { type ShareRow, sharePlays, shares } from "#storage/db/schema.ts";

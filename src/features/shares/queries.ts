@@ -1,6 +1,6 @@
 import { and, count, eq, isNull, sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { Db } from "#storage/db/open.ts";

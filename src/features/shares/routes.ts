@@ -1,8 +1,7 @@
 import { and, desc, eq, isNull, lt } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { invalid, notFound } from "#lib/errors.ts";
-import { randomName } from "#lib/tokens.ts";
+import { invalid, notFound, randomName } from "#lib/base";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { type ShareRow, shares } from "#storage/db/schema.ts";

@@ -1,7 +1,6 @@
 import { createHmac } from "node:crypto";
 import { type App, forApp } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { hmac } from "#lib/tokens.ts";
+import { HttpError, hmac } from "#lib/base";
 import type { ShareRow } from "#storage/db/schema.ts";
 
 export const SHARE_STATUSES = ["active", "expired", "played_out"] as const;

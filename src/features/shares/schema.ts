@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { ClientTime, Name, NullableTime, oneOf, Paging, PathId, Time, whole } from "#platform/http/schemas.ts";
 import type { ShareRow } from "#storage/db/schema.ts";
 import { SHARE_STATUSES, shareStatus } from "./rules.ts";

@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { randomName, sameSecret } from "#lib/tokens.ts";
+import { randomName, sameSecret } from "#lib/base";
 import { isSecureRequest, readCookie, setCookie } from "#platform/http/cookies.ts";
 import type { ShareRow } from "#storage/db/schema.ts";
 import { passwordMark, shareMac } from "./rules.ts";

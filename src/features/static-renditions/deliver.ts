@@ -1,9 +1,8 @@
 import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import { forApp } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
-import { sha256 } from "#lib/tokens.ts";
-import { renumberSegment } from "#media/joined-init.ts";
+import { notFound, sha256 } from "#lib/base";
+import { renumberSegment } from "#lib/isobmff";
 import { type ObjectResponse, serveObject } from "#platform/http/serve-object.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { AssetRow } from "#storage/db/schema.ts";

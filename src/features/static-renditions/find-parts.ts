@@ -1,9 +1,7 @@
 import type { App } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
-import { hlsAttribute } from "#lib/hls-attributes.ts";
-import type { HlsSegment, HlsVariant } from "#lib/hls-read.ts";
-import { resolveReference } from "#lib/relative-reference.ts";
-import { joinedInit } from "#media/joined-init.ts";
+import { notFound } from "#lib/base";
+import { joinedInit } from "#lib/isobmff";
+import { type HlsSegment, type HlsVariant, hlsAttribute, resolveReference } from "#lib/manifests";
 import { parseServed } from "#platform/parsing/parse-document.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { listAll } from "#storage/objects/list-all.ts";

@@ -1,6 +1,6 @@
 import { and, asc, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type StaticRenditionRow, staticRenditions } from "#storage/db/schema.ts";
 

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import * as v from "valibot";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { staticRenditions } from "#storage/db/schema.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";

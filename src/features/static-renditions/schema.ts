@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { oneOf, PathId, Time } from "#platform/http/schemas.ts";
 import type { AssetRow, StaticRenditionRow } from "#storage/db/schema.ts";
 import { mediaUrl } from "../assets/urls.ts";

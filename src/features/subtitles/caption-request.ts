@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { canonicalLanguage } from "#lib/language.ts";
-import type { Warning } from "#lib/warnings.ts";
+import { canonicalLanguage } from "#lib/base";
+import type { Warning } from "#model/warnings.ts";
 import { configuredTranscriber } from "#platform/outbound/transcribe/configured.ts";
 
 /** Requests for captions of the speech: of an upload, or of the recordings of a channel. */

@@ -1,9 +1,6 @@
 import type { App } from "#app.ts";
-import { MAX_SUBTITLE_BYTES } from "#lib/document-limits.ts";
-import { HttpError, invalid } from "#lib/errors.ts";
-import { canonicalLanguage } from "#lib/language.ts";
-import type { Fault } from "#lib/vtt/parse.ts";
-import type { CheckedSubtitle, CheckedText } from "#lib/vtt/subtitle-file.ts";
+import { canonicalLanguage, HttpError, invalid, MAX_SUBTITLE_BYTES } from "#lib/base";
+import type { CheckedSubtitle, CheckedText, Fault } from "#lib/subtitles";
 import type { FormFile } from "#platform/http/form.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { type ParseOptions, parseDocument } from "#platform/parsing/parse-document.ts";

@@ -1,8 +1,7 @@
 import { and, asc, count, eq, inArray, isNotNull, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { mapBounded } from "#lib/bounded.ts";
-import { impossible } from "#lib/clip/not-possible.ts";
-import { pacer } from "#lib/pace.ts";
+import { mapBounded, pacer } from "#lib/base";
+import { impossible } from "#lib/manifests";
 import { parseServed } from "#platform/parsing/parse-document.ts";
 import { type AssetRow, type SubtitleRow, type TrackCue, type TrackRow, tracks } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { HttpError, invalid } from "#lib/errors.ts";
+import { HttpError, invalid } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import { route } from "#platform/http/route.ts";
 import { Id } from "#platform/http/schemas.ts";

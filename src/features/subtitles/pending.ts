@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { assetPrefix, newSubtitleKey } from "#lib/object-keys.ts";
+import { assetPrefix, newSubtitleKey } from "#model/object-keys.ts";
 import { emit } from "#platform/events/emit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, captionJobs, type SubtitleRow, subtitles } from "#storage/db/schema.ts";

@@ -1,6 +1,6 @@
 import { and, asc, eq } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -1,4 +1,4 @@
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import type { SubtitleRow } from "#storage/db/schema.ts";
 
 const MAX_TRACKS = 20;

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import { decodeKey, encodeKey, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";

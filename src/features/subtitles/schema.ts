@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "#lib/enums.ts";
+import { iso } from "#lib/base";
+import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "#model/enums.ts";
 import { FormFileField } from "#platform/http/form.ts";
 import { Name, Paging, PathId, Text, Time } from "#platform/http/schemas.ts";
 import { SubtitleWarnings } from "#protocol/subtitle-warnings.ts";

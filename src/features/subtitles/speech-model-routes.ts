@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { type Route, route } from "#platform/http/route.ts";
 import { serveObject } from "#platform/http/serve-object.ts";
 import { type InstalledModel, installedModels, selectedModel } from "#platform/outbound/transcribe/whisper/store.ts";

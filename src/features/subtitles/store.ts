@@ -1,9 +1,9 @@
 import { and, eq, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { invalid } from "#lib/errors.ts";
-import { contentTypeOf } from "#lib/media-types.ts";
-import { assetPrefix, newSubtitleKey } from "#lib/object-keys.ts";
-import type { CheckedText } from "#lib/vtt/subtitle-file.ts";
+import { invalid } from "#lib/base";
+import type { CheckedText } from "#lib/subtitles";
+import { contentTypeOf } from "#model/media-types.ts";
+import { assetPrefix, newSubtitleKey } from "#model/object-keys.ts";
 import { emit } from "#platform/events/emit.ts";
 import { markReferenced, putPending, scheduleDeletion } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";

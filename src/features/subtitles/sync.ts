@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import type { SyncedText } from "#lib/align/sync-texts.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
+import type { SyncedText } from "#lib/subtitles";
 import { parseDocument } from "#platform/parsing/parse-document.ts";
 import type { SubtitleRow } from "#storage/db/schema.ts";
 import { subtitleContent } from "./content.ts";

@@ -1,7 +1,7 @@
 import { eq, gt } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { configuredTranscriber } from "#platform/outbound/transcribe/configured.ts";
 import { selectedModel } from "#platform/outbound/transcribe/whisper/store.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { encodedText } from "#platform/http/content-encoding.ts";
 import { route } from "#platform/http/route.ts";
 import { PathId, Text } from "#platform/http/schemas.ts";

@@ -1,8 +1,6 @@
 import { and, asc, eq, isNotNull, lte } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { ownName } from "#lib/language.ts";
-import { setInterval } from "#lib/timers.ts";
+import { HttpError, ownName, setInterval } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import {
   type AssetRow,

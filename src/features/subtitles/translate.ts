@@ -1,8 +1,6 @@
 import { type App, forApp } from "#app.ts";
-import { clientClosed, HttpError, invalid } from "#lib/errors.ts";
-import { runInSlices } from "#lib/time-slices.ts";
-import { abortAfter } from "#lib/timers.ts";
-import { withPayloads } from "#lib/vtt/replace-texts.ts";
+import { abortAfter, clientClosed, HttpError, invalid, runInSlices } from "#lib/base";
+import { withPayloads } from "#lib/subtitles";
 import { metricsOf } from "#platform/http/metrics.ts";
 import { reshapedVtt } from "#platform/outbound/transcribe/speech-text.ts";
 import { configuredTranslator } from "#platform/outbound/translate/configured.ts";

@@ -1,7 +1,6 @@
 import { and, eq, isNotNull } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { mapBounded } from "#lib/bounded.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError, mapBounded } from "#lib/base";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, tracks } from "#storage/db/schema.ts";

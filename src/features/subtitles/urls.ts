@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { contentTypeOf } from "#lib/media-types.ts";
+import { contentTypeOf } from "#model/media-types.ts";
 import type { Route } from "#platform/http/route.ts";
 import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import { mediaUrl } from "../assets/urls.ts";

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import { tenants } from "#storage/db/schema.ts";
 

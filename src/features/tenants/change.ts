@@ -1,6 +1,6 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { invalid, notFound } from "#lib/errors.ts";
+import { invalid, notFound } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { TenantRow } from "#storage/db/schema.ts";

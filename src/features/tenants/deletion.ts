@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, isNotNull, isNull } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { tenantPrefix } from "#lib/object-keys.ts";
+import { HttpError } from "#lib/base";
+import { tenantPrefix } from "#model/object-keys.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import { isDeletionHeld } from "#platform/http/removal-hold.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
 import type * as v from "valibot";
 import { type App, forApp } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { type Caller, ownerOf, tenantFor } from "#platform/http/caller.ts";
 import { readPage } from "#platform/http/list-cache.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";

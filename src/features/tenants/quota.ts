@@ -1,6 +1,5 @@
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { monthOf } from "#lib/months.ts";
+import { HttpError, monthOf } from "#lib/base";
 import { DEFAULT_PRICES } from "#platform/config/prices.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { TenantRow } from "#storage/db/schema.ts";

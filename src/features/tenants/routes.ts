@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { Paging } from "#platform/http/schemas.ts";

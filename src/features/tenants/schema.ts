@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { TENANT_STATES, TENANT_STATUSES } from "#lib/enums.ts";
+import { iso } from "#lib/base";
+import { TENANT_STATES, TENANT_STATUSES } from "#model/enums.ts";
 import { Name, oneOf, PlaybackPolicy, Time, whole } from "#platform/http/schemas.ts";
 import { ProfileName } from "#protocol/encoding-profile.ts";
 import { PLANS, type TenantRow } from "#storage/db/schema.ts";

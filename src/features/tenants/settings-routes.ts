@@ -1,14 +1,13 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { HttpError, notFound } from "#lib/errors.ts";
-import { hasPngChecksums, pngSize } from "#lib/png.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { HttpError, notFound, sha256 } from "#lib/base";
 import { readBytes } from "#platform/http/body.ts";
 import { route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";
 import { admit } from "#platform/limits/expensive.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type TenantRow, tenantLogos } from "#storage/db/schema.ts";
+import { hasPngChecksums, pngSize } from "../encoding-profiles/png.ts";
 import { requirePng } from "../encoding-profiles/watermark.ts";
 import { requireActiveTenant } from "./active.ts";
 import { changeTenant, ownTenant, requireOperatorsFields } from "./change.ts";

@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { yieldToRequests } from "#lib/pace.ts";
+import { yieldToRequests } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 
 type TenantRows = {

@@ -1,6 +1,6 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { monthOf, spansByMonth } from "#lib/months.ts";
+import { monthOf, spansByMonth } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { type TenantRow, tenants, usageMonths } from "#storage/db/schema.ts";
 

@@ -1,7 +1,6 @@
 import { and, type SQL, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { ClockStep } from "#lib/clock.ts";
-import { backgroundPacer } from "#lib/pace.ts";
+import { backgroundPacer, type ClockStep } from "#lib/base";
 import { transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
 import { leaseMs } from "./lease.ts";
 

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { Paging, PathId } from "#platform/http/schemas.ts";

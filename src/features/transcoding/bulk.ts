@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { type App, lockNamespace } from "#app.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { HttpError, invalid, notFound } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import { type Context, type Reply, route } from "#platform/http/route.ts";
 import { Id, oneOf, PlaybackPolicy } from "#platform/http/schemas.ts";

@@ -1,9 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { canonicalLanguage, ownName } from "#lib/language.ts";
-import { decodeText } from "#lib/vtt/decode.ts";
-import type { CheckedText } from "#lib/vtt/subtitle-file.ts";
+import { canonicalLanguage, HttpError, ownName } from "#lib/base";
+import { type CheckedText, decodeText } from "#lib/subtitles";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";

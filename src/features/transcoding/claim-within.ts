@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { sameSecret } from "#lib/tokens.ts";
+import { sameSecret } from "#lib/base";
 import { Reply } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { CAPTIONS_VERSION } from "#protocol/speech.ts";

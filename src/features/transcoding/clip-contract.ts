@@ -1,4 +1,4 @@
-import { type NumberedFiles, pathOf } from "#lib/shared-media.ts";
+import { type NumberedFiles, pathOf } from "#lib/manifests";
 import type { Clip } from "#protocol/clip.ts";
 import type { AssetRow, ClipJob } from "#storage/db/schema.ts";
 import { listAll } from "#storage/objects/list-all.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { App } from "#app.ts";
-import { invalid } from "#lib/errors.ts";
+import { invalid } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import {
   Claim,

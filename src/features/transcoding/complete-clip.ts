@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { containsRun, isShared, type SharedMedia } from "#lib/shared-media.ts";
+import { containsRun, isShared, type SharedMedia } from "#lib/manifests";
 import type { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type ClipJob, type JobRow } from "#storage/db/schema.ts";

@@ -1,9 +1,8 @@
 import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
-import { attemptPrefix } from "#lib/object-keys.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { HttpError, notFound, sha256 } from "#lib/base";
+import { attemptPrefix } from "#model/object-keys.ts";
 import { metricsOf } from "#platform/http/metrics.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";

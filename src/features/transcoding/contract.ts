@@ -1,7 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { attemptPrefix } from "#lib/object-keys.ts";
+import { iso } from "#lib/base";
+import { attemptPrefix } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Task } from "#protocol/task.ts";
 import type { Lane, WorkerContract } from "#protocol/worker.ts";

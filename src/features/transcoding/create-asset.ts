@@ -1,9 +1,8 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { ASSET_PROVIDERS } from "#lib/enums.ts";
-import { invalid } from "#lib/errors.ts";
-import { ownerOf, tenantPrefix } from "#lib/object-keys.ts";
-import { newExternalId } from "#lib/tokens.ts";
+import { invalid, newExternalId } from "#lib/base";
+import { ASSET_PROVIDERS } from "#model/enums.ts";
+import { ownerOf, tenantPrefix } from "#model/object-keys.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { ByteCount, Id, Name, oneOf, Sha256, Text } from "#platform/http/schemas.ts";
 import { ASSET_TEXTS } from "#protocol/asset-fields.ts";

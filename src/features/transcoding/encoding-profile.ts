@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { PER_TITLE } from "#lib/codecs/codec.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
+import { PER_TITLE } from "#lib/codecs";
 import { type EncodingSpec, encodingSpec } from "#media/encoding-spec.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import type { Title } from "#protocol/encoding-spec.ts";

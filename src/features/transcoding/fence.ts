@@ -1,7 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
-import { sameSecret, sha256 } from "#lib/tokens.ts";
+import { HttpError, notFound, sameSecret, sha256 } from "#lib/base";
 import { Reply } from "#platform/http/route.ts";
 import { type JobRow, transcodingAttempts, transcodingJobs } from "#storage/db/schema.ts";
 import { leaseTokenOf } from "./lease.ts";

@@ -1,7 +1,7 @@
 import { and, desc, eq, getTableColumns, inArray, lt, sql } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { type Caller, ownedBy, ownerOf } from "#platform/http/caller.ts";
 import { readPage } from "#platform/http/list-cache.ts";
 import { Paging, QueryId } from "#platform/http/schemas.ts";

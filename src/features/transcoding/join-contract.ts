@@ -1,4 +1,4 @@
-import { isShared } from "#lib/shared-media.ts";
+import { isShared } from "#lib/manifests";
 import type { Join } from "#protocol/join.ts";
 import type { JoinedPart } from "#storage/db/schema.ts";
 

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import { type App, lockNamespace } from "#app.ts";
-import { hmac, sameSecret } from "#lib/tokens.ts";
+import { hmac, sameSecret } from "#lib/base";
 import { revoked } from "#platform/http/revoked-url.ts";
 import {
   assets,

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { type App, forApp } from "#app.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 import type { Lane } from "#protocol/worker.ts";
 import { hasQueued, type Takes } from "./claim.ts";
 import { takesAllJobs } from "./fair-queue.ts";

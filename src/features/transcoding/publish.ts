@@ -1,6 +1,6 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { attemptPrefix } from "#lib/object-keys.ts";
+import { attemptPrefix } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Completion } from "#protocol/worker.ts";
 import type { JobRow } from "#storage/db/schema.ts";

@@ -1,8 +1,7 @@
 import type { App } from "#app.ts";
-import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
-import { HttpError } from "#lib/errors.ts";
-import { hdrOfVideoRange } from "#lib/hdr.ts";
-import { type HlsPlaylist, type HlsVariant, uniqueVariants } from "#lib/hls-read.ts";
+import { DOCUMENT_LIMITS, HttpError } from "#lib/base";
+import { hdrOfVideoRange } from "#lib/codecs";
+import { type HlsPlaylist, type HlsVariant, uniqueVariants } from "#lib/manifests";
 import { parseDocument } from "#platform/parsing/parse-document.ts";
 import type { RenditionRow } from "#storage/db/schema.ts";
 import { InvalidKey } from "#storage/objects/keys.ts";

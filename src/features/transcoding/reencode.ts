@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import { assets, type JobRow } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";

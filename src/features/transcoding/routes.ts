@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { HttpError, invalid } from "#lib/errors.ts";
+import { HttpError, invalid } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { QueryId } from "#platform/http/schemas.ts";
 import { JOINS_VERSION } from "#protocol/join.ts";

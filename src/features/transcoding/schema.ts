@@ -1,7 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { JOB_STATUSES } from "#lib/enums.ts";
-import { invalid } from "#lib/errors.ts";
+import { invalid, iso } from "#lib/base";
+import { JOB_STATUSES } from "#model/enums.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { NullableTime, oneOf, PathId, Time } from "#platform/http/schemas.ts";
 import * as worker from "#protocol/worker.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { PathId } from "#platform/http/schemas.ts";
 import { heartbeatSeconds } from "./lease.ts";
 import { type LeaseName, urlLease } from "./lease-urls.ts";

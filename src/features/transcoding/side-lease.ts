@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
-import { newDeliveredPrefix } from "#lib/object-keys.ts";
-import { hmac, sameSecret, sha256 } from "#lib/tokens.ts";
+import { hmac, sameSecret, sha256 } from "#lib/base";
+import { newDeliveredPrefix } from "#model/object-keys.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
 import { leaseMs, stale } from "./lease.ts";

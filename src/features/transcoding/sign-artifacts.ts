@@ -1,7 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { invalid } from "#lib/errors.ts";
-import { attemptPrefix } from "#lib/object-keys.ts";
+import { invalid } from "#lib/base";
+import { attemptPrefix } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { SignArtifacts } from "#protocol/worker.ts";
 import { isOfPart } from "./join-contract.ts";

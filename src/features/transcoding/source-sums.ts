@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { and, asc, eq, inArray, isNull, lte } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { backgroundPacer } from "#lib/pace.ts";
+import { backgroundPacer } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets } from "#storage/db/schema.ts";
 import { sourceSums } from "#storage/db/schema-jobs.ts";

@@ -1,6 +1,6 @@
 import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { attemptPrefix } from "#lib/object-keys.ts";
+import { attemptPrefix } from "#model/object-keys.ts";
 import { lateMs } from "#platform/http/object-gc.ts";
 import { isDeletionHeld } from "#platform/http/removal-hold.ts";
 import { assets, transcodingAttempts, transcodingJobs } from "#storage/db/schema.ts";

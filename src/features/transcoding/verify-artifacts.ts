@@ -1,7 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { TENANTS } from "#lib/object-keys.ts";
-import { resolveReference } from "#lib/relative-reference.ts";
+import { resolveReference } from "#lib/manifests";
+import { TENANTS } from "#model/object-keys.ts";
 import type { Completion } from "#protocol/worker.ts";
 import { listAll } from "#storage/objects/list-all.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";

@@ -1,7 +1,6 @@
 import type { App } from "#app.ts";
-import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
-import { HttpError } from "#lib/errors.ts";
-import { resolveReference } from "#lib/relative-reference.ts";
+import { DOCUMENT_LIMITS, HttpError } from "#lib/base";
+import { resolveReference } from "#lib/manifests";
 import { parseUtf8, type TextParser, type Utf8Input } from "#platform/parsing/parse-document.ts";
 import type { ParserOutput } from "#platform/parsing/parsers.ts";
 import { NotUtf8 } from "#platform/parsing/pool.ts";

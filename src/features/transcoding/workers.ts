@@ -2,7 +2,7 @@ import { and, asc, count, desc, eq, gt, inArray, isNotNull, lt } from "drizzle-o
 import { LRUCache } from "lru-cache";
 import * as v from "valibot";
 import { type App, forApp } from "#app.ts";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { Time } from "#platform/http/schemas.ts";
 import type { Db } from "#storage/db/open.ts";
 import { assets, transcodingJobs, transcodingTasks, type WorkerRow, workers } from "#storage/db/schema.ts";

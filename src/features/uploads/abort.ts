@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import type { UploadRow } from "#storage/db/schema.ts";
 import { collectGarbage } from "../assets/collect-garbage.ts";

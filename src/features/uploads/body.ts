@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import type { Context } from "#platform/http/route.ts";
 import { NoSuchMultipart, ObjectTooLarge, PartsMismatch } from "#storage/objects/store.ts";
 

@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { discardRest } from "#platform/http/discard-rest.ts";
 import { type Context, Reply } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";

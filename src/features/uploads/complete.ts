@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { AssetRow, JobRow, UploadRow } from "#storage/db/schema.ts";

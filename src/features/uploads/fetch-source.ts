@@ -1,9 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { BlockedDestination, type HttpClient, OutboundFailure } from "#lib/network/http-client.ts";
-import { setInterval, setTimeout } from "#lib/timers.ts";
+import { HttpError, setInterval, setTimeout } from "#lib/base";
+import { BlockedDestination, type HttpClient, OutboundFailure } from "#lib/network";
 import { storageOf } from "#platform/http/storage.ts";
 import { httpClientOf } from "#platform/outbound/app-http-client.ts";
 import type { UploadRow } from "#storage/db/schema.ts";

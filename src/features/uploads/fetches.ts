@@ -1,7 +1,6 @@
 import { and, asc, eq, gt, inArray, isNull, lte, or, sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { setInterval } from "#lib/timers.ts";
+import { HttpError, setInterval } from "#lib/base";
 import { nextOwner } from "#platform/limits/fair-queue.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type SourceFetchRow, sourceFetches, type UploadRow, uploads } from "#storage/db/schema.ts";

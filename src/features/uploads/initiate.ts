@@ -1,8 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { invalid } from "#lib/errors.ts";
-import { newSourceKey } from "#lib/object-keys.ts";
-import { newExternalId } from "#lib/tokens.ts";
+import { invalid, newExternalId } from "#lib/base";
+import { newSourceKey } from "#model/object-keys.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type UploadRow, uploads } from "#storage/db/schema.ts";

@@ -1,7 +1,7 @@
 import { and, desc, eq, lt, sql } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { UPLOAD_STATUSES } from "#lib/enums.ts";
+import { UPLOAD_STATUSES } from "#model/enums.ts";
 import { type Caller, ownerOf } from "#platform/http/caller.ts";
 import { readPage } from "#platform/http/list-cache.ts";
 import { oneOf, Paging, QueryId } from "#platform/http/schemas.ts";

@@ -1,5 +1,4 @@
-import { iso } from "#lib/clock.ts";
-import { invalid, notFound } from "#lib/errors.ts";
+import { invalid, iso, notFound } from "#lib/base";
 import { Reply, route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { CompleteMultipart, InitiatedMultipart, SignedPart, SignPart } from "#protocol/upload.ts";

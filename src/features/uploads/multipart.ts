@@ -1,7 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import { type App, lockNamespace } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { MAX_PARTS } from "#lib/multipart.ts";
+import { HttpError } from "#lib/base";
+import { MAX_PARTS } from "#model/multipart.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type UploadRow, uploads } from "#storage/db/schema.ts";

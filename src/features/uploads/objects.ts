@@ -1,14 +1,14 @@
 import { create } from "content-disposition";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { ownerOf } from "#lib/object-keys.ts";
-import { urlSigning } from "#lib/url-signing.ts";
+import { HttpError } from "#lib/base";
+import { ownerOf } from "#model/object-keys.ts";
 import { revoked } from "#platform/http/revoked-url.ts";
 import { type Context, Reply, type Route, route } from "#platform/http/route.ts";
 import { serveObject } from "#platform/http/serve-object.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { UploadRow } from "#storage/db/schema.ts";
 import { verifyUrl } from "#storage/objects/signed-url.ts";
+import { urlSigning } from "#storage/objects/url-signing.ts";
 import { requireActiveTenant, requireTenantKept } from "../tenants/active.ts";
 import { leaseLock, requireUrlLease } from "../transcoding/lease-urls.ts";
 import { bodyFailed, bodyOf, tooLarge } from "./body.ts";

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
-import { BlockedDestination } from "#lib/network/http-client.ts";
+import { HttpError, invalid, notFound } from "#lib/base";
+import { BlockedDestination } from "#lib/network";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { ByteCount, Id, Name, PathId, Sha256, Text } from "#platform/http/schemas.ts";
 import { MediaType } from "#protocol/fields.ts";
 import { Upload } from "#protocol/upload.ts";

@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { ownerOf, TENANTS } from "#lib/object-keys.ts";
+import { ownerOf, TENANTS } from "#model/object-keys.ts";
 import { uploadOfKey } from "./queries.ts";
 
 const DAY_MS = 86_400_000;

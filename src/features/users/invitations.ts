@@ -1,9 +1,7 @@
 import { and, asc, count, eq, gt, isNull, lte } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
-import { randomName, sha256 } from "#lib/tokens.ts";
+import { HttpError, iso, notFound, randomName, sha256 } from "#lib/base";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";

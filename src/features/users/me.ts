@@ -1,8 +1,7 @@
 import { and, desc, eq, gt, ne } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, iso, notFound } from "#lib/base";
 import type { Caller, Session } from "#platform/http/caller.ts";
 import { Reply, route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";

@@ -1,9 +1,7 @@
 import { and, eq, isNull, lte } from "drizzle-orm";
 import * as v from "valibot";
 import { type App, forApp } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
-import { randomName, sha256 } from "#lib/tokens.ts";
+import { HttpError, iso, notFound, randomName, sha256 } from "#lib/base";
 import { attributeTo } from "#platform/http/audit.ts";
 import { countWindows } from "#platform/http/limits.ts";
 import { Reply, route } from "#platform/http/route.ts";

@@ -1,6 +1,6 @@
 import { and, eq, ne } from "drizzle-orm";
-import type { Role } from "#lib/enums.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { HttpError, invalid, notFound } from "#lib/base";
+import type { Role } from "#model/enums.ts";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type UserRow, users } from "#storage/db/schema.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { ROLES, THEMES } from "#lib/enums.ts";
+import { iso } from "#lib/base";
+import { ROLES, THEMES } from "#model/enums.ts";
 import { Id, Name, NullableTime, oneOf, Paging, QueryId, Time } from "#platform/http/schemas.ts";
 import type { InvitationRow, UserRow } from "#storage/db/schema.ts";
 import { EmailAddress, NewPassword, Password } from "../credentials/devices/schema.ts";

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { users } from "#storage/db/schema.ts";
 import { attemptCode } from "../credentials/devices/attempts.ts";

@@ -1,6 +1,5 @@
 import type { App } from "#app.ts";
-import { BlockedDestination, OutboundFailure } from "#lib/network/http-client.ts";
-import { post } from "#lib/network/post.ts";
+import { BlockedDestination, OutboundFailure, post } from "#lib/network";
 import { httpClientOf } from "#platform/outbound/app-http-client.ts";
 import { bodyOf, type Claimed } from "./claims.ts";
 import { muxBody } from "./mux-format.ts";

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
-import { BlockedDestination } from "#lib/network/http-client.ts";
+import { HttpError, invalid, notFound } from "#lib/base";
+import { BlockedDestination } from "#lib/network";
 import { fromMuxName, isMuxEvent, MUX_EVENT_TYPES, ONLY_MUX_NAMES } from "#platform/events/mux-names.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { httpClientOf } from "#platform/outbound/app-http-client.ts";

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import type { EndpointRow } from "#storage/db/schema.ts";
 import { decipher } from "./secret.ts";

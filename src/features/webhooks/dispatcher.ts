@@ -1,5 +1,5 @@
 import { type App, forApp } from "#app.ts";
-import { setInterval, setTimeout } from "#lib/timers.ts";
+import { setInterval, setTimeout } from "#lib/base";
 import { metricsOf } from "#platform/http/metrics.ts";
 import { nextOwner } from "#platform/limits/fair-queue.ts";
 import { ATTEMPT_MS, attempt, type Outcome } from "./attempt.ts";

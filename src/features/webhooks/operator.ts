@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { type DeliveryFilter, listDeliveries } from "./queries.ts";

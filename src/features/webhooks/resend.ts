@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, inArray } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import { DEFAULT_EVENT_TYPES, EVENT_TYPES, EVENTS, type EventType } from "#platform/events/catalog.ts";
 import { fanOut, insertEvent, wakeDispatcher } from "#platform/events/emit.ts";
 import type { Caller } from "#platform/http/caller.ts";

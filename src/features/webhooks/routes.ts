@@ -1,6 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { notFound } from "#lib/errors.ts";
+import { iso, notFound } from "#lib/base";
 import { byId, decodeKey, encodeKey, inBatches, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { Paging, QueryId } from "#platform/http/schemas.ts";

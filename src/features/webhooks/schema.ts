@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { DISABLED_REASONS, WEBHOOK_FORMATS } from "#lib/enums.ts";
+import { iso } from "#lib/base";
+import { DISABLED_REASONS, WEBHOOK_FORMATS } from "#model/enums.ts";
 import { EVENT_TYPES, EVENTS, type EventType } from "#platform/events/catalog.ts";
 import { MUX_NAMES, type MuxEventType, ONLY_MUX_NAMES } from "#platform/events/mux-names.ts";
 import { Id, Name, NullableTime, oneOf, Paging, PathId, QueryId, Text, Time } from "#platform/http/schemas.ts";

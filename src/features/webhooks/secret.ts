@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import type { App } from "#app.ts";
-import { memoizeByObject } from "#lib/memoize-by-object.ts";
-import { sealText, unsealText } from "#lib/sealed-text.ts";
+import { memoizeByObject } from "#lib/base";
+import { sealText, unsealText } from "#platform/config/sealed-text.ts";
 
 /** `whsec_` and base64 of 32 bytes. Shown once; its holder can sign deliveries. */
 export const newSigningSecret = () => `whsec_${randomBytes(32).toString("base64")}`;

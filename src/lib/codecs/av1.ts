@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { CHROMATICITY_UNITS, type CicpColors, type HdrMetadata, hdrOfCicp, LUMINANCE_UNITS } from "../hdr.ts";
 import { type AdditionalVideoCodec, bitrateCaps, type CopyInspector, requireBytes, vaapiQuality } from "./codec.ts";
+import { CHROMATICITY_UNITS, type CicpColors, type HdrMetadata, hdrOfCicp, LUMINANCE_UNITS } from "./hdr.ts";
 
 const SOFTWARE_ENCODER = "libsvtav1";
 const PRESETS = ["4", "5", "6", "7", "8", "9", "10", "11", "12"];

@@ -1,6 +1,6 @@
 import type { GenericSchema } from "valibot";
-import type { CicpColors, HdrFormat, HdrMetadata } from "../hdr.ts";
 import type { Encoder } from "./encoders.ts";
+import type { CicpColors, HdrFormat, HdrMetadata } from "./hdr.ts";
 
 /**
  * The rungs are chosen for each source, within the ladder. Another value of `rate_control` than before: workers of versions

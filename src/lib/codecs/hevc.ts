@@ -1,5 +1,4 @@
 import * as v from "valibot";
-import type { HdrMetadata } from "../hdr.ts";
 import {
   type AdditionalVideoCodec,
   bitrateCaps,
@@ -8,6 +7,7 @@ import {
   vaapiQuality,
   X26X_PRESETS,
 } from "./codec.ts";
+import type { HdrMetadata } from "./hdr.ts";
 
 const SOFTWARE_ENCODER = "libx265";
 /**

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { setTimeout } from "../timers.ts";
+import { setTimeout } from "#lib/base";
 import { type HttpClient, OutboundFailure } from "./http-client.ts";
 
 export type PostOptions = {

@@ -1,4 +1,4 @@
-import { SPACELESS } from "../align/words.ts";
+import { SPACELESS } from "#lib/subtitles";
 
 /**
  * Marks that many writers leave out: Latin, Greek and Cyrillic diacritics, Hebrew points, Arabic vowels and the tatweel. Marks of

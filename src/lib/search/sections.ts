@@ -1,5 +1,5 @@
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import type { SpokenCue } from "../vtt/transcript.ts";
+import type { SpokenCue } from "#lib/subtitles";
 import { folded } from "./fold.ts";
 import { termsOf } from "./terms.ts";
 

@@ -1,5 +1,10 @@
-import { Cea608Decoder, type ShownCaption } from "#lib/closed-captions/cea608.ts";
-import { type CaptionBytes, type CaptionedCodec, captionBytes } from "#lib/closed-captions/user-data.ts";
+import {
+  type CaptionBytes,
+  type CaptionedCodec,
+  Cea608Decoder,
+  captionBytes,
+  type ShownCaption,
+} from "#lib/closed-captions";
 
 /** A frame of the packager; times in seconds on the media timeline. */
 export type CaptionedFrame = { decodedSeconds: number; presentedSeconds: number; data: Buffer };

@@ -1,7 +1,6 @@
-import type { ShownCaption } from "#lib/closed-captions/cea608.ts";
-import { escapeText } from "#lib/cue-text/fragment.ts";
-import { ownName } from "#lib/language.ts";
-import { writeCue } from "#lib/vtt/write.ts";
+import { ownName } from "#lib/base";
+import type { ShownCaption } from "#lib/closed-captions";
+import { escapeText, writeCue } from "#lib/subtitles";
 import type { LivePlaylist } from "../playlists/live-playlist.ts";
 import { PlaylistWriter } from "../playlists/live-playlist.ts";
 import { type CaptionRendition, MEDIA_VERSION } from "../playlists/multivariant-playlist.ts";

@@ -1,9 +1,8 @@
 import { appendFile, open } from "node:fs/promises";
 import { join } from "node:path";
-import type { ShownCaption } from "#lib/closed-captions/cea608.ts";
-import { escapeText } from "#lib/cue-text/fragment.ts";
-import { MAX_SUBTITLE_BYTES } from "#lib/document-limits.ts";
-import { type PlainCue, writeCue } from "#lib/vtt/write.ts";
+import { MAX_SUBTITLE_BYTES } from "#lib/base";
+import type { ShownCaption } from "#lib/closed-captions";
+import { escapeText, type PlainCue, writeCue } from "#lib/subtitles";
 
 /** The captions of a stream that is recorded, in its directory: a line of JSON for each, which survives the process. */
 

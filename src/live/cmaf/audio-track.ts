@@ -1,5 +1,5 @@
-import type { AudioFormat } from "./formats/format.ts";
-import type { TimedSample } from "./fragment.ts";
+import type { AudioFormat } from "#lib/codecs";
+import type { TimedSample } from "#lib/isobmff";
 import type { SegmentPlan } from "./segment-plan.ts";
 import type { TrackWriter } from "./track-writer.ts";
 import type { Cut } from "./video-track.ts";

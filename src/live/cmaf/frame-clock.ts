@@ -1,4 +1,4 @@
-import { type Rate, reducedRate } from "#media/ladder.ts";
+import { type Rate, reducedRate } from "#lib/codecs";
 
 /** Frames of all standard rates, and milliseconds, last a whole number of its units. */
 export const VIDEO_TIMESCALE = 120_000;

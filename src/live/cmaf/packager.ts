@@ -1,6 +1,4 @@
-import type { Rate } from "#media/ladder.ts";
-import { isSameConfig } from "../same-config.ts";
-import type { LiveSample, TrackConfig } from "../samples.ts";
+import { isSameConfig, type LiveSample, type Rate, type TrackConfig } from "#lib/codecs";
 import { AudioTrack } from "./audio-track.ts";
 import { FrameClock } from "./frame-clock.ts";
 import { Recorder } from "./recorder.ts";

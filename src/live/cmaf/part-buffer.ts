@@ -1,4 +1,4 @@
-import type { TimedSample } from "./fragment.ts";
+import type { TimedSample } from "#lib/isobmff";
 
 /** A part of more is cut earlier: what is not written yet is in memory. */
 const MAX_PART_BYTES = 4 * 2 ** 20;

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Rate } from "#lib/codecs";
 import { segmentFileName } from "#media/arguments.ts";
-import type { Rate } from "#media/ladder.ts";
 import { readSegment } from "#media/package.ts";
 import { MAX_DURATION_SECONDS } from "#media/plan.ts";
 import { TrackWriter } from "./track-writer.ts";

@@ -1,9 +1,8 @@
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { type InitSegment, readInit, SEGMENT_HEAD, type TimedSample, writeFragment } from "#lib/isobmff";
 import { INIT_NAME, SEGMENT_PATTERN, segmentFileName } from "#media/arguments.ts";
-import { type InitSegment, readInit } from "#media/isobmff.ts";
 import { readSegment, type Segment } from "#media/package.ts";
-import { SEGMENT_HEAD, type TimedSample, writeFragment } from "./fragment.ts";
 import { type Fragment, scanSegment } from "./scan-segment.ts";
 import { OPEN_SUFFIX, SegmentFile } from "./segment-file.ts";
 import type { RecordedTrack, TrackKind } from "./types.ts";

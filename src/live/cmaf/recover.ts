@@ -1,10 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { encodableAudioCodecs } from "#lib/codecs/registry.ts";
+import { encodableAudioCodecs, type Rate } from "#lib/codecs";
+import { boxes, find, type TimedSample, uint16 } from "#lib/isobmff";
 import { segmentFileName } from "#media/arguments.ts";
-import type { Rate } from "#media/ladder.ts";
-import { boxes, find, uint16 } from "#media/mp4/boxes.ts";
-import type { TimedSample } from "./fragment.ts";
 import { frameRateOf } from "./frame-clock.ts";
 import { completeOpen, discardOpen, endOf, type InterruptedTrack, readTracks, recordedTrack } from "./recover-track.ts";
 import { scanSegment } from "./scan-segment.ts";

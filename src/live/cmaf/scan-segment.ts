@@ -1,6 +1,5 @@
 import { open } from "node:fs/promises";
-import { find, flagsOf, isLong, uint32 } from "#media/mp4/boxes.ts";
-import { SEGMENT_HEAD } from "./fragment.ts";
+import { find, flagsOf, isLong, SEGMENT_HEAD, uint32 } from "#lib/isobmff";
 
 /** A whole fragment in the file of a segment. Times are in the timescale of its track. */
 export type Fragment = {

@@ -1,10 +1,8 @@
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { writeAll } from "#lib/write-all.ts";
+import { writeAll } from "#lib/base";
+import { INDEX_OFFSET, SEGMENT_HEAD, segmentIndex, TRACK_ID } from "#lib/isobmff";
 import { segmentFileName } from "#media/arguments.ts";
-import { segmentIndex } from "#media/mp4/write-boxes.ts";
-import { INDEX_OFFSET, SEGMENT_HEAD } from "./fragment.ts";
-import { TRACK_ID } from "./init.ts";
 
 /** The ending of the name of an incomplete segment: readers of complete segments skip it. */
 export const OPEN_SUFFIX = ".open";

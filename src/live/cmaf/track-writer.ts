@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { SEGMENT_HEAD, type TimedSample, writeFragment } from "#lib/isobmff";
 import { INIT_NAME, segmentFileName } from "#media/arguments.ts";
-import { SEGMENT_HEAD, type TimedSample, writeFragment } from "./fragment.ts";
 import { SegmentFile } from "./segment-file.ts";
 import type { PackagerOptions, TrackInfo } from "./types.ts";
 

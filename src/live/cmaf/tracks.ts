@@ -1,10 +1,14 @@
-import { audioCodecs } from "#lib/codecs/registry.ts";
-import { readInit } from "#media/isobmff.ts";
-import type { TrackConfig } from "../samples.ts";
-import { type AudioFormat, reading, type VideoFormat } from "./formats/format.ts";
-import { readAudioFormat, readVideoFormat } from "./formats/read-format.ts";
+import {
+  type AudioFormat,
+  audioCodecs,
+  readAudioFormat,
+  reading,
+  readVideoFormat,
+  type TrackConfig,
+  type VideoFormat,
+} from "#lib/codecs";
+import { readInit, writeInit } from "#lib/isobmff";
 import { VIDEO_TIMESCALE } from "./frame-clock.ts";
-import { writeInit } from "./init.ts";
 import type { TrackInfo } from "./types.ts";
 
 /** A track as its configuration describes it, before there is a sample. */

@@ -1,6 +1,5 @@
-import type { Rate } from "#media/ladder.ts";
+import type { Rate, TrackConfig } from "#lib/codecs";
 import type { MediaPart, MediaSegment } from "../media.ts";
-import type { TrackConfig } from "../samples.ts";
 
 export type TrackKind = "video" | "audio";
 

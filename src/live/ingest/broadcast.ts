@@ -1,15 +1,15 @@
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type CaptionedCodec, isCaptioned } from "#lib/closed-captions/user-data.ts";
-import { randomName } from "#lib/tokens.ts";
+import { randomName } from "#lib/base";
+import { type CaptionedCodec, isCaptioned } from "#lib/closed-captions";
+import type { LiveSample, TrackConfig } from "#lib/codecs";
 import { CaptionReader } from "../captions/caption-reader.ts";
 import { WrittenCaptions } from "../captions/written-captions.ts";
 import { createPackager, type Packager } from "../cmaf/packager.ts";
 import type { Health, Part, SegmentInfo, TrackInfo, TrackKind } from "../cmaf/types.ts";
 import { PART_SECONDS } from "../media.ts";
 import type { InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
-import type { LiveSample, TrackConfig } from "../samples.ts";
 import { finishRecording, type RecordedTracks } from "./finish-recording.ts";
 import { initEventOf } from "./init-event.ts";
 import type { FinishedRecording, FromIngest, PublishedChannel, WantedClip } from "./messages.ts";

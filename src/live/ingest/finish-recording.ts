@@ -1,9 +1,9 @@
 import { copyFile, link, mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { mapBounded } from "#lib/bounded.ts";
+import { mapBounded } from "#lib/base";
+import type { Rate } from "#lib/codecs";
 import { INIT_NAME, SEGMENT_PATTERN } from "#media/arguments.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
-import type { Rate } from "#media/ladder.ts";
 import { writeManifests } from "#media/manifests.ts";
 import { readWritten, type Written } from "#media/package.ts";
 import { readCaptions } from "../captions/written-captions.ts";

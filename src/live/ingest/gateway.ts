@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
-import { setInterval, setTimeout } from "#lib/timers.ts";
-import type { PublishDecision, PublishRequest } from "../publish/types.ts";
-import type { StreamEnd } from "../samples.ts";
+import { setInterval, setTimeout } from "#lib/base";
+import type { StreamEnd } from "#lib/codecs";
+import type { PublishDecision, PublishRequest } from "#lib/publishing";
 import type { Connect } from "../simulcast/connect.ts";
 import type { SimulcastTarget } from "../simulcast/messages.ts";
 import { Simulcast } from "../simulcast/simulcast.ts";

@@ -1,9 +1,9 @@
-import type { ShownCaption } from "#lib/closed-captions/cea608.ts";
+import type { ShownCaption } from "#lib/closed-captions";
+import type { LogLevel, RefusalReason } from "#lib/publishing";
+import type { KeyPair } from "#lib/rtmp";
 import type { Packaged } from "#media/manifests.ts";
 import type { RecordedCaptions } from "../captions/written-captions.ts";
 import type { InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
-import type { LogLevel, RefusalReason } from "../publish/types.ts";
-import type { KeyPair } from "../rtmp/server.ts";
 import type { SimulcastReport, SimulcastTarget } from "../simulcast/messages.ts";
 import type { WhipAnswer, WhipRequest } from "../whip/messages.ts";
 import type { StreamHealth } from "./stream-health.ts";

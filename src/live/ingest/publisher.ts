@@ -1,6 +1,6 @@
+import type { LiveSample, StreamEnd, TrackConfig } from "#lib/codecs";
+import type { PublishedStream, PublishSink, PublishWarning } from "#lib/publishing";
 import type { Health } from "../cmaf/types.ts";
-import type { PublishedStream, PublishSink, PublishWarning } from "../publish/types.ts";
-import type { LiveSample, StreamEnd, TrackConfig } from "../samples.ts";
 import type { Simulcast } from "../simulcast/simulcast.ts";
 import type { Broadcast } from "./broadcast.ts";
 import { HealthMeter, type StreamHealth } from "./stream-health.ts";

@@ -1,11 +1,10 @@
 import { join } from "node:path";
-import { cacheDir } from "#lib/cache-dir.ts";
-import { setTimeout } from "#lib/timers.ts";
-import { binariesAside } from "#media/binaries.ts";
-import type { Log } from "../publish/types.ts";
-import { createRtmpServer, type RtmpServer } from "../rtmp/server.ts";
+import { setTimeout } from "#lib/base";
+import { binariesAside, cacheDir } from "#lib/executable";
+import type { Log } from "#lib/publishing";
+import { createRtmpServer, type RtmpServer } from "#lib/rtmp";
+import { createSrtServer } from "#lib/srt";
 import { connector } from "../simulcast/connect.ts";
-import { createSrtServer } from "../srt/server.ts";
 import type { WhipServer, WhipServerOptions } from "../whip/server.ts";
 import { recordingFolder } from "./broadcast.ts";
 import { diskReserve } from "./disk-reserve.ts";

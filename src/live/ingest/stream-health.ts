@@ -1,5 +1,5 @@
-import type { PublishWarning } from "../publish/types.ts";
-import type { LiveSample } from "../samples.ts";
+import type { LiveSample } from "#lib/codecs";
+import type { PublishWarning } from "#lib/publishing";
 
 /** What a publisher sends, measured over the last seconds. Null where there is nothing to measure. */
 export type StreamHealth = {

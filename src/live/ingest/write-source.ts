@@ -1,9 +1,8 @@
 import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { writeAll } from "#lib/write-all.ts";
+import { writeAll } from "#lib/base";
+import { type Box, box, boxes, field, find, isLong } from "#lib/isobmff";
 import { INIT_NAME } from "#media/arguments.ts";
-import { type Box, boxes, field, find, isLong } from "#media/mp4/boxes.ts";
-import { box } from "#media/mp4/write-boxes.ts";
 import type { Written } from "#media/package.ts";
 
 /*

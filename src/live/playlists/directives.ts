@@ -1,4 +1,4 @@
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import type { TrackWindow } from "./track-window.ts";
 
 /** Delivery directives of a request for a media playlist (draft-pantos-hls-rfc8216bis, 6.2.5). */

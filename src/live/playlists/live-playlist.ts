@@ -1,4 +1,4 @@
-import { quoted } from "#lib/m3u8.ts";
+import { quoted } from "#lib/manifests";
 
 /** A rendered playlist: the text between URIs at even indexes, URIs at odd ones. All viewers share it. */
 export class LivePlaylist {

@@ -1,6 +1,5 @@
-import { LiveMpd, type LivePeriod } from "#lib/live-mpd.ts";
-import type { MpdRepresentation, MpdSet } from "#lib/mpd.ts";
-import { reducedRate } from "#media/ladder.ts";
+import { reducedRate } from "#lib/codecs";
+import { LiveMpd, type LivePeriod, type MpdRepresentation, type MpdSet } from "#lib/manifests";
 import { MPD_TEMPLATES, videoSetsOf } from "#media/mpd-sets.ts";
 import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
 import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";

@@ -1,4 +1,4 @@
-import { bitRates, masterPlaylist } from "#lib/m3u8.ts";
+import { bitRates, masterPlaylist } from "#lib/manifests";
 import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
 import type { Segment, TrackWindow } from "./track-window.ts";
 

@@ -1,5 +1,5 @@
-import { HttpError } from "#lib/errors.ts";
-import type { LiveMpd } from "#lib/live-mpd.ts";
+import { HttpError } from "#lib/base";
+import type { LiveMpd } from "#lib/manifests";
 import { contains, type Directives, requireNear } from "./directives.ts";
 import { checkEvent, type GapEvent, type InitEvent, type PartEvent, type SegmentEvent } from "./events.ts";
 import type { LivePlaylist } from "./live-playlist.ts";

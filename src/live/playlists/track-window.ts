@@ -1,4 +1,4 @@
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import type { InitEvent, PartEvent, SegmentEvent } from "./events.ts";
 import { EPSILON, type Part, PartList } from "./part-list.ts";
 

@@ -1,5 +1,4 @@
-import { HttpError } from "#lib/errors.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { HttpError, setTimeout } from "#lib/base";
 
 type WaitOptions<T> = {
   timeoutMs: number;

@@ -1,8 +1,7 @@
 import { type FileHandle, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { find, SEGMENT_HEAD } from "#lib/isobmff";
 import { INIT_NAME, segmentFileName } from "#media/arguments.ts";
-import { find } from "#media/mp4/boxes.ts";
-import { SEGMENT_HEAD } from "../cmaf/fragment.ts";
 import { openSegment } from "../cmaf/segment-file.ts";
 import type { SourceSegments } from "./source-segments.ts";
 

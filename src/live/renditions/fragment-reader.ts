@@ -1,8 +1,16 @@
-import { videoCodecs } from "#lib/codecs/registry.ts";
+import { videoCodecs } from "#lib/codecs";
+import {
+  type Box,
+  boxes,
+  find,
+  isLong,
+  isSync,
+  readTrackFragment,
+  type SampleDefaults,
+  sampleEntryOf,
+  uint32,
+} from "#lib/isobmff";
 import { encodingSpec } from "#media/encoding-spec.ts";
-import { sampleEntryOf } from "#media/isobmff.ts";
-import { type Box, boxes, find, isLong, uint32 } from "#media/mp4/boxes.ts";
-import { isSync, readTrackFragment, type SampleDefaults } from "#media/mp4/track-fragment.ts";
 import { VIDEO_TIMESCALE } from "../cmaf/frame-clock.ts";
 
 /*

@@ -1,4 +1,4 @@
-import type { ShownCaption } from "#lib/closed-captions/cea608.ts";
+import type { ShownCaption } from "#lib/closed-captions";
 import type { GapEvent, InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
 import type { RenditionsFrom } from "../playlists/rendition-periods.ts";
 

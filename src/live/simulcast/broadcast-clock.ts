@@ -1,4 +1,4 @@
-import type { LiveSample } from "../samples.ts";
+import type { LiveSample } from "#lib/codecs";
 
 /** Timestamps that differ by more have jumped. */
 const MAX_STEP_MS = 10_000;

@@ -1,9 +1,7 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { connectionFailure, literalOf, lookupOf, vettedAddresses } from "#lib/network/destination.ts";
-import { rangesOf } from "#lib/network/guard.ts";
-import { resolverOf } from "#lib/network/resolve.ts";
-import type { PublishUrl } from "../rtmp/publish-url.ts";
+import { connectionFailure, literalOf, lookupOf, rangesOf, resolverOf, vettedAddresses } from "#lib/network";
+import type { PublishUrl } from "#lib/rtmp";
 
 /** Opens a connection. Rejects with an error whose message is for the tenant, also when `signal` aborts. */
 export type Connect = (url: PublishUrl, signal: AbortSignal) => Promise<Socket>;

@@ -1,7 +1,6 @@
-import type { Log } from "../publish/types.ts";
-import { MESSAGE } from "../rtmp/messages.ts";
-import { announcedFourCcs, configPayload, metadataPayload, samplePayload } from "../rtmp/tag-writer.ts";
-import type { LiveSample, LiveVideoCodec, TrackConfig } from "../samples.ts";
+import type { LiveSample, LiveVideoCodec, TrackConfig } from "#lib/codecs";
+import type { Log } from "#lib/publishing";
+import { announcedFourCcs, configPayload, MESSAGE, metadataPayload, samplePayload } from "#lib/rtmp";
 import { BroadcastClock } from "./broadcast-clock.ts";
 import type { Connect } from "./connect.ts";
 import type { SimulcastReport, SimulcastTarget } from "./messages.ts";

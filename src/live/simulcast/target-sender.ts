@@ -1,6 +1,5 @@
-import { setTimeout } from "#lib/timers.ts";
-import { PublishClient, type PublishEnd } from "../rtmp/publish-client.ts";
-import { type PublishUrl, readPublishUrl } from "../rtmp/publish-url.ts";
+import { setTimeout } from "#lib/base";
+import { PublishClient, type PublishEnd, type PublishUrl, readPublishUrl } from "#lib/rtmp";
 import type { Connect } from "./connect.ts";
 import type { SimulcastTarget, TargetReport } from "./messages.ts";
 

@@ -1,7 +1,7 @@
 import { PassThrough, Writable } from "node:stream";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
+import { AdtsReader } from "#lib/mpegts";
 import { run } from "#media/ffmpeg.ts";
-import { AdtsReader } from "../mpegts/adts-reader.ts";
 import { OggWriter, opusSamples } from "./ogg.ts";
 
 const RATE = 48_000;

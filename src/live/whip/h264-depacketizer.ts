@@ -1,4 +1,4 @@
-import { RejectedMedia } from "../publish/rejected-media.ts";
+import { RejectedMedia } from "#lib/publishing";
 import type { RtpPacket } from "./rtp.ts";
 
 /** Payload types of RFC 6184, table 1. */

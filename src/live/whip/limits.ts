@@ -1,5 +1,4 @@
-import type { ConnectionLimits } from "../publish/connection-limit.ts";
-import type { RateLimits } from "../publish/publish-rate.ts";
+import type { ConnectionLimits, RateLimits } from "#lib/publishing";
 
 /** What one publisher, one address and all of them together may use. `maxMessageRate` counts packets. */
 export type WhipLimits = RateLimits &

@@ -1,5 +1,5 @@
-import { joinNalUnits } from "../mpegts/annex-b.ts";
-import type { PublishStream } from "../publish/publish-stream.ts";
+import { joinNalUnits } from "#lib/mpegts";
+import type { PublishStream } from "#lib/publishing";
 import { AacEncoder, type AacPacket } from "./aac-encoder.ts";
 import { JitterBuffer } from "./jitter-buffer.ts";
 import { bufferOptions, type WhipLimits } from "./limits.ts";

@@ -2,14 +2,18 @@ import { randomInt } from "node:crypto";
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
 import { lookup } from "node:dns/promises";
 import { createServer, type Socket, type Server as TcpServer } from "node:net";
-import { plainAddress } from "#lib/network.ts";
-import { setInterval, setTimeout } from "#lib/timers.ts";
-import { randomName } from "#lib/tokens.ts";
-import { ConnectionLimit } from "../publish/connection-limit.ts";
-import { PendingConnections } from "../publish/pending-connections.ts";
-import { PublishRate } from "../publish/publish-rate.ts";
-import { PublishStream } from "../publish/publish-stream.ts";
-import type { Log, PublishDecision, PublishRequest, RefusalReason } from "../publish/types.ts";
+import { randomName, setInterval, setTimeout } from "#lib/base";
+import { plainAddress } from "#lib/network";
+import {
+  ConnectionLimit,
+  type Log,
+  PendingConnections,
+  type PublishDecision,
+  PublishRate,
+  type PublishRequest,
+  PublishStream,
+  type RefusalReason,
+} from "#lib/publishing";
 import { announcedAddresses } from "./addresses.ts";
 import { type Candidate, writeAnswer } from "./answer.ts";
 import { createIdentity, type DtlsIdentity } from "./dtls.ts";

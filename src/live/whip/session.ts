@@ -1,9 +1,6 @@
 import { randomInt } from "node:crypto";
-import type { PublishRate } from "../publish/publish-rate.ts";
-import type { PublishStream } from "../publish/publish-stream.ts";
-import { RejectedMedia } from "../publish/rejected-media.ts";
-import type { Log, LogLevel } from "../publish/types.ts";
-import type { StreamEnd } from "../samples.ts";
+import type { StreamEnd } from "#lib/codecs";
+import { type Log, type LogLevel, type PublishRate, type PublishStream, RejectedMedia } from "#lib/publishing";
 import { type DtlsIdentity, DtlsPeer, isDtls } from "./dtls.ts";
 import type { WhipLimits } from "./limits.ts";
 import { MediaReceiver } from "./media-receiver.ts";

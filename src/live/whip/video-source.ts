@@ -1,6 +1,5 @@
-import { readH264 } from "../cmaf/formats/h264.ts";
-import { AccessUnitReader } from "../mpegts/access-unit-reader.ts";
-import { h264 } from "../mpegts/h264.ts";
+import { readH264 } from "#lib/codecs";
+import { AccessUnitReader, h264 } from "#lib/mpegts";
 import { H264Depacketizer } from "./h264-depacketizer.ts";
 import { JitterBuffer } from "./jitter-buffer.ts";
 import { bufferOptions, type WhipLimits } from "./limits.ts";

@@ -1,5 +1,4 @@
-import { readFirstSample, readInit, readSegmentTimes, SEGMENT_HEAD_BYTES } from "../isobmff.ts";
-import { isSync } from "../mp4/track-fragment.ts";
+import { isSync, readFirstSample, readInit, readSegmentTimes, SEGMENT_HEAD_BYTES } from "#lib/isobmff";
 import { SHORT_SECONDS } from "../package.ts";
 import { canDecode, withDecoderConfiguration } from "./decoder-configuration.ts";
 import { type Encoding, encodeFrames } from "./encode-frames.ts";

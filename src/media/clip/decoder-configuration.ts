@@ -1,6 +1,5 @@
-import type { VideoCodec } from "#lib/codecs/codec.ts";
-import { codecOfSampleEntry } from "#lib/codecs/registry.ts";
-import { configurationOf, sampleEntryOf } from "../isobmff.ts";
+import { codecOfSampleEntry, type VideoCodec } from "#lib/codecs";
+import { configurationOf, sampleEntryOf } from "#lib/isobmff";
 import type { Sample } from "./fragments.ts";
 import { ClipImpossible } from "./impossible.ts";
 import { covers, withParameterSets } from "./parameter-sets.ts";

@@ -1,14 +1,12 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { BitrateLimits } from "#lib/codecs/codec.ts";
-import { codecOfSampleEntry, videoCodecs } from "#lib/codecs/registry.ts";
+import { type BitrateLimits, codecOfSampleEntry, reducedRate, videoCodecs } from "#lib/codecs";
+import { readColors, readHdrBoxes, readInit, sampleEntryOf } from "#lib/isobmff";
 import { INIT_NAME, MUXER_MANIFEST } from "../arguments.ts";
 import type { AdditionalVideo, EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
-import { readHdrBoxes } from "../hdr-boxes.ts";
-import { readColors, readInit, sampleEntryOf } from "../isobmff.ts";
-import { chooseRate, planLadder, reducedRate, titleLadder } from "../ladder.ts";
+import { chooseRate, planLadder, titleLadder } from "../ladder.ts";
 import { additionalTitle, settingsFor } from "../plan.ts";
 import { requireAdditionalEncoders } from "../require-encoder.ts";
 import { makeFolder, readResult, writeResult } from "../results.ts";

@@ -1,8 +1,15 @@
-import { changed, parsed, templatesOf, typeOf } from "#lib/clip/mpd.ts";
-import { readTimeline, type Timeline, writeTimeline } from "#lib/clip/timeline.ts";
-import { readMpd } from "#lib/mpd-read.ts";
-import type { XmlElement } from "#lib/xml-read.ts";
-import { writeXml } from "#lib/xml-write.ts";
+import {
+  changed,
+  parsed,
+  readMpd,
+  readTimeline,
+  type Timeline,
+  templatesOf,
+  typeOf,
+  writeTimeline,
+  writeXml,
+  type XmlElement,
+} from "#lib/manifests";
 import type { RenditionCut } from "./cut-rendition.ts";
 import { ClipImpossible } from "./impossible.ts";
 

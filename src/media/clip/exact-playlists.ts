@@ -1,6 +1,4 @@
-import { readHls } from "#lib/hls-read.ts";
-import { mediaPlaylist, type PlaylistSegment } from "#lib/m3u8.ts";
-import { resolveReference } from "#lib/relative-reference.ts";
+import { mediaPlaylist, type PlaylistSegment, readHls, resolveReference } from "#lib/manifests";
 import type { RenditionCut } from "./cut-rendition.ts";
 import { ClipImpossible } from "./impossible.ts";
 

@@ -1,8 +1,16 @@
 /** Takes segments of fragmented MP4 (ISO/IEC 14496-12, 8.8) apart into samples, and writes segments of samples. */
 
-import { boxes, find, uint32 } from "../mp4/boxes.ts";
-import { readTrackFragment, type SampleDefaults } from "../mp4/track-fragment.ts";
-import { box, long, segmentIndex, words } from "../mp4/write-boxes.ts";
+import {
+  box,
+  boxes,
+  find,
+  long,
+  readTrackFragment,
+  type SampleDefaults,
+  segmentIndex,
+  uint32,
+  words,
+} from "#lib/isobmff";
 
 /** A frame, or a packet of audio. Times are in the timescale of its track, on the clock of the media. */
 export type Sample = { data: Buffer; dts: number; cts: number; duration: number; flags: number };

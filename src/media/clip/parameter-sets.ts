@@ -1,6 +1,6 @@
 /** The configuration record of H.264 in an init segment (ISO/IEC 14496-15, 5.3.3.1), and its parameter sets. */
 
-import { boxes, find } from "../mp4/boxes.ts";
+import { boxes, find } from "#lib/isobmff";
 import { ClipImpossible } from "./impossible.ts";
 
 type Configuration = {

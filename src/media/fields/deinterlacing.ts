@@ -1,9 +1,8 @@
 import { Writable } from "node:stream";
 import * as v from "valibot";
+import { type ByteRange, rangesOf, type TrackIndex } from "#lib/isobmff";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, untrustedInput } from "../ffmpeg.ts";
-import { rangesOf, type TrackIndex } from "../mp4/index.ts";
-import type { ByteRange } from "../mp4/layout.ts";
 import type { Probe, ProbeOptions, VideoTrack } from "../probe.ts";
 import { Combing, type Verdict } from "./combing.ts";
 import { asFrames, isOfFieldRate, type ShownFrame } from "./field-pictures.ts";

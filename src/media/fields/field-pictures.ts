@@ -1,4 +1,4 @@
-import type { Rate } from "../ladder.ts";
+import type { Rate } from "#lib/codecs";
 import type { VideoTrack } from "../probe.ts";
 import type { Verdict } from "./combing.ts";
 

@@ -1,4 +1,4 @@
-import { BitReader, withoutEmulationPrevention } from "#lib/bits.ts";
+import { BitReader, withoutEmulationPrevention } from "#lib/codecs";
 
 /** Profiles with the fields of High (ITU-T H.264, 7.3.2.1.1). */
 const HIGH_PROFILES = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);

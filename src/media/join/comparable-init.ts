@@ -1,6 +1,5 @@
-import { codecOfSampleEntry } from "#lib/codecs/registry.ts";
-import { sampleEntryOf } from "../isobmff.ts";
-import { type Box, boxes } from "../mp4/boxes.ts";
+import { codecOfSampleEntry } from "#lib/codecs";
+import { type Box, boxes, sampleEntryOf } from "#lib/isobmff";
 
 /**
  * A copy of an init segment without the bitrates that it states of its media (ISO/IEC 14496-12, 8.5.2.2, and the codec's own).

@@ -1,4 +1,4 @@
-import type { InitSegment } from "../isobmff.ts";
+import type { InitSegment } from "#lib/isobmff";
 import { comparableInit } from "./comparable-init.ts";
 
 /** What must be equal in all assets that are joined. */

@@ -1,6 +1,6 @@
-import { audioCodecs } from "#lib/codecs/registry.ts";
+import { audioCodecs } from "#lib/codecs";
+import { readInit } from "#lib/isobmff";
 import { readSamples, type Sample, writeSegment } from "../clip/fragments.ts";
-import { readInit } from "../isobmff.ts";
 import type { Segment, Written } from "../package.ts";
 import { SHORT_SECONDS } from "../package.ts";
 import { segmentName } from "../parallel/written-rows.ts";

@@ -1,4 +1,4 @@
-import { codecNameOf } from "#lib/codecs/registry.ts";
+import { codecNameOf } from "#lib/codecs";
 import { readSamples } from "../clip/fragments.ts";
 import { MediaError } from "../error.ts";
 import type { ManifestPlan } from "../manifests.ts";

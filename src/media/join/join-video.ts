@@ -1,7 +1,15 @@
-import { mapBounded } from "#lib/bounded.ts";
+import { mapBounded } from "#lib/base";
+import {
+  boxes,
+  field,
+  find,
+  readFirstSample,
+  readInit,
+  readSegmentTimes,
+  SEGMENT_HEAD_BYTES,
+  shiftSegment,
+} from "#lib/isobmff";
 import { readSamples } from "../clip/fragments.ts";
-import { readFirstSample, readInit, readSegmentTimes, SEGMENT_HEAD_BYTES, shiftSegment } from "../isobmff.ts";
-import { boxes, field, find } from "../mp4/boxes.ts";
 import type { Segment, Written } from "../package.ts";
 import { segmentName } from "../parallel/written-rows.ts";
 import { JoinImpossible } from "./faults.ts";

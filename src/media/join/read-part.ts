@@ -1,13 +1,7 @@
-import { ClipFault } from "#lib/clip/fault.ts";
-import { clipPlaylists } from "#lib/clip/hls.ts";
-import { TooComplex } from "#lib/document-limits.ts";
-import { hlsAttribute } from "#lib/hls-attributes.ts";
-import { readHls } from "#lib/hls-read.ts";
-import { linesOf } from "#lib/lines-of.ts";
-import { resolveReference } from "#lib/relative-reference.ts";
+import { TooComplex } from "#lib/base";
+import { find, type InitSegment, readInit, uint16 } from "#lib/isobmff";
+import { ClipFault, clipPlaylists, hlsAttribute, linesOf, readHls, resolveReference } from "#lib/manifests";
 import { type Defaults, readDefaults } from "../clip/fragments.ts";
-import { type InitSegment, readInit } from "../isobmff.ts";
-import { find, uint16 } from "../mp4/boxes.ts";
 import { renditionName } from "./encoding.ts";
 import { JoinImpossible } from "./faults.ts";
 

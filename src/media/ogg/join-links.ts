@@ -3,10 +3,10 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import type { ByteRange } from "#lib/isobmff";
 import { constantFrames } from "../constant-frames.ts";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun, UNTIL_STALLED, untrustedInput } from "../ffmpeg.ts";
-import type { ByteRange } from "../mp4/layout.ts";
 import type { AudioTrack, Probe, VideoTrack } from "../probe.ts";
 import { linksOf } from "./links.ts";
 

@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
+import type { ByteRange } from "#lib/isobmff";
 import { MediaError } from "../error.ts";
-import type { ByteRange } from "../mp4/layout.ts";
 
 /** Read at once; more than any page has. */
 const BLOCK_BYTES = 1 << 20;

@@ -1,13 +1,13 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { audioCodecs } from "#lib/codecs/registry.ts";
-import { sleep } from "#lib/timers.ts";
+import { sleep } from "#lib/base";
+import { audioCodecs } from "#lib/codecs";
+import { shiftSegment } from "#lib/isobmff";
 import type { Chunk, WrittenRendition } from "#protocol/task.ts";
 import { INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
 import { runDecoded } from "../audio-decoding.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { UNTIL_STALLED } from "../ffmpeg.ts";
-import { shiftSegment } from "../isobmff.ts";
 import { prepareFolders, readSegment, readWritten, type Segment } from "../package.ts";
 import { listResults, makeFolder, moveResult, readResult, writeResult } from "../results.ts";
 import type { AudioOptions } from "./audio.ts";

@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type Encoders, encoderFor, usesDevices } from "#lib/codecs/encoders.ts";
+import { type Encoders, encoderFor, usesDevices } from "#lib/codecs";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "#protocol/task.ts";
 import { CHANGED_FRAMES, encodeArguments, INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";

@@ -1,13 +1,13 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type Encoders, encoderFor, usesDevices } from "#lib/codecs/encoders.ts";
+import { type Encoders, encoderFor, usesDevices } from "#lib/codecs";
+import { type InitSegment, readInit } from "#lib/isobmff";
 import type { WrittenRendition } from "#protocol/task.ts";
 import { encodeArguments, INIT_NAME } from "../arguments.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import type { EncodeResult, FileNames } from "../finish.ts";
 import { addInitBoxes, type StatedMetadata } from "../init-boxes.ts";
-import { type InitSegment, readInit } from "../isobmff.ts";
 import { largestOf, writeManifests } from "../manifests.ts";
 import { prepareFolders } from "../package.ts";
 import { makeFolder, moveResult, readResult } from "../results.ts";

@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Rate } from "#lib/codecs";
+import { joinSegments } from "#lib/isobmff";
 import type { EncodingSpec } from "../encoding-spec.ts";
-import { joinSegments } from "../isobmff.ts";
-import type { Rate } from "../ladder.ts";
 import { isShort, readWritten, type Written } from "../package.ts";
 import { cutsOf } from "../passthrough.ts";
 import type { Passthrough } from "../plan.ts";

@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
+import type { Rate } from "#lib/codecs";
+import { joinSegments, readInit, shiftSegment } from "#lib/isobmff";
 import type { Chunk } from "#protocol/task.ts";
 import { INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
-import { joinSegments, readInit, shiftSegment } from "../isobmff.ts";
-import type { Rate } from "../ladder.ts";
 import { readSegment } from "../package.ts";
 import { listResults, makeFolder, readResult, writeResult } from "../results.ts";
 import { segmentName } from "./written-rows.ts";

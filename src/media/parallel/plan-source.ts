@@ -1,11 +1,11 @@
 import { availableParallelism } from "node:os";
-import { PER_TITLE } from "#lib/codecs/codec.ts";
+import { PER_TITLE } from "#lib/codecs";
+import type { ByteRange } from "#lib/isobmff";
 import type { PlanResult, UncuttableReason } from "#protocol/task.ts";
 import { copyAudio } from "../audio-copy.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
-import type { ByteRange } from "../mp4/layout.ts";
 import { SHORT_SECONDS } from "../package.ts";
 import { findPassthrough } from "../passthrough.ts";
 import { withTitle } from "../per-title/analyze.ts";

@@ -1,7 +1,7 @@
-import { audioCodecs } from "#lib/codecs/registry.ts";
+import { audioCodecs } from "#lib/codecs";
+import type { InitSegment } from "#lib/isobmff";
 import { firstFrameOf } from "#protocol/task.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
-import type { InitSegment } from "../isobmff.ts";
 import { type Segment, SHORT_SECONDS, type Written } from "../package.ts";
 import { audioBitrate, type PlannedAudio } from "../plan.ts";
 import { firstPacketOf } from "./audio-grid.ts";

@@ -1,6 +1,15 @@
 import { open } from "node:fs/promises";
-import { rangesOf, readIndex, type TrackIndex } from "../mp4/index.ts";
-import { type ByteRange, bytesOf, joinRanges, type Mp4Layout, type ReadBytes, readLayout } from "../mp4/layout.ts";
+import {
+  type ByteRange,
+  bytesOf,
+  joinRanges,
+  type Mp4Layout,
+  type ReadBytes,
+  rangesOf,
+  readIndex,
+  readLayout,
+  type TrackIndex,
+} from "#lib/isobmff";
 import type { Probe } from "../probe.ts";
 import type { StoredPlan } from "./stored-plan.ts";
 

@@ -1,7 +1,6 @@
 import * as v from "valibot";
-import { HDR_FORMATS, type HdrMetadata } from "#lib/hdr.ts";
-import { BOUND_UNITS, STEREO_MODES } from "#lib/spherical.ts";
-import type { Warning } from "#lib/warnings.ts";
+import { BOUND_UNITS, HDR_FORMATS, type HdrMetadata, STEREO_MODES } from "#lib/codecs";
+import type { Warning } from "#model/warnings.ts";
 import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
 import { ReportedWarnings } from "#protocol/warnings.ts";
 import { MediaError } from "../error.ts";

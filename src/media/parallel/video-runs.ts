@@ -1,4 +1,4 @@
-import { type HdrFormat, NO_HDR_METADATA } from "#lib/hdr.ts";
+import { type HdrFormat, NO_HDR_METADATA } from "#lib/codecs";
 import type { KeptHdr } from "../arguments.ts";
 import type { AdditionalVideo, EncodingSpec } from "../encoding-spec.ts";
 import type { StatedMetadata } from "../init-boxes.ts";

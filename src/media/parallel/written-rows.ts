@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { HdrFormat } from "#lib/hdr.ts";
+import type { HdrFormat } from "#lib/codecs";
 import type { SegmentRow, WrittenRendition } from "#protocol/task.ts";
 import { INIT_NAME, segmentFileName } from "../arguments.ts";
 import type { Segment, Written } from "../package.ts";

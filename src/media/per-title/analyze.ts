@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { PER_TITLE } from "#lib/codecs/codec.ts";
+import { PER_TITLE } from "#lib/codecs";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import type { Binaries } from "../ffmpeg.ts";

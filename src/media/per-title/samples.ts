@@ -1,5 +1,5 @@
+import type { Rate } from "#lib/codecs";
 import { firstFrameOf } from "#protocol/task.ts";
-import type { Rate } from "../ladder.ts";
 
 /** A part of the source, in frames of the constant frame grid; `endFrame` is exclusive. */
 export type Sample = { firstFrame: number; endFrame: number };

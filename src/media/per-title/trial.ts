@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type Encoder, usesDevices } from "#lib/codecs/encoders.ts";
+import { type Encoder, usesDevices } from "#lib/codecs";
 import { encodeArguments, type FrameRange, INIT_NAME, KEPT_FILTERS, seek, videoGraph } from "../arguments.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { run, type SourceRun, untrustedInput } from "../ffmpeg.ts";

@@ -1,4 +1,4 @@
-import { type EmptyEdit, readEmptyEdits } from "../mp4/empty-edits.ts";
+import { type EmptyEdit, readEmptyEdits } from "#lib/isobmff";
 
 /*
  * Pauses that only the edit list of an MP4 file has. ffmpeg keeps their time, but fills it with the beginning of the media. What

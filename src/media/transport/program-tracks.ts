@@ -1,5 +1,4 @@
-import { describeStream } from "#lib/mpegts/stream-kinds.ts";
-import type { ElementaryStream } from "#lib/mpegts/tables.ts";
+import { describeStream, type ElementaryStream } from "#lib/mpegts";
 
 /** A track of a program, whichever PIDs carry it in the course of the source. */
 export type ProgramTrack = ElementaryStream & {

@@ -1,5 +1,4 @@
-import { SectionReader } from "#lib/mpegts/section-reader.ts";
-import { mapSection, type Program, programSection, readPrograms, readStreams } from "#lib/mpegts/tables.ts";
+import { mapSection, type Program, programSection, readPrograms, readStreams, SectionReader } from "#lib/mpegts";
 import type { Jumps } from "../timeline/packet-lines.ts";
 import { type ProgramTrack, ProgramTracks, type Route } from "./program-tracks.ts";
 import { TransportClock } from "./transport-clock.ts";

@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 import { loadSecrets } from "../config/secrets.ts";
 import type { Broadcast } from "./messages.ts";
 

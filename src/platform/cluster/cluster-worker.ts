@@ -1,5 +1,5 @@
 import type { App, Peers } from "#app.ts";
-import type { Lock, LockOptions } from "#lib/lock-manager.ts";
+import type { Lock, LockOptions } from "#lib/base";
 import { connectBroadcast } from "./broadcast.ts";
 import {
   type Broadcast,

@@ -1,5 +1,4 @@
-import type { LockRequest } from "#lib/lock-manager.ts";
-import type { MetricFamily } from "#lib/prometheus.ts";
+import type { LockRequest, MetricFamily } from "#lib/base";
 import type { SecretName } from "../config/secrets.ts";
 
 /** Environment variable that a supervisor sets for its cluster workers. */

@@ -1,9 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import type { Logger } from "pino";
-import { ChildSupervisor, type Exit, spawnSelf } from "#lib/child-supervisor.ts";
-import { LockManager } from "#lib/lock-manager.ts";
-import { setInterval, setTimeout } from "#lib/timers.ts";
-import { randomName } from "#lib/tokens.ts";
+import { LockManager, randomName, setInterval, setTimeout } from "#lib/base";
+import { ChildSupervisor, type Exit, spawnSelf } from "#lib/executable";
 import { type Listening, type MetricsReport, SLOT_VARIABLE, type ToSupervisor, type ToWorker } from "./messages.ts";
 
 const FIRST_WAIT_MS = 200;

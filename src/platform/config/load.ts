@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parse as parseToml } from "smol-toml";
 import * as v from "valibot";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { envName, SETTINGS, type Setting, type SettingName } from "./settings.ts";
 
 type Values = {

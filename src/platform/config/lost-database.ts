@@ -1,7 +1,7 @@
 import { type Dirent, opendirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { UserError } from "#lib/errors.ts";
-import { PROBE } from "#lib/object-keys.ts";
+import { UserError } from "#lib/base";
+import { PROBE } from "#model/object-keys.ts";
 import { contentsOf } from "#storage/db/database-contents.ts";
 import { databaseFileOf } from "./database-file.ts";
 import type { Config } from "./load.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parse as parseToml } from "smol-toml";
 import * as v from "valibot";
-import { scaled } from "#lib/decimal.ts";
+import { scaled } from "./decimal.ts";
 
 /** Decimal places of a price or an included quantity. */
 export const PRICE_PLACES = 6;

@@ -1,6 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
 import * as v from "valibot";
-import { withoutTrailing } from "#lib/without-trailing.ts";
+import { withoutTrailing } from "#lib/base";
 
 /** Where a replica is. `prefix` ends with a slash, or is empty. */
 export type ReplicaLocation = { kind: "s3"; bucket: string; prefix: string } | { kind: "local"; path: string };

@@ -1,10 +1,10 @@
 import { statSync } from "node:fs";
 import { join, relative, resolve, sep } from "node:path";
-import { UserError } from "#lib/errors.ts";
-import { makeFolder } from "#lib/make-folder.ts";
-import { urlSigning } from "#lib/url-signing.ts";
+import { UserError } from "#lib/base";
+import { makeFolder } from "#lib/executable";
 import { localStore } from "#storage/objects/local.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
+import { urlSigning } from "#storage/objects/url-signing.ts";
 import { SECRETS, SEGMENTS, SNAPSHOTS } from "#storage/replica/names.ts";
 import { databaseFileOf } from "./database-file.ts";
 import type { Config } from "./load.ts";

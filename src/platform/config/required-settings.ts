@@ -1,4 +1,4 @@
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { Config } from "./load.ts";
 import { envName, type SettingName } from "./settings.ts";
 

@@ -14,9 +14,8 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { UserError } from "#lib/errors.ts";
-import { makeFolder } from "#lib/make-folder.ts";
-import { randomName } from "#lib/tokens.ts";
+import { randomName, UserError } from "#lib/base";
+import { makeFolder } from "#lib/executable";
 import type { Config } from "./load.ts";
 
 /** Tokens of the installation, as commands and the API name them. */

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { PAYMENT_KINDS, STORE_KINDS } from "#lib/enums.ts";
-import { withoutTrailing } from "#lib/without-trailing.ts";
+import { withoutTrailing } from "#lib/base";
+import { PAYMENT_KINDS, STORE_KINDS } from "#model/enums.ts";
 import { CacheSetting } from "./cache-setting.ts";
 import { Prices, readPrices } from "./prices.ts";
 import { ReplicaSetting } from "./replica-setting.ts";

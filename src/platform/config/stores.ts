@@ -1,5 +1,5 @@
-import type { StoreKind } from "#lib/enums.ts";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
+import type { StoreKind } from "#model/enums.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
 import type { Config } from "./load.ts";
 import type { StoreContext, StoreDriver } from "./stores/driver.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { PLAYBACK_STATUSES, SUBTITLE_SOURCES } from "#lib/enums.ts";
+import { PLAYBACK_STATUSES, SUBTITLE_SOURCES } from "#model/enums.ts";
 import { eventTextSamples, eventTexts } from "#protocol/asset-fields.ts";
 import { Warning } from "#protocol/warnings.ts";
 

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { randomName } from "#lib/tokens.ts";
+import { randomName } from "#lib/base";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { events } from "#storage/db/schema.ts";

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { hmac, sameSecret } from "#lib/tokens.ts";
+import { hmac, sameSecret } from "#lib/base";
 import { type BatchRow, tenants, uploadBatches } from "#storage/db/schema.ts";
 import type { Caller } from "./caller.ts";
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 import type { Route } from "./route.ts";
 
 /** Upper bound on routes without a credential, whatever the setting. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 
 const tooLarge = (maxBytes: number, oversized?: () => HttpError): never => {
   throw oversized?.() ?? new HttpError(413, "payload_too_large", `The body is larger than ${maxBytes} bytes.`);

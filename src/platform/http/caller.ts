@@ -1,6 +1,6 @@
 import { type Column, eq, type SQL } from "drizzle-orm";
-import type { Role } from "#lib/enums.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
+import type { Role } from "#model/enums.ts";
 
 export const SCOPES = [
   "assets:read",

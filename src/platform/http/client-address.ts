@@ -1,6 +1,5 @@
 import { isIP } from "node:net";
-import { isInRanges, rangesOf } from "#lib/network/guard.ts";
-import { plainAddress } from "#lib/network.ts";
+import { isInRanges, plainAddress, rangesOf } from "#lib/network";
 
 /** More proxies than any real chain has. */
 const MAX_HOPS = 100;

@@ -1,4 +1,4 @@
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 
 /** `none`: the user typed the URL or used a bookmark, so no page sent it. */
 const OWN = ["same-origin", "none"];

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 
 /** Like nginx's lingering_timeout: data that arrives later is cut off. */
 const LINGER_MS = 5000;

@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Busboy as Form } from "@fastify/busboy";
 import * as v from "valibot";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 
 /** Allowance for fields and multipart framing in addition to the file. */
 const OVERHEAD_BYTES = 64 * 1024;

@@ -1,7 +1,6 @@
 import { and, eq, lt, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { hmac, sha256 } from "#lib/tokens.ts";
+import { HttpError, hmac, sha256 } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { idempotencyRecords } from "#storage/db/schema.ts";
 import { type Context, Reply, type Route } from "./route.ts";

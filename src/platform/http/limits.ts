@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 import type { RateLimiterAbstract, RateLimiterRes } from "rate-limiter-flexible";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { networkOf } from "#lib/network.ts";
+import { HttpError } from "#lib/base";
+import { networkOf } from "#lib/network";
 import type { SharedCache } from "#storage/cache/shared-cache.ts";
 import type { Caller } from "./caller.ts";
 import type { LimitName } from "./route.ts";

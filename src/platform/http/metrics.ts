@@ -1,5 +1,5 @@
 import { forApp } from "#app.ts";
-import { Histogram, type Sample } from "#lib/prometheus.ts";
+import { Histogram, type Sample } from "#lib/base";
 import type { StorageFailure } from "#storage/objects/monitored.ts";
 
 /** Seconds. The long buckets are for uploads and for workers that wait for a job. */

@@ -1,6 +1,6 @@
 import { and, eq, gt } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { objectGarbage } from "#storage/db/schema.ts";
 import { writeSmallObject } from "#storage/objects/small-objects.ts";

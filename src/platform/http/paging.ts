@@ -1,7 +1,6 @@
 import { FastResponse } from "srvx";
 import * as v from "valibot";
-import { clientClosed, invalid } from "#lib/errors.ts";
-import { pacer } from "#lib/pace.ts";
+import { clientClosed, invalid, pacer } from "#lib/base";
 import { admit } from "../limits/expensive.ts";
 import { queueOwner } from "./queue-owner.ts";
 import { onResponseSent } from "./response-sent.ts";

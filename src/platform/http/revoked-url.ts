@@ -1,4 +1,4 @@
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 
 /** Throws 403 `address_revoked`: the signature of a URL is valid, but what it was signed for has ended. */
 export const revoked = (reason: string): never => {

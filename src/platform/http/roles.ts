@@ -1,5 +1,5 @@
-import type { Role } from "#lib/enums.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
+import type { Role } from "#model/enums.ts";
 import { type Caller, SCOPES, type Scope } from "./caller.ts";
 import type { Route } from "./route.ts";
 

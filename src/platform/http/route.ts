@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import type { HttpError } from "#lib/errors.ts";
+import type { HttpError } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import type { ExpensiveName } from "../limits/expensive.ts";
 import type { Caller, Scope } from "./caller.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { PLAYBACK_POLICIES } from "#lib/enums.ts";
+import { PLAYBACK_POLICIES } from "#model/enums.ts";
 import { oneOf, Text } from "#protocol/fields.ts";
 
 export { ByteCount, Id, Name, NullableTime, oneOf, Sha256, Text, Time, whole } from "#protocol/fields.ts";

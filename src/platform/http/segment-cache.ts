@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import type { ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
 
 type CachedObject = { info: ObjectInfo; bytes: Buffer };

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { parse as parseRange } from "range-parser";
 import { FastResponse } from "srvx";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { FileBody } from "#storage/objects/read-file.ts";
 import type { ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
 import { corsHeaders, MEDIA_CORS } from "./cors.ts";

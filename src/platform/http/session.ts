@@ -1,8 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { Role } from "#lib/enums.ts";
-import { HttpError } from "#lib/errors.ts";
-import { hmac, sameSecret, sha256 } from "#lib/tokens.ts";
+import { HttpError, hmac, sameSecret, sha256 } from "#lib/base";
+import type { Role } from "#model/enums.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type SessionRow, sessions } from "#storage/db/schema.ts";

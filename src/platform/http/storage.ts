@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import type { SwitchingStore } from "#storage/objects/switching.ts";
 
 /** The object store; throws 503 when the operator has disabled it. */

@@ -1,7 +1,6 @@
 import { Readable } from "node:stream";
 import { FastResponse } from "srvx";
-import { backgroundPacer } from "#lib/pace.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { backgroundPacer, setTimeout } from "#lib/base";
 import type { Context } from "./route.ts";
 
 const CHUNK_CHARACTERS = 32 * 1024;

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { longArray, type SchemaNode } from "./long-arrays.ts";
 
 type Schema = v.GenericSchema<unknown, unknown>;

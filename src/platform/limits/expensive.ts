@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { type App, forApp } from "#app.ts";
-import { clientClosed, HttpError } from "#lib/errors.ts";
+import { clientClosed, HttpError } from "#lib/base";
 import { FairQueue, type FairQueueLimits, type Owner, type Permit, QueueExceeded } from "./fair-queue.ts";
 
 const processors = availableParallelism();

@@ -1,4 +1,4 @@
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 /** The owner of an operation: a tenant's id, or a name for work that belongs to no tenant. */
 export type Owner = number | string;
 

@@ -1,9 +1,9 @@
 import { type App, forApp } from "#app.ts";
-import type { HttpClient } from "#lib/network/http-client.ts";
+import type { HttpClient } from "#lib/network";
 
 const clients = forApp((app) => ({
   // Loaded on first use, because it would slow down the start.
-  client: import("#lib/network/safe-http-client.ts").then(({ createSafeHttpClient }) =>
+  client: import("#lib/network").then(({ createSafeHttpClient }) =>
     createSafeHttpClient({ allowCidrs: app.config.webhook_allow_cidrs }),
   ),
 }));

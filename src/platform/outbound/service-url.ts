@@ -1,4 +1,4 @@
-import { withoutTrailing } from "#lib/without-trailing.ts";
+import { withoutTrailing } from "#lib/base";
 
 /** `/v1/translate` below a base that may already end in `/v1`, or in all of it. */
 export function serviceUrl(base: string, path: string): URL {

@@ -1,6 +1,5 @@
 import { type App, forApp } from "#app.ts";
-import { DOCUMENT_LIMITS, TooComplex, tooComplex } from "#lib/document-limits.ts";
-import { HttpError } from "#lib/errors.ts";
+import { DOCUMENT_LIMITS, HttpError, TooComplex, tooComplex } from "#lib/base";
 import type { ParserInput, ParserName, ParserOutput } from "./parsers.ts";
 import { ParserPool, type RunOptions } from "./pool.ts";
 

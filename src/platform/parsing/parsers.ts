@@ -1,24 +1,39 @@
-import { syncTexts } from "#lib/align/sync-texts.ts";
-import { clipped } from "#lib/clip/fault.ts";
-import { type ClipPlaylist, clipPlaylists, cutAlong, cutMain } from "#lib/clip/hls.ts";
-import { cutMpd } from "#lib/clip/mpd.ts";
-import type { CutRange, TimeRange } from "#lib/clip/range.ts";
-import { readCsvPiece } from "#lib/csv-records.ts";
-import { checkHls } from "#lib/hls-check.ts";
-import { readHls } from "#lib/hls-read.ts";
-import { type MpdContent, readMpd } from "#lib/mpd-read.ts";
-import { type Below, rebaseMaster, rebaseMpd, rebaseStoryboard, storyboardJson } from "#lib/rebase.ts";
-import { captionSections } from "#lib/search/sections.ts";
-import type { SharedMedia } from "#lib/shared-media.ts";
-import { runToEnd } from "#lib/sliced.ts";
-import { storyboardPictures } from "#lib/storyboard.ts";
-import { clippedVtt } from "#lib/vtt/clip.ts";
-import { parsing } from "#lib/vtt/parse.ts";
-import { payloadsOf } from "#lib/vtt/replace-texts.ts";
-import { checkSubtitleFile, checkVtt } from "#lib/vtt/subtitle-file.ts";
-import { asParagraphs, spokenCues } from "#lib/vtt/transcript.ts";
-import { readXml } from "#lib/xml-read.ts";
-import { XmlFault } from "#lib/xml-tokens.ts";
+import { runToEnd } from "#lib/base";
+import {
+  type Below,
+  type ClipPlaylist,
+  type CutRange,
+  checkHls,
+  clipPlaylists,
+  clipped,
+  cutAlong,
+  cutMain,
+  cutMpd,
+  type MpdContent,
+  readHls,
+  readMpd,
+  readXml,
+  rebaseMaster,
+  rebaseMpd,
+  rebaseStoryboard,
+  type SharedMedia,
+  storyboardJson,
+  storyboardPictures,
+  type TimeRange,
+  XmlFault,
+} from "#lib/manifests";
+import { captionSections } from "#lib/search";
+import {
+  asParagraphs,
+  checkSubtitleFile,
+  checkVtt,
+  clippedVtt,
+  parsing,
+  payloadsOf,
+  spokenCues,
+  syncTexts,
+} from "#lib/subtitles";
+import { readCsvPiece } from "./csv-records.ts";
 
 /** For a document in storage, which was checked at ingest or written by an encoder: invalid UTF-8 is replaced. */
 const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);

@@ -1,7 +1,5 @@
 import type { Worker } from "node:worker_threads";
-import { DOCUMENT_LIMITS, tooComplex } from "#lib/document-limits.ts";
-import { clientClosed } from "#lib/errors.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { clientClosed, DOCUMENT_LIMITS, setTimeout, tooComplex } from "#lib/base";
 import type { FromThread, ToThread } from "./protocol.ts";
 import { startThread } from "./start-thread.ts";
 import { TaskQueue } from "./task-queue.ts";

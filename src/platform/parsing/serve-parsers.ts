@@ -1,5 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
-import { TooComplex } from "#lib/document-limits.ts";
+import { TooComplex } from "#lib/base";
 import { type FromThread, piecesOf, type ToThread } from "./protocol.ts";
 
 type Parsers = Readonly<Record<string, (input: never) => unknown>>;

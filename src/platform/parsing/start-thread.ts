@@ -1,6 +1,6 @@
 import { isSea } from "node:sea";
 import { Worker, type WorkerOptions } from "node:worker_threads";
-import { embedded } from "#lib/embedded.ts";
+import { embedded } from "#lib/executable";
 
 /** The asset that scripts/build creates from thread.ts. */
 const BUNDLE = "parsing/thread.js";

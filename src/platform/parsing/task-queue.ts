@@ -1,4 +1,4 @@
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { tooMany } from "../http/limits.ts";
 
 type Bounds = {

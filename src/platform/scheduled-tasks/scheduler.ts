@@ -1,6 +1,5 @@
 import type { Logger } from "pino";
-import type { Clock } from "#lib/clock.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { type Clock, setTimeout } from "#lib/base";
 
 /** Background work: runs on a schedule, never concurrently with itself, and on shutdown if `runOnShutdown`. */
 export type ScheduledTask = {

@@ -3,7 +3,7 @@ import { hasPoster } from "#features/assets/poster.ts";
 import { basePath, mediaUrl, pageUrl } from "#features/assets/urls.ts";
 import { collectionPath } from "#features/collections/schema.ts";
 import { rememberedPlayer } from "#features/tenants/queries.ts";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import type { AssetRow, CollectionRow } from "#storage/db/schema.ts";
 import { clock } from "../clock.ts";
 import { html, Markup } from "../html.ts";

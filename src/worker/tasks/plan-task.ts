@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { encoderFor } from "#lib/codecs/encoders.ts";
+import { encoderFor } from "#lib/codecs";
 import { planSource } from "#media/parallel/plan-source.ts";
 import { probeSource } from "#media/timeline.ts";
 import type { TaskResult } from "#protocol/worker-client.ts";

@@ -1,10 +1,10 @@
 import { mkdir, rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import type { ByteRange } from "#lib/isobmff";
 import { INIT_NAME } from "#media/arguments.ts";
 import { isSourceFault } from "#media/error.ts";
 import { fileNames } from "#media/finish.ts";
-import type { ByteRange } from "#media/mp4/layout.ts";
 import { encodeAudio } from "#media/parallel/audio.ts";
 import { audioStep } from "#media/parallel/audio-grid.ts";
 import { encodeAudioPart } from "#media/parallel/audio-part.ts";

@@ -1,5 +1,5 @@
 import { access } from "node:fs/promises";
-import type { ByteRange } from "#media/mp4/layout.ts";
+import type { ByteRange } from "#lib/isobmff";
 import { headRanges, indexOfFile, readSourceIndex, type SourceIndex } from "#media/parallel/source-index.ts";
 import type { WorkerContract } from "#protocol/worker-client.ts";
 import type { JobContext } from "../context.ts";

@@ -1,7 +1,7 @@
 import { type FileHandle, open } from "node:fs/promises";
-import { writeAll } from "#lib/write-all.ts";
+import { writeAll } from "#lib/base";
+import { type ByteRange, joinRanges, type ReadBytes } from "#lib/isobmff";
 import { MediaError } from "#media/error.ts";
-import { type ByteRange, joinRanges, type ReadBytes } from "#media/mp4/layout.ts";
 import type { WorkerContract } from "#protocol/worker-client.ts";
 import { check, type LeaseClient, LONG_RETRY, request, retrying, ServerUnreachable } from "../lease-client.ts";
 import { download, sourceMissing } from "../transfer.ts";

@@ -3,8 +3,7 @@ import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type In
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { setTimeout, sleep } from "#lib/timers.ts";
-import { withoutTrailing } from "#lib/without-trailing.ts";
+import { setTimeout, sleep, withoutTrailing } from "#lib/base";
 import { StorageFull, StorageUnavailable } from "../store.ts";
 import { collect } from "../write-body.ts";
 import { type Credentials, canonicalQuery, encoded, sha256, signer, UNSIGNED } from "./sigv4.ts";

@@ -1,5 +1,5 @@
-import { newProbeKey } from "#lib/object-keys.ts";
-import { abortAfter } from "#lib/timers.ts";
+import { abortAfter } from "#lib/base";
+import { newProbeKey } from "#model/object-keys.ts";
 import type { ObjectStore, StorageClock, StorageFinding } from "../store.ts";
 import { type S3Client, S3Error, type S3Options } from "./client.ts";
 

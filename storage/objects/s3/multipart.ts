@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { MAX_PARTS } from "#lib/multipart.ts";
+import { MAX_PARTS } from "#model/multipart.ts";
 import { checkKey, checkPrefix } from "../keys.ts";
 import {
   type NamedPart,

@@ -11,7 +11,7 @@ import {
   type Transition,
   type TransitionName,
 } from "#features/transcoding/lifecycle/transitions.ts";
-import { INPUT_STATUSES, JOB_STATUSES, PLAYBACK_STATUSES } from "#lib/enums.ts";
+import { INPUT_STATUSES, JOB_STATUSES, PLAYBACK_STATUSES } from "#model/enums.ts";
 import type { Db } from "#storage/db/open.ts";
 import { assets, events, transcodingJobs, uploads } from "#storage/db/schema.ts";
 import { testApp } from "#test/support/app.ts";

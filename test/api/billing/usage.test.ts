@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import { afterEach, describe, expect, test } from "vitest";
-import { dividedHalfUp } from "#lib/decimal.ts";
+import { dividedHalfUp } from "#platform/config/decimal.ts";
 import { loadConfig } from "#platform/config/load.ts";
 import { tenants } from "#storage/db/schema.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";

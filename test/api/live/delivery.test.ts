@@ -1,6 +1,6 @@
 import { gunzipSync } from "node:zlib";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { SEGMENT_HEAD } from "#live/cmaf/fragment.ts";
+import { SEGMENT_HEAD } from "#src/lib/isobmff/write-fragment.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
 import { LiveValidator } from "#test/support/hls-live-validator.ts";

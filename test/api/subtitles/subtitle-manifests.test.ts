@@ -1,8 +1,8 @@
 import HLS from "hls-parser";
 import { parse as parseMpd } from "mpd-parser";
 import { beforeEach, describe, expect, test } from "vitest";
-import { withSubtitles as inMaster } from "#lib/m3u8-subtitles.ts";
-import { withSubtitles as inMpd } from "#lib/mpd.ts";
+import { withSubtitles as inMaster } from "#src/lib/manifests/m3u8-subtitles.ts";
+import { withSubtitles as inMpd } from "#src/lib/manifests/mpd.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { readyAsset } from "#test/support/flow.ts";
 import { subtitled, VTT } from "#test/support/subtitles.ts";

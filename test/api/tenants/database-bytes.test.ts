@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { deflateSync } from "node:zlib";
 import { sql } from "drizzle-orm";
 import { beforeEach, expect, test } from "vitest";
-import { embeddedMigrations } from "#lib/embedded.ts";
+import { embeddedMigrations } from "#src/lib/executable/embedded.ts";
 import { migrate } from "#storage/db/migrate.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";

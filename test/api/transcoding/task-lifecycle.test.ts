@@ -4,7 +4,7 @@ import { eq } from "drizzle-orm";
 import { expect, test } from "vitest";
 import { applyTask, cancelTasks, IllegalTaskTransition } from "#features/transcoding/tasks/lifecycle.ts";
 import { TASK_TRANSITIONS, type TaskStatus, type TaskTransitionName } from "#features/transcoding/tasks/transitions.ts";
-import { TASK_STATUSES } from "#lib/enums.ts";
+import { TASK_STATUSES } from "#model/enums.ts";
 import type { Db } from "#storage/db/open.ts";
 import { events, transcodingTasks } from "#storage/db/schema.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { WARNING_CODES } from "#lib/warnings.ts";
+import { WARNING_CODES } from "#model/warnings.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { EARLY_MEDIA, EARLY_PLAN } from "#test/support/early.ts";
 import { expectError } from "#test/support/error.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ROLES, type Role } from "#lib/enums.ts";
+import { ROLES, type Role } from "#model/enums.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { signIn, withSession } from "#test/support/sessions.ts";

@@ -3,10 +3,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { HttpError } from "#lib/errors.ts";
 import { readDirectives } from "#live/playlists/directives.ts";
 import { readPartName } from "#live/playlists/names.ts";
 import { LiveTimeline } from "#live/playlists/timeline.ts";
+import { HttpError } from "#src/lib/base/errors.ts";
 import { atEnd, emptyFolder } from "#test/support/folder.ts";
 import { fast, ffmpeg } from "#test/support/media/sources.ts";
 

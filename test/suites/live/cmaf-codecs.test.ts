@@ -1,7 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { TrackConfig } from "#live/samples.ts";
+import type { TrackConfig } from "#src/lib/codecs/samples.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import {
   aac,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createPackager } from "#live/cmaf/packager.ts";
 import { openSegment } from "#live/cmaf/segment-file.ts";
-import type { LiveSample } from "#live/samples.ts";
+import type { LiveSample } from "#src/lib/codecs/samples.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { aac, collect, feed, messagesOf, picture, sound, x264 } from "#test/support/live/cmaf-publisher.ts";
 

@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { amfObject } from "#live/rtmp/amf0.ts";
+import { amfObject } from "#src/lib/rtmp/amf0.ts";
 import { sample } from "#test/support/amount.ts";
 import { until } from "#test/support/descendants.ts";
 import { atEnd } from "#test/support/folder.ts";

@@ -1,5 +1,5 @@
-import { configPayload, samplePayload } from "#live/rtmp/tag-writer.ts";
-import type { LiveVideoCodec } from "#live/samples.ts";
+import type { LiveVideoCodec } from "#src/lib/codecs/samples.ts";
+import { configPayload, samplePayload } from "#src/lib/rtmp/tag-writer.ts";
 import { atEnd } from "#test/support/folder.ts";
 import type { Message } from "#test/support/live/flv-reader.ts";
 import { RtmpClient, VIDEO } from "#test/support/live/rtmp-client.ts";

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { amfObject, encodeAmf0 } from "#live/rtmp/amf0.ts";
+import { amfObject, encodeAmf0 } from "#src/lib/rtmp/amf0.ts";
 import { rows } from "#test/support/amount.ts";
 import { until } from "#test/support/descendants.ts";
 import { onlyStream, watchedGateway } from "#test/support/live/live-watcher.ts";

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { SEGMENT_HEAD } from "#live/cmaf/fragment.ts";
+import { SEGMENT_HEAD } from "#src/lib/isobmff/write-fragment.ts";
 import { descendantsOf, until } from "#test/support/descendants.ts";
 import { type ParsedPlaylist, parseLivePlaylist } from "#test/support/hls-live-parser.ts";
 import { LiveValidator } from "#test/support/hls-live-validator.ts";

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { TsDemuxer } from "#live/mpegts/demuxer.ts";
-import { RejectedMedia } from "#live/publish/rejected-media.ts";
-import { DEFAULT_LIMITS } from "#live/srt/limits.ts";
+import { TsDemuxer } from "#src/lib/mpegts/demuxer.ts";
+import { RejectedMedia } from "#src/lib/publishing/rejected-media.ts";
+import { DEFAULT_LIMITS } from "#src/lib/srt/limits.ts";
 import { amount } from "#test/support/amount.ts";
 import type { Random } from "#test/support/crash/random.ts";
 import { emptyFolder } from "#test/support/folder.ts";

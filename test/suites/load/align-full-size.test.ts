@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { align } from "#lib/align/align.ts";
-import { runInSlices } from "#lib/time-slices.ts";
+import { runInSlices } from "#src/lib/base/time-slices.ts";
+import { align } from "#src/lib/subtitles/align/align.ts";
 import { talk } from "#test/support/lib/random-dialogue.ts";
 
 /** The longest iteration of the event loop until `stop`, in milliseconds of processor time. */

@@ -2,7 +2,7 @@ import { request as httpRequest } from "node:http";
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
 import { finishStaleImports, recoverImports } from "#features/assets/import/recover.ts";
-import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
+import { DOCUMENT_LIMITS } from "#src/lib/base/document-limits.ts";
 import { rows } from "#test/support/amount.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { until } from "#test/support/descendants.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { DOCUMENT_LIMITS, TooComplex } from "#lib/document-limits.ts";
 import { PARSERS, type ParserName } from "#platform/parsing/parsers.ts";
+import { DOCUMENT_LIMITS, TooComplex } from "#src/lib/base/document-limits.ts";
 import { everyNth } from "#test/support/amount.ts";
 import { HOSTILE } from "./hostile-documents.ts";
 

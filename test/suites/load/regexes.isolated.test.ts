@@ -15,7 +15,7 @@ const ALLOWED: Record<string, string> = {
 /** Patterns that are built at run time: their number by file, and why they are safe. */
 const COMPOSED: Record<string, [count: number, reason: string]> = {
   "src/platform/http/openapi-examples.ts": [1, "patterns of our own schemas, on our own examples"],
-  "src/lib/align/words.ts": [
+  "src/lib/subtitles/align/words.ts": [
     1,
     "one character class with a sequel, and a flag that recheck does not know; timed as syncTexts",
   ],
@@ -23,13 +23,13 @@ const COMPOSED: Record<string, [count: number, reason: string]> = {
     2,
     "one character class with a sequel, and flags that recheck does not know; timed as searchSections",
   ],
-  "src/lib/vtt/loose-timing.ts": [1, "anchored, and no part can begin another; timed as vtt"],
-  "src/lib/vtt/settings.ts": [2, "anchored, of bounded length; timed as vtt"],
-  "src/lib/vtt/srt-markup.ts": [
+  "src/lib/subtitles/vtt/loose-timing.ts": [1, "anchored, and no part can begin another; timed as vtt"],
+  "src/lib/subtitles/vtt/settings.ts": [2, "anchored, of bounded length; timed as vtt"],
+  "src/lib/subtitles/vtt/srt-markup.ts": [
     1,
     "no part can begin inside another, on at most 10,000 characters; timed as subtitleFile",
   ],
-  "src/lib/vtt/srt.ts": [3, "anchored, on at most 300 characters or once for a file; timed as subtitleFile"],
+  "src/lib/subtitles/vtt/srt.ts": [3, "anchored, on at most 300 characters or once for a file; timed as subtitleFile"],
   "src/features/transcoding/added-audio/verify.ts": [2, "of bounded length, on at most 2000 characters"],
   "storage/objects/s3/xml.ts": [1, "answers of the operator's own object store"],
 };

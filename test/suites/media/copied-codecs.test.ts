@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
-import { readHdrBoxes } from "#media/hdr-boxes.ts";
+import { readHdrBoxes } from "#src/lib/isobmff/hdr-boxes.ts";
 import { rows } from "#test/support/amount.ts";
 import { flashing, words } from "#test/support/media/matrix-sources.ts";
 import { complaints, ffmpeg, ffprobe, packetsOf, sound, temporaryFolder } from "#test/support/media/sources.ts";

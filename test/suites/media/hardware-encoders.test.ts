@@ -3,8 +3,6 @@ import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
-import type { Encoder } from "#lib/codecs/encoders.ts";
-import { additionalVideoCodecs, videoCodecs } from "#lib/codecs/registry.ts";
 import { encode } from "#media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
@@ -12,6 +10,8 @@ import { detectFfmpegCapabilities } from "#media/ffmpeg-capabilities.ts";
 import { requireEncoder } from "#media/require-encoder.ts";
 import { probeSource as probe } from "#media/timeline.ts";
 import type { ProfileDefinition } from "#protocol/encoding-profile.ts";
+import type { Encoder } from "#src/lib/codecs/encoders.ts";
+import { additionalVideoCodecs, videoCodecs } from "#src/lib/codecs/registry.ts";
 import { patchesSource } from "#test/support/media/hdr-sources.ts";
 import { binaries, complaints, fast, ffmpeg, picture, temporaryFolder } from "#test/support/media/sources.ts";
 

@@ -2,13 +2,13 @@ import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { parse as parseMpd } from "mpd-parser";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { readHls } from "#lib/hls-read.ts";
 import { encode } from "#media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
 import { detectFfmpegCapabilities } from "#media/ffmpeg-capabilities.ts";
 import type { EncodeResult } from "#media/finish.ts";
 import { probeSource as probe } from "#media/timeline.ts";
 import type { ProfileDefinition } from "#protocol/encoding-profile.ts";
+import { readHls } from "#src/lib/manifests/hls-read.ts";
 import { rows } from "#test/support/amount.ts";
 import {
   type Code,

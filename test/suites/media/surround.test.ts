@@ -5,7 +5,6 @@ import { parse as parseMpd } from "mpd-parser";
 import * as v from "valibot";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { rangeOfAudio } from "#features/transcoding/tasks/audio-parts.ts";
-import { audioCodecs } from "#lib/codecs/registry.ts";
 import { encode } from "#media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
 import type { EncodingSpec } from "#media/encoding-spec.ts";
@@ -20,6 +19,7 @@ import { probeSource as probe } from "#media/timeline.ts";
 import type { ProfileDefinition } from "#protocol/encoding-profile.ts";
 import { EncodingSpec as SpecSchema } from "#protocol/encoding-spec.ts";
 import type { WrittenRendition } from "#protocol/task.ts";
+import { audioCodecs } from "#src/lib/codecs/registry.ts";
 import { binaries, complaints, fast, ffmpeg, ffprobe, picture, temporaryFolder } from "#test/support/media/sources.ts";
 import { nightly } from "#test/support/nightly.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import pino from "pino";
 import { describe, expect, test } from "vitest";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#src/lib/base/errors.ts";
 import { fileCache } from "#storage/cache/file-cache.ts";
 import { redisCache } from "#storage/cache/redis-cache.ts";
 import type { SharedCache } from "#storage/cache/shared-cache.ts";

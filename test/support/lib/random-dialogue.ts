@@ -1,4 +1,4 @@
-import type { TimedText } from "#lib/align/timing.ts";
+import type { TimedText } from "#src/lib/subtitles/align/timing.ts";
 
 /** A small random number generator for [0, 1): mulberry32. */
 export function randomFrom(seed: number): () => number {

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createPackager, type Packager } from "#live/cmaf/packager.ts";
 import type { Health, PackagerOptions, Part, Recording, SegmentInfo, TrackInfo } from "#live/cmaf/types.ts";
-import type { TrackConfig } from "#live/samples.ts";
+import type { TrackConfig } from "#src/lib/codecs/samples.ts";
 import { emptyFolder } from "../folder.ts";
 import { ffmpeg, ffprobe } from "../media/sources.ts";
 import { type Message, readFlv } from "./flv-reader.ts";

@@ -1,4 +1,4 @@
-import type { LiveSample, TrackConfig } from "#live/samples.ts";
+import type { LiveSample, TrackConfig } from "#src/lib/codecs/samples.ts";
 
 export type Message = { config: TrackConfig; sample?: never } | { sample: LiveSample; config?: never };
 

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { LiveSample, LiveVideoCodec, TrackConfig } from "#live/samples.ts";
 import { readDefaults, readSamples } from "#media/clip/fragments.ts";
-import { boxes, find } from "#media/mp4/boxes.ts";
-import { isSync } from "#media/mp4/track-fragment.ts";
+import type { LiveSample, LiveVideoCodec, TrackConfig } from "#src/lib/codecs/samples.ts";
+import { boxes, find } from "#src/lib/isobmff/boxes.ts";
+import { isSync } from "#src/lib/isobmff/track-fragment.ts";
 import { emptyFolder } from "../folder.ts";
 import { ffmpeg } from "../media/sources.ts";
 import type { Message } from "./flv-reader.ts";

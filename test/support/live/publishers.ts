@@ -1,4 +1,4 @@
-import type { TrackConfig } from "#live/samples.ts";
+import type { TrackConfig } from "#src/lib/codecs/samples.ts";
 import { aac, messagesOf, picture, sound, x264 } from "./cmaf-publisher.ts";
 import type { Message } from "./flv-reader.ts";
 import { AUDIO, media, VIDEO } from "./rtmp-client.ts";

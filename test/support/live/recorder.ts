@@ -1,3 +1,4 @@
+import type { LiveSample, StreamEnd, TrackConfig } from "#src/lib/codecs/samples.ts";
 import type {
   Log,
   PublishDecision,
@@ -5,8 +6,7 @@ import type {
   PublishRequest,
   PublishSink,
   StreamMetadata,
-} from "#live/publish/types.ts";
-import type { LiveSample, StreamEnd, TrackConfig } from "#live/samples.ts";
+} from "#src/lib/publishing/types.ts";
 
 /** What a sink has received. */
 export class Recorder {

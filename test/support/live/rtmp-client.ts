@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { type AmfObject, type AmfValue, amfObject, decodeAmf0, encodeAmf0 } from "#live/rtmp/amf0.ts";
-import { ChunkReader } from "#live/rtmp/chunk-reader.ts";
+import { type AmfObject, type AmfValue, amfObject, decodeAmf0, encodeAmf0 } from "#src/lib/rtmp/amf0.ts";
+import { ChunkReader } from "#src/lib/rtmp/chunk-reader.ts";
 import { atEnd } from "../folder.ts";
 
 /** Fields of a chunk's message header; `time` is a timestamp in format 0, else a delta. */

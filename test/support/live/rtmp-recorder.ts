@@ -1,5 +1,5 @@
-import { DEFAULT_LIMITS, type RtmpLimits } from "#live/rtmp/limits.ts";
-import { createRtmpServer, type KeyPair, type RtmpServer } from "#live/rtmp/server.ts";
+import { DEFAULT_LIMITS, type RtmpLimits } from "#src/lib/rtmp/limits.ts";
+import { createRtmpServer, type KeyPair, type RtmpServer } from "#src/lib/rtmp/server.ts";
 import { atEnd } from "../folder.ts";
 import { type Authorize, recordPublishes } from "./recorder.ts";
 

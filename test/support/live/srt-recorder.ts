@@ -1,5 +1,5 @@
-import type { SrtLimits } from "#live/srt/limits.ts";
-import { createSrtServer, type SrtServer } from "#live/srt/server.ts";
+import type { SrtLimits } from "#src/lib/srt/limits.ts";
+import { createSrtServer, type SrtServer } from "#src/lib/srt/server.ts";
 import { atEnd } from "../folder.ts";
 import { type Authorize, recordPublishes } from "./recorder.ts";
 

@@ -1,4 +1,4 @@
-import { mpegCrc32 } from "#lib/mpegts/crc32.ts";
+import { mpegCrc32 } from "#src/lib/mpegts/crc32.ts";
 
 /*
  * Transport packets as a test wants them. Their CRC is that of the reader, which has a test of its own with vectors.

@@ -1,4 +1,4 @@
-import { box, fullBox, words } from "#media/mp4/write-boxes.ts";
+import { box, fullBox, words } from "#src/lib/isobmff/write-boxes.ts";
 
 /** Boxes of Google's Spherical Video V2 and V1, as cameras write them. */
 type Sphere = {

@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, symlink
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { cacheDir } from "#lib/cache-dir.ts";
+import { cacheDir } from "#src/lib/executable/cache-dir.ts";
 
 const uid = process.geteuid?.() ?? 0;
 const temporaryBefore = process.env.TMPDIR;

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { expect, test } from "vitest";
-import { WARNING_CODES } from "#lib/warnings.ts";
+import { WARNING_CODES } from "#model/warnings.ts";
 import { SETTINGS } from "#platform/config/settings.ts";
 import { EVENT_TYPES, EVENTS } from "#platform/events/catalog.ts";
 import { currentDocument, IMAGES, SECTIONS } from "#scripts/docs/sections.ts";

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { expect, test } from "vitest";
-import { networkOf } from "#lib/network.ts";
 import { clientAddresses } from "#platform/http/client-address.ts";
+import { networkOf } from "#src/lib/network/addresses.ts";
 import { processorMs } from "#test/support/processor-time.ts";
 import { fc } from "#test/support/property.ts";
 

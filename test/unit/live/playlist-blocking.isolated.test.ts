@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { HttpError } from "#lib/errors.ts";
 import { readDirectives } from "#live/playlists/directives.ts";
+import { HttpError } from "#src/lib/base/errors.ts";
 import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
 import { Feed, timelineOf } from "#test/support/live-feed.ts";
 

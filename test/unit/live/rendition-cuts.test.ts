@@ -11,8 +11,8 @@ import { type EncodedSample, FragmentReader } from "#live/renditions/fragment-re
 import { Rendition, type RenditionChange } from "#live/renditions/rendition.ts";
 import { SourceSegments } from "#live/renditions/source-segments.ts";
 import { run } from "#media/ffmpeg.ts";
-import { readInit } from "#media/isobmff.ts";
 import { liveArguments } from "#media/live-arguments.ts";
+import { readInit } from "#src/lib/isobmff/segments.ts";
 import { atEnd, emptyFolder } from "#test/support/folder.ts";
 import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
 import { messagesOf, picture, feed as publish, x264 } from "#test/support/live/cmaf-publisher.ts";

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";
-import { type AmfValue, amfObject } from "#live/rtmp/amf0.ts";
-import type { LiveSample } from "#live/samples.ts";
 import { connector } from "#live/simulcast/connect.ts";
 import type { SimulcastReport, TargetReport } from "#live/simulcast/messages.ts";
 import { Simulcast } from "#live/simulcast/simulcast.ts";
+import type { LiveSample } from "#src/lib/codecs/samples.ts";
+import { type AmfValue, amfObject } from "#src/lib/rtmp/amf0.ts";
 import { until } from "#test/support/descendants.ts";
 import { atEnd } from "#test/support/folder.ts";
 import { aac, messagesOf, picture, sound, x264 } from "#test/support/live/cmaf-publisher.ts";

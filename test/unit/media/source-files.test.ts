@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { adtsSeconds } from "#media/adts.ts";
-import { readEmptyEdits } from "#media/mp4/empty-edits.ts";
-import { isFragmented } from "#media/mp4/fragments.ts";
 import { linksOf } from "#media/ogg/links.ts";
+import { readEmptyEdits } from "#src/lib/isobmff/empty-edits.ts";
+import { isFragmented } from "#src/lib/isobmff/fragments.ts";
 import { box, u32 } from "#test/support/media/boxes.ts";
 
 /** What is read of a source without ffmpeg: links of Ogg, frames of ADTS, edits and fragments of MP4. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { mapSection, programSection, readPrograms, readStreams } from "#lib/mpegts/tables.ts";
 import { ProgramTracks } from "#media/transport/program-tracks.ts";
 import { PACKET_BYTES, TransportPrograms } from "#media/transport/transport-programs.ts";
+import { mapSection, programSection, readPrograms, readStreams } from "#src/lib/mpegts/tables.ts";
 
 /** A program map, as types of streams and their PIDs. */
 type Map = readonly (readonly [type: number, pid: number])[];

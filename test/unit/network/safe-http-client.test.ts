@@ -4,10 +4,10 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { isInRanges, isPublic, rangesOf } from "#lib/network/guard.ts";
-import { BlockedDestination, OutboundFailure } from "#lib/network/http-client.ts";
-import { post } from "#lib/network/post.ts";
-import { createSafeHttpClient } from "#lib/network/safe-http-client.ts";
+import { isInRanges, isPublic, rangesOf } from "#src/lib/network/guard.ts";
+import { BlockedDestination, OutboundFailure } from "#src/lib/network/http-client.ts";
+import { post } from "#src/lib/network/post.ts";
+import { createSafeHttpClient } from "#src/lib/network/safe-http-client.ts";
 import { atEnd } from "#test/support/folder.ts";
 import { startNameServer } from "./name-server.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { HttpError } from "#lib/errors.ts";
 import { ParserPool, type PoolOptions } from "#platform/parsing/pool.ts";
 import { startThread } from "#platform/parsing/start-thread.ts";
+import { HttpError } from "#src/lib/base/errors.ts";
 import { atEnd } from "#test/support/folder.ts";
 
 /** The exits of all threads so far. A thread that does not end takes the process with it when its memory is used up. */

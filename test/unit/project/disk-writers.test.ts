@@ -32,7 +32,7 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   "storage/replica/snapshot.ts": "operator",
   // Files whose size no client controls.
   "src/platform/config/secrets.ts": "small",
-  "src/lib/extract.ts": "small",
+  "src/lib/executable/extract.ts": "small",
   "src/open.ts": "small",
   "storage/db/lock.ts": "small",
   "storage/objects/folders.ts": "small",
@@ -56,7 +56,7 @@ const sources = ["src", "storage"]
   .map((entry) => relative(root, join(entry.parentPath, entry.name)))
   // A worker watches the disks that it writes to (src/worker/watch-space.ts), because ffmpeg cannot be asked before
   // each write.
-  .filter((path) => !/^src\/(worker|media|platform\/outbound\/transcribe)\//.test(path))
+  .filter((path) => !/^src\/(worker|media|lib\/sandbox|platform\/outbound\/transcribe)\//.test(path))
   .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 
 const namesIn = (text: string) =>
@@ -67,7 +67,7 @@ const namesIn = (text: string) =>
 const writers = sources.filter(
   ({ path, text }) =>
     // The files that call it are writers instead.
-    path !== "src/lib/write-all.ts" &&
+    path !== "src/lib/base/write-all.ts" &&
     (namesIn(text).some((name) => WRITES.test(name)) || /\.(writev|writeFile|appendFile)\(|\bwriteAll\(/.test(text)),
 );
 

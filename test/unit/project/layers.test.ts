@@ -34,7 +34,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["src/platform/limits/", "src/platform/scheduled-tasks/"],
   ["src/app.ts", "src/platform/config/"],
   ["storage/"],
-  ["src/lib/"],
+  ["src/model/", "src/lib/"],
   ["src/clients/"],
 ];
 
@@ -44,13 +44,14 @@ const GENERATED = "build/client/";
 /** Directories outside the layers: what they may import, except themselves. */
 const NARROW: Record<string, readonly string[]> = {
   // It speaks HTTP to the server and never opens the database.
-  "src/worker/": ["src/media/", "src/platform/outbound/transcribe/", "src/protocol/", "src/lib/"],
+  "src/worker/": ["src/media/", "src/platform/outbound/transcribe/", "src/protocol/", "src/model/", "src/lib/"],
   // The worker runs it on other machines than the server.
-  "src/media/": ["src/protocol/", "src/lib/"],
+  "src/media/": ["src/protocol/", "src/model/", "src/lib/"],
   // A process of its own that reads from strangers: it opens neither the database nor the objects.
   "src/live/": [
     "src/media/",
     "src/protocol/",
+    "src/model/",
     "src/lib/",
     // It connects to destinations that tenants choose, by the rules for all of them.
     "src/lib/network/destination.ts",
@@ -58,16 +59,16 @@ const NARROW: Record<string, readonly string[]> = {
     "src/lib/network/resolve.ts",
   ],
   // The encoding specification and everything that follows it imports the codecs.
-  "src/lib/codecs/": ["src/lib/codecs/encoders.ts", "src/lib/hdr.ts"],
+  "src/lib/codecs/": ["src/lib/codecs/encoders.ts", "src/lib/codecs/hdr.ts"],
   // Server, worker and clients may have different versions, and share only these messages.
-  "src/protocol/": ["src/lib/codecs/", "src/lib/"],
-  "storage/": ["src/lib/"],
+  "src/protocol/": ["src/lib/codecs/", "src/model/", "src/lib/"],
+  "storage/": ["src/model/", "src/lib/"],
   // It runs in the browser, and reads WebVTT as the server does.
-  "src/web/client/": ["src/lib/vtt/", "src/lib/sliced.ts"],
+  "src/web/client/": ["src/lib/subtitles/", "src/lib/base/"],
   // They are packages of their own, which customers install.
   "src/clients/": [],
   // Its editor of subtitles reads WebVTT as the server does; it offers what the API accepts.
-  "src/web/console/": ["src/clients/", "src/lib/vtt/", "src/lib/sliced.ts", "src/lib/join-limits.ts"],
+  "src/web/console/": ["src/clients/", "src/lib/subtitles/", "src/lib/base/", "src/model/join-limits.ts"],
 };
 
 /** Each imports only those before it. */
@@ -194,9 +195,10 @@ describe("imports", () => {
 });
 
 describe("files", () => {
+  // After the imports.
   test(`have at most ${MAX_LINES} lines`, () => {
     const all = [...program, ...sourcesIn("scripts", "test")];
-    const long = all.map(({ path, text }) => ({ path, lines: text.split("\n").length - 1 }));
+    const long = all.map(({ path, text }) => ({ path, lines: text.replaceAll(STATIC, "").split("\n").length - 1 }));
     expect(long.filter(({ lines }) => lines > MAX_LINES)).toEqual([]);
   });
 

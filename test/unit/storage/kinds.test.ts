@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { embeddedMigrations } from "#lib/embedded.ts";
-import type { StoreKind } from "#lib/enums.ts";
-import { UserError } from "#lib/errors.ts";
+import type { StoreKind } from "#model/enums.ts";
 import { loadConfig } from "#platform/config/load.ts";
 import { storesOf } from "#platform/config/stores.ts";
+import { UserError } from "#src/lib/base/errors.ts";
+import { embeddedMigrations } from "#src/lib/executable/embedded.ts";
 import { migrate } from "#storage/db/migrate.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { bare } from "#test/support/storage/database.ts";

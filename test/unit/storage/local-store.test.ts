@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#src/lib/base/errors.ts";
 import { InvalidKey } from "#storage/objects/keys.ts";
 import { localStore } from "#storage/objects/local.ts";
 import { NoSuchMultipart, PartsMismatch, StorageFull } from "#storage/objects/store.ts";

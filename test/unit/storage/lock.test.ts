@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#src/lib/base/errors.ts";
 import { acquireDataLock, isLocked } from "#storage/db/lock.ts";
 import { folder } from "#test/support/storage/database.ts";
 

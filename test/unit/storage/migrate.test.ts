@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#src/lib/base/errors.ts";
 import { migrate } from "#storage/db/migrate.ts";
 import { bare, folder } from "#test/support/storage/database.ts";
 import { smallDisk } from "#test/support/storage/small-disk.ts";

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { expect, test } from "vitest";
-import { type AcquireLock, LockManager } from "#lib/lock-manager.ts";
+import { type AcquireLock, LockManager } from "#src/lib/base/lock-manager.ts";
 import { type LocalStore, localStore } from "#storage/objects/local.ts";
 import { type Appends, NoSuchMultipart, type ObjectStore, PartsMismatch } from "#storage/objects/store.ts";
 import { until } from "#test/support/descendants.ts";

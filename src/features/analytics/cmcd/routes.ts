@@ -1,5 +1,5 @@
 import type { PlaybackTokens } from "#features/playback/token.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { readBytes } from "#platform/http/body.ts";
 import { Reply, type Route, route } from "#platform/http/route.ts";
 import { type AcceptedEvent, acceptEvents, type FindChannel } from "../accept-events.ts";

@@ -1,6 +1,6 @@
 import { and, asc, eq, inArray, isNotNull, lt, lte, or, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { yieldToEventLoop, yieldToRequests } from "#lib/pace.ts";
+import { yieldToEventLoop, yieldToRequests } from "#lib/base";
 import { diskOf } from "#platform/limits/disk-reserve.ts";
 import type { Db } from "#storage/db/open.ts";
 import { prepared } from "#storage/db/prepared.ts";

@@ -1,8 +1,6 @@
 import { and, eq, isNull, notExists, or } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { setInterval } from "#lib/timers.ts";
-import { randomName } from "#lib/tokens.ts";
+import { HttpError, randomName, setInterval } from "#lib/base";
 import { importRows, imports } from "#storage/db/schema.ts";
 
 const RENEW_MS = 10_000;

@@ -1,6 +1,6 @@
 import { and, eq, lte } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { randomName } from "#lib/tokens.ts";
+import { randomName } from "#lib/base";
 import { type ImportRow, imports } from "#storage/db/schema.ts";
 import { sweepTemporaryFiles } from "../csv-file.ts";
 import { applyJournal, dropJournal, ImportLost } from "./journal.ts";

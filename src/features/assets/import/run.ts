@@ -1,7 +1,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { and, eq, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { backgroundPacer } from "#lib/pace.ts";
+import { backgroundPacer } from "#lib/base";
 import { prepared } from "#storage/db/prepared.ts";
 import { assets } from "#storage/db/schema.ts";
 import { type CsvRow, readRows } from "../csv-file.ts";

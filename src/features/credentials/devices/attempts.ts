@@ -1,6 +1,6 @@
 import { type App, forApp } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { networkOf } from "#lib/network.ts";
+import { HttpError } from "#lib/base";
+import { networkOf } from "#lib/network";
 import { countWindows, tooMany } from "#platform/http/limits.ts";
 import { WrongCode } from "./second-factor.ts";
 

@@ -1,5 +1,5 @@
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 
 /** OWASP's password storage cheat sheet: 32 MiB and three passes, about 200 ms of one core. */
 const COST = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 2 ** 20 };

@@ -1,8 +1,7 @@
 import { and, asc, eq, gt, isNull } from "drizzle-orm";
 import * as v from "valibot";
 import { requireTenant } from "#features/tenants/queries.ts";
-import { iso } from "#lib/clock.ts";
-import { invalid, notFound } from "#lib/errors.ts";
+import { invalid, iso, notFound } from "#lib/base";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { Id } from "#platform/http/schemas.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { ROLES } from "#lib/enums.ts";
+import { iso } from "#lib/base";
+import { ROLES } from "#model/enums.ts";
 import { Id, Name, oneOf, Paging, QueryId, Time } from "#platform/http/schemas.ts";
 import type { UserRow } from "#storage/db/schema.ts";
 

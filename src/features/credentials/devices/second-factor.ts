@@ -1,10 +1,8 @@
 import { createHmac, randomInt } from "node:crypto";
 import { and, eq, lt } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
-import { memoizeByObject } from "#lib/memoize-by-object.ts";
-import { sealText, unsealText } from "#lib/sealed-text.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { HttpError, memoizeByObject, sha256 } from "#lib/base";
+import { sealText, unsealText } from "#platform/config/sealed-text.ts";
 import type { Db } from "#storage/db/open.ts";
 import { recoveryCodes, type UserRow, users } from "#storage/db/schema.ts";
 

@@ -1,5 +1,4 @@
-import { HttpError } from "#lib/errors.ts";
-import { newApiToken, sha256 } from "#lib/tokens.ts";
+import { HttpError, newApiToken, sha256 } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { type ApiKeyRow, apiKeys, type TenantRow } from "#storage/db/schema.ts";
 

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import { requireTenant } from "#features/tenants/queries.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type ApiKeyRow, apiKeys } from "#storage/db/schema.ts";

@@ -1,7 +1,7 @@
 import { and, desc, eq, isNull, lt } from "drizzle-orm";
 import * as v from "valibot";
 import { requireTenant } from "#features/tenants/queries.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { HttpError, invalid, notFound } from "#lib/base";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { SCOPES } from "#platform/http/caller.ts";
 import { ClientTime, Id, Name, NullableTime, Time } from "#platform/http/schemas.ts";
 import type { ApiKeyRow } from "#storage/db/schema.ts";

@@ -1,8 +1,8 @@
 import { and, eq, isNull } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { ROLES, type Role } from "#lib/enums.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
+import { ROLES, type Role } from "#model/enums.ts";
 import type { Db } from "#storage/db/open.ts";
 import { tenants, type UserRow, userIdentities, users } from "#storage/db/schema.ts";
 import { insertUser } from "../devices/insert-user.ts";

@@ -1,9 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
-import { memoizeByObject } from "#lib/memoize-by-object.ts";
-import { sealText, unsealText } from "#lib/sealed-text.ts";
-import { randomName, sameSecret } from "#lib/tokens.ts";
+import { HttpError, memoizeByObject, notFound, randomName, sameSecret } from "#lib/base";
+import { sealText, unsealText } from "#platform/config/sealed-text.ts";
 import { type Context, type Reply, type Route, route } from "#platform/http/route.ts";
 import { hashPassword } from "../devices/passwords.ts";
 import { begin } from "../sessions/begin.ts";

@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm";
-import type { Role } from "#lib/enums.ts";
+import type { Role } from "#model/enums.ts";
 import { type Caller, SCOPES, type Session } from "#platform/http/caller.ts";
 import { Reply, route } from "#platform/http/route.ts";
 import { cookieOf } from "#platform/http/session.ts";

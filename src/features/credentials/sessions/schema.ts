@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { ROLES } from "#lib/enums.ts";
+import { ROLES } from "#model/enums.ts";
 import { Name, oneOf, Time } from "#platform/http/schemas.ts";
 import { SESSION_SUBJECTS } from "#storage/db/schema.ts";
 import { EmailAddress, NewPassword, Password } from "../devices/schema.ts";

@@ -1,9 +1,7 @@
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import type { Role } from "#lib/enums.ts";
-import { HttpError } from "#lib/errors.ts";
-import { randomName, sameSecret, sha256 } from "#lib/tokens.ts";
+import { HttpError, iso, randomName, sameSecret, sha256 } from "#lib/base";
+import type { Role } from "#model/enums.ts";
 import { attributeTo } from "#platform/http/audit.ts";
 import { SCOPES, type Session } from "#platform/http/caller.ts";
 import { scopesWithin } from "#platform/http/roles.ts";

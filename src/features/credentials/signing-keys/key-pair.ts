@@ -1,8 +1,7 @@
 import { createPublicKey, generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import { type App, forApp } from "#app.ts";
-import { invalid } from "#lib/errors.ts";
-import { createKeyedLock } from "#lib/keyed-lock.ts";
+import { createKeyedLock, invalid } from "#lib/base";
 import type { SigningKeyRow } from "#storage/db/schema.ts";
 
 export type Algorithm = SigningKeyRow["algorithm"];

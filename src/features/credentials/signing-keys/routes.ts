@@ -1,8 +1,7 @@
 import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
 import * as v from "valibot";
 import { requireTenant } from "#features/tenants/queries.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
-import { newSigningKeyId } from "#lib/tokens.ts";
+import { HttpError, newSigningKeyId, notFound } from "#lib/base";
 import { ownedBy } from "#platform/http/caller.ts";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { Id, Name, NullableTime, Text, Time } from "#platform/http/schemas.ts";
 import { SIGNING_ALGORITHMS, type SigningKeyRow } from "#storage/db/schema.ts";
 

@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import { notFound } from "#lib/errors.ts";
-import { contentTypeOf } from "#lib/media-types.ts";
+import { notFound } from "#lib/base";
 import { segmentPaths } from "#live/cmaf/segment-file.ts";
 import { partName } from "#live/playlists/names.ts";
 import type { PartLocation } from "#live/playlists/part-list.ts";
 import { RENDITIONS_FOLDER } from "#live/renditions/messages.ts";
 import { INIT_NAME, segmentFileName } from "#media/arguments.ts";
+import { contentTypeOf } from "#model/media-types.ts";
 import { segmentCacheOf } from "#platform/http/segment-cache.ts";
 import { serveObject } from "#platform/http/serve-object.ts";
 import { storageOf } from "#platform/http/storage.ts";

@@ -1,7 +1,7 @@
 import { FastResponse } from "srvx";
-import type { LiveMpd } from "#lib/live-mpd.ts";
-import { contentTypeOf } from "#lib/media-types.ts";
+import type { LiveMpd } from "#lib/manifests";
 import { LIVE_MANIFEST } from "#live/playlists/names.ts";
+import { contentTypeOf } from "#model/media-types.ts";
 import { encodedText } from "#platform/http/content-encoding.ts";
 import type { LiveStream } from "../registry.ts";
 import { countViewer, freshSeconds, type ViewerRequest, whileConnected } from "./viewer-request.ts";

@@ -1,6 +1,6 @@
-import { notFound } from "#lib/errors.ts";
-import { contentTypeOf } from "#lib/media-types.ts";
+import { notFound } from "#lib/base";
 import { readDirectives } from "#live/playlists/directives.ts";
+import { contentTypeOf } from "#model/media-types.ts";
 import { encodedText } from "#platform/http/content-encoding.ts";
 import type { LiveStream } from "../registry.ts";
 import { countViewer, freshSeconds, type ViewerRequest, whileConnected } from "./viewer-request.ts";

@@ -6,7 +6,7 @@ import { basePath } from "#features/assets/urls.ts";
 import type { Egress } from "#features/playback/egress.ts";
 import { type PlaybackTokens, requireToken, splitToken } from "#features/playback/token.ts";
 import { requireActiveTenant } from "#features/tenants/active.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { LIVE_MANIFEST, LIVE_TIME, readCaptionName, readPartName, readSegmentName } from "#live/playlists/names.ts";
 import { INIT_NAME } from "#media/arguments.ts";
 import { MEDIA_CORS } from "#platform/http/cors.ts";

@@ -1,4 +1,4 @@
-import { clientClosed } from "#lib/errors.ts";
+import { clientClosed } from "#lib/base";
 import type { Context } from "#platform/http/route.ts";
 import type { LiveStream } from "../registry.ts";
 

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
 import { keptTenants } from "#features/tenants/deletion.ts";
 import { addLiveTime } from "#features/tenants/usage.ts";
-import { monthOf } from "#lib/months.ts";
+import { monthOf } from "#lib/base";
 import type { PartEvent } from "#live/playlists/events.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type LiveStream, viewersOf } from "../registry.ts";

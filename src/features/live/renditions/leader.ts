@@ -1,6 +1,6 @@
 import { FastResponse } from "srvx";
 import type { App, Peers } from "#app.ts";
-import { clientClosed, HttpError } from "#lib/errors.ts";
+import { clientClosed, HttpError } from "#lib/base";
 import type { Context } from "#platform/http/route.ts";
 
 /** Where the process that receives streams posts its address. */

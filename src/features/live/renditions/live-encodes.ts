@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { type App, forApp } from "#app.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 import type { FromIngest, OpenedStream } from "#live/ingest/messages.ts";
 import type { RenditionReport } from "#live/renditions/messages.ts";
 import { liveRegistry } from "../registry.ts";

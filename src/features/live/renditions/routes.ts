@@ -4,7 +4,7 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { leaseTokenOf, STALE } from "#features/transcoding/lease.ts";
 import { bodyOf } from "#features/uploads/body.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { Reply, type Route, route } from "#platform/http/route.ts";
 import { LiveClaim, LiveContract } from "#protocol/live-encode.ts";
 import { forwarded } from "./leader.ts";

@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import type { App } from "#app.ts";
-import { setInterval, setTimeout } from "#lib/timers.ts";
-import { randomName, sameSecret } from "#lib/tokens.ts";
+import { randomName, sameSecret, setInterval, setTimeout } from "#lib/base";
 import { diskReserve } from "#live/ingest/disk-reserve.ts";
 import { keptSeconds } from "#live/ingest/segment-list.ts";
 import type { PartEvent, SegmentEvent } from "#live/playlists/events.ts";

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { findProfile, specOfProfile } from "#features/encoding-profiles/queries.ts";
+import { type InitSegment, readInit } from "#lib/isobmff";
 import type { OpenedStream } from "#live/ingest/messages.ts";
 import { INIT_NAME } from "#media/arguments.ts";
-import { type InitSegment, readInit } from "#media/isobmff.ts";
 import { type PlannedRendition, planLadder } from "#media/ladder.ts";
 import { liveChannels } from "#storage/db/schema.ts";
 

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, inArray } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { yieldToRequests } from "#lib/pace.ts";
+import { yieldToRequests } from "#lib/base";
 import { liveReports, liveStreams } from "#storage/db/schema.ts";
 import { LINGER_MS } from "./server.ts";
 

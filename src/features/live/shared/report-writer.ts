@@ -1,6 +1,6 @@
 import { and, eq, lt } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 import { keptSeconds } from "#live/ingest/segment-list.ts";
 import { liveReports } from "#storage/db/schema.ts";
 import type { LiveStream } from "../registry.ts";

@@ -1,5 +1,5 @@
 import { type App, forApp } from "#app.ts";
-import { randomName } from "#lib/tokens.ts";
+import { randomName } from "#lib/base";
 import { RENDITIONS_FOLDER } from "#live/renditions/messages.ts";
 import { databaseFileOf } from "#platform/config/database-file.ts";
 

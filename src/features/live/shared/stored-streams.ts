@@ -1,7 +1,6 @@
 import { and, asc, desc, eq, gt, isNotNull, lte } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { pacer } from "#lib/pace.ts";
-import { sleep } from "#lib/timers.ts";
+import { pacer, sleep } from "#lib/base";
 import { LiveCaptions } from "#live/captions/live-captions.ts";
 import { keptSeconds } from "#live/ingest/segment-list.ts";
 import { LiveTimeline } from "#live/playlists/timeline.ts";

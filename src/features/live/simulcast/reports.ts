@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
 import { egressCounter } from "#features/playback/egress.ts";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { type SimulcastReport, TARGET_STATUS, type TargetReport } from "#live/simulcast/messages.ts";
 import { emit } from "#platform/events/emit.ts";
 import { metricsOf } from "#platform/http/metrics.ts";

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { App } from "#app.ts";
-import { memoizeByObject } from "#lib/memoize-by-object.ts";
-import { sealText, unsealText } from "#lib/sealed-text.ts";
+import { memoizeByObject } from "#lib/base";
+import { sealText, unsealText } from "#platform/config/sealed-text.ts";
 
 /** Separate from the key of webhook secrets. */
 const keyOf = memoizeByObject((secrets: App["secrets"]) =>

@@ -1,12 +1,9 @@
 import { and, asc, count, eq, inArray } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
-import { literalOf, requireAllowed } from "#lib/network/destination.ts";
-import { rangesOf } from "#lib/network/guard.ts";
-import { BlockedDestination } from "#lib/network/http-client.ts";
-import { PublishUrlInvalid, readPublishUrl } from "#live/rtmp/publish-url.ts";
+import { HttpError, invalid, iso, notFound } from "#lib/base";
+import { BlockedDestination, literalOf, rangesOf, requireAllowed } from "#lib/network";
+import { PublishUrlInvalid, readPublishUrl } from "#lib/rtmp";
 import type { SimulcastTarget as SentTarget } from "#live/simulcast/messages.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type SimulcastTargetRow, simulcastTargets as targets } from "#storage/db/schema-live.ts";

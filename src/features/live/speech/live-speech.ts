@@ -1,9 +1,8 @@
 import { type App, forApp } from "#app.ts";
-import { cacheDir } from "#lib/cache-dir.ts";
+import { binariesAside, cacheDir } from "#lib/executable";
 import type { FromIngest, OpenedStream } from "#live/ingest/messages.ts";
 import type { SegmentEvent } from "#live/playlists/events.ts";
 import type { RenditionReport } from "#live/renditions/messages.ts";
-import { binariesAside } from "#media/binaries.ts";
 import { diskOf } from "#platform/limits/disk-reserve.ts";
 import { configuredTranscriber } from "#platform/outbound/transcribe/configured.ts";
 import { liveRegistry } from "../registry.ts";

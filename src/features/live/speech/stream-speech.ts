@@ -1,9 +1,8 @@
 import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { BOTTOM_ROW, type ShownCaption } from "#lib/closed-captions/cea608.ts";
-import { shapedCues } from "#lib/cues/shape.ts";
-import { runInSlices } from "#lib/time-slices.ts";
-import { abortAfter } from "#lib/timers.ts";
+import { abortAfter, runInSlices } from "#lib/base";
+import { BOTTOM_ROW, type ShownCaption } from "#lib/closed-captions";
+import { shapedCues } from "#lib/subtitles";
 import { WrittenCaptions } from "#live/captions/written-captions.ts";
 import type { SegmentEvent } from "#live/playlists/events.ts";
 import { INIT_NAME } from "#media/arguments.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { App } from "#app.ts";
-import { randomName } from "#lib/tokens.ts";
+import { randomName } from "#lib/base";
 
 /** The folder of streams below the data directory. */
 const FOLDER = "live";

@@ -1,8 +1,7 @@
 import { and, eq, isNull, ne, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { liveQuotasOf, remainingStorage } from "#features/tenants/quota.ts";
-import { HttpError } from "#lib/errors.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { HttpError, sha256 } from "#lib/base";
 import type { Permission, PublishQuestion } from "#live/ingest/messages.ts";
 import { databaseFileOf } from "#platform/config/database-file.ts";
 import { prepared } from "#storage/db/prepared.ts";

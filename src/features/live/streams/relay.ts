@@ -1,5 +1,5 @@
 import type { App, Peers } from "#app.ts";
-import { setInterval } from "#lib/timers.ts";
+import { setInterval } from "#lib/base";
 import type { FromIngest, ToIngest } from "#live/ingest/messages.ts";
 import type { RenditionReport } from "#live/renditions/messages.ts";
 import { liveRegistry } from "../registry.ts";

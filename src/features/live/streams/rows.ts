@@ -1,7 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { notify } from "#features/notifications/notify.ts";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import type { OpenedStream } from "#live/ingest/messages.ts";
 import { emit } from "#platform/events/emit.ts";
 import { hastenDeletion } from "#platform/http/object-gc.ts";

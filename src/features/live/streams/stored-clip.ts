@@ -1,8 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { App } from "#app.ts";
-import { mapBounded } from "#lib/bounded.ts";
-import { notFound } from "#lib/errors.ts";
+import { mapBounded, notFound } from "#lib/base";
 import { rateOfSegment } from "#live/cmaf/recover.ts";
 import { finishRecording, type RecordedTracks } from "#live/ingest/finish-recording.ts";
 import type { FinishedRecording, WantedClip } from "#live/ingest/messages.ts";

@@ -1,10 +1,9 @@
 import { mkdir, open, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { App } from "#app.ts";
-import { mapBounded } from "#lib/bounded.ts";
-import { writeAll } from "#lib/write-all.ts";
+import { mapBounded, writeAll } from "#lib/base";
+import { SEGMENT_HEAD_BYTES } from "#lib/isobmff";
 import { INIT_NAME, SEGMENT_PATTERN, segmentFileName } from "#media/arguments.ts";
-import { SEGMENT_HEAD_BYTES } from "#media/isobmff.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { diskOf } from "#platform/limits/disk-reserve.ts";
 import { listAll } from "#storage/objects/list-all.ts";

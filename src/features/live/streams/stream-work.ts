@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 
 const RETRY_MS = 5000;
 

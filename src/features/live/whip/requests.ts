@@ -1,5 +1,5 @@
 import { type App, forApp } from "#app.ts";
-import { setTimeout } from "#lib/timers.ts";
+import { setTimeout } from "#lib/base";
 import type { FromIngest, ToIngest } from "#live/ingest/messages.ts";
 import type { WhipAnswer, WhipRequest } from "#live/whip/messages.ts";
 

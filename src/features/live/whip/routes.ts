@@ -1,7 +1,7 @@
 import { FastResponse } from "srvx";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import type { WhipAnswer, WhipErrorStatus } from "#live/whip/messages.ts";
 import { readBytes } from "#platform/http/body.ts";
 import { MEDIA_CORS } from "#platform/http/cors.ts";

@@ -1,5 +1,5 @@
 import { getAsset } from "#features/assets/queries.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import type { MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";
 import { addText } from "./add-track.ts";

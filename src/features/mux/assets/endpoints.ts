@@ -4,7 +4,7 @@ import { cursorOf, positionIn, positionOf } from "#features/assets/order.ts";
 import { playbackIdsOf } from "#features/assets/playback-ids.ts";
 import { getAsset, readAsset, resolveAsset } from "#features/assets/queries.ts";
 import { staticRenditionsOf } from "#features/static-renditions/queries.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import { type AssetRow, muxUploads } from "#storage/db/schema.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { invalidParameter } from "../errors.ts";

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { getAsset } from "#features/assets/queries.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, muxMasters } from "#storage/db/schema.ts";
 import type { MuxCall } from "../endpoint.ts";

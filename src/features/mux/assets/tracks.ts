@@ -1,5 +1,5 @@
 import { subtitlesOf } from "#features/subtitles/queries.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";

@@ -1,7 +1,7 @@
 import { rangeOf } from "#features/analytics/range.ts";
 import { topAssets, topChannels } from "#features/analytics/top.ts";
 import { viewsOf } from "#features/analytics/views.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import { Reply } from "#platform/http/route.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";

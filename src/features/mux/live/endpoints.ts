@@ -1,8 +1,7 @@
 import { and, desc, eq, isNotNull, isNull, lt } from "drizzle-orm";
 import { type Channel, requireChannel } from "#features/live/queries.ts";
 import { sealStreamKey } from "#features/live/simulcast/secret.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
-import { randomName, sha256 } from "#lib/tokens.ts";
+import { HttpError, notFound, randomName, sha256 } from "#lib/base";
 import { byId } from "#platform/http/paging.ts";
 import { liveChannels, liveStreams, muxStreams, playbackIds } from "#storage/db/schema.ts";
 import { policiesOf } from "../assets/create.ts";

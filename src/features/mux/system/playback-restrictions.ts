@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { listRestrictions, requireRestriction } from "#features/playback-restrictions/queries.ts";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import type { PlaybackRestrictionRow } from "#storage/db/schema-playback-ids.ts";
 import { seconds } from "../assets/record.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";

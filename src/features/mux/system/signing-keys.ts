@@ -1,5 +1,5 @@
 import { and, desc, eq, isNull, lt } from "drizzle-orm";
-import { notFound } from "#lib/errors.ts";
+import { notFound } from "#lib/base";
 import { byId } from "#platform/http/paging.ts";
 import { type SigningKeyRow, signingKeys } from "#storage/db/schema.ts";
 import { seconds } from "../assets/record.ts";

@@ -1,6 +1,5 @@
 import { and, desc, eq, inArray, isNull, lt } from "drizzle-orm";
-import { notFound } from "#lib/errors.ts";
-import { randomName } from "#lib/tokens.ts";
+import { notFound, randomName } from "#lib/base";
 import { byId } from "#platform/http/paging.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";

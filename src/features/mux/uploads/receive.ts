@@ -8,7 +8,7 @@ import { completeUpload } from "#features/uploads/complete.ts";
 import { initiate } from "#features/uploads/initiate.ts";
 import { receiveBytes } from "#features/uploads/objects.ts";
 import { Initiate } from "#features/uploads/schema.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import type { TenantCaller } from "#platform/http/caller.ts";
 import { discardRest } from "#platform/http/discard-rest.ts";
 import { type Context, Reply } from "#platform/http/route.ts";

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { eq } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
-import { hmac, sameSecret } from "#lib/tokens.ts";
+import { hmac, sameSecret } from "#lib/base";
 import { type MuxUploadRow, type UploadRow, uploads } from "#storage/db/schema.ts";
 
 const STATUSES = {

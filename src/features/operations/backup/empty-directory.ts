@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 import { ensureDataDir, type SecretName } from "#platform/config/secrets.ts";
 import { acquireDataLock, isLocked } from "#storage/db/lock.ts";

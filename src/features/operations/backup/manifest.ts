@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { STORE_KINDS } from "#lib/enums.ts";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
+import { STORE_KINDS } from "#model/enums.ts";
 import { SECRET_NAMES } from "#platform/config/secrets.ts";
 
 /** Members of an archive. The last two are at the end, so that a truncated archive lacks them. */

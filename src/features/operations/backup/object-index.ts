@@ -1,5 +1,5 @@
 import Sqlite from "libsql";
-import { rowsOf } from "#lib/pages.ts";
+import { rowsOf } from "#storage/db/pages.ts";
 
 /** An object as it was in storage at the time of the backup. `sha256` when the archive contains it. */
 export type ListedObject =

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createZstdDecompress } from "node:zlib";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import { SECRET_NAMES } from "#platform/config/secrets.ts";
 import { isStorageFailure } from "#storage/db/failures.ts";
 import { checkKey, InvalidKey } from "#storage/objects/keys.ts";

@@ -1,6 +1,6 @@
 import Sqlite from "libsql";
-import { batchPrefixSql } from "#lib/object-keys.ts";
-import { rowsOf } from "#lib/pages.ts";
+import { batchPrefixSql } from "#model/object-keys.ts";
+import { rowsOf } from "#storage/db/pages.ts";
 import { listAll } from "#storage/objects/list-all.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
 

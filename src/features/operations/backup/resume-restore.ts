@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 
 /** The work directory of a restore; its presence marks an interrupted one. */
 export const WORK = ".restoring";

@@ -1,8 +1,8 @@
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type App, forApp, lockNamespace } from "#app.ts";
-import { spawnSelf } from "#lib/child-supervisor.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
+import { spawnSelf } from "#lib/executable";
 import { envName, type SettingName } from "#platform/config/settings.ts";
 
 /** Bytes of the command's output that are kept. */

@@ -6,7 +6,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createZstdCompress } from "node:zlib";
 import type { Pack } from "tar-stream";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 import { SECRET_NAMES } from "#platform/config/secrets.ts";
 import { copyDatabase, describeDatabase, storageLocationIn } from "#storage/db/copy.ts";

@@ -1,8 +1,6 @@
 import { type App, forApp } from "#app.ts";
-import { cacheDir } from "#lib/cache-dir.ts";
-import { HttpError } from "#lib/errors.ts";
-import { setInterval } from "#lib/timers.ts";
-import { binariesAside } from "#media/binaries.ts";
+import { HttpError, setInterval } from "#lib/base";
+import { binariesAside, cacheDir } from "#lib/executable";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { detectFfmpegCapabilities } from "#media/ffmpeg-capabilities.ts";
 import { localWorkerCount } from "#platform/config/local-worker-count.ts";

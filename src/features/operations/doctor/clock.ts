@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { abortAfter } from "#lib/timers.ts";
+import { abortAfter } from "#lib/base";
 import { databaseFile } from "#storage/db/open.ts";
 import { reasonOf } from "./finding.ts";
 

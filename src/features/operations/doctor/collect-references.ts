@@ -1,9 +1,9 @@
 import { and, asc, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { imagesFolder } from "#features/assets/images-folder.ts";
-import { attemptPrefix, batchPrefix } from "#lib/object-keys.ts";
-import { backgroundPacer } from "#lib/pace.ts";
-import { pagesOf } from "#lib/pages.ts";
+import { backgroundPacer } from "#lib/base";
+import { attemptPrefix, batchPrefix } from "#model/object-keys.ts";
+import { pagesOf } from "#storage/db/pages.ts";
 import {
   assets,
   objectGarbage,

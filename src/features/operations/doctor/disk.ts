@@ -1,6 +1,6 @@
 import { statfs } from "node:fs/promises";
 import type { App } from "#app.ts";
-import { cacheDir } from "#lib/cache-dir.ts";
+import { cacheDir } from "#lib/executable";
 
 /** What a server and its workers may write in an hour; below that, writes soon fail. */
 const MIN_FILES = 10_000;

@@ -1,8 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { withoutStatement } from "#lib/errors.ts";
-import { TENANTS } from "#lib/object-keys.ts";
-import { sleep } from "#lib/timers.ts";
+import { sleep, withoutStatement } from "#lib/base";
+import { TENANTS } from "#model/object-keys.ts";
 import { storeDriver } from "#platform/config/stores.ts";
 import { disagreement, storageLocationOf } from "../migration/storage-location.ts";
 

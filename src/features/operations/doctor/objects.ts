@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { App } from "#app.ts";
-import { TRASH } from "#lib/object-keys.ts";
+import { TRASH } from "#model/object-keys.ts";
 import { TRASH_DAYS } from "../migration/trash.ts";
 import { collectReferences } from "./collect-references.ts";
 import { examineJoinedMedia } from "./damaged.ts";

@@ -2,8 +2,7 @@ import { constants, type Stats } from "node:fs";
 import { access, chmod, chown, lstat, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { App } from "#app.ts";
-import { cacheDir } from "#lib/cache-dir.ts";
-import { binariesAside } from "#media/binaries.ts";
+import { binariesAside, cacheDir } from "#lib/executable";
 import { databaseFileOf } from "#platform/config/database-file.ts";
 import { storeDriver } from "#platform/config/stores.ts";
 

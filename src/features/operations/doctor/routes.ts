@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
+import { iso } from "#lib/base";
 import { Reply, route } from "#platform/http/route.ts";
 import { NullableTime, Time } from "#platform/http/schemas.ts";
 import { type Checkup, lastCheckup, quickCheckup, runningCheckup, startCheckup } from "./checkup.ts";

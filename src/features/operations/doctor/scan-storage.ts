@@ -1,8 +1,7 @@
 import { inArray, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { mapBounded } from "#lib/bounded.ts";
-import { parseKey, TENANTS, TRASH } from "#lib/object-keys.ts";
-import { backgroundPacer } from "#lib/pace.ts";
+import { backgroundPacer, mapBounded } from "#lib/base";
+import { parseKey, TENANTS, TRASH } from "#model/object-keys.ts";
 import { transcodingJobs } from "#storage/db/schema.ts";
 import { listPages } from "#storage/objects/list-all.ts";
 import type { ObjectInfo, ObjectStore } from "#storage/objects/store.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { contentTypeOf } from "#lib/media-types.ts";
-import { TENANTS } from "#lib/object-keys.ts";
+import { contentTypeOf } from "#model/media-types.ts";
+import { TENANTS } from "#model/object-keys.ts";
 import { listPages } from "#storage/objects/list-all.ts";
 import type { ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
 import type { StorePair } from "#storage/objects/store-pair.ts";

@@ -1,6 +1,6 @@
 import { and, count, eq, inArray, isNull, lte } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { attemptPrefix, batchPrefix } from "#lib/object-keys.ts";
+import { attemptPrefix, batchPrefix } from "#model/object-keys.ts";
 import { transcodingAttempts, transcodingJobs, uploadBatches, uploads } from "#storage/db/schema.ts";
 
 /** Those of `keys` that are still being written: their uploads are not completed, or their jobs run. */

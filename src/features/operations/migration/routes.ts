@@ -1,9 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { alternatives } from "#lib/alternatives.ts";
-import { iso } from "#lib/clock.ts";
-import { STORE_KINDS, type StoreKind } from "#lib/enums.ts";
-import { HttpError, invalid, UserError } from "#lib/errors.ts";
+import { alternatives, HttpError, invalid, iso, UserError } from "#lib/base";
+import { STORE_KINDS, type StoreKind } from "#model/enums.ts";
 import { Reply, route } from "#platform/http/route.ts";
 import { NullableTime } from "#platform/http/schemas.ts";
 import { storageOf } from "#platform/http/storage.ts";

@@ -1,8 +1,7 @@
 import { type App, forApp } from "#app.ts";
-import { mapBounded } from "#lib/bounded.ts";
-import type { StoreKind } from "#lib/enums.ts";
-import { TENANTS } from "#lib/object-keys.ts";
-import { sleep } from "#lib/timers.ts";
+import { mapBounded, sleep } from "#lib/base";
+import type { StoreKind } from "#model/enums.ts";
+import { TENANTS } from "#model/object-keys.ts";
 import type { StorageLocationRow } from "#storage/db/schema.ts";
 import { layered } from "#storage/objects/layered.ts";
 import type { ObjectInfo } from "#storage/objects/store.ts";

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import type { StoreKind } from "#lib/enums.ts";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
+import type { StoreKind } from "#model/enums.ts";
 import type { OpenStore } from "#platform/config/stores.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type StorageLocationRow, storageLocation } from "#storage/db/schema.ts";

@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { parseKey, TRASH, trashPrefix } from "#lib/object-keys.ts";
+import { parseKey, TRASH, trashPrefix } from "#model/object-keys.ts";
 import { deletePrefix } from "#storage/objects/delete-prefix.ts";
 import type { ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
 import { storageLocationOf } from "./storage-location.ts";

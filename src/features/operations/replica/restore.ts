@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 import { SECRET_NAMES } from "#platform/config/secrets.ts";
 import { describeDatabase, faultsOf } from "#storage/db/copy.ts";

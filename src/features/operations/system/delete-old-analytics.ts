@@ -2,9 +2,9 @@ import { and, asc, gt, isNotNull, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { hourOf } from "#features/analytics/deltas.ts";
 import { minuteOf } from "#features/live/minutes/minute.ts";
-import { backgroundPacer } from "#lib/pace.ts";
-import { pagesOf } from "#lib/pages.ts";
+import { backgroundPacer } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
+import { pagesOf } from "#storage/db/pages.ts";
 import { tenants } from "#storage/db/schema.ts";
 import { auditedSteps, type Deleted } from "./retention-audit.ts";
 

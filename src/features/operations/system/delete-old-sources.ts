@@ -1,8 +1,8 @@
 import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, or } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { removeSource, whySourceIsNeeded } from "#features/transcoding/delete-source.ts";
-import { backgroundPacer } from "#lib/pace.ts";
-import { pagesOf } from "#lib/pages.ts";
+import { backgroundPacer } from "#lib/base";
+import { pagesOf } from "#storage/db/pages.ts";
 import { assets, type TenantRow, tenants } from "#storage/db/schema.ts";
 import { auditedSteps } from "./retention-audit.ts";
 

@@ -1,8 +1,8 @@
 import { and, asc, eq, gt, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { pagesOf } from "#lib/pages.ts";
+import { iso } from "#lib/base";
 import { emit } from "#platform/events/emit.ts";
+import { pagesOf } from "#storage/db/pages.ts";
 import { tenants } from "#storage/db/schema.ts";
 
 const HOUR_MS = 3_600_000;

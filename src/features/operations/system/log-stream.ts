@@ -1,6 +1,5 @@
 import { type App, forApp } from "#app.ts";
-import type { NumberedLine } from "#lib/recent-lines.ts";
-import { setInterval } from "#lib/timers.ts";
+import { type NumberedLine, setInterval } from "#lib/base";
 import { type SentEvents, sentEvent } from "#platform/http/server-sent-events.ts";
 
 /** How often new lines are sent. */

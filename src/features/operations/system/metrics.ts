@@ -5,8 +5,8 @@ import { type App, forApp } from "#app.ts";
 import { liveRegistry } from "#features/live/registry.ts";
 import { storedStreams } from "#features/live/shared/stored-streams.ts";
 import { simulcastReports } from "#features/live/simulcast/reports.ts";
-import { programVersion } from "#lib/embedded.ts";
-import { exposition, type MetricFamily, type Sample } from "#lib/prometheus.ts";
+import { exposition, type MetricFamily, type Sample } from "#lib/base";
+import { programVersion } from "#lib/executable";
 import { metricsOf } from "#platform/http/metrics.ts";
 import { route } from "#platform/http/route.ts";
 

@@ -1,9 +1,9 @@
 import { stat, statfs } from "node:fs/promises";
 import * as v from "valibot";
 import { type App, forApp } from "#app.ts";
-import { iso } from "#lib/clock.ts";
-import { programVersion } from "#lib/embedded.ts";
-import { STORE_KINDS } from "#lib/enums.ts";
+import { iso } from "#lib/base";
+import { programVersion } from "#lib/executable";
+import { STORE_KINDS } from "#model/enums.ts";
 import { databaseFileOf } from "#platform/config/database-file.ts";
 import { ORIGINS } from "#platform/config/load.ts";
 import { localWorkerCount } from "#platform/config/local-worker-count.ts";

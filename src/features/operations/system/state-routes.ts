@@ -1,9 +1,8 @@
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { STORE_KINDS } from "#lib/enums.ts";
-import { HttpError } from "#lib/errors.ts";
-import { randomName } from "#lib/tokens.ts";
+import { HttpError, randomName } from "#lib/base";
+import { STORE_KINDS } from "#model/enums.ts";
 import { TOKEN_NAMES, writeSecret } from "#platform/config/secrets.ts";
 import { Reply, route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";

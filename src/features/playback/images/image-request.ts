@@ -1,5 +1,5 @@
 import { isFirstFrame, posterOf } from "#features/assets/poster.ts";
-import { invalid, notFound } from "#lib/errors.ts";
+import { invalid, notFound } from "#lib/base";
 import { type AnimatedFormat, type Box, FIT_MODES, type FitMode, type StillFormat, type Turn } from "#media/image.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 

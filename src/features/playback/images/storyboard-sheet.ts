@@ -1,8 +1,7 @@
 import type { App } from "#app.ts";
 import { mediaKey } from "#features/assets/shared-media.ts";
-import { DOCUMENT_LIMITS } from "#lib/document-limits.ts";
-import { notFound } from "#lib/errors.ts";
-import { resolveReference } from "#lib/relative-reference.ts";
+import { DOCUMENT_LIMITS, notFound } from "#lib/base";
+import { resolveReference } from "#lib/manifests";
 import { parseDocument } from "#platform/parsing/parse-document.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";

@@ -1,6 +1,6 @@
 import { type App, forApp } from "#app.ts";
 import { FOLDER, PLAYLIST } from "#features/transcoding/added-audio/verify.ts";
-import type { AudioChanges } from "#lib/audio-tracks/types.ts";
+import type { AudioChanges } from "#lib/manifests";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { AudioTrackRow } from "#storage/db/schema.ts";
 import { rowsOf } from "./source-tracks.ts";
@@ -16,7 +16,7 @@ export const playedTracks = async (app: App, assetId: number): Promise<AudioTrac
 
 const folderOf = ({ id, prefix }: AudioTrackRow) => `${ADDED}${id}/${prefix?.split("/").at(-2)}/`;
 
-/** What manifests show. `carried` and `root` as in `Below` of src/lib/rebase.ts. */
+/** What manifests show. `carried` and `root` as in `Below` of src/lib/manifests/rebase.ts. */
 export function audioChanges(
   rows: readonly AudioTrackRow[],
   { carried, root }: { carried: string; root: string },

@@ -5,7 +5,7 @@ import { getAsset, readAsset } from "#features/assets/queries.ts";
 import { addStoredBytes } from "#features/assets/stored-bytes.ts";
 import { languageOf } from "#features/subtitles/content.ts";
 import { clearDefault } from "#features/transcoding/added-audio/queue.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { HttpError, invalid, notFound } from "#lib/base";
 import { streamForm } from "#platform/http/form.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import { route } from "#platform/http/route.ts";

@@ -1,6 +1,7 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { AUDIO_ROLES, AUDIO_TRACK_STATUSES } from "#lib/enums.ts";
+import { iso } from "#lib/base";
+import { AUDIO_ROLES } from "#lib/manifests";
+import { AUDIO_TRACK_STATUSES } from "#model/enums.ts";
 import { Name, oneOf, PathId, Time } from "#platform/http/schemas.ts";
 import type { AudioTrackRow } from "#storage/db/schema.ts";
 

@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { hlsAttribute } from "#lib/hls-attributes.ts";
-import { canonicalLanguage } from "#lib/language.ts";
+import { canonicalLanguage } from "#lib/base";
+import { hlsAttribute } from "#lib/manifests";
 import { isAudioName, stereoName } from "#protocol/audio-renditions.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
 import { readAsset } from "#features/assets/queries.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import { decodeKey, encodeKey, page } from "#platform/http/paging.ts";
 import { Reply, route } from "#platform/http/route.ts";
 import { tracks } from "#storage/db/schema.ts";

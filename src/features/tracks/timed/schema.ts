@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { TEXT_TRACK_STATUSES } from "#lib/enums.ts";
+import { iso } from "#lib/base";
+import { TEXT_TRACK_STATUSES } from "#model/enums.ts";
 import { Name, oneOf, Paging, PathId, Text, Time } from "#platform/http/schemas.ts";
 import type { TrackRow } from "#storage/db/schema.ts";
 

@@ -3,7 +3,7 @@ import type * as v from "valibot";
 import type { App } from "#app.ts";
 import { getAsset } from "#features/assets/queries.ts";
 import { withinStorage } from "#features/tenants/quota.ts";
-import { HttpError, invalid, notFound } from "#lib/errors.ts";
+import { HttpError, invalid, notFound } from "#lib/base";
 import { emit } from "#platform/events/emit.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";

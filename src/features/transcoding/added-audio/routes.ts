@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { AUDIO_TRACK_STATUSES } from "#lib/enums.ts";
-import { invalid } from "#lib/errors.ts";
+import { invalid } from "#lib/base";
+import { AUDIO_TRACK_STATUSES } from "#model/enums.ts";
 import { route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { Completion, Failure, Heartbeat, HeartbeatAnswer, SignArtifacts, SignedArtifacts } from "#protocol/worker.ts";

@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { STEREO_CHANNELS, stereoName } from "#protocol/audio-renditions.ts";

@@ -2,7 +2,7 @@ import { and, eq, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { changeSubtitle, emitSubtitleReady, removeSubtitle, type StoredText } from "#features/subtitles/store.ts";
 import { addUsage } from "#features/tenants/usage.ts";
-import { canonicalLanguage, ownName } from "#lib/language.ts";
+import { canonicalLanguage, ownName } from "#lib/base";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { SpeechResult } from "#protocol/speech.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";

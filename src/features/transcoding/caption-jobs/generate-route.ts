@@ -5,7 +5,7 @@ import { AssetParams, Subtitle } from "#features/subtitles/schema.ts";
 import { requireTranscription } from "#features/subtitles/transcribers.ts";
 import { translatorOf } from "#features/subtitles/translate.ts";
 import { subtitleRecord } from "#features/subtitles/urls.ts";
-import { invalid, notFound } from "#lib/errors.ts";
+import { invalid, notFound } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { generateCaptions, requireSpeech } from "./generate.ts";

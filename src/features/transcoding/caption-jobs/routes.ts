@@ -3,7 +3,7 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { storeText } from "#features/subtitles/store.ts";
 import { noteTranscriber } from "#features/subtitles/transcribers.ts";
-import { invalid, notFound } from "#lib/errors.ts";
+import { invalid, notFound } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { SpeechResult } from "#protocol/speech.ts";

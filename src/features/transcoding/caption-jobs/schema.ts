@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/clock.ts";
-import { CAPTION_JOB_STATUSES, CAPTION_TRANSLATION_STATUSES } from "#lib/enums.ts";
+import { iso } from "#lib/base";
+import { CAPTION_JOB_STATUSES, CAPTION_TRANSLATION_STATUSES } from "#model/enums.ts";
 import { NullableTime, oneOf, Time } from "#platform/http/schemas.ts";
 import type { CaptionJobRow } from "#storage/db/schema.ts";
 

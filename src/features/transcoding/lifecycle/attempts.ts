@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { sha256 } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { type AttemptRow, assets, type JobRow, transcodingAttempts } from "#storage/db/schema.ts";
 import { type Lease, type Leased, leaseMs, leaseToken } from "../lease.ts";

@@ -7,8 +7,8 @@ import { passOnMedia, releaseMedia, trimMedia } from "#features/assets/shared-me
 import { heldSourceBytes, setStoredBytes, trackBytesOf } from "#features/assets/stored-bytes.ts";
 import { subtitlesOf } from "#features/subtitles/queries.ts";
 import { addUsage } from "#features/tenants/usage.ts";
-import { assetPrefix, imagesPrefix, isDeliveredPrefix } from "#lib/object-keys.ts";
-import type { SharedMedia } from "#lib/shared-media.ts";
+import type { SharedMedia } from "#lib/manifests";
+import { assetPrefix, imagesPrefix, isDeliveredPrefix } from "#model/object-keys.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -1,4 +1,4 @@
-import type { INPUT_STATUSES, JOB_STATUSES, PLAYBACK_STATUSES } from "#lib/enums.ts";
+import type { INPUT_STATUSES, JOB_STATUSES, PLAYBACK_STATUSES } from "#model/enums.ts";
 import type { EventType } from "#platform/events/catalog.ts";
 
 export type InputStatus = (typeof INPUT_STATUSES)[number];

@@ -1,8 +1,8 @@
 import { and, eq, inArray } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { attemptPrefix } from "#lib/object-keys.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { sha256 } from "#lib/base";
+import { attemptPrefix } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { PlanResult } from "#protocol/task.ts";
 import type { TaskCompletion } from "#protocol/worker.ts";

@@ -1,6 +1,6 @@
 import { and, eq, inArray, ne, or } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { attemptPrefix, newKeyName } from "#lib/object-keys.ts";
+import { attemptPrefix, newKeyName } from "#model/object-keys.ts";
 import type { Db } from "#storage/db/open.ts";
 import { assets, type JobRow, type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
 import { attemptById } from "../lease.ts";

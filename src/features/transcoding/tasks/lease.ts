@@ -1,7 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { notFound } from "#lib/errors.ts";
-import { hmac, sameSecret, sha256 } from "#lib/tokens.ts";
+import { hmac, notFound, sameSecret, sha256 } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import {
   type JobRow,

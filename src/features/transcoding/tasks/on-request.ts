@@ -1,6 +1,6 @@
 import { and, count, eq, inArray, isNotNull, or, type SQL, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { attemptPrefix } from "#lib/object-keys.ts";
+import { attemptPrefix } from "#model/object-keys.ts";
 import { isAudioName } from "#protocol/audio-renditions.ts";
 import type { PlanResult } from "#protocol/task.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
-import { invalid } from "#lib/errors.ts";
+import { invalid } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";
 import { Completion, Failure, Heartbeat, SignArtifacts, SignedArtifacts, TaskCompletion } from "#protocol/worker.ts";

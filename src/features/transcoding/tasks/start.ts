@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/errors.ts";
+import { HttpError } from "#lib/base";
 import type { Chunk, Task } from "#protocol/task.ts";
 import type { Db } from "#storage/db/open.ts";
 import {

@@ -1,4 +1,4 @@
-import type { TASK_STATUSES } from "#lib/enums.ts";
+import type { TASK_STATUSES } from "#model/enums.ts";
 
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 

@@ -1,7 +1,6 @@
 import { and, asc, eq, inArray, isNull, or, type SQL } from "drizzle-orm";
 import type * as v from "valibot";
-import { pacer } from "#lib/pace.ts";
-import { sha256 } from "#lib/tokens.ts";
+import { pacer, sha256 } from "#lib/base";
 import type { WrittenRendition } from "#protocol/task.ts";
 import type { TaskCompletion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import * as v from "valibot";
-import { HttpError, invalid } from "#lib/errors.ts";
-import { withoutTrailing } from "#lib/without-trailing.ts";
+import { HttpError, invalid, withoutTrailing } from "#lib/base";
 
 /** The headers of tus 1.0.0 (tus.io/protocols/resumable-upload). */
 export const VERSION = "1.0.0";

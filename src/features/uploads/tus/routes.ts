@@ -1,5 +1,5 @@
 import type * as v from "valibot";
-import { HttpError, invalid } from "#lib/errors.ts";
+import { HttpError, invalid } from "#lib/base";
 import { type Context, Reply, type Route, route } from "#platform/http/route.ts";
 import { validate } from "#platform/http/validate.ts";
 import { ASSET_TEXT_NAMES } from "#protocol/asset-fields.ts";

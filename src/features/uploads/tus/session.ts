@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
 import { requireActiveTenant } from "#features/tenants/active.ts";
-import { HttpError, notFound } from "#lib/errors.ts";
+import { HttpError, notFound } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import type { Context } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";

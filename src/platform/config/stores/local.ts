@@ -1,8 +1,8 @@
 import { realpathSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { urlSigning } from "#lib/url-signing.ts";
 import { localStore } from "#storage/objects/local.ts";
+import { urlSigning } from "#storage/objects/url-signing.ts";
 import type { StoreDriver } from "./driver.ts";
 
 const FOLDER = "objects";

@@ -1,4 +1,4 @@
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 
 export type Mail = { to: string; subject: string; text: string };

@@ -1,5 +1,5 @@
 import { type App, forApp } from "#app.ts";
-import type { PaymentKind } from "#lib/enums.ts";
+import type { PaymentKind } from "#model/enums.ts";
 import type { Config } from "#platform/config/load.ts";
 import type { PaymentProvider, PaymentService } from "./provider.ts";
 

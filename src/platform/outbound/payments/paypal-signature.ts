@@ -1,7 +1,7 @@
 import { createVerify, X509Certificate } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
-import { abortAfter } from "#lib/timers.ts";
+import { abortAfter } from "#lib/base";
 import { InvalidSignature, type Notification, PaymentFailed } from "./provider.ts";
 
 /** PayPal retries for three days; each notification is processed once, however late. */

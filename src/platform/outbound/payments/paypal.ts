@@ -1,6 +1,5 @@
 import * as v from "valibot";
-import type { Clock } from "#lib/clock.ts";
-import { abortAfter } from "#lib/timers.ts";
+import { abortAfter, type Clock } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 import { requiredSettings } from "#platform/config/required-settings.ts";
 import { serviceUrl } from "../service-url.ts";

@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import type { PaymentKind } from "#lib/enums.ts";
+import type { PaymentKind } from "#model/enums.ts";
 import type { Config } from "#platform/config/load.ts";
 
 /** An order as sent to a provider: identical on each call, so that a repeat is recognized. */

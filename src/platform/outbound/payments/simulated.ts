@@ -1,7 +1,6 @@
 import * as v from "valibot";
-import { alternatives } from "#lib/alternatives.ts";
-import { PAYMENT_KINDS } from "#lib/enums.ts";
-import { HttpError, UserError } from "#lib/errors.ts";
+import { alternatives, HttpError, UserError } from "#lib/base";
+import { PAYMENT_KINDS } from "#model/enums.ts";
 import { Text } from "#platform/http/schemas.ts";
 import { InvalidSignature, type PaymentProvider, type PaymentService } from "./provider.ts";
 

@@ -1,6 +1,6 @@
 import type Stripe from "stripe";
 import * as v from "valibot";
-import { UserError } from "#lib/errors.ts";
+import { UserError } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 import { requiredSettings } from "#platform/config/required-settings.ts";
 import {

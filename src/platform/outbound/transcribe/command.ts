@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants, setPriority } from "node:os";
 import type { Writable } from "node:stream";
-import { decodeText } from "#lib/vtt/decode.ts";
+import { decodeText } from "#lib/subtitles";
 import { readAnswer, shifted } from "./read-answer.ts";
 import { type SpeechAudio, type Transcriber, TranscriptionFailed, type TranscriptionService } from "./transcriber.ts";
 

@@ -1,5 +1,4 @@
-import { primaryLanguage } from "#lib/language.ts";
-import { sleep } from "#lib/timers.ts";
+import { primaryLanguage, sleep } from "#lib/base";
 import { serviceUrl } from "../service-url.ts";
 import { type AudioRequest, postAudio } from "./post-audio.ts";
 import { readAnswer, shifted } from "./read-answer.ts";

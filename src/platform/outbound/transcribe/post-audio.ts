@@ -5,7 +5,7 @@ import { request as httpRequest, type IncomingMessage, type RequestOptions } fro
 import { request as httpsRequest } from "node:https";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { abortAfter } from "#lib/timers.ts";
+import { abortAfter } from "#lib/base";
 import { retryAfterMs } from "../service-url.ts";
 import { headerOf, type Samples } from "./wav.ts";
 

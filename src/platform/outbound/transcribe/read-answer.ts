@@ -1,10 +1,6 @@
 import * as v from "valibot";
-import { plainText } from "#lib/cue-text/plain-text.ts";
-import { canonicalLanguage, languageOfName } from "#lib/language.ts";
-import { runInSlices } from "#lib/time-slices.ts";
-import { type Cue, type Fault, parsing, withHeader } from "#lib/vtt/parse.ts";
-import { repairing } from "#lib/vtt/repair.ts";
-import { fromSrt, looksLikeSrt } from "#lib/vtt/srt.ts";
+import { canonicalLanguage, languageOfName, runInSlices } from "#lib/base";
+import { type Cue, type Fault, fromSrt, looksLikeSrt, parsing, plainText, repairing, withHeader } from "#lib/subtitles";
 import type { Speech, Utterance, Word } from "./speech.ts";
 import { TranscriptionFailed } from "./transcriber.ts";
 

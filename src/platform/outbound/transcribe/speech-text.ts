@@ -1,9 +1,5 @@
-import { escapeText } from "#lib/cue-text/fragment.ts";
-import { shapedCues } from "#lib/cues/shape.ts";
-import { MAX_SUBTITLE_BYTES } from "#lib/document-limits.ts";
-import { runInSlices } from "#lib/time-slices.ts";
-import { spokenCues } from "#lib/vtt/transcript.ts";
-import { writeCue } from "#lib/vtt/write.ts";
+import { MAX_SUBTITLE_BYTES, runInSlices } from "#lib/base";
+import { escapeText, shapedCues, spokenCues, writeCue } from "#lib/subtitles";
 import type { Speech } from "./speech.ts";
 import { TranscriptionFailed } from "./transcriber.ts";
 

@@ -1,4 +1,4 @@
-import { mapBounded } from "#lib/bounded.ts";
+import { mapBounded } from "#lib/base";
 import { TranslationFailed } from "./translator.ts";
 
 const PARALLEL = 4;

@@ -1,8 +1,15 @@
-import { breakLines } from "#lib/cue-text/break-lines.ts";
-import { escapeText, fragmentOf, fromFragment, plainOf } from "#lib/cue-text/fragment.ts";
-import { type Part, type Piece, partsOf, type Sentence } from "#lib/cue-text/sentences.ts";
-import type { Sliced } from "#lib/sliced.ts";
-import { runInSlices } from "#lib/time-slices.ts";
+import { runInSlices, type Sliced } from "#lib/base";
+import {
+  breakLines,
+  escapeText,
+  fragmentOf,
+  fromFragment,
+  type Part,
+  type Piece,
+  partsOf,
+  plainOf,
+  type Sentence,
+} from "#lib/subtitles";
 import { type Pair, TranslationFailed, type Translator } from "./translator.ts";
 
 const LETTER = /\p{L}/u;

@@ -1,4 +1,4 @@
-import { abortAfter, sleep } from "#lib/timers.ts";
+import { abortAfter, sleep } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 import { retryAfterMs, serviceUrl } from "../service-url.ts";
 import { TranslationFailed, type Translator } from "./translator.ts";

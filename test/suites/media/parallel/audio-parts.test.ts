@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { rangeOfAudio } from "#features/transcoding/tasks/audio-parts.ts";
 import { type EncodingSpec, encodingSpec as spec } from "#media/encoding-spec.ts";
-import { rangesOf } from "#media/mp4/index.ts";
 import { encodeAudio } from "#media/parallel/audio.ts";
 import { encodeAudioPart } from "#media/parallel/audio-part.ts";
 import { planSource } from "#media/parallel/plan-source.ts";
@@ -12,6 +11,7 @@ import { parsePlan } from "#media/parallel/stored-plan.ts";
 import { segmentName } from "#media/parallel/written-rows.ts";
 import { probeSource as probe } from "#media/timeline.ts";
 import type { WrittenRendition } from "#protocol/task.ts";
+import { rangesOf } from "#src/lib/isobmff/sample-index.ts";
 import { rows } from "#test/support/amount.ts";
 import { binaries, fast, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
 

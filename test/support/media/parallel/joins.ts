@@ -2,7 +2,8 @@ import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { PlannedRendition, Rate } from "#media/ladder.ts";
+import type { PlannedRendition } from "#media/ladder.ts";
+import type { Rate } from "#src/lib/codecs/rate.ts";
 
 const exec = promisify(execFile);
 const LARGE = { maxBuffer: 1 << 28 };

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import type { EncodeResult } from "#media/finish.ts";
 import { fileNames } from "#media/finish.ts";
-import { bytesOf, joinRanges } from "#media/mp4/layout.ts";
 import { encodeAudio } from "#media/parallel/audio.ts";
 import { encodeChunk } from "#media/parallel/chunk.ts";
 import { writeImages } from "#media/parallel/images.ts";
@@ -22,6 +21,7 @@ import { parsePlan, type StoredPlan } from "#media/parallel/stored-plan.ts";
 import { readFromFolder } from "#media/sample-video.ts";
 import { probeSource as probe } from "#media/timeline.ts";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "#protocol/task.ts";
+import { bytesOf, joinRanges } from "#src/lib/isobmff/layout.ts";
 import { binaries } from "../sources.ts";
 
 type Spec = typeof encodingSpec;

@@ -3,8 +3,6 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
-import { sandboxLauncher } from "#media/binaries.ts";
-import { sandboxedCommand } from "#media/sandbox/sandbox.ts";
 import { type SpeechAudio, TranscriptionFailed } from "#platform/outbound/transcribe/transcriber.ts";
 import { recognizeWith } from "#platform/outbound/transcribe/whisper/models.ts";
 import {
@@ -12,6 +10,8 @@ import {
   type RecognitionOptions,
   recognize,
 } from "#platform/outbound/transcribe/whisper/recognize.ts";
+import { sandboxLauncher } from "#src/lib/executable/binaries.ts";
+import { sandboxedCommand } from "#src/lib/sandbox/sandbox.ts";
 import { until } from "#test/support/descendants.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { toneFile } from "#test/support/whisper/audio.ts";

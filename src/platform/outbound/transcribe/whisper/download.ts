@@ -2,9 +2,8 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open, rename, rm, stat, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
-import { describeConnectionError } from "#lib/connection-errors.ts";
-import { setTimeout, sleep } from "#lib/timers.ts";
-import { writeAll } from "#lib/write-all.ts";
+import { setTimeout, sleep, writeAll } from "#lib/base";
+import { describeConnectionError } from "#lib/network";
 
 /** What the operator can correct; the message says what happened. */
 export class ModelUnavailable extends Error {

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { chown, copyFile, open, readdir, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { makeFolder } from "#lib/make-folder.ts";
-import { withoutTrailing } from "#lib/without-trailing.ts";
+import { withoutTrailing } from "#lib/base";
+import { makeFolder } from "#lib/executable";
 import { CATALOG, type CatalogModel, fileOf, shortName } from "./catalog.ts";
 import { downloadModel, ModelUnavailable, publish, requireSpace, sha256Of, sizeOf } from "./download.ts";
 import { readHeader } from "./header.ts";

@@ -1,4 +1,4 @@
-import { primaryLanguage } from "#lib/language.ts";
+import { primaryLanguage } from "#lib/base";
 
 /** The languages of the multilingual models, as whisper.cpp names them (g_lang in its src/whisper.cpp). */
 const CODES = new Set(

@@ -1,6 +1,4 @@
-import { formatTime } from "#lib/vtt/time.ts";
-import type { SpokenCue } from "#lib/vtt/transcript.ts";
-import { asParagraphs } from "#lib/vtt/transcript.ts";
+import { asParagraphs, formatTime, type SpokenCue } from "#lib/subtitles/web";
 import { clock } from "../clock.ts";
 
 /** A transcript as files of other programs; lines are text without markup. */

@@ -1,5 +1,5 @@
-import { runToEnd } from "#lib/sliced.ts";
-import { type SpokenCue, spokenCues } from "#lib/vtt/transcript.ts";
+import { runToEnd } from "#lib/base/web";
+import { type SpokenCue, spokenCues } from "#lib/subtitles/web";
 import { clock } from "../clock.ts";
 import { styleNonce } from "../own-script.ts";
 import type { PlayerData } from "../player-data.ts";

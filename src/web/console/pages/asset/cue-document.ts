@@ -1,7 +1,5 @@
-import { runToEnd } from "#lib/sliced.ts";
-import { type Cue, type Fault, parsing } from "#lib/vtt/parse.ts";
-import { retimed } from "#lib/vtt/retime.ts";
-import { formatTime } from "#lib/vtt/time.ts";
+import { runToEnd } from "#lib/base/web";
+import { type Cue, type Fault, formatTime, parsing, retimed } from "#lib/subtitles/web";
 
 export type Timing = { startMs: number; endMs: number };
 /** A WebVTT text and its cues. An edit replaces only what it changes: comments, styles and settings stay as they are. */

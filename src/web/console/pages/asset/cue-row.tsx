@@ -1,6 +1,5 @@
 import { useId, useState } from "preact/hooks";
-import type { Cue } from "#lib/vtt/parse.ts";
-import { formatTime, readTime } from "#lib/vtt/time.ts";
+import { type Cue, formatTime, readTime } from "#lib/subtitles/web";
 import { useTexts } from "#web/console/texts/texts.tsx";
 import type { Timing } from "./cue-document.ts";
 import { texts } from "./texts.ts";

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Params } from "#clients/typescript/types.ts";
-import { MAX_JOINED } from "#lib/join-limits.ts";
+import { MAX_JOINED } from "#model/join-limits.ts";
 import { ConfirmDialog, Dialog } from "#web/console/components/dialog.tsx";
 import { Field, Form, Select } from "#web/console/components/form.tsx";
 import { ErrorNotice } from "#web/console/components/notice.tsx";

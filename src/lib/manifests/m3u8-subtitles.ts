@@ -1,0 +1,89 @@
+import { DOCUMENT_LIMITS, requireAtMost } from "#lib/base";
+import { hlsAttribute } from "./hls-attributes.ts";
+import { linesOf } from "./lines-of.ts";
+import { quoted } from "./m3u8.ts";
+
+export type HlsSubtitles = { uri: string; language: string; label: string; isDefault: boolean };
+
+const OWN_GROUP = "subs";
+const STREAM = "#EXT-X-STREAM-INF:";
+
+/**
+ * Adds subtitles to a master playlist (RFC 8216, 4.3.4.1). Variants with a subtitle group keep it, and the tracks join
+ * that group; other variants get one. A media playlist is unchanged.
+ */
+export function withSubtitles(master: string, tracks: readonly HlsSubtitles[]): string {
+  if (tracks.length === 0 || !master.includes(STREAM)) return master;
+  const lines = [...linesOf(master)];
+  const first = lines.findIndex((line) => line.startsWith(STREAM));
+  if (first < 0) return master;
+  const groups = new Set<string>();
+  const named = lines.map((line) => {
+    if (!line.startsWith(STREAM)) return line;
+    const group = hlsAttribute(line, "SUBTITLES");
+    groups.add(group ?? OWN_GROUP);
+    return group === undefined ? `${line},SUBTITLES=${quoted(OWN_GROUP)}` : line;
+  });
+  requireAtMost(groups.size, DOCUMENT_LIMITS.subtitleGroups, "groups of subtitles");
+  const there = Map.groupBy(
+    lines.filter((line) => line.startsWith("#EXT-X-MEDIA:") && hlsAttribute(line, "TYPE") === "SUBTITLES"),
+    (line) => hlsAttribute(line, "GROUP-ID"),
+  );
+  const added = [...groups].flatMap((group) => members(there.get(group) ?? [], group, tracks));
+  return [...named.slice(0, first), ...added, ...named.slice(first)].join("\n");
+}
+
+function members(there: readonly string[], group: string, tracks: readonly HlsSubtitles[]): string[] {
+  // 4.3.4.1.1: names are unique within a group, and at most one member is the default.
+  const names = new Set(there.map((line) => hlsAttribute(line, "NAME")));
+  const hasDefault = there.some((line) => hlsAttribute(line, "DEFAULT") === "YES");
+  return tracks.map(({ uri, language, label, isDefault }) => {
+    // Some parsers treat an apostrophe as a quote.
+    const plain = quoted(label.replaceAll("'", "’").replaceAll('"', "”")).slice(1, -1);
+    let name = plain;
+    for (let number = 2; names.has(name); number++) name = `${plain} (${number})`;
+    names.add(name);
+    const attributes = [
+      "TYPE=SUBTITLES",
+      `GROUP-ID=${quoted(group)}`,
+      `NAME=${quoted(name)}`,
+      `LANGUAGE=${quoted(language)}`,
+      `DEFAULT=${isDefault && !hasDefault ? "YES" : "NO"}`,
+      "AUTOSELECT=YES",
+      "FORCED=NO",
+      `URI=${quoted(uri)}`,
+    ];
+    return `#EXT-X-MEDIA:${attributes.join(",")}`;
+  });
+}
+
+/**
+ * A whole WebVTT file as the single segment of a playlist. Without X-TIMESTAMP-MAP its times are those of the segments,
+ * which begin at 0, except in a clip (RFC 8216, 3.5).
+ */
+export function subtitlePlaylist(uri: string, durationSeconds: number): string {
+  const seconds = Math.max(1, durationSeconds);
+  return [
+    "#EXTM3U",
+    "#EXT-X-VERSION:3",
+    `#EXT-X-TARGETDURATION:${Math.ceil(seconds)}`,
+    "#EXT-X-MEDIA-SEQUENCE:0",
+    "#EXT-X-PLAYLIST-TYPE:VOD",
+    `#EXTINF:${seconds.toFixed(3)},`,
+    uri,
+    "#EXT-X-ENDLIST",
+    "",
+  ].join("\n");
+}
+
+/**
+ * The WebVTT file of a playlist whose segments begin at another time than 0: the time that its cues count from (RFC 8216,
+ * 3.5), in the 33 bits of a clock with 90 kHz.
+ */
+export function withTimestampMap(vtt: Buffer, startSeconds: number): Buffer {
+  const end = vtt.indexOf("\n");
+  const at = end === -1 ? vtt.length : end;
+  const ticks = Math.round(startSeconds * 90_000) % 2 ** 33;
+  const map = Buffer.from(`\nX-TIMESTAMP-MAP=MPEGTS:${ticks},LOCAL:00:00:00.000`);
+  return Buffer.concat([vtt.subarray(0, at), map, vtt.subarray(at)]);
+}

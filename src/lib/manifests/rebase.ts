@@ -1,0 +1,142 @@
+import { DOCUMENT_LIMITS, requireAtMost } from "#lib/base";
+import { mpdWithAudio } from "./audio-tracks/dash.ts";
+import { withAudio } from "./audio-tracks/hls.ts";
+import type { AudioChanges } from "./audio-tracks/types.ts";
+import { masterInStereo, mpdInStereo } from "./channel-filter.ts";
+import { masterOfVariant, masterWithout, mpdWithout } from "./codec-filter.ts";
+import { mapReferences } from "./m3u8.ts";
+import { withSubtitles } from "./m3u8-subtitles.ts";
+import * as mpds from "./mpd.ts";
+import { mapStoryboard, storyboardTiles } from "./storyboard.ts";
+import { XmlFault, xmlTokens } from "./xml-tokens.ts";
+
+/**
+ * Only the top manifests and the storyboard are rewritten: their references get a path prefix that contains token and
+ * version. Everything below uses relative references and so inherits both, in every player (RFC 3986, 5.2; a query
+ * would be lost at each step). Subtitles belong to the asset and change without a new version, so they are inserted
+ * here. All functions are linear in time and throw TooComplex.
+ */
+export type Below = {
+  /** A token to include in URLs, with its slash, or "". */
+  carried: string;
+  /** Prefix of relative references, with its slash. */
+  folder: string;
+  /** The asset's own subtitles; `list` and `file` are relative to the asset's media. */
+  tracks: readonly { id: number; list: string; file: string; language: string; label: string; isDefault: boolean }[];
+  /** Audio tracks that were changed, and those that were added. */
+  audio: AudioChanges;
+  /** Path of the asset's media on this server, with the token for signed playback and a final slash. */
+  root: string;
+  /** Sample entries of codecs that are left out. */
+  hidden: readonly string[];
+  /** The reference of the only variant of a master playlist that is kept; null: all are. */
+  variant: string | null;
+  /** Audio of more channels is left out, where there is other audio. */
+  isStereo: boolean;
+};
+
+const isAbsolute = (uri: string) => /^([a-z][a-z0-9+.-]*:|\/)/i.test(uri);
+
+export function rebaseMaster(
+  playlist: string,
+  { carried, folder, tracks, audio, hidden, variant, isStereo }: Below,
+): string {
+  const chosen = variant === null ? playlist : masterOfVariant(playlist, variant);
+  const ofCodecs = hidden.length > 0 ? masterWithout(chosen, hidden) : chosen;
+  const rebased = withAudio(
+    mapReferences(isStereo ? masterInStereo(ofCodecs) : ofCodecs, (uri) =>
+      isAbsolute(uri) ? uri : carried + folder + uri,
+    ),
+    audio,
+  );
+  return withSubtitles(
+    rebased,
+    tracks.map((track) => ({ ...track, uri: carried + track.list })),
+  );
+}
+
+/** ISO/IEC 23009-1, 5.3.1.2: BaseURL follows ProgramInformation and precedes all other children of MPD. */
+export function rebaseMpd(mpd: string, { carried, folder, tracks, audio, root, hidden, isStereo }: Below): string {
+  const address = (carried + folder).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+  // Absolute paths: ffmpeg 5.1 resolves the BaseURL of a Representation against the manifest's own directory and
+  // ignores the BaseURL of the MPD (libavformat/dashdec.c, resolve_content_path), so no relative URL works in every
+  // player.
+  const ofCodecs = hidden.length > 0 ? mpdWithout(mpd, hidden) : mpd;
+  return mpds.withSubtitles(
+    based(mpdWithAudio(isStereo ? mpdInStereo(ofCodecs) : ofCodecs, audio), address),
+    tracks.map((track) => ({ ...track, address: root + track.file })),
+  );
+}
+
+/**
+ * A storyboard refers to its thumbnails by media fragment: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0,
+ * 4.2.2).
+ */
+export const rebaseStoryboard = (vtt: string, { carried, folder }: Below): string =>
+  mapStoryboard(vtt, (uri) => (isAbsolute(uri) ? uri : carried + folder + uri));
+
+type Tile = { start: number; x: number; y: number; url?: string };
+
+/**
+ * A storyboard as JSON in the format of Mux. `root` is the URL of the asset's media with the token; with several sheets
+ * each tile names its own.
+ */
+export function storyboardJson(
+  vtt: string,
+  { root, folder, durationSeconds }: { root: string; folder: string; durationSeconds: number },
+): string {
+  const urls = new Map<string, string>();
+  // Absolute URLs: JSON has no base URL of its own.
+  const urlOf = (uri: string) => {
+    const url = urls.get(uri) ?? (isAbsolute(uri) ? uri : new URL(folder + uri, root).href);
+    urls.set(uri, url);
+    return url;
+  };
+  let characters = 0;
+  const all = storyboardTiles(vtt);
+  const tiles = all.map(({ startSeconds, uri, x, y }): Tile => {
+    const url = urlOf(uri);
+    characters += url.length + 64;
+    requireAtMost(characters, DOCUMENT_LIMITS.outputCharacters, "characters after it is rewritten");
+    return { start: startSeconds, x, y, url };
+  });
+  const [first] = all;
+  if (urls.size <= 1) for (const tile of tiles) delete tile.url;
+  return JSON.stringify({
+    url: first ? urlOf(first.uri) : "",
+    tile_width: first?.width ?? 0,
+    tile_height: first?.height ?? 0,
+    duration: durationSeconds,
+    tiles,
+  });
+}
+
+/**
+ * Inserts `address` as the base before the manifest's own BaseURL: a second one at the same level would be an
+ * alternative, not a base.
+ */
+function based(mpd: string, address: string): string {
+  let after: number | undefined;
+  try {
+    for (const token of xmlTokens(mpd)) {
+      if (token.kind === "text") continue;
+      if (token.name === "Period") break;
+      if (token.kind === "open" && token.name === "BaseURL" && !token.isEmpty)
+        return insertBaseUrl(mpd, token.to, address);
+      if (token.kind === "open" && token.name === "MPD") after ??= token.to;
+      const isInformation = token.name === "ProgramInformation" && (token.kind === "close" || token.isEmpty);
+      if (isInformation) after = token.to;
+    }
+  } catch (error) {
+    // The manifest may have been stored before manifests were checked. It is served unchanged.
+    if (!(error instanceof XmlFault)) throw error;
+  }
+  return after === undefined ? mpd : `${mpd.slice(0, after)}<BaseURL>${address}</BaseURL>${mpd.slice(after)}`;
+}
+
+function insertBaseUrl(mpd: string, from: number, address: string): string {
+  const next = mpd.indexOf("<", from);
+  const own = mpd.slice(from, next === -1 ? mpd.length : next);
+  const at = from + own.length - own.trimStart().length;
+  return mpd.slice(0, at) + address + mpd.slice(at);
+}

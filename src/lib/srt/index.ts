@@ -1,0 +1,1 @@
+export { createSrtServer } from "./server.ts";

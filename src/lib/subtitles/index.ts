@@ -1,0 +1,17 @@
+export { type SyncedText, syncTexts } from "./align/sync-texts.ts";
+export { SPACELESS } from "./align/words.ts";
+export { breakLines } from "./cue-text/break-lines.ts";
+export { escapeText, fragmentOf, fromFragment, plainOf } from "./cue-text/fragment.ts";
+export { plainText } from "./cue-text/plain-text.ts";
+export { type Part, type Piece, partsOf, type Sentence } from "./cue-text/sentences.ts";
+export { shapedCues } from "./cues/shape.ts";
+export { clippedVtt } from "./vtt/clip.ts";
+export { decodeText } from "./vtt/decode.ts";
+export { type Cue, type Fault, parsing, withHeader } from "./vtt/parse.ts";
+export { repairing } from "./vtt/repair.ts";
+export { payloadsOf, withPayloads } from "./vtt/replace-texts.ts";
+export type { SubtitleWarning } from "./vtt/skipped.ts";
+export { fromSrt, looksLikeSrt } from "./vtt/srt.ts";
+export { type CheckedSubtitle, type CheckedText, checkSubtitleFile, checkVtt } from "./vtt/subtitle-file.ts";
+export { asParagraphs, type SpokenCue, spokenCues } from "./vtt/transcript.ts";
+export { type PlainCue, writeCue } from "./vtt/write.ts";

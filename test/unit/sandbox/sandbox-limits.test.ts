@@ -1,0 +1,114 @@
+import { execFile } from "node:child_process";
+import { chmodSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { sandboxLauncher } from "#src/lib/executable/binaries.ts";
+import { findSandbox, sandboxedCommand } from "#src/lib/sandbox/sandbox.ts";
+import { descendantsOf, isAlive, until, untilGone } from "#test/support/descendants.ts";
+import { hostileProgram } from "#test/support/hostile/hostile.ts";
+import { temporaryFolder } from "#test/support/media/sources.ts";
+
+const folder = temporaryFolder("sandbox-limits");
+const work = join(folder, "work");
+const program = hostileProgram(folder);
+const launcher = sandboxLauncher() as string;
+const MEMORY = String(512 * 2 ** 20);
+
+beforeEach(() => {
+  rmSync(work, { recursive: true, force: true });
+  mkdirSync(work);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe.each(["namespaces", "landlock"])("by %s", (mode) => {
+  const system = ["/usr", "/bin", "/lib", "/lib64"].flatMap((path) => ["--read", path]);
+  const command = (path: string) => [
+    ...["--mode", mode, ...system, "--read", path, "--write", work, "--device", "/dev/null"],
+    ...["--data", MEMORY, "--fsize", String(2 ** 32), "--", path],
+  ];
+  const attempt = async (...names: string[]) =>
+    (await promisify(execFile)(launcher, [...command(program), ...names], { cwd: work })).stdout;
+  const script = (name: string, text: string) => {
+    const path = join(folder, `${name}-${mode}.sh`);
+    writeFileSync(path, `#!/bin/sh\n${text}\n`);
+    chmodSync(path, 0o755);
+    return path;
+  };
+
+  test.each(["threads", "written"])("a program needs it: %s", async (name) => {
+    expect(await attempt(name)).toBe(`DONE ${name}\n`);
+  });
+
+  test.each(
+    [
+      ["private_memory", "shared_memory", "shared_validate", "memory_file", "dev_shm", "dev_zero", "system_v"],
+      ["forks", "survivor", "vfork"],
+      ["new_namespaces", "new_mounts", "cloned", "cloned3", "joined_namespace", "mounted", "opened_tree"],
+      ["traced", "memory_of_parent", "pidfd", "key", "keyring", "bpf", "perf", "fault_handler", "io_uring"],
+      ["tcp", "udp", "udp6", "unix_socket", "netlink", "vsock", "alg", "pair"],
+      ["symbolic", "hard", "fifo", "device", "socket_file", "huge_file"],
+    ].flat(),
+  )("refused: %s", async (name) => {
+    expect(await attempt(name)).toMatch(new RegExp(`^(forks 0\n)?refused ${name} \\d+\n$`));
+    expect(readdirSync(work).filter((file) => !["made-file", "made-huge"].includes(file))).toEqual([]);
+  });
+
+  test("what it starts ends with it, also in a session of its own", async () => {
+    const path = script("daemon", `setsid sleep 1234567 >/dev/null 2>&1 </dev/null & echo $!`);
+    const running = execFile(launcher, command(path), { cwd: work });
+    let seen: ReturnType<typeof descendantsOf> = [];
+    running.stdout?.once("data", () => {
+      seen = descendantsOf(running.pid as number).filter((one) => one.command.includes("1234567"));
+    });
+    expect(await new Promise((resolve) => running.once("close", resolve))).toBe(0);
+    expect(seen.filter(isAlive)).toEqual([]);
+    const { stdout } = await promisify(execFile)("ps", ["-eo", "args"]);
+    expect(stdout).not.toContain("sleep 1234567");
+  });
+
+  test("what it starts ends when the launcher is killed", async () => {
+    const path = script("killed", "setsid sleep 7654321 >/dev/null 2>&1 </dev/null & sleep 7654321");
+    const running = execFile(launcher, command(path), { cwd: work });
+    const below = await until("both sleep", () => {
+      const all = descendantsOf(running.pid as number);
+      return all.filter((one) => one.command === "sleep 7654321").length === 2 ? all : null;
+    });
+    running.kill("SIGKILL");
+    await untilGone(below);
+  });
+
+  test("a script that starts too many processes is ended with all of them", async () => {
+    const path = script("many", "i=0; while [ $i -lt 20000 ]; do sleep 2345678 & i=$((i+1)); echo $i; done; wait");
+    const ended = await promisify(execFile)(launcher, command(path), { cwd: work }).catch((error) => error);
+    expect(ended.signal).toBe("SIGKILL");
+    expect(ended.stdout.trim().split("\n").length).toBeLessThan(20_000);
+    // Those that are killed need a moment on a busy machine.
+    await until("all of them have ended", async () => {
+      const { stdout } = await promisify(execFile)("ps", ["-eo", "args"]);
+      return !stdout.includes("sleep 2345678");
+    });
+  });
+});
+
+test("in bubblewrap the filter of the launcher applies too", async () => {
+  const system = await findSandbox(null);
+  const isolation = { kind: "bwrap" as const, path: "/usr/bin/bwrap", launcher };
+  const confinement = {
+    limits: { memoryBytes: 512 * 2 ** 20, timeLimitMs: 5000 },
+    grants: { reads: [], writes: [work], devices: false },
+    ...{ cwd: work, nice: 10 },
+  };
+  const [file = "", ...args] = await sandboxedCommand(program, confinement, { ...system, isolation });
+  const names = ["forks", "shared_memory", "udp", "symbolic", "new_namespaces", "key"];
+  const { stdout } = await promisify(execFile)(file, [...args, ...names, "written"], { cwd: work });
+  expect(stdout.replace(/ \d+$/gm, "")).toBe(
+    ["forks", ...names.map((name) => `refused ${name}`), "DONE written", ""].join("\n"),
+  );
+});
+
+test("a link is not granted for writing", async () => {
+  symlinkSync(work, join(folder, "linked"));
+  const args = ["--mode", "namespaces", "--write", join(folder, "linked"), "--", program, "written"];
+  await expect(promisify(execFile)(launcher, args, { cwd: work })).rejects.toMatchObject({ code: 125 });
+});
