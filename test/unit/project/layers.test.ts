@@ -3,83 +3,93 @@ import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../../..");
+const names = (list: string) => list.split(" ");
+/** After the imports. */
 const MAX_LINES = 400;
 
+/** Each imports `base` and libraries before it. */
+const LIBRARIES = names(
+  "base executable sandbox network codecs publishing mpegts srt rtmp isobmff subtitles closed-captions search manifests",
+);
+
+/** Each imports features before it. A group (credentials, operations) is one feature. */
+const FEATURES = names(
+  "encoding-profiles tenants credentials playback-restrictions mail users notifications activity assets collections subtitles transcoding uploads tracks search static-renditions clips shares playback webhooks event-stream analytics billing batch-uploads live operations mcp mux",
+);
+
 /**
- * From top to bottom: a file imports from its own layer or a lower one. The directories in one line are one layer. The
- * files that assemble the program (routes, open, serve …) are one layer above everything that they assemble.
+ * From bottom to top, one layer each: a file imports from its own layer and from those before it, so no two folders import each
+ * other. The files in one line assemble the program, and are one layer.
  */
-const FLOORS: readonly (readonly string[])[] = [
-  ["cli/"],
+const LAYERS: readonly (readonly string[])[] = [
+  ...LIBRARIES.map((name) => [`src/lib/${name}/`]),
+  // The words of the product: states, object keys, warnings.
+  ["src/model/"],
+  ["storage/objects/"],
+  ["storage/cache/"],
+  ["storage/db/"],
+  ["storage/replica/"],
+  ["src/protocol/"],
+  ["src/media/"],
+  ["src/live/"],
+  ["src/platform/config/"],
+  ["src/app.ts"],
+  ["src/platform/limits/"],
+  ["src/platform/scheduled-tasks/"],
+  ["src/platform/events/"],
+  ["src/platform/http/"],
+  ["src/platform/parsing/"],
+  ["src/platform/outbound/"],
+  ["src/platform/cluster/"],
+  ["src/worker/"],
+  ...FEATURES.map((name) => [`src/features/${name}/`]),
+  // Packages of their own, which the console contains.
+  ["src/clients/"],
+  ["src/web/"],
   [
-    "src/serve.ts",
-    "src/scheduled-tasks.ts",
     "src/cross-validate.ts",
-    "src/platform/cluster/",
     "src/listen.ts",
-    "src/tls.ts",
     "src/live-ingest.ts",
     "src/local-workers.ts",
+    "src/log.ts",
     "src/open.ts",
     "src/routes.ts",
-    "src/log.ts",
+    "src/scheduled-tasks.ts",
+    "src/serve.ts",
     "src/systemd.ts",
+    "src/tls.ts",
   ],
-  ["src/worker/"],
-  ["src/web/"],
-  ["src/features/"],
-  ["src/platform/parsing/"],
-  ["src/live/"],
-  ["src/platform/http/", "src/platform/events/", "src/media/", "src/platform/outbound/", "src/protocol/"],
-  ["src/platform/limits/", "src/platform/scheduled-tasks/"],
-  ["src/app.ts", "src/platform/config/"],
-  ["storage/"],
-  ["src/model/", "src/lib/"],
-  ["src/clients/"],
+  ["cli/"],
 ];
+
+/** Imports of a higher layer, as `from → to`. The list may only become shorter. */
+const UPWARD: readonly string[] = [];
 
 /** Written by `npm run client` from the OpenAPI document, for the clients only. */
 const GENERATED = "build/client/";
 
-/** Directories outside the layers: what they may import, except themselves. */
+/** Folders that may import less than what is below them: what they may import, except themselves. */
 const NARROW: Record<string, readonly string[]> = {
   // It speaks HTTP to the server and never opens the database.
   "src/worker/": ["src/media/", "src/platform/outbound/transcribe/", "src/protocol/", "src/model/", "src/lib/"],
   // The worker runs it on other machines than the server.
   "src/media/": ["src/protocol/", "src/model/", "src/lib/"],
   // A process of its own that reads from strangers: it opens neither the database nor the objects.
-  "src/live/": [
-    "src/media/",
-    "src/protocol/",
-    "src/model/",
-    "src/lib/",
-    // It connects to destinations that tenants choose, by the rules for all of them.
-    "src/lib/network/destination.ts",
-    "src/lib/network/guard.ts",
-    "src/lib/network/resolve.ts",
-  ],
-  // The encoding specification and everything that follows it imports the codecs.
-  "src/lib/codecs/": ["src/lib/codecs/encoders.ts", "src/lib/codecs/hdr.ts"],
+  "src/live/": ["src/media/", "src/protocol/", "src/model/", "src/lib/"],
   // Server, worker and clients may have different versions, and share only these messages.
-  "src/protocol/": ["src/lib/codecs/", "src/model/", "src/lib/"],
+  "src/protocol/": ["src/model/", "src/lib/"],
   "storage/": ["src/model/", "src/lib/"],
   // It runs in the browser, and reads WebVTT as the server does.
-  "src/web/client/": ["src/lib/subtitles/", "src/lib/base/"],
+  "src/web/client/": ["src/lib/base/web.ts", "src/lib/subtitles/web.ts"],
   // They are packages of their own, which customers install.
   "src/clients/": [],
   // Its editor of subtitles reads WebVTT as the server does; it offers what the API accepts.
-  "src/web/console/": ["src/clients/", "src/lib/subtitles/", "src/lib/base/", "src/model/join-limits.ts"],
+  "src/web/console/": ["src/clients/", "src/lib/base/web.ts", "src/lib/subtitles/web.ts", "src/model/join-limits.ts"],
 };
-
-/** Each imports only those before it. */
-const FEATURES =
-  "encoding-profiles tenants credentials playback-restrictions mail users notifications activity assets collections subtitles transcoding uploads tracks search static-renditions clips shares playback webhooks event-stream analytics billing batch-uploads live operations mcp mux".split(
-    " ",
-  );
 
 type Source = { path: string; text: string; imports: Import[] };
 /** `names` is null when everything may be used: a namespace, a dynamic import. */
-type Import = { target: string; names: string[] | null };
+type Import = { specifier: string; target: string; names: string[] | null; isType: boolean };
 
 const sourcesIn = (...folders: string[]): Source[] =>
   folders
@@ -91,15 +101,15 @@ const sourcesIn = (...folders: string[]): Source[] =>
       return { path: relative(root, path), text, imports: importsOf(path, text) };
     });
 
-const STATIC = /^(?:import|export)\s+(?:type\s+)?(?:([^;"']*?)\s+from\s+)?["']([.#][^"']+)["']/gm;
+const STATIC = /^(?:import|export)\s+(type\s+)?(?:([^;"']*?)\s+from\s+)?["']([.#][^"']+)["']/gm;
 const DYNAMIC = /\bimport\(\s*["']([.#][^"']+)["']/g;
 
 function importsOf(path: string, text: string): Import[] {
   const found: Import[] = [];
-  const add = (specifier: string, names: string[] | null) =>
-    found.push({ target: relative(root, locate(path, specifier)), names });
-  for (const [, clause = "", specifier = ""] of text.matchAll(STATIC))
-    if (!specifier.endsWith(".css")) add(specifier, namesIn(clause));
+  const add = (specifier: string, names: string[] | null, isType = false) =>
+    found.push({ specifier, target: relative(root, locate(path, specifier)), names, isType });
+  for (const [, type, clause = "", specifier = ""] of text.matchAll(STATIC))
+    if (!specifier.endsWith(".css")) add(specifier, namesIn(clause), type !== undefined);
   for (const [, specifier = ""] of text.matchAll(DYNAMIC)) add(specifier, null);
   return found;
 }
@@ -137,14 +147,18 @@ const [edges, generated] = [
   all.filter(({ target }) => !target.startsWith(GENERATED)),
   all.filter(({ target }) => target.startsWith(GENERATED)),
 ];
-const told = (faults: { path: string; target: string }[]) => faults.map(({ path, target }) => `${path} → ${target}`);
+const shown = (imports: { path: string; target: string }[]) => imports.map(({ path, target }) => `${path} → ${target}`);
 
-const floorOf = (path: string) => {
-  const floor = FLOORS.findIndex((rooms) => rooms.some((room) => path.startsWith(room)));
-  if (floor === -1) throw new Error(`${path} is in no layer; add it to one in this test.`);
-  return floor;
+const layerOf = (path: string) => {
+  const layer = LAYERS.findIndex((members) => members.some((member) => path.startsWith(member)));
+  if (layer === -1) throw new Error(`${path} is in no layer; add its folder to LAYERS in this test.`);
+  return layer;
 };
-const featureOf = (path: string) => /^src\/features\/([^/]+)\//.exec(path)?.[1];
+const libraryOf = (path: string) => /^src\/lib\/([^/]+)\//.exec(path)?.[1];
+const exportedBy = (imports: Import[]) => imports.flatMap(({ names }) => names ?? []);
+/** An import into another area begins with `#`. */
+const areaOf = (path: string) =>
+  /^src\/(?:lib\/[^/]+|[^/]+)\//.exec(path)?.[0] ?? (path.startsWith("src/") ? "src/" : path.split("/", 1)[0]);
 
 describe("imports", () => {
   test("are found at all", () => {
@@ -156,29 +170,37 @@ describe("imports", () => {
   });
 
   test("go down", () => {
-    expect(told(edges.filter(({ path, target }) => floorOf(target) < floorOf(path)))).toEqual([]);
+    const upward = edges.filter(({ path, target }) => layerOf(target) > layerOf(path));
+    expect([...new Set(shown(upward))].sort()).toEqual([...UPWARD].sort());
   });
 
-  test("of directories outside the layers are limited", () => {
-    for (const [room, allowed] of Object.entries(NARROW)) {
-      const out = edges.filter(({ path, target }) => path.startsWith(room) && !target.startsWith(room));
-      expect(told(out.filter(({ target }) => !allowed.some((each) => target.startsWith(each)))), room).toEqual([]);
+  test("into a library go through its entry point", () => {
+    const past = edges.filter(({ path, target }) => {
+      const library = libraryOf(target);
+      return library && library !== libraryOf(path) && !/^src\/lib\/[^/]+\/(?:index|web)\.ts$/.test(target);
+    });
+    expect(shown(past)).toEqual([]);
+  });
+
+  test("of some folders are limited", () => {
+    for (const [folder, allowed] of Object.entries(NARROW)) {
+      const out = edges.filter(({ path, target }) => path.startsWith(folder) && !target.startsWith(folder));
+      expect(shown(out.filter(({ target }) => !allowed.some((each) => target.startsWith(each)))), folder).toEqual([]);
     }
   });
 
   test("of generated files are in the TypeScript client and the console", () => {
     expect(generated.length).toBeGreaterThan(0);
-    expect(told(generated.filter(({ path }) => !/^src\/(clients\/typescript|web\/console)\//.test(path)))).toEqual([]);
+    expect(shown(generated.filter(({ path }) => !/^src\/(clients\/typescript|web\/console)\//.test(path)))).toEqual([]);
   });
 
-  test("between features follow their order", () => {
-    const names = new Set(program.map(({ path }) => featureOf(path)).filter((name) => name !== undefined));
-    expect([...names].filter((name) => !FEATURES.includes(name))).toEqual([]);
-    const later = edges.filter(({ path, target }) => {
-      const [from, to] = [featureOf(path), featureOf(target)];
-      return from && to && FEATURES.indexOf(to) > FEATURES.indexOf(from);
-    });
-    expect(told(later)).toEqual([]);
+  test("of other areas begin with #, and those of the same area climb at most one folder", () => {
+    const climbing = [...program, ...sourcesIn("scripts", "test")]
+      .filter(({ path }) => !path.startsWith("src/clients/"))
+      .flatMap(({ path, imports }) => imports.map(({ target, specifier }) => ({ path, target, specifier })))
+      .filter(({ specifier }) => specifier.startsWith("."))
+      .filter(({ path, target, specifier }) => specifier.includes("../../") || areaOf(path) !== areaOf(target));
+    expect(shown(climbing)).toEqual([]);
   });
 
   test("form no cycle", () => {
@@ -194,8 +216,47 @@ describe("imports", () => {
   });
 });
 
+describe("libraries", () => {
+  test("have a description and an entry point", () => {
+    const folders = readdirSync(join(root, "src/lib"));
+    expect(folders.sort()).toEqual([...LIBRARIES].sort());
+    for (const name of folders)
+      expect(readdirSync(join(root, "src/lib", name)), name).toEqual(expect.arrayContaining(["README.md", "index.ts"]));
+  });
+
+  test("export from their entry points only what is imported", () => {
+    const imported = Map.groupBy(
+      [...program, ...sourcesIn("scripts")].flatMap(({ imports }) => imports),
+      ({ target }) => target,
+    );
+    const unused = program
+      .filter(({ path }) => /^src\/lib\/[^/]+\/(?:index|web)\.ts$/.test(path))
+      .flatMap(({ path, imports }) => {
+        const used = new Set(imported.get(path)?.flatMap(({ names }) => names ?? exportedBy(imports)));
+        return exportedBy(imports)
+          .filter((name) => !used.has(name))
+          .map((name) => `${path}: ${name}`);
+      });
+    expect(unused).toEqual([]);
+  });
+
+  test("base has at most 25 files", () => {
+    expect(readdirSync(join(root, "src/lib/base")).length).toBeLessThanOrEqual(25);
+  });
+
+  test("have no module of Node.js behind their entry points for browsers", () => {
+    const textOf = new Map(program.map(({ path, text }) => [path, text]));
+    const values = program.flatMap(({ path, imports }) =>
+      imports.filter(({ isType }) => !isType).map(({ target }) => ({ path, target })),
+    );
+    const reached = new Set(program.map(({ path }) => path).filter((path) => /^src\/lib\/[^/]+\/web\.ts$/.test(path)));
+    for (const path of reached) for (const edge of values) if (edge.path === path) reached.add(edge.target);
+    expect(reached.size).toBeGreaterThan(5);
+    expect([...reached].filter((path) => /from "node:/.test(textOf.get(path) ?? ""))).toEqual([]);
+  });
+});
+
 describe("files", () => {
-  // After the imports.
   test(`have at most ${MAX_LINES} lines`, () => {
     const all = [...program, ...sourcesIn("scripts", "test")];
     const long = all.map(({ path, text }) => ({ path, lines: text.replaceAll(STATIC, "").split("\n").length - 1 }));
