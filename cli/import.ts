@@ -58,7 +58,11 @@ export async function importCommand(command: Command): Promise<void> {
   const { server, headers, tenantId } = target;
   let moved = (_: number) => {};
   const sender: FileSender = {
-    ...{ server, tenantId, fields, call: api(server, headers), slot: slots(jobs) },
+    server,
+    tenantId,
+    fields,
+    call: api(server, headers),
+    slot: slots(jobs),
     patience: retryPolicy(null),
     meter: { expect: () => {}, sent: (bytes) => moved(bytes) },
   };
@@ -87,8 +91,15 @@ export async function importCommand(command: Command): Promise<void> {
     moved = progress.moved;
     const binaries = () => resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() });
     const importing = {
-      ...{ provider: name, source, sender, ledger, existing, dir, binaries },
-      ...{ maxBytes: config.max_upload_bytes, onBytes: progress.moved },
+      provider: name,
+      source,
+      sender,
+      ledger,
+      existing,
+      dir,
+      binaries,
+      maxBytes: config.max_upload_bytes,
+      onBytes: progress.moved,
     };
     let isWhole = false;
     try {
@@ -99,8 +110,12 @@ export async function importCommand(command: Command): Promise<void> {
       const csv = `${files}.csv`;
       const { duplicates, videos } = plan;
       const report = reportOf(ledger, outcome.touched, {
-        ...{ provider: name, videos: Math.min(videos, limit), unchanged: outcome.unchanged, csv },
-        ...{ duplicates, error: outcome.error },
+        provider: name,
+        videos: Math.min(videos, limit),
+        unchanged: outcome.unchanged,
+        csv,
+        duplicates,
+        error: outcome.error,
       });
       await replace(`${files}-report.json`, `${JSON.stringify(report, null, 2)}\n`);
       await writeResults(sender, ledger, { files, format });

@@ -92,7 +92,9 @@ export async function pushCommand(command: Command): Promise<void> {
     let send: Send = (file) => sendFile(sender, file);
     if (options.encode) {
       const opened = await openEncoder(command, sender, {
-        ...{ slot: slots(1), scratch: options.scratch, profile: options.encodingProfile },
+        slot: slots(1),
+        scratch: options.scratch,
+        profile: options.encodingProfile,
       });
       const { encoder } = opened;
       stop = opened.stop;

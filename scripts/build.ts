@@ -22,7 +22,12 @@ async function main(): Promise<void> {
   const flag = { type: "boolean" } as const;
   const { values } = parseArgs({
     options: {
-      ...{ "assets-only": flag, av1: flag, complete: flag, release: flag, "for-tests": flag, "no-background": flag },
+      "assets-only": flag,
+      av1: flag,
+      complete: flag,
+      release: flag,
+      "for-tests": flag,
+      "no-background": flag,
       arch: { type: "string" },
     },
   });
@@ -44,7 +49,10 @@ async function prepared(arch: Arch, { wish, kind, assets }: Plan): Promise<Tools
   const isWarm = kind !== "development" && arch === process.arch;
   planSteps({
     ffmpeg: expectedSeconds(arch, wish),
-    ...{ assets: 4, bundle: 1, sandbox: 1, compress: kind === "release" ? 20 : 2 },
+    assets: 4,
+    bundle: 1,
+    sandbox: 1,
+    compress: kind === "release" ? 20 : 2,
     ...(isWarm && { "warm code": 7 }),
     executable: 6,
   });

@@ -60,7 +60,10 @@ export async function serve(
   if (!clusterWorker || clusterWorker.isFirst) for (const warning of config.warnings) log.warn(warning);
   const opened = await openApp(config, {
     ...options,
-    ...{ log, clusterWorker, allowEmptyDatabase, replicates: true },
+    log,
+    clusterWorker,
+    allowEmptyDatabase,
+    replicates: true,
     ...(clock && { clock }),
   });
   const { app, server, egress } = opened;

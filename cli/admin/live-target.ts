@@ -31,7 +31,9 @@ async function oneOf(admin: Admin, [channel, id = ""]: string[]): Promise<string
 
 /** The stream key never is an argument: other users of the machine see those. */
 const fieldsOf = async ({ url, name, enabled, streamKeyStdin }: Options) => ({
-  ...{ url, name, enabled: isOn("--enabled", enabled) },
+  url,
+  name,
+  enabled: isOn("--enabled", enabled),
   stream_key: streamKeyStdin ? (await text(process.stdin)).trim() : undefined,
 });
 

@@ -28,7 +28,10 @@ export async function restore(file: string | undefined, command: Command): Promi
   const progress = showProgress("restore");
   try {
     const restored = await restoreFromReplica({
-      ...{ config, store, at: until, migrations: embeddedMigrations() },
+      config,
+      store,
+      at: until,
+      migrations: embeddedMigrations(),
       progress: (done, of) => progress.update(done / of, `${done} of ${of} segments`),
     });
     progress.done();
@@ -52,11 +55,13 @@ export async function status(command: Command): Promise<void> {
   if (replica === undefined)
     throw new UserError("There is no replica: set VODBOX_REPLICA to s3://BUCKET/PREFIX or a directory.");
   const store = await openReplicaStore(config, replica, { onlyReads: true });
-  const [generations, snapshots] = [await listGenerations(store), await listSnapshots(store)];
+  const generations = await listGenerations(store);
+  const snapshots = await listSnapshots(store);
   const newest = generations.at(-1);
   const lastSnapshot = snapshots.findLast(({ generation }) => generation === newest?.generation);
   const chain = await checkChain(store, snapshots);
-  let [objects, bytes] = [0, 0];
+  let objects = 0;
+  let bytes = 0;
   for await (const object of listAll(store, "")) [objects, bytes] = [objects + 1, bytes + object.bytes];
   const timeOf = (at: number | null | undefined) =>
     at === null || at === undefined ? null : new Date(at).toISOString();

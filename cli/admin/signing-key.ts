@@ -28,7 +28,9 @@ const COLUMNS: Column<SigningKey>[] = [
 export async function create({ admin, json, options }: CommandContext<Options>): Promise<void> {
   const { tenant, name, algorithm, publicKey } = options;
   const body = {
-    ...{ tenant_id: await tenantId(admin, tenant), name, algorithm },
+    tenant_id: await tenantId(admin, tenant),
+    name,
+    algorithm,
     ...(publicKey !== undefined && { public_key: await contentOf(publicKey) }),
   };
   const key = await admin.call<SigningKey>("POST", path, body);

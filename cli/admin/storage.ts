@@ -75,9 +75,17 @@ export async function status({ admin, json }: CommandContext): Promise<void> {
   const { active, configured, phase, to, paused, copied, verified, fixed, waiting_for, old_copies, error } = state;
   printRecord(
     {
-      ...{ active, configured, phase: paused ? `${phase}, paused` : phase, to, old_copies },
-      ...{ progress: shareOf(state), copied: `${copied.objects} (${amount(copied.bytes)})`, verified, fixed },
-      ...{ waiting_for: waitingText(waiting_for), error },
+      active,
+      configured,
+      phase: paused ? `${phase}, paused` : phase,
+      to,
+      old_copies,
+      progress: shareOf(state),
+      copied: `${copied.objects} (${amount(copied.bytes)})`,
+      verified,
+      fixed,
+      waiting_for: waitingText(waiting_for),
+      error,
     },
     false,
   );

@@ -32,7 +32,9 @@ export async function makeClip(config: Config, { folder, clip, seconds }: Clip):
     ...["-c:a", audioCodecs[audio.codec].encoder, "-b:a", "128k", "-movflags", "+faststart", clip],
   ];
   await run(ffmpeg, {
-    ...{ args, cwd: folder, timeLimitMs: 600_000 },
+    args,
+    cwd: folder,
+    timeLimitMs: 600_000,
     onPosition: (done) => progress.update(Math.min(1, done / seconds)),
   });
   progress.done();

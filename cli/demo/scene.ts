@@ -34,7 +34,9 @@ const SKY: readonly (readonly [at: number, color: Color])[] = [
 
 const HILLS: readonly Hills[] = [
   {
-    ...{ name: "mountains", base: 470, pixelsPerSecond: 15 },
+    name: "mountains",
+    base: 470,
+    pixelsPerSecond: 15,
     waves: [
       [46, 2, 0.4],
       [26, 5, 2.1],
@@ -46,7 +48,9 @@ const HILLS: readonly Hills[] = [
     ],
   },
   {
-    ...{ name: "hills", base: 548, pixelsPerSecond: 30 },
+    name: "hills",
+    base: 548,
+    pixelsPerSecond: 30,
     waves: [
       [40, 1, 1.7],
       [22, 4, 0.3],
@@ -58,7 +62,9 @@ const HILLS: readonly Hills[] = [
     ],
   },
   {
-    ...{ name: "forest", base: 640, pixelsPerSecond: 60 },
+    name: "forest",
+    base: 640,
+    pixelsPerSecond: 60,
     waves: [
       [24, 1, 4.1],
       [14, 3, 1.2],
@@ -125,7 +131,8 @@ async function sun(): Promise<Buffer> {
   const pixels = Buffer.alloc(SUN_SIZE * SUN_SIZE * 4);
   const random = randomNumbers(2);
   const pace = pacer();
-  const [center, radius] = [SUN_SIZE / 2, 52];
+  const center = SUN_SIZE / 2;
+  const radius = 52;
   for (let y = 0; y < SUN_SIZE; y++, await pace())
     for (let x = 0; x < SUN_SIZE; x++) {
       const distance = Math.hypot(x - center, y - center);

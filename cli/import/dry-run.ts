@@ -79,8 +79,14 @@ async function plannedOf(
     const known = media.kind === "hls" ? null : media.bytes;
     return {
       ...planned,
-      ...{ title: item.title, from: media.kind, bytes: known ?? bytes, seconds: item.seconds ?? seconds },
-      ...{ captions: captions.length, chapters: chapters.length, notes, problems },
+      title: item.title,
+      from: media.kind,
+      bytes: known ?? bytes,
+      seconds: item.seconds ?? seconds,
+      captions: captions.length,
+      chapters: chapters.length,
+      notes,
+      problems,
     };
   } catch (error) {
     if (!(error instanceof ItemError)) throw error;

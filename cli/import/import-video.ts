@@ -32,7 +32,9 @@ export async function importVideo(importing: Importing, listed: Listed): Promise
   if (known?.isUploaded) {
     // When the ledger of a run is lost, only the size of the asset is known.
     entry = ledger.put(id, {
-      ...{ stage: "uploaded", assetId: known.assetId, externalId: known.externalId },
+      stage: "uploaded",
+      assetId: known.assetId,
+      externalId: known.externalId,
       bytes: item.media.kind === "local" ? item.media.bytes : (entry.bytes ?? known.bytes),
     });
   } else await upload(importing, listed, { item, fields, known });

@@ -41,6 +41,7 @@ export const flags = (values: readonly (string | null)[]): Record<string, true> 
 /** Chapters with `timecode` in seconds and `title`. Others are left out. */
 export const chaptersOf = (value: unknown): { startMs: number; title: string }[] =>
   records(value).flatMap(({ timecode, title }) => {
-    const [start, name] = [amountOf(timecode), text(title)];
+    const start = amountOf(timecode);
+    const name = text(title);
     return start === null || name === null ? [] : [{ startMs: start * 1000, title: name }];
   });

@@ -61,7 +61,11 @@ export async function obtain(
   }
   if (earlier !== undefined && (await sizeOf(path)) === earlier) return { file: await fileAt(path), filename };
   await download({
-    ...{ client, path, media, maxBytes, onBytes },
+    client,
+    path,
+    media,
+    maxBytes,
+    onBytes,
     async refresh() {
       const { media: fresh } = await source.load(listed, { isDryRun: false });
       return fresh.kind === "remote" ? fresh : null;

@@ -39,8 +39,10 @@ export function reportOf(
   for (const entry of ledger.entries()) {
     if (!touched.has(entry.id)) continue;
     const line = (reason: string): Failure => ({
-      ...{ source_id: entry.id, title: entry.title ?? "" },
-      ...{ asset_id: entry.stage === undefined ? null : (entry.assetId ?? null), reason },
+      source_id: entry.id,
+      title: entry.title ?? "",
+      asset_id: entry.stage === undefined ? null : (entry.assetId ?? null),
+      reason,
     });
     if (entry.problems?.length) failed++;
     else if (entry.stage === "attached" || entry.stage === "verified") imported++;

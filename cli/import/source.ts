@@ -93,7 +93,16 @@ export const MAX_IMAGE_BYTES = 10 * 2 ** 20;
 
 /** An item without anything but its media. */
 export const plainItem = (fields: Pick<Item, "title" | "filename" | "media"> & Partial<Item>): Item => ({
-  ...{ description: null, tags: {}, createdAt: null, policy: null, seconds: null },
-  ...{ captions: [], chapters: [], thumbnail: null, oldPaths: [], notes: [], problems: [] },
+  description: null,
+  tags: {},
+  createdAt: null,
+  policy: null,
+  seconds: null,
+  captions: [],
+  chapters: [],
+  thumbnail: null,
+  oldPaths: [],
+  notes: [],
+  problems: [],
   ...fields,
 });

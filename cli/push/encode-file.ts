@@ -85,7 +85,13 @@ async function encodeToFolder(encoder: Encoder, file: File, folder: string): Pro
     const source = await probeSource(file.path, binaries, { ...common, cwd: work });
     progress.seconds(source.durationSeconds);
     const result = await encode({
-      ...{ input: file.path, outDir, probe: source, spec, watermark, binaries, scratchDir: work },
+      input: file.path,
+      outDir,
+      probe: source,
+      spec,
+      watermark,
+      binaries,
+      scratchDir: work,
       ...common,
       onProgress: progress.fraction,
     });

@@ -37,7 +37,13 @@ export async function openEncoder(
   // The process is about to exit, and has reported why.
   const never = () => new Promise<never>(() => {});
   const encoder: Encoder = {
-    ...{ spec, specName: name, binaries, memoryBytes: config.ffmpeg_memory_bytes, dir, scratch: own, meter },
+    spec,
+    specName: name,
+    binaries,
+    memoryBytes: config.ffmpeg_memory_bytes,
+    dir,
+    scratch: own,
+    meter,
     watermark,
     signal: stopping.signal,
     slot: (work) =>

@@ -84,8 +84,13 @@ async function fill(data: string, events: number): Promise<void> {
       await post("/api/v1/assets", {
         tenant_id: 1,
         video_asset: {
-          ...{ title: `Film ${n}`, input_status: "pending", playback_status: "draft", source_bytes: 1 },
-          ...{ storage_bytes: 0, duration_seconds: 200, source_key: `tenants/1/sources/${n}.mp4` },
+          title: `Film ${n}`,
+          input_status: "pending",
+          playback_status: "draft",
+          source_bytes: 1,
+          storage_bytes: 0,
+          duration_seconds: 200,
+          source_key: `tenants/1/sources/${n}.mp4`,
         },
       });
     const views = viewsOf(app);

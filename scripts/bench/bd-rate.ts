@@ -10,7 +10,8 @@ const STEPS = 200;
  * in JCT-VC's common test conditions, and averaged over the range that both curves have. NaN when they share none.
  */
 export function bitsAtEqualVmaf(ours: readonly RatePoint[], theirs: readonly RatePoint[]): number {
-  const [a, b] = [curveOf(ours), curveOf(theirs)];
+  const a = curveOf(ours);
+  const b = curveOf(theirs);
   const from = Math.max(a.from, b.from);
   const to = Math.min(a.to, b.to);
   if (!(to > from)) return Number.NaN;
@@ -30,12 +31,15 @@ function curveOf(points: readonly RatePoint[]) {
   const widths = x.slice(1).map((one, index) => one - value(x, index));
   const slopes = widths.map((width, index) => (value(y, index + 1) - value(y, index)) / width);
   const tangents = x.map((_, index) => {
-    const [before, after] = [slopes[index - 1], slopes[index]];
+    const before = slopes[index - 1];
+    const after = slopes[index];
     if (before === undefined || after === undefined) return before ?? after ?? 0;
     if (before * after <= 0) return 0;
     // The weighted harmonic mean keeps the curve monotone.
-    const [left, right] = [value(widths, index - 1), value(widths, index)];
-    const [p, q] = [2 * right + left, right + 2 * left];
+    const left = value(widths, index - 1);
+    const right = value(widths, index);
+    const p = 2 * right + left;
+    const q = right + 2 * left;
     return (p + q) / (p / before + q / after);
   });
   const at = (vmaf: number) => {

@@ -31,8 +31,14 @@ export async function benchBeacons(): Promise<Result[]> {
     const { tenantId, key } = await tenantWithKey(server.base);
     // Events for assets that cannot be played are not recorded.
     const video_asset = {
-      ...{ title: "Film", input_status: "uploaded", playback_status: "ready", playback_policy: "public" },
-      ...{ source_bytes: 1, storage_bytes: 1, duration_seconds: 100, source_key: `tenants/${tenantId}/sources/x.mp4` },
+      title: "Film",
+      input_status: "uploaded",
+      playback_status: "ready",
+      playback_policy: "public",
+      source_bytes: 1,
+      storage_bytes: 1,
+      duration_seconds: 100,
+      source_key: `tenants/${tenantId}/sources/x.mp4`,
     };
     await call(server.base, "POST", "/api/v1/assets", { tenant_id: tenantId, video_asset }, { "x-api-key": key });
     const script = join(work.path, "beacons.lua");

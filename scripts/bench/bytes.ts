@@ -135,7 +135,8 @@ export async function benchSegments(): Promise<Result[]> {
     ...(await againstNginx("4 MB segments, 16 connections", { load, atLeast: 1 })),
     // Each is read for each client, from the page cache, as in nginx.
     ...(await againstNginx("4 MB segments, not in our memory", {
-      ...{ load, atLeast: 0.8 },
+      load,
+      atLeast: 0.8,
       env: { VODBOX_SEGMENT_CACHE_BYTES: "0" },
     })),
   ];

@@ -141,7 +141,8 @@ function cpuSeconds(pid: number): number {
 }
 
 async function cpuShare(pid: number): Promise<number> {
-  const [before, started] = [cpuSeconds(pid), performance.now()];
+  const before = cpuSeconds(pid);
+  const started = performance.now();
   await sleep(OBSERVED_SECONDS * 1000);
   return (cpuSeconds(pid) - before) / ((performance.now() - started) / 1000);
 }

@@ -24,14 +24,16 @@ export const CHOSEN: readonly string[] = [
 
 /** Bits at equal VMAF; NaN when one is missing, or the curves have no range of VMAF in common. */
 export function bitsOf(curves: Readonly<Record<string, Curve>>, ours: string, theirs: string): number {
-  const [a, b] = [curves[ours], curves[theirs]];
+  const a = curves[ours];
+  const b = curves[theirs];
   return a && b ? bitsAtEqualVmaf(a.points, b.points) : Number.NaN;
 }
 
 /** Bits at equal VMAF and processor time, ours divided by theirs: geometric means over the clips that have both curves. */
 export function meanRatios(curves: Curves, ours: string, theirs: string) {
   const pairs = Object.values(curves).flatMap((one) => {
-    const [a, b] = [one[ours], one[theirs]];
+    const a = one[ours];
+    const b = one[theirs];
     return a && b ? [{ bits: bitsOf(one, ours, theirs), time: a.seconds / b.seconds }] : [];
   });
   const bits = pairs.map((one) => one.bits).filter((one) => !Number.isNaN(one));

@@ -97,12 +97,14 @@ async function subjectsOf(input: string): Promise<Subject[]> {
   const media = await probe(input, binaries);
   const own = (Object.keys(CURVES) as CodecName[]).flatMap((codec) =>
     CURVES[codec].presets.map((preset) => ({
-      ...{ name: `${ENCODERS[codec]} ${preset}`, crfs: CURVES[codec].crfs },
+      name: `${ENCODERS[codec]} ${preset}`,
+      crfs: CURVES[codec].crfs,
       encode: (dir: string, crf: number) => encodeOwn(input, { dir, ...planned(media, codec, { preset, crf }) }),
     })),
   );
   const others = Object.entries(REFERENCES).map(([name, { crfs }]) => ({
-    ...{ name, crfs },
+    name,
+    crfs,
     encode: async (dir: string, crf: number) => {
       mkdirSync(dir);
       return encodeReference(name, { input, dir, crf });

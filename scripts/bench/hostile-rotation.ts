@@ -27,7 +27,8 @@ export async function benchHostileRotation(): Promise<Result[]> {
   });
   try {
     const { base } = server;
-    const [normal, hostile] = [await tenantWithKey(base), await tenantWithKey(base, "hostile")];
+    const normal = await tenantWithKey(base);
+    const hostile = await tenantWithKey(base, "hostile");
     const clip = join(work.path, "clip.mp4");
     await makeClip(clip);
     const assetOf = async (key: string) => {
@@ -36,7 +37,8 @@ export async function benchHostileRotation(): Promise<Result[]> {
       await untilReady(api, asset_id);
       return asset_id;
     };
-    const [mine, theirs] = [await assetOf(normal.key), await assetOf(hostile.key)];
+    const mine = await assetOf(normal.key);
+    const theirs = await assetOf(hostile.key);
     const measure = async (seconds: number) => {
       const seen = { times: [] as number[], failures: [] as string[] };
       const until = performance.now() + seconds * 1000;

@@ -25,7 +25,8 @@ export async function benchHrana(): Promise<Result[]> {
   const sqld = await startSqld(join(work.path, "db"));
   try {
     const server = new HranaServer({ url: sqld.url, authToken: undefined });
-    const [socket, http] = [openWs(sqld.url.replace("http", "ws"), undefined, 3), openHttp(sqld.url)];
+    const socket = openWs(sqld.url.replace("http", "ws"), undefined, 3);
+    const http = openHttp(sqld.url);
     await socket.getVersion();
     await server.stream().execute({ sql: "create table t (id integer primary key, a text, b text, n integer)" });
     const opened = performance.now() + 10_000;

@@ -111,7 +111,9 @@ export async function benchInstant(): Promise<Result[]> {
             name(what),
             { ours: [value], theirs: [limit] },
             {
-              ...{ reference: "fixed limit", unit: "s", bar: { atMost: 1 } },
+              reference: "fixed limit",
+              unit: "s",
+              bar: { atMost: 1 },
             },
           ),
         );
@@ -136,7 +138,9 @@ export async function benchInstant(): Promise<Result[]> {
             name(what),
             { ours: [ours], theirs: [theirs] },
             {
-              ...{ reference: "in one run", unit, bar: { atMost } },
+              reference: "in one run",
+              unit,
+              bar: { atMost },
             },
           ),
         );
@@ -148,7 +152,10 @@ export async function benchInstant(): Promise<Result[]> {
       }
       // A player that decodes on the same cores makes the encoder slower also by the caches that they share.
       const alone = await played(join(work.path, `${seconds}-alone`), source, {
-        ...{ seconds, isEarly: true, player: null, isPartial: false },
+        seconds,
+        isEarly: true,
+        player: null,
+        isPartial: false,
       });
       console.error(name("without a player"), alone);
       versus("complete, without a player", alone.complete ?? 0, before.complete ?? 0, "s", 1.1);

@@ -3,7 +3,8 @@ import Sqlite from "libsql";
 import { ADMIN, call, memoryOf, type Running, startVodbox, workFolder } from "./processes.ts";
 import { compare, p99, type Result } from "./result.ts";
 
-const [FEW, MANY] = [1000, 100_000];
+const FEW = 1000;
+const MANY = 100_000;
 const REQUESTS = 300;
 const MEBIBYTE = 2 ** 20;
 /** Allowance for uncollected garbage, whatever the length of an export. */

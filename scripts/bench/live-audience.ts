@@ -53,7 +53,9 @@ export async function watchTogether(master: string, count: number, seconds: numb
 
   /** Resolves with how late the media were at most. */
   async function follow(track: Track): Promise<number> {
-    let [media, startedAt, latest] = [0, 0, 0];
+    let media = 0;
+    let startedAt = 0;
+    let latest = 0;
     while (performance.now() < end) {
       const query = track.msn < 0 ? "" : `?_HLS_msn=${track.msn}&_HLS_part=${track.part}`;
       const text = (await read(track.playlist + query)).toString();

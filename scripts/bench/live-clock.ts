@@ -2,7 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 
 /** The image: the time of day is in its first row of blocks, black or white, the highest bit first. */
 export const CLOCK = { width: 640, height: 360, rate: 30, bits: 32, block: 20 };
-const [BLACK, WHITE, GREY] = [16, 235, 128];
+const BLACK = 16;
+const WHITE = 235;
+const GREY = 128;
 
 /** A frame (YUV 4:2:0) with the lowest 32 bits of `ms`. */
 function frameAt(ms: number): Buffer {

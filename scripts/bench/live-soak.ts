@@ -188,7 +188,8 @@ class Soaked {
   /** Ends the stream, and checks its recording. */
   async finish(): Promise<{ readySeconds: number; tracksDiffer: number }> {
     await this.#stop("SIGINT");
-    const [{ base, key }, from] = [this.#server, performance.now()];
+    const { base, key } = this.#server;
+    const from = performance.now();
     const list = () =>
       call<{ id: number; title: string; playback_status: string; duration_seconds: number }[]>(
         base,
@@ -252,7 +253,8 @@ export async function benchLiveSoak(): Promise<Result[]> {
     await sleep(10_000);
     const pid = server.child.pid as number;
     const ingest = descendantsOf(pid).find(({ command }) => command.includes("ingest"))?.pid ?? pid;
-    let [breakAt, reportAt] = [from + BREAK_EVERY_MS, from];
+    let breakAt = from + BREAK_EVERY_MS;
+    let reportAt = from;
     const breaks: Promise<void>[] = [];
     while (performance.now() < from + SECONDS * 1000) {
       const next = performance.now() + POLL_MS;

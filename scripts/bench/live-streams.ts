@@ -38,7 +38,10 @@ async function startLive(data: string): Promise<Server> {
   });
   const base = found.get("ready on") as string;
   return {
-    ...{ base, rtmp: found.get("streams to") as string, share, key: (await tenantWithKey(base)).key },
+    base,
+    rtmp: found.get("streams to") as string,
+    share,
+    key: (await tenantWithKey(base)).key,
     async stop() {
       child.kill("SIGTERM");
       await closed;
@@ -132,7 +135,8 @@ export async function benchLiveStreams(): Promise<Result[]> {
     const target = `${server.rtmp}/passthrough?key=${created.stream_key}`;
     const child = spawn(FFMPEG, ["-nostdin", "-v", "error", ...source, ...coding, "-f", "flv", target]);
     await untilLive(server, created);
-    const [before, from] = [server.share.usedSeconds(), performance.now()];
+    const before = server.share.usedSeconds();
+    const from = performance.now();
     await sleep(SHARE_SECONDS * 1000);
     const share = (server.share.usedSeconds() - before) / ((performance.now() - from) / 1000);
     fixed("1080p30 of 4.7 Mbit/s without viewers: processor share", share * 100, 3, "% of a core");

@@ -55,7 +55,9 @@ export async function benchParallelQuality(): Promise<Result[]> {
       const reference = "one run";
       results.push(
         compare(name("processor time"), one(parts.seconds, whole.seconds), {
-          ...{ reference, unit: "s", bar: { atMost: gop > 4 ? 1.1 : 1.05 } },
+          reference,
+          unit: "s",
+          bar: { atMost: gop > 4 ? 1.1 : 1.05 },
         }),
       );
       const { rate, renditions } = plan.plan.video;
@@ -67,16 +69,24 @@ export async function benchParallelQuality(): Promise<Result[]> {
         const needed = (underflow: number) => rendition.buffer / rendition.maxBitrate + underflow;
         results.push(
           compare(of("video"), one(quality.bits.parts / 1e6, quality.bits.whole / 1e6), {
-            ...{ reference, unit: "Mbit", bar: { atMost: 1.01 } },
+            reference,
+            unit: "Mbit",
+            bar: { atMost: 1.01 },
           }),
           compare(of("SSIM"), one(quality.ssim.parts, quality.ssim.whole), {
-            ...{ reference, unit: "", bar: { atLeast: 0.995 } },
+            reference,
+            unit: "",
+            bar: { atLeast: 0.995 },
           }),
           compare(of("SSIM of the second around a join"), one(quality.atJoins, 1), {
-            ...{ reference: "all other frames, relative to one run", unit: "", bar: { atLeast: 0.995 } },
+            reference: "all other frames, relative to one run",
+            unit: "",
+            bar: { atLeast: 0.995 },
           }),
           compare(of("decoder buffer needed"), one(needed(quality.underflow.parts), needed(quality.underflow.whole)), {
-            ...{ reference, unit: "s at the cap", bar: { atMost: 1 } },
+            reference,
+            unit: "s at the cap",
+            bar: { atMost: 1 },
           }),
         );
       }

@@ -99,10 +99,14 @@ export async function benchParallel(): Promise<Result[]> {
           bar: { atMost: 1.2 },
         }),
         compare(name("processor time"), one(parts.cpuSeconds, whole.cpuSeconds), {
-          ...{ reference, unit: "s", bar: { atMost: GOP_SECONDS > 4 ? 1.1 : 1.05 } },
+          reference,
+          unit: "s",
+          bar: { atMost: GOP_SECONDS > 4 ? 1.1 : 1.05 },
         }),
         compare(name("segments"), one(parts.bytes / 1e6, whole.bytes / 1e6), {
-          ...{ reference, unit: "MB", bar: { atMost: 1.01 } },
+          reference,
+          unit: "MB",
+          bar: { atMost: 1.01 },
         }),
       );
     }

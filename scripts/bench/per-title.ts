@@ -61,14 +61,18 @@ export async function benchPerTitle(): Promise<Result[]> {
           `${clip}: most VMAF lost at the bits of a rung`,
           { ours: [Math.max(...losses)], theirs: [1] },
           {
-            ...{ reference: "allowed", unit: "", bar: { atMost: 1 } },
+            reference: "allowed",
+            unit: "",
+            bar: { atMost: 1 },
           },
         ),
         compare(
           `${clip}: processor time of the analysis`,
           { ours: [analysis.seconds], theirs: [title.seconds] },
           {
-            ...{ reference: "its encode", unit: "s", bar: { atMost: 0.1 } },
+            reference: "its encode",
+            unit: "s",
+            bar: { atMost: 0.1 },
           },
         ),
         compare(`${clip}: processor time`, { ours: [title.seconds], theirs: [fixed.seconds] }, about("s", 2.5)),
@@ -117,7 +121,8 @@ function vmafAt(rungs: readonly Rung[], one: Rung): number {
  * linear interpolation between the rungs (as the Bjøntegaard delta). Of a single rung: at its VMAF.
  */
 function ratioAtEqual(ours: readonly Rung[], theirs: readonly Rung[]): number {
-  const [a, b] = [curve(ours), curve(theirs)];
+  const a = curve(ours);
+  const b = curve(theirs);
   const from = Math.max(a.from, b.from);
   const to = Math.max(from, Math.min(a.to, b.to));
   const steps = 100;
@@ -129,7 +134,8 @@ function ratioAtEqual(ours: readonly Rung[], theirs: readonly Rung[]): number {
 
 function curve(rungs: readonly Rung[]) {
   const points = rungs.map(({ vmaf, kbits }) => ({ vmaf, log: Math.log(kbits) })).toSorted((x, y) => x.vmaf - y.vmaf);
-  const [first, last] = [points[0], points.at(-1)];
+  const first = points[0];
+  const last = points.at(-1);
   if (!first || !last) throw new Error("There are no renditions.");
   const at = (vmaf: number) => {
     const above = points.find((one) => one.vmaf >= vmaf) ?? last;

@@ -175,7 +175,8 @@ async function benchCost(): Promise<Result[]> {
       await Promise.all([load(), sleep(OBSERVED_SECONDS * 1000)]);
       const after = await stored();
       const perDay = (count: number) => (count * DAY_SECONDS) / OBSERVED_SECONDS;
-      const [requests, bytes] = [perDay(after.requests - before.requests), perDay(after.bytes - before.bytes)];
+      const requests = perDay(after.requests - before.requests);
+      const bytes = perDay(after.bytes - before.bytes);
       // Amazon's prices in us-east-1: USD 0.005 for 1,000 PUT requests, 0.023 for a GB and month.
       const dollars = (requests / 1000) * 0.005 + ((bytes * 7) / 1e9) * (0.023 / 30);
       return {

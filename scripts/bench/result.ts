@@ -35,7 +35,8 @@ export function compare(
   samples: { ours: number[]; theirs: number[] },
   about: { reference: string; unit: string; bar: Bar; note?: string },
 ): Result {
-  const [ours, theirs] = [median(samples.ours), median(samples.theirs)];
+  const ours = median(samples.ours);
+  const theirs = median(samples.theirs);
   const ratio = ours / theirs;
   const best = "atMost" in about.bar ? Math.min : Math.max;
   const { bar, ...rest } = about;

@@ -32,7 +32,8 @@ function vocabulary(random: Random): { words: string[]; next: () => string } {
   for (let n = 0; n < VOCABULARY; n++) sums[n] = sum += 1 / (n + 3);
   const next = () => {
     const wanted = (random.whole(0, 2 ** 30 - 1) / 2 ** 30) * sum;
-    let [low, high] = [0, VOCABULARY - 1];
+    let low = 0;
+    let high = VOCABULARY - 1;
     while (low < high) {
       const middle = (low + high) >> 1;
       if ((sums[middle] as number) < wanted) low = middle + 1;
@@ -76,7 +77,8 @@ export async function benchSearch(): Promise<Result[]> {
     for (const [kind, make] of Object.entries(queries)) {
       const samples: number[] = [];
       for (let n = 0; n < REQUESTS / Object.keys(queries).length; n++) {
-        const [from, used] = [performance.now(), processorMs(pid)];
+        const from = performance.now();
+        const used = processorMs(pid);
         await call(server.base, "GET", `/api/v1/search?q=${encodeURIComponent(make())}`, undefined, {
           "x-api-key": key,
         });

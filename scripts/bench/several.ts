@@ -17,7 +17,8 @@ export async function benchSeveral(): Promise<Result[]> {
     throw error;
   });
   try {
-    const [ours, theirs] = [await loadsOf(several, work.path), await loadsOf(one, work.path)];
+    const ours = await loadsOf(several, work.path);
+    const theirs = await loadsOf(one, work.path);
     const about = (atLeast: number) => ({ reference: "one process", unit: "requests/s", bar: { atLeast } });
     const reads = await inTurn(ROUNDS, { ours: ours.read, theirs: theirs.read });
     const writes = await inTurn(ROUNDS, { ours: ours.write, theirs: theirs.write });

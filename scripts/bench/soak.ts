@@ -169,7 +169,8 @@ const beacon = (asset_id: number) => {
 export function slopeOf(memory: Seen["memory"]): number {
   const late = memory.slice(Math.floor(memory.length / 2));
   const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const [at, size] = [mean(late.map((one) => one.at)), mean(late.map((one) => one.bytes))];
+  const at = mean(late.map((one) => one.at));
+  const size = mean(late.map((one) => one.bytes));
   const over = late.reduce((sum, one) => sum + (one.at - at) * (one.bytes - size), 0);
   return over / late.reduce((sum, one) => sum + (one.at - at) ** 2, 0) / MEBIBYTE;
 }

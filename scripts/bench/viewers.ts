@@ -35,7 +35,9 @@ export async function benchViewers(): Promise<Result[]> {
     clearInterval(sampling);
     const third = Math.floor(memory.length / 3);
     // The shared files are read first; the measurement begins after that.
-    const [beginning, middle, end] = [memory.slice(2, third), memory.slice(third, -third), memory.slice(-third)];
+    const beginning = memory.slice(2, third);
+    const middle = memory.slice(third, -third);
+    const end = memory.slice(-third);
     const note = `${median(middle).toFixed(0)} MiB between; most ${Math.max(...memory).toFixed(0)}; ${(bytes / SECONDS / MIB).toFixed(0)} MiB/s`;
     return [
       compare(

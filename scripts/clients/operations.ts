@@ -9,7 +9,9 @@ export function operationsOf(document: OpenAPI3): Operation[] {
   return Object.entries(document.paths ?? {}).flatMap(([path, item]) =>
     Object.entries(item as Record<string, OperationObject>).map(([method, operation]) => ({
       ...operation,
-      ...{ method: method.toUpperCase(), path, operationId: operation.operationId as string },
+      method: method.toUpperCase(),
+      path,
+      operationId: operation.operationId as string,
     })),
   );
 }

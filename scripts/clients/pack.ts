@@ -52,8 +52,14 @@ function copyCode(from: string, to: string): void {
 
 async function compile(work: string, types: string[]): Promise<void> {
   const compilerOptions = {
-    ...{ rootDir: "src", outDir: "dist", noEmit: false, declaration: true, rewriteRelativeImportExtensions: true },
-    ...{ types, skipLibCheck: false, stripInternal: true },
+    rootDir: "src",
+    outDir: "dist",
+    noEmit: false,
+    declaration: true,
+    rewriteRelativeImportExtensions: true,
+    types,
+    skipLibCheck: false,
+    stripInternal: true,
   };
   const config = { extends: join(paths.root, "tsconfig.clients.json"), compilerOptions, include: ["src"] };
   writeFileSync(join(work, "tsconfig.json"), JSON.stringify(config));

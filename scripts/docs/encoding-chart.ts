@@ -18,8 +18,10 @@ export function encodingChart(): string {
   const shares = [0, 0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.6].filter(
     (one) => one + 0.2 > Math.min(...all) && one - 0.2 < Math.max(...all),
   );
-  const [first, last] = [times[0] ?? 1, times.at(-1) ?? 1];
-  const [least, most] = [shares[0] ?? 0, shares.at(-1) ?? 1];
+  const first = times[0] ?? 1;
+  const last = times.at(-1) ?? 1;
+  const least = shares[0] ?? 0;
+  const most = shares.at(-1) ?? 1;
   const inner = { width: SIZE.width - SIZE.left - SIZE.right, height: SIZE.height - SIZE.top - SIZE.bottom };
   const x = (time: number) => round(SIZE.left + (Math.log(time / first) / Math.log(last / first)) * inner.width);
   const y = (bits: number) => round(SIZE.top + ((most - bits) / (most - least)) * inner.height);
@@ -42,7 +44,8 @@ export function encodingChart(): string {
     text(SIZE.left, 16, "Bits at equal VMAF, x264 veryfast = 100 %"),
   ];
   const curves = (Object.keys(COLORS) as (keyof typeof COLORS)[]).flatMap((codec) => {
-    const [name, color] = [ENCODERS[codec], COLORS[codec]];
+    const name = ENCODERS[codec];
+    const color = COLORS[codec];
     const own = means.filter((one) => one.name.startsWith(`${name} `));
     const points = own.map(({ time, bits }) => `${x(time)},${y(bits)}`);
     const end = own.at(-1);

@@ -191,7 +191,8 @@ type Cross = NonNullable<Target["cross"]>;
 
 /** Arguments of `./configure` for another processor; they follow `configureArguments`, and repeat what they replace. */
 export function crossArguments({ prefix, cpu }: Cross, sysroot: string): string[] {
-  const [headers, libraries] = [`${sysroot}/usr/include`, `${sysroot}/usr/lib/${prefix}`];
+  const headers = `${sysroot}/usr/include`;
+  const libraries = `${sysroot}/usr/lib/${prefix}`;
   return [
     ...["--enable-cross-compile", "--target-os=linux", `--arch=${cpu}`, `--cross-prefix=${prefix}-`],
     "--pkg-config=pkg-config",

@@ -85,7 +85,8 @@ export async function furnish({ base, admin, worker }: FuzzServer): Promise<Fixt
   };
   const keyOf = async (tenantId: number) =>
     call(base, "POST", "/api/v1/api_keys", asAdmin, { tenant_id: tenantId, scopes: SCOPES });
-  const [own, other] = [await tenant(`own-${number}`), await tenant(`other-${number}`)];
+  const own = await tenant(`own-${number}`);
+  const other = await tenant(`other-${number}`);
   // The target of the operator's routes, so that a round keeps its own tenants as long as possible.
   const target = `target-${number}`;
   await tenant(target);
@@ -99,7 +100,8 @@ export async function furnish({ base, admin, worker }: FuzzServer): Promise<Fixt
     const path = `/api/v1/ingest_batches/${made.id}`;
     return { id: made.id, path, headers: { "x-svc-batch-token": made.lease_token as string } };
   };
-  const [first, batch] = [await batchOf(), await batchOf()];
+  const first = await batchOf();
+  const batch = await batchOf();
   for (const [name, bytes] of Object.entries(FILES)) {
     await putFile(base, first, name, bytes);
     await putFile(base, batch, name, bytes);
@@ -107,7 +109,10 @@ export async function furnish({ base, admin, worker }: FuzzServer): Promise<Fixt
   const committed = await call(base, "POST", `${first.path}/manifest/commit`, first.headers, { assets: [MANIFEST] });
   const [asset] = committed.assets;
   const batchUpload = await call(base, "POST", `${batch.path}/uploads`, batch.headers, {
-    ...{ object_key: "open.m4s", bytes_expected: 3, content_type: "video/mp4", multipart: true },
+    object_key: "open.m4s",
+    bytes_expected: 3,
+    content_type: "video/mp4",
+    multipart: true,
   });
   const upload = await ask("POST", "/api/v1/uploads/initiate", { filename: "clip.mp4", bytes_expected: 3 });
   const form = new FormData();

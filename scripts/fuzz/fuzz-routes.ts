@@ -43,8 +43,14 @@ export async function fuzzRoutes(
   const watch = monitor(server, () => current);
   const from = performance.now();
   const report: RouteReport = {
-    ...{ requests: 0, statuses: {}, failures: [], memory: [], seconds: 0 },
-    ...{ longestStallMs: 0, longestWaitMs: 0, stalledBy: "" },
+    requests: 0,
+    statuses: {},
+    failures: [],
+    memory: [],
+    seconds: 0,
+    longestStallMs: 0,
+    longestWaitMs: 0,
+    stalledBy: "",
   };
   const send = async (sent: Sent, target: FuzzRoute | null): Promise<void> => {
     current = `${sent.method} ${sent.path.slice(0, 300)} ${JSON.stringify(sent.headers).slice(0, 300)} ${String(sent.body).slice(0, 300)}`;

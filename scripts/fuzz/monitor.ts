@@ -48,7 +48,9 @@ export function monitor({ base, pid }: { base: string; pid: number }, current: (
   };
   const probing = (async () => {
     while (!isOver) {
-      const [from, busy, during] = [performance.now(), mainThreadMs(pid), current()];
+      const from = performance.now();
+      const busy = mainThreadMs(pid);
+      const during = current();
       await (await fetch(`${base}/healthz`)).text();
       const waited = performance.now() - from;
       const stall = Math.min(waited, mainThreadMs(pid) - busy);

@@ -54,7 +54,8 @@ async function openConsole(browser: Browser, demo: Demo, as: Shot["as"], form: k
 
 const chosen = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "vodbox-screenshot-"));
-const [demo, browser] = [await startDemo(folder), await startBrowser()];
+const demo = await startDemo(folder);
+const browser = await startBrowser();
 try {
   for (const form of Object.keys(FORMS) as (keyof typeof FORMS)[])
     for (const [name, { path, as, before }] of Object.entries(SHOTS)) {

@@ -71,8 +71,11 @@ export async function startDemo(folder: string): Promise<Demo> {
   });
   await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
   const env = {
-    ...{ VODBOX_ADMIN_TOKEN: ADMIN, VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8", VODBOX_LOG_LEVEL: "error" },
-    ...{ VODBOX_RATE_LIMIT_BEACON: "1000000/1", VODBOX_LOG_FORMAT: "json" },
+    VODBOX_ADMIN_TOKEN: ADMIN,
+    VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
+    VODBOX_LOG_LEVEL: "error",
+    VODBOX_RATE_LIMIT_BEACON: "1000000/1",
+    VODBOX_LOG_FORMAT: "json",
   };
   const config = loadConfig({ flags: { data_dir: join(folder, "data"), port: 0, workers: 1 }, env, cwd: folder });
   const recentLines = new RecentLines();

@@ -247,7 +247,9 @@ function videoOutput(
     ...["-map", `[v${index}]`],
     ...(additional
       ? videoCodecs[additional.codec].encoderArguments[encoder](one, {
-          ...{ ...additional, hdr: hdr?.metadata, isContinued },
+          ...additional,
+          hdr: hdr?.metadata,
+          isContinued,
         })
       : codec.encoderArguments[encoder](one, { ...spec.video, isContinued })),
     // Keyframes are placed by time alone. A frame count would drift from it at 23.976, and scene-cut keyframes would

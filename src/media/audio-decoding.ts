@@ -102,7 +102,10 @@ export async function runDecoded(
   let failure: unknown;
   const decoding = run(binary, {
     args: decoderArguments(decoded),
-    ...{ reads: [decoded.input], output: samples, memoryBytes, killSignal },
+    reads: [decoded.input],
+    output: samples,
+    memoryBytes,
+    killSignal,
     ...(cwd !== undefined && { cwd }),
     ...(signal && { signal }),
     ...(precedence && { precedence }),

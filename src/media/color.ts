@@ -168,8 +168,16 @@ export const isKeptHdrColor = (color: ColorTags | null, format: HdrFormat): bool
  * 525 lines (6) and SMPTE ST 240 (7) as those of BT.709.
  */
 const PRIMARIES: Record<number, string> = {
-  ...{ 1: "709", 4: "bt470m", 5: "bt470bg", 6: "709", 7: "709", 8: "film" },
-  ...{ 9: "2020", 11: "smpte431", 12: "smpte432", 22: "jedec-p22" },
+  1: "709",
+  4: "bt470m",
+  5: "bt470bg",
+  6: "709",
+  7: "709",
+  8: "film",
+  9: "2020",
+  11: "smpte431",
+  12: "smpte432",
+  22: "jedec-p22",
 };
 const MATRICES: Record<number, string> = {
   1: "709",

@@ -122,7 +122,12 @@ async function prepare(options: EncodeOptions, cwd: string): Promise<Prepared> {
   const passthrough = await findPassthrough({ ...source, plan: ladder, spec: options.spec });
   let analyzed = 0;
   const spec = await withTitle({
-    ...{ ...source, plan: ladder, spec: options.spec, passthrough, watermark, workDir: join(cwd, "trials") },
+    ...source,
+    plan: ladder,
+    spec: options.spec,
+    passthrough,
+    watermark,
+    workDir: join(cwd, "trials"),
     encoder: encoderFor(encoders, options.spec.video.codec),
     // Samples take time too.
     onProgress: (fraction) => {
@@ -251,8 +256,16 @@ async function pass(
     run(binaries.ffmpeg, {
       ...room,
       args: encodeArguments({
-        ...{ input, outDir, plan: own, whole: whole ?? plan, spec, encoder },
-        ...{ watermark, additional, hdr, isWithoutRepeats },
+        input,
+        outDir,
+        plan: own,
+        whole: whole ?? plan,
+        spec,
+        encoder,
+        watermark,
+        additional,
+        hdr,
+        isWithoutRepeats,
       }),
       devices: usesDevices(encoder),
       ...UNTIL_STALLED,
@@ -265,7 +278,12 @@ async function pass(
   await together(common, [
     (room) =>
       encodeTracks(audio, {
-        ...{ input, outDir, whole: whole ?? plan, spec, ffmpeg: binaries.ffmpeg, run: room },
+        input,
+        outDir,
+        whole: whole ?? plan,
+        spec,
+        ffmpeg: binaries.ffmpeg,
+        run: room,
         ...(isAudioOnly && { onProgress: report }),
       }),
     ...(isAudioOnly ? [] : [encodeVideo]),

@@ -111,11 +111,9 @@ function additionalOf({ codecs, hdr }: ProfileDefinition, ladder: readonly Rung[
       ...(hdr === "keep" && hdrFormat),
       ladder: ladder.map((one) => ({
         ...one,
-        ...{
-          max_bitrate: Math.round(one.max_bitrate * bitrateShare),
-          buffer: Math.round(one.buffer * bitrateShare),
-          crf,
-        },
+        max_bitrate: Math.round(one.max_bitrate * bitrateShare),
+        buffer: Math.round(one.buffer * bitrateShare),
+        crf,
       })),
     }));
 }

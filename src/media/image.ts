@@ -80,7 +80,8 @@ export function animated(
 ): Promise<Buffer> {
   const { offsetSeconds, seconds, width, height, fps, format } = request;
   const colors = source.kind === "video" ? [toPicture(source.init, COLORS[format])] : [];
-  const [start, end] = [offsetSeconds.toFixed(3), (offsetSeconds + seconds).toFixed(3)];
+  const start = offsetSeconds.toFixed(3);
+  const end = (offsetSeconds + seconds).toFixed(3);
   const filters = [
     `setpts=PTS-STARTPTS,trim=start=${start}:end=${end},setpts=PTS-STARTPTS,fps=${fps}`,
     ...fitted({ width, height, fit: "preserve" }),

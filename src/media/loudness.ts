@@ -101,7 +101,8 @@ async function measureEncoded(one: PlannedAudio, gain: Gain, { input, spec, ffmp
     output: encoded,
   }).finally(() => encoded.end());
   const meter = run(ffmpeg, {
-    ...{ ...shared, reads: [] },
+    ...shared,
+    reads: [],
     args: [...OPTIONS, ...PROGRESS, "-f", CONTAINER, "-i", "pipe:0", ...measuring(METER)],
     ...UNTIL_STALLED,
     input: encoded,
@@ -131,7 +132,8 @@ export function parseSummary(lines: readonly string[]): Loudness | null {
     const line = lines.findLast((one) => one.trim().startsWith(`${label}:`) && one.trim().endsWith(unit));
     return line === undefined ? null : Number.parseFloat(line.slice(line.indexOf(":") + 1));
   };
-  const [lufs, peakDb] = [value("I", "LUFS"), value("Peak", "dBFS")];
+  const lufs = value("I", "LUFS");
+  const peakDb = value("Peak", "dBFS");
   if (lufs === null || !Number.isFinite(lufs)) return null;
   return { lufs, peakDb: peakDb !== null && Number.isFinite(peakDb) ? peakDb : 0 };
 }

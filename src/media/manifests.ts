@@ -212,8 +212,15 @@ const audioOf = (media: SizedMedia): Rendition[] =>
   media.audios.map((one) => {
     const { peak, average } = bitRates(one.segments, media.target);
     return {
-      ...{ name: one.name, width: null, height: null, frame_rate: null, hdr: null, codecs: one.init.codec },
-      ...{ bandwidth: Math.ceil(peak), average_bandwidth: Math.ceil(average), bytes: bytesOf(one, media) },
+      name: one.name,
+      width: null,
+      height: null,
+      frame_rate: null,
+      hdr: null,
+      codecs: one.init.codec,
+      bandwidth: Math.ceil(peak),
+      average_bandwidth: Math.ceil(average),
+      bytes: bytesOf(one, media),
       playlist_path: `${one.name}/${media.spec.hls.playlist}`,
     };
   });

@@ -88,7 +88,8 @@ export const SHORT_SECONDS = 0.25;
 export const isShort = (seconds: number, delaySeconds = 0) => seconds <= Math.max(SHORT_SECONDS, delaySeconds);
 
 async function joinFiles(folder: string, [before, last]: [Segment, Segment], origin: Origin): Promise<boolean> {
-  const [path, lastPath] = [join(folder, before.name), join(folder, last.name)];
+  const path = join(folder, before.name);
+  const lastPath = join(folder, last.name);
   const joined = joinSegments(
     await readResult(path, MAX_READ_BYTES, origin),
     await readResult(lastPath, MAX_READ_BYTES, origin),

@@ -280,14 +280,18 @@ export function additionalTitle(
   spec: EncodingSpec,
   { codec, ladder }: AdditionalVideo,
 ): PlannedRendition[] | null {
-  const [own, primary] = [ladder[0], spec.video.ladder[0]];
+  const own = ladder[0];
+  const primary = spec.video.ladder[0];
   if (!own || !primary) return null;
   const share = own.max_bitrate / primary.max_bitrate;
   const scaled = (value: number) => Math.round(value * share);
   const crf = (chosen: number) => Math.min(videoCodecs[codec].maxCrf, Math.max(0, own.crf + chosen - primary.crf));
   return (
     titleLadder(width, height, spec)?.map(({ score: _, ...one }) => ({
-      ...{ ...one, maxBitrate: scaled(one.maxBitrate), buffer: scaled(one.buffer), crf: crf(one.crf) },
+      ...one,
+      maxBitrate: scaled(one.maxBitrate),
+      buffer: scaled(one.buffer),
+      crf: crf(one.crf),
     })) ?? null
   );
 }

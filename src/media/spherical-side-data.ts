@@ -11,9 +11,14 @@ export const SPHERICAL_ENTRIES = {
   type: text,
   inverted: number,
   projection: text,
-  ...{ yaw: number, pitch: number, roll: number },
+  yaw: number,
+  pitch: number,
+  roll: number,
   padding: number,
-  ...{ bound_left: number, bound_top: number, bound_right: number, bound_bottom: number },
+  bound_left: number,
+  bound_top: number,
+  bound_right: number,
+  bound_bottom: number,
 };
 type SideData = v.InferOutput<v.ObjectSchema<typeof SPHERICAL_ENTRIES, undefined>>;
 type Size = { width: number; height: number };

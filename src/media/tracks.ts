@@ -57,7 +57,9 @@ export function divideTracks<S extends Stream>(streams: readonly S[], decodable:
 export function undecodedTracks({ video, audio }: PlannedTracks, written: readonly { name: string }[]): SkippedTrack[] {
   const names = new Set(written.map(({ name }) => name));
   const of = (kind: SkippedTrack["kind"], { index, codec }: PlannedTrack): SkippedTrack => ({
-    ...{ number: index + 1, kind, codec },
+    number: index + 1,
+    kind,
+    codec,
     isUnsupported: false,
   });
   const isMissing = (renditions: readonly { name: string }[]) => renditions.every(({ name }) => !names.has(name));

@@ -113,7 +113,9 @@ const Early = v.object({
   renditions: v.pipe(
     v.array(
       v.object({
-        ...{ name: Name, width: count, height: count },
+        name: Name,
+        width: count,
+        height: count,
         codec: v.pipe(
           v.nullish(v.pipe(v.string(), v.maxLength(100))),
           v.description("Of a codec other than H.264: these are encoded after all others, unless they are requested"),

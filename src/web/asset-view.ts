@@ -44,7 +44,10 @@ export async function assetView(
     title: asset.title,
     content: content(asset, page, {
       look: await rememberedPlayer(app, asset.tenantId, basePath(app.baseUrl())),
-      ...{ token, ...playerOptions(query), startTime, more: more ?? false },
+      token,
+      ...playerOptions(query),
+      startTime,
+      more: more ?? false,
       transcript: page === "watch" && (await transcript(app, asset, token)),
     }),
     script: scriptUrl(app),

@@ -120,7 +120,8 @@ async function play(context: Context, tokens: PlaybackTokens, { at, shared, view
   const canDownload = token !== null && share.allowDownload && downloadOf(shared) !== null;
   const view = notice ?? {
     ...(await assetView(app, asset, at.page, {
-      ...{ token, query: url.searchParams },
+      token,
+      query: url.searchParams,
       more: canDownload && downloadButton(app, share.code, token),
     })),
     head: shareHead(app, shared) || undefined,
@@ -222,7 +223,11 @@ async function download(
   if (!file) return notFound("download");
   if (method === "GET") await countPlay(app, viewer);
   return serveObject({
-    ...{ objects: storageOf(app), key: file.key, method, headers, contentType: file.contentType },
+    objects: storageOf(app),
+    key: file.key,
+    method,
+    headers,
+    contentType: file.contentType,
     cacheControl: "private, no-store",
     extraHeaders: { "content-disposition": file.disposition },
     onSent: (bytes) => egress.add(asset.tenantId, bytes),

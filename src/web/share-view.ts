@@ -27,7 +27,8 @@ export function passwordForm(app: App, page: PageName, code: string, fault: Http
   const form = html`<form method="post" action="${action}"><label for="password">Password</label><input id="password" name="password" type="password" maxlength="1024" autocomplete="off" required${page === "watch" && html` autofocus`}${fault !== null && refused}>${fault && html`<p id="fault" role="alert">${fault.message}</p>`}<button>Watch</button></form>`;
   return {
     ...message(fault?.status ?? 200, "Enter the password", "This video is protected.", form),
-    ...{ hasForm: true, headers: { ...fault?.extra.headers } },
+    hasForm: true,
+    headers: { ...fault?.extra.headers },
   };
 }
 
@@ -58,7 +59,9 @@ export function shareHead(app: App, { share, asset }: Shared): Markup | false {
   const watch = url("watch");
   const tags = shareTags({
     ...summaryOf(asset),
-    ...{ watch, embed: url("embed"), size: sizeOf(asset) },
+    watch,
+    embed: url("embed"),
+    size: sizeOf(asset),
     image: hasPoster(asset) ? `${watch}/poster.jpg` : null,
   });
   return html`${tags}

@@ -51,7 +51,9 @@ export function sharingHead(app: App, asset: AssetRow, token: string | null): Ma
   const watch = pageUrl(app.baseUrl(), "watch", asset, carried);
   const tags = shareTags({
     ...summaryOf(asset),
-    ...{ watch, embed: pageUrl(app.baseUrl(), "embed", asset, carried), size: sizeOf(asset) },
+    watch,
+    embed: pageUrl(app.baseUrl(), "embed", asset, carried),
+    size: sizeOf(asset),
     image: hasPoster(asset) ? mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried) : null,
   });
   return html`${tags}
@@ -60,7 +62,8 @@ ${oembedLinks(app, watch, asset.title)}`;
 
 /** What previews say about an asset. */
 export const summaryOf = (asset: AssetRow) => ({
-  ...{ title: asset.title, description: asset.description?.slice(0, MAX_DESCRIPTION) },
+  title: asset.title,
+  description: asset.description?.slice(0, MAX_DESCRIPTION),
   durationSeconds: Math.round(asset.durationSeconds),
 });
 

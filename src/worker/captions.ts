@@ -132,7 +132,11 @@ export async function createCaptions(
     const durationSeconds = await writeSpeech({
       ffmpeg: context.binaries.ffmpeg,
       input: options.input,
-      ...{ track, wavPath, cwd, signal: options.signal, whole: options.whole },
+      track,
+      wavPath,
+      cwd,
+      signal: options.signal,
+      whole: options.whole,
       pidDir: context.scratch.pidDir,
       memoryBytes: context.memoryBytes,
     });

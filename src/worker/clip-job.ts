@@ -45,9 +45,13 @@ export async function cutClip(job: ClipContract, context: JobContext, workspace:
   await mkdir(outDir, { recursive: true });
   const { scratch, memoryBytes, binaries, client } = context;
   const encoding: Encoding = {
-    ...{ spec: requestedSpec(job), binaries },
+    spec: requestedSpec(job),
+    binaries,
     run: {
-      ...{ cwd: work, memoryBytes, signal: heartbeat.signal, pidDir: scratch.pidDir },
+      cwd: work,
+      memoryBytes,
+      signal: heartbeat.signal,
+      pidDir: scratch.pidDir,
       onLog: (line) => heartbeat.logLine(line),
     },
   };
@@ -66,10 +70,18 @@ export async function cutClip(job: ClipContract, context: JobContext, workspace:
       manifest_path: outputs.prefix + clip.manifest_path,
       dash_manifest_path: named(clip.dash_manifest_path),
       storyboard_path: named(clip.storyboard_path),
-      ...{ thumbnail_path: null, mp4_path: null, subtitle_paths: {}, caption_errors: {} },
+      thumbnail_path: null,
+      mp4_path: null,
+      subtitle_paths: {},
+      caption_errors: {},
       media: {
-        ...{ duration_seconds: duration, width: null, height: null, frame_rate: null, bytes: 0 },
-        ...{ renditions: [], audio_renditions: [] },
+        duration_seconds: duration,
+        width: null,
+        height: null,
+        frame_rate: null,
+        bytes: 0,
+        renditions: [],
+        audio_renditions: [],
       },
       clip: { skipped_seconds: skipped, segments, own },
     };

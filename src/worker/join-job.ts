@@ -70,9 +70,21 @@ export async function joinMedia(job: JoinContract, context: JobContext, workspac
         : client.read(job, `${job.outputs.prefix}${rendition}/${file}`, signal);
     const spec = requestedSpec(job);
     const result = await finish({
-      ...{ plan, videos, audios, outDir, read, spec, binaries, names: fileNames(spec, requestedNames(job)) },
+      plan,
+      videos,
+      audios,
+      outDir,
+      read,
+      spec,
+      binaries,
+      names: fileNames(spec, requestedNames(job)),
       run: {
-        ...{ cwd: work, reads: [], writes: [outDir], memoryBytes, signal, pidDir: scratch.pidDir },
+        cwd: work,
+        reads: [],
+        writes: [outDir],
+        memoryBytes,
+        signal,
+        pidDir: scratch.pidDir,
         onLog: (line) => heartbeat.logLine(line),
       },
     });

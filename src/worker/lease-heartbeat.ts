@@ -142,7 +142,8 @@ export class LeaseHeartbeat {
       // job without progress is considered dead.
       const log = this.#log.unsent();
       const report = {
-        ...{ progress: Math.floor(this.#progress * 100) / 100, stage: this.#stage },
+        progress: Math.floor(this.#progress * 100) / 100,
+        stage: this.#stage,
         ...(log !== null && { log_tail: log }),
       };
       const answer = await this.#client.heartbeat(this.#job, report, this.#ended.signal);

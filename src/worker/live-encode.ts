@@ -58,7 +58,10 @@ async function encodeLive(contract: LiveContract, context: JobContext): Promise<
     const output = new PassThrough();
     const sent = client
       .stream(output_url, {
-        ...{ method: "POST", lease, signal, duplex: "half" },
+        method: "POST",
+        lease,
+        signal,
+        duplex: "half",
         body: Readable.toWeb(output) as NonNullable<RequestInit["body"]>,
       } as RequestInit & { lease: string })
       // The run ends by itself once its output is taken.
@@ -70,7 +73,11 @@ async function encodeLive(contract: LiveContract, context: JobContext): Promise<
     });
     await run(binaries.ffmpeg, {
       args: liveArguments(renditions.map(({ max_bitrate: maxBitrate, ...one }) => ({ ...one, maxBitrate }))),
-      ...{ input: Readable.fromWeb(body as ReadableStream), output, signal, memoryBytes, pidDir: scratch.pidDir },
+      input: Readable.fromWeb(body as ReadableStream),
+      output,
+      signal,
+      memoryBytes,
+      pidDir: scratch.pidDir,
       timeLimitMs: MAX_DURATION_SECONDS * 1000,
     });
     await sent;

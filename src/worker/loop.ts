@@ -232,7 +232,9 @@ async function capabilities(
   speech: Pick<NonNullable<Claim["capabilities"]>, "captions" | "speech_model">,
 ): Promise<NonNullable<Claim["capabilities"]>> {
   const versions = {
-    ...{ tasks: TASKS_VERSION, clips: CLIPS_VERSION, joins: JOINS_VERSION },
+    tasks: TASKS_VERSION,
+    clips: CLIPS_VERSION,
+    joins: JOINS_VERSION,
     ...speech,
   };
   if (!sharedDisk) return versions;

@@ -31,7 +31,9 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
   const { client, log, signal } = context;
   const { task, clip, join: joined, speech } = job;
   const fields = {
-    ...{ job_id: job.job.id, asset_id: job.job.asset_id, attempt: job.job.attempt },
+    job_id: job.job.id,
+    asset_id: job.job.asset_id,
+    attempt: job.job.attempt,
     ...(task && { task_id: task.id, task: task.kind, ...(task.chunk && { chunk: task.chunk.number }) }),
   };
   // Other tasks of the job may write to the same directory.

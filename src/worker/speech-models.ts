@@ -66,7 +66,11 @@ export function serverModels({ server, token, scratchDir, minFreeBytes }: ModelS
         url: new URL(url, `${server}/`).href,
         headers: { "x-svc-worker-token": token() },
         redirect: "error",
-        ...{ path: own, bytes, sha256, minFreeBytes, signal },
+        path: own,
+        bytes,
+        sha256,
+        minFreeBytes,
+        signal,
       });
       await rename(own, path);
     } catch (error) {

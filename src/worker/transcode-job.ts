@@ -108,8 +108,16 @@ async function encodeChecked(
       signal,
       async (ended) => {
         const encoded = await encode({
-          ...{ ...common, signal: ended, ...repaired, outDir, spec, binaries },
-          ...{ scratchDir: work, names: requestedNames(job), encoders, watermark },
+          ...common,
+          signal: ended,
+          ...repaired,
+          outDir,
+          spec,
+          binaries,
+          scratchDir: work,
+          names: requestedNames(job),
+          encoders,
+          watermark,
           onLog: (line) => heartbeat.logLine(line),
           onRenditions: (names) => {
             for (const name of names) watched.add(name);

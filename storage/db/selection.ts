@@ -118,7 +118,8 @@ export function selectionOf(fields: Fields): Selection | null {
 function isSame(left: Fields, right: Fields): boolean {
   if (left.length !== right.length) return false;
   for (let i = 0; i < left.length; i++) {
-    const [a, b] = [left[i] as Fields[number], right[i] as Fields[number]];
+    const a = left[i] as Fields[number];
+    const b = right[i] as Fields[number];
     if (a.field !== b.field || a.path.length !== b.path.length) return false;
     if (a.path[0] !== b.path[0] || a.path[1] !== b.path[1]) return false;
   }

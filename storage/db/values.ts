@@ -56,7 +56,8 @@ class PositionsAndNames {
     this.#values = values;
     const named = this as unknown as Record<string, Value>;
     for (let i = 0; i < names.length; i++) {
-      const [name, value] = [names[i] as string, values[positions[i] as number] as Value];
+      const name = names[i] as string;
+      const value = values[positions[i] as number] as Value;
       // `SELECT 1` names its column 1, which is a position on the prototype.
       if (hasNumber && name in this) Object.defineProperty(this, name, { value, enumerable: true });
       else named[name] = value;

@@ -67,7 +67,8 @@ export const temporaryName = () => randomBytes(12).toString("hex");
 export function compareKeys(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let at = 0; at < length; at++) {
-    const [x, y] = [a.charCodeAt(at), b.charCodeAt(at)];
+    const x = a.charCodeAt(at);
+    const y = b.charCodeAt(at);
     if (x !== y) return ranked(x) - ranked(y);
   }
   return a.length - b.length;

@@ -66,7 +66,11 @@ export function localAppends(folders: Folders, space: SpaceGuard, take?: Acquire
           if (offset > before) throw new OffsetMismatch(before);
           const bytes = await space.whileWriting(file, (writing) =>
             writeBody(file as FileHandle, body, {
-              ...{ maxBytes, signal, ...writing, position: offset, keepTorn: check === undefined },
+              maxBytes,
+              signal,
+              ...writing,
+              position: offset,
+              keepTorn: check === undefined,
               ...(hash && { hash }),
             }),
           );

@@ -231,7 +231,8 @@ export class Replicator {
 
   #connect(store: ObjectStore): Promise<Generation> {
     const { folder, file, now, vodbox, log } = this.#options;
-    const [wal, stream] = [this.#wal as WalReader, this.#stream as WalStream];
+    const wal = this.#wal as WalReader;
+    const stream = this.#stream as WalStream;
     const copyLog = () => this.#copyWhileIdle();
     return openGeneration({ store, folder, file, wal, stream, now, vodbox, log, copyLog }, (generation) => {
       this.#current = generation;

@@ -35,7 +35,8 @@ const iso = (at: number) => new Date(at).toISOString();
  */
 export async function restoreReplica(store: ObjectStore, options: Options): Promise<Restored> {
   const { at, path } = options;
-  const [generations, snapshots] = [await listGenerations(store), await listSnapshots(store)];
+  const generations = await listGenerations(store);
+  const snapshots = await listSnapshots(store);
   if (snapshots.length === 0) throw new UserError("The replica contains no snapshot; nothing can be restored from it.");
   const usable = snapshots.filter((one) => at === null || one.at <= at);
   if (usable.length === 0)

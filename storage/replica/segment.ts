@@ -70,7 +70,8 @@ export async function encodeSegment(groups: readonly Group[], meaning: Meaning):
   const length = Buffer.alloc(4);
   length.writeUInt32BE(header.length);
   const bytes = Buffer.concat([length, header, await compress(Buffer.concat(parts))]);
-  const [first, last] = [groups[0]?.at as number, groups.at(-1)?.at as number];
+  const first = groups[0]?.at as number;
+  const last = groups.at(-1)?.at as number;
   const name = { generation, number, first, last, sum: checksum(bytes) };
   return { name: { ...name, key: segmentKey(name) }, bytes, end };
 }

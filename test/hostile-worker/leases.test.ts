@@ -163,7 +163,10 @@ describe("beyond the limits", () => {
     const languages = Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`l${n}`, "a"]));
     const warnings = Array.from({ length: 81 }, () => ({ code: "track_skipped", message: "no" }));
     const renditions = Array.from({ length: 101 }, (_, n) => ({
-      ...{ name: `r${n}`, bandwidth: 1, codecs: "avc1", playlist_path: "low/playlist.m3u8" },
+      name: `r${n}`,
+      bandwidth: 1,
+      codecs: "avc1",
+      playlist_path: "low/playlist.m3u8",
     }));
     for (const fields of [
       { subtitle_paths: languages },

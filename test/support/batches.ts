@@ -73,7 +73,11 @@ export async function realFilm(): Promise<{ files: Files; source: Uint8Array }> 
   await ffmpeg(...picture("320x180", "25", 5), ...sound(5), ...fast, "-c:a", "aac", "-shortest", input);
   const outDir = join(folder, "out");
   const made = await encode({
-    ...{ input, outDir, spec: encodingSpec, binaries, scratchDir: folder },
+    input,
+    outDir,
+    spec: encodingSpec,
+    binaries,
+    scratchDir: folder,
     probe: await probe(input, binaries),
   });
   const names = new Set([...made.files, made.manifest, made.dash, made.thumbnail]);

@@ -14,7 +14,12 @@ export async function bundled(
 ): Promise<string> {
   const { outputFiles } = await build({
     stdin: { contents: code, resolveDir: folder },
-    ...{ bundle: true, write: false, platform, format: "iife", globalName: "program", logLevel: "silent" },
+    bundle: true,
+    write: false,
+    platform,
+    format: "iife",
+    globalName: "program",
+    logLevel: "silent",
     define: { "process.env.NODE_ENV": '"development"' },
     plugins: react ? [named(react)] : [],
   });

@@ -24,7 +24,9 @@ export function client(base: string, send: Send = (request) => fetch(request)) {
     const address = path.startsWith("http") ? path : `${base}${path}`;
     const response = await send(
       new Request(address, {
-        ...{ method, headers, ...(options.signal && { signal: options.signal }) },
+        method,
+        headers,
+        ...(options.signal && { signal: options.signal }),
         ...(body != null && { body, duplex: "half" }),
       } as RequestInit),
     );

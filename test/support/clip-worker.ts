@@ -41,8 +41,13 @@ export async function workOnce(app: TestApp, options: Partial<WorkerOptions> = {
     lines.push(`${message} ${JSON.stringify(fields)}`);
   };
   const end = await startWorker({
-    ...{ server: server.base, token: () => app.worker, workerId: "real", binaries, isOnce: true },
-    ...{ scratchDir: join(emptyFolder(), "scratch"), signal: new AbortController().signal },
+    server: server.base,
+    token: () => app.worker,
+    workerId: "real",
+    binaries,
+    isOnce: true,
+    scratchDir: join(emptyFolder(), "scratch"),
+    signal: new AbortController().signal,
     log: { info: () => {}, warn: log, error: log },
     ...options,
   });

@@ -32,7 +32,11 @@ async function newFilm(source: readonly string[]): Promise<Files> {
   await ffmpeg(...source, input);
   const outDir = join(folder, "out");
   const made = await encode({
-    ...{ input, outDir, spec: encodingSpec, binaries, scratchDir: folder },
+    input,
+    outDir,
+    spec: encodingSpec,
+    binaries,
+    scratchDir: folder,
     probe: await probe(input, binaries),
   });
   const sheet = encodingSpec.storyboard.image.replace("$Number$", "1");

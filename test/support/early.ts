@@ -18,7 +18,10 @@ export const EARLY_PLAN = {
 
 /** What its worker reports. */
 export const EARLY_MEDIA = {
-  ...{ duration_seconds: 100, width: 1280, height: 720, renditions: [] },
+  duration_seconds: 100,
+  width: 1280,
+  height: 720,
+  renditions: [],
   audio_renditions: [
     { name: "audio", bandwidth: 128_000, codecs: "mp4a.40.2", playlist_path: "audio/playlist.m3u8" },
     { name: "audio-2", bandwidth: 128_000, codecs: "mp4a.40.2", playlist_path: "audio-2/playlist.m3u8" },

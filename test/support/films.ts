@@ -28,7 +28,11 @@ export async function colouredFilm(): Promise<Files> {
   await colouredSource(input);
   const outDir = join(folder, "out");
   const made = await encode({
-    ...{ input, outDir, spec: encodingSpec, binaries, scratchDir: folder },
+    input,
+    outDir,
+    spec: encodingSpec,
+    binaries,
+    scratchDir: folder,
     probe: await probe(input, binaries),
   });
   const files: Files = {};

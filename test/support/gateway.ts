@@ -13,15 +13,29 @@ export const PAYLOADS: readonly [version: string, fields: Record<string, unknown
   [
     "1.9, authMethod: http",
     {
-      ...{ user: "", password: "", ip: "203.0.113.7", action: "", path: "", protocol: "srt" },
-      ...{ id: "0b5e8c43-5b7e-4a55-9c0c-3a5d7f5f1a11", query: "" },
+      user: "",
+      password: "",
+      ip: "203.0.113.7",
+      action: "",
+      path: "",
+      protocol: "srt",
+      id: "0b5e8c43-5b7e-4a55-9c0c-3a5d7f5f1a11",
+      query: "",
     },
   ],
   [
     "1.12, with the client's bearer token",
     {
-      ...{ user: "", password: "", token: "", ip: "2001:db8::7", action: "", path: "", protocol: "webrtc" },
-      ...{ id: "0b5e8c43-5b7e-4a55-9c0c-3a5d7f5f1a11", query: "", userAgent: "OBS/31" },
+      user: "",
+      password: "",
+      token: "",
+      ip: "2001:db8::7",
+      action: "",
+      path: "",
+      protocol: "webrtc",
+      id: "0b5e8c43-5b7e-4a55-9c0c-3a5d7f5f1a11",
+      query: "",
+      userAgent: "OBS/31",
     },
   ],
 ];

@@ -38,12 +38,28 @@ export function parseLivePlaylist(text: string): ParsedPlaylist {
   if (lines.shift() !== "#EXTM3U") throw new Error("The playlist does not begin with #EXTM3U.");
   if (lines.pop() !== "") throw new Error("The playlist does not end with a line feed.");
   const playlist: ParsedPlaylist = {
-    ...{ version: 1, target: 0, partTarget: null, control: new Map(), sequence: 0, discontinuitySequence: 0 },
-    ...{ isIndependent: false, map: null, skipped: 0, segments: [], hasTrailingDiscontinuity: false, hint: null },
-    ...{ reports: [], isEnded: false },
+    version: 1,
+    target: 0,
+    partTarget: null,
+    control: new Map(),
+    sequence: 0,
+    discontinuitySequence: 0,
+    isIndependent: false,
+    map: null,
+    skipped: 0,
+    segments: [],
+    hasTrailingDiscontinuity: false,
+    hint: null,
+    reports: [],
+    isEnded: false,
   };
   const empty = (): ParsedSegment => ({
-    ...{ number: 0, isDiscontinuous: false, isGap: false, date: null, parts: [], complete: null },
+    number: 0,
+    isDiscontinuous: false,
+    isGap: false,
+    date: null,
+    parts: [],
+    complete: null,
   });
   let segment = empty();
   let duration: number | null = null;

@@ -61,7 +61,9 @@ export class LiveValidator {
 
   #checkHeader({ control, partTarget, target, version, map }: ParsedPlaylist, { skipped }: ParsedPlaylist): void {
     const of = (name: string) => (control.has(name) ? Number(control.get(name)) : null);
-    const [holdBack, partHoldBack, skipUntil] = [of("HOLD-BACK"), of("PART-HOLD-BACK"), of("CAN-SKIP-UNTIL")];
+    const holdBack = of("HOLD-BACK");
+    const partHoldBack = of("PART-HOLD-BACK");
+    const skipUntil = of("CAN-SKIP-UNTIL");
     const rule = "server-control";
     this.#require(holdBack === null || holdBack >= 3 * target, rule, "HOLD-BACK is under 3 target durations.");
     this.#require(skipUntil === null || skipUntil >= 6 * target, rule, "CAN-SKIP-UNTIL is under 6 target durations.");

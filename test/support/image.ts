@@ -25,7 +25,8 @@ export type Image = {
 /** Unpacks an image's archive as container engines do, by its index. The caller removes `folder`. */
 export function unpackedImage(archive: string): Image & { folder: string } {
   const folder = newFolder();
-  const [layout, root] = [join(folder, "layout"), join(folder, "root")];
+  const layout = join(folder, "layout");
+  const root = join(folder, "root");
   for (const each of [layout, root]) mkdirSync(each);
   execFileSync("tar", ["-xf", archive, "-C", layout]);
   const json = (path: string) => JSON.parse(readFileSync(join(layout, path), "utf8"));

@@ -15,7 +15,8 @@ async function tenantOf({ call, admin }: RunningServer, slug: string) {
 export async function prepared(rows = ROWS) {
   const dataDir = newFolder();
   const first = await startServer(dataDir, { env });
-  const [importer, other] = [await tenantOf(first, "importer"), await tenantOf(first, "other")];
+  const importer = await tenantOf(first, "importer");
+  const other = await tenantOf(first, "other");
   first.child.kill("SIGTERM");
   await first.ended;
   await insertAssets(dataDir, importer.id, rows);

@@ -39,26 +39,35 @@ export class Broadcast {
     this.#messages = messages;
     const startedAt = app.opened.app.clock.now();
     const timeline = new LiveTimeline({
-      ...{ startedAtMs: startedAt, dvrSeconds: 0, isLowLatency: true, playlistName: "live.m3u8" },
+      startedAtMs: startedAt,
+      dvrSeconds: 0,
+      isLowLatency: true,
+      playlistName: "live.m3u8",
       // A packet of AAC is 21 ms.
-      ...{ partTargetSeconds: 0.53, segmentTargetSeconds: 1 },
+      partTargetSeconds: 0.53,
+      segmentTargetSeconds: 1,
       ...options,
     });
     this.stream = {
-      ...{ name: `broadcast-${++broadcasts}`, tenantId: channel.tenant_id, channelId: channel.id },
-      ...{ channel: channel.channel, startedAt, endedAt: null, timeline },
-      ...{
-        viewers: new ViewerCount(),
-        health: null,
-        captions: new LiveCaptions(),
-        viewersElsewhere: new Map(),
-        folder: emptyFolder(),
-      },
+      name: `broadcast-${++broadcasts}`,
+      tenantId: channel.tenant_id,
+      channelId: channel.id,
+      channel: channel.channel,
+      startedAt,
+      endedAt: null,
+      timeline,
+      viewers: new ViewerCount(),
+      health: null,
+      captions: new LiveCaptions(),
+      viewersElsewhere: new Map(),
+      folder: emptyFolder(),
     };
     const names = new Map<TrackKind, string>();
     const named = (kind: TrackKind) => names.get(kind) as string;
     this.#packager = createPackager({
-      ...{ folder: this.stream.folder, partSeconds: 0.5, targetSegmentSeconds: 1 },
+      folder: this.stream.folder,
+      partSeconds: 0.5,
+      targetSegmentSeconds: 1,
       onInit({ name, kind, codec, width, height, channels, sampleRate }) {
         names.set(kind, name);
         const size = { width: width ?? undefined, height: height ?? undefined };

@@ -37,7 +37,8 @@ export function parseLiveManifest(text: string, url: string): ParsedManifest {
     periods: named(root, "Period").map((period) => {
       const startSeconds = seconds(period.attributes.get("start")) ?? Number.NaN;
       return {
-        ...{ id: period.attributes.get("id") ?? "", startSeconds },
+        id: period.attributes.get("id") ?? "",
+        startSeconds,
         representations: named(period, "AdaptationSet").flatMap((set) =>
           named(set, "Representation").map((one) => readRepresentation(set, one, { base, startSeconds })),
         ),
@@ -54,7 +55,8 @@ function readRepresentation(
   const template = named(one, "SegmentTemplate")[0] as XmlElement;
   const of = (name: string) => template.attributes.get(name) as string;
   const id = one.attributes.get("id") as string;
-  const [timescale, offset] = [Number(of("timescale")), Number(of("presentationTimeOffset") ?? 0)];
+  const timescale = Number(of("timescale"));
+  const offset = Number(of("presentationTimeOffset") ?? 0);
   const urlOf = (name: string, number = 0) =>
     new URL(
       name.replace("$RepresentationID$", id).replace("$Number%05d$", () => String(number).padStart(5, "0")),
@@ -64,11 +66,14 @@ function readRepresentation(
   let at = 0;
   const segments: ListedSegment[] = [];
   for (const s of named(named(template, "SegmentTimeline")[0] as XmlElement, "S")) {
-    const [duration, repeats] = [Number(s.attributes.get("d")), Number(s.attributes.get("r") ?? 0)];
+    const duration = Number(s.attributes.get("d"));
+    const repeats = Number(s.attributes.get("r") ?? 0);
     at = Number(s.attributes.get("t") ?? at);
     for (let each = 0; each <= repeats; each++, at += duration, number++)
       segments.push({
-        ...{ number, url: urlOf(of("media"), number), durationSeconds: duration / timescale },
+        number,
+        url: urlOf(of("media"), number),
+        durationSeconds: duration / timescale,
         startSeconds: startSeconds + (at - offset) / timescale,
       });
   }
@@ -138,7 +143,8 @@ function* changes(
   before: { parsed: ParsedManifest; text: string },
   after: { parsed: ParsedManifest; text: string },
 ): Generator<string> {
-  const [old, now] = [before.parsed.attributes, after.parsed.attributes];
+  const old = before.parsed.attributes;
+  const now = after.parsed.attributes;
   if (old.availabilityStartTime !== now.availabilityStartTime) yield "availabilityStartTime has changed";
   const elapsed = Date.parse(now.publishTime as string) - Date.parse(old.publishTime as string);
   if (elapsed < 0 || (before.text !== after.text && elapsed === 0)) yield `publishTime advances by ${elapsed} ms`;
@@ -161,7 +167,8 @@ function* changes(
         if (same && JSON.stringify({ ...same, url: "" }) !== JSON.stringify({ ...segment, url: "" }))
           yield `segment ${segment.number} of ${one.id} has changed`;
       }
-      const [from, to] = [earlier?.segments.at(-1)?.number ?? 0, one.segments.at(-1)?.number ?? 0];
+      const from = earlier?.segments.at(-1)?.number ?? 0;
+      const to = one.segments.at(-1)?.number ?? 0;
       // A period that ends early continues in the next one (DASH-IF Interoperability Points 4.3, 4.3.3.3).
       const next = after.parsed.periods[after.parsed.periods.indexOf(period) + 1];
       const continued = next?.representations.find(({ id }) => id === one.id)?.segments;

@@ -13,30 +13,47 @@ export function longManifests(seconds: number): Record<string, string> {
   const head = { version: 7, initUri: "init.mp4", targetDurationSeconds: SEGMENT };
   const playlist = (isIFramesOnly = false) =>
     mediaPlaylist({
-      ...{ ...head, isIFramesOnly },
+      ...head,
+      isIFramesOnly,
       segments: names.map((uri, index) => ({
-        ...{ uri, durationSeconds: SEGMENT },
+        uri,
+        durationSeconds: SEGMENT,
         ...(isIFramesOnly && { range: { offset: 800 + index, bytes: 30_000 + index } }),
       })),
     });
   const segments = (timescale: number) =>
     names.map((_, index) => ({ start: index * SEGMENT * timescale, duration: SEGMENT * timescale }));
   const mpd = staticMpd({
-    ...{ profile: "p", durationSeconds: seconds, maxSegmentSeconds: SEGMENT },
-    ...{ initTemplate: "$RepresentationID$/init.mp4", mediaTemplate: "$RepresentationID$/$Number%05d$.m4s" },
+    profile: "p",
+    durationSeconds: seconds,
+    maxSegmentSeconds: SEGMENT,
+    initTemplate: "$RepresentationID$/init.mp4",
+    mediaTemplate: "$RepresentationID$/$Number%05d$.m4s",
     sets: [
       {
-        ...{ kind: "video", language: null, isMain: true },
+        kind: "video",
+        language: null,
+        isMain: true,
         representations: RENDITIONS.map((id) => ({
-          ...{ id, bandwidth: 1, codec: "avc1.64001f", timescale: 30_000, segments: segments(30_000) },
+          id,
+          bandwidth: 1,
+          codec: "avc1.64001f",
+          timescale: 30_000,
+          segments: segments(30_000),
           video: { width: 640, height: 360, frameRate: "30" },
         })),
       },
       {
-        ...{ kind: "audio", language: null, isMain: true },
+        kind: "audio",
+        language: null,
+        isMain: true,
         representations: [
           {
-            ...{ id: "audio", bandwidth: 1, codec: "mp4a.40.2", timescale: 48_000, segments: segments(48_000) },
+            id: "audio",
+            bandwidth: 1,
+            codec: "mp4a.40.2",
+            timescale: 48_000,
+            segments: segments(48_000),
             audio: { sampleRate: 48_000, channels: 2 },
           },
         ],
@@ -82,6 +99,7 @@ export const longSubtitle = (seconds: number): string =>
 
 function time(seconds: number): string {
   const two = (value: number) => String(value).padStart(2, "0");
-  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor(seconds / 60) % 60;
   return `${two(hours)}:${two(minutes)}:${(seconds % 60).toFixed(3).padStart(6, "0")}`;
 }

@@ -21,9 +21,18 @@ export function receivedStream(app: TestApp, { id, tenant_id, channel }: Channel
   const startedAt = app.opened.app.clock.now();
   const options = { startedAtMs: startedAt, dvrSeconds: 60, isLowLatency: true, playlistName: "live.m3u8" };
   const stream: LiveStream = {
-    ...{ name, tenantId: tenant_id, channelId: id, channel, startedAt, endedAt: null, folder: "/nowhere" },
+    name,
+    tenantId: tenant_id,
+    channelId: id,
+    channel,
+    startedAt,
+    endedAt: null,
+    folder: "/nowhere",
     timeline: new LiveTimeline({ ...options, partTargetSeconds: 0.5, segmentTargetSeconds: 2 }),
-    ...{ viewers: new ViewerCount(), health: null, captions: new LiveCaptions(), viewersElsewhere: new Map() },
+    viewers: new ViewerCount(),
+    health: null,
+    captions: new LiveCaptions(),
+    viewersElsewhere: new Map(),
   };
   liveRegistry(app.opened.app).add(stream);
   return stream;

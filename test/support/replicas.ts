@@ -57,7 +57,8 @@ let tenants = 0;
 /** Creates tenants with several clients at once until it is stopped. Requests to a dead server are not counted. */
 export function load({ base, admin }: RunningServer, { clients = 8 } = {}): Load {
   const call = freshly(base);
-  const [acknowledged, sent] = [new Map<string, number>(), new Map<string, number>()];
+  const acknowledged = new Map<string, number>();
+  const sent = new Map<string, number>();
   let isOver = false;
   const client = async () => {
     while (!isOver) {

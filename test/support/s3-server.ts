@@ -66,7 +66,8 @@ export async function startS3Server(): Promise<S3Place & { close(): Promise<void
     removeFolder(folder);
   };
   try {
-    const [monitorPort, port] = [await freePort(), await freePort()];
+    const monitorPort = await freePort();
+    const port = await freePort();
     const conf = join(folder, "ceph.conf");
     const fsid = randomUUID();
     writeFileSync(conf, configuration(folder, { fsid, monitorPort }));
@@ -90,7 +91,8 @@ export async function startS3Server(): Promise<S3Place & { close(): Promise<void
     await tool("ceph-osd", "--mkfs", "-i", "0", "--osd-uuid", uuid);
     start("ceph-osd", "-i", "0");
 
-    const [accessKeyId, secretAccessKey] = ["vodboxtests", "secret-of-the-tests/with+signs"];
+    const accessKeyId = "vodboxtests";
+    const secretAccessKey = "secret-of-the-tests/with+signs";
     const user = ["--uid", "tests", "--display-name", "tests"];
     const credentials = ["--access-key", accessKeyId, "--secret-key", secretAccessKey];
     await tool("radosgw-admin", "-n", "client.admin", "user", "create", ...user, ...credentials);

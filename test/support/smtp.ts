@@ -7,7 +7,10 @@ export type ReceivedMail = { to: string[]; text: string };
 export async function startSmtp(options: SMTPServerOptions = {}, port = 0) {
   const mails: ReceivedMail[] = [];
   const server = new SMTPServer({
-    ...{ authOptional: true, logger: false, disabledCommands: ["STARTTLS"], closeTimeout: 100 },
+    authOptional: true,
+    logger: false,
+    disabledCommands: ["STARTTLS"],
+    closeTimeout: 100,
     onData(stream, session, done) {
       const parts: Buffer[] = [];
       stream.on("data", (part: Buffer) => parts.push(part));

@@ -90,13 +90,16 @@ async function itemOf(client: ProviderClient, video: Fields, context: Context): 
     seconds: amountOf(video.length),
     isWholeSeconds: true,
     chapters: records(video.chapters).flatMap(({ title: named, start, end }) => {
-      const [from, to, name] = [amountOf(start), amountOf(end), text(named)];
+      const from = amountOf(start);
+      const to = amountOf(end);
+      const name = text(named);
       if (from === null || name === null) return [];
       return [{ startMs: from * 1000, title: name, ...(to !== null && { endMs: to * 1000 }) }];
     }),
     thumbnail: image === null ? null : () => client.bytes(`${files}/${encodeURIComponent(image)}`, MAX_IMAGE_BYTES),
     oldPaths: oldPaths([`/play/${library}/${id}`], [`/embed/${library}/${id}`]),
-    ...{ captions, ...(await mediaOf(client, video, files, title)) },
+    captions,
+    ...(await mediaOf(client, video, files, title)),
   });
 }
 

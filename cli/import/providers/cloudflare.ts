@@ -92,7 +92,9 @@ async function itemOf(client: ProviderClient, video: Fields, context: Context): 
     seconds: secondsOf(video),
     thumbnail: thumbnail === null ? null : () => client.bytes(open(thumbnail), MAX_IMAGE_BYTES),
     oldPaths: oldPaths([`/${id}`, `/${id}/watch`], [`/${id}/iframe`]),
-    ...{ media, captions, notes: [note] },
+    media,
+    captions,
+    notes: [note],
   });
 }
 

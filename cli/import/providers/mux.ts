@@ -92,7 +92,8 @@ async function itemOf(client: ProviderClient, asset: Fields, context: Context): 
     title: text(meta.title) ?? id,
     filename: `${text(meta.title) ?? id}.mp4`,
     tags: named({
-      ...{ creator_id: text(meta.creator_id), external_id: text(meta.external_id) },
+      creator_id: text(meta.creator_id),
+      external_id: text(meta.external_id),
       passthrough: text(asset.passthrough),
     }),
     createdAt: time(asset.created_at),
@@ -101,7 +102,9 @@ async function itemOf(client: ProviderClient, asset: Fields, context: Context): 
     thumbnail: open === null ? null : () => client.bytes(`${origins.image}/${open}/thumbnail.jpg`, MAX_IMAGE_BYTES),
     // Those of player.mux.com.
     oldPaths: playbackIds.map((each) => ({ path: `/${each.id}`, to: "embed" })),
-    ...{ media, captions, notes: note === null ? [] : [note] },
+    media,
+    captions,
+    notes: note === null ? [] : [note],
   });
 }
 

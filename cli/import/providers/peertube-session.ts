@@ -10,9 +10,12 @@ export function session(base: string, env: Record<string, string>): () => Promis
   async function signIn() {
     const { client_id, client_secret } = record(await client.json("/api/v1/oauth-clients/local"));
     const form = {
-      ...{ client_id: text(client_id) ?? "", client_secret: text(client_secret) ?? "" },
-      ...{ grant_type: "password", response_type: "code" },
-      ...{ username: env.PEERTUBE_USERNAME as string, password: env.PEERTUBE_PASSWORD as string },
+      client_id: text(client_id) ?? "",
+      client_secret: text(client_secret) ?? "",
+      grant_type: "password",
+      response_type: "code",
+      username: env.PEERTUBE_USERNAME as string,
+      password: env.PEERTUBE_PASSWORD as string,
     };
     const answer = record(
       await client.json("/api/v1/users/token", { method: "POST", form }).catch((error) => {

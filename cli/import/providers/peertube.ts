@@ -60,11 +60,9 @@ async function itemOf(client: ProviderClient, base: string, id: string): Promise
   const state = record(video.state);
   if (state.id !== undefined && state.id !== PUBLISHED)
     throw new ItemError(`its state at PeerTube is ${text(state.label) ?? state.id}`);
-  const [source, subtitles, chapters] = [
-    await client.optional(`${path}/source`),
-    await client.optional(`${path}/captions`),
-    await client.optional(`${path}/chapters`),
-  ];
+  const source = await client.optional(`${path}/source`);
+  const subtitles = await client.optional(`${path}/captions`);
+  const chapters = await client.optional(`${path}/chapters`);
   const at = (url: string) => new URL(url, `${base}/`).href;
   const { media, filename, notes } = mediaOf(video, source, at);
   const captions = records(subtitles.data).flatMap((caption) => {
@@ -95,7 +93,10 @@ async function itemOf(client: ProviderClient, base: string, id: string): Promise
       ids.flatMap((each) => [`/w/${each}`, `/videos/watch/${each}`]),
       ids.map((each) => `/videos/embed/${each}`),
     ),
-    ...{ media, filename, captions, notes },
+    media,
+    filename,
+    captions,
+    notes,
   });
 }
 

@@ -28,7 +28,10 @@ export const s3: Provider = {
     if (!/^https?:\/\//.test(endpoint) || !URL.canParse(endpoint))
       throw new UserError("The endpoint of the bucket (AWS_ENDPOINT_URL) is not a URL.", 2);
     const bucketClient = s3Client({
-      ...{ endpoint, bucket, region, prefix: "" },
+      endpoint,
+      bucket,
+      region,
+      prefix: "",
       // Names with dots do not match the certificate of a host name, and other servers have no host names for buckets.
       pathStyle: named !== undefined || bucket.includes("."),
       accessKeyId: env.AWS_ACCESS_KEY_ID as string,

@@ -88,7 +88,9 @@ async function itemOf({ client, path, id }: Context, video: Fields): Promise<Ite
     isWholeSeconds: true,
     thumbnail: image === null ? null : () => client.bytes(image, MAX_IMAGE_BYTES),
     oldPaths: oldPaths([`/${id.replace(":", "/")}`], [`/video/${id.split(":")[0]}`]),
-    ...{ captions, chapters, ...mediaOf(video) },
+    captions,
+    chapters,
+    ...mediaOf(video),
   });
 }
 

@@ -39,7 +39,10 @@ export async function loadTreeItem({ video, sideCars }: TreeItem, media: Media):
     title: name.slice(0, name.lastIndexOf(".")) || name,
     createdAt: video.modifiedAt,
     ...metadata,
-    ...{ filename: name, media, captions, problems },
+    filename: name,
+    media,
+    captions,
+    problems,
     thumbnail: thumbnail && (() => thumbnail.read(MAX_IMAGE_BYTES)),
     oldPaths: [{ path: `/${video.path}`, to: "watch" }],
   });

@@ -95,7 +95,8 @@ export function metadataOfNfo(content: string): Metadata {
   const all = (name: string) =>
     root.children.filter((child) => child.name === name).map((child) => text(child.text.trim()));
   const one = (...names: string[]) => names.flatMap(all).find((value) => value !== null) ?? null;
-  const [title, description] = [one("title"), one("plot", "outline")];
+  const title = one("title");
+  const description = one("plot", "outline");
   const createdAt = dateOf(one("premiered", "aired", "releasedate", "dateadded")?.replace(" ", "T"));
   return {
     ...(title !== null && { title }),

@@ -29,7 +29,8 @@ type Probe = () => Promise<void>;
 export async function benchHostile(): Promise<Result[]> {
   const chosen = new RegExp(process.env.VODBOX_ATTACKS ?? "");
   const work = workFolder();
-  const [rtmpPort, srtPort] = [await freePort(), await freePort()];
+  const rtmpPort = await freePort();
+  const srtPort = await freePort();
   const env = {
     VODBOX_RATE_LIMIT_PICTURES: "1000000/1",
     VODBOX_RATE_LIMIT_BEACON: "1000000/1",
@@ -49,7 +50,8 @@ export async function benchHostile(): Promise<Result[]> {
       await untilReady(api, asset_id);
       return { base, ...tenant, assetId: asset_id as number, rtmpPort, srtPort };
     };
-    const [normal, hostile] = [await withAsset("normal"), await withAsset("hostile")];
+    const normal = await withAsset("normal");
+    const hostile = await withAsset("hostile");
     let images = 0;
     const get = async (path: string, headers: Record<string, string> = {}) => {
       const response = await fetch(base + path, { headers });

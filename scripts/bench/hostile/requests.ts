@@ -28,15 +28,21 @@ function sent(
 const JSON_TYPE = { "content-type": "application/json" };
 const as = ({ key }: Target) => ({ "x-api-key": key });
 const post = (path: string, body: unknown, headers: Record<string, string> = {}): Sent => ({
-  ...{ method: "POST", path, body: JSON.stringify(body) },
+  method: "POST",
+  path,
+  body: JSON.stringify(body),
   headers: { ...JSON_TYPE, ...headers },
 });
 /** 32 MiB of spaces in 32 KiB. */
 const bomb = gzipSync(Buffer.alloc(32 * 2 ** 20, " "));
 const nonsense = (n: number) => `expires=${"9".repeat(n % 300)}&signature=${"%ff".repeat(n % 2000)}&lease=${n}`;
 const event = (assetId: number, n: number) => ({
-  ...{ asset_id: assetId, session_id: `s${n}`, viewer_id: `v${n % 1000}`, event: "heartbeat" },
-  ...{ position_seconds: n % 100, watched_seconds: 10 },
+  asset_id: assetId,
+  session_id: `s${n}`,
+  viewer_id: `v${n % 1000}`,
+  event: "heartbeat",
+  position_seconds: n % 100,
+  watched_seconds: 10,
 });
 
 const FLOODS: Record<string, Flood> = {
@@ -50,7 +56,9 @@ const FLOODS: Record<string, Flood> = {
   "compressed bodies": {
     lanes: 32,
     sends: () => ({
-      ...{ method: "POST", path: "/api/v1/playback_events", body: bomb },
+      method: "POST",
+      path: "/api/v1/playback_events",
+      body: bomb,
       headers: { ...JSON_TYPE, "content-encoding": "gzip" },
     }),
   },
@@ -80,7 +88,9 @@ const FLOODS: Record<string, Flood> = {
   "deep JSON": {
     lanes: 32,
     sends: (target) => ({
-      ...{ method: "POST", path: "/api/v1/uploads/initiate", body: "[".repeat(900_000) },
+      method: "POST",
+      path: "/api/v1/uploads/initiate",
+      body: "[".repeat(900_000),
       headers: { ...JSON_TYPE, ...as(target) },
     }),
   },

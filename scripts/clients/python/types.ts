@@ -85,7 +85,8 @@ export class TypeWriter {
       description: schema.description,
     }));
     const isRequired = ({ key }: { key: string }) => required.includes(key);
-    const [mandatory, optional] = [all.filter(isRequired), all.filter((field) => !isRequired(field))];
+    const mandatory = all.filter(isRequired);
+    const optional = all.filter((field) => !isRequired(field));
     // `NotRequired` needs Python 3.11.
     const base = mandatory.length > 0 && optional.length > 0 ? `_${name}Required` : undefined;
     if (base) this.#declarations.push(declaration(base, mandatory, { base: "TypedDict", isTotal: true }));

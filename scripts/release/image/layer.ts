@@ -25,7 +25,8 @@ export type Layer = Blob & { diffId: string };
  */
 export async function writeLayer(entries: Entry[], time: Date, blobs: string): Promise<Layer> {
   const tar = pack();
-  const [plain, compressed] = [createHash("sha256"), createHash("sha256")];
+  const plain = createHash("sha256");
+  const compressed = createHash("sha256");
   const unfinished = join(blobs, `layer.${process.pid}`);
   const written = pipeline(
     tar,

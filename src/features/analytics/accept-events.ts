@@ -32,7 +32,8 @@ export async function acceptEvents(
   const known = new Map<string, Subject | null>();
   const accepted: AcceptedEvent[] = [];
   for (const event of events) {
-    const [ref, token] = [assetRef(event), event.token ?? null];
+    const ref = assetRef(event);
+    const token = event.token ?? null;
     const find = () =>
       event.live_channel ? findChannel(app, tokens, event.live_channel, token) : viewable(app, tokens, ref, token);
     const name = JSON.stringify([ref, event.live_channel, token]);

@@ -10,5 +10,7 @@ export type Subject = {
 };
 
 export const channelSubject = ({ id, tenantId }: { id: number; tenantId: number }): Subject => ({
-  ...{ id: -id, tenantId, durationSeconds: 0 },
+  id: -id,
+  tenantId,
+  durationSeconds: 0,
 });

@@ -22,7 +22,8 @@ export async function topAssets(db: Db, tenantId: number, range: Range, most: nu
   );
   return top.slice(0, most).map(({ id, external_id, title, ...sums }) => ({
     asset_id: id,
-    ...{ external_id, title },
+    external_id,
+    title,
     ...shown(sums),
   }));
 }
@@ -41,7 +42,8 @@ export async function topChannels(db: Db, tenantId: number, range: Range, most: 
   );
   return top.slice(0, most).map(({ id, channel, name, ...sums }) => ({
     channel_id: id,
-    ...{ channel, name },
+    channel,
+    name,
     ...shown(sums),
   }));
 }

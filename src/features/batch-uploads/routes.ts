@@ -114,8 +114,13 @@ export const batchRoutes = [
         assets: assets.map((asset, index) =>
           "faults" in asset
             ? {
-                ...{ index, title: asset.title, valid: false, duration_seconds: null },
-                ...{ object_count: 0, storage_bytes: 0, renditions: [] },
+                index,
+                title: asset.title,
+                valid: false,
+                duration_seconds: null,
+                object_count: 0,
+                storage_bytes: 0,
+                renditions: [],
               }
             : {
                 index,
@@ -125,7 +130,12 @@ export const batchRoutes = [
                 object_count: asset.needed.size,
                 storage_bytes: [...asset.needed.values()].reduce((sum, bytes) => sum + bytes, asset.sourceBytes),
                 renditions: asset.renditions.map(({ name, width, height, bandwidth, codecs, playlist_path }) => ({
-                  ...{ name, width, height, bandwidth, codecs, playlist_path },
+                  name,
+                  width,
+                  height,
+                  bandwidth,
+                  codecs,
+                  playlist_path,
                 })),
               },
         ),

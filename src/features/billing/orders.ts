@@ -60,12 +60,20 @@ async function begin(tx: Db, app: App, provider: PaymentProvider, { caller, key,
   const order = await tx
     .insert(billingOrders)
     .values({
-      ...{ orderId: newOrderId(), tenantId: tenant.id, planName, ...priceOf(app, planName) },
-      ...{ provider: provider.kind, status: "creating", caller: owner, idempotencyKey: key, requestHash },
+      orderId: newOrderId(),
+      tenantId: tenant.id,
+      planName,
+      ...priceOf(app, planName),
+      provider: provider.kind,
+      status: "creating",
+      caller: owner,
+      idempotencyKey: key,
+      requestHash,
       // Stored, because the provider must receive the same values even after settings change.
       returnUrl: app.config.checkout_return_url ?? app.baseUrl().replace(/\/$/, "") + RETURN_PATH,
       expiresAt: now + ORDER_MS,
-      ...{ createdAt: now, updatedAt: now },
+      createdAt: now,
+      updatedAt: now,
     })
     .returning()
     .get();

@@ -144,7 +144,8 @@ type Manifests = Pick<AssetRow, "manifestPath" | "dashManifestPath" | "storyboar
 export function clipJob(asset: Manifests, prefix: string, exact: NonNullable<ClipMedia["exact"]>): ClipJob {
   const below = (key: string | null) => key?.slice(prefix.length) ?? null;
   return {
-    ...{ prefix, ...exact },
+    prefix,
+    ...exact,
     manifestPath: below(asset.manifestPath) as string,
     dashManifestPath: below(asset.dashManifestPath),
     storyboardPath: below(asset.storyboardPath),

@@ -122,7 +122,8 @@ function exactRange(
   if (unknown) impossible(`video of the codec ${unknown} cannot be cut at a frame; use the mode instant`);
   const isPlain = codecs.every((name) => name === encodingSpec.video.codec);
   return {
-    ...{ startSeconds, durationSeconds: end - whole.start - startSeconds },
+    startSeconds,
+    durationSeconds: end - whole.start - startSeconds,
     ...(!isPlain && { version: ALL_CODECS_VERSION }),
   };
 }

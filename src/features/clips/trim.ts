@@ -49,7 +49,10 @@ export async function trimAsset(tx: Db, app: App, caller: Caller, trim: Prepared
   const ownBytes = await mediaBytesOf(tx, before);
   const now = app.clock.now();
   const columns = {
-    ...{ ...mediaColumns(before, trim), mp4Path: null, readyAt: now, updatedAt: now },
+    ...mediaColumns(before, trim),
+    mp4Path: null,
+    readyAt: now,
+    updatedAt: now,
     // An exact trim that failed was of the media before.
     ...(job?.clip?.trim && { errorCode: null, errorMessage: null }),
   };

@@ -24,7 +24,8 @@ const NOT_INTERLACED = [[0, 0, 1, 1]] as const;
 
 const SIGNATURE = "89504e470d0a1a0a";
 /** Length and type before the content of a chunk, and the checksum after it (5.3). */
-const [BEFORE, AFTER] = [8, 4];
+const BEFORE = 8;
+const AFTER = 4;
 const HEADER_BYTES = 13;
 
 /** Width and height in pixels, as the header states them; null for anything but a PNG image. */
@@ -80,13 +81,15 @@ function chunksOf(bytes: Buffer): Chunk[] | null {
 function rawBytesOf([header, ...others]: Chunk[]): number | null {
   const { content } = header as Chunk;
   if (content.length !== HEADER_BYTES) return null;
-  const [width, height] = [content.readUInt32BE(0), content.readUInt32BE(4)];
+  const width = content.readUInt32BE(0);
+  const height = content.readUInt32BE(4);
   const [depth = 0, colorType = 0, compression, filter, interlace = 0] = content.subarray(8);
   const color = COLOR_TYPES.get(colorType);
   if (!color?.depths.includes(depth) || compression !== 0 || filter !== 0 || interlace > 1) return null;
   if (colorType === PALETTE && !others.some(({ type }) => type === "PLTE")) return null;
   return (interlace === 1 ? ADAM7 : NOT_INTERLACED).reduce((sum, [left, top, columns, rows]) => {
-    const [across, down] = [Math.ceil((width - left) / columns), Math.ceil((height - top) / rows)];
+    const across = Math.ceil((width - left) / columns);
+    const down = Math.ceil((height - top) / rows);
     return across > 0 && down > 0 ? sum + (1 + Math.ceil((across * color.samples * depth) / 8)) * down : sum;
   }, 0);
 }

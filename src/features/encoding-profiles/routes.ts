@@ -15,7 +15,8 @@ import { countImage, MAX_IMAGE_BYTES, readImage, requirePng, storeImage } from "
 
 const path = "/api/v1/encoding_profiles";
 const tag = "Encoding profiles";
-const [read, write] = [["assets:read", "assets:write"] as const, "assets:write" as const];
+const read = ["assets:read", "assets:write"] as const;
+const write = "assets:write" as const;
 const Cursor = v.strictTuple([v.pipe(v.number(), v.integer())]);
 
 const RawPng = v.pipe(

@@ -69,7 +69,8 @@ export const channelCache = forApp((app) => {
   /** Reads the rows from `first` on into `channels`. Returns the newest; null when `first` does not exist any more. */
   async function readFrom(first: Newest | null, channels: Map<string, CachedChannel>): Promise<Newest | null> {
     const pace = pacer();
-    let [from, last] = [first ?? NONE, first];
+    let from = first ?? NONE;
+    let last = first;
     let isFirstThere = first === null;
     for (let isMore = true; isMore; await pace()) {
       const rows = await statement.all(from);

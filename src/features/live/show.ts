@@ -51,14 +51,12 @@ function streamOf(app: App, { id, channel, startedAt }: Channel): LiveStream | u
 }
 
 const toHealth = ({ bitrate, frameRate, droppedFrames, keyframeSeconds, speed, advice, warnings }: StreamHealth) => ({
-  ...{
-    bitrate,
-    frame_rate: frameRate,
-    dropped_frames: droppedFrames,
-    keyframe_seconds: keyframeSeconds,
-    speed,
-    advice,
-    // An ingest process of an earlier version does not report them.
-    warnings: warnings ?? [],
-  },
+  bitrate,
+  frame_rate: frameRate,
+  dropped_frames: droppedFrames,
+  keyframe_seconds: keyframeSeconds,
+  speed,
+  advice,
+  // An ingest process of an earlier version does not report them.
+  warnings: warnings ?? [],
 });

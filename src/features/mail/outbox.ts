@@ -85,7 +85,8 @@ async function claim(
     }
     const set = {
       ...(written && { content: seal(app, written.content), tenantId: written.tenantId }),
-      ...{ dueAt: now + CLAIM_MS, attempts: row.attempts + 1 },
+      dueAt: now + CLAIM_MS,
+      attempts: row.attempts + 1,
     };
     claimed.push(await tx.update(mails).set(set).where(eq(mails.id, id)).returning().get());
   }

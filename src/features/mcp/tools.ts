@@ -81,7 +81,11 @@ function toolOf(route: Route): ApiTool {
   const isRead = method === "GET" || route.reads === true;
   const inputSchema = asJsonSchema({ type: "object", properties, required, additionalProperties: false });
   return {
-    ...{ operationId, tag, scopes, forAdmins, isPrimary: PRIMARY.includes(operationId) },
+    operationId,
+    tag,
+    scopes,
+    forAdmins,
+    isPrimary: PRIMARY.includes(operationId),
     tool: {
       name: snakeCase(operationId),
       title: summary,

@@ -31,7 +31,10 @@ export const Notification = v.pipe(
 );
 export type Listed = NotificationRow & { isRead: boolean };
 export const toNotification = (row: Listed): v.InferInput<typeof Notification> => ({
-  ...{ id: row.id, kind: row.kind, data: row.data, is_read: row.isRead },
+  id: row.id,
+  kind: row.kind,
+  data: row.data,
+  is_read: row.isRead,
   created_at: iso(row.createdAt),
 });
 

@@ -207,7 +207,11 @@ function toEntry(tenant: TenantRow, asset: AssetRow, parts: Parts): Omit<Entry, 
     hls: {
       manifest_path: asset.manifestPath,
       renditions: asset.renditions.map(({ width, height, bandwidth, codecs, playlist_path }) => ({
-        ...{ width, height, bandwidth, codecs, playlist_path },
+        width,
+        height,
+        bandwidth,
+        codecs,
+        playlist_path,
       })),
     },
     dash: { manifest_path: asset.dashManifestPath },
@@ -240,6 +244,11 @@ const toTrackEntry = ({
   cues,
   storageKey,
 }: TrackRow): Entry["tracks"][number] => ({
-  ...{ kind, name, status, source, producer, cues },
+  kind,
+  name,
+  status,
+  source,
+  producer,
+  cues,
   storage_key: storageKey,
 });

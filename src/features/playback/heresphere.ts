@@ -89,8 +89,16 @@ export async function hereSphereManifest(
     dateReleased: day(asset.readyAt ?? asset.createdAt),
     dateAdded: day(asset.createdAt),
     duration: durationMs,
-    ...{ rating: 0, favorites: 0, comments: 0, isFavorite: false },
-    ...{ projection, stereo, isEyeSwapped: false, fov, lens, cameraIPD: CAMERA_IPD },
+    rating: 0,
+    favorites: 0,
+    comments: 0,
+    isFavorite: false,
+    projection,
+    stereo,
+    isEyeSwapped: false,
+    fov,
+    lens,
+    cameraIPD: CAMERA_IPD,
     subtitles: subtitles.map(({ label, language, url }) => ({ name: label, language, url })),
     // The player groups them by the text before the colon.
     tags: chapters.map(({ title, startMs, endMs }) => ({ name: `Chapter:${title}`, start: startMs, end: endMs })),
@@ -102,7 +110,10 @@ export async function hereSphereManifest(
         sources: sources.map(({ width, height, url }) => ({ resolution: height, height, width, size: 0, url })),
       })),
     ],
-    ...{ writeFavorite: false, writeRating: false, writeTags: false, writeHSP: false },
+    writeFavorite: false,
+    writeRating: false,
+    writeTags: false,
+    writeHSP: false,
   };
 }
 

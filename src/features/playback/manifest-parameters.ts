@@ -43,7 +43,8 @@ function requireVariant({ renditions }: AssetRow, hidden: readonly string[], cho
   const names = Object.values(videoCodecs).filter(({ sampleEntries }) =>
     sampleEntries.some((entry) => entries.includes(entry)),
   );
-  const [what, own] = [chosen === null ? "the asset" : `rendition ${chosen}`, names.map(({ name }) => name).join(", ")];
+  const what = chosen === null ? "the asset" : `rendition ${chosen}`;
+  const own = names.map(({ name }) => name).join(", ");
   throw new HttpError(422, "validation_failed", `codecs must contain a codec of ${what}: ${own}.`);
 }
 

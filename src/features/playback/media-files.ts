@@ -83,7 +83,8 @@ class MediaRequest {
   }
 
   async serve(): Promise<Response> {
-    const [asset, file] = [this.#asset, this.#file];
+    const asset = this.#asset;
+    const file = this.#file;
     // They belong to the asset, not to its media, and are available before it is ready.
     if (isSubtitle(file)) return this.#subtitle();
     if (asset.playbackStatus !== "ready" || asset.mediaPrefix === null) notFound("file");
@@ -120,7 +121,8 @@ class MediaRequest {
 
   async #subtitle(): Promise<Response> {
     const context = this.#context;
-    const [file, scope] = [this.#file, this.#scope];
+    const file = this.#file;
+    const scope = this.#scope;
     const tracks = await playableSubtitles(this.#app, this.#asset.id);
     const listed = tracks.find((row) => subtitleList(row) === file);
     if (listed) return playlistOf(context, this.#asset, listed, scope);

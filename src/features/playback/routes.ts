@@ -80,7 +80,9 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Rou
           const expiresAt = app.clock.now() + tokenSeconds(asset.durationSeconds, undefined) * 1000;
           const { thumbnailUrl, storyboardUrl } = addressesOf(app, asset, await tokens.sign(asset, expiresAt));
           return {
-            ...{ asset_id: asset.id, thumbnail_url: thumbnailUrl, storyboard_url: storyboardUrl },
+            asset_id: asset.id,
+            thumbnail_url: thumbnailUrl,
+            storyboard_url: storyboardUrl,
             token_expires_at: iso(expiresAt),
           };
         }),
@@ -167,7 +169,13 @@ function playbackOf(app: App, { asset, subtitles, token, expiresAt }: Playable) 
     subtitles: subtitlesOf(app, asset, subtitles, token),
     renditions: asset.renditions.map(
       ({ name, width, height, frame_rate = null, codecs, bandwidth, average_bandwidth = null, score }) => ({
-        ...{ name, width, height, frame_rate, codecs, bandwidth, average_bandwidth },
+        name,
+        width,
+        height,
+        frame_rate,
+        codecs,
+        bandwidth,
+        average_bandwidth,
         ...(score != null && { score }),
       }),
     ),

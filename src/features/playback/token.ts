@@ -100,7 +100,8 @@ export function playbackTokens(app: App): PlaybackTokens {
     of: within,
     sign: (asset, expiresAtMs, { share, restriction } = {}) =>
       new SignJWT({
-        ...{ tid: asset.tenantId, ...(share && shareClaims(share)) },
+        tid: asset.tenantId,
+        ...(share && shareClaims(share)),
         ...(restriction != null && { playback_restriction_id: restriction }),
       })
         .setProtectedHeader({ alg: ALGORITHM, typ: "JWT" })

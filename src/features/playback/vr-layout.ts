@@ -17,10 +17,22 @@ const rf52: Projection = { ...fisheye, screenType: "rf52", fov: 190 };
 
 /** Common names. DeoVR does not support cube maps, and for wider lenses it gets the nearest value. */
 const PROJECTIONS: Record<string, Projection> = {
-  ...{ flat, rectilinear: flat, perspective: flat },
-  ...{ dome, "180": dome, vr180: dome, equirectangular180: dome, half_equirectangular: dome },
-  ...{ sphere, "360": sphere, vr360: sphere, equirectangular: sphere, equirectangular360: sphere },
-  ...{ fisheye, fisheye190: rf52, rf52 },
+  flat,
+  rectilinear: flat,
+  perspective: flat,
+  dome,
+  "180": dome,
+  vr180: dome,
+  equirectangular180: dome,
+  half_equirectangular: dome,
+  sphere,
+  "360": sphere,
+  vr360: sphere,
+  equirectangular: sphere,
+  equirectangular360: sphere,
+  fisheye,
+  fisheye190: rf52,
+  rf52,
   mkx200: { ...fisheye, screenType: "mkx200", fov: 200, lens: "MKX200" },
   mkx220: { ...fisheye, fov: 220, lens: "MKX220" },
   vrca220: { ...fisheye, fov: 220, lens: "VRCA220" },
@@ -32,9 +44,17 @@ const mono: Stereo = { stereoMode: "off", stereo: "mono" };
 const sbs: Stereo = { stereoMode: "sbs", stereo: "sbs" };
 const tb: Stereo = { stereoMode: "tb", stereo: "tb" };
 const STEREO: Record<string, Stereo> = {
-  ...{ off: mono, mono, none: mono },
-  ...{ sbs, lr: sbs, side_by_side: sbs, left_right: sbs },
-  ...{ tb, ou: tb, top_bottom: tb, over_under: tb },
+  off: mono,
+  mono,
+  none: mono,
+  sbs,
+  lr: sbs,
+  side_by_side: sbs,
+  left_right: sbs,
+  tb,
+  ou: tb,
+  top_bottom: tb,
+  over_under: tb,
   cuv: { stereoMode: "cuv", stereo: "sbs" },
 };
 

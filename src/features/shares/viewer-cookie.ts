@@ -44,8 +44,12 @@ export function viewerCookies(
   const isSecure = isSecureRequest(headers, app.baseUrl());
   return (["watch", "embed"] as const).map((page) =>
     setCookie({
-      ...{ name: COOKIE, value, path: basePath + sharePath(page, share.code), maxAgeSeconds: LIVES_SECONDS },
-      ...{ sameSite: page === "watch" ? "Lax" : "frame", isSecure },
+      name: COOKIE,
+      value,
+      path: basePath + sharePath(page, share.code),
+      maxAgeSeconds: LIVES_SECONDS,
+      sameSite: page === "watch" ? "Lax" : "frame",
+      isSecure,
     }),
   );
 }

@@ -83,7 +83,8 @@ async function* bytesOf(
   if (start < init.length) yield init.subarray(start, end + 1);
   let at = init.length;
   for (const { key, bytes, isAudio } of parts) {
-    const [from, to] = [Math.max(0, start - at), Math.min(bytes, end + 1 - at)];
+    const from = Math.max(0, start - at);
+    const to = Math.min(bytes, end + 1 - at);
     at += bytes;
     if (from >= bytes) continue;
     if (to <= 0) return;

@@ -41,7 +41,8 @@ export async function findParts(app: App, objects: ObjectStore, asset: AssetRow,
   const [main, audio] = isAudioOnly(name)
     ? [await audioOf(source, top, text, groupOf(variants[0])), null]
     : await videoOf(source, { top, text, variants }, name);
-  const [first, second] = [main && (await readRendition(source, main)), audio && (await readRendition(source, audio))];
+  const first = main && (await readRendition(source, main));
+  const second = audio && (await readRendition(source, audio));
   return first ? joined(source, first, second || null) : none();
 }
 
@@ -97,12 +98,12 @@ async function readRendition(source: Source, path: string): Promise<Rendition> {
 /** Audio follows the video that it begins with, so that a player needs to read no further ahead than a segment. */
 async function joined({ objects, asset }: Source, main: Rendition, audio: Rendition | null): Promise<StaticFile> {
   const { init, audioTrack } = initOf(main, audio, asset.durationSeconds);
-  const [ofMain, ofAudio] = [
-    await partsOf({ objects, asset }, main, false),
-    audio ? await partsOf({ objects, asset }, audio, true) : [],
-  ];
+  const ofMain = await partsOf({ objects, asset }, main, false);
+  const ofAudio = audio ? await partsOf({ objects, asset }, audio, true) : [];
   const parts: FilePart[] = [];
-  let [next, audioEnd, end] = [0, 0, 0];
+  let next = 0;
+  let audioEnd = 0;
+  let end = 0;
   for (const [index, { durationSeconds }] of main.segments.entries()) {
     parts.push(ofMain[index] as FilePart);
     end += durationSeconds;

@@ -48,8 +48,14 @@ export function toStaticRendition(
   const meant = isComplete ? meantBy(name, asset) : null;
   const otherwise = asset.playbackStatus === "errored" ? "errored" : isComplete ? "skipped" : "preparing";
   return {
-    ...{ id, asset_id: asset.id, name, file: fileOf(name), status: meant ? "ready" : otherwise },
-    ...{ width: meant?.width ?? null, height: meant?.height ?? null, bandwidth: meant?.bandwidth ?? null },
+    id,
+    asset_id: asset.id,
+    name,
+    file: fileOf(name),
+    status: meant ? "ready" : otherwise,
+    width: meant?.width ?? null,
+    height: meant?.height ?? null,
+    bandwidth: meant?.bandwidth ?? null,
     url: mediaUrl(app.baseUrl(), asset, STATIC + fileOf(name), null),
     created_at: iso(createdAt),
     updated_at: iso(updatedAt),

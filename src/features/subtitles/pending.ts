@@ -29,8 +29,16 @@ export async function addPending(
   return tx
     .insert(subtitles)
     .values({
-      ...{ ...pending, tenantId: asset.tenantId, assetId: asset.id, language, label, position: last },
-      ...{ objectKey: newSubtitleKey(assetPrefix(asset)), bytes: 0, warnings: [], createdAt: now },
+      ...pending,
+      tenantId: asset.tenantId,
+      assetId: asset.id,
+      language,
+      label,
+      position: last,
+      objectKey: newSubtitleKey(assetPrefix(asset)),
+      bytes: 0,
+      warnings: [],
+      createdAt: now,
     })
     .returning()
     .get();
@@ -51,8 +59,12 @@ export async function failPending(
   await emit(tx, app, "video.subtitle.errored", {
     tenantId: row.tenantId,
     data: {
-      ...{ asset_id: String(row.assetId), subtitle_id: row.id, language: row.language },
-      ...{ label: row.label, source: row.source, error },
+      asset_id: String(row.assetId),
+      subtitle_id: row.id,
+      language: row.language,
+      label: row.label,
+      source: row.source,
+      error,
     },
   });
 }

@@ -46,7 +46,10 @@ export const speechModelRoutes: Route[] = [
     async handle({ app, params, headers, method }) {
       const model = installedModels(app.config.data_dir).find(({ sha256 }) => sha256 === params.sha256);
       return serveObject({
-        ...{ objects: storeOf(model ?? notFound("model")), key: params.sha256, method, headers },
+        objects: storeOf(model ?? notFound("model")),
+        key: params.sha256,
+        method,
+        headers,
         contentType: MEDIA_TYPE,
         cacheControl: "private, no-store",
       });

@@ -183,7 +183,8 @@ async function* rangesOf(app: App, table: string): AsyncGenerator<SQL> {
 }
 
 async function deleteIndexed(app: App, { table, key, of }: TenantRows, tenantId: number): Promise<number> {
-  const [name, columns] = [sql.raw(table), sql.raw(key)];
+  const name = sql.raw(table);
+  const columns = sql.raw(key);
   let total = 0;
   for (let rows = FIRST_ROWS; ; await yieldToRequests()) {
     let ms = 0;

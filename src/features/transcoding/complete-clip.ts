@@ -74,14 +74,19 @@ export async function verifyClip(
   return {
     paths: {
       mediaPrefix: prefix,
-      ...{ manifestPath, dashManifestPath, storyboardPath },
+      manifestPath,
+      dashManifestPath,
+      storyboardPath,
       // Without one, the poster is the first frame.
       thumbnailPath: trim && asset.width !== null ? null : asset.thumbnailPath,
       mp4Path: null,
     },
     bytes: await bytesUnder(objects, prefix, []),
     media: {
-      ...{ duration_seconds, width: asset.width, height: asset.height, frame_rate: asset.frameRate },
+      duration_seconds,
+      width: asset.width,
+      height: asset.height,
+      frame_rate: asset.frameRate,
       renditions: asset.renditions.map(below),
       audio_renditions: asset.audioRenditions.map(below),
     },

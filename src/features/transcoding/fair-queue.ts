@@ -68,7 +68,8 @@ async function firstUnit(
   takes: TakesJobs & TakesCodecs,
   notOf?: number,
 ): Promise<Unit | undefined> {
-  const [job, task] = [await firstJob(tx, now, takes, notOf), await firstTask(tx, now, takes, notOf)];
+  const job = await firstJob(tx, now, takes, notOf);
+  const task = await firstTask(tx, now, takes, notOf);
   const first = job && task ? (precedes(task, job) ? { task } : { job }) : job ? { job } : task ? { task } : undefined;
   if (!first) return undefined;
   const chosen = await firstOf(tx, now, rowOf(first).tenantId, takes);
@@ -81,8 +82,10 @@ async function firstUnit(
 async function hasOthers(tx: Db, now: number, tenantId: number): Promise<boolean> {
   const isOther = (table: SQL, index: SQL, range: SQL) =>
     sql`exists (select 1 from ${table} indexed by ${index} where status = 'queued' and tenant_id ${range} ${tenantId} and available_at <= ${now})`;
-  const [jobs, tasks] = [sql`transcoding_jobs`, sql`transcoding_tasks`];
-  const [ofJobs, ofTasks] = [sql`jobs_queued_of_tenant`, sql`tasks_queued_of_tenant`];
+  const jobs = sql`transcoding_jobs`;
+  const tasks = sql`transcoding_tasks`;
+  const ofJobs = sql`jobs_queued_of_tenant`;
+  const ofTasks = sql`tasks_queued_of_tenant`;
   const any = [sql`<`, sql`>`].flatMap((range) => [isOther(jobs, ofJobs, range), isOther(tasks, ofTasks, range)]);
   return (await tx.get<{ others: number }>(sql`select ${sql.join(any, sql` or `)} as others`)).others === 1;
 }
@@ -176,7 +179,8 @@ const urgentTask = (tx: Db, now: number, takes: TakesCodecs) =>
 
 /** In the order of the queue of all tenants. */
 function precedes(a: JobRow | TaskRow, b: JobRow | TaskRow): boolean {
-  const [urgentA, urgentB] = [Math.max(a.priority, MAX_OWN_PRIORITY), Math.max(b.priority, MAX_OWN_PRIORITY)];
+  const urgentA = Math.max(a.priority, MAX_OWN_PRIORITY);
+  const urgentB = Math.max(b.priority, MAX_OWN_PRIORITY);
   if (urgentA !== urgentB) return urgentA > urgentB;
   return a.turn === b.turn ? a.availableAt <= b.availableAt : a.turn < b.turn;
 }
@@ -187,7 +191,8 @@ async function firstOf(
   tenantId: number,
   takes: TakesJobs & TakesCodecs,
 ): Promise<Unit | undefined> {
-  const [job, task] = [await firstJobOf(tx, now, tenantId, takes), await firstTaskOf(tx, now, tenantId, takes)];
+  const job = await firstJobOf(tx, now, tenantId, takes);
+  const task = await firstTaskOf(tx, now, tenantId, takes);
   if (!task) return job && { job };
   return job && job.priority > task.priority ? { job } : { task };
 }

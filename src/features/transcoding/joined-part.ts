@@ -21,8 +21,11 @@ export function partFault(asset: AssetRow): PartFault | null {
 export function joinedPart({ id, mediaPrefix, manifestPath, sharedPrefix, sharedMedia }: AssetRow): JoinedPart {
   const prefix = mediaPrefix as string;
   return {
-    ...{ assetId: id, prefix, manifestPath: (manifestPath as string).slice(prefix.length) },
-    ...{ sharedPrefix, sharedMedia },
+    assetId: id,
+    prefix,
+    manifestPath: (manifestPath as string).slice(prefix.length),
+    sharedPrefix,
+    sharedMedia,
   };
 }
 

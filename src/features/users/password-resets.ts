@@ -36,7 +36,8 @@ const limits = forApp(({ config, cache: { redis } }) => ({
 
 async function isLimited(app: App, address: string, email: string): Promise<boolean> {
   const { ofEmail, ofAddress } = limits(app);
-  const [one, other] = [await ofAddress.countAddress(address), await ofEmail.countAddress(`reset:${email}`)];
+  const one = await ofAddress.countAddress(address);
+  const other = await ofEmail.countAddress(`reset:${email}`);
   return one.exceeded || other.exceeded;
 }
 

@@ -44,7 +44,8 @@ export async function settle(tx: Db, app: App, outcomes: readonly Outcome[]): Pr
 async function updateEndpoint(tx: Db, app: App, id: number, outcomes: readonly Outcome[]): Promise<void> {
   const lastGood = outcomes.findLast((each) => each.status === "delivered");
   const failed = lastGood ? outcomes.slice(outcomes.lastIndexOf(lastGood) + 1) : outcomes;
-  const [first, last] = [failed[0]?.at ?? null, failed.at(-1)];
+  const first = failed[0]?.at ?? null;
+  const last = failed.at(-1);
   await tx.run(
     lastGood
       ? sql`UPDATE webhook_endpoints SET failure_count = ${failed.length}, failing_since = ${first},
@@ -66,7 +67,9 @@ async function disable(tx: Db, app: App, { id, reason, now, failingSince }: Disa
     WHERE id = ${id} AND active AND failing_since <= ${failingSince} RETURNING tenant_id, url`);
   for (const { tenant_id: tenantId, url } of disabled)
     await notify(tx, app, {
-      ...{ tenantId, kind: "webhook_disabled", occurrence: `endpoint ${id} ${now}` },
+      tenantId,
+      kind: "webhook_disabled",
+      occurrence: `endpoint ${id} ${now}`,
       data: { endpoint_id: id, url: withoutQuery(url), reason },
     });
 }

@@ -30,7 +30,8 @@ export const av1 = {
    */
   codecString(av1C, _?: string, colors?: CicpColors | null) {
     requireBytes(av1C, 4, "av1C");
-    const [profile, depth] = [av1C.readUInt8(1), av1C.readUInt8(2)];
+    const profile = av1C.readUInt8(1);
+    const depth = av1C.readUInt8(2);
     if (av1C[0] !== MARKER_AND_VERSION) throw new Error("The init segment's av1C has an unsupported version.");
     if ((depth & CHROMA) !== CHROMA_420) throw new Error("The init segment has AV1 that is not 4:2:0.");
     const level = String(profile & 0x1f).padStart(2, "0");

@@ -3,7 +3,8 @@ export type Rate = { num: number; den: number };
 
 /** The rate in lowest terms. */
 export function reducedRate({ num, den }: Rate): Rate {
-  let [a, b] = [num, den];
+  let a = num;
+  let b = den;
   while (b > 0) [a, b] = [b, a % b];
   return { num: num / a, den: den / a };
 }

@@ -23,7 +23,8 @@ const EXPLICIT_RATE = 15;
 const SAMPLE_RATES = [
   96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000, 7350,
 ];
-const [SBR, PS] = [5, 29];
+const SBR = 5;
+const PS = 29;
 
 /**
  * AudioSpecificConfig (ISO/IEC 14496-3, 1.6.2.1) up to frameLengthFlag. What follows is padding, or announces SBR in a way that

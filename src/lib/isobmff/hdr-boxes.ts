@@ -29,8 +29,12 @@ export function readHdrBoxes(init: Buffer): HdrMetadata {
     mastering: read("mdcv", (mdcv) => {
       const point = (at: number): Chromaticity => [uint16(init, mdcv, at), uint16(init, mdcv, at + 2)];
       return {
-        ...{ green: point(0), blue: point(4), red: point(8), white: point(12) },
-        ...{ maxLuminance: uint32(init, mdcv, 16), minLuminance: uint32(init, mdcv, 20) },
+        green: point(0),
+        blue: point(4),
+        red: point(8),
+        white: point(12),
+        maxLuminance: uint32(init, mdcv, 16),
+        minLuminance: uint32(init, mdcv, 20),
       };
     }),
     light: read("clli", (clli) => ({ maxContent: uint16(init, clli, 0), maxAverage: uint16(init, clli, 2) })),

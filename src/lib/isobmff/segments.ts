@@ -78,7 +78,9 @@ export function readColors(data: Buffer): {
     height: uint16(data, entry, 26),
     colors: isStated
       ? {
-          ...{ primaries: uint16(data, colr, 4), transfer: uint16(data, colr, 6), matrix: uint16(data, colr, 8) },
+          primaries: uint16(data, colr, 4),
+          transfer: uint16(data, colr, 6),
+          matrix: uint16(data, colr, 8),
           isFullRange: ((data[colr.start + 10] ?? 0) & 0x80) !== 0,
         }
       : null,

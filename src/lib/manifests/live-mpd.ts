@@ -79,8 +79,11 @@ export class LiveMpd {
 function headOf(options: LiveMpdOptions): string {
   const { startedAtMs, publishedAtMs, endSeconds, maxSegmentSeconds, minBufferSeconds } = options;
   const attributes = {
-    ...{ xmlns: MPD_NAMESPACE, profiles: ISOFF_LIVE_PROFILE, type: endSeconds === null ? "dynamic" : "static" },
-    ...{ availabilityStartTime: dateTime(startedAtMs), publishTime: dateTime(publishedAtMs) },
+    xmlns: MPD_NAMESPACE,
+    profiles: ISOFF_LIVE_PROFILE,
+    type: endSeconds === null ? "dynamic" : "static",
+    availabilityStartTime: dateTime(startedAtMs),
+    publishTime: dateTime(publishedAtMs),
     ...(endSeconds === null
       ? {
           minimumUpdatePeriod: xsDuration(options.updateSeconds),
@@ -88,7 +91,8 @@ function headOf(options: LiveMpdOptions): string {
           suggestedPresentationDelay: xsDuration(options.delaySeconds),
         }
       : { mediaPresentationDuration: xsDuration(endSeconds) }),
-    ...{ maxSegmentDuration: xsDuration(maxSegmentSeconds), minBufferTime: xsDuration(minBufferSeconds) },
+    maxSegmentDuration: xsDuration(maxSegmentSeconds),
+    minBufferTime: xsDuration(minBufferSeconds),
   };
   const written = Object.entries(attributes).map(([name, value]) => `${name}="${value}"`);
   return `<?xml version="1.0" encoding="UTF-8"?>\n<MPD ${written.join(" ")}>\n`;

@@ -241,7 +241,8 @@ function* numbered({ attributes, timeline }: Template, { where, length, wrong }:
     return;
   }
   const offset = number("presentationTimeOffset", 0);
-  let [at, index] = [0, 0];
+  let at = 0;
+  let index = 0;
   for (const [position, line] of timeline.entries()) {
     const value = (name: string) => {
       const text = line.attributes.get(name);

@@ -92,7 +92,8 @@ export class SharedPaths {
     this.#sort();
     const runs = this.#runs.get(JSON.stringify([parsed.before, parsed.after])) ?? [];
     const number = Number(parsed.number);
-    let [from, to] = [0, runs.length];
+    let from = 0;
+    let to = runs.length;
     while (from < to) {
       const middle = (from + to) >> 1;
       if ((runs[middle] as [number, number])[0] <= number) from = middle + 1;

@@ -64,7 +64,8 @@ export class AccessUnitReader {
   readUnits(units: readonly Buffer[]): AccessUnit | null {
     const { typeOf, headerBytes, setTypes, isDropped, isFrame, isRandomAccess } = this.#syntax;
     const kept: { unit: Buffer; isSet: boolean }[] = [];
-    let [hasFrame, isKeyframe] = [false, false];
+    let hasFrame = false;
+    let isKeyframe = false;
     for (const unit of units) {
       const type = typeOf(unit);
       if (unit.length <= headerBytes || isDropped(type)) continue;

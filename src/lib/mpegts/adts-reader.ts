@@ -84,7 +84,8 @@ function nextSyncword(data: Buffer, from: number): number {
 
 /** Null when there is no header at `at`, or one that no encoder writes. */
 function readHeader(data: Buffer, at: number): Header | null {
-  const [first, second] = [data.readUInt16BE(at), data.readUInt16BE(at + 2)];
+  const first = data.readUInt16BE(at);
+  const second = data.readUInt16BE(at + 2);
   // syncword, and layer 0.
   if (first >> 4 !== 0xfff || (first & 0x6) !== 0) return null;
   const headerBytes = HEADER_BYTES + (first & 1 ? 0 : CRC_BYTES);

@@ -33,7 +33,8 @@ function chromaFormat(sps: Buffer): Buffer {
   reader.unsigned();
   const chroma = reader.unsigned();
   if (chroma === 3) reader.skip(1);
-  const [luma, other] = [reader.unsigned(), reader.unsigned()];
+  const luma = reader.unsigned();
+  const other = reader.unsigned();
   if (chroma > 3 || luma > 6 || other > 6) throw new Error("The sequence parameter set has an invalid format.");
   return Buffer.of(0xfc | chroma, 0xf8 | luma, 0xf8 | other, 0);
 }

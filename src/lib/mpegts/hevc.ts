@@ -56,7 +56,8 @@ function describe(sps: Buffer): Buffer {
   reader.unsigned();
   reader.unsigned();
   if (reader.flag()) for (let side = 0; side < 4; side++) reader.unsigned();
-  const [luma, other] = [reader.unsigned(), reader.unsigned()];
+  const luma = reader.unsigned();
+  const other = reader.unsigned();
   if (chroma > 3 || luma > 7 || other > 7) throw new Error("The sequence parameter set has an invalid format.");
   return Buffer.concat([
     ...[Buffer.of(1), profile],

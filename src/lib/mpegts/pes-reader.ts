@@ -81,7 +81,8 @@ export class PesReader {
   }
 
   #finish(): void {
-    const [times, parts] = [this.#times, this.#parts];
+    const times = this.#times;
+    const parts = this.#parts;
     this.#clear();
     if (times && parts.length > 0) this.#options.onPacket({ ...times, data: Buffer.concat(parts) });
   }

@@ -31,7 +31,8 @@ export type ChosenTrack = { packetType: number; fourCc: string; body: Buffer };
  */
 export function readMultitrack(reader: FlvReader, choice: TrackChoice): ChosenTrack | null {
   const first = reader.byte();
-  const [type, packetType] = [first >> 4, first & 0x0f];
+  const type = first >> 4;
+  const packetType = first & 0x0f;
   const common = type === MULTITRACK.manyCodecs ? null : reader.fourCc();
   let chosen: ChosenTrack | null = null;
   while (!reader.isEnd) {

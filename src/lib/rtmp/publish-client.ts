@@ -216,7 +216,8 @@ export class PublishClient {
 
   #command(name: string, transactionId: number, ...values: AmfValue[]): void {
     const isOfStream = name === "publish";
-    const [streamId, payload] = [isOfStream ? this.#streamId : 0, encodeAmf0(name, transactionId, ...values)];
+    const streamId = isOfStream ? this.#streamId : 0;
+    const payload = encodeAmf0(name, transactionId, ...values);
     this.#raw(writeChunks(CHUNK_STREAM.command, { type: MESSAGE.command, streamId, payload }, this.#chunkBytes));
   }
 

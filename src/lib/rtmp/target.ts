@@ -1,7 +1,8 @@
 import { type AmfObject, stringOf } from "./amf0.ts";
 
 const withoutSlashes = (path: string) => {
-  let [start, end] = [0, path.length];
+  let start = 0;
+  let end = path.length;
   while (start < end && path[start] === "/") start++;
   while (end > start && path[end - 1] === "/") end--;
   return path.slice(start, end);

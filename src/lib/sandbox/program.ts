@@ -26,11 +26,9 @@ export async function isStatic(path: string): Promise<boolean> {
     if (!isElf64) return false;
     // ELF-64 object file format, program header table: e_phoff, e_phentsize, e_phnum; p_type is the first field of an
     // entry.
-    const [offset, size, count] = [
-      Number(header.readBigUInt64LE(32)),
-      header.readUInt16LE(54),
-      header.readUInt16LE(56),
-    ];
+    const offset = Number(header.readBigUInt64LE(32));
+    const size = header.readUInt16LE(54);
+    const count = header.readUInt16LE(56);
     const table = Buffer.alloc(size * count);
     const { bytesRead } = await file.read(table, 0, table.length, offset);
     if (bytesRead < table.length || size < 4) return false;

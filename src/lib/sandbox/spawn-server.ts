@@ -141,7 +141,13 @@ export class SpawnServer {
     }
     const [file = ""] = command;
     this.#runs.set(id, {
-      ...{ file, pid: undefined, streams: [], process: undefined, exit: undefined, resolve, reject },
+      file,
+      pid: undefined,
+      streams: [],
+      process: undefined,
+      exit: undefined,
+      resolve,
+      reject,
     });
     this.#keepAlive();
     this.#child.stdin.write(Buffer.concat([head, payload]));

@@ -10,8 +10,19 @@ const OPTIONAL_MARKS =
 const INVISIBLE = /[\u00ad\u200b-\u200f\u2060\ufeff]/g;
 /** Letters that Unicode does not decompose. */
 const LETTERS: Readonly<Record<string, string>> = {
-  ...{ æ: "ae", œ: "oe", ø: "o", ł: "l", đ: "d", ð: "d", þ: "th", ħ: "h", ŧ: "t" },
-  ...{ ς: "σ", ى: "ي", ٱ: "ا", ة: "ه" },
+  æ: "ae",
+  œ: "oe",
+  ø: "o",
+  ł: "l",
+  đ: "d",
+  ð: "d",
+  þ: "th",
+  ħ: "h",
+  ŧ: "t",
+  ς: "σ",
+  ى: "ي",
+  ٱ: "ا",
+  ة: "ه",
 };
 const OTHER_LETTERS = /[æœøłđðþħŧςىٱة]/g;
 const ASCII = /^[\0-\x7f]*$/;

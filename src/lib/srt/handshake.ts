@@ -95,8 +95,13 @@ export function readHandshake(packet: Buffer): Handshake | null {
 /** Null when they are malformed. */
 export function readExtensions(packet: Buffer): Extensions | null {
   const found: Extensions = {
-    ...{ latencyMs: null, isStreamMode: false, streamId: "", keyMaterial: null },
-    ...{ congestion: "live", hasFilter: false, isGroup: false },
+    latencyMs: null,
+    isStreamMode: false,
+    streamId: "",
+    keyMaterial: null,
+    congestion: "live",
+    hasFilter: false,
+    isGroup: false,
   };
   let at = HEADER_BYTES + CONTENT_BYTES;
   while (at + 4 <= packet.length) {
@@ -176,21 +181,31 @@ function answer(fields: Answer, extensionBytes = 0): Buffer {
 }
 
 const echoed = ({ initialSequence, mtu }: Handshake, address: string, socketId: number) => ({
-  ...{ caller: { address, socketId }, timestamp: 0, initialSequence, mtu: Math.min(MTU, mtu) },
+  caller: { address, socketId },
+  timestamp: 0,
+  initialSequence,
+  mtu: Math.min(MTU, mtu),
 });
 
 /** The answer to an induction, of the same size. Nothing is kept of it: the caller returns the cookie. */
 export const inductionAnswer = (handshake: Handshake, address: string, cookie: number): Buffer =>
   answer({
     ...echoed(handshake, address, handshake.socketId),
-    ...{ extensionField: MAGIC, flowWindow: 0, type: HANDSHAKE_TYPE.induction, socketId: handshake.socketId, cookie },
+    extensionField: MAGIC,
+    flowWindow: 0,
+    type: HANDSHAKE_TYPE.induction,
+    socketId: handshake.socketId,
+    cookie,
   });
 
 /** The answer to a conclusion that is rejected with a reason of rejections.ts. It is not larger than the conclusion. */
 export const rejection = (handshake: Handshake, address: string, reason: number): Buffer =>
   answer({
     ...echoed(handshake, address, handshake.socketId),
-    ...{ extensionField: 0, flowWindow: 0, type: REJECTION_BASE + reason, socketId: handshake.socketId },
+    extensionField: 0,
+    flowWindow: 0,
+    type: REJECTION_BASE + reason,
+    socketId: handshake.socketId,
     cookie: handshake.cookie,
   });
 
@@ -206,12 +221,10 @@ export function acceptance(
   const { socketId, flowWindow, latencyMs, keyMaterial } = accepted;
   const fields = {
     ...echoed(handshake, address, handshake.socketId),
-    ...{
-      extensionField: EXTENSION_FIELD.request | (keyMaterial ? EXTENSION_FIELD.key : 0),
-      flowWindow,
-      type: HANDSHAKE_TYPE.conclusion,
-      socketId,
-    },
+    extensionField: EXTENSION_FIELD.request | (keyMaterial ? EXTENSION_FIELD.key : 0),
+    flowWindow,
+    type: HANDSHAKE_TYPE.conclusion,
+    socketId,
     cookie: handshake.cookie,
   };
   const packet = answer(fields, 4 + RESPONSE_BYTES + (keyMaterial ? 4 + keyMaterial.length : 0));

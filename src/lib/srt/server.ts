@@ -192,18 +192,16 @@ class Listener implements SrtServer {
     const peer: Peer = { address, port };
     const session: Session = new Session(
       {
-        ...{
-          peer,
-          socketId,
-          ...accepted,
-          passphrase: this.#passphrase,
-          limits: this.#limits,
-          authorize: this.#authorize,
-          log: this.#log,
-          strangers: this.#strangers,
-          limit: this.#limit,
-          pending,
-        },
+        peer,
+        socketId,
+        ...accepted,
+        passphrase: this.#passphrase,
+        limits: this.#limits,
+        authorize: this.#authorize,
+        log: this.#log,
+        strangers: this.#strangers,
+        limit: this.#limit,
+        pending,
         send: (packet) => this.#send(packet, peer),
         onClose: () => {
           pending.release();

@@ -304,7 +304,10 @@ export class Session {
       rate: new PublishRate({ ...limits, maxBitrate: own?.maxBitrate ?? limits.maxBitrate }),
     };
     this.#answer = acceptance(handshake, peer.address, {
-      ...{ socketId, flowWindow: limits.bufferedPackets, latencyMs: this.#latencyMs, keyMaterial },
+      socketId,
+      flowWindow: limits.bufferedPackets,
+      latencyMs: this.#latencyMs,
+      keyMaterial,
     });
     send(this.#answer);
     this.#log("info", "a publish has started", {});

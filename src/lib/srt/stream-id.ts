@@ -24,11 +24,13 @@ function readShort(id: string): StreamTarget | number {
 
 function readStandard(items: string): StreamTarget | number {
   const query = new URLSearchParams();
-  let [path, mode] = ["", "request"];
+  let path = "";
+  let mode = "request";
   for (const item of items.split(",")) {
     const at = item.indexOf("=");
     if (at < 1) return REJECTION.badRequest;
-    const [name, value] = [item.slice(0, at), item.slice(at + 1)];
+    const name = item.slice(0, at);
+    const value = item.slice(at + 1);
     if (name === "r") path = value;
     else if (name === "m") mode = value;
     else query.set(name === "u" ? "user" : name, value);

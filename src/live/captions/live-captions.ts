@@ -51,9 +51,11 @@ export class LiveCaptions {
     service: string,
     { startSeconds, durationSeconds }: Pick<Segment, "startSeconds" | "durationSeconds">,
   ): string {
-    const [startMs, endMs] = [startSeconds * 1000, (startSeconds + durationSeconds) * 1000];
+    const startMs = startSeconds * 1000;
+    const endMs = (startSeconds + durationSeconds) * 1000;
     const all = this.#shown.get(service) ?? [];
-    let [low, high] = [0, all.length];
+    let low = 0;
+    let high = all.length;
     // The first one that ends after the start. Segments end captions, so their ends are in order too.
     while (low < high) {
       const middle = (low + high) >>> 1;
@@ -65,7 +67,8 @@ export class LiveCaptions {
       const caption = all[at] as ShownCaption;
       if (caption.startMs >= endMs) break;
       // Captions of recognized speech are not divided by segments yet.
-      const [from, to] = [Math.max(caption.startMs, Math.round(startMs)), Math.min(caption.endMs, Math.round(endMs))];
+      const from = Math.max(caption.startMs, Math.round(startMs));
+      const to = Math.min(caption.endMs, Math.round(endMs));
       if (from >= to) continue;
       const shown = { startMs: from, endMs: to, settings: settingsOf(caption.row), text: escapeText(caption.text) };
       text += `\n${writeCue({ id: null, ...shown })}\n`;

@@ -49,7 +49,8 @@ export async function readCaptions(
   for await (const line of linesOf(join(folder, FILE))) {
     const caption = parsed(line);
     if (caption === null) continue;
-    const [from, to] = [Math.max(caption.startMs, fromMs) - fromMs, Math.min(caption.endMs, toMs) - fromMs];
+    const from = Math.max(caption.startMs, fromMs) - fromMs;
+    const to = Math.min(caption.endMs, toMs) - fromMs;
     if (from >= to) continue;
     const text = texts.get(caption.service) ?? new ServiceText(caption.language ?? null);
     texts.set(caption.service, text);

@@ -213,7 +213,9 @@ export class AudioTrack {
     this.#hasPart = true;
     const end = this.#written;
     const samples: TimedSample[] = packets.map(({ data, position }, index) => ({
-      ...{ data, compositionOffset: 0, isSync: true },
+      data,
+      compositionOffset: 0,
+      isSync: true,
       duration: (packets[index + 1]?.position ?? end) - position,
     }));
     this.#options.writer.addPart(samples, first.position);

@@ -42,7 +42,10 @@ export class HeldGop {
       frames.toSorted((a, b) => a.presentation - b.presentation).map((frame, rank) => [frame, rank] as const),
     );
     return frames.map((frame, index) => ({
-      ...{ data: frame.data, time: time + index, duration: 1, isSync: index === 0 },
+      data: frame.data,
+      time: time + index,
+      duration: 1,
+      isSync: index === 0,
       compositionOffset: presentation + (ranks.get(frame) ?? 0) - (time + index),
     }));
   }

@@ -219,7 +219,8 @@ class LivePackager implements Packager {
 
   /** The first keyframe of video comes after audio: it is shown from the start on. */
   #joinVideo(ms: number, frame: LiveSample): void {
-    const [audio, described] = [this.#audio, this.#describedVideo];
+    const audio = this.#audio;
+    const described = this.#describedVideo;
     if (!audio || !described || !frame.isKeyframe) return;
     const video = this.#startVideo(described, ms, frame.compositionOffset);
     this.#video = video;

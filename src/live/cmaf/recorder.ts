@@ -66,7 +66,8 @@ export class Recorder {
     await this.#stopped;
     const common = Math.min(...this.#writers.map(({ stored }) => stored.segments));
     const result = async (writer: TrackWriter | undefined | null) => (writer ? this.#recorded(writer, common) : null);
-    const [recordedVideo, recordedAudio] = [await result(video?.writer), await result(audio)];
+    const recordedVideo = await result(video?.writer);
+    const recordedAudio = await result(audio);
     return {
       video: recordedVideo && video ? { ...recordedVideo, rate: video.rate } : null,
       audio: recordedAudio,

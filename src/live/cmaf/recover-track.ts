@@ -93,7 +93,9 @@ export async function completeOpen(
   const end = samples.reduce((sum, { duration }) => sum + duration, last ? last.time + last.duration : time);
   const start = first ?? { time, presentation: time };
   await file.complete({
-    ...{ timescale: init.timescale, start: start.presentation, bytes },
+    timescale: init.timescale,
+    start: start.presentation,
+    bytes,
     duration: end - start.time,
   });
   segments.push(await readSegment(folder, segmentFileName(number), { areOurs: true }));
@@ -104,7 +106,10 @@ export function recordedTrack(track: InterruptedTrack, channels: number | null):
   const { kind, name, segments, init, initData } = track;
   if (segments.length === 0) return null;
   return {
-    ...{ kind, name, channels, segments: segments.length },
+    kind,
+    name,
+    channels,
+    segments: segments.length,
     bytes: segments.reduce((sum, { bytes }) => sum + bytes, initData.length),
     durationSeconds: segments.reduce((sum, { duration }) => sum + duration, 0) / init.timescale,
   };

@@ -55,7 +55,10 @@ function silenceOf(audio: InterruptedTrack, duration: number): TimedSample[] {
   if (!codec || !data) return [];
   const { packetSamples } = codec;
   return Array.from({ length: Math.max(0, Math.round(duration / packetSamples)) }, () => ({
-    ...{ data, duration: packetSamples, compositionOffset: 0, isSync: true },
+    data,
+    duration: packetSamples,
+    compositionOffset: 0,
+    isSync: true,
   }));
 }
 

@@ -52,7 +52,8 @@ function readFragment(data: Buffer, bytes: number, at: number): Fragment | null 
     if (!tfdt || !trun || !isLong(moof, tfdt) || flagsOf(moof, trun) !== TRUN_FLAGS) return null;
     const samples = uint32(moof, trun, 4);
     if (samples === 0 || trun.start + 12 + samples * 16 !== trun.end) return null;
-    let [duration, size] = [0, 8];
+    let duration = 0;
+    let size = 8;
     for (let row = trun.start + 12; row < trun.end; row += 16) {
       duration += moof.readUInt32BE(row);
       size += moof.readUInt32BE(row + 4);

@@ -78,7 +78,8 @@ export class SegmentPlan {
   /** When the next keyframe comes, at the latest: scene cuts add keyframes to those of an interval, which is not known. */
   get #expected(): number {
     const last = this.#intervals.slice(-REGULAR.count);
-    const [least, most] = [Math.min(...last), Math.max(...last)];
+    const least = Math.min(...last);
+    const most = Math.max(...last);
     if (last.length > 0 && most - least <= REGULAR.ratio * most && this.#isRule(last.length)) return most;
     return Math.max(this.limits.targetSegmentSeconds, ...this.#intervals);
   }

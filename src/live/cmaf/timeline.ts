@@ -58,7 +58,8 @@ export class Timeline {
 
   /** Audio has continued while there was no video, on the same clock. */
   #isHeld(kind: TrackKind, raw: number, delta: number): boolean {
-    const [video, audio] = [this.#video, this.#audio];
+    const video = this.#video;
+    const audio = this.#audio;
     if (kind !== "video" || !video || !audio || delta > MAX_HELD_MS) return false;
     const isSameClock = Math.abs(audio.ms - audio.raw - (video.ms - video.raw)) % WRAP < MAX_STEP_MS;
     return isSameClock && isNear(difference(raw, audio.raw));

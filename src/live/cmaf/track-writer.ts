@@ -109,7 +109,11 @@ export class TrackWriter {
     const duration = samples.reduce((sum, sample) => sum + sample.duration, 0);
     const { info, timescale, startTime, callbacks } = this.#options;
     const part = {
-      ...{ track: info.kind, segment: segment.number, part: segment.parts, offset: segment.bytes, bytes },
+      track: info.kind,
+      segment: segment.number,
+      part: segment.parts,
+      offset: segment.bytes,
+      bytes,
       durationSeconds: duration / timescale,
       isIndependent: first.isSync,
       startSeconds: (time - startTime) / timescale,
@@ -149,7 +153,10 @@ export class TrackWriter {
         this.#stored.duration += duration;
       });
       callbacks.onSegment?.({
-        ...{ track: info.kind, segment: number, bytes, name: isStored ? segmentFileName(number) : null },
+        track: info.kind,
+        segment: number,
+        bytes,
+        name: isStored ? segmentFileName(number) : null,
         durationSeconds: duration / timescale,
         startSeconds: (segment.time - startTime) / timescale,
         ...(segment.isIndependent ? {} : { isIndependent: false }),

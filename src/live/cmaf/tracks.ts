@@ -51,7 +51,13 @@ export function describeAudio(
   const init = (delay: number) => writeInit({ kind: "audio", config, format }, { timescale: sampleRate, delay });
   const { codec } = reading("configuration", () => readInit(init(0)));
   const info: TrackInfo = {
-    ...{ kind: "audio", name: "audio", codec, width: null, height: null, sampleRate, channels },
+    kind: "audio",
+    name: "audio",
+    codec,
+    width: null,
+    height: null,
+    sampleRate,
+    channels,
     maxPartSeconds: partSeconds + packetSamples / sampleRate,
   };
   // A silent packet is known for the usual 1024 samples only.

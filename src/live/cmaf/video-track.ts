@@ -89,7 +89,11 @@ export class VideoTrack {
     const { data, compositionOffset } = frame;
     this.#delay = compositionOffset;
     const first: VideoFrame = {
-      ...{ data, time: 0, duration: 1, isSync: true, compositionOffset },
+      data,
+      time: 0,
+      duration: 1,
+      isSync: true,
+      compositionOffset,
       presentedUntil: compositionOffset + 1,
     };
     this.#gop.add(first);
@@ -245,7 +249,8 @@ export class VideoTrack {
 
   #flushPart(isSegmentEnd: boolean): void {
     const frames = this.#part.take();
-    const [first, last] = [frames[0], frames.at(-1)];
+    const first = frames[0];
+    const last = frames.at(-1);
     if (first && last) {
       this.#end = last.time + last.duration;
       this.#longestPart = Math.max(this.#longestPart, (this.#end - first.time) / VIDEO_TIMESCALE);

@@ -162,7 +162,8 @@ export class Broadcast {
   }
 
   #recorded(): RecordedTracks {
-    const [video, audio] = [this.#tracks.get("video"), this.#tracks.get("audio")];
+    const video = this.#tracks.get("video");
+    const audio = this.#tracks.get("audio");
     const { rate } = this.#packager;
     return {
       video: video && rate ? { name: video.name, rate } : null,
@@ -250,7 +251,8 @@ export class Broadcast {
         name: this.name,
         channel: this.channel,
         startedAtMs: this.#startedAtMs,
-        ...{ partTargetSeconds: partSeconds, segmentTargetSeconds: segmentSeconds },
+        partTargetSeconds: partSeconds,
+        segmentTargetSeconds: segmentSeconds,
         tracks: tracks.map((track) => this.#initEvent(track)),
       },
     });

@@ -116,7 +116,8 @@ export class Gateway {
   #simulcastOf(channel: PublishedChannel, targets: readonly SimulcastTarget[]): Simulcast {
     const { connect, send } = this.#options;
     const simulcast = new Simulcast({
-      ...{ channel, connect },
+      channel,
+      connect,
       log: (level, message, fields) => send({ log: { level, message, fields } }),
       report: (report) => send({ simulcast: report }),
     });
@@ -126,7 +127,9 @@ export class Gateway {
 
   #publish(broadcast: Broadcast, simulcast: Simulcast, keyId: string): Publisher {
     const publisher = new Publisher({
-      ...{ broadcast, simulcast, keyId },
+      broadcast,
+      simulcast,
+      keyId,
       restart: (restarted, ended) => this.#restart(restarted, ended),
       onWarning: ({ code, message }) =>
         this.#options.send({ log: { level: "warn", message, fields: { channel: broadcast.channel.channel, code } } }),
@@ -144,7 +147,10 @@ export class Gateway {
     };
     const { folder: root, send } = this.#options;
     const broadcast = new Broadcast({
-      ...{ channel, root, send, requireSpace: isLastResort ? async () => {} : this.#options.requireSpace },
+      channel,
+      root,
+      send,
+      requireSpace: isLastResort ? async () => {} : this.#options.requireSpace,
       onHealth: (health) => {
         send({
           log: { level: "warn", message: health.message, fields: { channel: channel.channel, code: health.code } },

@@ -99,8 +99,10 @@ async function start(options: IngestOptions, { ask, send }: Server): Promise<Ing
     await whip?.listen(options.whipPort ?? 0, options.host);
     send({
       ready: {
-        ...{ rtmpPort: rtmp?.port ?? null, rtmpsPort: rtmps?.port ?? null },
-        ...{ srtPort: srt?.port ?? null, whipPort: whip?.port ?? null },
+        rtmpPort: rtmp?.port ?? null,
+        rtmpsPort: rtmps?.port ?? null,
+        srtPort: srt?.port ?? null,
+        whipPort: whip?.port ?? null,
       },
     });
     const servers = [rtmp, rtmps, srt, whip].filter((server) => server !== null);

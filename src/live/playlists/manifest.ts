@@ -97,7 +97,9 @@ function render(
   const complete = Math.max(...tracks.filter(({ isEncoded }) => !isEncoded).map((track) => track.completeSeconds));
   return new LiveMpd({
     ...MPD_TEMPLATES,
-    ...{ startedAtMs, periods, timeName: LIVE_TIME },
+    startedAtMs,
+    periods,
+    timeName: LIVE_TIME,
     endSeconds: isEnded ? (timeIn(last, end) - startedAtMs) / 1000 : null,
     // All servers state the same. The end of the stream changes the manifest too.
     publishedAtMs: timeIn(current, complete) + options.revision + (isEnded ? 1 : 0),
@@ -174,7 +176,10 @@ function setsOf(
 }
 
 const textSet = ({ track, name, language }: CaptionRendition, video: MpdRepresentation): MpdSet => ({
-  ...{ kind: "text", language, label: name, isMain: false },
+  kind: "text",
+  language,
+  label: name,
+  isMain: false,
   representations: [{ ...video, id: track, bandwidth: CAPTION_BANDWIDTH, isIndependent: true }],
 });
 

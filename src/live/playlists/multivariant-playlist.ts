@@ -77,7 +77,10 @@ function combine(measured: readonly Measured[]): { variants: LiveVariant[]; audi
   const audioAverage = Math.max(0, ...audios.map(({ average }) => average));
   const variants = (videos.length > 0 ? videos : measured).map(
     ({ track, peak, average, codec, width, height, frameRate }) => ({
-      ...{ track, width, height, frameRate },
+      track,
+      width,
+      height,
+      frameRate,
       bandwidth: peak + audioPeak,
       averageBandwidth: average + audioAverage,
       codecs: [...new Set([codec, ...audios.map((audio) => audio.codec)])],

@@ -74,8 +74,11 @@ export class RenditionPeriods {
       return [
         { ...period, id: `${period.number}`, renditions: first?.tracks ?? [] },
         ...within.map(({ segment, startSeconds: seconds, tracks }) => ({
-          ...{ id: `${period.number}-${segment}`, number: period.number, renditions: tracks },
-          ...{ seconds, wallMs: timeIn(period, seconds) },
+          id: `${period.number}-${segment}`,
+          number: period.number,
+          renditions: tracks,
+          seconds,
+          wallMs: timeIn(period, seconds),
         })),
       ];
     });

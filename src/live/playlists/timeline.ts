@@ -19,7 +19,8 @@ import { type Segment, TrackWindow } from "./track-window.ts";
 import { INTERRUPTED_WAIT, WAIT, Waiters } from "./waiters.ts";
 import { WallClock } from "./wall-clock.ts";
 
-const [MAX_TRACKS, MAX_WAITERS] = [16, 10_000];
+const MAX_TRACKS = 16;
+const MAX_WAITERS = 10_000;
 
 /**
  * The playlists of a broadcast: it takes the events of the packager, and answers requests for playlists and parts. Tracks
@@ -67,9 +68,12 @@ export class LiveTimeline {
   state(): TimelineState {
     return {
       tracks: [...this.#tracks.values()].map((track) => track.state()),
-      ...{ encoded: this.#encoded, renditions: this.#periods.last },
-      ...{ targetSeconds: this.#targetSeconds, discontinuities: this.#discontinuities },
-      ...{ anchor: this.#clock.anchor, isInterrupted: this.#isInterrupted },
+      encoded: this.#encoded,
+      renditions: this.#periods.last,
+      targetSeconds: this.#targetSeconds,
+      discontinuities: this.#discontinuities,
+      anchor: this.#clock.anchor,
+      isInterrupted: this.#isInterrupted,
     };
   }
 
@@ -250,7 +254,11 @@ export class LiveTimeline {
     if (known) return known;
     const { isLowLatency, partTargetSeconds, playlistName } = this.#options;
     const fresh = renderMediaPlaylist(track, {
-      ...{ isLowLatency, skip, partTargetSeconds, playlistName, isCaptioned },
+      isLowLatency,
+      skip,
+      partTargetSeconds,
+      playlistName,
+      isCaptioned,
       targetSeconds: this.#targetSeconds,
       isInterrupted: this.#isInterrupted,
       isEnded: this.#isEnded,
@@ -306,8 +314,13 @@ export class LiveTimeline {
     return this.#waitForTracks((tracks, targetSeconds) => {
       const encoded = [...this.#tracks.values()].filter(({ isEncoded, length }) => isEncoded && length > 0);
       return this.#manifests.of([...tracks, ...encoded], {
-        ...{ startedAtMs, dvrSeconds, targetSeconds, periods: () => this.#periods.divide(this.#clock.periods) },
-        ...{ isEnded: this.#isEnded, revision: this.#periods.revision, captions: this.#captions },
+        startedAtMs,
+        dvrSeconds,
+        targetSeconds,
+        periods: () => this.#periods.divide(this.#clock.periods),
+        isEnded: this.#isEnded,
+        revision: this.#periods.revision,
+        captions: this.#captions,
       });
     }, signal);
   }

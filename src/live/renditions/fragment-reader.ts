@@ -142,7 +142,11 @@ export class FragmentReader {
     for (const { dts, cts, duration, at, size, ...flags } of readTrackFragment(data, { moof, traf, defaults, most })) {
       if (!Number.isSafeInteger((dts + duration) * VIDEO_TIMESCALE)) throw new Error("A time is out of range.");
       samples.push({
-        ...{ id, time: scaled(dts), duration: scaled(duration), bytes: size, isSync: isSync(flags) },
+        id,
+        time: scaled(dts),
+        duration: scaled(duration),
+        bytes: size,
+        isSync: isSync(flags),
         compositionOffset: scaled(cts) - scaled(dts),
         // The mdat box follows the moof box, which is all of `data`.
         offset: at - data.length - 8,

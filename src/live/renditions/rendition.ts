@@ -156,7 +156,12 @@ export class Rendition {
     const { folder, frameRate, report, admit, onFailure } = this.#options;
     const info = { ...own, name: this.name };
     return new TrackWriter({
-      ...{ info, folder, timescale, onFailure, init: init(delay), startTime: 0 },
+      info,
+      folder,
+      timescale,
+      onFailure,
+      init: init(delay),
+      startTime: 0,
       callbacks: {
         admit,
         onInit: () => report({ init: { ...initEventOf(info), frameRate, isEncoded: true } }),

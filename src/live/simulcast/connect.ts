@@ -11,7 +11,8 @@ export type Connect = (url: PublishUrl, signal: AbortSignal) => Promise<Socket>;
  * connection goes to one of these. `allowCidrs`: ranges that are allowed although they are not public.
  */
 export function connector(allowCidrs: readonly string[]): Connect {
-  const [ranges, resolve] = [rangesOf(allowCidrs), resolverOf()];
+  const ranges = rangesOf(allowCidrs);
+  const resolve = resolverOf();
   return async ({ isTls, hostname, port }, signal) => {
     const addresses = await vettedAddresses(hostname, { ranges, resolve, signal });
     const host = literalOf(hostname) ?? hostname;

@@ -117,7 +117,8 @@ export class Simulcast {
   #senderOf(target: SimulcastTarget): TargetSender | null {
     try {
       return new TargetSender({
-        ...{ target, connect: this.#options.connect },
+        target,
+        connect: this.#options.connect,
         setup: () => this.#setup(),
         onChange: () => this.#changed(target.id),
       });

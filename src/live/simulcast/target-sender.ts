@@ -80,8 +80,12 @@ export class TargetSender {
 
   get report(): TargetReport {
     return {
-      ...{ id: this.target.id, status: this.#status, sinceMs: this.#sinceMs, error: this.#error },
-      ...{ sentBytes: this.sentBytes, droppedFrames: this.#droppedFrames },
+      id: this.target.id,
+      status: this.#status,
+      sinceMs: this.#sinceMs,
+      error: this.#error,
+      sentBytes: this.sentBytes,
+      droppedFrames: this.#droppedFrames,
     };
   }
 
@@ -192,7 +196,10 @@ export class TargetSender {
       const socket = await this.#options.connect(this.#url, attempt.signal);
       if (this.#attempt !== attempt) return void socket.destroy();
       this.#client = new PublishClient(socket, {
-        ...{ app, tcUrl, streamKey: this.target.streamKey, fourCcs: this.#options.setup().fourCcs },
+        app,
+        tcUrl,
+        streamKey: this.target.streamKey,
+        fourCcs: this.#options.setup().fourCcs,
         onAccepted: () => {
           clearTimeout(timer);
           this.#accepted();
@@ -236,7 +243,8 @@ export class TargetSender {
   /** The next message begins another connection. */
   #disconnect(): void {
     this.#sentBefore = this.sentBytes;
-    const [client, attempt] = [this.#client, this.#attempt];
+    const client = this.#client;
+    const attempt = this.#attempt;
     this.#client = null;
     this.#attempt = null;
     client?.close();

@@ -146,8 +146,13 @@ export class AacEncoder {
     });
     const { ffmpeg, pidDir } = this.#options;
     run(ffmpeg, {
-      ...{ args: ARGUMENTS, input: encoding.input, output, timeLimitMs: null, memoryBytes: MEMORY_BYTES },
-      ...{ killSignal: abort.signal, ...(pidDir && { pidDir }) },
+      args: ARGUMENTS,
+      input: encoding.input,
+      output,
+      timeLimitMs: null,
+      memoryBytes: MEMORY_BYTES,
+      killSignal: abort.signal,
+      ...(pidDir && { pidDir }),
     })
       .catch((error: Error) => {
         this.#failedAt = performance.now();

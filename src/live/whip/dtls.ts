@@ -127,7 +127,8 @@ export class DtlsPeer {
     const messages = this.#server.dtls.sortedHandshakeCache;
     const verify = messages.find(({ msg_type }) => msg_type === HANDSHAKE.certificateVerify);
     if (!verify) throw new Error("The peer does not prove that it has the key of its certificate.");
-    const [hash, length] = [HASHES[verify.fragment[0] ?? 0], verify.fragment.readUInt16BE(2)];
+    const hash = HASHES[verify.fragment[0] ?? 0];
+    const length = verify.fragment.readUInt16BE(2);
     if (!hash) throw new Error("The peer signs with an algorithm that is not supported.");
     const signed = createVerify(hash);
     for (const message of messages) {
@@ -159,6 +160,8 @@ const digest = (algorithm: string, certificate: Buffer) => createHash(algorithm)
 
 type SessionKeys = ReturnType<DtlsServer["extractSessionKeys"]>;
 const srtpKeys = ({ localKey, localSalt, remoteKey, remoteSalt }: SessionKeys): SrtpKeys => ({
-  ...{ localMasterKey: localKey, localMasterSalt: localSalt },
-  ...{ remoteMasterKey: remoteKey, remoteMasterSalt: remoteSalt },
+  localMasterKey: localKey,
+  localMasterSalt: localSalt,
+  remoteMasterKey: remoteKey,
+  remoteMasterSalt: remoteSalt,
 });

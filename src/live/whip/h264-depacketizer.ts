@@ -3,7 +3,8 @@ import type { RtpPacket } from "./rtp.ts";
 
 /** Payload types of RFC 6184, table 1. */
 const SINGLE_MAX = 23;
-const [STAP_A, FU_A] = [24, 28];
+const STAP_A = 24;
+const FU_A = 28;
 /** Level 6.2 allows 600 slices; each may have a message of its own. */
 const MAX_UNITS = 2000;
 
@@ -44,7 +45,9 @@ export class H264Depacketizer {
   }
 
   #take(): RtpFrame[] {
-    const [timestamp, units, isDamaged] = [this.#timestamp, this.#units, this.#isDamaged || this.#fragments !== null];
+    const timestamp = this.#timestamp;
+    const units = this.#units;
+    const isDamaged = this.#isDamaged || this.#fragments !== null;
     this.#timestamp = null;
     this.#units = [];
     this.#fragments = null;
@@ -73,7 +76,8 @@ export class H264Depacketizer {
   #fragment(payload: Buffer): void {
     if (payload.length < 2) return;
     const [indicator, header] = payload as unknown as [number, number];
-    const [isStart, isEnd] = [(header & 0x80) !== 0, (header & 0x40) !== 0];
+    const isStart = (header & 0x80) !== 0;
+    const isEnd = (header & 0x40) !== 0;
     if (isStart) {
       if (this.#fragments) this.lose();
       this.#fragments = [Buffer.of((indicator & 0xe0) | (header & 0x1f))];

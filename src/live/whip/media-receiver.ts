@@ -55,7 +55,9 @@ export class MediaReceiver {
     this.#byType = new Map(tracks.map((track) => [track.payloadType, track]));
     const sets = tracks.flatMap(({ kind, parameterSets }) => (kind === "video" ? readSets(parameterSets) : []));
     this.#video = new VideoLayers({
-      ...{ session: this.#session, limits, sets },
+      session: this.#session,
+      limits,
+      sets,
       hasNack: tracks.some(({ kind, hasNack }) => kind === "video" && hasNack),
       onFrame: (frame) => this.#emit({ bytes: frame.data.length, frame, emit: () => this.#emitVideo(frame) }),
     });

@@ -61,7 +61,11 @@ function trackOf(kind: "audio" | "video", media: OfferedMedia): NegotiatedTrack 
   const has = (feedback: string) =>
     [String(payloadType), "*"].some((type) => media.feedback.get(type)?.has(feedback) ?? false);
   return {
-    ...{ kind, mid: media.mid, payloadType, clockRate, rids: kind === "video" ? media.rids : [] },
+    kind,
+    mid: media.mid,
+    payloadType,
+    clockRate,
+    rids: kind === "video" ? media.rids : [],
     extensions: {
       mid: id(EXTENSION.mid),
       rid: id(EXTENSION.rid),

@@ -141,7 +141,11 @@ function newSection(value: string, line: number, direction: string): Section {
   const media = { kind, protocol, formats, mid: "", isSent: Number(port) !== 0 } as const;
   return {
     media: { ...media, codecs: [], feedback: new Map(), extensions: new Map(), rids: [] },
-    ...{ direction, codecs: new Map(), parameters: new Map(), feedback: new Map(), extensions: new Map() },
+    direction,
+    codecs: new Map(),
+    parameters: new Map(),
+    feedback: new Map(),
+    extensions: new Map(),
     rids: new Set(),
   };
 }
@@ -172,7 +176,10 @@ function readAttribute(section: Section, name: string, argument: string): void {
 function mediaOf({ media, direction, codecs, parameters, feedback, extensions, rids }: Section): OfferedMedia {
   const ordered = media.formats.flatMap((format) => (isNumber(format) ? (codecs.get(Number(format)) ?? []) : []));
   return {
-    ...{ ...media, feedback, extensions, rids: [...rids] },
+    ...media,
+    feedback,
+    extensions,
+    rids: [...rids],
     isSent: media.isSent && (direction === "sendrecv" || direction === "sendonly"),
     codecs: ordered.map((codec) => ({ ...codec, parameters: readParameters(parameters.get(codec.payloadType) ?? "") })),
   };

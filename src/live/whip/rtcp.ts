@@ -31,7 +31,8 @@ export function readRtcp(packet: Buffer): { reports: SenderReport[]; ended: numb
     if (end > packet.length) break;
     const type = packet[at + 1];
     if (type === TYPE.senderReport && end - at >= 28) {
-      const [seconds, fraction] = [packet.readUInt32BE(at + 8), packet.readUInt32BE(at + 12)];
+      const seconds = packet.readUInt32BE(at + 8);
+      const fraction = packet.readUInt32BE(at + 12);
       reports.push({
         source: packet.readUInt32BE(at + 4),
         ntpMs: (seconds - NTP_EPOCH) * 1000 + (fraction * 1000) / 2 ** 32,

@@ -27,13 +27,15 @@ export const sourceOf = (packet: Buffer): number | null =>
 /** Null when the packet is malformed. */
 export function readRtp(packet: Buffer): RtpPacket | null {
   if (packet.length < HEADER_BYTES) return null;
-  const [first, second] = [packet[0] as number, packet[1] as number];
+  const first = packet[0] as number;
+  const second = packet[1] as number;
   if (first >> 6 !== 2) return null;
   let at = HEADER_BYTES + 4 * (first & 0xf);
   let extensions = NO_EXTENSIONS;
   if (first & 0x10) {
     if (at + 4 > packet.length) return null;
-    const [profile, words] = [packet.readUInt16BE(at), packet.readUInt16BE(at + 2)];
+    const profile = packet.readUInt16BE(at);
+    const words = packet.readUInt16BE(at + 2);
     const end = at + 4 + 4 * words;
     if (end > packet.length) return null;
     if (profile === ONE_BYTE) extensions = readExtensions(packet.subarray(at + 4, end));
@@ -42,9 +44,13 @@ export function readRtp(packet: Buffer): RtpPacket | null {
   const padding = first & 0x20 ? (packet[packet.length - 1] as number) : 0;
   if (at + padding > packet.length) return null;
   return {
-    ...{ payloadType: second & 0x7f, marker: (second & 0x80) !== 0 },
-    ...{ sequence: packet.readUInt16BE(2), timestamp: packet.readUInt32BE(4), source: packet.readUInt32BE(8) },
-    ...{ extensions, payload: packet.subarray(at, packet.length - padding) },
+    payloadType: second & 0x7f,
+    marker: (second & 0x80) !== 0,
+    sequence: packet.readUInt16BE(2),
+    timestamp: packet.readUInt32BE(4),
+    source: packet.readUInt32BE(8),
+    extensions,
+    payload: packet.subarray(at, packet.length - padding),
   };
 }
 
@@ -53,7 +59,8 @@ function readExtensions(data: Buffer): Map<number, Buffer> {
   const extensions = new Map<number, Buffer>();
   let at = 0;
   while (at < data.length) {
-    const [id, length] = [(data[at] as number) >> 4, ((data[at] as number) & 0xf) + 1];
+    const id = (data[at] as number) >> 4;
+    const length = ((data[at] as number) & 0xf) + 1;
     if (id === 0) {
       at++;
       continue;

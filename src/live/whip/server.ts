@@ -168,7 +168,11 @@ class Listener implements WhipServer {
     const negotiated = negotiate(readOffer(request.offer));
     if (this.#limit.isFull(address)) return this.#tooMany();
     const decision = await this.#options.authorize({
-      ...{ app: APPLICATION, name: channel, query: new URLSearchParams({ key }), address, encoder },
+      app: APPLICATION,
+      name: channel,
+      query: new URLSearchParams({ key }),
+      address,
+      encoder,
     });
     if (!decision.accepted) return REFUSALS[decision.reason];
     const stream = new PublishStream(decision.sink);
@@ -206,8 +210,15 @@ class Listener implements WhipServer {
     const maxBitrate = decision.limits?.maxBitrate ?? this.#limits.maxBitrate;
     const session = new WhipSession(
       {
-        ...{ ...opened, id, ufrag, password, werift: this.#werift, identity: this.#identity },
-        ...{ ffmpeg: this.#options.ffmpeg, limits: this.#limits, log: this.#log },
+        ...opened,
+        id,
+        ufrag,
+        password,
+        werift: this.#werift,
+        identity: this.#identity,
+        ffmpeg: this.#options.ffmpeg,
+        limits: this.#limits,
+        log: this.#log,
         rate: new PublishRate({ ...this.#limits, maxBitrate }),
         onClose: () => {
           release();
@@ -221,7 +232,10 @@ class Listener implements WhipServer {
     this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
     decision.sink.onStart?.({ stop: (reason) => session.stop(reason) });
     const answer = writeAnswer(opened.negotiated, {
-      ...{ sessionId: String(randomInt(1, 2 ** 47)), ufrag, password, fingerprint: this.#identity.fingerprint },
+      sessionId: String(randomInt(1, 2 ** 47)),
+      ufrag,
+      password,
+      fingerprint: this.#identity.fingerprint,
       candidates: this.#candidates(),
     });
     return { status: 201, session: id, answer };
@@ -259,7 +273,9 @@ class Listener implements WhipServer {
 
   #udpPath({ address, port }: RemoteInfo): Path {
     return {
-      ...{ id: `udp|${address}|${port}`, address: plainAddress(address), port },
+      id: `udp|${address}|${port}`,
+      address: plainAddress(address),
+      port,
       // A packet that cannot be sent is a lost packet.
       send: (packet) => this.#udp?.send(packet, port, address, () => {}),
     };

@@ -79,11 +79,17 @@ export class WhipSession {
       ),
     );
     this.#media = new MediaReceiver({
-      ...{ tracks, limits, stream, ffmpeg },
+      tracks,
+      limits,
+      stream,
+      ffmpeg,
       onAudioError: (error) => this.#log("error", "audio could not be encoded", { error: error.message }),
     });
     this.#dtls = new DtlsPeer({
-      ...{ werift, identity, fingerprints: negotiated.offer.fingerprints, maxPackets: limits.handshakePackets },
+      werift,
+      identity,
+      fingerprints: negotiated.offer.fingerprints,
+      maxPackets: limits.handshakePackets,
       send: (packet) => this.#path?.send(packet),
       onConnect: (srtp) => this.#connected(srtp),
       onClose: () => void this.unpublish(),

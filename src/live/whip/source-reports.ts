@@ -39,7 +39,8 @@ export class SourceReports {
     return sources.map(({ id, buffer }) => {
       const state = this.#stateOf(id);
       const { received, expected, highest } = buffer.counts;
-      const [newExpected, newReceived] = [expected - state.expected, received - state.received];
+      const newExpected = expected - state.expected;
+      const newReceived = received - state.received;
       Object.assign(state, { expected, received });
       const lost = Math.max(0, newExpected - newReceived);
       return {

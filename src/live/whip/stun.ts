@@ -39,10 +39,12 @@ export const isStun = (packet: Buffer): boolean =>
 export function readBindingRequest(packet: Buffer): BindingRequest | null {
   if (!isStun(packet) || packet.readUInt16BE(0) !== BINDING_REQUEST) return null;
   if (packet.readUInt16BE(2) + HEADER_BYTES !== packet.length) return null;
-  let [username, isNominated] = ["", false];
+  let username = "";
+  let isNominated = false;
   let at = HEADER_BYTES;
   for (let count = 0; count < MAX_ATTRIBUTES && at + 4 <= packet.length; count++) {
-    const [type, length] = [packet.readUInt16BE(at), packet.readUInt16BE(at + 2)];
+    const type = packet.readUInt16BE(at);
+    const length = packet.readUInt16BE(at + 2);
     const value = packet.subarray(at + 4, at + 4 + length);
     if (value.length < length) return null;
     if (type === ATTRIBUTE.username) username = value.toString("latin1");
@@ -53,7 +55,8 @@ export function readBindingRequest(packet: Buffer): BindingRequest | null {
       // The length is that of a message that ends with this attribute (RFC 8489, 14.5).
       const covered = Buffer.from(packet.subarray(0, at));
       covered.writeUInt16BE(at + 4 + INTEGRITY_BYTES - HEADER_BYTES, 2);
-      const [ufrag, peerUfrag] = [username.slice(0, separator), username.slice(separator + 1)];
+      const ufrag = username.slice(0, separator);
+      const peerUfrag = username.slice(separator + 1);
       const transactionId = Buffer.from(packet.subarray(8, HEADER_BYTES));
       return { transactionId, ufrag, peerUfrag, isNominated, covered, integrity: value };
     }

@@ -4,7 +4,8 @@ import { sequenceDistance } from "./rtp.ts";
 /** The most packets that one message reports. */
 const MAX_PACKETS = 400;
 /** The units of the reference time and of differences, in ms. */
-const [REFERENCE_MS, DELTA_MS] = [64, 0.25];
+const REFERENCE_MS = 64;
+const DELTA_MS = 0.25;
 
 /** Remembers when packets arrived, by their transport-wide numbers, for the bandwidth estimation of the sender. */
 export class TransportArrivals {

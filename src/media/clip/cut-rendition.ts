@@ -119,7 +119,8 @@ class Cutter {
 
   /** The segments that have any frame of the range. */
   async bounds(): Promise<{ first: number; end: number }> {
-    let [first, end] = [0, this.#rendition.count];
+    let first = 0;
+    let end = this.#rendition.count;
     while (first < end && (await this.load(first)).kept.length === 0) first++;
     while (end > first && (await this.load(end - 1)).kept.length === 0) end--;
     if (first === end) throw new ClipImpossible("a rendition has no frames in this range");
@@ -144,7 +145,8 @@ class Cutter {
       if (this.#rendition.isShared(index) && !(isAtEdge && (await isPartial(index)))) continue;
       parts.push({ from: index, to: index + 1 });
     }
-    const [head, tail] = [parts[0], parts.at(-1)];
+    const head = parts[0];
+    const tail = parts.at(-1);
     if (head?.from === first && first + 1 < end && (await this.#seconds(first)) <= shortest) head.to = first + 2;
     if (tail && tail.to === end && end - 1 > first && (await this.#seconds(end - 1)) <= shortest)
       tail.from = Math.min(tail.from, Math.max(first, end - 2));

@@ -14,7 +14,8 @@ type Coded = { init: Buffer; samples: readonly Pick<Sample, "data">[] };
  * 14496-15, 8.3.3), and AV1 has one sequence header at a time.
  */
 export function canDecode(rendition: Coded, encoded: Coded): boolean {
-  const [own, other] = [decoderOf(rendition.init), decoderOf(encoded.init)];
+  const own = decoderOf(rendition.init);
+  const other = decoderOf(encoded.init);
   if (!own || !other || own.sampleEntry !== other.sampleEntry) return false;
   if (mergesConfigurations(own.codec)) return covers(rendition.init, encoded.init);
   if (!own.content.equals(other.content)) return false;

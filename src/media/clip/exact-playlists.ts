@@ -24,9 +24,12 @@ export function readWhole(text: string, path: string): WholePlaylist {
   return {
     path,
     version: Number(/^#EXT-X-VERSION:(\d{1,2})$/m.exec(text)?.[1] ?? 7),
-    ...{ initUri, initPath: at(initUri) },
+    initUri,
+    initPath: at(initUri),
     segments: segments.map(({ uri, durationSeconds, span }) => ({
-      ...{ uri, durationSeconds, path: at(uri) },
+      uri,
+      durationSeconds,
+      path: at(uri),
       ...(span && { range: { offset: span.start, bytes: span.end - span.start + 1 } }),
     })),
   };
@@ -75,7 +78,8 @@ export function exactFrames(frames: WholePlaylist, whole: WholePlaylist, cut: Re
 function written({ version, initUri }: WholePlaylist, segments: readonly PlaylistSegment[], isIFramesOnly: boolean) {
   const targetDurationSeconds = segments.reduce((most, one) => Math.max(most, Math.round(one.durationSeconds)), 1);
   const plain = segments.map(({ uri, durationSeconds, range }) => ({
-    ...{ uri, durationSeconds },
+    uri,
+    durationSeconds,
     ...(range && { range }),
   }));
   return mediaPlaylist({ version, initUri, targetDurationSeconds, segments: plain, isIFramesOnly });

@@ -58,7 +58,8 @@ export function profileOf(init: Buffer): { profile: string; level: string; lengt
 
 /** Whether frames that were encoded for one init segment can be decoded with another. */
 export function covers(init: Buffer, encoded: Buffer): boolean {
-  const [all, wanted] = [configurationOf(init), configurationOf(encoded)];
+  const all = configurationOf(init);
+  const wanted = configurationOf(encoded);
   const has = (sets: Buffer[], one: Buffer) => sets.some((other) => other.equals(one));
   return (
     wanted.sequences.every((one) => has(all.sequences, one)) && wanted.pictures.every((one) => has(all.pictures, one))
@@ -89,7 +90,8 @@ function readUnsigned(data: Buffer, offset: number): number {
  * ClipImpossible when there are too many.
  */
 export function withParameterSets(init: Buffer, encoded: Buffer): Buffer {
-  const [own, added] = [configurationOf(init), configurationOf(encoded)];
+  const own = configurationOf(init);
+  const added = configurationOf(encoded);
   const sequences = [...own.sequences, ...added.sequences];
   const pictures = [...own.pictures, ...added.pictures];
   if (sequences.length >= MAX_IDS || pictures.length >= 256) throw new ClipImpossible("it has too many parameter sets");

@@ -35,8 +35,11 @@ export class Combing {
   }
 
   verdict(): Verdict {
-    const [own, previous, next] = [this.#own, this.#previous, this.#next];
-    const [near, far] = [Math.min(previous, next), Math.max(previous, next)];
+    const own = this.#own;
+    const previous = this.#previous;
+    const next = this.#next;
+    const near = Math.min(previous, next);
+    const far = Math.max(previous, next);
     if (far < Math.max(MIN_PIXELS, this.#pixels * MIN_SHARE)) return "unknown";
     if (own < near / 2) return "progressive";
     const isBetween = own <= near * 2 && own >= far / 10;

@@ -19,7 +19,8 @@ const CODECS = new Set([
   ...["mpeg2video", "h264", "dvvideo", "mpeg4", "vc1", "wmv3", "mjpeg", "prores", "dnxhd", "cfhd", "jpeg2000"],
   ...["rawvideo", "v210", "ffv1", "huffyuv", "ffvhuff", "utvideo", "msmpeg4v2", "msmpeg4v3"],
 ]);
-const [MIN_LINES, MAX_LINES] = [96, 1088];
+const MIN_LINES = 96;
+const MAX_LINES = 1088;
 /** From so many lines on, formats were never interlaced. */
 const PROGRESSIVE_LINES = 720;
 /** Those of standard definition: transcodes of tapes and DVDs often lost that they are interlaced. */
@@ -148,7 +149,8 @@ function placesOf({ durationSeconds, startSeconds }: Probe, index: TrackIndex | 
 
 /** What some frames from a time on show. Unknown when they cannot be decoded: the encode reports faults. */
 async function sampleAt(seconds: number, video: VideoTrack, { path, binaries, ...options }: Options): Promise<Sample> {
-  const [width, height] = [Math.min(WIDTH, Math.max(video.width, video.height)), linesOf(video)];
+  const width = Math.min(WIDTH, Math.max(video.width, video.height));
+  const height = linesOf(video);
   const combing = new Combing(width, height);
   const stated = new Set<Verdict>();
   const frames: ShownFrame[] = [];

@@ -12,7 +12,8 @@ import type { Verdict } from "./combing.ts";
 export type ShownFrame = { seconds: number; field: Verdict };
 
 /** Rates of fields: 50 and 59.94, and what clocks make of them. */
-const [MIN_RATE, MAX_RATE] = [40, 62];
+const MIN_RATE = 40;
+const MAX_RATE = 62;
 /** More lines are not those of a field: 1080 lines are two of 540, stored as 544. */
 const MAX_FIELD_LINES = 576;
 /** Fewer show nothing. */
@@ -44,7 +45,8 @@ function isPaired({ averageRate: { num, den } }: VideoTrack, frames: readonly Sh
 
 const half = ({ num, den }: Rate): Rate => ({ num, den: den * 2 });
 const halfRates = ({ averageRate }: VideoTrack) => ({
-  ...{ averageRate: half(averageRate), declaredRate: half(averageRate) },
+  averageRate: half(averageRate),
+  declaredRate: half(averageRate),
   packetsPerFrame: 2 as const,
 });
 
@@ -60,7 +62,10 @@ function shownOf(
   const isSideways = rotation === 90 || rotation === 270;
   return {
     ...(isSideways ? { width: high, height: wide } : { width: wide, height: high }),
-    ...{ isInterlaced: true, isProgressive: false, fieldOrder: "separate", isSquare: aspect === 1 },
+    isInterlaced: true,
+    isProgressive: false,
+    fieldOrder: "separate",
+    isSquare: aspect === 1,
   };
 }
 const FIELD_ASPECT = 0.8;

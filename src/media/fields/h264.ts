@@ -57,7 +57,8 @@ function isOfFrames(sps: Buffer): boolean {
 
 /** scaling_list (7.3.2.1.1.1). */
 function skipScalingList(reader: BitReader, list: number): void {
-  let [last, next] = [8, 8];
+  let last = 8;
+  let next = 8;
   for (let left = list < 6 ? 16 : 64; left > 0; left--) {
     if (next !== 0) next = (last + reader.signed() + 256) % 256;
     if (next !== 0) last = next;

@@ -17,7 +17,8 @@ export function renditionName(playlistPath: string): string | null {
 
 /** The first difference between two parts, as a sentence; null when their segments can follow each other. */
 export function differenceOf(first: EncodingOfPart, other: EncodingOfPart): string | null {
-  const [a, b] = [first.renditions, other.renditions];
+  const a = first.renditions;
+  const b = other.renditions;
   const differ = (what: string, one: unknown, two: unknown) =>
     `Asset ${first.assetId} has ${what} ${one}, asset ${other.assetId} has ${two}.`;
   for (const kind of ["video", "audio"] as const) {

@@ -56,7 +56,9 @@ export async function joinParts({ count, part: partAt, write, onPart, signal }: 
   const plan: ManifestPlan = {
     video: videos.length > 0 ? { rate: rateOf(first.frameRate ?? 0) } : null,
     audio: audios.map(({ name, language, channels, surroundOf }) => ({
-      ...{ name, channels, surroundOf },
+      name,
+      channels,
+      surroundOf,
       track: { language },
     })),
   };
@@ -79,7 +81,8 @@ async function rangeOfAudio({ read }: Part, rendition: PartRendition): Promise<{
     const data = await read(path);
     return legible(() => readSamples(data, defaults));
   };
-  const [first, last] = [(await at(segments[0]))[0], (await at(segments.at(-1))).at(-1)];
+  const first = (await at(segments[0]))[0];
+  const last = (await at(segments.at(-1))).at(-1);
   if (!first || !last) throw new JoinImpossible("one of their segments is empty");
   const start = Math.max(0, first.cts - init.delay);
   const end = last.cts + last.duration - init.delay;
@@ -92,7 +95,8 @@ function rateOf(rate: number): { num: number; den: number } {
   const ntsc = Math.round((rate * 1001) / 1000);
   if (Math.abs((ntsc * 1000) / 1001 - rate) < 0.0006 && Math.abs(rate - Math.round(rate)) > 0.001)
     return { num: ntsc * 1000, den: 1001 };
-  const [num, den] = [Math.round(rate * 1000), 1000];
+  const num = Math.round(rate * 1000);
+  const den = 1000;
   const divisor = greatest(num, den);
   return { num: num / divisor, den: den / divisor };
 }

@@ -50,7 +50,8 @@ export class VideoJoiner {
     { write, signal }: { write: WriteFile; signal: AbortSignal },
   ): Promise<{ seconds: number; start: number }> {
     const { timescale, delay } = this.#init;
-    const [firstPath, lastPath] = [segments[0], segments.at(-1)];
+    const firstPath = segments[0];
+    const lastPath = segments.at(-1);
     if (firstPath === undefined || lastPath === undefined) throw new JoinImpossible("a rendition has no segments");
     const head = await read(firstPath);
     const first = legible(() => readSamples(head, defaults));

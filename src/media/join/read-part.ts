@@ -47,7 +47,10 @@ export async function readPart(
     const init = legible(() => readInit(bytes));
     const listed = media.find((one) => one.path === path);
     renditions.push({
-      ...{ name, bytes, init, segments },
+      name,
+      bytes,
+      init,
+      segments,
       kind: init.width > 0 ? "video" : "audio",
       defaults: legible(() => readDefaults(bytes)),
       channels: listed?.channels ?? channelsOf(bytes),
@@ -107,7 +110,10 @@ function mediaOf(master: string, manifestPath: string): Media[] {
     if (!("path" in resolved)) continue;
     const value = (attribute: string) => hlsAttribute(line, attribute);
     found.push({
-      ...{ path: resolved.path, group: value("GROUP-ID"), name: value("NAME"), language: value("LANGUAGE") ?? null },
+      path: resolved.path,
+      group: value("GROUP-ID"),
+      name: value("NAME"),
+      language: value("LANGUAGE") ?? null,
       channels: Number(/^\d{1,2}(?=\/|$)/.exec(value("CHANNELS") ?? "")?.[0]) || null,
     });
   }

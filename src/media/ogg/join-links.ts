@@ -58,7 +58,8 @@ export async function probeLinks(
     await copyRange(path, link, range);
     return await probeOf(link);
   }).finally(() => rm(folder, { recursive: true, force: true }));
-  const [first, last] = [links[0] as Link<ByteRange>, links.at(-1) as Link<ByteRange>];
+  const first = links[0] as Link<ByteRange>;
+  const last = links.at(-1) as Link<ByteRange>;
   return {
     ...first.probe,
     startSeconds: 0,
@@ -93,7 +94,8 @@ const audioTracks = (links: readonly Link<unknown>[]): Part<AudioTrack>[][] => {
 
 /** The first part of a track, which lasts until the last one ends. */
 function whole<Track extends VideoTrack | AudioTrack>(parts: readonly Part<Track>[]): Track | null {
-  const [first, last] = [parts[0], parts.at(-1)];
+  const first = parts[0];
+  const last = parts.at(-1);
   if (!first || !last) return null;
   const end = last.startSeconds + (last.track.durationSeconds ?? 0);
   return { ...first.track, startSeconds: first.startSeconds, durationSeconds: end - first.startSeconds };
@@ -179,7 +181,8 @@ async function joined(
   const output = join(common.cwd, `${name}.mkv`);
   const samples = new PassThrough();
   const encoding = run(ffmpeg, {
-    ...{ ...common, input: samples },
+    ...common,
+    input: samples,
     args: [...OPTIONS, "-copyts", "-f", "nut", "-i", "pipe:0", ...codec, "-f", "matroska", `file:${output}`],
     ...UNTIL_STALLED,
     onPosition: () => onMove?.(),
@@ -188,7 +191,9 @@ async function joined(
     for (const [at, { track, link, startSeconds }] of parts.entries()) {
       const path = link.place as string;
       await run(ffmpeg, {
-        ...{ ...common, reads: [path], output: into(samples, at > 0 ? NUT_ID_BYTES : 0) },
+        ...common,
+        reads: [path],
+        output: into(samples, at > 0 ? NUT_ID_BYTES : 0),
         args: [
           ...["-nostdin", "-hide_banner", "-loglevel", "warning", "-nostats", "-noautorotate", ...untrustedInput(path)],
           ...["-map", `0:${track.index}`, ...decoding, "-map_metadata", "-1", "-map_chapters", "-1"],

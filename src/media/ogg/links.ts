@@ -20,7 +20,9 @@ export async function linksOf(path: string, signal?: AbortSignal): Promise<ByteR
   await using file = await open(path, "r");
   const starts: number[] = [];
   const buffer = Buffer.alloc(BLOCK_BYTES);
-  let [base, kept, next] = [0, 0, 0];
+  let base = 0;
+  let kept = 0;
+  let next = 0;
   let isHeader = false;
   for (;;) {
     if (signal?.aborted) throw new MediaError("aborted", "The run was aborted.", true);

@@ -40,7 +40,11 @@ export async function encodeAudio(options: AudioOptions): Promise<WrittenRenditi
     await run(binaries.ffmpeg, {
       ...options.run,
       args: encodeArguments({
-        ...{ input, outDir, spec, whole: options.plan, isChecked: false },
+        input,
+        outDir,
+        spec,
+        whole: options.plan,
+        isChecked: false,
         plan: { ...plan, audio: copied },
       }),
       ...UNTIL_STALLED,

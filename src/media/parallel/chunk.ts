@@ -189,7 +189,17 @@ async function encodeRange(
     writes: [...(common.writes ?? []), workDir],
     reads: [...(common.reads ?? []), ...(watermark ? [watermark] : [])],
     args: encodeArguments({
-      ...{ input, outDir: workDir, plan, whole, spec, encoder, range, only, watermark, additional, hdr },
+      input,
+      outDir: workDir,
+      plan,
+      whole,
+      spec,
+      encoder,
+      range,
+      only,
+      watermark,
+      additional,
+      hdr,
     }),
     precedence: chunk.is_urgent ? "latest" : "background",
     killSignal: yielding,
@@ -239,7 +249,8 @@ async function place(
   { workDir, outDir, chunk, ticks, placer }: PlaceOptions,
 ): Promise<WrittenRendition> {
   const { name, segments } = written;
-  const [from, to] = [join(workDir, name), join(outDir, name)];
+  const from = join(workDir, name);
+  const to = join(outDir, name);
   await makeFolder(to);
   const time = chunk.first_frame * ticks;
   for (const [index, segment] of segments.entries()) await placer.place(name, segment.name, { index, ticks });

@@ -85,7 +85,12 @@ export async function writeInits({
       ...options.run,
       writes: [...(options.run.writes ?? []), workDir],
       args: encodeArguments({
-        ...{ input, outDir: workDir, spec, readSeconds: initSeconds(plan), additional, hdr },
+        input,
+        outDir: workDir,
+        spec,
+        readSeconds: initSeconds(plan),
+        additional,
+        hdr,
         plan: { ...own, audio },
         whole: plan,
         encoder,
@@ -137,18 +142,32 @@ export async function writeEarly({
   );
   const audios = await Promise.all(plan.audio.map(async (one) => listedAudio(plan, spec, one, await initOf(one.name))));
   await writeThumbnail({
-    ...{ outDir, spec, ffmpeg: binaries.ffmpeg, run: options.run, read: readFromFolder(outDir) },
-    ...{ name: names.thumbnail, videos: written.map((one) => fromRows(one)), audios: [] },
+    outDir,
+    spec,
+    ffmpeg: binaries.ffmpeg,
+    run: options.run,
+    read: readFromFolder(outDir),
+    name: names.thumbnail,
+    videos: written.map((one) => fromRows(one)),
+    audios: [],
   });
   const hls = { ...spec.hls, playlist: `early-${spec.hls.playlist}` };
   const packaged = await writeManifests({
-    ...{ outDir, plan, spec: { ...spec, hls }, videos, audios, names, storyboard: null },
+    outDir,
+    plan,
+    spec: { ...spec, hls },
+    videos,
+    audios,
+    names,
+    storyboard: null,
     listedFirst: playableFirst(plan, written),
     prefersFirst: true,
   });
   const top = largestOf(packaged.renditions);
   return {
-    ...{ ...names, storyboard: null, mp4: null },
+    ...names,
+    storyboard: null,
+    mp4: null,
     width: top?.width ?? null,
     height: top?.height ?? null,
     durationSeconds: Math.round(packaged.durationSeconds * 1000) / 1000,

@@ -135,7 +135,8 @@ export class Placer {
     { index, ticks }: { index: number; ticks: number },
   ): Promise<string[] | null> {
     const { chunk, firstOf } = this.#options;
-    const [first, next] = [firstOf(chunk.first_segment + index), firstOf(chunk.first_segment + index + 1)];
+    const first = firstOf(chunk.first_segment + index);
+    const next = firstOf(chunk.first_segment + index + 1);
     // Where the last segment ends is only known when ffmpeg has ended.
     if (first === null || next === null) return null;
     const end = (next - chunk.first_frame) * ticks;

@@ -129,7 +129,10 @@ function earlyOf(plan: StoredPlan, { spec, index, probe }: PlanOptions): PlanRes
   if (all.some(({ codec }) => codec) && video.rate.num / video.rate.den < leastRate) return null;
   const copied = copiedIn(plan, spec);
   const renditions = all.map(({ name, width, height, codec }) => ({
-    ...{ name, width, height, ...(codec && { codec }) },
+    name,
+    width,
+    height,
+    ...(codec && { codec }),
     ...(copied !== null && { is_copied: name === copied }),
   }));
   const audioSegments = plan.audio.map((one) => predictedAudio(one, plan, spec).length);

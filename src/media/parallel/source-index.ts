@@ -159,7 +159,8 @@ export function longestKeyDistance(track: TrackIndex): number {
 
 /** The last position at which a condition holds that holds up to some position; -1 without one. */
 function lastIndex(keys: readonly number[], holds: (key: number) => boolean): number {
-  let [low, high] = [0, keys.length];
+  let low = 0;
+  let high = keys.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     if (holds(keys[middle] as number)) low = middle + 1;
@@ -203,7 +204,8 @@ export function audioPartRanges(
   { audio, startSeconds = 0 }: Pick<StoredPlan, "audio" | "startSeconds">,
   { from, to, isUrgent }: { from: number; to: number; isUrgent: boolean },
 ): ByteRange[] | null {
-  const [begin, end] = [startSeconds + from - READ_BEHIND_SECONDS, startSeconds + to + READ_AHEAD_SECONDS];
+  const begin = startSeconds + from - READ_BEHIND_SECONDS;
+  const end = startSeconds + to + READ_AHEAD_SECONDS;
   const samples: ByteRange[] = [];
   for (const { track } of audio) {
     const indexed = tracks[track.index];

@@ -96,8 +96,12 @@ const chromaticity = v.pipe(v.tuple([count, count]), v.readonly());
 const hdrMetadata = v.object({
   mastering: v.nullable(
     v.object({
-      ...{ red: chromaticity, green: chromaticity, blue: chromaticity, white: chromaticity },
-      ...{ maxLuminance: count, minLuminance: count },
+      red: chromaticity,
+      green: chromaticity,
+      blue: chromaticity,
+      white: chromaticity,
+      maxLuminance: count,
+      minLuminance: count,
     }),
   ),
   light: v.nullable(v.object({ maxContent: count, maxAverage: count })),
@@ -143,7 +147,10 @@ const StoredPlan = v.object({
     v.array(
       v.pipe(
         v.object({
-          ...{ name, track: audioTrack, padToSeconds: seconds, isCopied: v.boolean() },
+          name,
+          track: audioTrack,
+          padToSeconds: seconds,
+          isCopied: v.boolean(),
           // Absent in plans of earlier versions.
           channels: v.optional(positive),
           surroundOf: v.optional(v.nullable(name), null),

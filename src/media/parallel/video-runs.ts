@@ -29,7 +29,8 @@ export function videoRuns(plan: StoredPlan, spec: EncodingSpec): VideoRun[] {
   const others = planAdditional(plan, spec).map(
     ({ settings, hdr, plan: own }): VideoRun => ({
       plan: { ...plan, ...own },
-      ...{ settings, work: ADDITIONAL_WORK },
+      settings,
+      work: ADDITIONAL_WORK,
       ...(hdr && { hdr: { format: hdr, metadata } }),
     }),
   );

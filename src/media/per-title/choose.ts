@@ -109,7 +109,9 @@ function named(chosen: readonly Choice[], candidates: readonly Candidate[]): Cho
     count.set(rung.name, number);
     const { width, height } = rung;
     return {
-      ...{ name: number === 1 ? rung.name : `${rung.name}-${number}`, width, height },
+      name: number === 1 ? rung.name : `${rung.name}-${number}`,
+      width,
+      height,
       // The cap is that of the rung that is replaced, and of the size.
       ...(limits.maxBitrate < rung.maxBitrate ? capsOf(limits) : capsOf(rung)),
       // What only the cap limits, it limits better than a CRF that was estimated from samples.

@@ -187,7 +187,8 @@ async function compare(
     },
   });
   const measured = paths.flatMap((_, index) => {
-    const [one, other] = [ssim.get(index), psnr.get(index)];
+    const one = ssim.get(index);
+    const other = psnr.get(index);
     return one === undefined || other === undefined ? [] : [{ ssim: one, psnr: other }];
   });
   return measured.length === paths.length ? measured : null;

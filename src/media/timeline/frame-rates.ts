@@ -4,7 +4,8 @@ const REORDERED = 32;
 const STEP = 1e-4;
 const MAX_STEPS = 5000;
 /** Distances within these factors of the usual one are that one, rounded by the container or by a clock. */
-const [LEAST, MOST] = [0.8, 1.25];
+const LEAST = 0.8;
+const MOST = 1.25;
 /** The share of all distances that must be alike for there to be a rate. */
 const SHARE = 2 / 3;
 const MIN_DISTANCES = 3;
@@ -34,7 +35,8 @@ export class FrameRates {
       below += count;
       return below * 2 >= all;
     }) as [number, number];
-    let [alike, sum] = [0, 0];
+    let alike = 0;
+    let sum = 0;
     for (const [step, count] of steps) {
       if (step < usual * LEAST || step > usual * MOST) continue;
       alike += count;

@@ -6,7 +6,8 @@ const JUMP_SECONDS = 10;
 /** As in ffmpeg: its clock does not go back by more, wherever it was recorded again or joined. */
 const BACK_SECONDS = 0.1;
 /** Elsewhere frames are stored out of order, and a pause may be long. */
-const [OTHER_JUMP_SECONDS, OTHER_BACK_SECONDS] = [600, 1];
+const OTHER_JUMP_SECONDS = 600;
+const OTHER_BACK_SECONDS = 1;
 /** Smaller ones are corrected too, but nothing that a person would notice. */
 const REPORTED_SECONDS = 0.5;
 /** Tracks of a fragment begin at times that differ by less. */

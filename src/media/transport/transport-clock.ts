@@ -104,7 +104,8 @@ function timesAt(data: Buffer, start: number, end: number): number[] {
 /** Five bytes: 3, 15 and 15 bits, each followed by a marker. */
 function readTime(data: Buffer, at: number): number {
   const high = ((data[at] as number) >> 1) & 7;
-  const [middle, low] = [data.readUInt16BE(at + 1) >> 1, data.readUInt16BE(at + 3) >> 1];
+  const middle = data.readUInt16BE(at + 1) >> 1;
+  const low = data.readUInt16BE(at + 3) >> 1;
   return high * 2 ** 30 + middle * 2 ** 15 + low;
 }
 

@@ -146,7 +146,11 @@ export const EVENTS = {
       error: v.object({ code: v.string(), message: v.string() }),
     }),
     {
-      ...{ asset_id: "0", subtitle_id: 0, language: "en", label: "English", source: "auto" },
+      asset_id: "0",
+      subtitle_id: 0,
+      language: "en",
+      label: "English",
+      source: "auto",
       error: { code: "test", message: "Test event" },
     },
     { isDefault: false },

@@ -77,7 +77,8 @@ const actorOf = (caller: Caller): Call["actor"] => {
 function targetOf(path: string, params: Record<string, unknown>): Pick<Call, "targetType" | "targetId"> {
   const parts = path.split("/");
   const at = parts.findLastIndex((part) => part.startsWith(":"));
-  const [type, name] = [parts[at - 1], parts[at]?.slice(1)];
+  const type = parts[at - 1];
+  const name = parts[at]?.slice(1);
   // A code is a secret.
   if (type !== undefined && name !== undefined && name !== "code")
     return { targetType: type, targetId: String(params[name]) };

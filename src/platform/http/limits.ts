@@ -106,7 +106,9 @@ export function countWindows({ requests, seconds }: Rule, sharedBy?: SharedBy): 
   });
   // The library ends a window by a timer, and computes the rest of it by the wall clock, which may have been set back.
   const countedOf = ({ remainingPoints, msBeforeNext }: RateLimiterRes, exceeded: boolean): Counted => ({
-    ...{ left: remainingPoints, waitSeconds: Math.min(seconds, Math.ceil(msBeforeNext / 1000)), exceeded },
+    left: remainingPoints,
+    waitSeconds: Math.min(seconds, Math.ceil(msBeforeNext / 1000)),
+    exceeded,
   });
   async function count(key: string): Promise<Counted> {
     try {

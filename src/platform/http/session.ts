@@ -25,7 +25,10 @@ export const adminMarkOf = (token: string, adminToken: string) => hmac(token, ad
 /** The cookie of a session; with an empty value, its end. */
 export const cookieOf = (value: string, { headers, baseUrl }: { headers: Headers; baseUrl: string }): string =>
   setCookie({
-    ...{ name: SESSION_COOKIE, value, path: "/", sameSite: "Strict" },
+    name: SESSION_COOKIE,
+    value,
+    path: "/",
+    sameSite: "Strict",
     isSecure: isSecureRequest(headers, baseUrl),
   });
 

@@ -79,7 +79,11 @@ export class ParserPool {
     return new Promise<unknown>((resolve, reject) => {
       if (signal?.aborted) return reject(clientClosed());
       const task: Task = {
-        ...{ tenantId, message: { parse: name, input, utf8 }, signal, resolve, reject },
+        tenantId,
+        message: { parse: name, input, utf8 },
+        signal,
+        resolve,
+        reject,
         onAbort: () => this.#cancel(task),
       };
       this.#queue.add(task);

@@ -94,7 +94,9 @@ export function startScheduler(
     planned = tasks.map((task) => {
       const cron = new Cron(task.schedule, { utcOffset: 0 });
       const one: Planned = {
-        ...{ task, wall, monotonic: last },
+        task,
+        wall,
+        monotonic: last,
         // A schedule without a next time would be one of a single date.
         after: (from) => cron.nextRun(new Date(from))?.getTime() ?? Number.POSITIVE_INFINITY,
       };

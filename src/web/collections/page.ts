@@ -34,7 +34,11 @@ export type ShownPage = {
 export async function collectionView(app: App, shown: ShownPage): Promise<Notice> {
   const { collection, videos, q, isFirst, language } = shown;
   return {
-    ...{ status: 200, title: collection.name, language, style: COLLECTION_STYLE, hasForm: true },
+    status: 200,
+    title: collection.name,
+    language,
+    style: COLLECTION_STYLE,
+    hasForm: true,
     head: headOf(app, collection, { videos, isIndexed: q === "" && isFirst }),
     content: html`${await topOf(app, shown)}${gridOf(app, shown)}${linksOf(app, shown)}`,
     isListed: q === "",
@@ -102,14 +106,20 @@ export function headOf(
   const urlOf = (what: "page" | "embed" | "feed") => base + collectionPath(what, collection.publicCode as string);
   const pictured = videos.find(hasPoster);
   const tags = shareTags({
-    ...{ title: collection.name, description: collection.description?.slice(0, 300) },
-    ...{ watch: urlOf("page"), embed: urlOf("embed") },
+    title: collection.name,
+    description: collection.description?.slice(0, 300),
+    watch: urlOf("page"),
+    embed: urlOf("embed"),
     image: pictured ? mediaUrl(base, pictured, "thumbnail.jpg", null) : null,
   });
   const list = {
-    ...{ "@context": "https://schema.org", "@type": "ItemList", name: collection.name, url: urlOf("page") },
+    "@context": "https://schema.org",
+    "@type": "ItemList",
+    name: collection.name,
+    url: urlOf("page"),
     itemListElement: videos.map((asset, index) => ({
-      ...{ "@type": "ListItem", position: index + 1 },
+      "@type": "ListItem",
+      position: index + 1,
       item: videoObject(app, asset),
     })),
   };

@@ -41,10 +41,15 @@ export async function playlistView(app: App, shown: Shown, query: URLSearchParam
   const isExternal = videos.some(({ manifestUrl }) => manifestUrl !== null);
   const entries = videos.map((asset) => entryOf(app, asset, { ...shown, isCurrent: asset === current }));
   return {
-    ...{ status: 200, title: collection.name, language, style: COLLECTION_STYLE },
+    status: 200,
+    title: collection.name,
+    language,
+    style: COLLECTION_STYLE,
     head: headOf(app, collection, { videos, isIndexed: false }),
     content: html`<div class="playlist">${playerFrame(own, "embed", current.title, options)}<div class="side"><div class="bar"><h1 title="${collection.name}">${collection.name}</h1><label><input type="checkbox" id="autoplay" checked> ${t.autoplay}</label><button type="button" id="previous" title="${t.previous}" aria-label="${t.previous}">${PREVIOUS}</button><button type="button" id="next" title="${t.next}" aria-label="${t.next}">${NEXT}</button></div><ol class="list" aria-label="${t.playlist}">${entries}</ol></div></div>`,
-    ...{ script: scriptUrl(app), moreScript: playlistScriptUrl(app), isListed: false },
+    script: scriptUrl(app),
+    moreScript: playlistScriptUrl(app),
+    isListed: false,
     ...(isExternal ? { mediaFrom: "https:" } : storageOrigin(app)),
   };
 }

@@ -93,7 +93,12 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
     const report = (fraction: number) => heartbeat.report("encoding", DOWNLOADED + fraction * (ENCODED - DOWNLOADED));
     report(0);
     const options = {
-      ...{ input: source.path, outDir, plan, spec, binaries, encoders },
+      input: source.path,
+      outDir,
+      plan,
+      spec,
+      binaries,
+      encoders,
       watermark: await fetchWatermark(spec, context, { work, signal: heartbeat.signal }),
       run: taskRun(context, workspace, source.path),
     };
@@ -105,13 +110,11 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
       (signal) =>
         encodeExactly(
           {
-            ...{
-              ...options,
-              run: { ...options.run, signal },
-              workDir: join(work, "chunk"),
-              chunk: task.chunk as Chunk,
-              yielding,
-            },
+            ...options,
+            run: { ...options.run, signal },
+            workDir: join(work, "chunk"),
+            chunk: task.chunk as Chunk,
+            yielding,
             onPlaced: (files) => publisher.also(files),
             onProgress: report,
           },
@@ -240,19 +243,29 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
           ? Promise.resolve([])
           : encodeAudioOf({
               options: {
-                ...{ input: source.path, outDir, plan, spec: requestedSpec(job), binaries },
+                input: source.path,
+                outDir,
+                plan,
+                spec: requestedSpec(job),
+                binaries,
                 run: { ...taskRun(context, workspace, source.path), signal },
                 onProgress: (encoded) => report({ encoded }),
                 onWritten: (rows) => publisher.also(filesOf(rows)),
               },
-              ...{ range, index: source.index, workDir: join(work, "audio") },
+              range,
+              index: source.index,
+              workDir: join(work, "audio"),
               onPlaced: (files) => publisher.also(files),
             }).catch((error) => {
               throw plan.audio.some(({ isCopied }) => isCopied) && isOfSource(error) ? notCopied(error) : error;
             }),
       (signal) =>
         createCaptions(job, context, {
-          ...{ input: source.path, probe: media, whole: plan, work, signal },
+          input: source.path,
+          probe: media,
+          whole: plan,
+          work,
+          signal,
           onProgress: (captioned) => report({ captioned }),
         }),
     );
@@ -316,8 +329,14 @@ async function images({ job, context, workspace }: Running, plan: StoredPlan): P
     const read = await segmentReader({ job, context, workspace }, written);
     const spec = requestedSpec(job);
     const result = await writeImages({
-      ...{ plan, written, outDir, read, spec, names: fileNames(spec, requestedNames(job)) },
-      ...{ binaries: context.binaries, run: { ...taskRun(context, workspace), reads: [] } },
+      plan,
+      written,
+      outDir,
+      read,
+      spec,
+      names: fileNames(spec, requestedNames(job)),
+      binaries: context.binaries,
+      run: { ...taskRun(context, workspace), reads: [] },
     });
     heartbeat.report("publishing", ENCODED);
     await publisher.finish(result.files);

@@ -13,8 +13,12 @@ export function taskRun(
   input?: string,
 ): SourceRun {
   return {
-    ...{ cwd: work, reads: input === undefined ? [] : [input], writes: [outDir], memoryBytes },
-    ...{ signal: heartbeat.signal, pidDir: scratch.pidDir },
+    cwd: work,
+    reads: input === undefined ? [] : [input],
+    writes: [outDir],
+    memoryBytes,
+    signal: heartbeat.signal,
+    pidDir: scratch.pidDir,
     onLog: (line) => heartbeat.logLine(line),
   };
 }

@@ -133,18 +133,30 @@ test("each bucket has its own details, and they are left out by default", async 
   expect(body.timeseries).toEqual([
     {
       ...bucket,
-      ...{ start: at(hour - 3 * HOUR), play_count: 2, unique_viewers: 2 },
-      ...{ completion_rate: 0.5, error_count: 2, startup_p50_ms },
+      start: at(hour - 3 * HOUR),
+      play_count: 2,
+      unique_viewers: 2,
+      completion_rate: 0.5,
+      error_count: 2,
+      startup_p50_ms,
     },
     {
       ...bucket,
-      ...{ start: at(hour - 2 * HOUR), play_count: 0, unique_viewers: 0 },
-      ...{ completion_rate: 0, error_count: 0, startup_p50_ms: null },
+      start: at(hour - 2 * HOUR),
+      play_count: 0,
+      unique_viewers: 0,
+      completion_rate: 0,
+      error_count: 0,
+      startup_p50_ms: null,
     },
     {
       ...bucket,
-      ...{ start: at(hour - HOUR), play_count: 1, unique_viewers: 1 },
-      ...{ completion_rate: 0, error_count: 1, startup_p50_ms },
+      start: at(hour - HOUR),
+      play_count: 1,
+      unique_viewers: 1,
+      completion_rate: 0,
+      error_count: 1,
+      startup_p50_ms,
     },
   ]);
   const plain = (await details("analytics", { ...range, details: "false" })).body;
@@ -159,7 +171,11 @@ test("days begin at midnight of a zone, and each is the summary of its own hours
   for (let n = 0; n < 40; n++)
     await report([
       {
-        ...{ asset_id: id, session_id: `s${n}`, viewer_id: `v${n % 7}`, event: "play", startup_ms: 300 },
+        asset_id: id,
+        session_id: `s${n}`,
+        viewer_id: `v${n % 7}`,
+        event: "play",
+        startup_ms: 300,
         occurred_at: at(now() - ((n * 2477) % 1380) * 60_000),
       },
     ]);
@@ -176,7 +192,9 @@ test("days begin at midnight of a zone, and each is the summary of its own hours
       };
       const { play_count, unique_viewers, startup } = (await details("analytics", own)).body;
       expect(bucket, `${hours} ${bucket.start}`).toMatchObject({
-        ...{ play_count, unique_viewers, startup_p50_ms: startup.p50_ms },
+        play_count,
+        unique_viewers,
+        startup_p50_ms: startup.p50_ms,
       });
     }
     expect(body.timeseries.reduce((sum: number, one: { play_count: number }) => sum + one.play_count, 0)).toBe(40);

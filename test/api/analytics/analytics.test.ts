@@ -115,7 +115,8 @@ describe("counting", () => {
   });
 
   test("viewers are counted by viewer_id, else by session, across assets, and stored as hashes that differ between tenants", async () => {
-    const [one, two] = [await asset(), await asset()];
+    const one = await asset();
+    const two = await asset();
     const theirs = await asset(10, await app.tenant());
     const ann = "ann@example.com";
     for (const [of, session_id, viewer_id] of [
@@ -161,7 +162,8 @@ describe("counting", () => {
   });
 
   test("after an asset is deleted its views remain in the tenant's sums", async () => {
-    const [gone, kept] = [await asset(), await asset()];
+    const gone = await asset();
+    const kept = await asset();
     await watched(gone.id, "s");
     await watched(kept.id, "s");
     await app.call("DELETE", `/api/v1/assets/${gone.id}`, { admin: app.admin });
@@ -191,7 +193,8 @@ describe("counting", () => {
   test("above 50,000 queued events the newest are dropped, and the log has their number", async () => {
     const { id } = await asset();
     const { app: inner } = app.opened;
-    const [{ write }, warned] = [inner, [] as unknown[]];
+    const { write } = inner;
+    const warned = [] as unknown[];
     const gate = Promise.withResolvers<void>();
     Object.assign(inner, { write: (work: never) => gate.promise.then(() => write(work)) });
     Object.assign(inner.log, { warn: (fields: object) => warned.push(fields) });
@@ -257,7 +260,7 @@ describe("a range", () => {
     expect((await analytics("analytics")).body.play_count).toBe(0);
     const all = { from: "0001-01-01T00:00:00Z", to: "9999-12-31T23:59:59.999Z" };
     expect((await analytics("analytics", all)).body).toMatchObject({
-      ...{ from: "0001-01-01T00:00:00.000Z" },
+      from: "0001-01-01T00:00:00.000Z",
       play_count: 1,
       unique_viewers: 1,
     });

@@ -83,7 +83,8 @@ describe("views of a live channel", () => {
     const other = await channelOf({ channel: "other", playback_policy: "signed" });
     const tokenOf = async ({ id }: Channel) =>
       (await app.call("POST", `${CHANNELS}/${id}/token`, { key, body: {} })).body.token;
-    const [token, wrong] = [await tokenOf(signed), await tokenOf(other)];
+    const token = await tokenOf(signed);
+    const wrong = await tokenOf(other);
     const all = [
       { live_channel: "stage" },
       { live_channel: "nobody" },
@@ -127,7 +128,8 @@ describe("concurrent viewers", () => {
     // To the millisecond, so that nothing is in the minute before.
     app.stopClock();
     app.advance(Math.ceil(now() / DAY) * DAY - now() + HOUR);
-    const [start, stream] = [now(), await goLive(channel)];
+    const start = now();
+    const stream = await goLive(channel);
     for (const [minute, viewers] of [2, 7, 4].entries()) {
       if (minute > 0) app.advance(60_000);
       watchedBy(stream, viewers);
@@ -141,7 +143,9 @@ describe("concurrent viewers", () => {
     // A session counts for 30 s: those of the minute before are gone.
     expect(minutes).toMatchObject({ ...totals, concurrent_viewers: 4 });
     const shown = (peak_viewers: number | null, seconds: number) => ({
-      ...{ peak_viewers, live_seconds: seconds, bitrate: seconds === 0 ? null : 1_000_000 },
+      peak_viewers,
+      live_seconds: seconds,
+      bitrate: seconds === 0 ? null : 1_000_000,
     });
     expect(minutes.concurrency).toHaveLength(61);
     expect(minutes.concurrency.slice(0, 5)).toEqual(

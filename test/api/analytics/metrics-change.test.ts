@@ -111,8 +111,13 @@ const service = (name: string) => `service_errors_total{service="${name}"}`;
 
 test("failures of external services are counted: translation, transcription, payments", async () => {
   const app = await testApp({
-    ...{ translate: "libretranslate", translate_url: NOWHERE, translate_timeout_seconds: 1 },
-    ...{ payments: "stripe", stripe_key: STRIPE_KEY, stripe_webhook_secret: "whsec_of_the_tests", stripe_url: NOWHERE },
+    translate: "libretranslate",
+    translate_url: NOWHERE,
+    translate_timeout_seconds: 1,
+    payments: "stripe",
+    stripe_key: STRIPE_KEY,
+    stripe_webhook_secret: "whsec_of_the_tests",
+    stripe_url: NOWHERE,
   });
   const key = await app.key((await app.tenant()).id);
   const { asset } = await readyAsset(app, key);

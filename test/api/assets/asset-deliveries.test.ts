@@ -18,7 +18,8 @@ const endpoint = async (own: string) =>
 const names = (list: { body: { event: string }[] }) => list.body.map(({ event }) => event);
 
 test("lists what was sent about one asset, over all endpoints, newest event first", async () => {
-  const [first, second] = [await endpoint(key), await endpoint(key)];
+  const first = await endpoint(key);
+  const second = await endpoint(key);
   const { asset } = await uploaded(app, key);
   const { asset: other } = await uploaded(app, key);
   await app.call("PUT", `/api/v1/assets/${asset.id}/tracks`, { key, body: { kind: "chapter", cues: [] } });

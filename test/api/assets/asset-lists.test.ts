@@ -32,7 +32,12 @@ async function insert(rows: Row[], of = tenantId): Promise<number[]> {
 }
 
 const row = (fields: Partial<Row> = {}): Row => ({
-  ...{ title: "A", seconds: 1, bytes: 1, status: "ready", policy: "signed", created: 1 },
+  title: "A",
+  seconds: 1,
+  bytes: 1,
+  status: "ready",
+  policy: "signed",
+  created: 1,
   ...fields,
 });
 const list = async (query: string, as: { key?: string; admin?: string } = { key }) => {
@@ -68,8 +73,11 @@ test("assets are listed in each order, and in pages as by one request", async ()
   ]);
   await insert([row({ title: "theirs" })], (await app.tenant()).id);
   const orders = {
-    ...{ newest: [d, c, b, a], oldest: [a, b, c, d], title: [b, c, a, d] },
-    ...{ duration: [c, a, b, d], size: [c, b, a, d] },
+    newest: [d, c, b, a],
+    oldest: [a, b, c, d],
+    title: [b, c, a, d],
+    duration: [c, a, b, d],
+    size: [c, b, a, d],
   };
   expect(await list("")).toEqual(orders.newest);
   for (const [sort, ids] of Object.entries(orders)) {

@@ -83,7 +83,8 @@ describe("a collection", () => {
         body: { tenant_id: tenant.id, collection: { name: "A", slug: "a" } },
         headers: { "idempotency-key": "1" },
       });
-    const [first, again] = [await ask(), await ask()];
+    const first = await ask();
+    const again = await ask();
     expect([again.status, again.body, again.headers.get("idempotent-replayed")]).toEqual([201, first.body, "true"]);
   });
 
@@ -130,7 +131,8 @@ describe("the hierarchy", () => {
     expect((await change(c.id, { parent_id: a.id })).status).toBe(200);
     expect((await change(b.id, { parent_id: c.id })).status).toBe(200);
     // One of two concurrent requests that would create a cycle is refused.
-    const [d, e] = [await made("d"), await made("e")];
+    const d = await made("d");
+    const e = await made("e");
     const both = await Promise.all([change(d.id, { parent_id: e.id }), change(e.id, { parent_id: d.id })]);
     expect(both.map((answer) => answer.status).sort()).toEqual([200, 422]);
   });

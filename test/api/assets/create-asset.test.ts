@@ -248,7 +248,8 @@ describe("a registered asset", () => {
     const { asset: first } = await uploaded(app, key);
     const headers = { "idempotency-key": "one" };
     const ask = () => create({ source_key: first.source_key }, { headers });
-    const [made, again] = [await ask(), await ask()];
+    const made = await ask();
+    const again = await ask();
     expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([201, "true"]);
     expect(again.body.asset).toEqual(made.body.asset);
     expect((await app.call("GET", again.body.worker_contract.source.url)).text).toBe("not really a video");

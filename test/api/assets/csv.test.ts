@@ -19,8 +19,14 @@ beforeEach(async () => {
 });
 const made = async (fields: Record<string, unknown> = {}, as = key): Promise<any> => {
   const video_asset = {
-    ...{ title: "Old", input_status: "pending", playback_status: "draft", provider: "external_serve" },
-    ...{ source_bytes: 0, storage_bytes: 0, duration_seconds: 0, manifest_url: "https://cdn.example/a.m3u8" },
+    title: "Old",
+    input_status: "pending",
+    playback_status: "draft",
+    provider: "external_serve",
+    source_bytes: 0,
+    storage_bytes: 0,
+    duration_seconds: 0,
+    manifest_url: "https://cdn.example/a.m3u8",
     ...fields,
   };
   const tenantId = as === key ? tenant.id : tenant.id + 1;

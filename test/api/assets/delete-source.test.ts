@@ -34,12 +34,12 @@ test("the source of a ready asset is deleted, its bytes are freed, and the asset
   const { status, body } = await drop(asset.id);
   expect(status).toBe(200);
   expect(body).toMatchObject({
-    ...{ source_key: "", source_bytes: before.source_bytes, source_sha256: before.source_sha256 },
-    ...{
-      storage_bytes: before.storage_bytes - before.source_bytes,
-      playback_status: "ready",
-      input_status: "uploaded",
-    },
+    source_key: "",
+    source_bytes: before.source_bytes,
+    source_sha256: before.source_sha256,
+    storage_bytes: before.storage_bytes - before.source_bytes,
+    playback_status: "ready",
+    input_status: "uploaded",
   });
   expect(body.source_deleted_at).toMatch(/^\d{4}-/);
   expect(used - (await usage())).toBe(before.source_bytes);
@@ -94,8 +94,13 @@ test("a source that two assets share is deleted with the last one", async () => 
   const { asset } = await readyAsset(app, key);
   const { source_key, source_bytes } = await get(asset.id);
   const video_asset = {
-    ...{ title: "Same", input_status: "uploaded", playback_status: "draft", source_key, source_bytes },
-    ...{ storage_bytes: source_bytes, duration_seconds: 0 },
+    title: "Same",
+    input_status: "uploaded",
+    playback_status: "draft",
+    source_key,
+    source_bytes,
+    storage_bytes: source_bytes,
+    duration_seconds: 0,
   };
   const second = await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: tenantId, video_asset } });
   expect(second.status).toBe(201);
@@ -130,8 +135,10 @@ test("the source of a batch is deleted without its media", async () => {
 });
 
 test("a tenant's storage is divided into sources and what was encoded from them", async () => {
-  const [first, second] = [await readyAsset(app, key), await readyAsset(app, key)];
-  const [one, two] = [await get(first.asset.id), await get(second.asset.id)];
+  const first = await readyAsset(app, key);
+  const second = await readyAsset(app, key);
+  const one = await get(first.asset.id);
+  const two = await get(second.asset.id);
   const divided = async () => {
     const { storage_bytes, source_bytes } = await ownTenant();
     return [storage_bytes, source_bytes];
@@ -152,8 +159,13 @@ test("declared sizes beyond what a number can hold do not make a tenant unreadab
   const made: number[] = [];
   for (let count = 0; count < 3; count++) {
     const video_asset = {
-      ...{ title: "Huge", input_status: "uploaded", playback_status: "draft", duration_seconds: 1 },
-      ...{ source_bytes: most, storage_bytes: most, original_filename: "a.mp4" },
+      title: "Huge",
+      input_status: "uploaded",
+      playback_status: "draft",
+      duration_seconds: 1,
+      source_bytes: most,
+      storage_bytes: most,
+      original_filename: "a.mp4",
       source_key: `tenants/${tenantId}/sources/huge-${count}.mp4`,
     };
     const { status, body } = await app.call("POST", "/api/v1/assets", {

@@ -51,8 +51,11 @@ async function translator() {
 test("queued operations of one tenant do not delay another's, and are refused beyond the limit", async () => {
   const service = await translator();
   const app = await testApp({
-    ...{ translate: "libretranslate", translate_url: service.url, translate_key: KEY },
-    ...{ rate_limit_translate: "1000/60", translate_timeout_seconds: 60 },
+    translate: "libretranslate",
+    translate_url: service.url,
+    translate_key: KEY,
+    rate_limit_translate: "1000/60",
+    translate_timeout_seconds: 60,
   });
   const ask = async () => {
     const { id } = await app.tenant();
@@ -61,7 +64,8 @@ test("queued operations of one tenant do not delay another's, and are refused be
     return (language: string) => app.call("POST", path, { key, body: { target_language: language } });
   };
   const { perOwner, waitingPerOwner } = EXPENSIVE.translate;
-  const [hostile, normal] = [await ask(), await ask()];
+  const hostile = await ask();
+  const normal = await ask();
   const many = Array.from({ length: perOwner + waitingPerOwner + 5 }, () => hostile("de"));
   const all = Promise.all(many);
   await until("the places are taken", () => service.started.length >= perOwner);
@@ -85,8 +89,11 @@ test("a client that disconnects leaves the queue", async () => {
   const service = await translator();
   const server = await startServer(newFolder(), {
     env: {
-      ...{ VODBOX_TRANSLATE: "libretranslate", VODBOX_TRANSLATE_URL: service.url, VODBOX_TRANSLATE_KEY: KEY },
-      ...{ VODBOX_RATE_LIMIT_TRANSLATE: "1000/60", VODBOX_TRANSLATE_TIMEOUT_SECONDS: "60" },
+      VODBOX_TRANSLATE: "libretranslate",
+      VODBOX_TRANSLATE_URL: service.url,
+      VODBOX_TRANSLATE_KEY: KEY,
+      VODBOX_RATE_LIMIT_TRANSLATE: "1000/60",
+      VODBOX_TRANSLATE_TIMEOUT_SECONDS: "60",
     },
   });
   const { admin, call, base } = server;

@@ -16,9 +16,16 @@ beforeEach(async () => {
 });
 const external = async (fields: Record<string, unknown>) => {
   const video_asset = {
-    ...{ title: "x", input_status: "pending", playback_status: "ready", provider: "external_serve" },
-    ...{ source_bytes: 0, storage_bytes: 0, duration_seconds: 0, source_key: `tenants/${tenant.id}/x` },
-    ...{ manifest_url: "https://cdn.example/a.m3u8", ...fields },
+    title: "x",
+    input_status: "pending",
+    playback_status: "ready",
+    provider: "external_serve",
+    source_bytes: 0,
+    storage_bytes: 0,
+    duration_seconds: 0,
+    source_key: `tenants/${tenant.id}/x`,
+    manifest_url: "https://cdn.example/a.m3u8",
+    ...fields,
   };
   return (await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: tenant.id, video_asset } })).body.asset;
 };
@@ -50,7 +57,11 @@ describe("the graph export", () => {
       tenant: tenant.slug,
       assets: [
         {
-          ...{ id: asset.id, external_id: asset.external_id, title: "One", description: null, tags: { a: 1 } },
+          id: asset.id,
+          external_id: asset.external_id,
+          title: "One",
+          description: null,
+          tags: { a: 1 },
           duration_seconds: 4,
           ownership: {
             tenant_id: tenant.id,
@@ -72,7 +83,12 @@ describe("the graph export", () => {
           ],
           tracks: [
             {
-              ...{ kind: "chapter", name: "main", status: "ready", source: null, producer: null, storage_key: null },
+              kind: "chapter",
+              name: "main",
+              status: "ready",
+              source: null,
+              producer: null,
+              storage_key: null,
               cues: [{ start_ms: 5, payload: { title: "Start" } }],
             },
           ],

@@ -110,7 +110,9 @@ describe("a poster", () => {
 
       const returned = await automatic(film.id);
       expect(returned.body).toMatchObject({
-        ...{ poster_path: null, thumbnail_path: before.thumbnail_path, storage_bytes: before.storage_bytes },
+        poster_path: null,
+        thumbnail_path: before.thumbnail_path,
+        storage_bytes: before.storage_bytes,
       });
       expect(await shown(film.id)).not.toContain(MAGENTA);
       expect((await shown(film.id, "thumbnail.webp?width=64"))[1]).not.toBe(MAGENTA);
@@ -211,8 +213,14 @@ describe("a poster", () => {
 
   test("of an asset that another server delivers is refused", async () => {
     const video_asset = {
-      ...{ title: "CDN", input_status: "uploaded", playback_status: "ready", source_bytes: 0, storage_bytes: 0 },
-      ...{ duration_seconds: 1, source_key: "", provider: "external_serve" },
+      title: "CDN",
+      input_status: "uploaded",
+      playback_status: "ready",
+      source_bytes: 0,
+      storage_bytes: 0,
+      duration_seconds: 1,
+      source_key: "",
+      provider: "external_serve",
       manifest_url: "https://cdn.example.com/a.m3u8",
     };
     const external = await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: tenantId, video_asset } });

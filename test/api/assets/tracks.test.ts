@@ -109,7 +109,8 @@ describe("a track", () => {
   test("is created once with one Idempotency-Key", async () => {
     const twice = async () =>
       app.call("POST", at, { key, body: { kind: "scene", cues }, headers: { "idempotency-key": at } });
-    const [first, second] = [await twice(), await twice()];
+    const first = await twice();
+    const second = await twice();
     expect([first.status, second.status, second.body]).toEqual([201, 201, first.body]);
     expect(second.headers.get("idempotent-replayed")).toBe("true");
     expect(await types()).toEqual(["video.track.ready"]);

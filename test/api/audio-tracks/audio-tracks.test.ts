@@ -156,7 +156,9 @@ test("a failed attempt is repeated, and a file at fault is not; the asset plays 
   const fault = { code: "input_invalid", message: "The source has no audio.", retryable: false };
   await callback(third, third.callbacks.fail_url, fault);
   expect((await list()).at(-1)).toMatchObject({
-    ...{ id: body.id, status: "failed", bytes: 0 },
+    id: body.id,
+    status: "failed",
+    bytes: 0,
     error: { code: "input_invalid", message: "The source has no audio." },
   });
   const { body: shown } = await app.call("GET", `/api/v1/assets/${asset.id}`, { key });

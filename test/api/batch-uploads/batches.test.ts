@@ -112,8 +112,16 @@ test("a film that a client encoded plays, and leaves nothing when it is deleted"
   const [asset] = done.body.assets;
   expect(done.body).toMatchObject({ id: batch.id, status: "committed" });
   expect(asset).toMatchObject({
-    ...{ title: "A film", external_id: "film-1", input_status: "uploaded", playback_status: "ready", progress: 100 },
-    ...{ width: 320, height: 180, tags: { place: "Rome" }, source_bytes: film.source.length, collection_id: null },
+    title: "A film",
+    external_id: "film-1",
+    input_status: "uploaded",
+    playback_status: "ready",
+    progress: 100,
+    width: 320,
+    height: 180,
+    tags: { place: "Rome" },
+    source_bytes: film.source.length,
+    collection_id: null,
   });
   expect(await app.newEvents()).toMatchObject([
     { type: "video.asset.ready", data: { asset_id: String(asset.id), playback_status: "ready" } },

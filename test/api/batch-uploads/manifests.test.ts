@@ -44,12 +44,20 @@ test("a valid manifest is reported as valid", async () => {
     errors: [],
     assets: [
       {
-        ...{ index: 0, title: "Tiny", valid: true, duration_seconds: 6.5, object_count: 6 },
+        index: 0,
+        title: "Tiny",
+        valid: true,
+        duration_seconds: 6.5,
+        object_count: 6,
         storage_bytes: answer.body.assets[0].storage_bytes,
         renditions: [
           {
-            ...{ name: "360p", width: 640, height: 360, bandwidth: 800000 },
-            ...{ codecs: "avc1.64001e", playlist_path: "low/playlist.m3u8" },
+            name: "360p",
+            width: 640,
+            height: 360,
+            bandwidth: 800000,
+            codecs: "avc1.64001e",
+            playlist_path: "low/playlist.m3u8",
           },
         ],
       },

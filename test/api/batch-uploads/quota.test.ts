@@ -11,7 +11,8 @@ test("batch uploads are limited by what open batches contain and expect", async 
   // Another tenant's batches do not count.
   const others = await leased(app, await app.key((await app.tenant()).id));
   expect((await others.want("big.m4s", "", { bytes_expected: 4_000_000_000 })).status).toBe(201);
-  const [one, two] = [await leased(app, key), await leased(app, key)];
+  const one = await leased(app, key);
+  const two = await leased(app, key);
   const want = (batch: typeof one, name: string, bytes_expected: number) => batch.want(name, "", { bytes_expected });
   expect((await want(one, "a.m4s", 3_000_000_000)).status).toBe(201);
   const refused = await want(two, "b.m4s", 2_000_000_001);

@@ -294,7 +294,8 @@ test("a repeated create returns the same token, which is in no table", async () 
   const { app, key } = await begun();
   const create = () =>
     app.call("POST", "/api/v1/ingest_batches", { key, headers: { "idempotency-key": "once" }, body: { name: "A" } });
-  const [first, second] = [await create(), await create()];
+  const first = await create();
+  const second = await create();
   expect([second.status, second.body]).toEqual([201, first.body]);
   expect(second.headers.get("idempotent-replayed")).toBe("true");
   const { db } = app.opened.app;

@@ -123,7 +123,8 @@ test("storage, egress and transcoding of three months match a manual count", asy
 
 test("the estimate has the specified shape, and the summary a row for every accessible tenant", async () => {
   app = await testApp();
-  const [mine, other] = [await app.tenant({ plan_name: "free" }), await app.tenant()];
+  const mine = await app.tenant({ plan_name: "free" });
+  const other = await app.tenant();
   await app.call("PATCH", `/api/v1/admin/tenants/${mine.id}`, { admin: app.admin, body: { plan_name: "pro" } });
   const key = await app.key(mine.id, ["billing:write"]);
   const start = monthStart(app.opened.app.clock.now());
@@ -220,7 +221,8 @@ test("quotas of a plan refuse what would exceed them, and leave nothing behind",
     app.call("POST", `/api/v1/uploads/${way}`, { key, body: { filename: "a.mp4", bytes_expected } });
   // Both began on a larger plan; the second to end exceeds the smaller one.
   await app.plan(tenant.id, "pro");
-  const [one, two] = [await begin(6), await begin(6)];
+  const one = await begin(6);
+  const two = await begin(6);
   await app.plan(tenant.id, "starter");
   for (const each of [one, two]) {
     expect(each.status, each.text).toBe(201);
@@ -242,7 +244,9 @@ test("quotas of a plan refuse what would exceed them, and leave nothing behind",
     body: {
       tenant_id: tenant.id,
       video_asset: {
-        ...{ title: "Too much", input_status: "uploaded", playback_status: "draft" },
+        title: "Too much",
+        input_status: "uploaded",
+        playback_status: "draft",
         source_bytes: 5,
         storage_bytes: 5,
         duration_seconds: 1,

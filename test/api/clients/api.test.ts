@@ -32,15 +32,14 @@ const clientWith = (options: Record<string, unknown> = {}, between: (request: Re
 const asset = (title: string) => ({
   tenant_id: tenantId,
   video_asset: {
-    ...{
-      title,
-      input_status: "uploaded",
-      playback_status: "draft",
-      source_bytes: 1,
-      storage_bytes: 1,
-      duration_seconds: 2,
-    },
-    ...{ source_key: `tenants/${tenantId}/sources/${title}.mp4`, original_filename: `${title}.mp4` },
+    title,
+    input_status: "uploaded",
+    playback_status: "draft",
+    source_bytes: 1,
+    storage_bytes: 1,
+    duration_seconds: 2,
+    source_key: `tenants/${tenantId}/sources/${title}.mp4`,
+    original_filename: `${title}.mp4`,
   },
 });
 const failure = async (work: PromiseLike<unknown>) => {

@@ -6,7 +6,8 @@ import { callback, next, putArtifacts, uploaded } from "#test/support/flow.ts";
 import { longManifests, longSubtitle } from "#test/support/long-manifests.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 
-const [SHORT, LONG] = [180, 3 * 3600];
+const SHORT = 180;
+const LONG = 3 * 3600;
 const ROUNDS = 10;
 /** No segment is read, and only the part of each manifest around the clip is parsed; it has to be found in the whole. */
 const MAX_RATIO = 3;

@@ -43,10 +43,23 @@ describe("an instant clip", () => {
     const { status, body } = await createClip(app, key, parent.id, { start_seconds: 5, end_seconds: 11.5 });
     expect(status).toBe(201);
     expect(body).toMatchObject({
-      ...{ title: "The film", playback_policy: "signed", tags: { place: "Rome" }, collection_id: collection.body.id },
-      ...{ playback_status: "ready", input_status: "uploaded", provider: "managed", parent_asset_id: parent.id },
-      ...{ duration_seconds: 8, width: 320, height: 180, frame_rate: FPS, progress: 100, expires_at: null },
-      ...{ source_key: "", source_bytes: 0, thumbnail_path: null },
+      title: "The film",
+      playback_policy: "signed",
+      tags: { place: "Rome" },
+      collection_id: collection.body.id,
+      playback_status: "ready",
+      input_status: "uploaded",
+      provider: "managed",
+      parent_asset_id: parent.id,
+      duration_seconds: 8,
+      width: 320,
+      height: 180,
+      frame_rate: FPS,
+      progress: 100,
+      expires_at: null,
+      source_key: "",
+      source_bytes: 0,
+      thumbnail_path: null,
     });
     expect(body.id).not.toBe(parent.id);
     expect(body.external_id).toMatch(/^vid_/);
@@ -188,7 +201,8 @@ describe("an instant clip", () => {
         body: { start_seconds: 0, end_seconds: 4 },
         headers: { "idempotency-key": "the same clip" },
       });
-    const [first, again] = [await post(), await post()];
+    const first = await post();
+    const again = await post();
     expect([first.status, again.status, again.body.id]).toEqual([201, 201, first.body.id]);
   });
 
@@ -311,13 +325,15 @@ describe("a clip is refused", () => {
       body: {
         tenant_id: tenantId,
         video_asset: {
-          ...{ title: "Elsewhere", source_key: "theirs", provider: "external_serve", duration_seconds: 60 },
-          ...{ source_bytes: 0, storage_bytes: 0 },
-          ...{
-            manifest_url: "https://cdn.example.com/master.m3u8",
-            playback_status: "ready",
-            input_status: "uploaded",
-          },
+          title: "Elsewhere",
+          source_key: "theirs",
+          provider: "external_serve",
+          duration_seconds: 60,
+          source_bytes: 0,
+          storage_bytes: 0,
+          manifest_url: "https://cdn.example.com/master.m3u8",
+          playback_status: "ready",
+          input_status: "uploaded",
         },
       },
     });

@@ -82,7 +82,8 @@ describe("rotation", () => {
         headers: { "idempotency-key": "rotate-1" },
         body: {},
       });
-    const [first, second] = [await ask(), await ask()];
+    const first = await ask();
+    const second = await ask();
     expect(second.body).toEqual({ ...first.body, token: undefined });
     expect(first.body.token).toEqual(expect.any(String));
   });

@@ -111,7 +111,8 @@ describe("a session", () => {
   });
 
   test("ends when it is deleted, and only that one", async () => {
-    const [one, two] = [await signIn(app, { admin_token: app.admin }), await signIn(app, { admin_token: app.admin })];
+    const one = await signIn(app, { admin_token: app.admin });
+    const two = await signIn(app, { admin_token: app.admin });
     const ended = await withSession(app, one)("DELETE", path);
     expect([ended.status, ended.text]).toEqual([204, ""]);
     expect(ended.headers.get("set-cookie")).toContain("vodbox_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
@@ -125,7 +126,8 @@ describe("a session", () => {
     const body = { tenant_id: tenant.id, expires_at: new Date(Date.now() + 30 * HOUR_MS).toISOString() };
     const key = (await app.call("POST", "/api/v1/api_keys", { admin: app.admin, body: { ...body, scopes: SCOPES } }))
       .body;
-    const [used, unused] = [await signIn(app, { api_key: key.token }), await signIn(app, { api_key: key.token })];
+    const used = await signIn(app, { api_key: key.token });
+    const unused = await signIn(app, { api_key: key.token });
     const usedAfter = async (hours: number) => {
       app.advance(hours * HOUR_MS);
       const answer = await app.call("GET", path, { headers: { cookie: used.cookie } });
@@ -148,7 +150,9 @@ describe("a session", () => {
     const admin = (method: string, at: string, body?: unknown) =>
       app.call(method, `/api/v1/admin/${at}`, { admin: app.opened.app.secrets.admin_token, body });
     const tenant = await app.tenant();
-    const [changed, deleted, kept] = [await person(tenant.id), await person(tenant.id), await person(tenant.id)];
+    const changed = await person(tenant.id);
+    const deleted = await person(tenant.id);
+    const kept = await person(tenant.id);
     const made = await app.call("POST", "/api/v1/api_keys", {
       admin: app.admin,
       body: { tenant_id: tenant.id, scopes: SCOPES },

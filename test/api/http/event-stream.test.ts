@@ -49,8 +49,10 @@ async function tenantWithKey() {
 const idsOf = (messages: Received[]) => messages.map(({ id }) => id);
 
 test("events arrive in order as in webhooks, each tenant's own, and all with the admin token", async () => {
-  const [one, two] = [await tenantWithKey(), await tenantWithKey()];
-  const [first, second] = [await open({ "x-api-key": one.key }), await open({ "x-api-key": two.key })];
+  const one = await tenantWithKey();
+  const two = await tenantWithKey();
+  const first = await open({ "x-api-key": one.key });
+  const second = await open({ "x-api-key": two.key });
   const all = await open({ cookie: (await signIn(app, { admin_token: app.admin })).cookie });
   const ids = [...(await one.emit(2)), ...(await two.emit(1)), ...(await one.emit(1))];
   await Promise.all([first.count(3), second.count(1), all.count(4)]);
@@ -107,7 +109,8 @@ test("the progress of jobs arrives as it changes", async () => {
 });
 
 test("a client resumes behind its last event, for five minutes, however many there were", async () => {
-  const [mine, other] = [await tenantWithKey(), await tenantWithKey()];
+  const mine = await tenantWithKey();
+  const other = await tenantWithKey();
   const resume = (id: number) => open({ "x-api-key": mine.key, "last-event-id": String(id) });
   const old = await mine.emit(2);
   app.advance(4 * MINUTE_MS);
@@ -154,7 +157,8 @@ test("a burst of events does not end the stream of a client that reads", async (
 test("a stream ends with its credential", async () => {
   const { tenant, key } = await tenantWithKey();
   const session = await signIn(app, { api_key: key });
-  const [ofKey, ofSession] = [await open({ "x-api-key": key }), await open({ cookie: session.cookie })];
+  const ofKey = await open({ "x-api-key": key });
+  const ofSession = await open({ cookie: session.cookie });
   const other = await open({ "x-api-key": await app.key(tenant.id) });
   const keys = await app.call("GET", `/api/v1/api_keys?tenant_id=${tenant.id}`, { admin: app.admin });
   const { id } = keys.body.find((one: any) => one.last_four === key.slice(-4));
@@ -196,7 +200,8 @@ test("streams of clients that resume, but do not read, count too", async () => {
 });
 
 test("a tenant has at most 500 streams, and others their own", async () => {
-  const [one, two] = [await tenantWithKey(), await tenantWithKey()];
+  const one = await tenantWithKey();
+  const two = await tenantWithKey();
   const streams = await Promise.all(Array.from({ length: 500 }, () => open({ "x-api-key": one.key })));
   expectError(await app.call("GET", path, { key: one.key }), 429, "rate_limited");
   streams.push(await open({ "x-api-key": two.key }));

@@ -29,7 +29,9 @@ beforeAll(async () => {
     rate_limit_billing: "1000/60",
   });
   document = (await app.call("GET", "/api/v1/openapi.json")).body;
-  const [owner, other, suspended] = [await app.tenant(), await app.tenant(), await app.tenant()];
+  const owner = await app.tenant();
+  const other = await app.tenant();
+  const suspended = await app.tenant();
   theirs = await foreignResources(app, other.id);
   mine = { id: owner.id, key: await app.key(owner.id) };
   const person = { ...PERSON, tenant_id: owner.id, role: "admin" };
@@ -255,8 +257,12 @@ test("another tenant's tenant_id in a body is answered like one that does not ex
     "/api/v1/collections": { collection: { name: "X", slug: "x" } },
     "/api/v1/assets": {
       video_asset: {
-        ...{ title: "X", input_status: "pending", playback_status: "draft" },
-        ...{ source_bytes: 0, storage_bytes: 0, duration_seconds: 0 },
+        title: "X",
+        input_status: "pending",
+        playback_status: "draft",
+        source_bytes: 0,
+        storage_bytes: 0,
+        duration_seconds: 0,
         source_key: `tenants/${mine.id}/sources/x.mp4`,
       },
     },

@@ -12,7 +12,8 @@ let theirs: { id: number; key: string };
 let mine: { id: number; key: string };
 beforeAll(async () => {
   app = await testApp();
-  const [owner, other] = [await app.tenant(), await app.tenant()];
+  const owner = await app.tenant();
+  const other = await app.tenant();
   await foreignResources(app, other.id);
   theirs = { id: other.id, key: await app.key(other.id) };
   mine = { id: owner.id, key: await app.key(owner.id) };
@@ -77,7 +78,8 @@ test("filters, orders and cursors are different pages", async () => {
     "q=THEIRS",
   ];
   const twice = async () => Promise.all(queries.map((query) => list(`assets?${query}&limit=2`, { key: theirs.key })));
-  const [first, second] = [await twice(), await twice()];
+  const first = await twice();
+  const second = await twice();
   expect(second).toEqual(first);
   expect(first[0]).not.toEqual(first[1]);
   const statuses = (rows: Row[] = []) => new Set(rows.map(({ playback_status }) => playback_status));

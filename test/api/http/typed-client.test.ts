@@ -206,7 +206,8 @@ describe("a client with generated types", () => {
         }),
       );
     };
-    const [late, right] = [await add("en", vtt(3)), await add("en-GB", vtt(0))];
+    const late = await add("en", vtt(3));
+    const right = await add("en-GB", vtt(0));
     const at = { params: { path: { ...path, id: late.id } } };
     const synced = await ok(
       api.POST("/api/v1/assets/{video_asset_id}/subtitles/{id}/sync", {

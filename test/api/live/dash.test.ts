@@ -65,9 +65,12 @@ describe("the DASH manifest of a live channel", () => {
     expect(new LiveManifestValidator().see(got.text, got.url)).toEqual([]);
     const { attributes, periods, clock } = parsed(got);
     expect(attributes).toMatchObject({
-      ...{ type: "dynamic", availabilityStartTime: new Date(broadcast.stream.startedAt).toISOString() },
+      type: "dynamic",
+      availabilityStartTime: new Date(broadcast.stream.startedAt).toISOString(),
       // In segments of a second, as `dvr_seconds` of 0 allows.
-      ...{ minimumUpdatePeriod: "PT0.5S", timeShiftBufferDepth: "PT6S", suggestedPresentationDelay: "PT4S" },
+      minimumUpdatePeriod: "PT0.5S",
+      timeShiftBufferDepth: "PT6S",
+      suggestedPresentationDelay: "PT4S",
     });
     expect(periods).toHaveLength(1);
     const { representations = [] } = periods[0] ?? {};

@@ -111,7 +111,8 @@ describe("a live channel", () => {
     ] as const;
     await until(() => broadcast.waiting === 3);
     await broadcast.publishUntil(10.3);
-    const [part, next] = [await waiting[0], await waiting[1]];
+    const part = await waiting[0];
+    const next = await waiting[1];
     const segment = await get("00010.m4s", { from: start.url });
     expect([part.status, part.bytes.length]).toEqual([200, segment.bytes.length - segment.bytes.indexOf(part.bytes)]);
     expect(validator.see(next.text)).toEqual([]);

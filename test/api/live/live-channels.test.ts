@@ -27,21 +27,37 @@ test("a channel has the URLs for encoders, with the host of the base URL", async
   const tenantKey = await own.key((await own.tenant()).id);
   const { body } = await own.call("POST", path, { key: tenantKey, body: { channel: "main-stage" } });
   expect(body.ingest).toEqual({
-    ...{ rtmp_url: "rtmp://video.example.com:1935/live", rtmps_url: null },
-    ...{ srt_url: "srt://video.example.com:9000", whip_url: null },
+    rtmp_url: "rtmp://video.example.com:1935/live",
+    rtmps_url: null,
+    srt_url: "srt://video.example.com:9000",
+    whip_url: null,
   });
 });
 
 describe("the fields of a channel for broadcasts", () => {
   const DEFAULTS = {
-    ...{ record: true, dvr_seconds: 3600, low_latency: true, takeover: false, encoding_profile: null },
-    ...{ captions: [], captions_live: [] },
-    ...{ starts_at: null, reconnect_seconds: 30, max_duration_seconds: null, enabled: true },
+    record: true,
+    dvr_seconds: 3600,
+    low_latency: true,
+    takeover: false,
+    encoding_profile: null,
+    captions: [],
+    captions_live: [],
+    starts_at: null,
+    reconnect_seconds: 30,
+    max_duration_seconds: null,
+    enabled: true,
   };
   const OTHERS = {
-    ...{ record: false, dvr_seconds: 0, low_latency: false, takeover: true, encoding_profile: "fast" },
+    record: false,
+    dvr_seconds: 0,
+    low_latency: false,
+    takeover: true,
+    encoding_profile: "fast",
     captions: ["en", "pt-BR"],
-    ...{ reconnect_seconds: 0, max_duration_seconds: 60, enabled: false },
+    reconnect_seconds: 0,
+    max_duration_seconds: 60,
+    enabled: false,
   };
 
   test("have defaults, are set and changed, one by one", async () => {
@@ -171,20 +187,29 @@ describe("playback of a channel", () => {
     const { status, body } = await ask();
     expect(status).toBe(200);
     expect(body).toEqual({
-      ...{ channel_id: made.id, channel: "stage", playback_policy: "signed" },
+      channel_id: made.id,
+      channel: "stage",
+      playback_policy: "signed",
       started_at: new Date(broadcast.stream.startedAt).toISOString(),
       hls_url: `http://vodbox.test/live/stage/master.m3u8?token=${body.token}`,
       embed_url: `http://vodbox.test/embed/live/stage?token=${body.token}`,
       dash_url: `http://vodbox.test/live/stage/manifest.mpd?token=${body.token}`,
-      ...{ thumbnail_url: null, storyboard_url: null, subtitles: [] },
+      thumbnail_url: null,
+      storyboard_url: null,
+      subtitles: [],
       renditions: [
         {
-          ...{ name: "180p", width: 320, height: 180, frame_rate: null },
+          name: "180p",
+          width: 320,
+          height: 180,
+          frame_rate: null,
           codecs: expect.stringMatching(/^avc1\.[0-9a-f]{6},mp4a\.40\.2$/),
-          ...{ bandwidth: expect.any(Number), average_bandwidth: expect.any(Number) },
+          bandwidth: expect.any(Number),
+          average_bandwidth: expect.any(Number),
         },
       ],
-      ...{ token: expect.any(String), token_expires_at: expect.any(String) },
+      token: expect.any(String),
+      token_expires_at: expect.any(String),
     });
     expect((await app.call("GET", body.hls_url)).status).toBe(200);
     const hours = (Date.parse(body.token_expires_at) - app.opened.app.clock.now()) / 3_600_000;

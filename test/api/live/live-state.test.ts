@@ -41,8 +41,17 @@ describe("the state of a channel", () => {
   test("is idle, live with its viewers, and ended, for any page", async () => {
     const made = await channel({ name: EVIL });
     const idle = {
-      ...{ status: "idle", channel: "stage", title: EVIL, playback_policy: "public", hls_url: null },
-      ...{ starts_at: null, started_at: null, ended_at: null, viewers: 0, low_latency: true, recording: null },
+      status: "idle",
+      channel: "stage",
+      title: EVIL,
+      playback_policy: "public",
+      hls_url: null,
+      starts_at: null,
+      started_at: null,
+      ended_at: null,
+      viewers: 0,
+      low_latency: true,
+      recording: null,
     };
     const answer = await get("/live/stage/state.json");
     expect([answer.body, answer.headers.get("access-control-allow-origin")]).toEqual([idle, "*"]);
@@ -80,7 +89,8 @@ describe("the state of a channel", () => {
   test("names a recording that anyone may play, when it is ready", async () => {
     const made = await channel();
     await recorded(made, "one");
-    const [open, signed] = [await ready({ playback_policy: "public" }), await ready()];
+    const open = await ready({ playback_policy: "public" });
+    const signed = await ready();
     await change("one", { assetId: open.asset.id });
     expect((await stateOf()).recording).toBe(null);
     await change("one", { endedAt: now() });

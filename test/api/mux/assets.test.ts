@@ -50,7 +50,9 @@ describe("an asset", () => {
     expect(made.playback_ids?.map(({ policy }) => policy)).toEqual(["public", "signed"]);
     const { body } = await app.call("GET", `/api/v1/assets/${made.id}`, { key });
     expect(body).toMatchObject({
-      ...{ title: "A film", playback_policy: "public", encoding_profile: "fast" },
+      title: "A film",
+      playback_policy: "public",
+      encoding_profile: "fast",
       tags: { passthrough: "mine", creator_id: "c-1", external_id: "e-1" },
       playback_ids: made.playback_ids,
     });

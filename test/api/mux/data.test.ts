@@ -66,7 +66,9 @@ describe("metrics", () => {
     const second = await mux.data.metrics.listBreakdownValues("views", { group_by: "asset_id", limit: 1, page: 2 });
     expect(second.data.map(({ field }) => field)).toEqual([String(other.id)]);
     const devices = await mux.data.metrics.listBreakdownValues("playing_time", {
-      ...{ group_by: "viewer_device_category", order_by: "field", order_direction: "desc" },
+      group_by: "viewer_device_category",
+      order_by: "field",
+      order_direction: "desc",
     });
     expect(devices.data.map(({ field, value }) => [field, value])).toEqual([
       ["phone", 5000],

@@ -47,7 +47,11 @@ describe("text tracks", () => {
   test("are fetched, changed and deleted", async () => {
     const id = String(parent.id);
     const made = await mux.video.assets.createTrack(id, {
-      ...{ type: "text", text_type: "subtitles", language_code: "en", url: `${site}/a.vtt`, name: "Spoken" },
+      type: "text",
+      text_type: "subtitles",
+      language_code: "en",
+      url: `${site}/a.vtt`,
+      name: "Spoken",
     });
     expect(made).toMatchObject({ type: "text", language_code: "en", name: "Spoken", status: "ready" });
     const second = await mux.video.assets.createTrack(id, { type: "text", language_code: "de", url: `${site}/a.srt` });
@@ -74,7 +78,10 @@ describe("text tracks", () => {
       expect([url, (await refusal(add)).status]).toEqual([url, 400]);
     }
     const labeled = mux.video.assets.createTrack(id, {
-      ...{ type: "text", language_code: "fr", url: `${site}/a.vtt`, passthrough: "x" },
+      type: "text",
+      language_code: "fr",
+      url: `${site}/a.vtt`,
+      passthrough: "x",
     });
     expect(await refusal(labeled)).toMatchObject({ status: 422, type: "not_supported" });
   });

@@ -29,12 +29,18 @@ describe("a live stream", () => {
 
   test("is created, listed, changed and deleted", async () => {
     const made = await mux.video.liveStreams.create({
-      ...{ playback_policies: ["public"], new_asset_settings: { playback_policies: ["public"] } },
-      ...{ latency_mode: "low", passthrough: "mine", meta: { title: "Stage" } },
+      playback_policies: ["public"],
+      new_asset_settings: { playback_policies: ["public"] },
+      latency_mode: "low",
+      passthrough: "mine",
+      meta: { title: "Stage" },
       simulcast_targets: [{ url: "rtmp://live.example.com/app", stream_key: "their-key", passthrough: "Elsewhere" }],
     });
     expect(made).toMatchObject({
-      ...{ status: "idle", latency_mode: "low", passthrough: "mine", meta: { title: "Stage" } },
+      status: "idle",
+      latency_mode: "low",
+      passthrough: "mine",
+      meta: { title: "Stage" },
       stream_key: expect.stringMatching(/^live_\w{40}$/),
       playback_ids: [{ id: expect.stringMatching(/^vid_/), policy: "public" }],
       simulcast_targets: [{ passthrough: "Elsewhere", status: "idle" }],

@@ -73,7 +73,9 @@ describe("playback restrictions", () => {
     const signer = await mux.system.signingKeys.create();
     const sign = (playback_restriction_id: string) =>
       mux.jwt.signPlaybackId(asset.external_id, {
-        ...{ keyId: signer.id, keySecret: signer.private_key as string, params: { playback_restriction_id } },
+        keyId: signer.id,
+        keySecret: signer.private_key as string,
+        params: { playback_restriction_id },
       });
     const token = await sign(own.id);
     const play = async (headers: Record<string, string>, own = token) => {
@@ -108,7 +110,9 @@ describe("playback restrictions", () => {
     const signer = await mux.system.signingKeys.create();
     const id = made.playback_ids?.[0]?.id as string;
     const token = await mux.jwt.signPlaybackId(id, {
-      ...{ keyId: signer.id, keySecret: signer.private_key as string, params: { playback_restriction_id: own.id } },
+      keyId: signer.id,
+      keySecret: signer.private_key as string,
+      params: { playback_restriction_id: own.id },
     });
     const headers = { referer: "https://example.com/" };
     const path = `/mux/stream/${id}.m3u8?token=${token}`;

@@ -220,14 +220,15 @@ describe("an on-demand image", () => {
     ] as const)
       expectError(await app.call("GET", address(name, file)), 404, "not_found");
     const body = {
-      ...{ title: "Theirs", provider: "external_serve", manifest_url: "https://cdn.example.com/a.m3u8" },
-      ...{
-        input_status: "pending",
-        playback_status: "ready",
-        duration_seconds: 6,
-        source_key: `tenants/${tenant}/none.mp4`,
-      },
-      ...{ source_bytes: 0, storage_bytes: 0 },
+      title: "Theirs",
+      provider: "external_serve",
+      manifest_url: "https://cdn.example.com/a.m3u8",
+      input_status: "pending",
+      playback_status: "ready",
+      duration_seconds: 6,
+      source_key: `tenants/${tenant}/none.mp4`,
+      source_bytes: 0,
+      storage_bytes: 0,
     };
     const made = await app.call("POST", "/api/v1/assets", {
       key,

@@ -36,7 +36,10 @@ async function published(renditions: Record<string, string>): Promise<string> {
   const media = {
     duration_seconds: 4,
     renditions: Object.entries(renditions).map(([name, codecs]) => ({
-      ...{ name, codecs, playlist_path: at(name), ...(codecs === SOUND.codecs ? SOUND : VIDEO) },
+      name,
+      codecs,
+      playlist_path: at(name),
+      ...(codecs === SOUND.codecs ? SOUND : VIDEO),
     })),
   };
   const answer = await callback(app, contract, "complete", { ...contract.outputs, subtitle_paths: {}, media });

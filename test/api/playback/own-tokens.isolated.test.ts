@@ -106,8 +106,10 @@ describe("a token that a customer's server issued", () => {
   test("can come from Mux's own library, for each of its types", async () => {
     const made = await app.call("POST", "/api/v1/signing_keys", { key, body: {} });
     const mux = new Mux({
-      ...{ tokenId: "unused", tokenSecret: "unused" },
-      ...{ jwtSigningKey: made.body.key_id, jwtPrivateKey: made.body.private_key },
+      tokenId: "unused",
+      tokenSecret: "unused",
+      jwtSigningKey: made.body.key_id,
+      jwtPrivateKey: made.body.private_key,
     });
     const sign = (type: "video" | "thumbnail" | "storyboard" | "gif") =>
       mux.jwt.signPlaybackId(asset.external_id, { expiration: "1h", type, params: { time: "3" } });
@@ -207,10 +209,8 @@ describe("a token that a customer's server issued", () => {
     await refuses(good, "a remembered one on another's asset", foreign);
     expectError(await media("master.m3u8", ""), 403, "playback_token_required");
     // External ids are per tenant, so the same one may identify two assets.
-    const [{ asset: named }, { asset: namesake }] = [
-      await readyAsset(app, key, { external_id: "film.42" }),
-      await readyAsset(app, otherKey, { external_id: "film.42" }),
-    ];
+    const { asset: named } = await readyAsset(app, key, { external_id: "film.42" });
+    const { asset: namesake } = await readyAsset(app, otherKey, { external_id: "film.42" });
     const ofOurs = (await app.call("GET", `/api/v1/playback/${named.id}`, { key })).body.token;
     for (const token of [await mint({ claims: { sub: "film.42" } }), ofOurs]) {
       await refuses(token, "on a namesake", namesake);
@@ -269,7 +269,8 @@ describe("caching", () => {
 
   test("expiry is checked with five seconds of tolerance, cached or not", async () => {
     const { verify, second, turn } = counted();
-    const [from, to] = [second() + 20, second() + 60];
+    const from = second() + 20;
+    const to = second() + 60;
     const early = await mint({ claims: { nbf: second() + 5, exp: to } });
     const late = await mint({ claims: { nbf: from, exp: to } });
     const unseen = await mint({ claims: { jti: "unseen", exp: to } });

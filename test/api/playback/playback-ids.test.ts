@@ -71,7 +71,8 @@ describe("playback ids", () => {
       key,
       body: { video_asset: { playback_policy: "public" } },
     });
-    const [one, other] = [await add("signed"), await add("signed")];
+    const one = await add("signed");
+    const other = await add("signed");
     const at = (id: string, token: string) => statusOf(`/media/${id}/master.m3u8?token=${token}`);
     const token = await tokenOf(one);
     expect(await statusOf(`/media/${asset.external_id}/master.m3u8`)).toBe(200);
@@ -112,8 +113,15 @@ describe("playback ids", () => {
     for (let n = 1; n < 100; n++) await add("public");
     expectError(await app.call("POST", path(), { key, body: { policy: "public" } }), 422, "playback_id_limit_reached");
     const external = {
-      ...{ title: "E", input_status: "pending", playback_status: "ready", provider: "external_serve", source_key: "e" },
-      ...{ source_bytes: 0, storage_bytes: 0, duration_seconds: 1, manifest_url: "https://cdn.example.com/a.m3u8" },
+      title: "E",
+      input_status: "pending",
+      playback_status: "ready",
+      provider: "external_serve",
+      source_key: "e",
+      source_bytes: 0,
+      storage_bytes: 0,
+      duration_seconds: 1,
+      manifest_url: "https://cdn.example.com/a.m3u8",
     };
     const tenant_id = (await read()).tenant_id;
     const { body } = await app.call("POST", "/api/v1/assets", { key, body: { tenant_id, video_asset: external } });

@@ -64,7 +64,10 @@ describe("unpublishing", () => {
       [second, "admin"],
     ])
       expect(entry).toMatchObject({
-        ...{ actor, tenant_id: tenantId, target_type: "assets", target_id: String(asset.id) },
+        actor,
+        tenant_id: tenantId,
+        target_type: "assets",
+        target_id: String(asset.id),
         fields: ["video_asset", "video_asset.playback_policy"],
       });
   });
@@ -80,8 +83,14 @@ describe("unpublishing", () => {
       body: {
         tenant_id: tenantId,
         video_asset: {
-          ...{ title: "CDN", input_status: "uploaded", playback_status: "ready", source_bytes: 0, storage_bytes: 0 },
-          ...{ duration_seconds: 1, source_key: "", provider: "external_serve" },
+          title: "CDN",
+          input_status: "uploaded",
+          playback_status: "ready",
+          source_bytes: 0,
+          storage_bytes: 0,
+          duration_seconds: 1,
+          source_key: "",
+          provider: "external_serve",
           manifest_url: "https://cdn.example.com/a.m3u8",
         },
       },
@@ -100,15 +109,20 @@ describe("a field that cannot be changed", () => {
     expect([sent.status, sent.body.title]).toEqual([200, "Renamed"]);
     const { body: now } = await app.call("GET", at(asset.id), { key });
     for (const [name, value] of Object.entries({
-      ...{ id: 9, tenant_id: 9, external_id: "mine", playback_status: "draft", input_status: "pending" },
-      ...{
-        source_key: "tenants/1/x",
-        source_bytes: 1,
-        duration_seconds: 0,
-        tags: { a: 2 },
-        provider: "external_serve",
-      },
-      ...{ error: { code: "x", message: "y" }, ready_at: null, created_at: "2020-01-01T00:00:00Z", width: null },
+      id: 9,
+      tenant_id: 9,
+      external_id: "mine",
+      playback_status: "draft",
+      input_status: "pending",
+      source_key: "tenants/1/x",
+      source_bytes: 1,
+      duration_seconds: 0,
+      tags: { a: 2 },
+      provider: "external_serve",
+      error: { code: "x", message: "y" },
+      ready_at: null,
+      created_at: "2020-01-01T00:00:00Z",
+      width: null,
     })) {
       const refused = await patch(asset.id, { title: "Never", [name]: value });
       expectError(refused, 422, "validation_failed");

@@ -42,9 +42,15 @@ describe("a signing key", () => {
       expect([made.status, record]).toEqual([
         201,
         {
-          ...{ id: expect.any(Number), key_id: expect.stringMatching(/^sk_[A-Za-z0-9]{22}$/), tenant_id: tenant.id },
-          ...{ name: "Backend", algorithm: algorithm ?? "RS256", public_key: expect.any(String), revoked_at: null },
-          ...{ created_at: expect.any(String), updated_at: expect.any(String) },
+          id: expect.any(Number),
+          key_id: expect.stringMatching(/^sk_[A-Za-z0-9]{22}$/),
+          tenant_id: tenant.id,
+          name: "Backend",
+          algorithm: algorithm ?? "RS256",
+          public_key: expect.any(String),
+          revoked_at: null,
+          created_at: expect.any(String),
+          updated_at: expect.any(String),
         },
       ]);
       const secret = createPrivateKey(Buffer.from(private_key, "base64").toString());

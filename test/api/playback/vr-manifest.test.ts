@@ -25,8 +25,14 @@ describe("the manifest for VR players", () => {
     const { status, body } = await manifestOf(asset.id);
     expect(status).toBe(200);
     expect(body).toEqual({
-      ...{ authorized: "1", fullAccess: true, title: "Dive", id: asset.id, videoLength: 4 },
-      ...{ is3d: true, screenType: "dome", stereoMode: "sbs" },
+      authorized: "1",
+      fullAccess: true,
+      title: "Dive",
+      id: asset.id,
+      videoLength: 4,
+      is3d: true,
+      screenType: "dome",
+      stereoMode: "sbs",
       thumbnailUrl: expect.stringContaining("thumbnail.jpg?token="),
       encodings: [
         {
@@ -147,7 +153,11 @@ describe("an asset of several renditions", () => {
     ].join("");
     const paths = await putArtifacts(app, contract, { [contract.outputs.manifest_path]: master });
     const renditions = Object.entries(SIZES).map(([name, [width, height]]) => ({
-      ...{ name, width, height, bandwidth: 1000, codecs: codecsOf(name) },
+      name,
+      width,
+      height,
+      bandwidth: 1000,
+      codecs: codecsOf(name),
       playlist_path: `${contract.outputs.prefix}${name}/playlist.m3u8`,
     }));
     const media = { duration_seconds: 4, width: 8192, height: 4096, frame_rate: 30, renditions };
@@ -190,7 +200,8 @@ describe("an asset of several renditions", () => {
   test("has a playlist of one rendition, with an entity tag of its own", async () => {
     const { external_id } = await several({ playback_policy: "public" });
     const master = `/media/${external_id}/master.m3u8`;
-    const [all, one] = [await app.call("GET", master), await app.call("GET", `${master}?rendition=1080p`)];
+    const all = await app.call("GET", master);
+    const one = await app.call("GET", `${master}?rendition=1080p`);
     expect(all.text.match(/^[^#].*$/gm)).toHaveLength(3);
     expect(one.text.match(/^[^#].*$/gm)).toEqual([expect.stringMatching(/\/1080p\/playlist\.m3u8$/)]);
     expect(one.headers.get("etag")).not.toBe(all.headers.get("etag"));
@@ -248,9 +259,22 @@ describe("its other form, for HereSphere", () => {
     const list = { ...file, size: 0, url: expect.stringContaining("/master.m3u8?token=ey") };
     const today = expect.stringMatching(/^\d{4}-\d\d-\d\d$/);
     expect(body).toEqual({
-      ...{ access: 1, title: "Dive", description: "Deep", duration: 4000, dateReleased: today, dateAdded: today },
-      ...{ rating: 0, favorites: 0, comments: 0, isFavorite: false },
-      ...{ projection: "fisheye", fov: 200, lens: "MKX200", stereo: "sbs", isEyeSwapped: false, cameraIPD: 6.5 },
+      access: 1,
+      title: "Dive",
+      description: "Deep",
+      duration: 4000,
+      dateReleased: today,
+      dateAdded: today,
+      rating: 0,
+      favorites: 0,
+      comments: 0,
+      isFavorite: false,
+      projection: "fisheye",
+      fov: 200,
+      lens: "MKX200",
+      stereo: "sbs",
+      isEyeSwapped: false,
+      cameraIPD: 6.5,
       thumbnailImage: expect.stringContaining("/thumbnail.jpg?token=ey"),
       subtitles: [{ name: "English", language: "en", url: expect.stringContaining(".vtt?token=ey") }],
       tags: [
@@ -261,7 +285,10 @@ describe("its other form, for HereSphere", () => {
         { name: "h264", sources: [{ ...file, size: "whole file".length }] },
         { name: "HLS", sources: [list] },
       ],
-      ...{ writeFavorite: false, writeRating: false, writeTags: false, writeHSP: false },
+      writeFavorite: false,
+      writeRating: false,
+      writeTags: false,
+      writeHSP: false,
     });
     const found = [body.thumbnailImage, body.subtitles[0].url, ...body.media.map((each: any) => each.sources[0].url)];
     for (const address of found) {
@@ -302,7 +329,10 @@ describe("duplicates", () => {
     const { asset: second } = await uploaded(app, key, { filename: "a b.mp4", bytes: "54321", title: "Other" });
     await uploaded(app, await app.key((await app.tenant()).id), { sha256: sum, filename: "a b.mp4", bytes: "12345" });
     const found = (asset: any, match: string) => ({
-      ...{ asset_id: asset.id, external_id: asset.external_id, title: asset.title, match },
+      asset_id: asset.id,
+      external_id: asset.external_id,
+      title: asset.title,
+      match,
     });
     expect((await ask(`sha256=${sum.toUpperCase()}`)).body).toEqual({ duplicates: [found(first, "sha256")] });
     const byName = [found(second, "name_size"), found(first, "name_size")];

@@ -35,7 +35,8 @@ describe("the pages of a share", () => {
       const player = await app.call("GET", `/embed/${asset.external_id}/player.json?token=${one.token()}`);
       expect((await app.call("GET", player.body.hls_url)).status).toBe(200);
     }
-    const [watch, embed] = [await viewer(app).open(made.url), await viewer(app).open(made.embed_url)];
+    const watch = await viewer(app).open(made.url);
+    const embed = await viewer(app).open(made.embed_url);
     expect(policyOf(watch)).toContain("frame-ancestors 'none'");
     expect(watch.headers.get("x-frame-options")).toBe("DENY");
     expect(policyOf(embed)).toContain("frame-ancestors 'self' *");
@@ -254,7 +255,8 @@ describe("a download", () => {
   const path = (made: { url: string }, token: string) => `${made.url}/download?token=${token}`;
 
   test("is offered only where it is allowed", async () => {
-    const [made, refused] = [await share({ allow_download: true, password: "secret" }), await share()];
+    const made = await share({ allow_download: true, password: "secret" });
+    const refused = await share();
     const one = viewer(app);
     await one.unlock(made.url, "secret");
     for (const url of [made.url, made.embed_url]) {
@@ -279,7 +281,8 @@ describe("a download", () => {
 
   test("is a play, and ends with the share", async () => {
     const made = await share({ allow_download: true, max_plays: 1 });
-    const [one, two] = [viewer(app), viewer(app)];
+    const one = viewer(app);
+    const two = viewer(app);
     await one.open(made.url);
     await two.open(made.url);
     expect((await app.call("HEAD", path(made, one.token()))).status).toBe(200);

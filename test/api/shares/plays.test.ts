@@ -66,7 +66,8 @@ describe("a play", () => {
   test("is counted for a public asset as well", async () => {
     const open = await readyAsset(app, key, { playback_policy: "public" });
     const made = await shareOf(app, key, open.asset.id, { max_plays: 1 });
-    const [one, two] = [await opened(made.url), await opened(made.url)];
+    const one = await opened(made.url);
+    const two = await opened(made.url);
     const player = await app.call("GET", `/embed/${open.asset.external_id}/player.json?token=${one.token()}`);
     expect((await app.call("GET", player.body.hls_url)).status).toBe(200);
     expectError(await two.media(open.asset), 403, "playback_token_invalid");
@@ -79,7 +80,8 @@ describe("a play", () => {
 describe("a share with a number of plays", () => {
   test("ends for others, while its viewers continue", async () => {
     const made = await share({ max_plays: 1 });
-    const [one, late] = [await opened(made.url), await opened(made.url)];
+    const one = await opened(made.url);
+    const late = await opened(made.url);
     await one.media(asset);
     expectError(await late.media(asset), 403, "playback_token_invalid");
     expectError(await late.media(asset, "thumbnail.jpg"), 403, "playback_token_invalid");
@@ -153,7 +155,8 @@ describe("media of a share", () => {
 });
 
 test("plays are forgotten after a day, and deleted shares after a year; counts stay", async () => {
-  const [made, gone] = [await share(), await share()];
+  const made = await share();
+  const gone = await share();
   await (await opened(made.url)).media(asset);
   await app.call("DELETE", at(gone), { key });
   const rows = (table: string) => app.opened.app.db.all(`SELECT * FROM ${table}`);

@@ -135,7 +135,8 @@ describe("a share", () => {
 
   test("needs the scope that writing assets needs; its URL is shown to who may play", async () => {
     const made = await share();
-    const [reader, player] = [await app.key(tenant.id, ["assets:read"]), await app.key(tenant.id, ["playback:read"])];
+    const reader = await app.key(tenant.id, ["assets:read"]);
+    const player = await app.key(tenant.id, ["playback:read"]);
     expectError(await app.call("GET", list(), { key: reader }), 403, "forbidden_scope");
     expect((await app.call("GET", list(), { key: player })).body).toEqual([made]);
     expectError(await app.call("POST", list(), { key: player, body: {} }), 403, "forbidden_scope");

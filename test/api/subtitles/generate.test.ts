@@ -17,8 +17,12 @@ let asset: { id: number };
 beforeAll(async () => {
   service = await translationService("libretranslate");
   app = await testApp({
-    ...{ rate_limit_uploads: "100000/60", transcribe: "command", transcribe_command: "/bin/true" },
-    ...{ translate: "libretranslate", translate_url: service.url, translate_key: KEY },
+    rate_limit_uploads: "100000/60",
+    transcribe: "command",
+    transcribe_command: "/bin/true",
+    translate: "libretranslate",
+    translate_url: service.url,
+    translate_key: KEY,
   });
 });
 beforeEach(async () => {
@@ -74,15 +78,24 @@ describe("captions of a ready asset", () => {
     const { job, subtitle } = await generated();
     expect(job).toMatchObject({ status: "queued", language: "auto", asset_id: asset.id, subtitle_id: subtitle.id });
     expect(subtitle).toMatchObject({
-      ...{ language: "und", source: "auto", status: "pending", confidence: null, error: null, bytes: 0, url: null },
+      language: "und",
+      source: "auto",
+      status: "pending",
+      confidence: null,
+      error: null,
+      bytes: 0,
+      url: null,
     });
     expect(short(await list())).toEqual(["und auto pending"]);
     // Others cannot.
     expect((await claim("main")).status).toBe(204);
     const contract = await claimed();
     expect(contract).toMatchObject({
-      ...{ lane: "captions", job: { profile: "captions", attempt: 1, asset_id: asset.id }, source: { bytes: 0 } },
-      ...{ speech: { language: null }, join: { parts: [{ asset_id: asset.id }] } },
+      lane: "captions",
+      job: { profile: "captions", attempt: 1, asset_id: asset.id },
+      source: { bytes: 0 },
+      speech: { language: null },
+      join: { parts: [{ asset_id: asset.id }] },
     });
     const [media] = contract.join.parts;
     const read = { paths: [media.prefix + media.manifest_path], method: "GET" };
@@ -104,8 +117,15 @@ describe("captions of a ready asset", () => {
     expect([done.status, done.body]).toMatchObject([200, { status: "completed", progress: 100, error: null }]);
     expect(await list()).toMatchObject([
       {
-        ...{ id: subtitle.id, language: "en", label: "English", source: "auto", status: "ready" },
-        ...{ confidence: 0.876, error: null, content: VTT, bytes: VTT.length },
+        id: subtitle.id,
+        language: "en",
+        label: "English",
+        source: "auto",
+        status: "ready",
+        confidence: 0.876,
+        error: null,
+        content: VTT,
+        bytes: VTT.length,
       },
     ]);
     expect(await app.newEvents()).toMatchObject([{ type: "video.subtitle.ready", data: { subtitle_id: subtitle.id } }]);

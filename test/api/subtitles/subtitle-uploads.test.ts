@@ -238,7 +238,8 @@ describe("an upload", () => {
 
   test("can be repeated: created once, answered twice, with a URL that works", async () => {
     const send = (form: FormData) => app.call("POST", at(), { key, raw: form, headers: { "idempotency-key": "one" } });
-    const [first, second] = [await send(subtitleForm()), await send(subtitleForm())];
+    const first = await send(subtitleForm());
+    const second = await send(subtitleForm());
     expect([first.status, second.status, second.headers.get("idempotent-replayed")]).toEqual([201, 201, "true"]);
     expect(second.body).toEqual({ ...first.body, url: expect.any(String) });
     expect((await app.call("GET", second.body.url)).text).toBe(VTT);

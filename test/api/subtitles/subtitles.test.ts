@@ -183,7 +183,8 @@ describe("a change", () => {
 
 test("a deleted track is gone, with its text and its bytes", async () => {
   const before = await bytesOf();
-  const [one, two] = [await subtitled(app, key, asset.id), await subtitled(app, key, asset.id, { language: "de" })];
+  const one = await subtitled(app, key, asset.id);
+  const two = await subtitled(app, key, asset.id, { language: "de" });
   await app.newEvents();
   expect(await app.call("DELETE", at(`/${one.id}`), { key })).toMatchObject({ status: 204, text: "" });
   for (const method of ["GET", "DELETE"])

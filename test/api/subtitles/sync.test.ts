@@ -52,7 +52,8 @@ describe("a track", () => {
     const reference = await add("en-GB", vtt(moved(film, (ms) => ms * 1.04 + 5000)));
     const answer = await sync(track.id, { reference_track_id: reference.id });
     expect(answer.status).toBe(200);
-    const [first, last] = [film[0] as Line, film.at(-1) as Line];
+    const first = film[0] as Line;
+    const last = film.at(-1) as Line;
     expect(answer.body).toMatchObject({
       id: track.id,
       label: track.label,

@@ -228,7 +228,8 @@ test("bytes in the database are billed from the time at which they were written"
 
 test("a migration counts what exists", async () => {
   const at = folder();
-  const [file, url] = [`${at}/test.db`, `file:${at}/test.db`];
+  const file = `${at}/test.db`;
+  const url = `file:${at}/test.db`;
   const all = embeddedMigrations();
   await migrate({ url, migrations: all.filter(({ name }) => name < "0055") });
   const image = Buffer.alloc(1001, 1).toString("base64");

@@ -28,7 +28,8 @@ describe("retention", () => {
     expect((await keep(id, both)).body).toMatchObject(both);
     expect((await keep(id, { name: "Same" })).body).toMatchObject(both);
     expect((await keep(id, { delete_sources_after_days: null })).body).toMatchObject({
-      ...{ delete_sources_after_days: null, delete_analytics_after_days: 36_500 },
+      delete_sources_after_days: null,
+      delete_analytics_after_days: 36_500,
     });
     for (const days of [0, -1, 1.5, 36_501])
       expectError(await keep(id, { delete_sources_after_days: days }), 422, "validation_failed");
@@ -99,13 +100,20 @@ describe("retention", () => {
   });
 
   test("of analytics deletes reports, viewers and sums that are older, of this tenant alone", async () => {
-    const [tenant, other] = [await app.tenant(), await app.tenant()];
-    const [ours, theirs] = [await film(app, tenant.id, 100), await film(app, other.id, 100)];
+    const tenant = await app.tenant();
+    const other = await app.tenant();
+    const ours = await film(app, tenant.id, 100);
+    const theirs = await film(app, other.id, 100);
     const view = async (asset: { id: number }, session_id: string) => {
       const occurred_at = new Date(now() - HOUR).toISOString();
       const events = ["play", "heartbeat"].map((event, n) => ({
-        ...{ asset_id: asset.id, session_id, viewer_id: "ann", event, occurred_at },
-        ...{ position_seconds: n * 50, watched_seconds: n * 10 },
+        asset_id: asset.id,
+        session_id,
+        viewer_id: "ann",
+        event,
+        occurred_at,
+        position_seconds: n * 50,
+        watched_seconds: n * 10,
       }));
       expect((await app.call("POST", "/api/v1/playback_events", { body: { events } })).status).toBe(202);
       await app.runTask("record-views");

@@ -59,7 +59,8 @@ describe("a fence", () => {
   test("requires lease token and attempt id, and refuses any mismatch", async () => {
     const { contract } = await claimed();
     const other = (await claimed()).contract;
-    const [before, kept] = [await state(), await receipts()];
+    const before = await state();
+    const kept = await receipts();
     const url = contract.callbacks.complete_url;
     const { token } = contract.lease;
     const without = { worker: app.worker, body: {} };
@@ -104,7 +105,8 @@ describe("a fence", () => {
     const { contract } = await claimed();
     expect((await callback(contract, "heartbeat", { progress: 10 })).status).toBe(200);
     app.advance(61_000);
-    const [before, kept] = [await state(), await receipts()];
+    const before = await state();
+    const kept = await receipts();
     for (const name of ["heartbeat", "complete", "fail", "release"])
       expectError(await callback(contract, name, { progress: 50 }), 409, "attempt_conflict", name);
     expect([await state(), await receipts()]).toEqual([before, kept]);

@@ -28,9 +28,21 @@ describe("encoding profiles", () => {
     const { body } = await app.call("GET", path, { key });
     expect(body.map(({ name }: { name: string }) => name)).toEqual(["default", "fast", "quality", "audio", "vr"]);
     expect(body[0]).toMatchObject({
-      ...{ id: null, tenant_id: null, built_in: true, version: 1, codecs: ["h264"], ladder: null, max_height: null },
-      ...{ per_title: false, hdr: "tone_map", audio: { bitrate: 128_000, channels: 2, loudness: "keep" } },
-      ...{ watermark: null, static_mp4: false, segment_seconds: 4, created_at: null, updated_at: null },
+      id: null,
+      tenant_id: null,
+      built_in: true,
+      version: 1,
+      codecs: ["h264"],
+      ladder: null,
+      max_height: null,
+      per_title: false,
+      hdr: "tone_map",
+      audio: { bitrate: 128_000, channels: 2, loudness: "keep" },
+      watermark: null,
+      static_mp4: false,
+      segment_seconds: 4,
+      created_at: null,
+      updated_at: null,
     });
     expect((await app.call("GET", `${path}/audio`, { key })).body).toMatchObject({ name: "audio", ladder: [] });
     for (const credential of [{ key }, { admin: app.admin }])
@@ -51,7 +63,11 @@ describe("encoding profiles", () => {
     });
     expect(created.status).toBe(201);
     expect(created.body).toMatchObject({
-      ...{ name: "small", tenant_id: tenantId, built_in: false, version: 1, description: "For phones" },
+      name: "small",
+      tenant_id: tenantId,
+      built_in: false,
+      version: 1,
+      description: "For phones",
       audio: { bitrate: 96_000, channels: 2, loudness: { target_lufs: -16 } },
     });
     expect((await app.call("GET", `${path}/small`, { key })).body).toEqual(created.body);
@@ -200,7 +216,10 @@ describe("a profile that is used", () => {
       (await app.call("GET", `/api/v1/encoding_spec?profile=${name}`, { key })).body.video;
     const { original, ladder } = await videoOf("vr");
     expect(original).toEqual({
-      ...{ codecs: ["h264", "hevc"], max_side: 8192, max_pixels: 8192 * 4096, max_bitrate: 100_000_000 },
+      codecs: ["h264", "hevc"],
+      max_side: 8192,
+      max_pixels: 8192 * 4096,
+      max_bitrate: 100_000_000,
     });
     expect(ladder[0]).toMatchObject({ name: "2160p", max_bitrate: 40_000_000 });
     expect(await videoOf("quality")).not.toHaveProperty("original");
@@ -261,8 +280,14 @@ describe("a profile that is used", () => {
       body: {
         tenant_id: tenantId,
         video_asset: {
-          ...{ title: "Registered", input_status: "uploaded", playback_status: "draft", source_bytes: 0 },
-          ...{ storage_bytes: 0, duration_seconds: 0, source_key: asset.source_key, encoding_profile: "quality" },
+          title: "Registered",
+          input_status: "uploaded",
+          playback_status: "draft",
+          source_bytes: 0,
+          storage_bytes: 0,
+          duration_seconds: 0,
+          source_key: asset.source_key,
+          encoding_profile: "quality",
         },
       },
     });

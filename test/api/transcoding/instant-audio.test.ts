@@ -29,7 +29,8 @@ beforeEach(async () => {
 const SEGMENTS = 300;
 const { plan, early } = EARLY_PLAN;
 const longPlan = (audio_step: number | null = 2) => ({
-  ...{ plan, duration_seconds: 4 * SEGMENTS },
+  plan,
+  duration_seconds: 4 * SEGMENTS,
   early: { ...early, segments: SEGMENTS, audio_step },
 });
 

@@ -206,7 +206,8 @@ test("a requested segment is for a worker that can encode it now, also when anot
   expect((await light()).task.chunk).toMatchObject({ first_segment: 10, is_urgent: true });
   const urgent = (worker: string) =>
     nextTask(app, undefined, { lane: "urgent", worker_id: worker, wait_seconds: worker === "w1" ? 3 : 20 });
-  const [busy, free] = [urgent("w1"), urgent("w2")];
+  const busy = urgent("w1");
+  const free = urgent("w2");
   await until("both are known", async () => {
     const { body } = await app.call("GET", "/api/v1/admin/workers", { admin: app.admin });
     return ["w1", "w2"].every((name) => body.some(({ worker_id }: { worker_id: string }) => worker_id === name));

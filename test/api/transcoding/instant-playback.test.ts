@@ -46,7 +46,10 @@ describe("an asset with early playback", () => {
     const { id, head, prefix } = await published();
     expect(head.task).toMatchObject({ kind: "chunk", publishes: true });
     expect(head.task.chunk).toMatchObject({
-      ...{ first_segment: 0, segments: 1, renditions: ["480p", "360p"], is_urgent: true },
+      first_segment: 0,
+      segments: 1,
+      renditions: ["480p", "360p"],
+      is_urgent: true,
     });
     expect(await asset(id)).toMatchObject({ playback_status: "ready", encoding_status: "partial" });
     const types = (await app.newEvents()).map(({ type }) => type);
@@ -177,7 +180,9 @@ describe("a segment that is not encoded yet", () => {
       if (attempt === 0) break;
     }
     expect(await asset(made.id)).toMatchObject({
-      ...{ playback_status: "ready", encoding_status: "failed", error: { code: "source_corrupt" } },
+      playback_status: "ready",
+      encoding_status: "failed",
+      error: { code: "source_corrupt" },
     });
     expectError(await media(made, "360p/00020.m4s"), 404, "not_found");
     const { body: jobs } = await app.call("GET", "/api/v1/transcoding_jobs", { admin: app.admin });
@@ -190,7 +195,8 @@ describe("a segment that is not encoded yet", () => {
 test("no clip is made of it, and its source is kept, until it is complete", async () => {
   const { id } = await published();
   const clip = await app.call("POST", `/api/v1/assets/${id}/clips`, {
-    ...{ key, body: { start_seconds: 0, end_seconds: 8 } },
+    key,
+    body: { start_seconds: 0, end_seconds: 8 },
   });
   expectError(clip, 422, "clip_not_possible");
   expectError(await app.call("DELETE", `/api/v1/assets/${id}/source`, { key }), 409, "asset_conflict");

@@ -107,8 +107,14 @@ describe("a canceled job", () => {
     expectError(await retryAsset(made.id), 409, "asset_conflict");
     const { manifest_path, source_key } = await asset(made.id);
     const video_asset = {
-      ...{ title: "x", input_status: "uploaded", playback_status: "ready", manifest_path, source_key },
-      ...{ source_bytes: 1, storage_bytes: 1, duration_seconds: 1 },
+      title: "x",
+      input_status: "uploaded",
+      playback_status: "ready",
+      manifest_path,
+      source_key,
+      source_bytes: 1,
+      storage_bytes: 1,
+      duration_seconds: 1,
     };
     const again = (await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: tenant.id, video_asset } })).body;
     await app.newEvents();

@@ -118,7 +118,8 @@ describe("a lease", () => {
   test("of another job is refused, and an unknown job is 404", async () => {
     await uploaded(app, key);
     await uploaded(app, key);
-    const [one, two] = [(await next(app)).body, (await next(app)).body];
+    const one = (await next(app)).body;
+    const two = (await next(app)).body;
     const crossed = await app.call("POST", two.callbacks.heartbeat_url, {
       worker: app.worker,
       lease: one.lease.token,

@@ -15,10 +15,17 @@ beforeEach(async () => {
 
 const upload = () => uploaded(app, key, { encoding_profile: "titles" });
 const rung = (name: string, max_bitrate: number, score: number) => ({
-  ...{ name, width: 1280, height: 720, max_bitrate, buffer: max_bitrate * 1.5, crf: 26, score },
+  name,
+  width: 1280,
+  height: 720,
+  max_bitrate,
+  buffer: max_bitrate * 1.5,
+  crf: 26,
+  score,
 });
 const TITLE = {
-  ...{ source_width: 1280, source_height: 720 },
+  source_width: 1280,
+  source_height: 720,
   rungs: [rung("720p", 3_200_000, 93.1), rung("720p-2", 1_500_000, 84)],
 };
 const videoOf = (contract: any) => contract.encoding_spec.video;
@@ -79,11 +86,20 @@ test("renditions have the score that the worker reports, and others have none", 
   const { body: contract } = await next(app);
   const prefix = contract.outputs.prefix;
   const rendition = (name: string, fields: object) => ({
-    ...{ name, width: 1280, height: 720, frame_rate: 25, bandwidth: 900_000, codecs: "avc1.64001f" },
-    ...{ playlist_path: `${prefix}low/playlist.m3u8`, ...fields },
+    name,
+    width: 1280,
+    height: 720,
+    frame_rate: 25,
+    bandwidth: 900_000,
+    codecs: "avc1.64001f",
+    playlist_path: `${prefix}low/playlist.m3u8`,
+    ...fields,
   });
   const media = {
-    ...{ duration_seconds: 4, width: 1280, height: 720, frame_rate: 25 },
+    duration_seconds: 4,
+    width: 1280,
+    height: 720,
+    frame_rate: 25,
     renditions: [rendition("720p", { score: 93.1 }), rendition("480p", { score: null }), rendition("360p", {})],
   };
   const result = { ...(await putArtifacts(app, contract)), media };

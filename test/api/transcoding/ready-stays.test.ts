@@ -48,8 +48,14 @@ async function registered(): Promise<Playing> {
   const { asset: made } = await readyAsset(app, key);
   const { manifest_path, source_key } = await asset(made.id);
   const video_asset = {
-    ...{ title: "x", input_status: "uploaded", playback_status: "ready", manifest_path, source_key },
-    ...{ source_bytes: 1, storage_bytes: 1, duration_seconds: 4 },
+    title: "x",
+    input_status: "uploaded",
+    playback_status: "ready",
+    manifest_path,
+    source_key,
+    source_bytes: 1,
+    storage_bytes: 1,
+    duration_seconds: 4,
   };
   const again = await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: made.tenant_id, video_asset } });
   expect(again.status).toBe(201);
@@ -158,8 +164,12 @@ describe.each(Object.entries(KINDS))("an asset that plays, %s,", (_, make) => {
     await app.newEvents();
     await end(job);
     expect(await asset(id)).toMatchObject({
-      ...{ playback_status: "ready", progress: 100, stage: null, error: { code, message: expect.any(String) } },
-      ...{ manifest_path: before.manifest_path, ready_at: before.ready_at },
+      playback_status: "ready",
+      progress: 100,
+      stage: null,
+      error: { code, message: expect.any(String) },
+      manifest_path: before.manifest_path,
+      ready_at: before.ready_at,
     });
     expect(await types()).toEqual(events);
     await plays(id);

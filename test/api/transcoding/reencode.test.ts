@@ -56,7 +56,9 @@ test("an asset keeps its old renditions until the new ones are complete, and the
   expect(queued.status).toBe(202);
   expect(queued.body).toMatchObject({ asset_id: asset.id, status: "queued", profile: "fast", attempt: 0 });
   expect(await assetOf(asset.id)).toMatchObject({
-    ...{ playback_status: "ready", encoding_profile: "fast", manifest_path: before.manifest_path },
+    playback_status: "ready",
+    encoding_profile: "fast",
+    manifest_path: before.manifest_path,
   });
   expect(await (await get(await segmentUrl(asset.id))).text()).toBe("old");
   const contract = await completed("new");
@@ -102,8 +104,16 @@ test("an asset shows the renditions of its published media: video first, then au
     { name: "360p", codec: "h264", codecs: "avc1.64001e,mp4a.40.2", ...video, hdr: null, bytes: 250_000 },
     { name: "360p-hevc", codec: "hevc", codecs: HEVC, ...video, hdr: "hdr10", bytes: 150_000 },
     {
-      ...{ name: "audio", codec: "aac", codecs: "mp4a.40.2", width: null, height: null, frame_rate: null },
-      ...{ bandwidth: 130_000, average_bandwidth: null, hdr: null, bytes: 65_000 },
+      name: "audio",
+      codec: "aac",
+      codecs: "mp4a.40.2",
+      width: null,
+      height: null,
+      frame_rate: null,
+      bandwidth: 130_000,
+      average_bandwidth: null,
+      hdr: null,
+      bytes: 65_000,
     },
   ]);
 });

@@ -63,7 +63,8 @@ describe("chunks", () => {
         const chunks = chunksOf(plan, chunkSeconds);
         expect(chunks.length).toBeGreaterThanOrEqual(2);
         expect(chunks.length).toBeLessThanOrEqual(1000);
-        let [segment, frame] = [0, 0];
+        let segment = 0;
+        let frame = 0;
         const lengths: number[] = [];
         for (const [index, chunk] of chunks.entries()) {
           expect([chunk.number, chunk.first_segment, chunk.first_frame]).toEqual([index, segment, frame]);

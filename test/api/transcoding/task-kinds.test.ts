@@ -88,7 +88,8 @@ describe("a task that is released", () => {
   test.each(["audio", "chunk"])("of the kind %s is queued again while the other one runs", async (kind) => {
     const { contract: plan } = await leased("plan");
     await finish(app, plan);
-    const [audio, chunk] = [(await nextTask(app)).body, (await nextTask(app)).body];
+    const audio = (await nextTask(app)).body;
+    const chunk = (await nextTask(app)).body;
     await app.newEvents();
     const [own, other] = kind === "audio" ? [audio, chunk] : [chunk, audio];
     await callback(app, own, "release");

@@ -65,7 +65,8 @@ describe("warnings of an asset", () => {
     expect((await change([skipped])).status).toBe(422);
   });
 
-  const [invalid, missing] = ["validation_failed", "parameter_missing"];
+  const invalid = "validation_failed";
+  const missing = "parameter_missing";
   const hostile: [name: string, warnings: unknown, code?: string][] = [
     ["an unknown code", [{ ...skipped, code: "everything_is_fine" }]],
     ["no code", [{ message: "?" }], missing],

@@ -20,8 +20,14 @@ test("a worker that asked for jobs is listed with its version and its running jo
   await claim("w1", { version: "0.2.0" });
   const [idle] = await list();
   expect(idle).toEqual({
-    ...{ id: idle.id, worker_id: "w1", state: "idle", version: "0.2.0", jobs: [] },
-    ...{ last_seen_at: idle.last_seen_at, created_at: idle.last_seen_at, updated_at: idle.last_seen_at },
+    id: idle.id,
+    worker_id: "w1",
+    state: "idle",
+    version: "0.2.0",
+    jobs: [],
+    last_seen_at: idle.last_seen_at,
+    created_at: idle.last_seen_at,
+    updated_at: idle.last_seen_at,
   });
   const { job, asset } = await uploaded(app, key, { title: "Ocean" });
   app.advance(11_000);

@@ -138,7 +138,8 @@ describe("an abort", () => {
   test("aborts a part in progress", async () => {
     const { app, upload, ask } = await begun();
     const { body: signed } = await ask("sign_part", { part_number: 1 });
-    const [asked, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const asked = Promise.withResolvers<void>();
+    const late = Promise.withResolvers<void>();
     const source = {
       async pull(controller: ReadableStreamDefaultController) {
         asked.resolve();

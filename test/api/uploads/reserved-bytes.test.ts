@@ -30,8 +30,13 @@ const announced = async () => {
   return row?.bytes;
 };
 const video_asset = {
-  ...{ title: "Mine", input_status: "uploaded", playback_status: "draft", source_bytes: 0, duration_seconds: 1 },
-  ...{ provider: "external_serve", manifest_url: "https://cdn.example/a.m3u8" },
+  title: "Mine",
+  input_status: "uploaded",
+  playback_status: "draft",
+  source_bytes: 0,
+  duration_seconds: 1,
+  provider: "external_serve",
+  manifest_url: "https://cdn.example/a.m3u8",
 };
 const register = (storage_bytes: number) => {
   const source_key = `tenants/${tenant.id}/x`;

@@ -57,7 +57,8 @@ test("a source whose checksum was announced or reported, or that is gone, is not
   const media = { duration_seconds: 4, source_sha256: "b".repeat(64) };
   const done = await callback(app, contract, "complete", { ...(await putArtifacts(app, contract)), media });
   expect(done.status).toBe(200);
-  const [gone, deleted] = [await readyAsset(app, key), await readyAsset(app, key)];
+  const gone = await readyAsset(app, key);
+  const deleted = await readyAsset(app, key);
   expect((await app.call("DELETE", `/api/v1/assets/${gone.asset.id}/source`, { key })).status).toBe(200);
   expect((await app.call("DELETE", `/api/v1/assets/${deleted.asset.id}`, { key })).status).toBe(204);
   app.advance(120_000);

@@ -15,7 +15,8 @@ test("with storage disabled every route that needs it is 503, for existing resou
   const track = await subtitled(first, key, asset.id);
   const initiate = async (way: string) =>
     (await first.call("POST", `/api/v1/uploads/${way}`, { key, body: { filename: "a.mp4", bytes_expected: 3 } })).body;
-  const [single, parted] = [await initiate("initiate"), await initiate("initiate_multipart")];
+  const single = await initiate("initiate");
+  const parted = await initiate("initiate_multipart");
   const tusHeaders = { "tus-resumable": "1.0.0" };
   const tus = await first.call("POST", "/api/v1/uploads/tus", {
     key,
@@ -23,11 +24,9 @@ test("with storage disabled every route that needs it is 503, for existing resou
   });
   const { path: batch, want } = await leased(first, key);
   const batchUpload = async (mode: string) => `uploads/${(await want(mode, "abc", { mode })).body.id}`;
-  const [put, proxy, multipart] = [
-    await batchUpload("put"),
-    await batchUpload("proxy"),
-    await batchUpload("multipart"),
-  ];
+  const put = await batchUpload("put");
+  const proxy = await batchUpload("proxy");
+  const multipart = await batchUpload("multipart");
   const channel = await first.call("POST", "/api/v1/live/channels", { key, body: { channel: "stage" } });
   first.opened.beginStop();
   await first.opened.close();
@@ -35,8 +34,13 @@ test("with storage disabled every route that needs it is 503, for existing resou
   const off = await testApp({ storage: "none" }, folder);
   const three = { bytes_received: 3 };
   const registered = {
-    ...{ title: "A", input_status: "uploaded", playback_status: "draft", source_key: asset.source_key },
-    ...{ source_bytes: 18, storage_bytes: 18, duration_seconds: 1 },
+    title: "A",
+    input_status: "uploaded",
+    playback_status: "draft",
+    source_key: asset.source_key,
+    source_bytes: 18,
+    storage_bytes: 18,
+    duration_seconds: 1,
   };
   const manifest = { body: { assets: [tinyAsset()] } };
   const chunk = { ...tusHeaders, "upload-offset": "0", "content-type": "application/offset+octet-stream" };

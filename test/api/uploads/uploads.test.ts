@@ -322,7 +322,8 @@ test("a PUT that ends after its upload was completed changes nothing", async () 
 
 /** A PUT whose headers have arrived, with bytes that wait for `goOn`. */
 async function putInTwo(app: TestApp, url: string, bytes: string) {
-  const [asked, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const asked = Promise.withResolvers<void>();
+  const late = Promise.withResolvers<void>();
   const source = {
     async pull(controller: ReadableStreamDefaultController) {
       asked.resolve();

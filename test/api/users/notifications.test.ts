@@ -17,7 +17,9 @@ afterEach(async () => {
 
 async function start(settings: Record<string, unknown> = {}) {
   const app = await testApp({
-    ...{ rate_limit_session: "1000/60", rate_limit_uploads: "1000/60", webhook_allow_cidrs: "127.0.0.0/8" },
+    rate_limit_session: "1000/60",
+    rate_limit_uploads: "1000/60",
+    webhook_allow_cidrs: "127.0.0.0/8",
     ...settings,
   });
   const tenant = await app.tenant();
@@ -59,11 +61,9 @@ const use = (app: TestApp, tenantId: number, bytes: number) =>
 
 test("each occurrence is notified once, to the roles that may know of it", async () => {
   const { app, tenant, key } = await start();
-  const [admin, editor, viewer] = [
-    await person(app, tenant.id, "admin"),
-    await person(app, tenant.id, "editor"),
-    await person(app, tenant.id, "viewer"),
-  ];
+  const admin = await person(app, tenant.id, "admin");
+  const editor = await person(app, tenant.id, "editor");
+  const viewer = await person(app, tenant.id, "viewer");
   const stranger = await person(app, (await app.tenant({ slug: "other" })).id, "admin");
   const asset = await failedEncode(app, key, "Broken film");
   const endpoint = await disabledEndpoint(app, key);
@@ -101,7 +101,8 @@ test("each occurrence is notified once, to the roles that may know of it", async
 
 test("they are marked as read by each user alone, and listed in pages", async () => {
   const { app, tenant, key } = await start();
-  const [ann, bob] = [await person(app, tenant.id, "admin"), await person(app, tenant.id, "viewer")];
+  const ann = await person(app, tenant.id, "admin");
+  const bob = await person(app, tenant.id, "viewer");
   for (const title of ["One", "Two", "Three"]) await failedEncode(app, key, title);
   const [newest] = await ann.list();
   const read = (body: unknown, call = ann.call) => call("POST", `${path}/read`, { body });
@@ -142,7 +143,8 @@ test("each user chooses the kinds in the console and by mail", async () => {
   const smtp = await startSmtp();
   const { app, tenant, key } = await start({ smtp_url: smtp.url, smtp_from: "Films <films@example.com>" });
   open.push(app, smtp);
-  const [admin, viewer] = [await person(app, tenant.id, "admin"), await person(app, tenant.id, "viewer")];
+  const admin = await person(app, tenant.id, "admin");
+  const viewer = await person(app, tenant.id, "viewer");
   const settings = await viewer.call("GET", settingsPath);
   const usual = { console: true, mail: false };
   expect(settings.body).toEqual({

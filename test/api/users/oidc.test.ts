@@ -10,8 +10,12 @@ let provider: Awaited<ReturnType<typeof startProvider>>;
 beforeAll(async () => {
   provider = await startProvider();
   app = await testApp({
-    ...{ oidc_issuer: provider.issuer, oidc_client_id: "vodbox", oidc_client_secret: "client-secret" },
-    ...{ oidc_tenant_claim: "tenant", oidc_role_claim: "groups", rate_limit_session: "1000/60" },
+    oidc_issuer: provider.issuer,
+    oidc_client_id: "vodbox",
+    oidc_client_secret: "client-secret",
+    oidc_tenant_claim: "tenant",
+    oidc_role_claim: "groups",
+    rate_limit_session: "1000/60",
   });
 });
 afterAll(async () => {

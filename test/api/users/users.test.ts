@@ -134,7 +134,8 @@ describe("an invitation", () => {
   });
 
   test("is not for an address that is taken, nor by another tenant's admin to revoke", async () => {
-    const [one, other] = [await company(), await company()];
+    const one = await company();
+    const other = await company();
     expectError(await invite(one.call, one.email), 422, "validation_failed");
     const { body } = await invite(one.call, `c@${one.slug}.example`);
     expectError(await other.call("DELETE", `/api/v1/users/invitations/${body.id}`), 404, "not_found");

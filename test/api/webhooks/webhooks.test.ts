@@ -63,7 +63,8 @@ describe("creating an endpoint", () => {
 
   test("repeated under one key creates one endpoint, and does not repeat the secret", async () => {
     const headers = { "idempotency-key": "hook-1" };
-    const [first, again] = [await create({ url }, headers), await create({ url }, headers)];
+    const first = await create({ url }, headers);
+    const again = await create({ url }, headers);
     expect([again.status, again.body.id, again.headers.get("idempotent-replayed")]).toEqual([
       201,
       first.body.id,

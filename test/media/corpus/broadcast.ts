@@ -48,17 +48,30 @@ const sections =
   };
 
 const ALL = from(0, 2 * SECONDS);
-const [FIRST, SECOND] = [from(0, SECONDS), from(SECONDS, 2 * SECONDS)];
+const FIRST = from(0, SECONDS);
+const SECOND = from(SECONDS, 2 * SECONDS);
 
 const row = (name: string, parts: Section[], more: Partial<Source> = {}): Source => ({
-  ...{ name, family: "Program maps that change", ending: "ts", size: "160x90", rate: 25, seconds: 2 * SECONDS },
-  ...{ from: sections(...parts), within: 0.25, flashes: ALL, beeps: ALL, apart: 0.07, ...more },
+  name,
+  family: "Program maps that change",
+  ending: "ts",
+  size: "160x90",
+  rate: 25,
+  seconds: 2 * SECONDS,
+  from: sections(...parts),
+  within: 0.25,
+  flashes: ALL,
+  beeps: ALL,
+  apart: 0.07,
+  ...more,
 });
 
 const pids: Source[] = [
   row("other PIDs", [{}, { pid: 0x200 }]),
   row("other PIDs, and those of the beginning again", [{}, { pid: 0x200 }, {}], {
-    ...{ seconds: 3 * SECONDS, flashes: from(0, 3 * SECONDS), beeps: from(0, 3 * SECONDS) },
+    seconds: 3 * SECONDS,
+    flashes: from(0, 3 * SECONDS),
+    beeps: from(0, 3 * SECONDS),
   }),
   row("PIDs that change places", [{}, { pid: 0x101 }]),
   row("other PIDs in .m2ts", [{}, { pid: 0x200 }], { ending: "m2ts" }),
@@ -73,7 +86,9 @@ const tracks: Source[] = [
   row("audio that is added on other PIDs", [{ audio: [] }, { pid: 0x200 }], { beeps: SECOND }),
   row("audio that disappears", [{}, { audio: [] }], { beeps: FIRST }),
   row("audio that disappears, and comes back", [{}, { audio: [] }, { pid: 0x200 }], {
-    ...{ seconds: 3 * SECONDS, flashes: from(0, 3 * SECONDS), beeps: [...FIRST, ...from(2 * SECONDS, 3 * SECONDS)] },
+    seconds: 3 * SECONDS,
+    flashes: from(0, 3 * SECONDS),
+    beeps: [...FIRST, ...from(2 * SECONDS, 3 * SECONDS)],
   }),
   row("a second audio track that is added", [{}, { audio: ["aac", "mp2"] }], { tracks: 2 }),
   row("a second audio track that disappears", [{ audio: ["aac", "mp2"] }, {}], { tracks: 2 }),
@@ -125,7 +140,9 @@ const late: Source[] = [
         ],
       );
     },
-    ...{ seconds: 12, flashes: from(0, 12), beeps: from(9, 12) },
+    seconds: 12,
+    flashes: from(0, 12),
+    beeps: from(9, 12),
   }),
 ];
 
@@ -149,7 +166,8 @@ export const broadcastJumps: Source[] = Object.entries(CLOCKS).flatMap(([clock, 
     ] as [string, [Section, Section]][]
   ).map(([name, [first, second]]) =>
     row(`${name}, with ${clock}`, [first, { ...second, at }], {
-      ...{ family: "Program maps and times that change", warnings: ["timestamps_repaired"] },
+      family: "Program maps and times that change",
+      warnings: ["timestamps_repaired"],
       ...(name.includes("added") && { beeps: SECOND }),
     }),
   ),

@@ -20,8 +20,16 @@ const links =
 const row = (name: string, ending: string, parts: string[][], more: Partial<Source> = {}): Source => {
   const seconds = SECONDS * parts.length;
   return {
-    ...{ name, family: "Chained Ogg", ending, from: links(...parts), seconds, within: 0.3, apart: 0.08 },
-    ...{ flashes: from(0, seconds), beeps: from(0, seconds), ...more },
+    name,
+    family: "Chained Ogg",
+    ending,
+    from: links(...parts),
+    seconds,
+    within: 0.3,
+    apart: 0.08,
+    flashes: from(0, seconds),
+    beeps: from(0, seconds),
+    ...more,
   };
 };
 

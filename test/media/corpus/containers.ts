@@ -39,7 +39,11 @@ const VIDEO: Record<string, string> = {
 };
 /** Sizes that an encoder does not have in general. */
 const SIZES: Record<string, string> = {
-  ...{ h263: "176x144", dnxhr: "256x144", cineform: "160x96", cinepak: "160x88", v210: "192x108" },
+  h263: "176x144",
+  dnxhr: "256x144",
+  cineform: "160x96",
+  cinepak: "160x88",
+  v210: "192x108",
 };
 
 const AUDIO: Record<string, string> = {
@@ -107,7 +111,12 @@ const withVideo = Object.entries(PAIRS).flatMap(([ending, pairs]) =>
     const [video, audio] = splitOf(pair);
     const size = SIZES[video] ?? "160x90";
     return {
-      ...{ name: `${video} and ${audio}`, family: `Codecs in .${ending}`, ending, size, rate: 25, seconds: SECONDS },
+      name: `${video} and ${audio}`,
+      family: `Codecs in .${ending}`,
+      ending,
+      size,
+      rate: 25,
+      seconds: SECONDS,
       from: [...both({ size }), ...words(`${VIDEO[video]} ${AUDIO[audio]}`)],
       // Their encoders delay what they encode, which these containers do not state.
       ...(/wma|nellymoser|speex|truehd/.test(audio) && { apart: 0.12 }),
@@ -148,7 +157,12 @@ const MUXERS: Record<string, string[]> = { weba: ["-f", "webm"], m4b: ["-f", "ip
 const withoutVideo = Object.entries(ALONE).flatMap(([ending, codecs]) =>
   words(codecs).map(
     (codec): Source => ({
-      ...{ name: `${codec} alone`, family: "Audio alone", ending, size: null, seconds: SECONDS, within: 0.25 },
+      name: `${codec} alone`,
+      family: "Audio alone",
+      ending,
+      size: null,
+      seconds: SECONDS,
+      within: 0.25,
       from: [...beeping(), ...words(AUDIO[codec] as string), ...(MUXERS[ending] ?? [])],
       // Without a video nothing is to be in sync with the delay of an encoder that the file does not state.
       apart: 0.12,
@@ -158,7 +172,13 @@ const withoutVideo = Object.entries(ALONE).flatMap(([ending, codecs]) =>
 
 const silent = (["mp4", "mkv", "webm", "avi", "ts", "mov"] as const).map(
   (ending): Source => ({
-    ...{ name: "video alone", family: "Video alone", ending, size: "160x90", rate: 25, seconds: SECONDS, tracks: 0 },
+    name: "video alone",
+    family: "Video alone",
+    ending,
+    size: "160x90",
+    rate: 25,
+    seconds: SECONDS,
+    tracks: 0,
     from: [...picture(), ...(ending === "webm" ? words(VIDEO.vp8 as string) : x264)],
   }),
 );
@@ -172,8 +192,14 @@ const animations = (
   ] as [string, string[]][]
 ).map(
   ([ending, args]): Source => ({
-    ...{ name: `an animation ${args.join(" ")}`.trim(), family: "Animations and DV", ending, size: "160x90", rate: 25 },
-    ...{ seconds: SECONDS, tracks: 0, from: [...picture(), ...args] },
+    name: `an animation ${args.join(" ")}`.trim(),
+    family: "Animations and DV",
+    ending,
+    size: "160x90",
+    rate: 25,
+    seconds: SECONDS,
+    tracks: 0,
+    from: [...picture(), ...args],
   }),
 );
 
@@ -185,7 +211,11 @@ const dv = (
 ).flatMap(([target, size, rate]) =>
   ["dv", "avi", "mov"].map(
     (ending): Source => ({
-      ...{ name: target, family: "Animations and DV", ending, seconds: SECONDS, within: 0.25 },
+      name: target,
+      family: "Animations and DV",
+      ending,
+      seconds: SECONDS,
+      within: 0.25,
       from: [
         ...both({ size, rate }),
         ...(ending === "dv" ? ["-target", target] : words("-c:v dvvideo -c:a pcm_s16le")),

@@ -70,13 +70,17 @@ const twice: Edit[] = [
 const SHOWN = [0, 1, 4, 5];
 
 const row = (name: string, ending: string, codecs: string[], edits: Edits, more: Partial<Source> = {}): Source => ({
-  ...{ name, family: "Empty edits", ending, size: "160x90", rate: 25, within: 0.1, seconds: SECONDS + GAP },
-  ...{
-    flashes: SHOWN,
-    beeps: SHOWN,
-    from: edited([...both(), ...codecs], (data) => withEditLists(data, edits)),
-    ...more,
-  },
+  name,
+  family: "Empty edits",
+  ending,
+  size: "160x90",
+  rate: 25,
+  within: 0.1,
+  seconds: SECONDS + GAP,
+  flashes: SHOWN,
+  beeps: SHOWN,
+  from: edited([...both(), ...codecs], (data) => withEditLists(data, edits)),
+  ...more,
 });
 
 export const edits: Source[] = [
@@ -84,7 +88,8 @@ export const edits: Source[] = [
   row("a pause in H.264 out of order and AAC", "mp4", [...reordered, ...aac], { video: paused, audio: paused }),
   row("a pause in a list of 64 bits", "mp4", [...x264, ...aac], { video: paused, audio: paused, isWide: true }),
   row("a pause in ProRes and PCM", "mov", [...words("-c:v prores_ks -profile:v 0"), ...PCM], {
-    ...{ video: paused, audio: paused },
+    video: paused,
+    audio: paused,
   }),
   row(
     "a late start and two pauses",
@@ -93,7 +98,9 @@ export const edits: Source[] = [
     { video: twice, audio: twice },
     {
       // Times count from the first track that begins.
-      ...{ seconds: 5.96, flashes: [0, 2, 4, 5], beeps: [0, 2, 4, 5] },
+      seconds: 5.96,
+      flashes: [0, 2, 4, 5],
+      beeps: [0, 2, 4, 5],
     },
   ),
   row("a pause in the video alone", "mp4", [...reordered, ...aac], { video: paused }, { beeps: from(0, SECONDS) }),

@@ -19,7 +19,10 @@ const misnamed = (
   ] as [string, string, string[]][]
 ).map(
   ([format, ending, codecs]): Source => ({
-    ...{ ...common, name: `${format} with the ending .${ending}`, family: "Wrong endings", ending },
+    ...common,
+    name: `${format} with the ending .${ending}`,
+    family: "Wrong endings",
+    ending,
     from: [...both(), ...codecs, "-f", format],
   }),
 );
@@ -50,16 +53,14 @@ const truncated = (
   ] as [string, string[], boolean][]
 ).map(
   ([ending, codecs, isStated]): Source => ({
-    ...{
-      ...common,
-      name: "the end is missing",
-      family: "Damage",
-      ending,
-      seconds: 3,
-      within: 1.2,
-      flashes: [],
-      beeps: [],
-    },
+    ...common,
+    name: "the end is missing",
+    family: "Damage",
+    ending,
+    seconds: 3,
+    within: 1.2,
+    flashes: [],
+    beeps: [],
     from: damaged([...both(), ...codecs], cut(0.75)),
     ...(isStated && { warnings: ["source_truncated"] }),
   }),
@@ -67,13 +68,23 @@ const truncated = (
 
 const holes = (["mp4", "mkv", "ts", "avi", "webm", "mpg"] as const).map(
   (ending): Source => ({
-    ...{ ...common, name: "damaged in places", family: "Damage", ending, within: 1, flashes: [], beeps: [] },
+    ...common,
+    name: "damaged in places",
+    family: "Damage",
+    ending,
+    within: 1,
+    flashes: [],
+    beeps: [],
     from: damaged(
       [
         ...both(),
         ...{
-          ...{ mp4: [...x264, ...aac], mkv: [...x264, ...aac], ts: [...x264, ...aac], webm: [...vp8, ...opus] },
-          ...{ avi: words("-c:v mpeg4 -c:a libmp3lame"), mpg: words("-c:v mpeg2video -c:a mp2") },
+          mp4: [...x264, ...aac],
+          mkv: [...x264, ...aac],
+          ts: [...x264, ...aac],
+          webm: [...vp8, ...opus],
+          avi: words("-c:v mpeg4 -c:a libmp3lame"),
+          mpg: words("-c:v mpeg2video -c:a mp2"),
         }[ending],
       ],
       scratched,
@@ -100,15 +111,13 @@ const skipped = (
   ] as [string, string, string[]][]
 ).map(
   ([name, ending, codecs]): Source => ({
-    ...{
-      name,
-      family: "Tracks without a decoder",
-      ending,
-      from: [...both(), ...codecs],
-      seconds: SECONDS,
-      within: 0.25,
-    },
-    ...{ warnings: ["track_skipped"] },
+    name,
+    family: "Tracks without a decoder",
+    ending,
+    from: [...both(), ...codecs],
+    seconds: SECONDS,
+    within: 0.25,
+    warnings: ["track_skipped"],
     ...(name.startsWith("video") ? { size: null, apart: 0.12 } : { size: "160x90", rate: 25 }),
     ...(name.startsWith("only") && { tracks: 0 }),
   }),
@@ -135,19 +144,31 @@ const refused: Source[] = [
   { name: "a BMP", family: "Refused", ending: "bmp", from: still("-frames:v 1"), error: ["unsupported_format"] },
   { name: "a TIFF", family: "Refused", ending: "tiff", from: still("-frames:v 1"), error: ["unsupported_format"] },
   {
-    ...{ name: "a text", family: "Refused", ending: "txt", error: ["input_invalid", "unsupported_format"] },
+    name: "a text",
+    family: "Refused",
+    ending: "txt",
+    error: ["input_invalid", "unsupported_format"],
     from: async (path) => writeFileSync(path, "Not a video.\n".repeat(100)),
   },
   {
-    ...{ name: "an empty file", family: "Refused", ending: "mp4", error: ["input_invalid"] },
+    name: "an empty file",
+    family: "Refused",
+    ending: "mp4",
+    error: ["input_invalid"],
     from: async (path) => writeFileSync(path, ""),
   },
   {
-    ...{ name: "zeros", family: "Refused", ending: "mp4", error: ["input_invalid"] },
+    name: "zeros",
+    family: "Refused",
+    ending: "mp4",
+    error: ["input_invalid"],
     from: async (path) => writeFileSync(path, Buffer.alloc(100_000)),
   },
   {
-    ...{ name: "an MP4 without its index", family: "Refused", ending: "mp4", error: ["input_invalid"] },
+    name: "an MP4 without its index",
+    family: "Refused",
+    ending: "mp4",
+    error: ["input_invalid"],
     from: damaged([...both(), ...x264, ...aac], cut(0.7)),
   },
 ];

@@ -21,7 +21,9 @@ const BANDS: Record<number, number> = { 24000: 6, 22050: 7 };
 /** 8.4.4 (subpart 8): one envelope of ten intensities, all at the end of the scale, so that one side is silent. */
 const PS = ["1", "1", "000", "0", "0", "0", "01", "0", "11111111110", "0".repeat(9)].join("");
 const ID_PS = "10";
-const [ID_FILL, ID_END, EXTENSION_SBR] = ["110", "111", "1101"];
+const ID_FILL = "110";
+const ID_END = "111";
+const EXTENSION_SBR = "1101";
 
 type Replication = { rate: number; hasStereo: boolean };
 
@@ -84,16 +86,14 @@ export const implicitAac: Source[] = [
   ...rows.map(([ending, rate, hasStereo]): Source => {
     const name = `${hasStereo ? "HE-AAC v2" : "HE-AAC"} that states AAC-LC of ${rate} Hz`;
     return {
-      ...{
-        name,
-        family: "Implicit HE-AAC",
-        ending,
-        size: "160x90",
-        rate: 25,
-        seconds: SECONDS,
-        within: 0.25,
-        apart: DELAY,
-      },
+      name,
+      family: "Implicit HE-AAC",
+      ending,
+      size: "160x90",
+      rate: 25,
+      seconds: SECONDS,
+      within: 0.25,
+      apart: DELAY,
       from: async (path) => {
         await writeReplicated(`${path}.aac`, { rate, hasStereo });
         await ffmpeg(...picture(), "-i", `${path}.aac`, ...x264, "-c:a", "copy", path);
@@ -102,18 +102,14 @@ export const implicitAac: Source[] = [
   }),
   ...[true, false].map(
     (hasStereo): Source => ({
-      ...{
-        name: `implicit ${hasStereo ? "HE-AAC v2" : "HE-AAC"} alone`,
-        family: "Implicit HE-AAC",
-        ending: "aac",
-        size: null,
-      },
-      ...{
-        seconds: SECONDS,
-        within: 0.25,
-        apart: DELAY,
-        from: (path) => writeReplicated(path, { rate: 24_000, hasStereo }),
-      },
+      name: `implicit ${hasStereo ? "HE-AAC v2" : "HE-AAC"} alone`,
+      family: "Implicit HE-AAC",
+      ending: "aac",
+      size: null,
+      seconds: SECONDS,
+      within: 0.25,
+      apart: DELAY,
+      from: (path) => writeReplicated(path, { rate: 24_000, hasStereo }),
     }),
   ),
 ];

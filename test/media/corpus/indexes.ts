@@ -12,8 +12,13 @@ const GAP = 2;
 /** Both tracks pause: packets from 2 s on are later. */
 const gaps = ["mp4", "mov", "mkv", "webm", "ts", "flv"].map(
   (ending): Source => ({
-    ...{ ...common, name: "a pause in both tracks", family: "Starts and cuts", ending, seconds: SECONDS + GAP },
-    ...{ flashes: [0, 1, 4, 5], beeps: [0, 1, 4, 5] },
+    ...common,
+    name: "a pause in both tracks",
+    family: "Starts and cuts",
+    ending,
+    seconds: SECONDS + GAP,
+    flashes: [0, 1, 4, 5],
+    beeps: [0, 1, 4, 5],
     from: async (path) => {
       const original = `${path}.original.${ending === "webm" ? "webm" : "mkv"}`;
       await ffmpeg(...both(), ...codecs(ending), "-bf", "0", original);
@@ -63,7 +68,12 @@ const edits = (
   ] as [string, number, [number, number | null][], number[]][]
 ).map(
   ([name, seconds, list, all]): Source => ({
-    ...{ ...common, name, family: "Starts and cuts", ending: "mov", seconds, beeps: all },
+    ...common,
+    name,
+    family: "Starts and cuts",
+    ending: "mov",
+    seconds,
+    beeps: all,
     flashes: all,
     from: edited([...both(), ...x264, "-bf", "0", ...PCM], (data) =>
       rebuilt(data, ["moov"], (moov) => withEdits(moov, list)),
@@ -96,7 +106,10 @@ const fragmented: Source[] = (
   ] as [string, string[], (data: Buffer) => Buffer][]
 ).map(
   ([name, flags, edit]): Source => ({
-    ...{ ...common, name, family: "Lengths left out", ending: "mp4" },
+    ...common,
+    name,
+    family: "Lengths left out",
+    ending: "mp4",
     ...(name.includes("missing") && { seconds: 3, beeps: [] }),
     from: edited([...both(), ...x264, "-bf", "0", ...aac, ...flags], edit),
   }),

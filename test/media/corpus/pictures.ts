@@ -38,7 +38,11 @@ const formats = (
   ] as [string, string, string][]
 ).map(
   ([format, ending, video]): Source => ({
-    ...{ ...common, name: `${format} in ${video.split(" ")[1]}`, family: "Pixel formats", ending, size: "160x90" },
+    ...common,
+    name: `${format} in ${video.split(" ")[1]}`,
+    family: "Pixel formats",
+    ending,
+    size: "160x90",
     from: [
       ...[...both(), ...words(video), "-pix_fmt", format === "pal8" ? "rgb24" : format],
       ...(ending === "webm" ? words("-c:a libopus") : ending === "avi" ? words("-c:a pcm_s16le") : aac),
@@ -67,7 +71,12 @@ const sizes = (
   // The generator makes even sizes only.
   const more = `scale=${given.replace("x", ":")},setsar=1,format=${format}`;
   return {
-    ...{ ...common, name, family: "Sizes and shapes", ending, size, flashes: [] },
+    ...common,
+    name,
+    family: "Sizes and shapes",
+    ending,
+    size,
+    flashes: [],
     from: [
       ...both({ more }),
       ...(ending === "mkv" ? words("-c:v ffv1") : words("-c:v libx264 -preset ultrafast -pix_fmt yuv420p")),
@@ -89,7 +98,11 @@ const shapes = (
   // x264 writes such pixels into a transport stream that nothing decodes.
   ["mp4", "mkv", ...(aspect === "100/1" ? [] : ["ts"])].map(
     (ending): Source => ({
-      ...{ ...common, name: `${given} with pixels of ${aspect}`, family: "Sizes and shapes", ending, size },
+      ...common,
+      name: `${given} with pixels of ${aspect}`,
+      family: "Sizes and shapes",
+      ending,
+      size,
       from: [
         ...[...both({ size: given }), "-vf", `setsar=${aspect}`],
         ...[...words("-c:v libx264 -preset ultrafast -pix_fmt yuv420p"), ...aac],
@@ -113,7 +126,11 @@ const colors = (
 ).flatMap(([name, args]) =>
   ["mp4", "mkv"].map(
     (ending): Source => ({
-      ...{ ...common, name, family: "Colors", ending, size: "160x90" },
+      ...common,
+      name,
+      family: "Colors",
+      ending,
+      size: "160x90",
       from: [
         ...both(),
         ...words(`-c:v libx264 -preset ultrafast ${args.includes("pix_fmt") ? "" : "-pix_fmt yuv420p"} ${args}`),

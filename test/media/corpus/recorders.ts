@@ -32,7 +32,10 @@ const replaced = (data: Buffer, bytes: number[], change: (at: number, copy: Buff
 const matroska: Source[] = [
   ...[1_000_000, 100_000_000, 500_000_000].map(
     (nanoseconds): Source => ({
-      ...{ ...common, name: `frames that state ${nanoseconds / 1e6} ms`, family: "Frame rates", ending: "mkv" },
+      ...common,
+      name: `frames that state ${nanoseconds / 1e6} ms`,
+      family: "Frame rates",
+      ending: "mkv",
       // ffmpeg holds the last frame for as long as is stated.
       within: 0.6,
       // DefaultDuration with a length of four bytes.
@@ -42,27 +45,35 @@ const matroska: Source[] = [
     }),
   ),
   {
-    ...{
-      ...common,
-      name: "a recording that was cut off",
-      family: "Lengths left out",
-      ending: "webm",
-      seconds: 3.4,
-      within: 0.7,
-    },
-    ...{ flashes: from(0, 4), beeps: from(0, 4) },
+    ...common,
+    name: "a recording that was cut off",
+    family: "Lengths left out",
+    ending: "webm",
+    seconds: 3.4,
+    within: 0.7,
+    flashes: from(0, 4),
+    beeps: from(0, 4),
     from: edited([...both(), ...vp8, ...opus, ...words("-live 1 -cluster_time_limit 300")], (data) =>
       data.subarray(0, Math.floor(data.length * 0.94)),
     ),
   },
   {
-    ...{ ...common, name: "Opus with a gain", family: "Channels", ending: "mkv", size: null, rate: 0, apart: 0.06 },
+    ...common,
+    name: "Opus with a gain",
+    family: "Channels",
+    ending: "mkv",
+    size: null,
+    rate: 0,
+    apart: 0.06,
     from: edited([...beeping(), ...words("-c:a libopus")], (data) =>
       replaced(data, [...Buffer.from("OpusHead")], (at, copy) => copy.writeInt16LE(-6 * 256, at + 8)),
     ),
   },
   {
-    ...{ ...common, name: "a font and a cover attached", family: "Covers, chapters and data", ending: "mkv" },
+    ...common,
+    name: "a font and a cover attached",
+    family: "Covers, chapters and data",
+    ending: "mkv",
     from: async (path) => {
       await ffmpeg(...picture({ seconds: 0.04 }), "-frames:v", "1", "-q:v", "2", `${path}.jpg`);
       writeFileSync(`${path}.ttf`, Buffer.alloc(5000, 7));
@@ -92,7 +103,10 @@ const avi: Source[] = (
   ] as [string, string[], (data: Buffer) => Buffer][]
 ).map(
   ([name, args, edit]): Source => ({
-    ...{ ...common, name, family: "Old files", ending: "avi" },
+    ...common,
+    name,
+    family: "Old files",
+    ending: "avi",
     ...(name === "without an index" && { warnings: ["source_truncated"] }),
     from: edited([...both(), ...args], edit),
   }),
@@ -107,7 +121,10 @@ function wrongByteRate(data: Buffer): Buffer {
 
 const flv: Source[] = [
   {
-    ...{ ...common, name: "times beyond 24 bits", family: "Starts and cuts", ending: "flv" },
+    ...common,
+    name: "times beyond 24 bits",
+    family: "Starts and cuts",
+    ending: "flv",
     from: [...both(), ...codecs("flv"), ...words("-output_ts_offset 16775")],
   },
 ];
@@ -126,8 +143,14 @@ const headless: Source[] = (
   ] as [string, string[]][]
 ).map(
   ([ending, args], at): Source => ({
-    ...{ ...common, name: `begins within a GOP (${at})`, family: "Starts and cuts", ending, seconds: 2.6, within: 0.6 },
-    ...{ flashes: [], beeps: [] },
+    ...common,
+    name: `begins within a GOP (${at})`,
+    family: "Starts and cuts",
+    ending,
+    seconds: 2.6,
+    within: 0.6,
+    flashes: [],
+    beeps: [],
     from: beheaded(ending, args, 0.35),
   }),
 );
@@ -135,7 +158,10 @@ const headless: Source[] = (
 const HUGE = 2 ** 28;
 const phones: Source[] = [
   {
-    ...{ ...common, name: "a large free box before the index", family: "Phones and cameras", ending: "mp4" },
+    ...common,
+    name: "a large free box before the index",
+    family: "Phones and cameras",
+    ending: "mp4",
     from: async (path) => {
       await ffmpeg(...both(), ...x264, ...aac, `${path}.mp4`);
       const data = readFileSync(`${path}.mp4`);
@@ -148,26 +174,30 @@ const phones: Source[] = [
     },
   },
   {
-    ...{ ...common, name: "a disabled video track first", family: "Phones and cameras", ending: "mov" },
+    ...common,
+    name: "a disabled video track first",
+    family: "Phones and cameras",
+    ending: "mov",
     from: [
       ...[...picture({ size: "96x54", seconds: 2 }), ...picture(), ...beeping(), ...words("-map 0 -map 1 -map 2")],
       ...[...x264, ...aac, ...words("-disposition:v:0 0 -disposition:v:1 default")],
     ],
   },
   {
-    ...{
-      ...common,
-      name: "a preview in Motion JPEG as second video track",
-      family: "Phones and cameras",
-      ending: "mp4",
-    },
+    ...common,
+    name: "a preview in Motion JPEG as second video track",
+    family: "Phones and cameras",
+    ending: "mp4",
     from: [
       ...[...picture(), ...picture({ size: "96x54", seconds: 6 }), ...beeping(), ...words("-map 0 -map 1 -map 2")],
       ...[...words("-c:v:0 libx264 -preset ultrafast -pix_fmt yuv420p -c:v:1 mjpeg"), ...aac],
     ],
   },
   {
-    ...{ ...common, name: "a track of telemetry", family: "Phones and cameras", ending: "mp4" },
+    ...common,
+    name: "a track of telemetry",
+    family: "Phones and cameras",
+    ending: "mp4",
     from: async (path) => {
       writeFileSync(`${path}.srt`, "1\n00:00:00,000 --> 00:00:30,000\nGPS\n");
       await ffmpeg(
@@ -195,16 +225,17 @@ const phones: Source[] = [
     },
   },
   {
-    ...{
-      ...common,
-      name: "32 kHz mono and a variable rate, as of a conference",
-      family: "Phones and cameras",
-      ending: "mp4",
-    },
+    ...common,
+    name: "32 kHz mono and a variable rate, as of a conference",
+    family: "Phones and cameras",
+    ending: "mp4",
     from: [...both({}, { rate: 32_000, layout: "mono" }), "-vf", "select='mod(n,7)'", "-vsync", "vfr", ...x264, ...aac],
   },
   {
-    ...{ ...common, name: "HEVC tagged hvc1 and 44.1 kHz", family: "Phones and cameras", ending: "mov" },
+    ...common,
+    name: "HEVC tagged hvc1 and 44.1 kHz",
+    family: "Phones and cameras",
+    ending: "mov",
     from: [
       ...both({}, { rate: 44_100 }),
       ...words("-c:v libx265 -preset ultrafast -x265-params log-level=error -tag:v hvc1"),
@@ -219,7 +250,10 @@ function rename(body: Buffer, name: string): void {
 
 const transport: Source[] = [
   {
-    ...{ ...common, name: "packets of 204 bytes", family: "Broadcasts", ending: "ts" },
+    ...common,
+    name: "packets of 204 bytes",
+    family: "Broadcasts",
+    ending: "ts",
     from: edited([...both(), ...codecs("ts")], (data) =>
       Buffer.concat(
         Array.from({ length: data.length / 188 }, (_, at) => [
@@ -230,31 +264,42 @@ const transport: Source[] = [
     ),
   },
   {
-    ...{ ...common, name: "AAC in LATM", family: "Broadcasts", ending: "ts" },
+    ...common,
+    name: "AAC in LATM",
+    family: "Broadcasts",
+    ending: "ts",
     from: [...both(), ...codecs("ts"), "-mpegts_flags", "latm"],
   },
   {
-    ...{ ...common, name: "Opus", family: "Broadcasts", ending: "ts" },
+    ...common,
+    name: "Opus",
+    family: "Broadcasts",
+    ending: "ts",
     from: [...both(), ...x264, ...opus],
   },
   {
-    ...{ ...common, name: "the first packet is cut", family: "Broadcasts", ending: "ts" },
+    ...common,
+    name: "the first packet is cut",
+    family: "Broadcasts",
+    ending: "ts",
     from: edited([...both(), ...codecs("ts")], (data) => Buffer.concat([Buffer.alloc(1000, 3), data])),
   },
   {
-    ...{
-      ...common,
-      name: "video that begins 3 s after the audio",
-      family: "Broadcasts",
-      ending: "ts",
-      seconds: 7,
-      beeps: from(0, 7),
-      flashes: [0, ...from(4, 7)],
-    },
+    ...common,
+    name: "video that begins 3 s after the audio",
+    family: "Broadcasts",
+    ending: "ts",
+    seconds: 7,
+    beeps: from(0, 7),
+    flashes: [0, ...from(4, 7)],
     from: ["-itsoffset", "3", ...picture(), ...beeping({ seconds: 7 }), ...words("-map 0 -map 1"), ...codecs("ts")],
   },
   {
-    ...{ ...common, name: "a service of 5.1 and one of stereo", family: "Broadcasts", ending: "ts", tracks: 2 },
+    ...common,
+    name: "a service of 5.1 and one of stereo",
+    family: "Broadcasts",
+    ending: "ts",
+    tracks: 2,
     from: [...both(), ...beeping({ layout: "5.1" }), ...words("-map 0 -map 1 -map 2"), ...x264, ...words("-c:a ac3")],
   },
 ];
@@ -267,7 +312,11 @@ const amrFiles = [
   { name: "wideband", magic: "#!AMR-WB\n", header: 0x44, bytes: 61 },
 ].map(
   ({ name, magic, header, bytes }): Source => ({
-    ...{ ...alone, name: `AMR, ${name}`, family: "Audio alone", ending: "amr", beeps: [] },
+    ...alone,
+    name: `AMR, ${name}`,
+    family: "Audio alone",
+    ending: "amr",
+    beeps: [],
     from: async (path) => {
       const frame = Buffer.alloc(bytes);
       frame[0] = header;

@@ -25,7 +25,10 @@ const channels = (
   words(layouts).map((layout): Source => {
     const { args, ending } = ENCODERS[codec] as (typeof ENCODERS)[string];
     return {
-      ...{ ...common, name: `${layout} in ${codec}`, family: "Channels", ending },
+      ...common,
+      name: `${layout} in ${codec}`,
+      family: "Channels",
+      ending,
       from: [
         ...beeping({ layout }),
         ...words(args),
@@ -46,7 +49,10 @@ const rates = (
   all.map((rate): Source => {
     const { args, ending } = ENCODERS[codec] as (typeof ENCODERS)[string];
     return {
-      ...{ ...common, name: `${rate} Hz in ${codec}`, family: "Sample rates", ending },
+      ...common,
+      name: `${rate} Hz in ${codec}`,
+      family: "Sample rates",
+      ending,
       from: [...beeping({ rate }), ...words(args)],
     };
   }),
@@ -55,8 +61,14 @@ const rates = (
 const tracks = ["mp4", "mkv", "mov", "ts"].flatMap((ending) =>
   [2, 4].map(
     (count): Source => ({
-      ...{ name: `${count} tracks`, family: "Several audio tracks", ending, tracks: count, seconds: SECONDS },
-      ...{ size: "160x90", rate: 25, within: 0.25 },
+      name: `${count} tracks`,
+      family: "Several audio tracks",
+      ending,
+      tracks: count,
+      seconds: SECONDS,
+      size: "160x90",
+      rate: 25,
+      within: 0.25,
       from: [
         ...[...picture(), ...Array.from({ length: count }, (_, at) => beeping({ hertz: 600 + 300 * at })).flat()],
         ...Array.from({ length: count + 1 }, (_, at) => ["-map", String(at)]).flat(),
@@ -70,7 +82,11 @@ const tracks = ["mp4", "mkv", "mov", "ts"].flatMap((ending) =>
 const extras: Source[] = [
   ...(["mp3", "m4a", "flac"] as const).map(
     (ending): Source => ({
-      ...{ ...common, name: "a cover", family: "Covers, chapters and data", ending, apart: 0.12 },
+      ...common,
+      name: "a cover",
+      family: "Covers, chapters and data",
+      ending,
+      apart: 0.12,
       from: [
         ...[...beeping(), ...["-f", "lavfi", "-i", "testsrc2=s=64x64:d=0.04"], ...words("-map 0 -map 1")],
         ...words(`-c:a ${ending === "mp3" ? "libmp3lame" : ending === "m4a" ? "aac" : "flac"} -c:v mjpeg -frames:v 1`),
@@ -80,20 +96,23 @@ const extras: Source[] = [
   ),
   ...(["mov", "mp4"] as const).map(
     (ending): Source => ({
-      ...{
-        name: "a time code",
-        family: "Covers, chapters and data",
-        ending,
-        seconds: SECONDS,
-        size: "160x90",
-        rate: 25,
-      },
+      name: "a time code",
+      family: "Covers, chapters and data",
+      ending,
+      seconds: SECONDS,
+      size: "160x90",
+      rate: 25,
       from: [...both(), ...x264, ...words("-c:a aac -timecode 01:00:00:00")],
     }),
   ),
   ...(["mkv", "mp4"] as const).map(
     (ending): Source => ({
-      ...{ name: "chapters", family: "Covers, chapters and data", ending, seconds: SECONDS, size: "160x90", rate: 25 },
+      name: "chapters",
+      family: "Covers, chapters and data",
+      ending,
+      seconds: SECONDS,
+      size: "160x90",
+      rate: 25,
       from: async (path) => {
         const { writeFileSync } = await import("node:fs");
         const { ffmpeg } = await import("#test/support/media/sources.ts");

@@ -34,14 +34,12 @@ const rates = ["mp4", "mkv", "ts"].flatMap((ending) =>
     ] as [string, number][]
   ).map(
     ([rate, expected]): Source => ({
-      ...{
-        name: `${rate} frames per second`,
-        family: "Frame rates",
-        ending,
-        rate: expected,
-        seconds: SECONDS,
-        size: "160x90",
-      },
+      name: `${rate} frames per second`,
+      family: "Frame rates",
+      ending,
+      rate: expected,
+      seconds: SECONDS,
+      size: "160x90",
       from: [...both({ rate }), ...codecs(ending)],
     }),
   ),
@@ -59,7 +57,14 @@ const variable = ["mp4", "mkv", "webm", "mov"].flatMap((ending) =>
   ).map(([name, select]): Source => {
     const seconds = 8;
     return {
-      ...{ name, family: "Variable frame rate", ending, rate: 30, seconds, size: "160x90", flashes: [], within: 0.3 },
+      name,
+      family: "Variable frame rate",
+      ending,
+      rate: 30,
+      seconds,
+      size: "160x90",
+      flashes: [],
+      within: 0.3,
       from: [
         ...both({ rate: 30, seconds }, { seconds }),
         ...["-vf", `select='${select}'`, "-vsync", "vfr", ...codecs(ending)],
@@ -73,11 +78,17 @@ const unequal = ["mp4", "mov", "mkv", "webm", "ts", "flv", "avi"].flatMap((endin
   const maps = words("-map 0 -map 1");
   return [
     {
-      ...{ ...common, name: "audio longer", seconds: 6, flashes: from(0, 3) },
+      ...common,
+      name: "audio longer",
+      seconds: 6,
+      flashes: from(0, 3),
       from: [...both({ seconds: 3 }, { seconds: 6 }), ...maps, ...codecs(ending)],
     },
     {
-      ...{ ...common, name: "video longer", seconds: 6, beeps: from(0, 3) },
+      ...common,
+      name: "video longer",
+      seconds: 6,
+      beeps: from(0, 3),
       from: [...both({ seconds: 6 }, { seconds: 3 }), ...maps, ...codecs(ending)],
     },
     // AVI has no times: a track begins at its start.
@@ -85,11 +96,19 @@ const unequal = ["mp4", "mov", "mkv", "webm", "ts", "flv", "avi"].flatMap((endin
       ? []
       : [
           {
-            ...{ ...common, name: "audio late and longer", seconds: 6, flashes: from(0, 4), beeps: from(2, 6) },
+            ...common,
+            name: "audio late and longer",
+            seconds: 6,
+            flashes: from(0, 4),
+            beeps: from(2, 6),
             from: [...picture(), ...["-itsoffset", "2"], ...beeping(), ...maps, ...codecs(ending)],
           },
           {
-            ...{ ...common, name: "video late and longer", seconds: 6, flashes: [0, ...from(3, 6)], beeps: from(0, 4) },
+            ...common,
+            name: "video late and longer",
+            seconds: 6,
+            flashes: [0, ...from(3, 6)],
+            beeps: from(0, 4),
             from: [...["-itsoffset", "2"], ...picture(), ...beeping(), ...maps, ...codecs(ending)],
           },
         ]),
@@ -98,8 +117,14 @@ const unequal = ["mp4", "mov", "mkv", "webm", "ts", "flv", "avi"].flatMap((endin
 
 const stills = ["mp4", "mkv", "mov", "webm"].map(
   (ending): Source => ({
-    ...{ name: "one frame and audio", family: "Tracks of unequal length", ending, seconds: 8, size: "160x90" },
-    ...{ flashes: [0], rate: RATE, within: 0.3 },
+    name: "one frame and audio",
+    family: "Tracks of unequal length",
+    ending,
+    seconds: 8,
+    size: "160x90",
+    flashes: [0],
+    rate: RATE,
+    within: 0.3,
     from: [...both({ seconds: 0.04 }, { seconds: 8 }), ...words("-map 0 -map 1"), ...codecs(ending)],
   }),
 );
@@ -109,41 +134,53 @@ const lengths: Source[] = [
   ...["-live 1", "-live 1 -cluster_time_limit 500"].flatMap((args) =>
     (["webm", "mkv"] as const).map(
       (ending): Source => ({
-        ...{ name: `a recording without a length (${args})`, family: "Lengths left out", ending, seconds: SECONDS },
-        ...{ rate: RATE, size: "160x90", from: [...both(), ...codecs(ending), ...words(args)] },
-      }),
-    ),
-  ),
-  ...["frag_keyframe+empty_moov", "frag_every_frame+empty_moov+default_base_moof", "frag_keyframe", "dash"].map(
-    (flags): Source => ({
-      ...{ name: `fragments (${flags})`, family: "Lengths left out", ending: "mp4", seconds: SECONDS, rate: RATE },
-      ...{ size: "160x90", from: [...both(), ...codecs("mp4"), "-movflags", flags] },
-    }),
-  ),
-  {
-    ...{
-      name: "MP3 without a header of its length",
-      family: "Lengths left out",
-      ending: "mp3",
-      seconds: 8,
-      size: null,
-    },
-    ...{ apart: 0.12, from: [...beeping({ seconds: 8 }), ...words("-c:a libmp3lame -q:a 9 -write_xing 0")] },
-  },
-  {
-    ...{ name: "FLV that is not completed", family: "Lengths left out", ending: "flv", seconds: SECONDS, rate: RATE },
-    ...{ size: "160x90", from: [...both(), ...codecs("flv"), ...words("-flvflags no_duration_filesize")] },
-  },
-  ...(["mkv", "mp4"] as const).map(
-    (ending): Source => ({
-      ...{
-        name: "a subtitle at ten hours",
+        name: `a recording without a length (${args})`,
         family: "Lengths left out",
         ending,
         seconds: SECONDS,
         rate: RATE,
         size: "160x90",
-      },
+        from: [...both(), ...codecs(ending), ...words(args)],
+      }),
+    ),
+  ),
+  ...["frag_keyframe+empty_moov", "frag_every_frame+empty_moov+default_base_moof", "frag_keyframe", "dash"].map(
+    (flags): Source => ({
+      name: `fragments (${flags})`,
+      family: "Lengths left out",
+      ending: "mp4",
+      seconds: SECONDS,
+      rate: RATE,
+      size: "160x90",
+      from: [...both(), ...codecs("mp4"), "-movflags", flags],
+    }),
+  ),
+  {
+    name: "MP3 without a header of its length",
+    family: "Lengths left out",
+    ending: "mp3",
+    seconds: 8,
+    size: null,
+    apart: 0.12,
+    from: [...beeping({ seconds: 8 }), ...words("-c:a libmp3lame -q:a 9 -write_xing 0")],
+  },
+  {
+    name: "FLV that is not completed",
+    family: "Lengths left out",
+    ending: "flv",
+    seconds: SECONDS,
+    rate: RATE,
+    size: "160x90",
+    from: [...both(), ...codecs("flv"), ...words("-flvflags no_duration_filesize")],
+  },
+  ...(["mkv", "mp4"] as const).map(
+    (ending): Source => ({
+      name: "a subtitle at ten hours",
+      family: "Lengths left out",
+      ending,
+      seconds: SECONDS,
+      rate: RATE,
+      size: "160x90",
       from: async (path) => {
         const { ffmpeg } = await import("#test/support/media/sources.ts");
         const { writeFileSync } = await import("node:fs");
@@ -171,45 +208,43 @@ const lengths: Source[] = [
 const starts: Source[] = [
   ...["mkv", "ts", "flv", "mov"].map(
     (ending): Source => ({
-      ...{
-        name: "times that begin at an hour",
-        family: "Starts and cuts",
-        ending,
-        seconds: SECONDS,
-        rate: RATE,
-        size: "160x90",
-      },
+      name: "times that begin at an hour",
+      family: "Starts and cuts",
+      ending,
+      seconds: SECONDS,
+      rate: RATE,
+      size: "160x90",
       from: [...both(), ...codecs(ending), ...words("-output_ts_offset 3600")],
     }),
   ),
   ...["mp4", "mov"].flatMap((ending): Source[] => [
     {
-      ...{
-        name: "an edit list that cuts at a keyframe",
-        family: "Starts and cuts",
-        ending,
-        seconds: 3,
-        rate: RATE,
-        size: "160x90",
-      },
+      name: "an edit list that cuts at a keyframe",
+      family: "Starts and cuts",
+      ending,
+      seconds: 3,
+      rate: RATE,
+      size: "160x90",
       from: remade([...both(), ...codecs("mp4")], "mp4", ...words("-ss 1 -c copy")),
-      ...{ within: 0.3, flashes: [], beeps: [] },
+      within: 0.3,
+      flashes: [],
+      beeps: [],
     },
     {
-      ...{
-        name: "a cut between keyframes",
-        family: "Starts and cuts",
-        ending,
-        seconds: 2.4,
-        rate: RATE,
-        size: "160x90",
-      },
+      name: "a cut between keyframes",
+      family: "Starts and cuts",
+      ending,
+      seconds: 2.4,
+      rate: RATE,
+      size: "160x90",
       from: async (path) => {
         const { ffmpeg } = await import("#test/support/media/sources.ts");
         await ffmpeg(...both(), ...codecs("mp4"), `${path}.mp4`);
         await ffmpeg("-ss", "1.6", "-i", `${path}.mp4`, "-c", "copy", path);
       },
-      ...{ within: 0.3, flashes: [], beeps: [] },
+      within: 0.3,
+      flashes: [],
+      beeps: [],
     },
   ]),
 ];

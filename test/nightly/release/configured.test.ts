@@ -20,7 +20,8 @@ test.skipIf(process.arch !== "x64")(
       const folder = mkdtempSync(join(work, "fetched-"));
       return fetchLinkable(source, "linked", { arch: "x64", work: folder, options });
     };
-    const [kept, ran] = [await fetched(), await fetched()];
+    const kept = await fetched();
+    const ran = await fetched();
     const isKept = await writeConfigured(kept.source, kept.version, kept.configuration);
     if (!isKept) {
       // A newer version is configured, and its result is kept by the next change of the recipe.
@@ -30,7 +31,8 @@ test.skipIf(process.arch !== "x64")(
     await addNumaStub(ran.sysroot);
     await configure(ran);
     expect(listsIn(kept.source)).toEqual(listsIn(ran.source));
-    const [ours, theirs] = [macrosIn(kept.source), macrosIn(ran.source)];
+    const ours = macrosIn(kept.source);
+    const theirs = macrosIn(ran.source);
     // It defines also what no file uses; the other way round there may be more, as absent.
     const other = [...theirs].filter(([name, value]) => (ours.get(name) ?? "0") !== value);
     expect(Object.fromEntries(other)).toEqual({});

@@ -52,7 +52,10 @@ export async function startAssetPages(): Promise<AssetPages> {
   };
   const assetId = await newAsset("Holiday film");
   return {
-    ...{ platform, browser, assetId, newAsset },
+    platform,
+    browser,
+    assetId,
+    newAsset,
     async open({ id = assetId, tab = "overview", token = platform.admin } = {}) {
       const seen = await signedIn(browser, platform.base, token);
       await seen.page.goto(`${platform.base}/console/assets/${id}?tab=${tab}`);

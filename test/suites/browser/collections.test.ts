@@ -29,10 +29,8 @@ test("a collection is published in the console, watched as a page and as a playl
 
   for (const { colorScheme, width } of APPEARANCES) {
     const size = { colorScheme, viewport: { width, height: 800 } };
-    const [grid, list] = [
-      await visit(pages.browser, url, size),
-      await visit(pages.browser, url.replace("/c/", "/embed/c/"), size),
-    ];
+    const grid = await visit(pages.browser, url, size);
+    const list = await visit(pages.browser, url.replace("/c/", "/embed/c/"), size);
     expect(await grid.page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
     expect([...grid.faults, ...list.faults]).toEqual([]);
     // Its own styles are none of the page's, and are refused.

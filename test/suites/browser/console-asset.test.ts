@@ -348,7 +348,9 @@ nightly("axe finds nothing in any section, light and dark, wide and narrow", asy
   await api("POST", `${assetId}/shares`, { name: "Embed", max_plays: 5, allow_download: true });
   for (const { colorScheme, width } of APPEARANCES) {
     const { page } = await signedIn(pages.browser, pages.platform.base, pages.platform.admin, {
-      ...{ colorScheme, viewport: { width, height: 900 }, bypassCSP: true },
+      colorScheme,
+      viewport: { width, height: 900 },
+      bypassCSP: true,
     });
     for (const [name, content] of Object.entries({
       overview: page.getByLabel("Embed code"),

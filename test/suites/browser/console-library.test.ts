@@ -143,7 +143,8 @@ test("a new video appears by itself, shows its frames under the pointer, and is 
     await frame.evaluate((image: any) => image.decode());
     return frame.evaluate((image: any) => image.style.transform as string);
   };
-  const [start, end] = [await frameAt(0.05), await frameAt(0.95)];
+  const start = await frameAt(0.05);
+  const end = await frameAt(0.95);
   expect(start).not.toBe(end);
   await page.mouse.move(0, 0);
   await poster.locator(".frame-sheet").waitFor({ state: "detached" });

@@ -34,7 +34,10 @@ async function limit(page: Page, uploadThroughput: number): Promise<void> {
   const session = await page.context().newCDPSession(page);
   await session.send("Network.enable");
   await session.send("Network.emulateNetworkConditions", {
-    ...{ offline: false, latency: 20, downloadThroughput: -1, uploadThroughput },
+    offline: false,
+    latency: 20,
+    downloadThroughput: -1,
+    uploadThroughput,
   });
 }
 
@@ -179,7 +182,10 @@ test("folders are uploaded with their paths, without hidden files, when they are
   const session = await page.context().newCDPSession(page);
   for (const type of ["dragEnter", "dragOver", "drop"] as const)
     await session.send("Input.dispatchDragEvent", {
-      ...{ type, x: x + 20, y: y + 20, data: { items: [], files: [root, single], dragOperationsMask: 1 } },
+      type,
+      x: x + 20,
+      y: y + 20,
+      data: { items: [], files: [root, single], dragOperationsMask: 1 },
     });
   await page.getByText("4 of 4 files sent", { exact: false }).waitFor();
   const paths = async () =>

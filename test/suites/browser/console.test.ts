@@ -183,13 +183,26 @@ test("in German, on a phone, by keyboard", async () => {
 
 test("axe finds nothing on any page, light and dark, wide and narrow", async () => {
   const pages = {
-    ...{ assets: "Assets", uploads: "Uploads", jobs: "Jobs", webhooks: "Webhooks", live: "Live", tenants: "Tenants" },
-    ...{ analytics: "Analytics", usage: "Usage", system: "System", keys: "API keys", "tenants/1": "Browser" },
-    ...{ "system?view=backup": "Backup", "system?view=settings": "Settings", "system?view=log": "Log" },
+    assets: "Assets",
+    uploads: "Uploads",
+    jobs: "Jobs",
+    webhooks: "Webhooks",
+    live: "Live",
+    tenants: "Tenants",
+    analytics: "Analytics",
+    usage: "Usage",
+    system: "System",
+    keys: "API keys",
+    "tenants/1": "Browser",
+    "system?view=backup": "Backup",
+    "system?view=settings": "Settings",
+    "system?view=log": "Log",
   };
   for (const { colorScheme, width } of APPEARANCES) {
     const { page } = await visit(browser, `${platform.base}/console`, {
-      ...{ colorScheme, viewport: { width, height: 900 }, bypassCSP: true },
+      colorScheme,
+      viewport: { width, height: 900 },
+      bypassCSP: true,
     });
     await button(page, "Sign in").waitFor();
     expect(await axeFaults(page), "sign-in").toEqual([]);

@@ -30,7 +30,9 @@ beforeAll(async () => {
   [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
   players = new Players("");
   const profile = {
-    ...{ name: "cinema", codecs: ["h264", "hevc", "av1"], hdr: "keep" },
+    name: "cinema",
+    codecs: ["h264", "hevc", "av1"],
+    hdr: "keep",
     ladder: [
       { height: 360, max_bitrate: 900_000 },
       { height: 180, max_bitrate: 400_000 },
@@ -150,7 +152,8 @@ nightly("it becomes SDR with another profile, which cannot be joined with it, an
   const created = await platform.call("POST", "/api/v1/encoding_profiles", { admin, body: other });
   expect(created.status, created.text).toBe(201);
   const { body: clip } = await platform.call("POST", `/api/v1/assets/${asset.id}/clips`, {
-    ...{ key, body: { start_seconds: 0, end_seconds: 8 } },
+    key,
+    body: { start_seconds: 0, end_seconds: 8 },
   });
   for (const [name, hdr] of [
     ["flat", null],

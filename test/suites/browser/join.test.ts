@@ -33,7 +33,8 @@ async function part(seconds: number, less: number, title = "Film"): Promise<numb
 
 // Shorter than what the players only seek to the end of: every join is played.
 test("hls.js, dash.js and Shaka play over joins to the end", async () => {
-  const [one, two] = [await part(3.08, 0), await part(1.6, 0.3)];
+  const one = await part(3.08, 0);
+  const two = await part(1.6, 0.3);
   const asset_ids = [one, two, two, one];
   const { status, text, body } = await platform.call("POST", "/api/v1/assets/join", {
     key: platform.key,
@@ -52,7 +53,8 @@ test("hls.js, dash.js and Shaka play over joins to the end", async () => {
 });
 
 test("in the console selected videos are joined, in an order that can be changed", async () => {
-  const [first, second] = [await part(2, 0, "Sunrise"), await part(3, 0, "Sunset")];
+  const first = await part(2, 0, "Sunrise");
+  const second = await part(3, 0, "Sunset");
   const browser = await sharedBrowser();
   const seen = await signedIn(browser, platform.base, platform.key);
   const { page } = seen;

@@ -52,8 +52,12 @@ const segmentOf = ({ fragments }: Track, segment: number) =>
 /** Half a minute can be played. */
 export function newTimeline(): LiveTimeline {
   const timeline = new LiveTimeline({
-    ...{ startedAtMs: Date.now(), dvrSeconds: 30, isLowLatency: true, playlistName: "live.m3u8" },
-    ...{ partTargetSeconds: 0.52, segmentTargetSeconds: 2 },
+    startedAtMs: Date.now(),
+    dvrSeconds: 30,
+    isLowLatency: true,
+    playlistName: "live.m3u8",
+    partTargetSeconds: 0.52,
+    segmentTargetSeconds: 2,
   });
   timeline.init({ track: "180p", kind: "video", codec: "avc1.64000d", width: 320, height: 180, frameRate: 30 });
   timeline.init({ track: "audio", kind: "audio", codec: "mp4a.40.2", channels: 1 });
@@ -74,13 +78,19 @@ export async function publish(timeline: LiveTimeline, tracks: Track[], interrupt
       await sleep(interruption.ms);
       timeline.resumed(Date.now());
     }
-    const [segment, part] = [Math.floor(index / PARTS_PER_SEGMENT) + 1, index % PARTS_PER_SEGMENT];
+    const segment = Math.floor(index / PARTS_PER_SEGMENT) + 1;
+    const part = index % PARTS_PER_SEGMENT;
     for (const track of tracks) {
       const { name, fragments, partSeconds } = track;
       const offset = fragments.slice(index - part, index).reduce((sum, { length }) => sum + length, 0);
       const isLast = part === PARTS_PER_SEGMENT - 1;
       timeline.part({
-        ...{ track: name, segment, part, offset, isLast, durationSeconds: partSeconds },
+        track: name,
+        segment,
+        part,
+        offset,
+        isLast,
+        durationSeconds: partSeconds,
         bytes: fragments[index]?.length ?? 0,
         isIndependent: name === "audio" || part === 0,
         startSeconds: index * partSeconds,
@@ -89,7 +99,9 @@ export async function publish(timeline: LiveTimeline, tracks: Track[], interrupt
       await sleep(20);
       if (!isLast) continue;
       timeline.segment({
-        ...{ track: name, segment, bytes: segmentOf(track, segment).length },
+        track: name,
+        segment,
+        bytes: segmentOf(track, segment).length,
         durationSeconds: PARTS_PER_SEGMENT * partSeconds,
         startSeconds: (index - part) * partSeconds,
         name: `${String(segment).padStart(5, "0")}.m4s`,

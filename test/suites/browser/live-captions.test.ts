@@ -46,7 +46,8 @@ const library = (path: string) => readFileSync(join(import.meta.dirname, "../../
 
 /** The publisher repeats its video; when the caption is shown in it. */
 const ROUND_SECONDS = 4;
-const [SHOWN_SECONDS, ERASED_SECONDS] = [0.967, 3.033];
+const SHOWN_SECONDS = 0.967;
+const ERASED_SECONDS = 3.033;
 /** Browsers update captions up to four times a second. */
 const TOLERANCE = 0.3;
 

@@ -154,7 +154,8 @@ describe("the page of a channel, with ffmpeg as publisher", () => {
 
   test("plays a signed stream with the token of the page, and with a new one from then on", async () => {
     const channel = await newChannel("signed-stage", "signed");
-    const [first, second] = [await channel.tokenOf(600), await channel.tokenOf(1200)];
+    const first = await channel.tokenOf(600);
+    const second = await channel.tokenOf(1200);
     const { exit } = publishTo({ rtmp }, channel, 12);
     const seen = await visit(browser, `${platform.base}/embed/live/signed-stage?autoplay=1&token=${first}`);
     const media = () => seen.requests.map(({ pathname }) => pathname).filter((path) => path.includes("/180p/"));

@@ -70,7 +70,8 @@ async function proxied(route: Route): Promise<void> {
 /** A page with this markup, and the addresses of the domain that it requested. */
 async function open(script: string, markup: string): Promise<{ page: Page; requested: string[]; faults: string[] }> {
   const page = await context.newPage();
-  const [requested, faults] = [[] as string[], [] as string[]];
+  const requested = [] as string[];
+  const faults = [] as string[];
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("response", (response) => {
     const { host } = new URL(response.url());
@@ -118,8 +119,11 @@ test("the file of a static rendition plays in a video element, also from the mid
     return { currentTime, duration, error, videoWidth, hasAudio: audio > 0 };
   });
   expect(seen).toEqual({
-    ...{ currentTime: expect.closeTo(8, 0), duration: expect.closeTo(8, 0) },
-    ...{ error: null, videoWidth: 640, hasAudio: true },
+    currentTime: expect.closeTo(8, 0),
+    duration: expect.closeTo(8, 0),
+    error: null,
+    videoWidth: 640,
+    hasAudio: true,
   });
 });
 

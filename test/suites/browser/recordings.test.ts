@@ -123,7 +123,8 @@ test.each(sample(RECORDINGS, 2).map((one) => [one.name, one] as const))("a recor
   }
   const { hasVideo = true, isStill = false, seconds } = recording;
   const source = join(folder, file);
-  const [heardBefore, seenBefore] = [await beepsOf(source), hasVideo ? await flashesOf(source, RATE) : []];
+  const heardBefore = await beepsOf(source);
+  const seenBefore = hasVideo ? await flashesOf(source, RATE) : [];
   // A busy machine may leave out frames of the recording, but what is in it is in the result.
   expect(heardBefore.length).toBeGreaterThanOrEqual(seconds - 1);
   expect(seenBefore.length).toBeGreaterThanOrEqual(hasVideo && !isStill ? seconds - 2 : 0);
@@ -131,7 +132,8 @@ test.each(sample(RECORDINGS, 2).map((one) => [one.name, one] as const))("a recor
   expect(result.durationSeconds).toBeGreaterThan(seconds - 1);
   expect(result.durationSeconds).toBeLessThan(seconds + 2);
   const rate = result.frameRate ?? RATE;
-  const [heard, seen] = [await beepsOf(result.playlist), hasVideo ? await flashesOf(result.playlist, rate) : []];
+  const heard = await beepsOf(result.playlist);
+  const seen = hasVideo ? await flashesOf(result.playlist, rate) : [];
   expect(worstOffset(heard, heardBefore, heardBefore.length), `${heard} of ${heardBefore}`).toBeLessThan(APART_SECONDS);
   // Frames of the recording and of the result are on different grids.
   expect(worstOffset(seen, seenBefore, seenBefore.length), `${seen} of ${seenBefore}`).toBeLessThan(
@@ -152,7 +154,8 @@ function inOrder(pieces: readonly Buffer[]): Buffer {
 
 describe("what a player gives to the browser", () => {
   test.each(rows(["ts", "mp4", "mkv"], 1))("has each beep at its flash, of a source in .%s", async (ending) => {
-    const [name, seconds] = [`beeps.${ending}`, 9];
+    const name = `beeps.${ending}`;
+    const seconds = 9;
     await ffmpeg(
       ...[...flashes("320x180", RATE, seconds), ...beeps(seconds), ...fast, "-pix_fmt", "yuv420p", "-c:a", "aac"],
       join(folder, name),
@@ -168,7 +171,8 @@ describe("what a player gives to the browser", () => {
         return path;
       };
       expect(own.map(({ offset }) => Math.abs(offset)).every((offset) => offset < 0.001)).toBe(true);
-      const [heard, seen] = [await beepsOf(pathOf("audio")), await flashesOf(pathOf("video"), RATE)];
+      const heard = await beepsOf(pathOf("audio"));
+      const seen = await flashesOf(pathOf("video"), RATE);
       expect(seen).toHaveLength(seconds);
       expect(worstOffset(heard, seen, seconds), `${player}: ${heard} and ${seen}`).toBeLessThan(APART_SECONDS);
     }

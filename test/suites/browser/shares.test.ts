@@ -166,7 +166,8 @@ test("a viewer who plays when the share ends gets a message, and no more media",
 
 nightly("the pages are accessible, light and dark, wide and narrow", async () => {
   const id = await pages.newAsset("Accessible film");
-  const [locked, open] = [await shareOf(id, { password: "open sesame" }), await shareOf(id, { allow_download: true })];
+  const locked = await shareOf(id, { password: "open sesame" });
+  const open = await shareOf(id, { allow_download: true });
   for (const { colorScheme, width } of APPEARANCES) {
     const options = { colorScheme, viewport: { width, height: 900 }, bypassCSP: true };
     for (const url of [locked.url, locked.embed_url, open.url, open.embed_url]) {

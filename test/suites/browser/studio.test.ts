@@ -96,8 +96,15 @@ test("without WHIP the studio says how to go live, and every setting of a channe
   await heading(page, "Main stage").waitFor();
   const path = `/api/v1/live/channels/${channel.id}`;
   expect((await server.call("GET", path, { key: channel.key })).body).toMatchObject({
-    ...{ name: "Main stage", playback_policy: "signed", record: false, dvr_seconds: 600, takeover: true },
-    ...{ publisher: "ann", low_latency: true, encoding_profile: null, captions: [] },
+    name: "Main stage",
+    playback_policy: "signed",
+    record: false,
+    dvr_seconds: 600,
+    takeover: true,
+    publisher: "ann",
+    low_latency: true,
+    encoding_profile: null,
+    captions: [],
   });
   await page.getByText("The link of a signed channel contains a token", { exact: false }).waitFor();
 

@@ -278,7 +278,8 @@ describe("an upload", () => {
     const relay = await startRelay();
     const { key, server } = await served({}, relay);
     const folder = emptyFolder();
-    const [file, state] = [join(folder, "large.mp4"), join(folder, "large.upload")];
+    const file = join(folder, "large.mp4");
+    const state = join(folder, "large.upload");
     const size = 5 * PART_BYTES + 12_345;
     writeFileSync(file, Buffer.alloc(size, "vodbox"));
     const input = { base: relay.base, key, file, state };
@@ -343,7 +344,8 @@ describe("an upload", () => {
   nightly("uses as much memory for 1 GB as for 1 MB", async () => {
     const { base, key } = await served();
     const folder = emptyFolder();
-    const [small, large] = [join(folder, "small.mp4"), join(folder, "large.mp4")];
+    const small = join(folder, "small.mp4");
+    const large = join(folder, "large.mp4");
     for (const [path, bytes] of [
       [small, MIB],
       [large, 1024 * MIB],

@@ -121,8 +121,14 @@ describe.each(VERSIONS)("React %s", (version, react) => {
     await untilPlayed(page, 2);
     expect(await videoIn(page)).toMatchObject({ muted: true, paused: false, videoWidth: expect.any(Number) });
     expect(await attributes(page)).toMatchObject({
-      ...{ "playback-id": asset.external_id, token: first, autoplay: "", loop: "", "start-time": "1" },
-      ...{ id: "film", class: "wide", style: "width: 640px;" },
+      "playback-id": asset.external_id,
+      token: first,
+      autoplay: "",
+      loop: "",
+      "start-time": "1",
+      id: "film",
+      class: "wide",
+      style: "width: 640px;",
     });
     const { names, playing } = await page.evaluate(() => {
       const { program, dispatched } = globalThis as any;

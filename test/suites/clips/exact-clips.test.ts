@@ -67,7 +67,8 @@ describe("an exact clip", () => {
     expect(frames).toHaveLength(to - from);
     // GOPs of 2 s that are complete are the parent's own; the others are encoded once more.
     const gop = 2 * FPS;
-    const [first, last] = [Math.ceil(from / gop) * gop, to === hashes.length ? to : Math.floor(to / gop) * gop];
+    const first = Math.ceil(from / gop) * gop;
+    const last = to === hashes.length ? to : Math.floor(to / gop) * gop;
     if (first < last) expect(frames.slice(first - from, last - from)).toEqual(hashes.slice(first, last));
     const like = await similarity(file, parentFile, from, to - from);
     expect(like).toHaveLength(to - from);
@@ -149,7 +150,8 @@ describe("an exact clip", () => {
 
   test("can be clipped again, in both modes", async () => {
     const outer = await cut(parent.id, 3, 13);
-    const [whole, exact] = [await clipOf(app, key, outer.id, 0, 10), await cut(outer.id, 0.4, 9.6)];
+    const whole = await clipOf(app, key, outer.id, 0, 10);
+    const exact = await cut(outer.id, 0.4, 9.6);
     expect((await app.call("DELETE", `/api/v1/assets/${outer.id}`, { key })).status).toBe(204);
     app.advance(3_600_000);
     await app.runTask("sweep-objects");
@@ -172,7 +174,8 @@ describe("an exact clip", () => {
 
   test("of one or two frames can be clipped again, in both modes", async () => {
     const outer = await cut(parent.id, 9.12, 9.2);
-    const [whole, exact] = [await clipOf(app, key, outer.id, 0, 0.08), await cut(outer.id, 0.04, 0.08)];
+    const whole = await clipOf(app, key, outer.id, 0, 0.08);
+    const exact = await cut(outer.id, 0.04, 0.08);
     for (const [{ id }, frames] of [[whole, 2] as const, [exact, 1] as const]) {
       const file = await downloaded(app, (await playback(id)).hls_url);
       expect(await frameHashes(file)).toHaveLength(frames);

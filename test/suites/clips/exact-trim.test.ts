@@ -47,10 +47,12 @@ const stored = async () => (await app.opened.app.objects?.list("tenants/"))?.obj
 /** Expects a range in seconds of the film to play: the frames of whole GOPs are its own. */
 async function expectPlays(id: number, start: number, end: number): Promise<void> {
   const frames = await framesOf(id);
-  const [from, to] = [Math.round(start * FPS), Math.round(end * FPS)];
+  const from = Math.round(start * FPS);
+  const to = Math.round(end * FPS);
   expect(frames).toHaveLength(to - from);
   const gop = 2 * FPS;
-  const [first, last] = [Math.ceil(from / gop) * gop, to === hashes.length ? to : Math.floor(to / gop) * gop];
+  const first = Math.ceil(from / gop) * gop;
+  const last = to === hashes.length ? to : Math.floor(to / gop) * gop;
   expect(frames.slice(first - from, last - from)).toEqual(hashes.slice(first, last));
   expect((await shown(id)).duration_seconds).toBeCloseTo(end - start, 3);
 }
@@ -106,8 +108,15 @@ test("an asset that is trimmed at frames plays its old media until the job is co
     ...["video.job.queued", "video.job.started", "video.asset.ready"],
   ]);
   expect(await shown(asset.id)).toMatchObject({
-    ...{ id: asset.id, title: "Film", playback_status: "ready", input_status: "uploaded", error: null, width: 320 },
-    ...{ parent_asset_id: null, thumbnail_path: null, progress: 100 },
+    id: asset.id,
+    title: "Film",
+    playback_status: "ready",
+    input_status: "uploaded",
+    error: null,
+    width: 320,
+    parent_asset_id: null,
+    thumbnail_path: null,
+    progress: 100,
   });
   await expectPlays(asset.id, 3.2, 13.4);
   for (const url of before) expect((await fetched(url)).status, url).toBe(200);

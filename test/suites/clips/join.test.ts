@@ -161,7 +161,9 @@ describe("joining assets", () => {
 
   test("keeps audio in sync at the last of many joins", async () => {
     // A beep at second 2 of each part, whose length is no multiple of a packet.
-    const [seconds, beep, count] = [3.08, 2, 20];
+    const seconds = 3.08;
+    const beep = 2;
+    const count = 20;
     const tone = `sine=f=1000:d=${seconds}:r=48000,volume=enable='not(between(t,${beep},${beep + 0.2}))':volume=0`;
     const source = [...picture("320x180", String(FPS), seconds), "-f", "lavfi", "-i", tone, ...fast, "-c:a", "aac"];
     const part = await filmAsset(app, key, await film(source), { playback_policy: "public" }, seconds);

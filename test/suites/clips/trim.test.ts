@@ -72,8 +72,15 @@ test("a trimmed asset plays the part, keeps its source, and the rest of its medi
   const { status, body } = await trim(asset.id, { start_seconds: 5, end_seconds: 11.5 });
   expect(status).toBe(200);
   expect(body).toMatchObject({
-    ...{ id: asset.id, external_id: asset.external_id, title: "Film", playback_status: "ready", duration_seconds: 8 },
-    ...{ parent_asset_id: null, input_status: "uploaded", width: 320, thumbnail_path: null },
+    id: asset.id,
+    external_id: asset.external_id,
+    title: "Film",
+    playback_status: "ready",
+    duration_seconds: 8,
+    parent_asset_id: null,
+    input_status: "uploaded",
+    width: 320,
+    thumbnail_path: null,
   });
   expect(body.source_key).not.toBe("");
   expect(await app.newEvents()).toMatchObject([{ type: "video.asset.ready", data: { asset_id: String(asset.id) } }]);
@@ -153,9 +160,12 @@ test("is trimmed once with an Idempotency-Key, also when its job is queued", asy
   const repeated = async (name: string, body: Record<string, unknown>) => {
     const send = (changed = {}) =>
       app.call("POST", `/api/v1/assets/${asset.id}/trim`, {
-        ...{ key, headers: { "Idempotency-Key": name }, body: { ...body, ...changed } },
+        key,
+        headers: { "Idempotency-Key": name },
+        body: { ...body, ...changed },
       });
-    const [first, again] = [await send(), await send()];
+    const first = await send();
+    const again = await send();
     expect(again.body).toEqual(first.body);
     expect(again.headers.get("idempotent-replayed")).toBe("true");
     expectError(await send({ end_seconds: 7 }), 422, "idempotency_key_reused");

@@ -93,7 +93,8 @@ test("a bulk deletion that was killed is completed by a repeated request", async
   let server = await startServer(dataDir);
   const bulk = (some: number[], name: string) =>
     server.call("POST", "/api/v1/assets/bulk", {
-      ...{ key, headers: { "idempotency-key": name } },
+      key,
+      headers: { "idempotency-key": name },
       body: { ids: some, action: "delete" },
     });
   let cut = 0;

@@ -17,7 +17,8 @@ beforeAll(async () => {
 afterAll(() => rmSync(clips, { recursive: true, force: true }));
 
 test("a job that is canceled during its encode ends its ffmpeg; its worker continues with the next", async () => {
-  const [dataDir, scratch] = [emptyFolder(), emptyFolder()];
+  const dataDir = emptyFolder();
+  const scratch = emptyFolder();
   const server = await startServer(dataDir, { env: { VODBOX_RATE_LIMIT_UPLOADS: "100000/60" } });
   const made = await uploadClip(server, longClip);
   const worker = startWorker(server, scratch);

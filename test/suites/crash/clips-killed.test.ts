@@ -20,7 +20,9 @@ const EXACT_PER_ROUND = 5;
 const SECONDS = 18;
 const FPS = 25;
 const env = {
-  ...{ VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0", VODBOX_LEASE_SECONDS: "4" },
+  VODBOX_RATE_LIMIT_UPLOADS: "1000000/60",
+  VODBOX_MIN_FREE_BYTES: "0",
+  VODBOX_LEASE_SECONDS: "4",
 };
 const args = ["--workers", "1"];
 
@@ -81,7 +83,8 @@ test(`kill -9 of the server and its worker among clips, ${ROUNDS} times: each 20
     const loaded = Promise.all(
       Array.from({ length: CLIENTS }, async () => {
         for (;;) {
-          const [from, count] = [random.whole(1, 300), random.whole(20, 140)];
+          const from = random.whole(1, 300);
+          const count = random.whole(20, 140);
           const mode = random.chance(0.5) && exact < EXACT_PER_ROUND ? "exact" : "instant";
           if (mode === "exact") exact++;
           const range = { start_seconds: from / FPS, end_seconds: (from + count) / FPS };
@@ -137,7 +140,8 @@ nightly(
         ids.push((await createClip(server, key, parent.id, whole)).body.id);
       }
       for (const id of ids) {
-        const [from, count] = [random.whole(1, 300), random.whole(20, 140)];
+        const from = random.whole(1, 300);
+        const count = random.whole(20, 140);
         const body = { start_seconds: from / FPS, end_seconds: (from + count) / FPS, mode: "exact" };
         const { status, text } = await server.call("POST", `/api/v1/assets/${id}/trim`, { key, body });
         // A range of whole segments needs no job.

@@ -81,7 +81,8 @@ test.for(PATHS)("many stalled bodies together leave the reserve of the disk free
     readdirSync(dataDir)
       .filter((file) => file.startsWith("vodbox.db"))
       .reduce((sum, file) => sum + statSync(join(dataDir, file)).size, 0);
-  const [before, recordedBefore] = [free(), recorded()];
+  const before = free();
+  const recordedBefore = recorded();
   expect(before, name).toBeGreaterThan(RESERVE + SENDERS * 2 * MIB);
   let least = before;
   const watch = setInterval(() => {
@@ -106,7 +107,8 @@ test.for(PATHS)("many stalled bodies together leave the reserve of the disk free
   await until(`all bodies of ${name}`, () => sent + statuses.length >= SENDERS);
   // The server has stored what fits and writes nothing more, although it is not stopped: it answers, and so has handled
   // what had arrived before.
-  let [first, rests] = [-1, 0];
+  let first = -1;
+  let rests = 0;
   await until(`the disk to rest after ${name}`, async () => {
     expect((await call("GET", "/healthz")).status).toBe(200);
     // The server's own writes, such as those of its log and database, are small.

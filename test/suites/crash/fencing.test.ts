@@ -55,7 +55,8 @@ function expectEachOnce(dataDir: string, count: number) {
 
 nightly(`a worker that is killed at any moment, ${ROUNDS} times: each job is done once, nothing is left`, async () => {
   const random = seeded();
-  const [dataDir, scratch] = [emptyFolder(), emptyFolder()];
+  const dataDir = emptyFolder();
+  const scratch = emptyFolder();
   const server = await startServer(dataDir, { env: { ...env, VODBOX_LEASE_SECONDS: "2" } });
   await queueJobs(server, JOBS);
   for (let round = 0; round < ROUNDS; round++) {
@@ -81,7 +82,8 @@ nightly(`a worker that is killed at any moment, ${ROUNDS} times: each job is don
 
 nightly(`a server that is killed at any moment, ${ROUNDS} times: its worker loses no encode`, async () => {
   const random = seeded();
-  const [dataDir, scratch] = [emptyFolder(), emptyFolder()];
+  const dataDir = emptyFolder();
+  const scratch = emptyFolder();
   const options = { env: { ...env, VODBOX_LEASE_SECONDS: "20" } };
   let server = await startServer(dataDir, options);
   const port = new URL(server.base).port;
@@ -105,7 +107,9 @@ nightly(`a server that is killed at any moment, ${ROUNDS} times: its worker lose
 });
 
 test("a worker that resumes after its lease gets 409 for everything, and changes nothing", async () => {
-  const [dataDir, scratch, other] = [emptyFolder(), emptyFolder(), emptyFolder()];
+  const dataDir = emptyFolder();
+  const scratch = emptyFolder();
+  const other = emptyFolder();
   const server = await startServer(dataDir, { env: { ...env, VODBOX_LEASE_SECONDS: "3" } });
   const made = await uploadClip(server, longClip);
   const sleeper = startWorker(server, scratch, { env: { VODBOX_LOG_LEVEL: "info" } });

@@ -36,11 +36,9 @@ test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`,
   let leftovers = 0;
 
   for (let round = 1; round <= ROUNDS; round++) {
-    const [uploadsBefore, keysBefore, jobsBefore] = [
-      ledger.uploads.length,
-      ledger.keys.length,
-      ledger.completedJobs.size,
-    ];
+    const uploadsBefore = ledger.uploads.length;
+    const keysBefore = ledger.keys.length;
+    const jobsBefore = ledger.completedJobs.size;
     const loaded = loadUntilGone(sceneOf(server));
     const acknowledged = ledger.after(random.whole(10, 60));
     await Promise.race([acknowledged, loaded]);

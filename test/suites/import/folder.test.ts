@@ -14,7 +14,8 @@ async function scene() {
   const cwd = emptyFolder();
   const relay = await startRelay();
   const server = await startServer(join(cwd, "data"), {
-    ...{ args: ["--workers", "1"], env: { VODBOX_BASE_URL: relay.base } },
+    args: ["--workers", "1"],
+    env: { VODBOX_BASE_URL: relay.base },
   });
   const listening = await lineOf(server, /^listening on http:\/\/127\.0\.0\.1:(\d+)$/m);
   relay.lead(Number(listening[1]));

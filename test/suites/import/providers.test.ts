@@ -29,8 +29,11 @@ async function scene({ name, routes, isAllowed, env: variables, args }: StandInP
   const standIn = await startStandIn(routes, isAllowed);
   const cwd = emptyFolder();
   const env = {
-    ...{ VODBOX_SERVER: server.base, VODBOX_KEY: key, VODBOX_CACHE_DIR: join(cwd, "..", `${name}-cache`) },
-    ...{ VODBOX_IMPORT_API_URL: standIn.api, ...variables(standIn) },
+    VODBOX_SERVER: server.base,
+    VODBOX_KEY: key,
+    VODBOX_CACHE_DIR: join(cwd, "..", `${name}-cache`),
+    VODBOX_IMPORT_API_URL: standIn.api,
+    ...variables(standIn),
   };
   const call = [...["import", name], ...args, "--no-wait"];
   const assets = async () => (await server.call("GET", "/api/v1/assets?sort=oldest", { key })).body;

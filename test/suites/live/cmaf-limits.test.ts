@@ -9,7 +9,11 @@ const configOf = async () => (await messagesOf(...picture(1), ...x264(30))).filt
 
 /** A frame at that time: nothing in the packager reads its content. */
 const frame = (timestamp: number, bytes = 100): LiveSample => ({
-  ...{ kind: "video", timestamp, compositionOffset: 0, isKeyframe: true, data: Buffer.alloc(bytes) },
+  kind: "video",
+  timestamp,
+  compositionOffset: 0,
+  isKeyframe: true,
+  data: Buffer.alloc(bytes),
 });
 
 test("a part can be read from the moment it is reported, and under the same name when its segment is complete", async () => {

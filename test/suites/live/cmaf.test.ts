@@ -147,7 +147,8 @@ test.each([
 ])("the folder with %s is video on demand", async (_, seconds, count) => {
   const messages = await messagesOf(...picture(seconds), ...sound(seconds), ...x264(60), ...aac);
   const { folder, recording } = await packageAll(messages);
-  const [video, audio] = [recording.video, recording.audio];
+  const video = recording.video;
+  const audio = recording.audio;
   const written = {
     video: await readWritten(folder, video?.name ?? ""),
     audio: await readWritten(folder, audio?.name ?? ""),

@@ -63,7 +63,8 @@ test("events report the start, the end and the recording, to endpoints that name
   const server = await liveServer({ env: { VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" } });
   const channel = await newChannel(server);
   const { call, admin } = server;
-  const [named, others] = [await receiver(), await receiver()];
+  const named = await receiver();
+  const others = await receiver();
   const [tenant] = (await call("GET", "/api/v1/tenants", { admin })).body;
   const event_types = ["live.stream.started", "live.stream.ended", "live.recording.ready"];
   for (const fields of [{ url: named.url, event_types }, { url: others.url }])
@@ -93,8 +94,10 @@ test("a channel has the URLs for encoders, and warns about a second track", asyn
   const port = Number(new URL(server.rtmp).port);
   const srt = (await lineOf(server, /^live streams to srt:\S+:(\d+)$/m))[1];
   expect((await read()).ingest).toEqual({
-    ...{ rtmp_url: `rtmp://127.0.0.1:${port}/live`, rtmps_url: null },
-    ...{ srt_url: `srt://127.0.0.1:${srt}`, whip_url: null },
+    rtmp_url: `rtmp://127.0.0.1:${port}/live`,
+    rtmps_url: null,
+    srt_url: `srt://127.0.0.1:${srt}`,
+    whip_url: null,
   });
   const client = await RtmpClient.publish(port, { name: `${channel}?key=${stream_key}` });
   const second = PUBLISHERS.find(({ expected }) => expected?.warnings?.includes("track_ignored")) as Publisher;
@@ -317,7 +320,8 @@ nightly("the health of a stream counts the frames that the encoder has dropped",
 nightly("a publisher uses TLS with the certificate of the server", async () => {
   const folder = newFolder();
   const pair = await selfSigned();
-  const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  const cert = join(folder, "cert.pem");
+  const key = join(folder, "key.pem");
   writeFileSync(cert, pair.cert);
   writeFileSync(key, pair.key);
   const server = await liveServer({ env: { VODBOX_RTMPS_PORT: "0", VODBOX_TLS_CERT: cert, VODBOX_TLS_KEY: key } });

@@ -75,11 +75,13 @@ const samplesOf = async (url: string, track: "v" | "a"): Promise<string[]> =>
     .map(([, dts, pts, , , hash]) => `${Number(pts) - Number(dts)} ${hash}`);
 
 async function expectSameRecordings(source: [LiveServer, TestChannel], copy: [LiveServer, TestChannel]) {
-  const [own, theirs] = [await recordingUrl(...source), await recordingUrl(...copy)];
+  const own = await recordingUrl(...source);
+  const theirs = await recordingUrl(...copy);
   const video = await samplesOf(own, "v");
   expect(video.length).toBeGreaterThan(100);
   expect(await samplesOf(theirs, "v")).toEqual(video);
-  const [audio, copied] = [await samplesOf(own, "a"), await samplesOf(theirs, "a")];
+  const audio = await samplesOf(own, "a");
+  const copied = await samplesOf(theirs, "a");
   // A target begins with the first frame of video.
   expect(copied.length).toBeGreaterThan(audio.length - 15);
   expect(copied).toEqual(audio.slice(-copied.length));
@@ -143,7 +145,8 @@ nightly("a publisher over SRT is sent on as well, with B-frames", async () => {
 nightly("ffmpeg as target receives a stream that it can decode", async () => {
   const source = await liveServer({ env: LOCAL });
   const channel = await newChannel(source);
-  const [port, file] = [await freePort(), join(emptyFolder(), "received.mkv")];
+  const port = await freePort();
+  const file = join(emptyFolder(), "received.mkv");
   const url = `rtmp://127.0.0.1:${port}/app`;
   const listener = spawn("ffmpeg", ["-v", "error", "-listen", "1", "-i", `${url}/key`, "-c", "copy", file], {
     stdio: "ignore",
@@ -195,7 +198,8 @@ test("a failure and the recovery are one event each, however often the target is
   const source = await liveServer({ env: LOCAL });
   const channel = await newChannel(source);
   const { admin, call } = source;
-  const [named, others] = [await receiver(), await receiver()];
+  const named = await receiver();
+  const others = await receiver();
   const [tenant] = (await call("GET", "/api/v1/tenants", { admin })).body;
   const event_types = ["live.target.failed", "live.target.recovered"];
   for (const fields of [{ url: named.url, event_types }, { url: others.url }])
@@ -210,7 +214,9 @@ test("a failure and the recovery are one event each, however often the target is
   const port = await freePort();
   const secret = "live_secret-of-the-target";
   const created = await newTarget(source, channel, {
-    ...{ url: `rtmp://127.0.0.1:${port}/app`, stream_key: secret, name: "Other service" },
+    url: `rtmp://127.0.0.1:${port}/app`,
+    stream_key: secret,
+    name: "Other service",
   });
   publish(source, channel, 60);
   await until("it was tried again", async () => (await metric("vodbox_simulcast_failures_total")) >= 3, 60_000);

@@ -143,7 +143,8 @@ test(`${DATAGRAMS} mutated datagrams disturb their own connection and nothing el
   };
 
   const memory = process.memoryUsage.rss();
-  let [sent, longestMs] = [0, 0];
+  let sent = 0;
+  let longestMs = 0;
   while (sent < DATAGRAMS) {
     const client = await SrtClient.open(srt.port);
     // The log has one line for the rejections of an address and a minute.
@@ -224,7 +225,8 @@ test.each<[string, Buffer]>([
   ["sync bytes", Buffer.of(0x47)],
   ["syncwords of audio", Buffer.of(0xff)],
 ])("endless %s take time that grows with their length only", (_, content) => {
-  const [video, audio] = [new PidWriter(0x101), new PidWriter(AUDIO_PID)];
+  const video = new PidWriter(0x101);
+  const audio = new PidWriter(AUDIO_PID);
   const fill = Buffer.alloc(60_000, content);
   const timeFor = (count: number) => {
     const demuxer = new TsDemuxer({ limits: DEFAULT_LIMITS, onConfig: () => {}, onSample: () => {} });
@@ -241,6 +243,7 @@ test.each<[string, Buffer]>([
     });
   };
   timeFor(20);
-  const [short, long] = [timeFor(20), timeFor(200)];
+  const short = timeFor(20);
+  const long = timeFor(200);
   expect(long).toBeLessThan(short * 40 + 200);
 });

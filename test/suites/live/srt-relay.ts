@@ -23,7 +23,8 @@ export async function lossyRelay(
 ): Promise<Relay> {
   const random = new Random(seed);
   const counts = { passed: 0, dropped: 0, repeated: 0, delayed: 0 };
-  const [front, back] = [createSocket("udp4"), createSocket("udp4")];
+  const front = createSocket("udp4");
+  const back = createSocket("udp4");
   let caller: { port: number; address: string } | null = null;
   const pass = (packet: Buffer, send: () => void) => {
     counts.passed++;

@@ -45,8 +45,13 @@ test("received media are counted once among all processes, and billed where the 
   const { call, admin } = server;
   const estimate = await call("GET", `/api/v1/billing/estimate?tenant_id=${tenant.id}`, { admin });
   expect(estimate.body.line_items[3]).toEqual({
-    ...{ meter: "live_minutes", unit: "minute", quantity: 1, included_quantity: 0, billable_quantity: 1 },
-    ...{ unit_price_minor: 2.5, amount_minor: 3 },
+    meter: "live_minutes",
+    unit: "minute",
+    quantity: 1,
+    included_quantity: 0,
+    billable_quantity: 1,
+    unit_price_minor: 2.5,
+    amount_minor: 3,
   });
   const [summary] = (await call("GET", "/api/v1/usage/summary", { admin })).body;
   expect(summary).toMatchObject({ tenant_id: tenant.id, live_minutes: 1 });

@@ -40,7 +40,8 @@ test("an offer is answered, or refused with the status that says why", async () 
   const preflight = await send({
     method: "OPTIONS",
     headers: {
-      ...{ origin: "https://example.com", "access-control-request-method": "POST" },
+      origin: "https://example.com",
+      "access-control-request-method": "POST",
       "access-control-request-headers": "authorization, content-type",
     },
   });

@@ -86,7 +86,8 @@ describe("sources from URLs", () => {
       ),
     );
     const quick = await website((_, response) => void response.end("video"));
-    const [hostile, normal] = [await tenantOf(app), await tenantOf(app)];
+    const hostile = await tenantOf(app);
+    const normal = await tenantOf(app);
     const theirs: number[] = [];
     for (let n = 0; n < 10; n++) theirs.push(await hostile.from(`${slow}/${n}.mp4`));
     scheduled(app);
@@ -129,13 +130,14 @@ describe("sources from URLs", () => {
 
   nightly("below the minimum rate fail without a retry", async () => {
     const app = await open();
-    const [slow, fine] = [await website(dripping(1000)), await website(dripping(40_000))];
+    const slow = await website(dripping(1000));
+    const fine = await website(dripping(40_000));
     const tenant = await tenantOf(app);
-    const [bad, silent, good] = [
-      await tenant.from(`${slow}/a.mp4`),
-      await tenant.from(`${await website((_, response) => void response.writeHead(200).flushHeaders())}/b.mp4`),
-      await tenant.from(`${fine}/c.mp4`),
-    ];
+    const bad = await tenant.from(`${slow}/a.mp4`);
+    const silent = await tenant.from(
+      `${await website((_, response) => void response.writeHead(200).flushHeaders())}/b.mp4`,
+    );
+    const good = await tenant.from(`${fine}/c.mp4`);
     scheduled(app);
     await until("the failure", async () => (await tenant.stateOf(bad)) === "failed", 100_000);
     expect((await tenant.errorOf(bad)).code).toBe("source_too_slow");

@@ -184,14 +184,12 @@ const below = {
   audio: { changed: [], added: [] },
   isStereo: true,
   tracks: Array.from({ length: 20 }, (_, id) => ({
-    ...{
-      id,
-      list: `subtitles/${id}.m3u8`,
-      file: `subtitles/${id}.vtt`,
-      language: "en",
-      label: "English",
-      isDefault: false,
-    },
+    id,
+    list: `subtitles/${id}.m3u8`,
+    file: `subtitles/${id}.vtt`,
+    language: "en",
+    label: "English",
+    isDefault: false,
   })),
 };
 

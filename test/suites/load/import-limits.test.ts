@@ -131,13 +131,15 @@ test.each(rows([2, 1], 1))(
       const body = { tenant_id: id, scopes: ["assets:write"] };
       return (await call("POST", "/api/v1/api_keys", { admin, body })).body.token as string;
     };
-    const [key, other] = [await tenantOf("a"), await tenantOf("b")];
+    const key = await tenantOf("a");
+    const other = await tenantOf("b");
     const headers = { "x-api-key": key, ...CSV };
     const small = { raw: "original_filename,title\nnone.mp4,x\n", headers: CSV };
     // Each on its own connection, so that all processes respond.
     const again = () =>
       fetch(`${base}/api/v1/assets/import`, {
-        ...{ method: "POST", body: small.raw },
+        method: "POST",
+        body: small.raw,
         headers: { ...headers, connection: "close" },
       });
     /** An import whose body is not finished. If it meets another import of this test, it is sent again. */

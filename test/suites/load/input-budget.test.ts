@@ -73,7 +73,8 @@ async function excess(send: () => Promise<number>, allowedMs: number): Promise<s
   // What is collected or compiled meanwhile exceeds a limit once; what is not linear does each time.
   for (let round = 0; round < 3; round++) {
     forgetMaximum();
-    const [memoryBefore, before] = [memory("VmRSS"), processorMs()];
+    const memoryBefore = memory("VmRSS");
+    const before = processorMs();
     const bytes = await send();
     const ms = processorMs() - before;
     const grown = memory("VmHWM") - memoryBefore;

@@ -47,7 +47,8 @@ function slownessOnce(work: (size: number) => () => unknown): string | null {
   const whole = cpuMs(work(SIZE));
   if (whole < QUICK_MS) return null;
   // Smaller documents show the growth in a fraction of the time.
-  const [quarter, half] = [work(SIZE / 4), work(SIZE / 2)];
+  const quarter = work(SIZE / 4);
+  const half = work(SIZE / 2);
   const one = Math.min(...[1, 2, 3].map(() => cpuMs(quarter)));
   let two = Number.POSITIVE_INFINITY;
   for (let n = 0; n < 3; n++) {

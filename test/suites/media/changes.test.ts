@@ -58,7 +58,10 @@ const ROWS: Row[] = [
   { name: "mono becomes stereo", container: "ts", video: x264, audio: aac, sections: layouts("mono", "stereo") },
   { name: "stereo becomes mono", container: "ts", video: x264, audio: aac, sections: layouts("stereo", "mono") },
   {
-    ...{ name: "stereo becomes 5.1 and stereo again", container: "ts", video: mpeg2, audio: ac3 },
+    name: "stereo becomes 5.1 and stereo again",
+    container: "ts",
+    video: mpeg2,
+    audio: ac3,
     sections: layouts("stereo", "5.1", "stereo"),
   },
   { name: "5.1 becomes stereo", container: "mkv", video: x264, audio: ac3, sections: layouts("5.1", "stereo") },
@@ -75,7 +78,10 @@ const ROWS: Row[] = [
   { name: "the sample rate", container: "mpg", video: mpeg2, audio: mp2, sections: rates(32000, 48000) },
   { name: "the sample rate", container: "mkv", video: x264, audio: mp2, sections: rates(44100, 48000) },
   {
-    ...{ name: "everything of the audio", container: "ts", video: x264, audio: aac },
+    name: "everything of the audio",
+    container: "ts",
+    video: x264,
+    audio: aac,
     sections: [{ audio: { rate: 44100, layout: "mono" } }, { audio: { rate: 48000, layout: "stereo" } }],
   },
   { name: "the size", container: "ts", video: x264, audio: aac, sections: sizes("320x180", "640x360") },
@@ -98,7 +104,10 @@ const ROWS: Row[] = [
     bars: "top",
   },
   {
-    ...{ name: "another aspect of the same size", container: "mpg", video: mpeg2, audio: mp2 },
+    name: "another aspect of the same size",
+    container: "mpg",
+    video: mpeg2,
+    audio: mp2,
     sections: [
       { size: "352x288", aspect: "4/3" },
       { size: "352x288", aspect: "16/9" },
@@ -106,22 +115,34 @@ const ROWS: Row[] = [
     bars: "top",
   },
   {
-    ...{ name: "the pixel format", container: "mkv", video: ["-c:v", "mjpeg", "-q:v", "3"], audio: ["-c:a", "flac"] },
+    name: "the pixel format",
+    container: "mkv",
+    video: ["-c:v", "mjpeg", "-q:v", "3"],
+    audio: ["-c:a", "flac"],
     sections: [{ pixels: "yuvj420p" }, { pixels: "yuvj444p" }],
   },
   {
-    ...{ name: "the pixel format", container: "ts", video: [...fast, "-g", "25", "-bf", "0"], audio: aac },
+    name: "the pixel format",
+    container: "ts",
+    video: [...fast, "-g", "25", "-bf", "0"],
+    audio: aac,
     sections: [{ pixels: "yuv420p" }, { pixels: "yuv420p10le" }],
   },
   {
-    ...{ name: "the colors", container: "ts", video: x264, audio: aac },
+    name: "the colors",
+    container: "ts",
+    video: x264,
+    audio: aac,
     sections: [
       { more: ["-colorspace", "smpte170m", "-color_primaries", "smpte170m", "-color_trc", "smpte170m"] },
       { more: ["-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709"] },
     ],
   },
   {
-    ...{ name: "everything at once", container: "ts", video: x264, audio: aac },
+    name: "everything at once",
+    container: "ts",
+    video: x264,
+    audio: aac,
     sections: [
       { size: "320x240", audio: { rate: 44100, layout: "mono" } },
       { size: "640x360", audio: { rate: 48000, layout: "stereo" } },
@@ -197,7 +218,8 @@ describe.concurrent("a change in the middle of a source", () => {
     const count = row.sections.length * SECONDS;
     expect(Math.abs(durationSeconds - count)).toBeLessThan(LENGTH_TOLERANCE);
     const rate = renditions[0]?.frame_rate ?? RATE;
-    const [heard, seen] = [await beepsOf(join(dir, PLAYLIST)), await flashesOf(join(dir, PLAYLIST), rate)];
+    const heard = await beepsOf(join(dir, PLAYLIST));
+    const seen = await flashesOf(join(dir, PLAYLIST), rate);
     expect(worstOffset(heard, seen, count), `heard ${heard}, seen ${seen}`).toBeLessThan(WORST_SECONDS);
     expect(await barsAt(join(dir, PLAYLIST), (seen.at(-1) ?? 0) + 1 / rate)).toBe(row.bars ?? "none");
     const plan = await planned(input, 1);

@@ -24,7 +24,8 @@ const bt601 = standard("smpte170m");
 const pal = standard("bt470bg", "bt470bg", "smpte170m");
 const bt2020 = standard("bt2020nc", "bt2020", "bt2020-10");
 const row = (source: ColorSource, top: string, other = top, more: Partial<ColorRow> = {}): ColorRow => ({
-  ...{ source, states: [top, other] },
+  source,
+  states: [top, other],
   ...more,
 });
 const prores = (profile: string) => ({ encoder: ["-c:v", "prores_ks", "-profile:v", profile], extension: "mov" });

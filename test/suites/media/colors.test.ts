@@ -81,32 +81,44 @@ const stated = (matrix: string, primaries: string, transfer: string, range = "tv
 const CASES: Record<string, Case> = {
   "BT.709": {
     states: BT709,
-    ...{ size: "sd", to: "m=709:p=709:t=iec61966-2-1:r=limited", format: "yuv420p" },
+    size: "sd",
+    to: "m=709:p=709:t=iec61966-2-1:r=limited",
+    format: "yuv420p",
     tags: stated("bt709", "bt709", "bt709"),
   },
   "BT.601 of 525 lines": {
     states: BT601,
-    ...{ size: "sd", to: "m=170m:p=709:t=iec61966-2-1:r=limited", format: "yuv420p" },
+    size: "sd",
+    to: "m=170m:p=709:t=iec61966-2-1:r=limited",
+    format: "yuv420p",
     tags: stated("smpte170m", "smpte170m", "smpte170m"),
   },
   "BT.601 of 625 lines, in HD": {
     states: "tv,bt470bg,smpte170m,bt470bg",
-    ...{ size: "hd", to: "m=470bg:p=bt470bg:t=iec61966-2-1:r=limited", format: "yuv420p" },
+    size: "hd",
+    to: "m=470bg:p=bt470bg:t=iec61966-2-1:r=limited",
+    format: "yuv420p",
     tags: stated("bt470bg", "bt470bg", "smpte170m"),
   },
   "BT.2020": {
     states: BT709,
-    ...{ size: "sd", to: "m=2020_ncl:p=2020:t=iec61966-2-1:r=limited", format: "yuv420p10le" },
+    size: "sd",
+    to: "m=2020_ncl:p=2020:t=iec61966-2-1:r=limited",
+    format: "yuv420p10le",
     tags: stated("bt2020nc", "bt2020", "bt2020-10"),
   },
   "full range": {
     states: BT709,
-    ...{ size: "hd", to: "m=709:p=709:t=iec61966-2-1:r=full", format: "yuv420p" },
+    size: "hd",
+    to: "m=709:p=709:t=iec61966-2-1:r=full",
+    format: "yuv420p",
     tags: stated("bt709", "bt709", "bt709", "pc"),
   },
   "full range of BT.601": {
     states: BT601,
-    ...{ size: "sd", to: "m=170m:p=709:t=iec61966-2-1:r=full", format: "yuvj420p" },
+    size: "sd",
+    to: "m=170m:p=709:t=iec61966-2-1:r=full",
+    format: "yuvj420p",
     tags: stated("smpte170m", "smpte170m", "smpte170m", "pc"),
   },
   "untagged SD": {
@@ -119,8 +131,11 @@ const CASES: Record<string, Case> = {
   "untagged HD": { size: "hd", to: "m=709:p=709:t=iec61966-2-1:r=limited", format: "yuv420p", tags: [], states: BT709 },
   RGB: {
     states: BT709,
-    ...{ size: "sd", to: "m=gbr:p=709:t=iec61966-2-1:r=full", format: "gbrp" },
-    ...{ tags: [], encoder: ["-c:v", "libx264rgb", "-preset", "veryfast", "-crf", "4"] },
+    size: "sd",
+    to: "m=gbr:p=709:t=iec61966-2-1:r=full",
+    format: "gbrp",
+    tags: [],
+    encoder: ["-c:v", "libx264rgb", "-preset", "veryfast", "-crf", "4"],
   },
 };
 
@@ -172,7 +187,12 @@ describe.each(sample(Object.entries(CASES), 4))("%s", (name, one) => {
     const input = source(name, one);
     const outDir = `${input}.out`;
     const result = await encode({
-      ...{ input, outDir, spec, binaries, scratchDir: folder, probe: await probe(input, binaries) },
+      input,
+      outDir,
+      spec,
+      binaries,
+      scratchDir: folder,
+      probe: await probe(input, binaries),
     });
     const poster = join(outDir, "thumbnail.jpg");
     const size = JSON.parse(

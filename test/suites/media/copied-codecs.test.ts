@@ -37,7 +37,8 @@ const svt = (gop = 50, format = "yuv420p") =>
   words(`-c:v libsvtav1 -preset 12 -crf 45 -g ${gop} -pix_fmt ${format} -flags +cgop`);
 const hdr = (transfer: string) =>
   words(`-color_primaries bt2020 -color_trc ${transfer} -colorspace bt2020nc -color_range tv`);
-const [PQ, HLG] = [hdr("smpte2084"), hdr("arib-std-b67")];
+const PQ = hdr("smpte2084");
+const HLG = hdr("arib-std-b67");
 const MASTERING =
   "master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(10000000,50):max-cll=1000,400";
 const clip = (seconds = 9, size = "426x240") => [...flashing(size, "25", seconds), ...sound(seconds)];
@@ -99,7 +100,8 @@ describe.concurrent("a source that fits is the top rendition of its codec", () =
     const copied = await encodedFile("c.mp4", [...clip(), ...PQ, ...x265(x265Params, "yuv420p10le")], specs.hdr);
     expect(copied.names).toEqual(HEVC_NAMES);
     const without = ["-bsf:v", "hevc_mp4toannexb,filter_units=remove_types=32-34"];
-    const [own, source] = [copied.playlist("240p-hevc"), copied.input];
+    const own = copied.playlist("240p-hevc");
+    const source = copied.input;
     expect(await packetsOf(source)).not.toEqual(await packetsOf(source, ...without));
     expect((await packetsOf(own, ...without)).length).toBe(225);
     expect(await framesOf(own)).toEqual(await framesOf(source));
@@ -181,7 +183,8 @@ async function joined(name: string, references: readonly [number, number]) {
 }
 
 nightly("parameter sets in frames are removed, but a source in which they change is encoded", async () => {
-  const [alike, changing] = [await joined("u", [1, 1]), await joined("v", [1, 3])];
+  const alike = await joined("u", [1, 1]);
+  const changing = await joined("v", [1, 3]);
   expect(alike.own).toHaveLength(200);
   expect(alike.own).toEqual(alike.source);
   expect(changing.own).toHaveLength(200);

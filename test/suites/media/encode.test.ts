@@ -28,7 +28,11 @@ async function made(name: string, ...args: string[]): Promise<EncodeResult & { d
   const dir = join(folder, `${name}.out`);
   const progress: number[] = [];
   const result = await encode({
-    ...{ input, outDir: dir, spec, binaries, scratchDir: folder },
+    input,
+    outDir: dir,
+    spec,
+    binaries,
+    scratchDir: folder,
     probe: await probe(input, binaries),
     onProgress: (fraction) => progress.push(fraction),
   });

@@ -110,10 +110,12 @@ async function expectFrames(file: string, whole: string, [from, to]: [number, nu
   expect(await complaints("-i", file, "-f", "null", "-")).toBe("");
   const hashes = parentHashes.get(whole) ?? frameHashes(whole);
   parentHashes.set(whole, hashes);
-  const [frames, all] = [await frameHashes(file), await hashes];
+  const frames = await frameHashes(file);
+  const all = await hashes;
   expect(frames).toHaveLength(to - from);
   const gop = 2 * FPS;
-  const [first, last] = [Math.ceil(from / gop) * gop, to === all.length ? to : Math.floor(to / gop) * gop];
+  const first = Math.ceil(from / gop) * gop;
+  const last = to === all.length ? to : Math.floor(to / gop) * gop;
   if (first < last) expect(frames.slice(first - from, last - from)).toEqual(all.slice(first, last));
   const like = await similarity(file, whole, from, to - from);
   expect(like).toHaveLength(to - from);
@@ -137,7 +139,8 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
   )("of %d to %d s has exactly these frames in all codecs", async (start, end) => {
     const clip = await cut(parents.sdr, start, end);
     const range: [number, number] = [Math.round(start * FPS), Math.round(end * FPS)];
-    const [own, whole] = [await files(clip), wholes.sdr];
+    const own = await files(clip);
+    const whole = wholes.sdr;
     for (const name of NAMES) await expectFrames(playlistOf(own, name), playlistOf(whole, name), range);
     // The decoder configuration is that of the parent: no rendition has an init segment of its own.
     expect((await ownMedia(clip)).filter((name) => name.endsWith("init.mp4"))).toEqual([]);
@@ -167,7 +170,8 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
     const clip = await cut(instant.id, 2.52, 9.4);
     const ends = NAMES.flatMap((name) => [`${name}/00001.m4s`, `${name}/00003.m4s`]);
     expect((await ownMedia(clip)).toSorted()).toEqual(ends.toSorted());
-    const [own, whole] = [await files(clip), wholes.sdr];
+    const own = await files(clip);
+    const whole = wholes.sdr;
     for (const name of NAMES) await expectFrames(playlistOf(own, name), playlistOf(whole, name), [63, 235]);
     expect((await app.call("PATCH", path, { key, body: PROFILE })).status).toBe(200);
   });
@@ -176,7 +180,8 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
     const vp9 = ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8"];
     const parent = await encoded("modern", [...picture("320x180", String(FPS), 4), ...vp9]);
     const clip = await cut(parent, 1.2, 3.4);
-    const [own, whole] = [await files(clip), await files(parent)];
+    const own = await files(clip);
+    const whole = await files(parent);
     for (const name of NAMES) await expectFrames(playlistOf(own, name), playlistOf(whole, name), [30, 85]);
   });
 
@@ -190,7 +195,9 @@ describe("an exact clip of SDR in H.264, HEVC and AV1", () => {
     expect((await app.call("POST", `/api/v1/assets/${outer}/trim`, { key, body })).status).toBe(202);
     expect(await workOnce(app)).toBe("completed");
     const whole = wholes.sdr;
-    const [clipped, trimmed, both] = [await files(inner), await files(outer), await files(joined.body.id)];
+    const clipped = await files(inner);
+    const trimmed = await files(outer);
+    const both = await files(joined.body.id);
     for (const name of NAMES) {
       const all = playlistOf(whole, name);
       await expectFrames(playlistOf(clipped, name), all, [40, 220]);
@@ -252,13 +259,12 @@ describe("an exact clip of HDR10", () => {
 
   nightly("has its frames, colors and metadata from its first frame to the last", async () => {
     const clip = await cut(parents.hdr, 1.4, 6.2);
-    const [own, whole] = [await files(clip), wholes.hdr];
+    const own = await files(clip);
+    const whole = wholes.hdr;
     for (const name of NAMES) await expectFrames(playlistOf(own, name), playlistOf(whole, name), [35, 155]);
     for (const name of ["180p-hevc", "180p-av1"]) {
-      const [frames, of] = [
-        await describedFrames(playlistOf(own, name)),
-        await describedFrames(playlistOf(whole, name)),
-      ];
+      const frames = await describedFrames(playlistOf(own, name));
+      const of = await describedFrames(playlistOf(whole, name));
       expect(frames.length).toBeGreaterThanOrEqual(3);
       for (const frame of frames) expect(frame).toEqual(of[0]);
       expect(of[0]).toMatchObject({ pix_fmt: "yuv420p10le", color_transfer: "smpte2084", color_primaries: "bt2020" });

@@ -51,14 +51,13 @@ const SOURCES: [string, string[], number, boolean][] = [
 
 test.each(rows(SOURCES, 1))("all renditions of %s are cut at the same frames", async (_, source, rate, isCopied) => {
   const { id } = await filmAsset(app, key, await film(source), { playback_policy: "public" });
-  const [start, end] = [3.3, 11.71];
+  const start = 3.3;
+  const end = 11.71;
   const clip = await cut(id, start, end);
   const [from, to] = [start, end].map((seconds) => Math.ceil(seconds * rate - 0.05)) as [number, number];
   expect(clip.duration_seconds).toBeCloseTo((to - from) / rate, 2);
-  const [file, whole] = [
-    await downloaded(app, (await playback(clip.id)).hls_url),
-    await downloaded(app, (await playback(id)).hls_url),
-  ];
+  const file = await downloaded(app, (await playback(clip.id)).hls_url);
+  const whole = await downloaded(app, (await playback(id)).hls_url);
   const variants = readFileSync(file, "utf8")
     .split("\n")
     .filter((line) => line.endsWith("playlist.m3u8"));
@@ -71,7 +70,8 @@ test.each(rows(SOURCES, 1))("all renditions of %s are cut at the same frames", a
   );
   expect(own.map((one) => one.key.slice(folder.length))).toEqual(isCopied ? ["360p/init.mp4"] : []);
   for (const variant of variants) {
-    const [one, other] = [join(dirname(file), variant), join(dirname(whole), onlyVersion(variant, whole))];
+    const one = join(dirname(file), variant);
+    const other = join(dirname(whole), onlyVersion(variant, whole));
     expect(await complaints("-i", one, "-f", "null", "-")).toBe("");
     const frames = await frameHashes(one);
     expect(frames).toHaveLength(to - from);

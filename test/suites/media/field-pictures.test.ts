@@ -33,7 +33,9 @@ const fieldsOf = (order: "top" | "bottom", aspect = "1/1") => [
 
 const ROWS: Row[] = ["ts", "mkv", "mp4"].flatMap((ending): Row[] => [
   {
-    ...{ name: "H.264 with each field by itself", ending, size: PAFF_SIZE },
+    name: "H.264 with each field by itself",
+    ending,
+    size: PAFF_SIZE,
     write: async (path) => {
       writeFileSync(`${path}.h264`, paff(SECONDS));
       await ffmpeg("-i", `${path}.h264`, ...beeping({ seconds: SECONDS }), "-c:v", "copy", "-c:a", "aac", path);

@@ -17,7 +17,8 @@ const folder = temporaryFolder("formats");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const words = (text: string) => text.split(" ");
-const [video, audio] = [picture("64x36", "25", 1), sound(1)];
+const video = picture("64x36", "25", 1);
+const audio = sound(1);
 const both = [...video, ...audio];
 const dirac = words("-c:v vc2 -strict -2 -pix_fmt yuv422p10");
 const h264 = [...fast, "-pix_fmt", "yuv420p"];

@@ -156,7 +156,10 @@ describe.each(FORMATS)("a source of %s", (format, range, transfer) => {
     ).toMatchObject({
       profile: name.endsWith("hevc") ? "Main 10" : "Main",
       pix_fmt: "yuv420p10le",
-      ...{ color_range: "tv", color_space: "bt2020nc", color_primaries: "bt2020", color_transfer: TRANSFERS[format] },
+      color_range: "tv",
+      color_space: "bt2020nc",
+      color_primaries: "bt2020",
+      color_transfer: TRANSFERS[format],
     });
   });
 
@@ -237,7 +240,8 @@ test("with tone mapping, all codecs are SDR in 8 bit", async () => {
   expect(mapped.renditions.map(({ hdr }) => hdr)).toEqual(Array(6).fill(null));
   for (const codec of CODECS)
     expect(await shown(joined(mapped, `180p-${codec}`), "stream=pix_fmt,color_transfer")).toMatchObject({
-      ...{ pix_fmt: "yuv420p", color_transfer: "bt709" },
+      pix_fmt: "yuv420p",
+      color_transfer: "bt709",
     });
   expect(readFileSync(join(mapped.dir, mapped.manifest), "utf8")).not.toContain("VIDEO-RANGE");
 });
@@ -299,14 +303,17 @@ describe("a source", () => {
     const input = await patchesSource(folder, "full.mp4", "hlg", codes, { seconds: 2, range: "pc" });
     expectCodes(
       await patchesOf(joined(await made(input, hevcOnly), "360p-hevc"), CODES.length, {
-        ...{ width: WIDTH, height: HEIGHT, bits: 10 },
+        width: WIDTH,
+        height: HEIGHT,
+        bits: 10,
       }),
     );
   });
 
   nightly("with 4:2:2 and longer audio, whose last frame is held, keeps the signal", async () => {
     const options = {
-      ...{ seconds: 2, audioSeconds: 5 },
+      seconds: 2,
+      audioSeconds: 5,
       encoder: [
         "-c:v",
         "prores_ks",

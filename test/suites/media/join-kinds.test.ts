@@ -63,7 +63,8 @@ const copiable = (filter: string, seconds: number, keyint = 60) => [
 
 describe("joining assets of audio only", () => {
   test("plays the audio of all parts without a gap, with a thumbnail, in HLS and DASH", async () => {
-    const [long, short] = [9.3, 5.1];
+    const long = 9.3;
+    const short = 5.1;
     const first = await encoded(...sound(long), "-c:a", "aac");
     const second = await encoded(...sound(short), "-c:a", "aac");
     expect(first).toMatchObject({ width: null, renditions: [{ name: "audio", width: null }] });
@@ -172,7 +173,8 @@ describe("the limits of a join", () => {
 
   test("they are at most 24 hours together", async () => {
     const files = await film([...picture("320x180", String(FPS), 1), ...fast]);
-    const [half, more] = [12 * HOUR, 12 * HOUR + 1];
+    const half = 12 * HOUR;
+    const more = 12 * HOUR + 1;
     const first = await filmAsset(app, key, files, { playback_policy: "public" }, half);
     const longer = await filmAsset(app, key, files, { playback_policy: "public" }, more);
     expect((await join(first.id, first.id)).status).toBe(201);

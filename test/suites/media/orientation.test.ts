@@ -10,7 +10,8 @@ import { binaries, fast, ffmpeg, temporaryFolder } from "#test/support/media/sou
 
 const folder = temporaryFolder("orientation");
 const plain = join(folder, "plain.mp4");
-const [WIDTH, HEIGHT] = [96, 64];
+const WIDTH = 96;
+const HEIGHT = 64;
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** A color in each corner. */

@@ -63,7 +63,12 @@ async function chosen(input: string, spec = specWith(), signal?: AbortSignal) {
 async function encoded(input: string, spec: EncodingSpec) {
   const dir = join(folder, `out-${++count}`);
   const result = await encode({
-    ...{ input, outDir: dir, probe: await probe(input, binaries), spec, binaries, scratchDir: folder },
+    input,
+    outDir: dir,
+    probe: await probe(input, binaries),
+    spec,
+    binaries,
+    scratchDir: folder,
   });
   const video = result.renditions.filter(({ width }) => width !== null);
   return { ...result, dir, video, bytes: video.reduce((sum, one) => sum + (one.bytes ?? 0), 0) };
@@ -183,7 +188,8 @@ describe("the rungs of a title", () => {
     const running = chosen(path("moving"), specWith(), controller.signal);
     running.catch(() => {});
     await vi.waitFor(() => expect(readdirSync(join(folder, `analysis-${count}`, "trials", "0"))).toContain("0-0"), {
-      ...{ timeout: 30_000, interval: 5 },
+      timeout: 30_000,
+      interval: 5,
     });
     controller.abort();
     await expect(running).rejects.toMatchObject({ code: "aborted" });
@@ -242,7 +248,8 @@ describe("the rungs of a title", () => {
 });
 
 const TITLE = {
-  ...{ source_width: 640, source_height: 360 },
+  source_width: 640,
+  source_height: 360,
   rungs: [
     { name: "360p", width: 640, height: 360, max_bitrate: 900_000, buffer: 1_350_000, crf: 26, score: 95 },
     { name: "360p-2", width: 640, height: 360, max_bitrate: 450_000, buffer: 675_000, crf: 32, score: 85 },

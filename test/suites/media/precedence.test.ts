@@ -46,7 +46,8 @@ const isRunning = (name: string) => stateOf(name) !== undefined && stateOf(name)
 test("a run that no viewer waits for is suspended while others are urgent, and then continues", async () => {
   const background = endless("behind", "background");
   await until("it encodes", () => background.position > 1);
-  const [first, second] = [endless("first", "urgent"), endless("second", "urgent")];
+  const first = endless("first", "urgent");
+  const second = endless("second", "urgent");
   await until("it is suspended", () => isSuspended("behind"));
   first.stop();
   expect(await first.ended).toMatchObject({ code: "aborted" });

@@ -188,11 +188,10 @@ describe("a watermark", () => {
   });
 
   test("is as transparent as its opacity says", async () => {
-    const [full, half] = [await encoded(mark("center")), await encoded(mark("center", 0.5))];
-    const [[fullRed = 0, fullGreen = 0], [halfRed = 0, halfGreen = 0]] = [
-      await pixel(full.dir, "270p", 0.5, 0.5),
-      await pixel(half.dir, "270p", 0.5, 0.5),
-    ];
+    const full = await encoded(mark("center"));
+    const half = await encoded(mark("center", 0.5));
+    const [fullRed = 0, fullGreen = 0] = await pixel(full.dir, "270p", 0.5, 0.5);
+    const [halfRed = 0, halfGreen = 0] = await pixel(half.dir, "270p", 0.5, 0.5);
     // The image is converted to BT.709; the untagged test video is read as BT.601.
     expect(fullRed).toBeGreaterThan(225);
     expect(fullGreen).toBeLessThan(20);
@@ -230,10 +229,17 @@ describe("a watermark", () => {
       hdrMetadata: null,
       warnings: [],
     };
-    const [outDir, workDir] = [join(folder, `out-${++count}`), join(folder, "chunk")];
+    const outDir = join(folder, `out-${++count}`);
+    const workDir = join(folder, "chunk");
     for (const directory of [outDir, workDir]) mkdirSync(directory);
     await encodeChunk({
-      ...{ input: video, outDir, workDir, plan, spec: chosen, binaries, watermark },
+      input: video,
+      outDir,
+      workDir,
+      plan,
+      spec: chosen,
+      binaries,
+      watermark,
       chunk: {
         number: 1,
         first_segment: 1,

@@ -210,7 +210,8 @@ async function tonesOf(path: string): Promise<number[]> {
   // Goertzel's algorithm: the share of each tone in a second of the middle.
   return [0, 1, 2, 3, 4, 5].filter((at) => {
     const angle = (2 * Math.PI * 500 * (at + 1)) / 8000;
-    let [sine, cosine] = [0, 0];
+    let sine = 0;
+    let cosine = 0;
     for (const [n, sample] of samples.entries()) {
       sine += sample * Math.sin(angle * n);
       cosine += sample * Math.cos(angle * n);

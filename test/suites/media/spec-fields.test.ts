@@ -55,7 +55,9 @@ const COPIED = [
   { name: "180p", width: 320, height: 180, max_bitrate: 400_000, buffer: 600_000, crf: 23 },
 ];
 const MARK = {
-  ...{ position: "bottom-right", opacity: 0.5, width_percent: 50 },
+  position: "bottom-right",
+  opacity: 0.5,
+  width_percent: 50,
   image: { url: "http://127.0.0.1/mark.png", sha256: "0".repeat(64) },
 };
 
@@ -71,10 +73,15 @@ beforeAll(async () => {
   const short = join(folder, "short.mp4");
   await ffmpeg("-i", source, "-t", "3", "-map", "0", "-c", "copy", short);
   changed = await made(source, {
-    ...{ segment_seconds: 6, gop_seconds: 3 },
+    segment_seconds: 6,
+    gop_seconds: 3,
     video: {
-      ...{ preset: "ultrafast", standard_frame_rate: 24, max_frame_rate: 30, high_frame_rate_factor: 2 },
-      ...{ ladder: LADDER, watermark: MARK },
+      preset: "ultrafast",
+      standard_frame_rate: 24,
+      max_frame_rate: 30,
+      high_frame_rate_factor: 2,
+      ladder: LADDER,
+      watermark: MARK,
     },
     audio: { bitrate: 72_000, sample_rate: 44_100, group: "sound", max_tracks: 1, loudness_lufs: -30 },
     hls: { version: 8, manifest: "index.m3u8", playlist: "media.m3u8", iframe_playlist: "keys.m3u8" },
@@ -211,12 +218,22 @@ const CHECKS: Record<string, () => Promise<void> | void> = {
 
 /** Fields with a single value, by one that is refused. */
 const FIXED: Record<string, unknown> = {
-  ...{ version: 2, container: "webm" },
-  ...{ "video.codec": "vp9", "video.profile": "main", "video.pixel_format": "yuv444p", "video.rate_control": "cbr" },
-  ...{ "audio.codec": "mp3", "audio.profile": "he", "audio.channels": 1 },
-  ...{ "hls.independent_segments": false, "dash.profile": "urn:mpeg:dash:profile:full:2011" },
-  ...{ "thumbnail.format": "png", "storyboard.format": "png", "captions.format": "srt" },
-  ...{ "rules.never_upscale": false, "rules.passthrough_when_compatible": false },
+  version: 2,
+  container: "webm",
+  "video.codec": "vp9",
+  "video.profile": "main",
+  "video.pixel_format": "yuv444p",
+  "video.rate_control": "cbr",
+  "audio.codec": "mp3",
+  "audio.profile": "he",
+  "audio.channels": 1,
+  "hls.independent_segments": false,
+  "dash.profile": "urn:mpeg:dash:profile:full:2011",
+  "thumbnail.format": "png",
+  "storyboard.format": "png",
+  "captions.format": "srt",
+  "rules.never_upscale": false,
+  "rules.passthrough_when_compatible": false,
 };
 
 const isGroup = (value: unknown): value is Fields => typeof value === "object" && value !== null;

@@ -164,7 +164,8 @@ describe("a source of 180 degrees, left and right", () => {
 
   test("has the same init segments in parts, and ahead of them", async () => {
     const all = await planned(input, 1, spec);
-    const [outDir, early] = [await mkdtemp(join(folder, "parts-")), await mkdtemp(join(folder, "early-"))];
+    const outDir = await mkdtemp(join(folder, "parts-"));
+    const early = await mkdtemp(join(folder, "early-"));
     const parts = await encodedInParts(input, outDir, all, spec);
     const run = { cwd: await mkdtemp(join(folder, "cwd-")), reads: [input], writes: [early] };
     const inits = { input, outDir: early, workDir: join(early, "work"), plan: all.plan, spec, binaries, run };

@@ -23,7 +23,12 @@ test("one file of the same bytes, with its index at the beginning, when requeste
   await ffmpeg(...picture("640x360", "25", 9), ...sound(9), ...fast, input);
   const dir = join(folder, "plain.out");
   const result = await encode({
-    ...{ input, outDir: dir, spec, binaries, scratchDir: folder, names: { mp4: "video.mp4" } },
+    input,
+    outDir: dir,
+    spec,
+    binaries,
+    scratchDir: folder,
+    names: { mp4: "video.mp4" },
     probe: await probe(input, binaries),
   });
   expect([result.mp4, result.files.includes("video.mp4")]).toEqual(["video.mp4", true]);

@@ -79,7 +79,8 @@ async function channelsOf(path: string, count: number, at = 2): Promise<Float32A
 
 /** The amplitude of a tone in a second of samples. */
 function amplitude(samples: Float32Array, hertz: number): number {
-  let [real, imaginary] = [0, 0];
+  let real = 0;
+  let imaginary = 0;
   for (const [index, value] of samples.entries()) {
     const angle = (2 * Math.PI * hertz * index) / RATE;
     real += value * Math.cos(angle);

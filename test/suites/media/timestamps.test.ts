@@ -67,7 +67,8 @@ const ROWS: Row[] = [
         [4, 0],
         [4, 0],
       ],
-      ...{ flashes: count(0, 8), jumps: 1 },
+      flashes: count(0, 8),
+      jumps: 1,
     },
     {
       name: `three recordings, in ${container}`,
@@ -78,7 +79,8 @@ const ROWS: Row[] = [
         [2, 0],
         [3, 0],
       ],
-      ...{ flashes: count(0, 8), jumps: 2 },
+      flashes: count(0, 8),
+      jumps: 2,
     },
     {
       name: `times that jump by hours, in ${container}`,
@@ -88,7 +90,8 @@ const ROWS: Row[] = [
         [4, 0],
         [4, HOURS],
       ],
-      ...{ flashes: count(0, 8), jumps: 1 },
+      flashes: count(0, 8),
+      jumps: 1,
     },
   ]),
   ...(["ts", "flv"] as const).map(
@@ -100,7 +103,8 @@ const ROWS: Row[] = [
         [4, 0],
         [4, 0],
       ],
-      ...{ flashes: count(0, 8), jumps: 1 },
+      flashes: count(0, 8),
+      jumps: 1,
     }),
   ),
   {
@@ -111,7 +115,8 @@ const ROWS: Row[] = [
       [4, 0],
       [4, 2],
     ],
-    ...{ flashes: count(0, 8), jumps: 1 },
+    flashes: count(0, 8),
+    jumps: 1,
   },
   {
     name: "a pause of 3 s, in ts",

@@ -59,7 +59,9 @@ const LIGHT: Linear[] = [
 
 /** ITU-R BT.2100, table 5: scene light of a display of 1000 cd/m², whose gamma is 1.2. */
 function sceneLight([r, g, b]: Linear): Linear {
-  const [x, y, z] = [r / 1000, g / 1000, b / 1000];
+  const x = r / 1000;
+  const y = g / 1000;
+  const z = b / 1000;
   const luminance = 0.2627 * x + 0.678 * y + 0.0593 * z;
   return [x, y, z].map((value) => value / luminance ** (0.2 / 1.2)) as unknown as Linear;
 }
@@ -70,7 +72,12 @@ const codes = (format: Format) =>
 
 /** John Hable, "Filmic Tonemapping Operators" (2010), with the values of "Uncharted 2". */
 function hable(x: number): number {
-  const [a, b, c, d, e, f] = [0.15, 0.5, 0.1, 0.2, 0.02, 0.3];
+  const a = 0.15;
+  const b = 0.5;
+  const c = 0.1;
+  const d = 0.2;
+  const e = 0.02;
+  const f = 0.3;
   return (x * (x * a + b * c) + d * e) / (x * (x * a + b) + d * f) - e / f;
 }
 
@@ -84,8 +91,11 @@ function expectedOf(light: Linear, peak: number): number[] {
 
 /** ITU-R BT.709, 3.3 and 3.4, of code values in 8 bit and limited range. */
 function rgbOf([y = 0, cb = 0, cr = 0]: number[]): number[] {
-  const [luma, blue, red] = [(y - 16) / 219, (cb - 128) / 224, (cr - 128) / 224];
-  const [r, b] = [luma + 1.5748 * red, luma + 1.8556 * blue];
+  const luma = (y - 16) / 219;
+  const blue = (cb - 128) / 224;
+  const red = (cr - 128) / 224;
+  const r = luma + 1.5748 * red;
+  const b = luma + 1.8556 * blue;
   return [r, (luma - 0.2126 * r - 0.0722 * b) / 0.7152, b].map((value) => 255 * Math.min(1, Math.max(0, value)));
 }
 

@@ -32,7 +32,11 @@ async function encodedFile(name: string, args: string[]) {
   await ffmpeg(...args, input);
   const dir = `${input}.out`;
   const result = await encode({
-    ...{ input, outDir: dir, spec, binaries, scratchDir: folder },
+    input,
+    outDir: dir,
+    spec,
+    binaries,
+    scratchDir: folder,
     probe: await probe(input, binaries),
   });
   const master = readFileSync(join(dir, result.manifest), "utf8");
@@ -59,7 +63,10 @@ test("HEVC of 8192x4096 is copied, next to the ladder in H.264", async () => {
     ...x265,
   ]);
   expect(sizes).toEqual({
-    ...{ "2160p": "4320x2160", "1440p": "2880x1440", "1080p": "2160x1080", "720p": "1440x720" },
+    "2160p": "4320x2160",
+    "1440p": "2880x1440",
+    "1080p": "2160x1080",
+    "720p": "1440x720",
     "4096p-hevc": "8192x4096",
   });
   expect(await packetsOf(copied.playlist("4096p-hevc"))).toEqual(await packetsOf(copied.input));
@@ -77,8 +84,11 @@ test("HEVC of 8192x4096 is copied, next to the ladder in H.264", async () => {
 nightly("H.264 above the ladder is one more rendition, which players do not begin with", async () => {
   const { sizes, listed, ...copied } = await encodedFile("b.mp4", [...wide("5760x2880", 5), ...x264]);
   expect(sizes).toEqual({
-    ...{ "2880p": "5760x2880", "2160p": "4320x2160", "1440p": "2880x1440" },
-    ...{ "1080p": "2160x1080", "720p": "1440x720" },
+    "2880p": "5760x2880",
+    "2160p": "4320x2160",
+    "1440p": "2880x1440",
+    "1080p": "2160x1080",
+    "720p": "1440x720",
   });
   expect(await packetsOf(copied.playlist("2880p"))).toEqual(await packetsOf(copied.input));
   expect(listed).toEqual(["2160p", "1440p", "1080p", "720p", "2880p"]);

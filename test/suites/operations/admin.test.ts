@@ -110,7 +110,8 @@ async function day(dataDir: string): Promise<unknown[]> {
 }
 
 test("an operator's commands have the same results with a server and without", async () => {
-  const [alone, served] = [emptyFolder(), emptyFolder()];
+  const alone = emptyFolder();
+  const served = emptyFolder();
   // The settings' own tokens would differ from those in the data directory, which `admin` reads.
   const server = await startServer(served, { env: { VODBOX_ADMIN_TOKEN: "" } });
   const [without, withServer] = await Promise.all([day(alone), day(served)]);
@@ -221,7 +222,8 @@ test("assets are listed, shown, published, retried and deleted, and uploads are 
   const at = ["--data", server.dataDir];
   await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
   const { token } = await json(["admin", "key", "issue", "--tenant", "a", "--scopes", "assets:write", ...at]);
-  const [first, second] = [await uploaded(server, token), await uploaded(server, token)];
+  const first = await uploaded(server, token);
+  const second = await uploaded(server, token);
   const [one, two] = [first.asset.id, second.asset.id].map(String) as [string, string];
   const ask = (verb: string, ...args: string[]) => json(["admin", "asset", verb, ...args, ...at]);
   const listed = await ask("list", "--tenant", "a", "--status", "processing");

@@ -44,7 +44,8 @@ const leftIn = (dataDir: string) =>
 /** The message, after checking that nothing remains. */
 async function refusal(content: Buffer, name: string, flags = {}): Promise<string> {
   const folder = newFolder();
-  const [file, fresh] = [join(folder, "faulty.tar"), join(folder, "data")];
+  const file = join(folder, "faulty.tar");
+  const fresh = join(folder, "data");
   try {
     writeFileSync(file, content);
     const sentence = await restoring(file, fresh, flags);

@@ -9,7 +9,8 @@ import { emptyFolder } from "#test/support/folder.ts";
 const { cli, done, failed } = operator();
 
 test("a backup replaces only regular files, and reports faults of another location", async () => {
-  const [folder, dataDir] = [emptyFolder(), emptyFolder()];
+  const folder = emptyFolder();
+  const dataDir = emptyFolder();
   await done("tenant", "create", "--name", "T", "--slug", "t", "--data", dataDir);
   const [pipe, real, link, lost] = ["pipe.tar", "real.tar", "link.tar", "lost.tar"].map((name) => join(folder, name));
   execFileSync("mkfifo", [pipe as string]);
@@ -33,11 +34,13 @@ test("a backup replaces only regular files, and reports faults of another locati
 });
 
 test("restore --check changes nothing in the data directory, and a refused restore leaves nothing in a foreign directory", async () => {
-  const [folder, dataDir] = [emptyFolder(), emptyFolder()];
+  const folder = emptyFolder();
+  const dataDir = emptyFolder();
   await done("tenant", "create", "--name", "T", "--slug", "t", "--data", dataDir);
   const file = join(folder, "a.tar");
   await done("backup", file, "--data", dataDir);
-  const [fresh, foreign] = [join(folder, "fresh"), join(folder, "foreign")];
+  const fresh = join(folder, "fresh");
+  const foreign = join(folder, "foreign");
   expect(await done("restore", file, "--check", "--data", fresh)).toMatch(/^No faults in /);
   expect(readdirSync(folder)).toEqual(["a.tar"]);
   mkdirSync(foreign);

@@ -49,7 +49,8 @@ test("objects on S3 are backed up, restored to another bucket and to disk, and l
   const there = await contents(first);
   expect(there.size).toBeGreaterThan(5);
   const folder = emptyFolder();
-  const [whole, bare] = [join(folder, "whole.tar.zst"), join(folder, "bare.tar")];
+  const whole = join(folder, "whole.tar.zst");
+  const bare = join(folder, "bare.tar");
   const one = operator(settings(first));
   const made = JSON.parse(await one.done("backup", whole, "--objects", "--json", "--data", dataDir));
   expect(made).toMatchObject({ storage: "s3", with_objects: true, objects: { missing: 0 } });

@@ -106,7 +106,8 @@ describe("a data directory", () => {
   ];
   test("is created by no admin command, and the sentence names it", async () => {
     const folder = emptyFolder();
-    const [missing, empty] = [join(folder, "none"), join(folder, "empty")];
+    const missing = join(folder, "none");
+    const empty = join(folder, "empty");
     mkdirSync(empty);
     for (const dataDir of [missing, empty])
       for (const args of commands) {

@@ -79,7 +79,8 @@ test("an upgrade copies the database before it migrates it, and the documented d
   const migrations = readdirSync(MIGRATIONS)
     .sort()
     .map((name) => ({ name, sql: readFileSync(join(MIGRATIONS, name), "utf8") }));
-  const [older, newest] = [migrations.slice(0, -1), migrations.at(-1)?.name as string];
+  const older = migrations.slice(0, -1);
+  const newest = migrations.at(-1)?.name as string;
   await migrate({ url: `file:${file}`, migrations: older });
   const before = new Sqlite(file);
   before.exec("INSERT INTO tenants (id, name, slug, created_at, updated_at) VALUES (7, 'Kept', 'kept', 1, 1)");
@@ -168,7 +169,8 @@ test("a disk that fills during an upload: 507, nothing stored, the server keeps 
 
 test("uploads stop before the disk is full, so that the database has space", async (context) => {
   const { disk, initiate, put } = await serverOnSmallDisk(context, 12 * MEGABYTE);
-  const [first, second] = [await initiate(9 * MEGABYTE), await initiate(MEGABYTE)];
+  const first = await initiate(9 * MEGABYTE);
+  const second = await initiate(MEGABYTE);
   expect((await put(first, 9 * MEGABYTE)).status).toBe(200);
   writeFileSync(join(disk.path, "other"), Buffer.alloc(4 * MEGABYTE));
   expect(await put(second, MEGABYTE)).toMatchObject({ status: 507, body: { code: "storage_full" } });

@@ -30,13 +30,11 @@ async function scene(flags: Record<string, unknown> = {}) {
 
 test("lost media are re-encoded from the source, with a job and its event, and other assets continue or are errored", async () => {
   const { app, key, assetOf, used } = await scene();
-  const [manifest, picture, bare, whole, kept] = [
-    await readyAsset(app, key),
-    await readyAsset(app, key),
-    await readyAsset(app, key),
-    await readyAsset(app, key),
-    await readyAsset(app, key),
-  ];
+  const manifest = await readyAsset(app, key);
+  const picture = await readyAsset(app, key);
+  const bare = await readyAsset(app, key);
+  const whole = await readyAsset(app, key);
+  const kept = await readyAsset(app, key);
   const subtitle = await subtitled(app, key, kept.asset.id);
   const batch = await leased(app, key);
   await batch.putAll(tiny("a/"));
@@ -230,7 +228,8 @@ test("a majority of objects is not removed without --force, and objects in the t
     const refused = await checkup(app, body);
     expect(refused).toMatchObject({ ok: false });
     expect(refused.of("unreferenced")).toMatchObject({
-      ...{ ok: false, fixed: 0 },
+      ok: false,
+      fixed: 0,
       detail: expect.stringMatching(/^40 of \d+ objects .*more than half of all.*nothing was removed.*--fix --force/),
     });
     for (const one of lostKeys) expect(await held(app, one)).toBe(true);
@@ -239,7 +238,8 @@ test("a majority of objects is not removed without --force, and objects in the t
   expect((await checkup(app, { force: true })).of("unreferenced")).toMatchObject({ ok: false, fixed: 0 });
   const forced = await checkup(app, { fix: true, force: true });
   expect(forced.of("unreferenced")).toMatchObject({
-    ...{ ok: true, fixed: 40 },
+    ok: true,
+    fixed: 40,
     detail: expect.stringContaining("were moved to trash/, where they stay for 7 days"),
   });
   const day = new Date(app.opened.app.clock.now()).toISOString().slice(0, 10);

@@ -33,8 +33,11 @@ function misbehaving(args: string[], env: Record<string, string> = {}): Started 
   writeFileSync(preload, MISBEHAVIOUR);
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: {
-      ...{ PATH: process.env.PATH, HOME: process.env.HOME },
-      ...{ NODE_OPTIONS: `--import=${pathToFileURL(preload).href}`, VODBOX_LOG_FORMAT: "json", ...env },
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      NODE_OPTIONS: `--import=${pathToFileURL(preload).href}`,
+      VODBOX_LOG_FORMAT: "json",
+      ...env,
     },
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -52,9 +52,15 @@ test("a channel's fields for broadcasts are set, changed and shown", async () =>
   const control = ["--enabled", "off", "--reconnect-seconds", "0", "--max-duration-seconds", "600"];
   const created = await json([...create, "--encoding-profile", "fast", "--captions", "en, pt-BR", ...control]);
   const set = {
-    ...{ record: false, dvr_seconds: 7200, low_latency: false, takeover: true, encoding_profile: "fast" },
+    record: false,
+    dvr_seconds: 7200,
+    low_latency: false,
+    takeover: true,
+    encoding_profile: "fast",
     captions: ["en", "pt-BR"],
-    ...{ enabled: false, reconnect_seconds: 0, max_duration_seconds: 600 },
+    enabled: false,
+    reconnect_seconds: 0,
+    max_duration_seconds: 600,
   };
   expect(created).toMatchObject(set);
   expect(await json(live("show", "stage"))).toMatchObject({ id: created.id, status: "idle", ...set });

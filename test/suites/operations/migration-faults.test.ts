@@ -55,15 +55,21 @@ test("damaged or old objects in the target are detected by verification, and cop
   const app = await testApp(s3Settings(s3, "damaged"), dataDir);
   const ledger = await fill(localAt(dataDir), 30);
   const target = s3At(s3, "damaged");
-  const [damaged, longer] = ["tenants/1/extra/large.mp4", "tenants/1/extra/segments/1/1.m4s"];
+  const damaged = "tenants/1/extra/large.mp4";
+  const longer = "tenants/1/extra/segments/1/1.m4s";
   await target.put(damaged, Buffer.alloc(20_000_003, "x"));
   await target.put(longer, Buffer.from("left from long ago"));
   await target.put("elsewhere/of somebody else", Buffer.from("not ours"));
   const quick = await begin(app, "s3", { quick: true, dry_run: true });
   expect(quick.body).toMatchObject({ objects: ledger.size, objects_there: 1 });
   expect(await migrated(app, "s3")).toMatchObject({
-    ...{ phase: "settled", active: "s3", old_copies: "local", fixed: 1, error: null },
-    ...{ verified: ledger.size, copied: { objects: ledger.size } },
+    phase: "settled",
+    active: "s3",
+    old_copies: "local",
+    fixed: 1,
+    error: null,
+    verified: ledger.size,
+    copied: { objects: ledger.size },
   });
   expect(inOrder(await sumsOf(target, "tenants/"))).toEqual(inOrder(ledger));
   expect(await target.head("elsewhere/of somebody else")).not.toBeNull();

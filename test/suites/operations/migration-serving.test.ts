@@ -124,7 +124,9 @@ nightly(
     expect(await sourceSum(server.call, key, late.id)).toBe(late.sum);
     const looked = await server.call("GET", "/api/v1/admin/doctor", { admin });
     expect(looked.body.findings).toContainEqual({
-      ...{ check: "settings", ok: false, fixed: 0 },
+      check: "settings",
+      ok: false,
+      fixed: 0,
       detail: expect.stringContaining("VODBOX_STORAGE=s3"),
     });
 
@@ -139,7 +141,10 @@ nightly(
     await stop(server, "SIGTERM");
     // Without a server the command runs the migration itself.
     expect(await command("migrate", "--to", "s3", "--quick", "--remove-old")).toMatchObject({
-      ...{ active: "s3", phase: "settled", old_copies: null, verified: 0 },
+      active: "s3",
+      phase: "settled",
+      old_copies: null,
+      verified: 0,
     });
     expect((await localAt(dataDir).list("tenants/")).objects).toEqual([]);
     server = await start("s3");

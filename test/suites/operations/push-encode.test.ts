@@ -88,8 +88,12 @@ test(
       expect(watch_url).toBe(`${env.VODBOX_SERVER}/watch/${external_id}`);
       expect(await get(`/assets/${asset_id}`)).toMatchObject({
         ...shapes[at],
-        ...{ playback_status: "ready", playback_policy: "public", tags: { year: "2026" } },
-        ...{ collection_id: collection.body.id, source_bytes: statSync(path).size, source_sha256: sha256(path) },
+        playback_status: "ready",
+        playback_policy: "public",
+        tags: { year: "2026" },
+        collection_id: collection.body.id,
+        source_bytes: statSync(path).size,
+        source_sha256: sha256(path),
       });
       const { url } = await get(`/assets/${asset_id}/download`);
       writeFileSync(join(folder, "back"), new Uint8Array(await (await fetch(url)).arrayBuffer()));

@@ -16,7 +16,8 @@ import { startRelay } from "#test/support/relay.ts";
 const LIMIT_MS = 240_000;
 
 function certificate(folder: string, name: string) {
-  const [cert, key] = [join(folder, `${name}.crt`), join(folder, `${name}.key`)];
+  const cert = join(folder, `${name}.crt`);
+  const key = join(folder, `${name}.key`);
   const subject = ["-subj", "/CN=vodbox test", "-addext", "subjectAltName=IP:127.0.0.1"];
   const kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
   execFileSync("openssl", ["req", ...kind, "-keyout", key, "-out", cert, ...subject], { stdio: "pipe" });
@@ -41,8 +42,10 @@ test("TLS: push, a local worker, a new certificate without interruption, an inva
   timeout: 600_000,
 }, async () => {
   const folder = emptyFolder();
-  const [first, second] = [certificate(folder, "first"), certificate(folder, "second")];
-  const [cert, key] = [join(folder, "tls.crt"), join(folder, "tls.key")];
+  const first = certificate(folder, "first");
+  const second = certificate(folder, "second");
+  const cert = join(folder, "tls.crt");
+  const key = join(folder, "tls.key");
   const use = (pair: { cert: string; key: string }) => {
     copyFileSync(pair.cert, cert);
     copyFileSync(pair.key, key);

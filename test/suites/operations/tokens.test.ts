@@ -78,7 +78,8 @@ test("a worker with a wrong token gets an error and exits", async () => {
 test("a worker token that is rotated during an encode costs the local worker nothing", async () => {
   const dataDir = emptyFolder();
   const clips = emptyFolder();
-  const [clip, tiny] = [join(clips, "clip.mp4"), join(clips, "tiny.mp4")];
+  const clip = join(clips, "clip.mp4");
+  const tiny = join(clips, "tiny.mp4");
   await ffmpeg(...picture("1280x720", "30", 6), ...fast, clip);
   await ffmpeg(...picture("160x90", "25", 1), ...fast, tiny);
   await firstStart(dataDir);

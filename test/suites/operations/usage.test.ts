@@ -60,7 +60,8 @@ test("--help works everywhere, and vodbox alone lists the commands", async () =>
       expect.soft(help.stdout.split("\n").every((line) => line.length <= 80)).toBe(true);
     }),
   );
-  const [alone, help] = [await run([]), await run(["help"])];
+  const alone = await run([]);
+  const help = await run(["help"]);
   expect([alone.code, help.code]).toEqual([0, 0]);
   expect(alone.stdout).toBe(help.stdout);
   for (const command of ["serve", "worker", "demo", "push", "admin"]) expect(alone.stdout).toContain(`\n  ${command} `);

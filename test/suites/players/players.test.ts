@@ -47,7 +47,8 @@ beforeAll(async () => {
       },
       MADE_WITHIN_MS,
     );
-  const [free, ours] = [await playback(open), await playback(signed)];
+  const free = await playback(open);
+  const ours = await playback(signed);
   const signer = (await server.call("POST", "/api/v1/signing_keys", { admin, body: { tenant_id } })).body;
   const theirs = await new SignJWT({ sub: signed.asset.external_id, aud: "v" })
     .setProtectedHeader({ alg: "RS256", kid: signer.key_id })

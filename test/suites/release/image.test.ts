@@ -69,7 +69,8 @@ describe("the image", () => {
 });
 
 test("a layer with the same content has the same bytes, whenever and in whatever order it is written", async () => {
-  const [first, second] = [emptyFolder(), emptyFolder()];
+  const first = emptyFolder();
+  const second = emptyFolder();
   const entries = [
     { kind: "text", path: "etc/b", text: "b" },
     { kind: "link", path: "a", target: "etc/b" },

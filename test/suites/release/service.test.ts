@@ -17,7 +17,8 @@ const MAX_EXPOSURE = 2.8;
  */
 function install(context: TestContext, { prefix, restart = "exit 0" }: { prefix: string; restart?: string }) {
   const folder = emptyFolder();
-  const [stubs, etc] = [join(folder, "bin"), join(folder, "etc")];
+  const stubs = join(folder, "bin");
+  const etc = join(folder, "etc");
   for (const each of [stubs, etc]) mkdirSync(each);
   const stub = (name: string, more = "exit 0") => {
     writeFileSync(join(stubs, name), `#!/bin/sh\necho "${name} $*" >>${folder}/calls\n${more}\n`);

@@ -41,7 +41,8 @@ async function platform() {
     VODBOX_S3_DELIVERY: "proxy",
   };
   const start = ({ dataDir = emptyFolder(), workers = 0 } = {}) => liveServer({ dataDir, env, workers });
-  const [a, b] = [await start(), await start()];
+  const a = await start();
+  const b = await start();
   const client = createClient({ url: database.url });
   const rows = async (sql: string) => (await client.execute(sql)).rows as unknown as Record<string, any>[];
   /** As if so much time had passed since its server wrote it. */
@@ -97,7 +98,8 @@ test("a server delivers a stream that another one receives, with the same segmen
   // The first requests came late, so this is the whole broadcast.
   const same = async (other = b) => {
     for (const path of [video, audio]) {
-      const [there, here] = [await listAt(other, path), await listAt(a, path)];
+      const there = await listAt(other, path);
+      const here = await listAt(a, path);
       const complete = there.segments.map(({ parts: _, ...segment }) => segment);
       const known = here.segments.map(({ parts: _, ...segment }) => segment).slice(0, complete.length);
       expect(complete).toEqual(known);
@@ -114,7 +116,8 @@ test("a server delivers a stream that another one receives, with the same segmen
     const { href, pathname } = new URL("../manifest.mpd", `${base}${video}`);
     return parseLiveManifest((await call("GET", pathname)).text, href);
   };
-  const [there, here] = [await manifestAt(b), await manifestAt(a)];
+  const there = await manifestAt(b);
+  const here = await manifestAt(a);
   expect(there.attributes.availabilityStartTime).toBe(here.attributes.availabilityStartTime);
   for (const [index, one] of there.periods[0]?.representations.entries() ?? []) {
     const times = ({ number, startSeconds }: { number: number; startSeconds: number }) => [number, startSeconds];
@@ -125,7 +128,8 @@ test("a server delivers a stream that another one receives, with the same segmen
   }
   const { call } = b;
   const at = (name: string) => call("GET", new URL(name, `${b.base}${video}`).pathname);
-  const [segment, init] = [await at("00001.m4s"), await at("init.mp4")];
+  const segment = await at("00001.m4s");
+  const init = await at("init.mp4");
   expect([segment.status, init.status]).toEqual([200, 200]);
   expect(segment.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
   expect(segment.text).toBe((await a.call("GET", new URL("00001.m4s", `${a.base}${video}`).pathname)).text);

@@ -26,7 +26,8 @@ function contract(name: string, setUp: () => Promise<() => SharedCache>) {
   describe(name, () => {
     test("an entry is read by other processes, byte for byte, under every name", async () => {
       const open = await setUp();
-      const [writer, reader] = [open(), open()];
+      const writer = open();
+      const reader = open();
       await expect.poll(() => isUsable(writer)).toBe(true);
       const names = ["a b/c:d?e\\f%3A", "a b/c:d?e\\f", "..", "n".repeat(5000)];
       for (const each of names) writer.set(each, Buffer.from(`\xff\0${each}`, "latin1"));

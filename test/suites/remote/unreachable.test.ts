@@ -26,7 +26,11 @@ async function behindRelay(options: { refuseSockets?: boolean } = {}) {
   const make = (title: string) =>
     app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a.mp4", bytes_expected: 1, title } });
   return {
-    ...{ app, tenant, key, relay, make },
+    app,
+    tenant,
+    key,
+    relay,
+    make,
     /** How often each title exists, queried on the server itself. */
     async stored(): Promise<Map<string, number>> {
       const client = createClient({ url: sqld.url });

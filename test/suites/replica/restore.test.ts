@@ -152,7 +152,8 @@ test("a restore needs an empty directory, and an interrupted one can be repeated
   server.child.kill("SIGTERM");
   await server.ended;
   const place = emptyFolder();
-  const [full, torn] = [join(place, "full"), join(place, "torn")];
+  const full = join(place, "full");
+  const torn = join(place, "torn");
   mkdirSync(full);
   writeFileSync(join(full, "precious"), "");
   const refused = await replica.admin("restore", "--from", "none", "--data", full);

@@ -18,7 +18,8 @@ test("a generation that begins while the log is read continues in the log that w
   expect(await stream.seal()).toBe(true);
 
   // A write restarts the log, and the observation that finds it has begun.
-  const [asked, found] = [Promise.withResolvers<void>(), Promise.withResolvers<WalState>()];
+  const asked = Promise.withResolvers<void>();
+  const found = Promise.withResolvers<WalState>();
   state = () => {
     asked.resolve();
     return found.promise;

@@ -17,8 +17,14 @@ async function clipped(s3_delivery: string) {
   const bucket = newBucket("clips");
   await s3.bucket(bucket);
   const app = await testApp({
-    ...{ rate_limit_uploads: "10000/60", storage: "s3", s3_delivery, s3_endpoint: s3.endpoint, s3_bucket: bucket },
-    ...{ s3_region: s3.region, s3_access_key_id: s3.accessKeyId, s3_secret_access_key: s3.secretAccessKey },
+    rate_limit_uploads: "10000/60",
+    storage: "s3",
+    s3_delivery,
+    s3_endpoint: s3.endpoint,
+    s3_bucket: bucket,
+    s3_region: s3.region,
+    s3_access_key_id: s3.accessKeyId,
+    s3_secret_access_key: s3.secretAccessKey,
   });
   open.push(app);
   const key = await app.key((await app.tenant()).id);
@@ -106,7 +112,8 @@ test("assets are joined from and to the bucket, and one whose media are gone is 
     const body = { asset_ids: [parent.id, clip.id, parent.id] };
     return app.call("POST", "/api/v1/assets/join", { key, body });
   };
-  const [{ body: joined }, { body: late }] = [await join(), await join()];
+  const { body: joined } = await join();
+  const { body: late } = await join();
   expect(await workOnce(app)).toBe("completed");
   await app.call("DELETE", `/api/v1/assets/${clip.id}`, { key });
   await app.call("DELETE", `/api/v1/assets/${parent.id}`, { key });

@@ -20,9 +20,13 @@ test("a bucket is imported by signed requests, whatever its keys contain", { tim
   const server = await startServer(join(cwd, "data"));
   const key = await tenantKey(server);
   const env = {
-    ...{ VODBOX_SERVER: server.base, VODBOX_KEY: key, VODBOX_CACHE_DIR: join(cwd, "cache") },
-    ...{ AWS_ENDPOINT_URL: s3.endpoint, AWS_REGION: s3.region },
-    ...{ AWS_ACCESS_KEY_ID: s3.accessKeyId, AWS_SECRET_ACCESS_KEY: s3.secretAccessKey },
+    VODBOX_SERVER: server.base,
+    VODBOX_KEY: key,
+    VODBOX_CACHE_DIR: join(cwd, "cache"),
+    AWS_ENDPOINT_URL: s3.endpoint,
+    AWS_REGION: s3.region,
+    AWS_ACCESS_KEY_ID: s3.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: s3.secretAccessKey,
   };
   const { code, stderr } = await run(["import", "s3", `s3://${bucket}/v`, "--no-wait"], { env, cwd });
   expect(code, stderr).toBe(0);

@@ -10,8 +10,12 @@ beforeAll(async () => {
   const bucket = newBucket("mux");
   await s3.bucket(bucket);
   app = await testApp({
-    ...{ storage: "s3", s3_endpoint: s3.endpoint, s3_bucket: bucket, s3_region: s3.region },
-    ...{ s3_access_key_id: s3.accessKeyId, s3_secret_access_key: s3.secretAccessKey },
+    storage: "s3",
+    s3_endpoint: s3.endpoint,
+    s3_bucket: bucket,
+    s3_region: s3.region,
+    s3_access_key_id: s3.accessKeyId,
+    s3_secret_access_key: s3.secretAccessKey,
   });
 });
 afterAll(() => app.close());

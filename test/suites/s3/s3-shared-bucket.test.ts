@@ -94,8 +94,13 @@ test("the aws command line and vodbox read each other's objects, and a source up
   const sourceKey = `tenants/${tenant.body.id}/from-aws/clip one.mp4`;
   await aws("s3", "cp", "--no-progress", clip, `s3://${bucket}/ours/${sourceKey}`);
   const video_asset = {
-    ...{ title: "By aws", input_status: "uploaded", playback_status: "processing", source_bytes: bytes.length },
-    ...{ storage_bytes: bytes.length, duration_seconds: 0, source_key: sourceKey },
+    title: "By aws",
+    input_status: "uploaded",
+    playback_status: "processing",
+    source_bytes: bytes.length,
+    storage_bytes: bytes.length,
+    duration_seconds: 0,
+    source_key: sourceKey,
   };
   const created = await call("POST", "/api/v1/assets", {
     key,

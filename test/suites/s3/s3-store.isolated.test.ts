@@ -46,7 +46,8 @@ addressContract("S3 addresses", async () => ({
 }));
 
 test("2,500 keys are listed and deleted beyond a page of a thousand, and those of other prefixes are kept", async () => {
-  const [store, beside] = [open(), open()];
+  const store = open();
+  const beside = open();
   await beside.put("a/1", Buffer.from("x"));
   const keys = Array.from({ length: 2500 }, (_, i) => `a/${String(i).padStart(5, "0")} ü`);
   for (let i = 0; i < keys.length; i += 50)

@@ -17,8 +17,13 @@ test.each(["redirect", "rewrite"])(
     const bucket = newBucket("shares");
     await s3.bucket(bucket);
     const app = await testApp({
-      ...{ storage: "s3", s3_delivery, s3_endpoint: s3.endpoint, s3_bucket: bucket, s3_region: s3.region },
-      ...{ s3_access_key_id: s3.accessKeyId, s3_secret_access_key: s3.secretAccessKey },
+      storage: "s3",
+      s3_delivery,
+      s3_endpoint: s3.endpoint,
+      s3_bucket: bucket,
+      s3_region: s3.region,
+      s3_access_key_id: s3.accessKeyId,
+      s3_secret_access_key: s3.secretAccessKey,
     });
     open.push(app);
     const key = await app.key((await app.tenant()).id);

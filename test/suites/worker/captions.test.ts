@@ -54,7 +54,12 @@ function work(server: ContractServer, transcriber: Transcriber | null) {
   const lines: [Record<string, unknown>, string][] = [];
   const say = (fields: Record<string, unknown>, message: string) => lines.push([fields, message]);
   const done = startWorker({
-    ...{ server: server.base, token: () => WORKER, workerId: "w1", scratchDir, binaries, signal: controller.signal },
+    server: server.base,
+    token: () => WORKER,
+    workerId: "w1",
+    scratchDir,
+    binaries,
+    signal: controller.signal,
     log: { info: say, warn: say, error: say },
     transcriber,
   });

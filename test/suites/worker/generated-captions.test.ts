@@ -54,7 +54,8 @@ test("a ready asset is transcribed by a worker that can, from its renditions, al
     vodbox(["worker", "--server", server.base, "--token", server.worker, "--scratch", join(folder, "scratch")], {
       env: { VODBOX_TRANSCRIBE: "command", VODBOX_TRANSCRIBE_COMMAND: line, VODBOX_MIN_FREE_BYTES: "0" },
     });
-  const [heard, wait] = [join(folder, "heard-de.wav"), join(folder, "wait")];
+  const heard = join(folder, "heard-de.wav");
+  const wait = join(folder, "wait");
   writeFileSync(wait, "");
   writeFileSync(join(folder, "answer"), VTT);
   const first = work();

@@ -32,7 +32,8 @@ function missing(): string[] {
 
 /** Path of a video of something else, with a voice after some seconds of silence. */
 function talk(folder: string): string {
-  const [wav, clip] = [join(folder, "talk.wav"), join(folder, "talk.mp4")];
+  const wav = join(folder, "talk.wav");
+  const clip = join(folder, "talk.mp4");
   execFileSync("espeak-ng", ["-v", "en-us", "-s", "110", "-g", "3", "-w", wav, SPOKEN]);
   const wait = `adelay=${SILENCE_SECONDS * 1000}:all=1,apad=pad_dur=2`;
   execFileSync("ffmpeg", [

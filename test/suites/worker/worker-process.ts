@@ -8,7 +8,11 @@ const stop = new AbortController();
 process.once("SIGTERM", () => stop.abort());
 const say = (fields: Record<string, unknown>, message: string) => console.error(message, JSON.stringify(fields));
 await startWorker({
-  ...{ server, token: () => token, scratchDir, binaries: { ffmpeg, ffprobe }, workerId: `test-${process.pid}` },
+  server,
+  token: () => token,
+  scratchDir,
+  binaries: { ffmpeg, ffprobe },
+  workerId: `test-${process.pid}`,
   log: { info: say, warn: say, error: say },
   signal: stop.signal,
 });

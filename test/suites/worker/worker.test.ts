@@ -29,7 +29,12 @@ function work(server: ContractServer, options: Partial<WorkerOptions> = {}) {
   const lines: string[] = [];
   const say = (fields: Record<string, unknown>, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`);
   const done = startWorker({
-    ...{ server: server.base, token: () => WORKER, workerId: "w1", scratchDir, binaries, signal: controller.signal },
+    server: server.base,
+    token: () => WORKER,
+    workerId: "w1",
+    scratchDir,
+    binaries,
+    signal: controller.signal,
     log: { info: say, warn: say, error: say },
     ...options,
   });

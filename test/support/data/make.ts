@@ -34,8 +34,12 @@ async function main([version, command, ...args]: string[]): Promise<void> {
   try {
     const data = join(folder, "data");
     const env = {
-      ...{ ...process.env, VODBOX_ADMIN_TOKEN: ADMIN, VODBOX_WORKER_TOKEN: WORKER, VODBOX_LOG_LEVEL: "warn" },
-      ...{ VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8", VODBOX_RATE_LIMIT_UPLOADS: "100000/60" },
+      ...process.env,
+      VODBOX_ADMIN_TOKEN: ADMIN,
+      VODBOX_WORKER_TOKEN: WORKER,
+      VODBOX_LOG_LEVEL: "warn",
+      VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
+      VODBOX_RATE_LIMIT_UPLOADS: "100000/60",
     };
     const serve = [...args, "serve", "--data", data, "--port", "0", "--workers", "0"];
     const server = spawn(command, serve, { env, stdio: ["ignore", "pipe", "inherit"] });

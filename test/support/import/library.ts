@@ -16,7 +16,11 @@ export const CAPTION = "WEBVTT\n\n00:00.000 --> 00:01.000\nHi\n";
 
 const id = (n: number) => `0000000${n}-1111-4222-8333-444444444444`;
 const video = (n: number, title: string, file: StandInVideo["file"] = "there"): StandInVideo => ({
-  ...{ id: id(n), title, file, isPublic: n !== 2, captions: n === 1 ? ["en", "pt-BR"] : [] },
+  id: id(n),
+  title,
+  file,
+  isPublic: n !== 2,
+  captions: n === 1 ? ["en", "pt-BR"] : [],
   content: Buffer.alloc(40_000 + n, `content of ${n}`),
 });
 

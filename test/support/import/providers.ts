@@ -31,8 +31,12 @@ const muxAsset = (video: StandInVideo, { linkOf }: Context, withMaster: boolean)
   tracks: [
     { type: "video", id: "v" },
     ...video.captions.map((language) => ({
-      ...{ type: "text", text_type: "subtitles", status: "ready", id: `t-${language}` },
-      ...{ language_code: language, name: language },
+      type: "text",
+      text_type: "subtitles",
+      status: "ready",
+      id: `t-${language}`,
+      language_code: language,
+      name: language,
     })),
   ],
   ...(withMaster && { master_access: "temporary", master: { status: "ready", url: linkOf(video) } }),
@@ -62,9 +66,15 @@ const cloudflare: Routes = ({ method, path, query }, { cdn, linkOf }) => {
   const base = "/client/v4/accounts/acc/stream";
   const wrap = (result: unknown): Answer => ({ success: true, errors: [], messages: [], result });
   const show = (video: StandInVideo) => ({
-    ...{ uid: video.id, created: created(video), duration: SECONDS, size: video.content.length },
-    ...{ meta: { name: video.title, course: "7" }, readyToStream: true, status: { state: "ready" } },
-    ...{ requireSignedURLs: !video.isPublic, playback: { hls: `${cdn}/${video.id}/manifest/video.m3u8` } },
+    uid: video.id,
+    created: created(video),
+    duration: SECONDS,
+    size: video.content.length,
+    meta: { name: video.title, course: "7" },
+    readyToStream: true,
+    status: { state: "ready" },
+    requireSignedURLs: !video.isPublic,
+    playback: { hls: `${cdn}/${video.id}/manifest/video.m3u8` },
   });
   if (path === base) {
     const start = query.get("start") ?? "";
@@ -89,8 +99,15 @@ const cloudflare: Routes = ({ method, path, query }, { cdn, linkOf }) => {
 
 const bunny: Routes = ({ path, page: number }) => {
   const show = (video: StandInVideo) => ({
-    ...{ videoLibraryId: 5, guid: video.id, title: video.title, dateUploaded: "2020-01-02T03:04:05", length: SECONDS },
-    ...{ status: 4, isPublic: video.isPublic, hasMP4Fallback: true, availableResolutions: "240p,720p" },
+    videoLibraryId: 5,
+    guid: video.id,
+    title: video.title,
+    dateUploaded: "2020-01-02T03:04:05",
+    length: SECONDS,
+    status: 4,
+    isPublic: video.isPublic,
+    hasMP4Fallback: true,
+    availableResolutions: "240p,720p",
     captions: video.captions.map((srclang) => ({ srclang, label: srclang })),
     chapters: CHAPTERS.map(({ title, timecode }) => ({ title, start: timecode, end: timecode + 1 })),
   });
@@ -108,9 +125,16 @@ const peertube: Routes = ({ path, query, body }, { cdn, linkOf }) => {
     return isRight ? { access_token: "tok", token_type: "Bearer", expires_in: 14_399, refresh_token: "r" } : undefined;
   }
   const show = (video: StandInVideo) => ({
-    ...{ id: LIBRARY.indexOf(video) + 1, uuid: video.id, shortUUID: `s${LIBRARY.indexOf(video)}`, name: video.title },
-    ...{ duration: SECONDS, createdAt: CREATED, isLive: false, state: { id: 1, label: "Published" } },
-    ...{ privacy: { id: video.isPublic ? 1 : 3 }, category: { id: null, label: "Unknown" } },
+    id: LIBRARY.indexOf(video) + 1,
+    uuid: video.id,
+    shortUUID: `s${LIBRARY.indexOf(video)}`,
+    name: video.title,
+    duration: SECONDS,
+    createdAt: CREATED,
+    isLive: false,
+    state: { id: 1, label: "Published" },
+    privacy: { id: video.isPublic ? 1 : 3 },
+    category: { id: null, label: "Unknown" },
   });
   if (path === "/api/v1/users/me/videos") {
     const start = Number(query.get("start"));
@@ -125,7 +149,8 @@ const peertube: Routes = ({ path, query, body }, { cdn, linkOf }) => {
     };
   if (path.endsWith("/chapters")) return { chapters: CHAPTERS };
   const file = (id: number) => ({
-    ...{ resolution: { id, label: `${id}p` }, size: id === 720 ? video.content.length : 5 },
+    resolution: { id, label: `${id}p` },
+    size: id === 720 ? video.content.length : 5,
     fileDownloadUrl: id === 720 ? linkOf(video) : `${cdn}/none`,
   });
   return {
@@ -139,12 +164,13 @@ const peertube: Routes = ({ path, query, body }, { cdn, linkOf }) => {
 
 const vimeo: Routes = ({ path, page: number, query }, { cdn, linkOf }) => {
   const show = (video: StandInVideo) => ({
-    ...{ uri: `/videos/${video.id}`, name: video.title, duration: SECONDS, created_time: "2020-01-02T03:04:05+00:00" },
-    ...{
-      status: "available",
-      privacy: { view: video.isPublic ? "anybody" : "nobody" },
-      tags: [{ name: "a", tag: "a" }],
-    },
+    uri: `/videos/${video.id}`,
+    name: video.title,
+    duration: SECONDS,
+    created_time: "2020-01-02T03:04:05+00:00",
+    status: "available",
+    privacy: { view: video.isPublic ? "anybody" : "nobody" },
+    tags: [{ name: "a", tag: "a" }],
     download: [
       { quality: "hd", type: "video/mp4", height: 720, link: `${cdn}/none`, size: 5 },
       { quality: "source", type: "source", height: 360, link: linkOf(video), size: video.content.length },
@@ -186,33 +212,48 @@ const s3: Routes = ({ path, query }) => {
 
 export const PROVIDERS: readonly StandInProvider[] = [
   {
-    ...{ name: "mux", routes: mux, args: [] },
+    name: "mux",
+    routes: mux,
+    args: [],
     isAllowed: ({ authorization }) =>
       authorization === `Basic ${Buffer.from(`id:${SECRET}`).toString("base64")}` || authorization === undefined,
     env: () => ({ MUX_TOKEN_ID: "id", MUX_TOKEN_SECRET: SECRET }),
   },
   {
-    ...{ name: "cloudflare", routes: cloudflare, args: [] },
+    name: "cloudflare",
+    routes: cloudflare,
+    args: [],
     isAllowed: ({ authorization }) => authorization === `Bearer ${SECRET}`,
     env: () => ({ CLOUDFLARE_ACCOUNT_ID: "acc", CLOUDFLARE_API_TOKEN: SECRET }),
   },
   {
-    ...{ name: "peertube", routes: peertube, args: [], hasChapters: true },
+    name: "peertube",
+    routes: peertube,
+    args: [],
+    hasChapters: true,
     isAllowed: ({ authorization }) => authorization === "Bearer tok",
     env: ({ api }) => ({ PEERTUBE_URL: api, PEERTUBE_USERNAME: "root", PEERTUBE_PASSWORD: SECRET }),
   },
   {
-    ...{ name: "bunny", routes: bunny, args: [], hasChapters: true },
+    name: "bunny",
+    routes: bunny,
+    args: [],
+    hasChapters: true,
     isAllowed: ({ accesskey }) => accesskey === SECRET,
     env: ({ cdn }) => ({ BUNNY_LIBRARY_ID: "5", BUNNY_API_KEY: SECRET, BUNNY_CDN_HOSTNAME: new URL(cdn).host }),
   },
   {
-    ...{ name: "vimeo", routes: vimeo, args: [], hasChapters: true },
+    name: "vimeo",
+    routes: vimeo,
+    args: [],
+    hasChapters: true,
     isAllowed: ({ authorization }) => authorization === `bearer ${SECRET}`,
     env: () => ({ VIMEO_ACCESS_TOKEN: SECRET }),
   },
   {
-    ...{ name: "s3", routes: s3, args: ["s3://bucket/lib"] },
+    name: "s3",
+    routes: s3,
+    args: ["s3://bucket/lib"],
     isAllowed: () => true,
     env: () => ({ AWS_ACCESS_KEY_ID: "AK", AWS_SECRET_ACCESS_KEY: SECRET }),
   },

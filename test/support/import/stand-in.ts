@@ -67,7 +67,9 @@ export async function startStandIn(
     const start = request.headers["if-range"] === '"v1"' ? Number(from) : 0;
     const size = content.length;
     response.writeHead(start > 0 ? 206 : 200, {
-      ...{ "content-type": "video/mp4", etag: '"v1"', "content-length": size - start },
+      "content-type": "video/mp4",
+      etag: '"v1"',
+      "content-length": size - start,
       ...(start > 0 && { "content-range": `bytes ${start}-${size - 1}/${size}` }),
     });
     if (request.method === "HEAD") return void response.end();
@@ -75,7 +77,8 @@ export async function startStandIn(
     response.write(content.subarray(start, size / 2), () => held?.());
   }
   const context: Context = {
-    ...{ api: "", cdn },
+    api: "",
+    cdn,
     linkOf(video) {
       links.set(video.id, (links.get(video.id) ?? 0) + 1);
       return `${cdn}/files/${video.id}?n=${links.get(video.id)}`;
@@ -99,7 +102,8 @@ export async function startStandIn(
   });
   context.api = api;
   return Object.assign(context, {
-    ...{ seen, faults },
+    seen,
+    faults,
     hold: () =>
       new Promise<void>((resolve) => {
         held = resolve;

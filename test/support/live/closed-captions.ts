@@ -20,8 +20,12 @@ const letters = (text: string): Pair[] =>
     return [parity(first as number), parity(second)];
   });
 
-const [RESUME_LOADING, ERASE_NOT_SHOWN, END_OF_CAPTION, ERASE_SHOWN] = [0x20, 0x2e, 0x2f, 0x2c];
-const [ROLL_UP_2, CARRIAGE_RETURN] = [0x25, 0x2d];
+const RESUME_LOADING = 0x20;
+const ERASE_NOT_SHOWN = 0x2e;
+const END_OF_CAPTION = 0x2f;
+const ERASE_SHOWN = 0x2c;
+const ROLL_UP_2 = 0x25;
+const CARRIAGE_RETURN = 0x2d;
 /** The bottom row. */
 const ROW_15 = 0x70;
 

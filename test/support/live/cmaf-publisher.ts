@@ -39,11 +39,16 @@ export type Packaged = {
 /** A packager whose reports are collected. */
 export function collect(options: Partial<PackagerOptions> = {}): Packaged & { packager: Packager } {
   const packaged: Packaged = {
-    ...{ folder: options.folder ?? emptyFolder(), inits: [], parts: [] },
-    ...{ segments: [], health: [], changed: [] },
+    folder: options.folder ?? emptyFolder(),
+    inits: [],
+    parts: [],
+    segments: [],
+    health: [],
+    changed: [],
   };
   const packager = createPackager({
-    ...{ folder: packaged.folder, ...options },
+    folder: packaged.folder,
+    ...options,
     onInit: (track) => packaged.inits.push(track),
     onPart: ({ data, ...part }) => packaged.parts.push({ ...part, content: Buffer.concat(data) }),
     onSegment: (segment) => packaged.segments.push(segment),

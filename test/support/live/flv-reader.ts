@@ -2,8 +2,10 @@ import type { LiveSample, TrackConfig } from "#src/lib/codecs/samples.ts";
 
 export type Message = { config: TrackConfig; sample?: never } | { sample: LiveSample; config?: never };
 
-const [AUDIO, VIDEO] = [8, 9];
-const [AVC, AAC] = [7, 10];
+const AUDIO = 8;
+const VIDEO = 9;
+const AVC = 7;
+const AAC = 10;
 
 /** The messages of an FLV file with H.264 and AAC (Adobe Flash Video File Format Specification 10.1, Annex E). */
 export function readFlv(data: Buffer): Message[] {

@@ -6,24 +6,20 @@ import { atEnd, emptyFolder } from "../folder.ts";
 import { LiveValidator } from "../hls-live-validator.ts";
 
 const CHANNEL: PublishedChannel = {
-  ...{
-    channelId: 1,
-    tenantId: 1,
-    channel: "stage",
-    record: true,
-    dvrSeconds: 3600,
-    isLowLatency: true,
-    captionsLive: [],
-  },
-  ...{
-    takeover: false,
-    reconnectMs: 1000,
-    keyId: "key",
-    maxStreams: null,
-    maxBitrate: null,
-    maxRecordedBytes: null,
-    isEncoded: false,
-  },
+  channelId: 1,
+  tenantId: 1,
+  channel: "stage",
+  record: true,
+  dvrSeconds: 3600,
+  isLowLatency: true,
+  captionsLive: [],
+  takeover: false,
+  reconnectMs: 1000,
+  keyId: "key",
+  maxStreams: null,
+  maxBitrate: null,
+  maxRecordedBytes: null,
+  isEncoded: false,
 };
 
 /** A broadcast as its viewers see it. */
@@ -70,14 +66,12 @@ export function watchedGateway() {
       const { name, channel, startedAtMs, partTargetSeconds, segmentTargetSeconds, tracks } = message.opened;
       const { dvrSeconds, isLowLatency } = channel;
       const timeline = new LiveTimeline({
-        ...{
-          startedAtMs,
-          dvrSeconds,
-          isLowLatency,
-          partTargetSeconds,
-          segmentTargetSeconds,
-          playlistName: "live.m3u8",
-        },
+        startedAtMs,
+        dvrSeconds,
+        isLowLatency,
+        partTargetSeconds,
+        segmentTargetSeconds,
+        playlistName: "live.m3u8",
       });
       for (const track of tracks) timeline.init(track);
       streams.push({ name, timeline, faults: [], playlists: new Map(), finished: undefined, hasEnded: false });
@@ -100,7 +94,8 @@ export function watchedGateway() {
   }
 
   const gateway = new Gateway({
-    ...{ folder, requireSpace: async () => {} },
+    folder,
+    requireSpace: async () => {},
     connect: () => {
       throw new Error("There are no targets.");
     },

@@ -100,7 +100,10 @@ const keyframesAt = (...seconds: number[]) => [
   ...["-bf", "0", "-force_key_frames", seconds.join(",")],
 ];
 const steady = (rate: number, seconds: number): Publisher => ({
-  ...{ what: `${rate} frames per second`, seconds, rate, video: x264(Math.max(1, Math.round(rate * 2)), 0) },
+  what: `${rate} frames per second`,
+  seconds,
+  rate,
+  video: x264(Math.max(1, Math.round(rate * 2)), 0),
   expected: { target: rate <= 0.5 ? Math.ceil(1 / rate) + 1 : 2 },
 });
 
@@ -131,7 +134,10 @@ export const PUBLISHERS: readonly Publisher[] = [
     change: late("video", 1000),
   },
   {
-    ...{ what: "announced audio that never comes", seconds: 20, audio: null, metadata: BOTH },
+    what: "announced audio that never comes",
+    seconds: 20,
+    audio: null,
+    metadata: BOTH,
     expected: { tracks: ["video"] },
   },
   {

@@ -9,7 +9,8 @@ const exec = promisify(execFile);
 /** A certificate and its key, as PEM. */
 export async function selfSigned(): Promise<{ key: Buffer; cert: Buffer }> {
   const folder = emptyFolder();
-  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+  const key = join(folder, "key.pem");
+  const cert = join(folder, "cert.pem");
   const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost";
   await exec("openssl", [...request.split(" "), "-keyout", key, "-out", cert]);
   return { key: readFileSync(key), cert: readFileSync(cert) };

@@ -11,7 +11,8 @@ export async function startSrt(
 ): Promise<SrtTestServer> {
   const { options: recording, ...recorded } = recordPublishes(options.authorize);
   const server = createSrtServer({
-    ...{ limits: options.limits ?? {}, passphrase: options.passphrase ?? null },
+    limits: options.limits ?? {},
+    passphrase: options.passphrase ?? null,
     ...recording,
   });
   await server.listen(0, "127.0.0.1");

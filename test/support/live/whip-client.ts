@@ -205,7 +205,11 @@ export class WhipClient {
       source.sequence = (source.sequence + 1) & 0xffff;
       const isLast = index === payloads.length - 1;
       const header = new RtpHeader({
-        ...{ version: 2, payloadType: source.type, sequenceNumber, ssrc: source.id, timestamp: source.timestamp(ms) },
+        version: 2,
+        payloadType: source.type,
+        sequenceNumber,
+        ssrc: source.id,
+        timestamp: source.timestamp(ms),
         marker: isLast && source.type === VIDEO_TYPE,
       });
       const packet = (this.#srtp as SrtpSession).encrypt(payload, header);
@@ -252,7 +256,9 @@ export class WhipClient {
     const checked = Promise.withResolvers<void>();
     const connected = Promise.withResolvers<void>();
     const transport = {
-      ...{ type: "udp", address: { address: "127.0.0.1", family: "IPv4", port: 0 }, closed: false },
+      type: "udp",
+      address: { address: "127.0.0.1", family: "IPv4", port: 0 },
+      closed: false,
       onData: (_: Buffer, __: readonly [string, number]) => {},
       send: async (packet: Buffer) => this.#send(packet),
       close: async () => {},
@@ -268,8 +274,12 @@ export class WhipClient {
     this.#send(check());
     await checked.promise;
     const dtls = new DtlsClient({
-      ...{ cert: own.certPem, key: own.keyPem, signatureHash: own.signatureHash, transport },
-      ...{ srtpProfiles: profiles, extendedMasterSecret: true },
+      cert: own.certPem,
+      key: own.keyPem,
+      signatureHash: own.signatureHash,
+      transport,
+      srtpProfiles: profiles,
+      extendedMasterSecret: true,
     });
     dtls.onConnect.subscribe(() => connected.resolve());
     dtls.onError.subscribe((error) => connected.reject(error));
@@ -278,8 +288,10 @@ export class WhipClient {
     const profile = dtls.srtp.srtpProfile as number;
     const keys = dtls.extractSessionKeys(16, profile === GCM ? 12 : 14);
     const named = {
-      ...{ localMasterKey: keys.localKey, localMasterSalt: keys.localSalt },
-      ...{ remoteMasterKey: keys.remoteKey, remoteMasterSalt: keys.remoteSalt },
+      localMasterKey: keys.localKey,
+      localMasterSalt: keys.localSalt,
+      remoteMasterKey: keys.remoteKey,
+      remoteMasterSalt: keys.remoteSalt,
     };
     this.#srtp = new SrtpSession({ keys: named, profile });
     this.#srtcp = new SrtcpSession({ keys: named, profile });
@@ -290,13 +302,15 @@ export class WhipClient {
     if (!this.#srtcp) return;
     const plain = this.#srtcp.decrypt(packet);
     for (let at = 0; at + 4 <= plain.length; at += 4 * (plain.readUInt16BE(at + 2) + 1)) {
-      const [format, type] = [(plain[at] as number) & 0x1f, plain[at + 1]];
+      const format = (plain[at] as number) & 0x1f;
+      const type = plain[at + 1];
       if (type === 206 && format === 1) this.keyframeRequests++;
       if (type !== 205 || format !== 1) continue;
       const source = [this.video, this.audio].find(({ id }) => id === plain.readUInt32BE(at + 8));
       const end = at + 4 * (plain.readUInt16BE(at + 2) + 1);
       for (let entry = at + 12; entry < end; entry += 4) {
-        const [first, following] = [plain.readUInt16BE(entry), plain.readUInt16BE(entry + 2)];
+        const first = plain.readUInt16BE(entry);
+        const following = plain.readUInt16BE(entry + 2);
         for (let bit = -1; bit < 16; bit++) {
           if (bit >= 0 && !(following & (1 << bit))) continue;
           const known = source?.history.get((first + bit + 1) & 0xffff);

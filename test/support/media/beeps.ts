@@ -36,7 +36,8 @@ export async function flashesOf(input: string, rate: number): Promise<number[]> 
   // Filters that are built again, because the frames change, would begin at 0 again.
   const pixels = await ffmpeg("-reinit_filter:v", "0", "-i", input, "-map", "0:v:0", ...gray, "-");
   const frames = Array.from({ length: pixels.length >> 8 }, (_, at) => {
-    const [x, y] = [8, 8];
+    const x = 8;
+    const y = 8;
     return (pixels[at * 256 + y * 16 + x] ?? 0) > 120;
   });
   return onsets(frames, rate, 0.5);

@@ -16,7 +16,11 @@ export type Linear = readonly [r: number, g: number, b: number];
 
 /** ITU-R BT.2100, table 4: the signal for a luminance as a fraction of 10,000 cd/m². */
 export function pqSignal(fraction: number): number {
-  const [m1, m2, c1, c2, c3] = [2610 / 16384, (2523 / 4096) * 128, 3424 / 4096, (2413 / 4096) * 32, (2392 / 4096) * 32];
+  const m1 = 2610 / 16384;
+  const m2 = (2523 / 4096) * 128;
+  const c1 = 3424 / 4096;
+  const c2 = (2413 / 4096) * 32;
+  const c3 = (2392 / 4096) * 32;
   const power = fraction ** m1;
   return ((c1 + c2 * power) / (1 + c3 * power)) ** m2;
 }
@@ -24,7 +28,8 @@ export function pqSignal(fraction: number): number {
 /** ITU-R BT.2100, table 5: the signal for scene light from 0 to 1. */
 export function hlgSignal(scene: number): number {
   const a = 0.17883277;
-  const [b, c] = [1 - 4 * a, 0.5 - a * Math.log(4 * a)];
+  const b = 1 - 4 * a;
+  const c = 0.5 - a * Math.log(4 * a);
   return scene <= 1 / 12 ? Math.sqrt(3 * scene) : a * Math.log(12 * scene - b) + c;
 }
 
@@ -32,7 +37,8 @@ export function hlgSignal(scene: number): number {
 export function codeOf(linear: Linear, format: Format): Code {
   const [r, g, b] = linear.map(format === "hdr10" ? pqSignal : hlgSignal) as [number, number, number];
   const y = 0.2627 * r + 0.678 * g + 0.0593 * b;
-  const [cb, cr] = [(b - y) / 1.8814, (r - y) / 1.4746];
+  const cb = (b - y) / 1.8814;
+  const cr = (r - y) / 1.4746;
   return [Math.round(876 * y + 64), Math.round(896 * cb + 512), Math.round(896 * cr + 512)];
 }
 
@@ -99,7 +105,8 @@ export async function patchesOf(
   const raw = await ffmpeg("-ss", String(at), "-i", path, "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", format, "-");
   const mean = (offset: number, wide: number, high: number, patch: number) => {
     const side = wide / count;
-    let [sum, values] = [0, 0];
+    let sum = 0;
+    let values = 0;
     for (let y = Math.ceil(high / 4); y < (high * 3) / 4; y++)
       for (let x = Math.ceil((patch + 0.25) * side); x < (patch + 0.75) * side; x++) {
         const position = offset + (y * wide + x) * bytes;
@@ -108,7 +115,8 @@ export async function patchesOf(
       }
     return sum / values;
   };
-  const [luma, chroma] = [width * height * bytes, (width / 2) * (height / 2) * bytes];
+  const luma = width * height * bytes;
+  const chroma = (width / 2) * (height / 2) * bytes;
   return Array.from({ length: count }, (_, patch) => [
     mean(0, width, height, patch),
     mean(luma, width / 2, height / 2, patch),
@@ -120,7 +128,8 @@ export async function patchesOf(
 export function withBox(file: Buffer, box: Buffer): Buffer {
   const path = ["moov", "trak", "mdia", "minf", "stbl", "stsd"];
   const sizes: number[] = [];
-  let [from, to] = [0, file.length];
+  let from = 0;
+  let to = file.length;
   for (const type of path) {
     let at = from;
     while (file.toString("latin1", at + 4, at + 8) !== type) {

@@ -1,7 +1,8 @@
 /** H.264 whose fields are stored by themselves (PAFF), which no encoder at hand writes. Every sample is PCM. */
 
 const MB = 16;
-const [COLUMNS, FIELD_ROWS] = [8, 4];
+const COLUMNS = 8;
+const FIELD_ROWS = 4;
 const WIDTH = COLUMNS * MB;
 export const PAFF_SIZE = `${WIDTH}x${FIELD_ROWS * MB * 2}`;
 

@@ -62,7 +62,9 @@ function methodsIn(file: string): Method[] {
     const item = types.split(", ").at(-1) as string;
     const pattern = path.replace(/\$\{\w+\}/g, "[^/]+");
     return {
-      ...{ name: `${file}.${name}`, file, path: new RegExp(`^${pattern}$`) },
+      name: `${file}.${name}`,
+      file,
+      path: new RegExp(`^${pattern}$`),
       method: call === "getAPIList" ? "GET" : call.toUpperCase(),
       type: isList ? `Array<${item}>` : item,
       isWhole: !isList && !rest.includes("obj.data"),
@@ -141,7 +143,8 @@ function resolve(name: string, file: string, scope: readonly string[]): Found | 
 /** The alternatives of a union, outside of brackets. */
 function unionOf(type: string): string[] {
   const parts: string[] = [];
-  let [depth, from] = [0, 0];
+  let depth = 0;
+  let from = 0;
   for (let at = 0; at < type.length; at++) {
     if (type[at] === "<") depth++;
     else if (type[at] === ">") depth--;

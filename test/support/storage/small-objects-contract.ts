@@ -66,7 +66,8 @@ export function smallObjectsContract(name: string, open: () => Promise<ObjectSto
     });
 
     test("a switch to another store applies to the next call", async () => {
-      const [first, second] = [await open(), await open()];
+      const first = await open();
+      const second = await open();
       const store = switchingStore(first);
       await writeSmallObject(store, "k", Buffer.from("first"));
       store.use(second);

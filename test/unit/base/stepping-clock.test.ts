@@ -19,7 +19,8 @@ function stepped({ listens = true } = {}) {
       return settled.promise;
     });
   return {
-    ...{ clock, steps },
+    clock,
+    steps,
     /** Both clocks continue, with readings of the clock every second. */
     pass(ms: number) {
       for (let left = ms; left > 0; left -= 1000) {

@@ -44,7 +44,8 @@ test.each([
   ["AV1 with another delay", "av1", "810500000a0b", "810500130a0b", true],
   ["AV1 with another sequence header", "av1", "810500000a0b", "810500000a0c", false],
 ] as const)("%s: %s %s %s is the same: %s", (_, codec, one, other, isSame) => {
-  const [first, second] = [config(codec, one), config(codec, other)];
+  const first = config(codec, one);
+  const second = config(codec, other);
   expect([isSameConfig(first, second), isSameConfig(second, first)]).toEqual([isSame, isSame]);
   expect(isSameConfig(first, config(codec, one))).toBe(true);
 });

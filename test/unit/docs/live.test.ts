@@ -40,8 +40,13 @@ test("MediaMTX as configured in docs/live.md is authorized, and its recordings b
   const fragmented = ["-preset", "ultrafast", "-movflags", "frag_keyframe+empty_moov+default_base_moof"];
   execFileSync("ffmpeg", ["-v", "error", ...picture, ...fragmented, recorded]);
   const env = {
-    ...{ PATH: `${programs}:${process.env.PATH}`, HOME: folder, VODBOX_SERVER: server.base, VODBOX_KEY: key },
-    ...{ MTX_PATH: path, MTX_SEGMENT_PATH: recorded, MTX_SEGMENT_DURATION: "1" },
+    PATH: `${programs}:${process.env.PATH}`,
+    HOME: folder,
+    VODBOX_SERVER: server.base,
+    VODBOX_KEY: key,
+    MTX_PATH: path,
+    MTX_SEGMENT_PATH: recorded,
+    MTX_SEGMENT_DURATION: "1",
   };
   await promisify(execFile)("sh", ["-c", setting("runOnRecordSegmentComplete")], { env });
   const [asset] = (await call("GET", "/api/v1/assets", { key })).body;

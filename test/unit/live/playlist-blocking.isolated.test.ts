@@ -95,7 +95,8 @@ describe("a blocking request", () => {
   test("for a part after the last of its segment waits for the next segment", async () => {
     const feed = new Feed(timelineOf());
     feed.segments(3);
-    const [past, open] = [ask(feed, "_HLS_msn=3&_HLS_part=8"), ask(feed, "_HLS_msn=4&_HLS_part=2")];
+    const past = ask(feed, "_HLS_msn=3&_HLS_part=8");
+    const open = ask(feed, "_HLS_msn=4&_HLS_part=2");
     feed.part("720p");
     expect(await outcome(past)).toBe("done");
     feed.segment("720p");
@@ -116,7 +117,8 @@ describe("a blocking request", () => {
 
   test("before the first segment waits, and is checked then", async () => {
     const feed = new Feed(timelineOf());
-    const [first, far] = [ask(feed, ""), ask(feed, "_HLS_msn=50")];
+    const first = ask(feed, "");
+    const far = ask(feed, "_HLS_msn=50");
     const master = handled(feed.timeline.waitForMultivariantPlaylist());
     feed.part("720p");
     expect(await outcome(first)).toBe("pending");
@@ -176,7 +178,8 @@ describe("a blocking request", () => {
 
   test("for a track without media fails at the end of the broadcast", async () => {
     const feed = new Feed(timelineOf());
-    const [waiting, master] = [ask(feed, ""), handled(feed.timeline.waitForMultivariantPlaylist())];
+    const waiting = ask(feed, "");
+    const master = handled(feed.timeline.waitForMultivariantPlaylist());
     expect(await outcome(waiting)).toBe("pending");
     feed.timeline.ended();
     expect([await outcome(waiting), await outcome(master)]).toEqual(["404 not_found", "404 not_found"]);
@@ -200,7 +203,8 @@ describe("an interruption", () => {
   test("is the answer to requests that wait", async () => {
     const feed = new Feed(timelineOf());
     feed.segments(3);
-    const [waiting, hinted] = [ask(feed, "_HLS_msn=4&_HLS_part=0"), askPart(feed, 4, 0)];
+    const waiting = ask(feed, "_HLS_msn=4&_HLS_part=0");
+    const hinted = askPart(feed, 4, 0);
     expect([await outcome(waiting), await outcome(hinted)]).toEqual(["pending", "pending"]);
     feed.timeline.interrupted();
     expect(parseLivePlaylist((await waiting).text())).toMatchObject({ hasTrailingDiscontinuity: true, hint: null });

@@ -19,8 +19,12 @@ function both(from: number, count: number, interruptions: readonly number[]) {
     const durationSeconds = segment === 1 ? 5.9 : 4;
     if (segment === from)
       continued = new LiveTimeline({
-        ...{ ...plain, startedAtMs: STARTED_AT, partTargetSeconds: 4, segmentTargetSeconds: 4 },
-        ...{ playlistName: "live.m3u8", state },
+        ...plain,
+        startedAtMs: STARTED_AT,
+        partTargetSeconds: 4,
+        segmentTargetSeconds: 4,
+        playlistName: "live.m3u8",
+        state,
       });
     const timelines = [feed.timeline, ...(continued ? [continued] : [])];
     if (interruptions.includes(segment)) {

@@ -154,7 +154,8 @@ describe("a successor", () => {
   test("loses nothing at the end", () => {
     const shorter = edited(FIRST, [segment(18, both(18)).join("\n"), ""], ["\n\n", "\n"]);
     expect(rules([FIRST, shorter])).toContain("segment-lost");
-    const [end, more] = [`${part(19, 0)}\n${hint(19, 1)}`, `${part(19, 0)}\n${part(19, 1)}\n${hint(20, 0)}`];
+    const end = `${part(19, 0)}\n${hint(19, 1)}`;
+    const more = `${part(19, 0)}\n${part(19, 1)}\n${hint(20, 0)}`;
     expect(rules([FIRST, edited(SECOND, [end, more]), SECOND])).toEqual(["part-changed"]);
   });
 

@@ -41,7 +41,9 @@ async function broadcastOf(): Promise<Broadcast> {
   const source = new SourceSegments();
   const timeline = timelineOf({ segmentTargetSeconds: 1 });
   const packager = createPackager({
-    ...{ folder, partSeconds: 0.5, targetSegmentSeconds: 1 },
+    folder,
+    partSeconds: 0.5,
+    targetSegmentSeconds: 1,
     onInit: ({ kind, codec }) => timeline.init({ track: "180p", kind, codec, frameRate: 30 }),
     onPart({ data: _, path: __, ...part }) {
       timeline.part({ ...part, track: "180p" });
@@ -86,7 +88,10 @@ async function renditionsOf(changes: RenditionChange[]) {
   const renditions = RENDITIONS.map(
     (one) =>
       new Rendition({
-        ...{ ...common, ...one, admit: async () => {}, report: (change) => changes.push(change) },
+        ...common,
+        ...one,
+        admit: async () => {},
+        report: (change) => changes.push(change),
         onFailure: (error) => expect.unreachable(String(error)),
       }),
   );

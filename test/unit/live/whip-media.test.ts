@@ -25,7 +25,9 @@ function fragments(whole: Buffer, size: number): Buffer[] {
 describe("H.264 in RTP", () => {
   test("is read from single NAL units, aggregates and fragments", () => {
     const reader = new H264Depacketizer(MAX_BYTES);
-    const [sps, pps, idr] = [unit(7, 10), unit(8, 4), unit(5, 5000)];
+    const sps = unit(7, 10);
+    const pps = unit(8, 4);
+    const idr = unit(5, 5000);
     const sized = (one: Buffer) => Buffer.concat([Buffer.of(one.length >> 8, one.length & 0xff), one]);
     expect(reader.push(packet(1, Buffer.concat([Buffer.of(24), sized(sps), sized(pps)])))).toEqual([]);
     const parts = fragments(idr, 1200);
@@ -118,7 +120,8 @@ describe("the clock of a session", () => {
     const session = new SessionClock();
     const video = session.add({ rate: 90_000, isSlewed: true });
     const audio = session.add({ rate: 48_000, isSlewed: false });
-    const [videoBase, audioBase] = [WRAP - 45_000, 1000];
+    const videoBase = WRAP - 45_000;
+    const audioBase = 1000;
     const videoAt = (ms: number) => (videoBase + ms * 90) % WRAP;
     const audioAt = (ms: number) => audioBase + ms * 48;
     video.mediaMs(videoAt(0));
@@ -139,10 +142,12 @@ describe("the clock of a session", () => {
     const video = session.add({ rate: 90_000, isSlewed: true });
     const audio = session.add({ rate: 48_000, isSlewed: false });
     // The clock of the microphone is 100 parts in a million faster.
-    const [videoAt, audioAt] = [(ms: number) => Math.round(ms * 90), (ms: number) => Math.round(ms * 48 * 1.0001)];
+    const videoAt = (ms: number) => Math.round(ms * 90);
+    const audioAt = (ms: number) => Math.round(ms * 48 * 1.0001);
     let worst = 0;
     for (let ms = 0; ms <= 1_800_000; ms += 1000) {
-      const [videoMs, audioMs] = [video.mediaMs(videoAt(ms) % WRAP), audio.mediaMs(audioAt(ms) % WRAP)];
+      const videoMs = video.mediaMs(videoAt(ms) % WRAP);
+      const audioMs = audio.mediaMs(audioAt(ms) % WRAP);
       for (const [clock, timestamp] of [
         [video, videoAt(ms)],
         [audio, audioAt(ms)],

@@ -9,7 +9,10 @@ const FINGERPRINT = Array.from({ length: 32 }, () => "AB").join(":");
 const offer = (...options: Parameters<typeof offerOf> extends [string, ...infer Rest] ? Rest : never) =>
   offerOf(FINGERPRINT, ...options);
 const local = {
-  ...{ sessionId: "7", ufrag: "ours", password: "secret", fingerprint: "AA:BB" },
+  sessionId: "7",
+  ufrag: "ours",
+  password: "secret",
+  fingerprint: "AA:BB",
   candidates: [
     { address: "203.0.113.7", port: 8189, transport: "udp" as const },
     { address: "203.0.113.7", port: 8189, transport: "tcp" as const },
@@ -21,7 +24,9 @@ describe("an offer", () => {
   test("is read with its credentials, codecs and layers", () => {
     const { ufrag, password, bundle, media } = readOffer(offer({ rids: ["low", "high"] }));
     expect({ ufrag, password, bundle }).toEqual({
-      ...{ ufrag: "abcd", password: "abcdefghijklmnopqrstuvwx", bundle: ["a", "v"] },
+      ufrag: "abcd",
+      password: "abcdefghijklmnopqrstuvwx",
+      bundle: ["a", "v"],
     });
     expect(media.map(({ kind, mid, isSent, rids }) => [kind, mid, isSent, rids])).toEqual([
       ["audio", "a", true, []],
@@ -121,7 +126,11 @@ describe("an answer", () => {
 
 test("the addresses of an answer are those of the setting, of the socket, or of this machine", () => {
   const own = (address: string, internal: boolean, family: "IPv4" | "IPv6" = "IPv4") => ({
-    ...{ address, internal, netmask: "", mac: "", cidr: null },
+    address,
+    internal,
+    netmask: "",
+    mac: "",
+    cidr: null,
     ...(family === "IPv6" ? { family, scopeid: 0 } : { family }),
   });
   const interfaces = { lo: [own("127.0.0.1", true)], eth0: [own("192.0.2.1", false), own("fe80::1", false, "IPv6")] };

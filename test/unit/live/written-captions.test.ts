@@ -11,7 +11,11 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
 const captionOf = (startMs: number, endMs: number, text: string, service = "cc1") => ({
-  ...{ service, startMs, endMs, text, row: 14 },
+  service,
+  startMs,
+  endMs,
+  text,
+  row: 14,
 });
 async function write(...captions: ReturnType<typeof captionOf>[]): Promise<void> {
   const written = new WrittenCaptions(folder, async () => {});
@@ -29,7 +33,8 @@ test("services are apart, the parts of one caption are one, and a line that was 
   await write(captionOf(4000, 5000, "a < b"));
   expect(await readCaptions(folder)).toEqual([
     {
-      ...{ service: "cc1", language: null },
+      service: "cc1",
+      language: null,
       vtt: "WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nHello\n\n00:00:04.000 --> 00:00:05.000\na &lt; b\n",
     },
     { service: "cc3", language: null, vtt: "WEBVTT\n\n00:00:00.500 --> 00:00:00.900\nHola\n" },

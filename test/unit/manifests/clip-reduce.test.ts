@@ -16,9 +16,11 @@ const seconds = (ticks: number, timescale: number) => ticks / timescale;
 
 const playlist = (ticks: (index: number) => number, timescale: number, isIFramesOnly = false) =>
   mediaPlaylist({
-    ...{ ...head, isIFramesOnly },
+    ...head,
+    isIFramesOnly,
     segments: names.map((uri, index) => ({
-      ...{ uri, durationSeconds: seconds(ticks(index), timescale) },
+      uri,
+      durationSeconds: seconds(ticks(index), timescale),
       ...(isIFramesOnly && { range: { offset: 800 + index, bytes: 30_000 + index } }),
     })),
   });
@@ -36,21 +38,36 @@ function segmentsOf(ticks: (index: number) => number) {
   });
 }
 const mpd = staticMpd({
-  ...{ profile: "p", durationSeconds: 10_800, maxSegmentSeconds: 4 },
-  ...{ initTemplate: "$RepresentationID$/init.mp4", mediaTemplate: "$RepresentationID$/$Number%05d$.m4s" },
+  profile: "p",
+  durationSeconds: 10_800,
+  maxSegmentSeconds: 4,
+  initTemplate: "$RepresentationID$/init.mp4",
+  mediaTemplate: "$RepresentationID$/$Number%05d$.m4s",
   sets: [
     {
-      ...{ kind: "video", language: null, isMain: true },
+      kind: "video",
+      language: null,
+      isMain: true,
       representations: ["main", "low"].map((id) => ({
-        ...{ id, bandwidth: 1, codec: "avc1.64001f", timescale: 30_000, segments: segmentsOf(videoTicks) },
+        id,
+        bandwidth: 1,
+        codec: "avc1.64001f",
+        timescale: 30_000,
+        segments: segmentsOf(videoTicks),
         video: { width: 640, height: 360, frameRate: "30000/1001" },
       })),
     },
     {
-      ...{ kind: "audio", language: null, isMain: true },
+      kind: "audio",
+      language: null,
+      isMain: true,
       representations: [
         {
-          ...{ id: "audio", bandwidth: 1, codec: "mp4a.40.2", timescale: 48_000, segments: segmentsOf(audioTicks) },
+          id: "audio",
+          bandwidth: 1,
+          codec: "mp4a.40.2",
+          timescale: 48_000,
+          segments: segmentsOf(audioTicks),
           audio: { sampleRate: 48_000, channels: 2 },
         },
       ],

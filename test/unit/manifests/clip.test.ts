@@ -117,7 +117,8 @@ describe("playlists", () => {
         (ms, a, b) => {
           const durations = ms.map((each) => each / 1000);
           const total = durations.reduce((sum, each) => sum + each, 0);
-          const [start, end] = [Math.min(a, b) * total, Math.max(a, b) * total];
+          const start = Math.min(a, b) * total;
+          const end = Math.max(a, b) * total;
           if (end - start < 0.01) return;
           const text = playlist(durations);
           const cut = cutMain(text, "v/playlist.m3u8", { start, end });
@@ -179,35 +180,37 @@ describe("a DASH manifest", () => {
   };
   const mpd = staticMpd({
     profile: "urn:mpeg:dash:profile:isoff-live:2011",
-    ...{ durationSeconds: 14, maxSegmentSeconds: 4, initTemplate: "$RepresentationID$/init.mp4" },
+    durationSeconds: 14,
+    maxSegmentSeconds: 4,
+    initTemplate: "$RepresentationID$/init.mp4",
     mediaTemplate: "$RepresentationID$/$Number%05d$.m4s",
     sets: [
       {
-        ...{ kind: "video", language: null, isMain: true },
+        kind: "video",
+        language: null,
+        isMain: true,
         representations: [
           {
-            ...{
-              id: "v",
-              bandwidth: 1,
-              codec: "avc1.64001e",
-              timescale: 12_800,
-              segments: times([51_200, 51_200, 51_200, 25_600]),
-            },
+            id: "v",
+            bandwidth: 1,
+            codec: "avc1.64001e",
+            timescale: 12_800,
+            segments: times([51_200, 51_200, 51_200, 25_600]),
             video: { width: 320, height: 180, frameRate: "25" },
           },
         ],
       },
       {
-        ...{ kind: "audio", language: "en", isMain: true },
+        kind: "audio",
+        language: "en",
+        isMain: true,
         representations: [
           {
-            ...{
-              id: "a",
-              bandwidth: 1,
-              codec: "mp4a.40.2",
-              timescale: 48_000,
-              segments: times([192_512, 191_488, 192_512, 96_256]),
-            },
+            id: "a",
+            bandwidth: 1,
+            codec: "mp4a.40.2",
+            timescale: 48_000,
+            segments: times([192_512, 191_488, 192_512, 96_256]),
             audio: { sampleRate: 48_000, channels: 2 },
           },
         ],

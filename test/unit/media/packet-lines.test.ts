@@ -41,17 +41,23 @@ const ROWS: Row[] = [
   {
     name: "a transport stream's clock by 11 s",
     lines: both(...count(0, 5), ...count(16, 20)),
-    ...{ isDiscontinuous: true, jumps: [1, 5], end: 9 },
+    isDiscontinuous: true,
+    jumps: [1, 5],
+    end: 9,
   },
   {
     name: "a pause of 9 s in a transport stream",
     lines: both(...count(0, 5), ...count(14, 18)),
-    ...{ isDiscontinuous: true, jumps: null, end: 18 },
+    isDiscontinuous: true,
+    jumps: null,
+    end: 18,
   },
   {
     name: "a transport stream that restarts",
     lines: both(...count(0, 5), ...count(0, 5)),
-    ...{ isDiscontinuous: true, jumps: [1, 5], end: 10 },
+    isDiscontinuous: true,
+    jumps: [1, 5],
+    end: 10,
   },
 ];
 

@@ -8,11 +8,20 @@ import { ReportedWarnings } from "#protocol/warnings.ts";
 const decodable = new Set(["h264", "aac", "mjpeg"]);
 const none = { codec_tag_string: "[0][0][0][0]", width: 0, height: 0, channels: 0, disposition: {} };
 const video = (index: number, codec_name: string, more = {}) => ({
-  ...{ ...none, index, codec_name, codec_type: "video", width: 64, height: 36 },
+  ...none,
+  index,
+  codec_name,
+  codec_type: "video",
+  width: 64,
+  height: 36,
   ...more,
 });
 const audio = (index: number, codec_name: string, more = {}) => ({
-  ...{ ...none, index, codec_name, codec_type: "audio", channels: 2 },
+  ...none,
+  index,
+  codec_name,
+  codec_type: "audio",
+  channels: 2,
   ...more,
 });
 
@@ -64,7 +73,9 @@ describe("when nothing plays", () => {
 test("a planned track of which nothing was written was not decoded", () => {
   const track = (index: number) => ({ index, codec: "aac" });
   const audio = (name: string, index: number, surroundOf: string | null = null) => ({
-    ...{ name, surroundOf, track: track(index) },
+    name,
+    surroundOf,
+    track: track(index),
   });
   const plan = {
     video: { track: { index: 0, codec: "h264" }, renditions: [{ name: "720p" }, { name: "360p" }] },

@@ -42,7 +42,8 @@ describe("the clock of a program", () => {
     ["jumps by an hour", 3600, 1],
     ["pauses for 5 s", 17, 0],
   ])("%s", (_, from, jumps) => {
-    const [clock, video] = [new TransportClock(), trackOf("video")];
+    const clock = new TransportClock();
+    const video = trackOf("video");
     for (const seconds of count(8, 12)) expect(corrected(clock, video, seconds)).toBeCloseTo(seconds, 4);
     for (const [at, seconds] of count(from, from + 2).entries())
       expect(corrected(clock, video, seconds)).toBeCloseTo((jumps > 0 ? 12 : from) + at * 0.04, 3);
@@ -51,14 +52,17 @@ describe("the clock of a program", () => {
   });
 
   test("wraps after 33 bits", () => {
-    const [clock, video] = [new TransportClock(), trackOf("video")];
+    const clock = new TransportClock();
+    const video = trackOf("video");
     const end = RANGE / SECOND;
     for (const seconds of count(end - 1, end + 1)) corrected(clock, video, seconds);
     expect(clock.count).toBe(0);
   });
 
   test("is that of all tracks, also of packets that are stored late", () => {
-    const [clock, video, audio] = [new TransportClock(), trackOf("video"), trackOf("audio")];
+    const clock = new TransportClock();
+    const video = trackOf("video");
+    const audio = trackOf("audio");
     for (const seconds of count(0, 4)) {
       corrected(clock, video, seconds);
       corrected(clock, audio, seconds - 0.02);
@@ -70,7 +74,8 @@ describe("the clock of a program", () => {
   });
 
   test("reaches a track that continues in another codec", () => {
-    const [clock, former] = [new TransportClock(), trackOf("video")];
+    const clock = new TransportClock();
+    const former = trackOf("video");
     for (const seconds of count(0, 4)) corrected(clock, former, seconds);
     expect(corrected(clock, trackOf("video", former), 2)).toBeCloseTo(4, 2);
   });

@@ -25,13 +25,11 @@ const ROWS: { name: string; maps: Map[]; tracks: Map; isChanged: boolean }[] = [
         [AAC, 257],
       ],
     ],
-    ...{
-      tracks: [
-        [H264, 256],
-        [AAC, 257],
-      ],
-      isChanged: false,
-    },
+    tracks: [
+      [H264, 256],
+      [AAC, 257],
+    ],
+    isChanged: false,
   },
   {
     name: "a track that ends",
@@ -42,13 +40,11 @@ const ROWS: { name: string; maps: Map[]; tracks: Map; isChanged: boolean }[] = [
       ],
       [[H264, 256]],
     ],
-    ...{
-      tracks: [
-        [H264, 256],
-        [AAC, 257],
-      ],
-      isChanged: false,
-    },
+    tracks: [
+      [H264, 256],
+      [AAC, 257],
+    ],
+    isChanged: false,
   },
   {
     name: "other PIDs",
@@ -62,13 +58,11 @@ const ROWS: { name: string; maps: Map[]; tracks: Map; isChanged: boolean }[] = [
         [AAC, 513],
       ],
     ],
-    ...{
-      tracks: [
-        [H264, 256],
-        [AAC, 257],
-      ],
-      isChanged: true,
-    },
+    tracks: [
+      [H264, 256],
+      [AAC, 257],
+    ],
+    isChanged: true,
   },
   {
     name: "PIDs that change places",
@@ -82,13 +76,11 @@ const ROWS: { name: string; maps: Map[]; tracks: Map; isChanged: boolean }[] = [
         [H264, 257],
       ],
     ],
-    ...{
-      tracks: [
-        [H264, 256],
-        [AAC, 257],
-      ],
-      isChanged: true,
-    },
+    tracks: [
+      [H264, 256],
+      [AAC, 257],
+    ],
+    isChanged: true,
   },
   {
     name: "another codec on the same PID",
@@ -102,14 +94,12 @@ const ROWS: { name: string; maps: Map[]; tracks: Map; isChanged: boolean }[] = [
         [MP2, 257],
       ],
     ],
-    ...{
-      tracks: [
-        [MPEG2, 256],
-        [MP2, 257],
-        [H264, 32],
-      ],
-      isChanged: true,
-    },
+    tracks: [
+      [MPEG2, 256],
+      [MP2, 257],
+      [H264, 32],
+    ],
+    isChanged: true,
   },
   {
     name: "a track that is added",
@@ -120,13 +110,11 @@ const ROWS: { name: string; maps: Map[]; tracks: Map; isChanged: boolean }[] = [
         [AAC, 257],
       ],
     ],
-    ...{
-      tracks: [
-        [H264, 256],
-        [AAC, 257],
-      ],
-      isChanged: true,
-    },
+    tracks: [
+      [H264, 256],
+      [AAC, 257],
+    ],
+    isChanged: true,
   },
 ];
 

@@ -96,7 +96,8 @@ const block = (byte: number, bytes = 50) => Buffer.alloc(bytes, byte);
 
 /** Two frames of video and three of audio. */
 function stream(): Buffer {
-  const [video, audio] = [new PidWriter(VIDEO_PID), new PidWriter(AUDIO_PID)];
+  const video = new PidWriter(VIDEO_PID);
+  const audio = new PidWriter(AUDIO_PID);
   return Buffer.concat([
     tables(),
     video.write(pes(VIDEO_STREAM, 12_600, byteStream(AUD, SPS, PPS, FILLER, IDR), { dts: 9000, isBounded: false })),
@@ -109,11 +110,17 @@ function stream(): Buffer {
 const expectStream = ({ configs, samples }: ReturnType<typeof demux>) => {
   expect(samples.filter(({ kind }) => kind === "video")).toEqual([
     {
-      ...{ kind: "video", timestamp: 100, compositionOffset: 40, isKeyframe: true },
+      kind: "video",
+      timestamp: 100,
+      compositionOffset: 40,
+      isKeyframe: true,
       data: Buffer.from(`00000004${IDR}`, "hex"),
     },
     {
-      ...{ kind: "video", timestamp: 140, compositionOffset: 40, isKeyframe: false },
+      kind: "video",
+      timestamp: 140,
+      compositionOffset: 40,
+      isKeyframe: false,
       data: Buffer.from(`00000004${SLICE}`, "hex"),
     },
   ]);
@@ -235,7 +242,8 @@ test("audio frames may continue in the next packet", () => {
 });
 
 test("timestamps of 33 bits wrap, and both tracks alike", () => {
-  const [video, audio] = [new PidWriter(VIDEO_PID), new PidWriter(AUDIO_PID)];
+  const video = new PidWriter(VIDEO_PID);
+  const audio = new PidWriter(AUDIO_PID);
   const { demuxer, samples } = demux();
   const start = 2 ** 33 - 7200;
   const at = (ticks: number) => (start + ticks) % 2 ** 33;

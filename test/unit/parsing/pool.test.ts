@@ -79,7 +79,8 @@ describe("the parser pool", () => {
 
   test("ends the work of a client that disconnected, running or waiting", async () => {
     const pool = poolWith({ threads: 1 });
-    const [running, waiting] = [new AbortController(), new AbortController()];
+    const running = new AbortController();
+    const waiting = new AbortController();
     const first = codeOf(busy(pool, 1, 60_000, running.signal));
     const second = codeOf(busy(pool, 1, 60_000, waiting.signal));
     const third = codeOf(parse(pool));

@@ -23,7 +23,9 @@ function mutated(session: Buffer, random: Random): Buffer {
     const most = random.chance(0.5) ? Math.min(least + 800, bytes.length - 1) : bytes.length - 1;
     const at = random.whole(least, most);
     const until = Math.min(bytes.length, at + random.whole(1, random.chance(0.2) ? 400 : 8));
-    const [before, part, after] = [bytes.subarray(0, at), bytes.subarray(at, until), bytes.subarray(until)];
+    const before = bytes.subarray(0, at);
+    const part = bytes.subarray(at, until);
+    const after = bytes.subarray(until);
     const kind = random.whole(0, 6);
     if (kind === 0) bytes = Buffer.concat([before, after]);
     else if (kind === 1) bytes = Buffer.concat([before, part, part, after]);

@@ -17,7 +17,8 @@ async function presented(port: number): Promise<string> {
 }
 
 test("setTls() changes the certificate of new connections; open ones continue", async () => {
-  const [before, after] = [await selfSigned(), await selfSigned()];
+  const before = await selfSigned();
+  const after = await selfSigned();
   const rtmp = await startRtmp({ tls: before });
   expect(await presented(rtmp.port)).toBe(fingerprintOf(before));
   const client = await RtmpClient.publish(rtmp.port, { tls: true });

@@ -81,8 +81,12 @@ describe.each(Object.entries(attacks))("%s", (name, attack) => {
     const program = compromised(name.replaceAll(" ", "-"), attack);
     const before = { secrets: readdirSync(secrets), inode: statSync(secret).ino };
     await encode({
-      ...{ input, outDir, probe, spec: { ...spec, storyboard: { ...spec.storyboard, enabled: true } } },
-      ...{ binaries: { ...binaries, ffmpeg: program }, scratchDir: folder },
+      input,
+      outDir,
+      probe,
+      spec: { ...spec, storyboard: { ...spec.storyboard, enabled: true } },
+      binaries: { ...binaries, ffmpeg: program },
+      scratchDir: folder,
     }).catch((error) => expect(error).toBeInstanceOf(MediaError));
     expect(readFileSync(outside, "utf8")).toBe("outside");
     expect(readdirSync(secrets)).toEqual(before.secrets);

@@ -97,7 +97,8 @@ test("in bubblewrap the filter of the launcher applies too", async () => {
   const confinement = {
     limits: { memoryBytes: 512 * 2 ** 20, timeLimitMs: 5000 },
     grants: { reads: [], writes: [work], devices: false },
-    ...{ cwd: work, nice: 10 },
+    cwd: work,
+    nice: 10,
   };
   const [file = "", ...args] = await sandboxedCommand(program, confinement, { ...system, isolation });
   const names = ["forks", "shared_memory", "udp", "symbolic", "new_namespaces", "key"];

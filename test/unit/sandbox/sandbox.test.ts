@@ -148,7 +148,9 @@ test("a run of ffmpeg reads its input and writes its directory, and nothing else
   const copy = (reads: string[], output: string) =>
     run(binaries.ffmpeg, {
       args: ["-nostdin", "-v", "error", "-i", `file:${input}`, "-c", "copy", "-y", `file:${output}`],
-      ...{ cwd: work, reads, timeLimitMs: 20_000 },
+      cwd: work,
+      reads,
+      timeLimitMs: 20_000,
     });
   await copy([input], join(work, "copy.mp4"));
   await expect(copy([], join(work, "again.mp4"))).rejects.toBeInstanceOf(MediaError);
@@ -174,7 +176,8 @@ test("without the launcher, bubblewrap isolates it as well, and without both tha
   const confinement = {
     limits: { memoryBytes: 64 * 2 ** 20, timeLimitMs: 5000 },
     grants: { reads: [source], writes: [work], devices: false },
-    ...{ cwd: work, nice: 10 },
+    cwd: work,
+    nice: 10,
   };
   const [file = "", ...args] = await sandboxedCommand(program, confinement, system);
   const said = await promisify(execFile)(file, args, { cwd: work }).catch((error) => error);

@@ -43,7 +43,9 @@ async function scheduled() {
   await vi.dynamicImportSettled();
   await vi.advanceTimersByTimeAsync(10 * SECOND);
   return {
-    ...{ runs, lines, scheduler },
+    runs,
+    lines,
+    scheduler,
     step(ms: number) {
       offset += ms;
     },

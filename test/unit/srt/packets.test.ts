@@ -18,8 +18,13 @@ const header = { timestamp: 0x01020304, destination: 0x0a0b0c0d };
 
 test("a full acknowledgement has the fields of section 3.2.4", () => {
   const content: Acknowledgement = {
-    ...{ next: 1000, rttUs: 100_000, rttVarianceUs: 50_000, availableBuffer: 8192 },
-    ...{ packetsPerSecond: 570, linkCapacity: 1000, bytesPerSecond: 750_000 },
+    next: 1000,
+    rttUs: 100_000,
+    rttVarianceUs: 50_000,
+    availableBuffer: 8192,
+    packetsPerSecond: 570,
+    linkCapacity: 1000,
+    bytesPerSecond: 750_000,
   };
   expect(fullAcknowledgement({ ...header, information: 7 }, content).toString("hex")).toBe(
     // Control type 2, its number, the timestamp and the destination.
@@ -59,7 +64,8 @@ test("a buffer passes on each packet once, in order, whatever arrives", () => {
     const count = 300;
     const buffer = new ReceiveBuffer(256, first);
     const taken: string[] = [];
-    let [sent, last] = [0, -1];
+    let sent = 0;
+    let last = -1;
     const missing = new Set<number>();
     while (taken.length < count) {
       const again = [...missing].filter(() => random.chance(0.3));
@@ -138,7 +144,8 @@ test("the round-trip time follows answers, once each", () => {
 test("packets are expected by the fastest of the last ones, over the wrap of the sender's clock and its drift", () => {
   const random = new Random(4);
   const clock = new ArrivalClock();
-  const [offset, drift] = [5000, 1.0001];
+  const offset = 5000;
+  const drift = 1.0001;
   let worst = 0;
   for (let ms = 0; ms < 120_000; ms += 10) {
     // The clock wraps after 30 s of it.

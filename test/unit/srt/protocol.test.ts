@@ -29,7 +29,12 @@ import {
   tables,
 } from "#test/support/live/ts-packets.ts";
 
-const [ACK, NAK, KEEP_ALIVE, SHUTDOWN, ACKACK, DROP] = [2, 3, 1, 5, 6, 7];
+const ACK = 2;
+const NAK = 3;
+const KEEP_ALIVE = 1;
+const SHUTDOWN = 5;
+const ACKACK = 6;
+const DROP = 7;
 const FIRST = 1000;
 const AUDIO_ONLY: StreamEntry[] = [[0x0f, AUDIO_PID]];
 
@@ -81,7 +86,8 @@ test("handshake: the answers, and that none is larger than its request", async (
 
 test("without a cookie of its own a caller gets no answer, and nothing is kept", async () => {
   const srt = await startSrt();
-  const [client, other] = [await SrtClient.open(srt.port), await SrtClient.open(srt.port)];
+  const client = await SrtClient.open(srt.port);
+  const other = await SrtClient.open(srt.port);
   const foreign = await other.cookie();
   for (const cookie of [0, 1, foreign, 0xffffffff]) client.send(handshake({ cookie }, request(), streamId()));
   client.send(Buffer.alloc(0), Buffer.alloc(15), control(0, 0), handshake({ type: 0 }), data(0, 5, Buffer.alloc(9)));

@@ -18,7 +18,8 @@ const text = (value: string) => Buffer.from(value);
 storeContract("two stores as one", () => both().store);
 multipartContract("parts in two stores as one", () => both().store);
 appendsContract("growing objects in two stores as one", 300_000, async () => {
-  const [first, second] = [emptyFolder(), emptyFolder()];
+  const first = emptyFolder();
+  const second = emptyFolder();
   const open = () => {
     const [source, target] = [first, second].map((root) => localStore({ root, signing }));
     return layered(createStorePair(source as ReturnType<typeof local>, target as ReturnType<typeof local>));

@@ -185,7 +185,8 @@ describe("a film", () => {
   test("with reordered lines moves by those that kept their order", async () => {
     const track = reference.map((own) => ({ ...own, startMs: own.startMs + 800, endMs: own.endMs + 800 }));
     for (const k of [20, 60, 61, 150]) {
-      const [one, two] = [track[k] as TimedText, track[k + 5] as TimedText];
+      const one = track[k] as TimedText;
+      const two = track[k + 5] as TimedText;
       track[k] = { ...one, text: two.text };
       track[k + 5] = { ...two, text: one.text };
     }

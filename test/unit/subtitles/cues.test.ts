@@ -15,7 +15,9 @@ import { seeded } from "#test/support/seed.ts";
 
 const shaped = (...utterances: TimedText[]) => runToEnd(shapedCues(utterances));
 const said = (text: string, startMs: number, endMs: number, words: [string, number, number][] = []): TimedText => ({
-  ...{ text, startMs, endMs },
+  text,
+  startMs,
+  endMs,
   words: words.map(([word, start, end]) => ({ text: word, startMs: start, endMs: end })),
 });
 const linesOf = (cues: ShapedCue[]) => cues.map(({ lines }) => lines);
@@ -238,7 +240,8 @@ test("a day of words takes linear time, in short slices", () => {
     while (!work.next().done) total++;
     return total;
   };
-  const [one, ten] = [steps(3000), steps(30_000)];
+  const one = steps(3000);
+  const ten = steps(30_000);
   expect(ten).toBeGreaterThan(1000);
   expect(ten).toBeLessThan(one * 12);
 });

@@ -35,7 +35,8 @@ export const cmcdEvents = forApp((app) => {
   const states = new LRUCache<string, State>({ max: MAX_SESSIONS });
 
   function eventsIn(cmcd: Cmcd, token: string | null): PlaybackEvent[] {
-    const [sid, cid] = [sessionOf(cmcd), textOf(cmcd, "cid")];
+    const sid = sessionOf(cmcd);
+    const cid = textOf(cmcd, "cid");
     const e = textOf(cmcd, "e");
     const name = e === "ps" ? STATES[textOf(cmcd, "sta") ?? ""] : e === null ? undefined : EVENTS[e];
     if (sid === null || cid === null || cid === "" || name === undefined) return [];
@@ -50,7 +51,11 @@ export const cmcdEvents = forApp((app) => {
     const event = (one: PlaybackEvent["event"], fields: Partial<PlaybackEvent> = {}): PlaybackEvent =>
       ({
         ...(cid.startsWith(LIVE) ? { live_channel: cid.slice(LIVE.length, 128) } : { asset_id: cid.slice(0, 128) }),
-        ...{ session_id: cmcdName(sid), event: one, token, occurred_at: new Date(at).toISOString(), ...fields },
+        session_id: cmcdName(sid),
+        event: one,
+        token,
+        occurred_at: new Date(at).toISOString(),
+        ...fields,
         ...(position !== null && { position_seconds: Math.min(position / 1000, 10_000_000) }),
       }) as PlaybackEvent;
     const found: PlaybackEvent[] = [];

@@ -64,9 +64,22 @@ export const cmcdSessions = forApp((app): CmcdSessions => {
   function begin(subject: Subject, sid: string, headers: Headers): Session {
     const now = app.clock.now();
     return {
-      ...{ subject, sid, device: deviceOf(headers), firstAt: now, lastAt: now, reportedAt: now },
-      ...{ requestedMs: 0, hasVideo: false, watchedMs: 0, isStarting: false, startupMs: null },
-      ...{ stalls: [], bufferedMs: null, bitrate: null, isSwitched: false, hasPlayed: false },
+      subject,
+      sid,
+      device: deviceOf(headers),
+      firstAt: now,
+      lastAt: now,
+      reportedAt: now,
+      requestedMs: 0,
+      hasVideo: false,
+      watchedMs: 0,
+      isStarting: false,
+      startupMs: null,
+      stalls: [],
+      bufferedMs: null,
+      bitrate: null,
+      isSwitched: false,
+      hasPlayed: false,
     };
   }
 

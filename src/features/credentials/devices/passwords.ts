@@ -3,7 +3,8 @@ import { HttpError } from "#lib/base";
 
 /** OWASP's password storage cheat sheet: 32 MiB and three passes, about 200 ms of one core. */
 const COST = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 2 ** 20 };
-const [SALT_BYTES, KEY_BYTES] = [16, 32];
+const SALT_BYTES = 16;
+const KEY_BYTES = 32;
 /** A flood of guesses uses one core and the memory of one hash; other requests are asked to retry later. */
 const MAX_WAITING = 32;
 

@@ -51,11 +51,17 @@ export const oidcRoutes: Route[] = [
     async handle({ app }) {
       if (!isOidcConfigured(app.config)) return notFound("OpenID provider");
       const client = await library();
-      const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
+      const state = client.randomState();
+      const nonce = client.randomNonce();
+      const verifier = client.randomPKCECodeVerifier();
       const configuration = await provider(app).catch((error: Error) => unreachable(app, error));
       const url = client.buildAuthorizationUrl(configuration, {
-        ...{ redirect_uri: `${app.baseUrl()}${callbackPath}`, scope: "openid email profile", state, nonce },
-        ...{ code_challenge: await client.calculatePKCECodeChallenge(verifier), code_challenge_method: "S256" },
+        redirect_uri: `${app.baseUrl()}${callbackPath}`,
+        scope: "openid email profile",
+        state,
+        nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: "S256",
       });
       const pending: Pending = { state, nonce, verifier, expiresAt: app.clock.now() + LIVES_SECONDS * 1000 };
       const sealed = sealText(keyOf(app.secrets), COOKIE, JSON.stringify(pending));
@@ -107,7 +113,9 @@ async function claimsOf(app: App, { search, searchParams }: URL, pending: Pendin
     configuration,
     new URL(`${app.baseUrl()}${callbackPath}${search}`),
     {
-      ...{ pkceCodeVerifier: pending.verifier, expectedState: pending.state, expectedNonce: pending.nonce },
+      pkceCodeVerifier: pending.verifier,
+      expectedState: pending.state,
+      expectedNonce: pending.nonce,
       idTokenExpected: true,
     },
   );

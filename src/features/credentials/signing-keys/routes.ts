@@ -74,8 +74,13 @@ export const signingKeyRoutes = [
         const row = await tx
           .insert(signingKeys)
           .values({
-            ...{ tenantId: tenant.id, keyId: newSigningKeyId(), name: body.name, algorithm, publicKey },
-            ...{ createdAt: now, updatedAt: now },
+            tenantId: tenant.id,
+            keyId: newSigningKeyId(),
+            name: body.name,
+            algorithm,
+            publicKey,
+            createdAt: now,
+            updatedAt: now,
           })
           .returning()
           .get();

@@ -61,8 +61,14 @@ export async function serveStored(
   const key = `${folder}${track}/${segment === null ? INIT_NAME : segmentFileName(segment)}`;
   const cache = segmentCacheOf(context.app);
   return serveObject({
-    ...{ objects: storageOf(context.app), key, onSent, method: context.method, headers: context.headers },
-    ...{ contentType: contentTypeOf(key), cacheControl: `${scope}, ${FOREVER}`, ...(cache && { cache }) },
+    objects: storageOf(context.app),
+    key,
+    onSent,
+    method: context.method,
+    headers: context.headers,
+    contentType: contentTypeOf(key),
+    cacheControl: `${scope}, ${FOREVER}`,
+    ...(cache && { cache }),
   });
 }
 
@@ -94,7 +100,11 @@ async function serve({ context, scope, onSent }: ViewerRequest, source: LiveFile
   };
   try {
     return await serveObject({
-      ...{ key, onSent, method: context.method, headers: context.headers, contentType: contentTypeOf(name) },
+      key,
+      onSent,
+      method: context.method,
+      headers: context.headers,
+      contentType: contentTypeOf(name),
       objects: { head: async () => info, get },
       known: { info },
       cacheControl: `${scope}, ${FOREVER}`,

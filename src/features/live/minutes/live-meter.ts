@@ -95,7 +95,9 @@ async function save(tx: Db, minutes: readonly Minute[]): Promise<void> {
 }
 
 const liveTimeOf = ({ tenantId, minute, mediaMs }: Minute) => ({
-  ...{ tenantId, monthStart: monthOf(startOfMinute(minute)), liveMs: mediaMs },
+  tenantId,
+  monthStart: monthOf(startOfMinute(minute)),
+  liveMs: mediaMs,
 });
 
 export const liveMeter = forApp((app) => new LiveMeter(app));

@@ -26,7 +26,10 @@ export async function forwarded(
   if (leader === null) return null;
   const named = HEADERS.flatMap((name) => (headers.has(name) ? [[name, headers.get(name) as string]] : []));
   const response = await fetch(`${leader}${url.pathname}`, {
-    ...{ method, headers: Object.fromEntries(named), signal, redirect: "error" },
+    method,
+    headers: Object.fromEntries(named),
+    signal,
+    redirect: "error",
     ...(body && { body: body(), duplex: "half" }),
   } as RequestInit).catch(() => {
     if (signal.aborted) throw clientClosed();

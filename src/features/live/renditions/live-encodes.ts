@@ -90,13 +90,11 @@ export class LiveEncodes {
       const wanted = await wantedRenditions(this.#app, opened, stream.folder);
       if (!wanted || this.#opening.get(opened.name) !== early) return;
       const encode = new StreamEncode({
-        ...{
-          app: this.#app,
-          stream,
-          wanted,
-          dvrSeconds: opened.channel.dvrSeconds,
-          partSeconds: opened.partTargetSeconds,
-        },
+        app: this.#app,
+        stream,
+        wanted,
+        dvrSeconds: opened.channel.dvrSeconds,
+        partSeconds: opened.partTargetSeconds,
         report: (change) => this.#report(opened.name, change),
         onOffer: () => {
           for (const wake of this.#waiting) wake();

@@ -33,11 +33,20 @@ export const renditionRoutes: Route[] = [
       if (!leased) return new Reply(204, undefined);
       const url = `${app.baseUrl()}${base}/${leased.id}`;
       return {
-        ...{ schema_version: 1, id: leased.id, channel: leased.channel },
+        schema_version: 1,
+        id: leased.id,
+        channel: leased.channel,
         renditions: leased.renditions.map(({ name, width, height, maxBitrate, buffer, crf }) => ({
-          ...{ name, width, height, max_bitrate: maxBitrate, buffer, crf },
+          name,
+          width,
+          height,
+          max_bitrate: maxBitrate,
+          buffer,
+          crf,
         })),
-        ...{ lease_token: leased.token, input_url: `${url}/input`, output_url: `${url}/output` },
+        lease_token: leased.token,
+        input_url: `${url}/input`,
+        output_url: `${url}/output`,
       };
     },
   }),

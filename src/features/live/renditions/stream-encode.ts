@@ -120,9 +120,16 @@ export class StreamEncode {
     const from = Math.max(this.source.lastComplete, ...renditions.map(({ next }) => next ?? 0));
     const startSeconds = this.source.find(from)?.startSeconds ?? this.source.endSeconds;
     const run: Run = {
-      ...{ id: randomName(24), token: randomName(40), from, renditions },
-      ...{ startSeconds, startLagSeconds: this.source.endSeconds - startSeconds },
-      ...{ ended: new AbortController(), isInputUsed: false, isOutputUsed: false, timers: [] },
+      id: randomName(24),
+      token: randomName(40),
+      from,
+      renditions,
+      startSeconds,
+      startLagSeconds: this.source.endSeconds - startSeconds,
+      ended: new AbortController(),
+      isInputUsed: false,
+      isOutputUsed: false,
+      timers: [],
     };
     this.#run = run;
     const unused = setTimeout(() => {
@@ -193,8 +200,15 @@ export class StreamEncode {
     const { wanted, dvrSeconds } = this.#options;
     const { source } = this;
     const rendition = new Rendition({
-      ...{ name, width, height, source, folder: this.#folder, admit: this.#admit },
-      ...{ frameRate: wanted.frameRate, sourceDelay: wanted.delay, keptSeconds: keptSeconds(dvrSeconds) },
+      name,
+      width,
+      height,
+      source,
+      folder: this.#folder,
+      admit: this.#admit,
+      frameRate: wanted.frameRate,
+      sourceDelay: wanted.delay,
+      keptSeconds: keptSeconds(dvrSeconds),
       partSeconds: this.#options.partSeconds,
       report: (change) => this.#report(change),
       onFailure: (error) => this.#giveUp(`a rendition cannot be stored: ${error}`),

@@ -41,8 +41,13 @@ export class ReportWriter {
   /** Before its first report. */
   open(name: string, options: Options): void {
     this.#streams.set(name, {
-      ...{ ...options, id: null, number: 0, entries: [], order: Promise.resolve() },
-      ...{ stateSeconds: Number.NEGATIVE_INFINITY, endSeconds: 0 },
+      ...options,
+      id: null,
+      number: 0,
+      entries: [],
+      order: Promise.resolve(),
+      stateSeconds: Number.NEGATIVE_INFINITY,
+      endSeconds: 0,
     });
   }
 

@@ -169,9 +169,13 @@ export class StoredStreams {
     const captions = new LiveCaptions();
     const timeline = new LiveTimeline({
       captions,
-      ...{ startedAtMs: row.startedAt, dvrSeconds, isLowLatency: false, playlistName: LIVE_PLAYLIST },
+      startedAtMs: row.startedAt,
+      dvrSeconds,
+      isLowLatency: false,
+      playlistName: LIVE_PLAYLIST,
       // Without low latency there are no parts.
-      ...{ segmentTargetSeconds, partTargetSeconds: segmentTargetSeconds },
+      segmentTargetSeconds,
+      partTargetSeconds: segmentTargetSeconds,
       state: JSON.parse(first.state) as StoredState,
     });
     const { name, tenantId, channelId, startedAt } = row;

@@ -60,9 +60,14 @@ export async function createTarget(
   return tx
     .insert(targets)
     .values({
-      ...{ tenantId: channel.tenantId, channelId: channel.id, name: body.name ?? hostname, url },
-      ...{ streamKey: sealStreamKey(app, channel.tenantId, streamKey), enabled: body.enabled },
-      ...{ createdAt: now, updatedAt: now },
+      tenantId: channel.tenantId,
+      channelId: channel.id,
+      name: body.name ?? hostname,
+      url,
+      streamKey: sealStreamKey(app, channel.tenantId, streamKey),
+      enabled: body.enabled,
+      createdAt: now,
+      updatedAt: now,
     })
     .returning()
     .get();

@@ -77,7 +77,12 @@ export class LiveSpeech {
       if (this.#opening.get(name) !== early) return;
       let loggedAt = Number.NEGATIVE_INFINITY;
       const speech = new StreamSpeech({
-        ...{ stream, track, languages, transcriber, ffmpeg, memoryBytes: config.ffmpeg_memory_bytes },
+        stream,
+        track,
+        languages,
+        transcriber,
+        ffmpeg,
+        memoryBytes: config.ffmpeg_memory_bytes,
         admit: () => diskOf(this.#app).ensure(),
         show: (caption) => this.#report({ stream: name, caption }),
         onError: (error) => {

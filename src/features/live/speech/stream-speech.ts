@@ -108,7 +108,8 @@ export class StreamSpeech {
   /** The segments as a WAV file, as engines read it. */
   async #audioOf(segments: readonly SegmentEvent[], cwd: string) {
     const { stream, track, ffmpeg, memoryBytes, admit } = this.#options;
-    const [input, wavPath] = [join(cwd, "window.mp4"), join(cwd, "window.wav")];
+    const input = join(cwd, "window.mp4");
+    const wavPath = join(cwd, "window.wav");
     const files = [INIT_NAME, ...segments.map(({ name }) => name)];
     await admit();
     await writeFile(
@@ -122,7 +123,11 @@ export class StreamSpeech {
         ...["-ac", "1", "-ar", String(RATE), "-c:a", "pcm_s16le", "-map_metadata", "-1", "-fflags", "+bitexact"],
         ...["-f", "wav", `file:${wavPath}`],
       ],
-      ...{ cwd, signal: this.#ended.signal, timeLimitMs: LIMIT_MS, memoryBytes, reads: [input] },
+      cwd,
+      signal: this.#ended.signal,
+      timeLimitMs: LIMIT_MS,
+      memoryBytes,
+      reads: [input],
     });
     const { size } = await stat(wavPath);
     return { wavPath, durationSeconds: Math.max(0, size - HEADER_BYTES) / (2 * RATE) };

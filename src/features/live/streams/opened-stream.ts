@@ -9,13 +9,27 @@ export function newStream(opened: OpenedStream, folder: string): LiveStream {
   const { name, channel, startedAtMs, partTargetSeconds, segmentTargetSeconds, tracks } = opened;
   const captions = new LiveCaptions();
   const timeline = new LiveTimeline({
-    ...{ startedAtMs, partTargetSeconds, segmentTargetSeconds, playlistName: LIVE_PLAYLIST, captions },
-    ...{ dvrSeconds: channel.dvrSeconds, isLowLatency: channel.isLowLatency },
+    startedAtMs,
+    partTargetSeconds,
+    segmentTargetSeconds,
+    playlistName: LIVE_PLAYLIST,
+    captions,
+    dvrSeconds: channel.dvrSeconds,
+    isLowLatency: channel.isLowLatency,
   });
   for (const track of tracks) timeline.init(track);
   return {
-    ...{ name, timeline, captions, tenantId: channel.tenantId, channelId: channel.channelId, channel: channel.channel },
-    ...{ startedAt: startedAtMs, endedAt: null, viewers: new ViewerCount(), health: null },
-    ...{ viewersElsewhere: new Map(), folder },
+    name,
+    timeline,
+    captions,
+    tenantId: channel.tenantId,
+    channelId: channel.channelId,
+    channel: channel.channel,
+    startedAt: startedAtMs,
+    endedAt: null,
+    viewers: new ViewerCount(),
+    health: null,
+    viewersElsewhere: new Map(),
+    folder,
   };
 }

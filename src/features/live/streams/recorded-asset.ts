@@ -49,7 +49,8 @@ export const storeCaptions = (
 ): Promise<StoredCaptions[]> => {
   const kept = captions.filter(({ language }) => language === null || !isTranscribed.includes(language));
   return mapBounded(kept, { atOnce: 1 }, async ({ service, language, vtt }) => ({
-    ...{ service, language },
+    service,
+    language,
     stored: await storeTextUnder(app, prefix, { text: vtt, warnings: [] }),
   }));
 };

@@ -107,8 +107,14 @@ export class StoredRecording {
       if (!found || !isOurs(found)) return null;
       const { stream, title, playbackPolicy, encodingProfile } = found;
       const asset = await insertRecorded(tx, this.#app, {
-        ...{ tenantId: stream.tenantId, playbackPolicy, recording, prefix: this.prefix, mayExceedQuota: true },
-        ...{ sourceKey, encodingProfile, captions },
+        tenantId: stream.tenantId,
+        playbackPolicy,
+        recording,
+        prefix: this.prefix,
+        mayExceedQuota: true,
+        sourceKey,
+        encodingProfile,
+        captions,
         title: `${title}, ${iso(stream.startedAt).slice(0, 16).replace("T", " ")} UTC`,
       });
       await finishStream(tx, this.#app, found, asset.id);

@@ -71,7 +71,8 @@ export const insertStream = (
         recorded: channel.record,
         captions: row.captions,
         startedAt: startedAtMs,
-        ...{ server: serverIdOf(app), prefix },
+        server: serverIdOf(app),
+        prefix,
         createdAt: now,
         updatedAt: now,
       })
@@ -89,7 +90,9 @@ export const interruptStream = (app: App, name: string, interruptedAt: number | 
     if (!found) return;
     const { channel, stream } = found;
     await notify(tx, app, {
-      ...{ tenantId: stream.tenantId, kind: "live_signal_lost", occurrence: `stream ${stream.id}` },
+      tenantId: stream.tenantId,
+      kind: "live_signal_lost",
+      occurrence: `stream ${stream.id}`,
       data: { channel_id: stream.channelId, channel },
     });
   });

@@ -44,7 +44,8 @@ async function storedTracks(objects: Pick<ObjectStore, "list">, prefix: string):
   const byTrack = new Map<string, Map<string, ObjectInfo>>();
   for await (const info of listAll(objects, prefix)) {
     const path = info.key.slice(prefix.length);
-    const [track, name] = [dirname(path), path.slice(path.lastIndexOf("/") + 1)];
+    const track = dirname(path);
+    const name = path.slice(path.lastIndexOf("/") + 1);
     // Renditions have their own directory.
     if (track.includes("/")) continue;
     if (name !== INIT_NAME && !SEGMENT_PATTERN.test(name)) continue;

@@ -224,7 +224,8 @@ function inputInfo(asset: AssetRow) {
     settings: {},
     file: {
       tracks: tracks.map(({ type, duration }) => ({
-        ...{ type, duration },
+        type,
+        duration,
         ...(type === "video" && asset.width !== null && { width: asset.width, height: asset.height ?? 0 }),
         ...(type === "video" && asset.frameRate !== null && { frame_rate: asset.frameRate }),
       })),

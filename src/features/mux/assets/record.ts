@@ -43,7 +43,8 @@ export async function toMuxAsset(app: App, { scopes }: Pick<TenantCaller, "scope
   ]);
   const isReady = asset.playbackStatus === "ready";
   const { creator_id: creator, external_id: external, passthrough } = asset.tags;
-  const [width, height] = [asset.width ?? 0, asset.height ?? 0];
+  const width = asset.width ?? 0;
+  const height = asset.height ?? 0;
   return {
     id: String(asset.id),
     created_at: seconds(asset.createdAt),

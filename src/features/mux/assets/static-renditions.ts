@@ -63,7 +63,10 @@ export function toMuxRendition(app: App, asset: AssetRow, row: StaticRenditionRo
   const { id, name, file, status, width, height, bandwidth: bitrate } = toStaticRendition(app, asset, row);
   return {
     ...(isResolution(name) && {
-      ...{ id: String(id), resolution: name, status, type: "standard" as const },
+      id: String(id),
+      resolution: name,
+      status,
+      type: "standard" as const,
       ...(status === "ready" && { resolution_tier: tierOf(name, sideOf({ width, height })) }),
     }),
     name: file as File,

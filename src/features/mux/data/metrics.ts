@@ -77,12 +77,16 @@ async function groupsOf(call: MuxCall, group: string, filter: Filter, timeframe:
   if (group === "asset_id") {
     const rows = await topAssets(app.db, caller.tenantId, range, MAX_GROUPS);
     return rows.map(({ asset_id, play_count, watch_time_seconds }) => ({
-      ...{ field: String(asset_id), play_count, watch_time_seconds },
+      field: String(asset_id),
+      play_count,
+      watch_time_seconds,
     }));
   }
   const rows = await topChannels(app.db, caller.tenantId, range, MAX_GROUPS);
   return rows.map(({ channel_id, play_count, watch_time_seconds }) => ({
-    ...{ field: String(channel_id), play_count, watch_time_seconds },
+    field: String(channel_id),
+    play_count,
+    watch_time_seconds,
   }));
 }
 
@@ -100,7 +104,8 @@ export const metricEndpoints: readonly Endpoint[] = [
       const data = {
         value: valueIn(question, values) ?? 0,
         total_views: values.play_count,
-        ...{ total_watch_time: watched, total_playing_time: watched },
+        total_watch_time: watched,
+        total_playing_time: watched,
       };
       return response(data, question, 1, { aggregation: "view_start" });
     },

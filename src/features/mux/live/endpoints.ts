@@ -103,7 +103,8 @@ export const liveEndpoints: readonly Endpoint[] = [
       const made = await call.native<{ id: number; tenant_id: number; stream_key: string }>("POST", native, {
         channel: randomName(NAME_LENGTH).toLowerCase(),
         ...(body.meta?.title && { name: body.meta.title }),
-        ...{ playback_policy: policy, low_latency: low },
+        playback_policy: policy,
+        low_latency: low,
         reconnect_seconds: body.reconnect_window ?? (low ? 0 : STANDARD_RECONNECT),
         max_duration_seconds: body.max_continuous_duration ?? MAX_DURATION,
       });

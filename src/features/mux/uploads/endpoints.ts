@@ -46,8 +46,13 @@ export const uploadEndpoints: readonly Endpoint[] = [
         return tx
           .insert(muxUploads)
           .values({
-            ...{ tenantId: caller.tenantId, name: randomName(NAME_LENGTH), corsOrigin, timeoutSeconds: timeout },
-            ...{ expiresAt: now + timeout * 1000, createdAt: now, updatedAt: now },
+            tenantId: caller.tenantId,
+            name: randomName(NAME_LENGTH),
+            corsOrigin,
+            timeoutSeconds: timeout,
+            expiresAt: now + timeout * 1000,
+            createdAt: now,
+            updatedAt: now,
             settings: { ...settings, ...(inputs.length > 0 && { inputs }) },
           })
           .returning()

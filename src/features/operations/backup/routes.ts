@@ -37,9 +37,12 @@ const BackupFileBody = v.object({
 /** Files are not in the database: this commits the audit entry of the call alone, before its effect. */
 const record = (app: App) => app.write(async () => {});
 const toRun = async (app: App, run: BackupRun) => ({
-  ...{ name: run.name, status: run.status, error: run.error },
+  name: run.name,
+  status: run.status,
+  error: run.error,
   bytes: run.status === "running" ? await writtenBytes(app, run) : 0,
-  ...{ started_at: iso(run.startedAt), finished_at: iso(run.finishedAt) },
+  started_at: iso(run.startedAt),
+  finished_at: iso(run.finishedAt),
 });
 
 export const backupRoutes = [

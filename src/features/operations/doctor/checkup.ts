@@ -78,15 +78,14 @@ export async function runningCheckup(app: App, { fix, force }: CheckupOptions): 
 /** Starts a check-up. It ends by itself, or with the program. */
 export async function startCheckup(app: App, { fix, force }: CheckupOptions): Promise<Checkup> {
   const checkup: Checkup = {
-    ...{
-      fix,
-      force,
-      status: "running",
-      stage: "database, storage, clock, permissions and disk",
-      objects: 0,
-      findings: [],
-    },
-    ...{ startedAt: app.clock.now(), finishedAt: null },
+    fix,
+    force,
+    status: "running",
+    stage: "database, storage, clock, permissions and disk",
+    objects: 0,
+    findings: [],
+    startedAt: app.clock.now(),
+    finishedAt: null,
   };
   checkups(app).last = checkup;
   await app.peers?.post(POSTED, checkup);

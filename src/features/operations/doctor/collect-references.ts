@@ -96,8 +96,12 @@ async function* underWay(app: App): AsyncGenerator<ReferenceRow[]> {
   const ready = paged((after) =>
     db
       .select({
-        ...{ id: assets.id, tenantId: assets.tenantId, mediaPrefix: assets.mediaPrefix },
-        ...{ thumbnailPath: assets.thumbnailPath, posterPath: assets.posterPath, readyAt: assets.readyAt },
+        id: assets.id,
+        tenantId: assets.tenantId,
+        mediaPrefix: assets.mediaPrefix,
+        thumbnailPath: assets.thumbnailPath,
+        posterPath: assets.posterPath,
+        readyAt: assets.readyAt,
       })
       .from(assets)
       .where(and(gt(assets.id, after), isNotNull(assets.readyAt)))

@@ -26,7 +26,9 @@ type Damage = { bytes: number; expected: number };
 export const examineJoinedMedia =
   (app: App, objects: ObjectStore, { fix, signal }: Options): Check =>
   async () => {
-    let [examined, damaged, fixed] = [0, 0, 0];
+    let examined = 0;
+    let damaged = 0;
+    let fixed = 0;
     const faults: string[] = [];
     for await (const id of joinedAssets(app, signal)) {
       examined++;

@@ -31,10 +31,16 @@ const CheckupResponse = v.pipe(
 );
 
 const toAnswer = (checkup: Checkup, now: number): v.InferInput<typeof CheckupResponse> => ({
-  ...{ fix: checkup.fix, force: checkup.force, status: checkup.status, stage: checkup.stage, objects: checkup.objects },
+  fix: checkup.fix,
+  force: checkup.force,
+  status: checkup.status,
+  stage: checkup.stage,
+  objects: checkup.objects,
   ok: checkup.status === "running" ? null : checkup.findings.every((finding) => finding.ok),
   findings: checkup.findings,
-  ...{ started_at: iso(checkup.startedAt), finished_at: iso(checkup.finishedAt), server_time: iso(now) },
+  started_at: iso(checkup.startedAt),
+  finished_at: iso(checkup.finishedAt),
+  server_time: iso(now),
 });
 
 export const doctorRoutes = [

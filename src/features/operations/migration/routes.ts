@@ -134,10 +134,26 @@ async function requireAlone(app: App): Promise<void> {
 async function create(app: App, active: StoreKind, other: StoreKind, quick: boolean): Promise<void> {
   const now = app.clock.now();
   const fresh: StorageLocationRow = {
-    ...{ id: 1, active, other, phase: "copying", paused: false, quick, afterKey: "" },
-    ...{ objectsTotal: null, bytesTotal: null, objectsDone: 0, bytesDone: 0, objectsCopied: 0, bytesCopied: 0 },
-    ...{ objectsVerified: 0, objectsFixed: 0, error: null },
-    ...{ startedAt: now, switchedAt: null, finishedAt: null, updatedAt: now },
+    id: 1,
+    active,
+    other,
+    phase: "copying",
+    paused: false,
+    quick,
+    afterKey: "",
+    objectsTotal: null,
+    bytesTotal: null,
+    objectsDone: 0,
+    bytesDone: 0,
+    objectsCopied: 0,
+    bytesCopied: 0,
+    objectsVerified: 0,
+    objectsFixed: 0,
+    error: null,
+    startedAt: now,
+    switchedAt: null,
+    finishedAt: null,
+    updatedAt: now,
   };
   await app.write(async (tx) =>
     tx.insert(storageLocation).values(fresh).onConflictDoUpdate({ target: storageLocation.id, set: fresh }),

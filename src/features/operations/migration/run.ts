@@ -194,8 +194,13 @@ async function switchOver(
   await pair.target.check();
   signal.throwIfAborted();
   await setStorageLocation(app, {
-    ...{ active: pair.target.kind, other: pair.source.kind, phase: "switching", afterKey: "" },
-    ...{ objectsDone: 0, bytesDone: 0, switchedAt: app.clock.now() },
+    active: pair.target.kind,
+    other: pair.source.kind,
+    phase: "switching",
+    afterKey: "",
+    objectsDone: 0,
+    bytesDone: 0,
+    switchedAt: app.clock.now(),
   });
   // The key locks are kept: a copy in progress and a deletion exclude each other.
   objects.use(layered(pair), pair);

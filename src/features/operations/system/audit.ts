@@ -64,7 +64,9 @@ export const auditRoutes = [
     handle(context) {
       const { app, query } = context;
       const filter = {
-        ...{ tenantId: query.tenant_id, actor: query.actor, action: query.action },
+        tenantId: query.tenant_id,
+        actor: query.actor,
+        action: query.action,
         since: query.since === undefined ? undefined : Date.parse(query.since),
       };
       const batches = byId(query.cursor, (before, limit) => listAudit(app.db, filter, { limit, before }));

@@ -50,9 +50,18 @@ async function put(tx: Db, app: App, { id, tenantId, task, fields }: NewEntry): 
   const entry = await tx
     .insert(auditEntries)
     .values({
-      ...{ actorName: "system", action: task },
-      ...{ createdAt: app.clock.now(), actor: "system", tenantId, address: "", method: "", route: task },
-      ...{ targetType: "tenants", targetId: String(tenantId), fields, requestId: "" },
+      actorName: "system",
+      action: task,
+      createdAt: app.clock.now(),
+      actor: "system",
+      tenantId,
+      address: "",
+      method: "",
+      route: task,
+      targetType: "tenants",
+      targetId: String(tenantId),
+      fields,
+      requestId: "",
     })
     .returning({ id: auditEntries.id })
     .get();

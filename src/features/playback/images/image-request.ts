@@ -89,7 +89,8 @@ function animationRequest(asset: AssetRow, query: URLSearchParams, format: Anima
   if (start > 0 && start >= length) invalid("start", `must be before the end of the video, ${length} s`);
   if (end <= start) invalid("end", "must be after start");
   if (end - start > MAX_SECONDS + 0.01) invalid("end", `must be at most ${MAX_SECONDS} s after start`);
-  const [wide, high] = [whole(query, "width", ANIMATED_SIDE), whole(query, "height", ANIMATED_SIDE)];
+  const wide = whole(query, "width", ANIMATED_SIDE);
+  const high = whole(query, "height", ANIMATED_SIDE);
   const width = wide ?? (high === null ? USUAL_WIDTH : null);
   const sides = { width: width && even(width), height: high && even(high) };
   return { kind: "animated", start, end, ...sides, fps: whole(query, "fps", FPS) ?? 15, format };
@@ -102,7 +103,8 @@ function timeOf(asset: AssetRow, query: URLSearchParams): number | null {
 }
 
 function boxOf(query: URLSearchParams): Box {
-  const [width, height] = [whole(query, "width", SIDE), whole(query, "height", SIDE)];
+  const width = whole(query, "width", SIDE);
+  const height = whole(query, "height", SIDE);
   // Mux's value for a crop that detects the subject; here it is the center.
   const value = query.get("fit_mode") ?? "preserve";
   const fit = value === "smartcrop" ? "crop" : value;

@@ -74,9 +74,19 @@ export const insertAddedTrack = (
     return tx
       .insert(audioTracks)
       .values({
-        ...{ tenantId: current.tenantId, assetId: current.id, language, name, role, isDefault },
-        ...{ status: "processing", sourceKey: file.key, bytes: file.bytes },
-        ...{ lengthSeconds: current.durationSeconds, availableAt: now, createdAt: now, updatedAt: now },
+        tenantId: current.tenantId,
+        assetId: current.id,
+        language,
+        name,
+        role,
+        isDefault,
+        status: "processing",
+        sourceKey: file.key,
+        bytes: file.bytes,
+        lengthSeconds: current.durationSeconds,
+        availableAt: now,
+        createdAt: now,
+        updatedAt: now,
       })
       .returning()
       .get();

@@ -29,7 +29,8 @@ export function audioChanges(
     added: rows.flatMap((row) => {
       if (row.rendition !== null || !row.media || row.isRemoved) return [];
       const folder = folderOf(row);
-      const [list, base] = [`${carried}${folder}${PLAYLIST}`, `${root}${folder}${FOLDER}/`];
+      const list = `${carried}${folder}${PLAYLIST}`;
+      const base = `${root}${folder}${FOLDER}/`;
       return [{ ...label(row), ...row.media, id: row.id, list, base }];
     }),
   };

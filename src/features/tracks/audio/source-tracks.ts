@@ -49,8 +49,13 @@ export async function listedTracks(app: App, asset: AssetRow): Promise<AudioTrac
         await tx
           .insert(audioTracks)
           .values({
-            ...{ ...track, tenantId: asset.tenantId, assetId: asset.id, status: "ready" },
-            ...{ role: index === 0 ? "main" : "alternate", createdAt: now, updatedAt: now },
+            ...track,
+            tenantId: asset.tenantId,
+            assetId: asset.id,
+            status: "ready",
+            role: index === 0 ? "main" : "alternate",
+            createdAt: now,
+            updatedAt: now,
           })
           .onConflictDoNothing();
       return rowsOf(tx, asset.id);

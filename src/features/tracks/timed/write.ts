@@ -82,7 +82,8 @@ export async function patchTrack(
   patch: Patch,
 ): Promise<TrackRow> {
   const before = (await getTrack(tx, caller, at)) ?? notFound("track");
-  const [kind, name] = [patch.kind ?? before.kind, patch.name ?? before.name];
+  const kind = patch.kind ?? before.kind;
+  const name = patch.name ?? before.name;
   const holder = await findTrack(tx, before.assetId, kind, name);
   if (holder && holder.id !== before.id) invalid("name", `the asset already has a ${kind} track named ${name}`);
   const cues = patch.cues === undefined ? before.cues : patch.cues && storedCues(patch.cues);

@@ -17,7 +17,8 @@ export async function trackContract(
   sharesDisk: boolean,
 ): Promise<v.InferInput<typeof WorkerContract>> {
   const objects = storageOf(app);
-  const [prefix, sourceKey] = [track.prefix as string, track.sourceKey as string];
+  const prefix = track.prefix as string;
+  const sourceKey = track.sourceKey as string;
   const source = await objects.signGet(sourceKey, signedFor(app, `audio:${track.id}`));
   const local = (key: string) => (sharesDisk ? objects.localPath(key) : null);
   const { audio, video, static_mp4 } = encodingSpec;
@@ -25,8 +26,13 @@ export async function trackContract(
     ...sideContract(app, { path: AUDIO_TRACK_JOBS, row: track, token, prefix, local }),
     job: { id: FIRST_ID + track.id, asset_id: asset.id, attempt: track.attempts, profile: "audio" },
     source: {
-      ...{ url: source.url, method: source.method, headers: source.headers },
-      ...{ bytes: track.bytes, content_type: "application/octet-stream", local_path: local(sourceKey), sha256: null },
+      url: source.url,
+      method: source.method,
+      headers: source.headers,
+      bytes: track.bytes,
+      content_type: "application/octet-stream",
+      local_path: local(sourceKey),
+      sha256: null,
     },
     outputs: {
       prefix,

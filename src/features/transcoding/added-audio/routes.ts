@@ -27,7 +27,8 @@ const toJob = ({
   assetId: number;
   status: (typeof AUDIO_TRACK_STATUSES)[number];
 }) => ({
-  ...{ id, status },
+  id,
+  status,
   asset_id: assetId,
 });
 

@@ -40,7 +40,8 @@ export async function verifyTrack(app: App, track: AudioTrackRow): Promise<{ med
   const read = async (file: string) =>
     (await readSmallObject(objects, prefix + file, { maxBytes: MAX_MANIFEST_BYTES }))?.toString("utf8") ??
     refuse(`${file} is not in storage.`);
-  const [playlist, mpd] = [await read(PLAYLIST), await read("manifest.mpd")];
+  const playlist = await read(PLAYLIST);
+  const mpd = await read("manifest.mpd");
   const references = playlist.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   for (const name of references)
     if (!/^\d{5,9}\.m4s$/.test(name) || !sizes.has(`${FOLDER}/${name}`)) refuse(`${FOLDER}/${name} is not a segment.`);
@@ -67,7 +68,9 @@ export async function verifyTrack(app: App, track: AudioTrackRow): Promise<{ med
   }
   if (count === 0 || count !== references.length) refuse("The manifests list other segments.");
   const media = {
-    ...{ codec, segments, channels: STEREO_CHANNELS },
+    codec,
+    segments,
+    channels: STEREO_CHANNELS,
     bandwidth: number(text("bandwidth"), "bandwidth"),
     timescale: Math.max(1, number(text("timescale"), "timescale")),
   };

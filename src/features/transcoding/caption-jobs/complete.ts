@@ -53,8 +53,14 @@ export async function completeCaptions(
   const completed = await tx
     .update(captionJobs)
     .set({
-      ...{ ...NOT_RUNNING, status: "completed", translations, translateAt: isTranslated ? now : null },
-      ...{ prefix: null, progress: 100, finishedAt: now, updatedAt: now },
+      ...NOT_RUNNING,
+      status: "completed",
+      translations,
+      translateAt: isTranslated ? now : null,
+      prefix: null,
+      progress: 100,
+      finishedAt: now,
+      updatedAt: now,
     })
     .where(eq(captionJobs.id, job.id))
     .returning()

@@ -82,9 +82,16 @@ export async function generateCaptions(
   const job = await tx
     .insert(captionJobs)
     .values({
-      ...{ tenantId: asset.tenantId, assetId: asset.id, subtitleId: subtitle.id, status: "queued", language },
-      ...{ translations, turn: await captionTurnFor(tx, asset.tenantId) },
-      ...{ availableAt: now, createdAt: now, updatedAt: now },
+      tenantId: asset.tenantId,
+      assetId: asset.id,
+      subtitleId: subtitle.id,
+      status: "queued",
+      language,
+      translations,
+      turn: await captionTurnFor(tx, asset.tenantId),
+      availableAt: now,
+      createdAt: now,
+      updatedAt: now,
     })
     .returning()
     .get();

@@ -83,8 +83,13 @@ export async function claimCaptions(app: App, { key, workerId, isPreceded }: Cla
     const job = await tx
       .update(captionJobs)
       .set({
-        ...{ ...columns, status: "running", manifestPath: asset.manifestPath, workerId },
-        ...{ progress: 0, stage: null, startedAt: now },
+        ...columns,
+        status: "running",
+        manifestPath: asset.manifestPath,
+        workerId,
+        progress: 0,
+        stage: null,
+        startedAt: now,
       })
       .where(eq(captionJobs.id, first.id))
       .returning()
@@ -147,8 +152,13 @@ export async function requeueCaptions(
   return tx
     .update(captionJobs)
     .set({
-      ...{ ...NOT_RUNNING, ...nextAttempt(job, isCounted, now), status: "queued", prefix: null, manifestPath: null },
-      ...{ progress: 0, updatedAt: now },
+      ...NOT_RUNNING,
+      ...nextAttempt(job, isCounted, now),
+      status: "queued",
+      prefix: null,
+      manifestPath: null,
+      progress: 0,
+      updatedAt: now,
     })
     .where(eq(captionJobs.id, job.id))
     .returning()
@@ -183,8 +193,15 @@ export async function failCaptions(
   return tx
     .update(captionJobs)
     .set({
-      ...{ ...NOT_RUNNING, status: "failed", errorCode: code, errorMessage: message, translations, translateAt: null },
-      ...{ prefix: null, finishedAt: now, updatedAt: now },
+      ...NOT_RUNNING,
+      status: "failed",
+      errorCode: code,
+      errorMessage: message,
+      translations,
+      translateAt: null,
+      prefix: null,
+      finishedAt: now,
+      updatedAt: now,
     })
     .where(eq(captionJobs.id, job.id))
     .returning()

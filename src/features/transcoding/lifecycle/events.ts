@@ -44,7 +44,9 @@ export async function emitTransition(tx: Db, app: App, types: readonly EventType
 
 const notifyOfFailure = (tx: Db, app: App, { id, tenantId, title }: AssetRow, job: JobRow) =>
   notify(tx, app, {
-    ...{ tenantId, kind: "encode_failed", occurrence: `job ${job.id} ${job.failures}` },
+    tenantId,
+    kind: "encode_failed",
+    occurrence: `job ${job.id} ${job.failures}`,
     data: { asset_id: id, title, code: job.errorCode, detail: job.errorMessage },
   });
 

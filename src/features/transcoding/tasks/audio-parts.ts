@@ -34,6 +34,11 @@ export function audioParts(
 
 /** Segments `from` to before `to` of the audio; null: to the end of the source. */
 export const rangeOfAudio = ({ number, from, to }: { number: number; from: number; to: number | null }): Chunk => ({
-  ...{ number, first_segment: from, segments: to === null ? null : to - from },
-  ...{ first_frame: 0, end_frame: null, renditions: null, is_urgent: false },
+  number,
+  first_segment: from,
+  segments: to === null ? null : to - from,
+  first_frame: 0,
+  end_frame: null,
+  renditions: null,
+  is_urgent: false,
 });

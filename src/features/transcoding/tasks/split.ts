@@ -81,7 +81,9 @@ export async function requestAudio(
     .where(and(eq(tasks.attemptId, task.attemptId), IS_QUEUED, isUrgentAhead("audio")));
   for (const [index, part] of parts.entries()) {
     const columns = {
-      ...{ ...part.order, firstSegment: part.from, segments: part.to === null ? null : part.to - part.from },
+      ...part.order,
+      firstSegment: part.from,
+      segments: part.to === null ? null : part.to - part.from,
       weight: (task.weight * Math.max(0, (part.to ?? last) - part.from)) / length,
     };
     if (index === 0) await update(tx, app, task, columns);

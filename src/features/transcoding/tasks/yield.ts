@@ -60,9 +60,21 @@ export async function shorten(
   const rest = await tx
     .insert(tasks)
     .values({
-      ...{ tenantId, jobId, attemptId, kind, priority, turn, urgency, rank, maxAttempts },
+      tenantId,
+      jobId,
+      attemptId,
+      kind,
+      priority,
+      turn,
+      urgency,
+      rank,
+      maxAttempts,
       ...columnsOf(plan, { from: from + count, to, renditions }, await placesOf(tx, task)),
-      ...{ status: "queued", weight: task.weight * (1 - share), availableAt: now, createdAt: now, updatedAt: now },
+      status: "queued",
+      weight: task.weight * (1 - share),
+      availableAt: now,
+      createdAt: now,
+      updatedAt: now,
     })
     .returning()
     .get();

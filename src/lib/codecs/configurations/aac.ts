@@ -8,7 +8,9 @@ const SAMPLE_RATES = [
 const EXPLICIT_RATE = 15;
 /** channelConfiguration (1.6.3.5). 0: the channels are in the first packet. */
 const CHANNELS = [0, 1, 2, 3, 4, 5, 6, 8];
-const [LC, SBR, PS] = [2, 5, 29];
+const LC = 2;
+const SBR = 5;
+const PS = 29;
 
 /** The format of AAC from its AudioSpecificConfig (1.6.2.1). Throws Error for other object types, and when it is malformed. */
 export function readAac(configuration: Buffer): AudioFormat {

@@ -18,8 +18,10 @@ export function readAv1(av1C: Buffer): VideoFormat {
   let rate: VideoFormat["rate"] = null;
   if (isReduced) reader.skip(5);
   else rate = readOperatingPoints(reader);
-  const [widthBits, heightBits] = [reader.bits(4) + 1, reader.bits(4) + 1];
-  const [width, height] = [reader.bits(widthBits) + 1, reader.bits(heightBits) + 1];
+  const widthBits = reader.bits(4) + 1;
+  const heightBits = reader.bits(4) + 1;
+  const width = reader.bits(widthBits) + 1;
+  const height = reader.bits(heightBits) + 1;
   checkSize(width, height);
   skipTools(reader, isReduced);
   return { width, height, colors: readColors(reader, profile), aspect: null, rate };
@@ -47,7 +49,9 @@ function readColors(reader: BitReader, profile: number): VideoFormat["colors"] {
   if (profile === 2 && isDeep) reader.skip(1);
   if (profile !== 1) reader.skip(1);
   if (!reader.flag()) return null;
-  const [primaries, transfer, matrix] = [reader.bits(8), reader.bits(8), reader.bits(8)];
+  const primaries = reader.bits(8);
+  const transfer = reader.bits(8);
+  const matrix = reader.bits(8);
   // sRGB is always in full range; its flag is not in the stream.
   const isRgb = primaries === 1 && transfer === 13 && matrix === 0;
   return { primaries, transfer, matrix, isFullRange: isRgb || reader.flag() };
@@ -80,7 +84,8 @@ function readOperatingPoints(reader: BitReader): VideoFormat["rate"] {
   let rate: VideoFormat["rate"] = null;
   // timing_info (5.5.3), decoder_model_info (5.5.4)
   if (reader.flag()) {
-    const [ticks, scale] = [reader.bits(32), reader.bits(32)];
+    const ticks = reader.bits(32);
+    const scale = reader.bits(32);
     if (reader.flag()) rate = { num: scale, den: ticks * (reader.unsigned() + 1) };
     hasModel = reader.flag();
     if (hasModel) {

@@ -48,7 +48,8 @@ export function readH264(avcC: Buffer): VideoFormat {
     ? [reader.unsigned(), reader.unsigned(), reader.unsigned(), reader.unsigned()]
     : [0, 0, 0, 0];
   const [left = 0, right = 0, top = 0, bottom = 0] = crop;
-  const [width, height] = [columns - (left + right) * unitX, rows - (top + bottom) * unitY];
+  const width = columns - (left + right) * unitX;
+  const height = rows - (top + bottom) * unitY;
   checkSize(width, height);
   if (!reader.flag()) return { width, height, colors: null, aspect: null, rate: null };
   return { width, height, ...readVuiStart(reader), rate: reader.flag() ? readTiming(reader) : null };
@@ -81,6 +82,7 @@ function skipPictureOrder(reader: BitReader): void {
 
 /** E.2.1: a frame lasts two ticks. */
 function readTiming(reader: BitReader): VideoFormat["rate"] {
-  const [ticks, scale] = [reader.bits(32), reader.bits(32)];
+  const ticks = reader.bits(32);
+  const scale = reader.bits(32);
   return ticks > 0 && scale > 0 ? { num: scale, den: ticks * 2 } : null;
 }

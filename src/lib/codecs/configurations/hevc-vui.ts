@@ -35,7 +35,8 @@ export function readHevcVui(reader: BitReader, subLayers: number): Omit<VideoFor
   reader.skip(3);
   if (reader.flag()) skipNumbers(reader, 4);
   if (!reader.flag()) return { ...start, rate: null };
-  const [ticks, scale] = [reader.bits(32), reader.bits(32)];
+  const ticks = reader.bits(32);
+  const scale = reader.bits(32);
   return { ...start, rate: ticks > 0 && scale > 0 ? { num: scale, den: ticks } : null };
 }
 

@@ -21,7 +21,8 @@ export function readHevc(hvcC: Buffer): VideoFormat {
   reader.unsigned();
   const chroma = reader.unsigned();
   const isSeparate = chroma === 3 && reader.flag();
-  const [columns, rows] = [reader.unsigned(), reader.unsigned()];
+  const columns = reader.unsigned();
+  const rows = reader.unsigned();
   const crop = reader.flag()
     ? [reader.unsigned(), reader.unsigned(), reader.unsigned(), reader.unsigned()]
     : [0, 0, 0, 0];
@@ -29,7 +30,8 @@ export function readHevc(hvcC: Buffer): VideoFormat {
   // Table 6-1.
   const unitX = !isSeparate && (chroma === 1 || chroma === 2) ? 2 : 1;
   const unitY = !isSeparate && chroma === 1 ? 2 : 1;
-  const [width, height] = [columns - (left + right) * unitX, rows - (top + bottom) * unitY];
+  const width = columns - (left + right) * unitX;
+  const height = rows - (top + bottom) * unitY;
   checkSize(width, height);
   return { width, height, ...readRest(reader, subLayers) };
 }

@@ -107,7 +107,8 @@ function timed(text: string, isIFramesOnly: boolean): Timed[] {
 type Cut = { segments: readonly Timed[]; isIFramesOnly: boolean };
 
 function written(text: string, path: string, { segments, isIFramesOnly }: Cut): CutPlaylist {
-  const [first, last] = [segments[0], segments.at(-1)];
+  const first = segments[0];
+  const last = segments.at(-1);
   if (!first || !last) throw new ClipFault("a rendition has no segments in this range");
   const at = (uri: string): string => {
     const resolved = resolveReference(path, uri);
@@ -122,7 +123,8 @@ function written(text: string, path: string, { segments, isIFramesOnly }: Cut): 
     initUri,
     targetDurationSeconds: segments.reduce((most, one) => Math.max(most, Math.round(one.durationSeconds)), 1),
     segments: segments.map(({ uri, durationSeconds, span }) => ({
-      ...{ uri, durationSeconds },
+      uri,
+      durationSeconds,
       ...(span && { range: { offset: span.start, bytes: span.end - span.start + 1 } }),
     })),
     isIFramesOnly,

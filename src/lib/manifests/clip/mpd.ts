@@ -157,7 +157,8 @@ function cutTemplate(
 
 function partOf(timeline: Timeline, part: Part): Timeline {
   const { runs, number } = timeline;
-  const [first, last] = [runs[0], runs.at(-1)];
+  const first = runs[0];
+  const last = runs.at(-1);
   if (!first || !last) throw new ClipFault("a rendition has no segments in this range");
   if (part === "first") return { ...timeline, runs: [{ ...first, count: 1 }] };
   if (part === "all") return timeline;

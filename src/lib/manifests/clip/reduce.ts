@@ -35,7 +35,8 @@ export function reducePlaylist(bytes: Uint8Array, range: TimeRange): Uint8Array 
   const from = Math.max(1, entries.findIndex((one) => one.start + one.seconds > range.start) - MORE);
   const after = entries.findIndex((one) => one.start >= range.end);
   const to = after < 0 ? entries.length : after + MORE;
-  const [before, next] = [entries[0], entries[from]];
+  const before = entries[0];
+  const next = entries[from];
   if (!before || !next) return bytes;
   const written = [{ ...before, seconds: next.start }, ...entries.slice(from, to)].flatMap((one) => [
     `${INFO}${digits(one.seconds)},`,
@@ -105,7 +106,8 @@ function reduceRuns(runs: readonly Run[], start: number, end: number): Run[] {
   const from = Math.max(0, runs.findIndex((run) => endOf(run) > start) - MORE);
   const after = runs.findIndex((run) => run.start >= end);
   const kept = runs.slice(from, after < 0 ? runs.length : after + MORE);
-  const [first, next] = [runs[0], kept[0]];
+  const first = runs[0];
+  const next = kept[0];
   const count = runs.slice(0, from).reduce((sum, run) => sum + run.count, 0);
   if (!first || !next || count === 0) return kept;
   const duration = Math.floor((next.start - first.start) / count);

@@ -60,7 +60,8 @@ export function cutTimeline(timeline: Timeline, range: CutRange, selection: Sele
 
 /** The first index below `count` for which a condition holds that holds for all later ones; else `count`. */
 function firstIndex(count: number, holds: (index: number) => boolean): number {
-  let [from, to] = [0, count];
+  let from = 0;
+  let to = count;
   while (from < to) {
     const middle = Math.floor((from + to) / 2);
     if (holds(middle)) to = middle;

@@ -62,7 +62,8 @@ function medianOffset(anchors: readonly Match[]): number {
 
 /** Not by spreading: a track may have more cues than a call can have arguments. */
 function extremes(shifts: readonly number[]): { minOffsetMs: number; maxOffsetMs: number } {
-  let [least, greatest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  let least = Number.POSITIVE_INFINITY;
+  let greatest = Number.NEGATIVE_INFINITY;
   for (const shift of shifts) {
     least = Math.min(least, shift);
     greatest = Math.max(greatest, shift);

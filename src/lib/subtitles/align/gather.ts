@@ -7,9 +7,11 @@ import type { WordRows } from "./vocabulary.ts";
  * cue's words, the shorter gives its words to the longer where the same words are next to it.
  */
 export function* gatherWords({ track, reference }: WordRows, paired: Int32Array): Sliced<void> {
-  const [a, b] = [track.grams[0], reference.grams[0]];
+  const a = track.grams[0];
+  const b = reference.grams[0];
   for (let cue = 0; cue + 1 < track.firstOf.length; cue++) {
-    const [from, to] = [track.firstOf[cue] as number, track.firstOf[cue + 1] as number];
+    const from = track.firstOf[cue] as number;
+    const to = track.firstOf[cue + 1] as number;
     if (from === to) continue;
     gather(a, b, paired, { first: to - 1, end: from - 1, step: -1 });
     gather(a, b, paired, { first: from, end: to, step: 1 });

@@ -35,7 +35,8 @@ export function* matchCues(
     const to = track.firstOf[cue + 1] as number;
     const cluster = longestCluster(paired, from, to);
     if (!cluster || cluster.words < COVERED * (to - from)) continue;
-    const [first, last] = [cluster.first, cluster.last];
+    const first = cluster.first;
+    const last = cluster.last;
     const bFirst = paired[first] as number;
     const bLast = paired[last] as number;
     const own = cues.track[cue] as TimedText;

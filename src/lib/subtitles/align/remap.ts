@@ -60,7 +60,8 @@ function* tiesOf(anchors: readonly Match[]): Sliced<Tie[]> {
   const ends: number[] = [];
   const before = new Int32Array(all.length);
   for (const [k, { to }] of all.entries()) {
-    let [slot, high] = [0, ends.length];
+    let slot = 0;
+    let high = ends.length;
     while (slot < high) {
       const middle = (slot + high) >> 1;
       if ((all[ends[middle] as number] as Tie).to > to) high = middle;
@@ -89,7 +90,8 @@ function timeAt(ties: readonly Tie[], time: number, rates: Rates): number {
     if ((ties[middle] as Tie).from <= time) low = middle;
     else high = middle;
   }
-  const [a, b] = [ties[low] as Tie, ties[high] as Tie];
+  const a = ties[low] as Tie;
+  const b = ties[high] as Tie;
   const rate = (b.to - a.to) / (b.from - a.from);
   if (rate <= FASTEST) return a.to + (time - a.from) * rate;
   return time - a.from <= b.from - time ? a.to + time - a.from : b.to + time - b.from;
@@ -103,7 +105,8 @@ function rateOf(ties: readonly Tie[]): number {
   const apart = ties.length >> 2;
   const slopes: number[] = [];
   for (let i = 0; apart >= 2 && i + apart < ties.length; i++) {
-    const [a, b] = [ties[i] as Tie, ties[i + apart] as Tie];
+    const a = ties[i] as Tie;
+    const b = ties[i + apart] as Tie;
     if (b.from > a.from) slopes.push((b.to - a.to) / (b.from - a.from));
   }
   const rate = slopes.sort((a, b) => a - b)[slopes.length >> 1] ?? 1;

@@ -128,7 +128,8 @@ class Measured {
     let best = this.#at(this.#lineEnds, from);
     let least = Number.POSITIVE_INFINITY;
     for (let at = from + 1; at < to; at++) {
-      const [first, second] = [this.columnsOf(from, at), this.columnsOf(at, to)];
+      const first = this.columnsOf(from, at);
+      const second = this.columnsOf(at, to);
       if (first > LINE_COLUMNS) break;
       if (second > LINE_COLUMNS) continue;
       // A longer second line covers less of the image than a longer first one.
@@ -167,7 +168,8 @@ function* divided(text: Measured): Sliced<Range[]> {
         costs[to] = cost;
         starts[to] = from;
       }
-      const [piece, last] = [pieces[from] as TimedPiece, pieces[from - 1]];
+      const piece = pieces[from] as TimedPiece;
+      const last = pieces[from - 1];
       if (last && piece.startMs - last.endMs >= PAUSE_MS) break;
     }
   }
@@ -178,7 +180,8 @@ function* divided(text: Measured): Sliced<Range[]> {
 
 function cueCost(text: Measured, from: number, to: number): number {
   const { pieces, breaks } = text;
-  const [first, last] = [pieces[from] as TimedPiece, pieces[to - 1] as TimedPiece];
+  const first = pieces[from] as TimedPiece;
+  const last = pieces[to - 1] as TimedPiece;
   const spokenMs = Math.max(0, last.endMs - first.startMs);
   const freeMs = (pieces[to]?.startMs ?? Number.POSITIVE_INFINITY) - GAP_MS - first.startMs;
   const shownMs = Math.max(1, Math.min(CUE_MS.most, Math.max(freeMs, 1)));

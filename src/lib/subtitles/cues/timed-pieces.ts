@@ -69,7 +69,8 @@ class LetterClock {
     const edge = (at: number, ms: number): Span => ({ from: at, to: at, startMs: ms, endMs: ms });
     const letters = pieces.join("");
     const spans = matched(letters, pieceStarts(pieces), words);
-    const [first, last] = [spans[0]?.startMs ?? startMs, spans.at(-1)?.endMs ?? startMs];
+    const first = spans[0]?.startMs ?? startMs;
+    const last = spans.at(-1)?.endMs ?? startMs;
     this.#spans = [edge(0, Math.min(startMs, first)), ...spans, edge(letters.length, Math.max(endMs, last))];
   }
 
@@ -115,7 +116,8 @@ function matched(letters: string, starts: ReadonlySet<number>, words: readonly T
   let at = 0;
   let missed: TimedWord[] = [];
   const close = (to: number) => {
-    const [first, last] = [missed[0], missed.at(-1)];
+    const first = missed[0];
+    const last = missed.at(-1);
     if (first && last && to > at) spans.push({ from: at, to, startMs: first.startMs, endMs: last.endMs });
     missed = [];
   };

@@ -20,7 +20,8 @@ export function readLooseTiming(line: string): LooseTiming | null {
   if (!line.includes("-->")) return null;
   const [, indent, start, ...found] = TIMING.exec(line) ?? [];
   if (start === undefined) return null;
-  const [startMs, endMs] = [millis(...timeParts(found.slice(0, 4))), millis(...timeParts(found.slice(7, 11)))];
+  const startMs = millis(...timeParts(found.slice(0, 4)));
+  const endMs = millis(...timeParts(found.slice(7, 11)));
   if (startMs === null || endMs === null) return null;
   const [before, after, end = "", settings = ""] = [found[4], found[5], found[6], found[11]];
   const isWritten =

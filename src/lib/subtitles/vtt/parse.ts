@@ -145,7 +145,8 @@ function readTiming({ text, from }: Lines): Timing | string {
   }
   if (!/^[^ \t].*[ \t]$/s.test(text.slice(0, arrow)) || !/^[ \t]/.test(behind))
     return "a timing line begins with its first time, and has a space before and after -->";
-  const [startMs, endMs] = [readTime(start) as number, readTime(end) as number];
+  const startMs = readTime(start) as number;
+  const endMs = readTime(end) as number;
   if (startMs >= endMs) return "the cue must end after it starts";
   const settings = trimBlanks(right.slice(end.length));
   const wrong = cueSettingsFault(settings);

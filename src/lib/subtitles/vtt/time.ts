@@ -14,7 +14,10 @@ export function millis(
   seconds: string | undefined,
   thousandths: string | undefined,
 ): number | null {
-  const [h, m, s, t] = [Number(hours), Number(minutes), Number(seconds), Number(thousandths)];
+  const h = Number(hours);
+  const m = Number(minutes);
+  const s = Number(seconds);
+  const t = Number(thousandths);
   return h <= MAX_HOURS && m <= 59 && s <= 59 && t <= 999 ? ((h * 60 + m) * 60 + s) * 1000 + t : null;
 }
 

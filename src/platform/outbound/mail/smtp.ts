@@ -31,8 +31,12 @@ export async function sendMail({ smtp_url, smtp_from }: Config, { to, subject, t
   // Loaded with the first mail.
   const { createTransport } = await import("nodemailer");
   const transport = createTransport({
-    ...{ connectionTimeout: TIMEOUT_MS, greetingTimeout: TIMEOUT_MS, socketTimeout: TIMEOUT_MS },
-    ...{ url: smtp_url as string, disableFileAccess: true, disableUrlAccess: true },
+    connectionTimeout: TIMEOUT_MS,
+    greetingTimeout: TIMEOUT_MS,
+    socketTimeout: TIMEOUT_MS,
+    url: smtp_url as string,
+    disableFileAccess: true,
+    disableUrlAccess: true,
   });
   try {
     await transport.sendMail({

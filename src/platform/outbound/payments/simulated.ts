@@ -36,8 +36,12 @@ function simulatedPayments(baseUrl: () => string): PaymentProvider {
       const { order_id } = parsed(body);
       const eventId = `order.paid:${order_id}`;
       return {
-        ...{ eventId, type: "order.paid", orderId: order_id, providerOrderId: null },
-        ...{ outcome: "paid" as const, amount: "order" as const },
+        eventId,
+        type: "order.paid",
+        orderId: order_id,
+        providerOrderId: null,
+        outcome: "paid" as const,
+        amount: "order" as const,
       };
     },
     capture: async () => null,

@@ -15,8 +15,12 @@ const Answer = v.object({
   language: v.nullish(v.string()),
   segments: v.array(
     v.object({
-      ...{ start: v.number(), end: v.number(), text: v.string(), words: Words },
-      ...{ avg_logprob: Probability, no_speech_prob: Probability },
+      start: v.number(),
+      end: v.number(),
+      text: v.string(),
+      words: Words,
+      avg_logprob: Probability,
+      no_speech_prob: Probability,
     }),
   ),
   words: Words,
@@ -49,7 +53,11 @@ async function speechOfVtt(text: string): Promise<Speech> {
 }
 
 const utteranceOf = ({ startMs, endMs, text }: Pick<Cue, "startMs" | "endMs" | "text">): Utterance => ({
-  ...{ text: plainText(text), startMs, endMs, confidence: null, words: [] },
+  text: plainText(text),
+  startMs,
+  endMs,
+  confidence: null,
+  words: [],
 });
 
 function requireNone([fault]: readonly Fault[]): void {
@@ -89,7 +97,9 @@ const ms = (seconds: number) => Math.round(seconds * 1000);
 const between0And1 = (value: number) => Math.min(1, Math.max(0, value));
 
 const wordOf = ({ word, start, end, probability }: v.InferOutput<typeof Words>[number]): Word => ({
-  ...{ text: word, startMs: ms(start), endMs: ms(end) },
+  text: word,
+  startMs: ms(start),
+  endMs: ms(end),
   confidence: probability == null ? null : between0And1(probability),
 });
 

@@ -54,7 +54,8 @@ export async function reshapedVtt(text: string): Promise<string> {
 
 /** 0 to 1: of the words, or of utterances without words, weighted by their length; null when the engine states none. */
 export function confidenceOf({ utterances }: Pick<Speech, "utterances">): number | null {
-  let [sum, weight] = [0, 0];
+  let sum = 0;
+  let weight = 0;
   for (const utterance of utterances)
     for (const { confidence, text } of utterance.words.some((word) => word.confidence !== null)
       ? utterance.words

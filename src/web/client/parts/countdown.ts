@@ -8,7 +8,8 @@ const TICK_MS = 250;
 function digits(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   const two = (value: number) => String(value).padStart(2, "0");
-  const [days, hours] = [Math.floor(seconds / DAY_S), Math.floor(seconds / 3600) % 24];
+  const days = Math.floor(seconds / DAY_S);
+  const hours = Math.floor(seconds / 3600) % 24;
   const short = `${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
   if (days === 0) return hours === 0 ? short : `${hours}:${short}`;
   return `${days} · ${two(hours)}:${short}`;

@@ -274,7 +274,11 @@ export class SvcPlayer extends MediaFacade {
     if (isResumed(this)) followPosition(video, data.id, this.#opening.signal);
     this.#slot.open(
       () => ({
-        ...{ url: data.hls_url, policy: data.playback_policy, token, isLive: false, startSeconds },
+        url: data.hls_url,
+        policy: data.playback_policy,
+        token,
+        isLive: false,
+        startSeconds,
         isEager: preload === "auto" || begins,
         onRenditionChange: () => this.#tell("renditionchange"),
         onError: (reason) => this.#fail(reason),
@@ -290,7 +294,9 @@ export class SvcPlayer extends MediaFacade {
     const id = `live/${channel}`;
     if (!this.#isReloading(id)) this.#newSession(id);
     this.#channel = followChannel({
-      ...{ channel, signal, token: () => this.token },
+      channel,
+      signal,
+      token: () => this.token,
       screen: {
         video: this.video,
         isOpen: () => this.#slot.current !== null,
@@ -328,7 +334,12 @@ export class SvcPlayer extends MediaFacade {
     // Its playlists change all the time: nothing is loaded before the viewer wants to see it.
     this.#slot.open(
       () => ({
-        ...{ url, policy: this.#policy ?? "public", token: this.token, isLive: true, startSeconds: 0, isEager: true },
+        url,
+        policy: this.#policy ?? "public",
+        token: this.token,
+        isLive: true,
+        startSeconds: 0,
+        isEager: true,
         onRenditionChange: () => this.#tell("renditionchange"),
         onError: (reason) => this.#channel?.sourceFailed(reason),
       }),

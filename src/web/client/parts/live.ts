@@ -86,7 +86,10 @@ export function followChannel({ channel, token, signal, screen }: Options): Live
   }
 
   const lookIn = pollLiveState({
-    ...{ channel, token, signal, onState },
+    channel,
+    token,
+    signal,
+    onState,
     onError(reason) {
       if (reason !== "network") screen.fail(reason);
       else if (shown === "nothing" || shown === "notice") notify("network");

@@ -30,7 +30,10 @@ export class TranscriptPlace {
     const { video } = this.#player;
     const [shown] = shownSubtitles(video);
     this.#spoken = data && {
-      ...{ video, subtitles: data.subtitles, title: data.title, language: languageAt(this.#player) },
+      video,
+      subtitles: data.subtitles,
+      title: data.title,
+      language: languageAt(this.#player),
       chosen: data.subtitles.find(({ label }) => label === shown)?.language ?? null,
     };
     this.update();

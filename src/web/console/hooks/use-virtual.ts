@@ -58,7 +58,8 @@ export function useVirtual(
       if (!rect) return;
       const box = scroller?.current;
       const clip = box?.getBoundingClientRect();
-      const [top, bottom] = [Math.max(0, clip?.top ?? 0), Math.min(innerHeight, clip?.bottom ?? innerHeight)];
+      const top = Math.max(0, clip?.top ?? 0);
+      const bottom = Math.min(innerHeight, clip?.bottom ?? innerHeight);
       const at = rect.top + row * rowHeight;
       const by = at < top ? at - top : at + rowHeight > bottom ? at + rowHeight - bottom : 0;
       (box ?? window).scrollBy({ top: by, behavior: "instant" });

@@ -54,7 +54,8 @@ test.each(rows(["30", "24000/1001"], 1))(
       input,
     );
     const media = await probe(input, binaries);
-    const [outDir, wholeDir] = [await mkdtemp(join(folder, "parts-")), await mkdtemp(join(folder, "whole-"))];
+    const outDir = await mkdtemp(join(folder, "parts-"));
+    const wholeDir = await mkdtemp(join(folder, "whole-"));
     const run = { cwd: await mkdtemp(join(folder, "cwd-")), reads: [input], writes: [outDir] };
     const planned = await planSource({ input, probe: media, spec, binaries, run });
     // A source that could be copied is encoded here.
@@ -86,7 +87,11 @@ test.each(rows(["30", "24000/1001"], 1))(
     const log: string[] = [];
     const elsewhere = await mkdtemp(join(folder, "begun-"));
     await writeInits({
-      ...{ ...common, input: begun, outDir: elsewhere, workDir: join(folder, "inits"), renditions: ["480p"] },
+      ...common,
+      input: begun,
+      outDir: elsewhere,
+      workDir: join(folder, "inits"),
+      renditions: ["480p"],
       run: { ...run, reads: [begun], writes: [elsewhere], onLog: (line) => log.push(line) },
     });
     expect(log.filter((line) => !line.includes("No bit rate set"))).toEqual([]);
@@ -117,7 +122,8 @@ test.each(rows(["30", "24000/1001"], 1))(
       const text = (dir: string, file: string) => readFileSync(join(dir, name, file), "utf8");
       expect(text(outDir, "playlist.m3u8"), name).toBe(text(wholeDir, "playlist.m3u8"));
       const durations = (file: string) => text(outDir, file).match(/#EXTINF:[\d.]+/g) ?? [];
-      const [listed, real] = [durations("early-playlist.m3u8"), durations("playlist.m3u8")];
+      const listed = durations("early-playlist.m3u8");
+      const real = durations("playlist.m3u8");
       expect(listed.slice(0, -1), name).toEqual(real.slice(0, -1));
       expect(listed.length).toBe(real.length);
       const last = (all: string[]) => Number(all.at(-1)?.slice("#EXTINF:".length));

@@ -56,7 +56,8 @@ async function samplesOf(outDir: string, { name, segments }: WrittenRendition, f
 
 /** How much stronger a signal is than its difference from another one, in dB, in `length` samples from `from` on. */
 function ratio(signal: Int16Array, other: Int16Array, from: number, length: number): number {
-  let [power, noise] = [0, 1];
+  let power = 0;
+  let noise = 1;
   for (let at = from; at < from + length; at++) {
     power += (signal[at] as number) ** 2;
     noise += ((signal[at] as number) - (other[at] as number)) ** 2;
@@ -79,7 +80,8 @@ test.each(rows(SOURCES, 1))(
     const { early, plan: stored } = await planned(input);
     expect(early?.audio_step).toBe(2);
     const plan = parsePlan(JSON.parse(JSON.stringify(stored)));
-    const [wholeDir, outDir] = [newFolder(), newFolder()];
+    const wholeDir = newFolder();
+    const outDir = newFolder();
     const run = { cwd: folder, reads: [input], writes: [wholeDir, outDir] };
     const common = { input, plan, spec, binaries, run };
     const [whole] = await encodeAudio({ ...common, outDir: wholeDir });
@@ -94,7 +96,9 @@ test.each(rows(SOURCES, 1))(
       const written = await encodeAudioPart(
         { ...common, outDir },
         {
-          ...{ range: rangeOfAudio({ number, from, to }), step: 2, workDir: join(folder, "work") },
+          range: rangeOfAudio({ number, from, to }),
+          step: 2,
+          workDir: join(folder, "work"),
           onPlaced: async (files) => void placed.push(...files),
         },
       );
@@ -106,10 +110,8 @@ test.each(rows(SOURCES, 1))(
     expect(times(rows)).toEqual(times(whole?.segments ?? []));
     expect(new Set([...parts, whole].map((one) => one?.init.sha256)).size).toBe(1);
     expect(new Set(placed).size).toBe(placed.length);
-    const [one, joined] = [
-      await samplesOf(wholeDir, whole as WrittenRendition),
-      await samplesOf(outDir, { ...(whole as WrittenRendition) }),
-    ];
+    const one = await samplesOf(wholeDir, whole as WrittenRendition);
+    const joined = await samplesOf(outDir, { ...(whole as WrittenRendition) });
     expect(joined.length).toBe(one.length);
     const tenth = 4800;
     const elsewhere = ratio(one, joined, 6 * 4 * 48_000, tenth * 10);

@@ -144,7 +144,8 @@ test("a chunk behind the real end of a source is inexact, and no encoder waits f
   const { plan, chunks } = await planned(input, 2, spec);
   const last = chunks.at(-1) as Chunk;
   const chunk = { ...last, first_segment: 10, first_frame: 1000 };
-  const [outDir, workDir] = [join(folder, "overstated"), join(folder, "overstated-work")];
+  const outDir = join(folder, "overstated");
+  const workDir = join(folder, "overstated-work");
   mkdirSync(outDir);
   const run = { cwd: folder, reads: [input], writes: [outDir] };
   const common = { input, outDir, workDir, plan, spec, binaries, run };

@@ -105,7 +105,8 @@ const JUMPS = { "3 s ahead": 3, "1000 s ahead": 1000, "3 s back": -3, "30 s back
 describe.each(Object.entries(JUMPS))("a clock that jumps %s in a transport stream", (name, seconds) => {
   test("is encoded exactly, or in one run", async () => {
     const at = (start: number) => [...picture(18), ...h264, "-output_ts_offset", String(start), "-f", "mpegts"];
-    const [first, second] = [join(folder, `${name}-1.ts`), join(folder, `${name}-2.ts`)];
+    const first = join(folder, `${name}-1.ts`);
+    const second = join(folder, `${name}-2.ts`);
     await ffmpeg(...at(40), first);
     await ffmpeg(...at(58 + seconds), second);
     const input = join(folder, `${name}.ts`);

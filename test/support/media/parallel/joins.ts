@@ -88,7 +88,8 @@ async function frameBits(playlist: string): Promise<number[]> {
 function decoded(bits: readonly number[], { rendition, rate }: Compared): { underflow: number; late: number } {
   const { maxBitrate, buffer } = rendition;
   let fullness = INITIALLY_FULL * buffer;
-  let [most, late] = [0, 0];
+  let most = 0;
+  let late = 0;
   for (const frame of bits) {
     if (frame > fullness) {
       most = Math.max(most, frame - fullness);

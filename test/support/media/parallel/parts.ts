@@ -51,7 +51,8 @@ export async function planned(input: string, chunkSegments: number, spec: Spec =
   const first = (number: number) => Math.round((number * total) / count);
   const chunks = Array.from({ length: count }, (_, number) => {
     const isLast = number === count - 1;
-    const [from, to] = [first(number), first(number + 1)];
+    const from = first(number);
+    const to = first(number + 1);
     return {
       number,
       first_segment: from,
@@ -123,7 +124,8 @@ export async function encodedInParts(
 export async function encodedChunk(input: string, plan: StoredPlan, chunk: Chunk): Promise<WrittenRendition[]> {
   const { cwd } = await runIn();
   const run = { cwd, reads: [input], writes: [cwd] };
-  const [outDir, workDir] = [join(cwd, "out"), join(cwd, "chunk")];
+  const outDir = join(cwd, "out");
+  const workDir = join(cwd, "chunk");
   try {
     return (await encodeChunk({ input, outDir, workDir, plan, chunk, spec: encodingSpec, binaries, run })).written;
   } finally {

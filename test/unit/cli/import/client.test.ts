@@ -184,8 +184,12 @@ test("of a stream the largest rendition is taken, and none of an encrypted one",
     to.end(body);
   });
   const taking = (name: string) => ({
-    ...{ client: clientOf(base), url: `${base}/${name}.m3u8`, dir: join(emptyFolder(), "hls"), maxBytes: 100 },
-    ...{ binaries: async () => expect.fail("no audio of its own"), onBytes: () => {} },
+    client: clientOf(base),
+    url: `${base}/${name}.m3u8`,
+    dir: join(emptyFolder(), "hls"),
+    maxBytes: 100,
+    binaries: async () => expect.fail("no audio of its own"),
+    onBytes: () => {},
   });
   expect(readFileSync(await takeHls(taking("m")), "utf8")).toBe("abcdef");
   await expect(takeHls(taking("locked"))).rejects.toThrow(/encrypted/);

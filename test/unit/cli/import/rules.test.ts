@@ -29,7 +29,9 @@ describe("a list", () => {
   test("counts a video that is listed twice once, and reads no further ahead than it works", async () => {
     let read = 0;
     const source = {
-      ...{ location: "x", client: null, load: never },
+      location: "x",
+      client: null,
+      load: never,
       async *list() {
         for (let at = 0; at < 10_000; at++) {
           read++;
@@ -58,7 +60,10 @@ describe("a list", () => {
 
 test("texts beyond the API's limits are shortened and reported", () => {
   const item = plainItem({
-    ...{ title: "\ud800".repeat(501), filename: "a.mp4", media, description: "d".repeat(10_001) },
+    title: "\ud800".repeat(501),
+    filename: "a.mp4",
+    media,
+    description: "d".repeat(10_001),
     tags: { ["k".repeat(70)]: "v".repeat(1025), __proto: 1, constructor: "x", "": 1, source_id: "other" },
   });
   const { fields, shortened } = uploadFields(item, { provider: "mux", id: "1" });
@@ -111,7 +116,10 @@ test("side-car files of several tools are read, and faulty ones are refused", ()
     privacy: "private",
   };
   expect(metadataOfJson(JSON.stringify(ours))).toEqual({
-    ...{ title: "T", tags: ours.tags, policy: "signed", chapters: [{ title: "One", startMs: 1500, endMs: 2000 }] },
+    title: "T",
+    tags: ours.tags,
+    policy: "signed",
+    chapters: [{ title: "One", startMs: 1500, endMs: 2000 }],
   });
   const theirs = {
     title: "T",
@@ -122,7 +130,11 @@ test("side-car files of several tools are read, and faulty ones are refused", ()
     chapters: [{ title: "x" }, null],
   };
   expect(metadataOfJson(JSON.stringify(theirs))).toEqual({
-    ...{ title: "T", tags: { a: true }, policy: "public", seconds: 3, createdAt: "2020-01-02T00:00:00.000Z" },
+    title: "T",
+    tags: { a: true },
+    policy: "public",
+    seconds: 3,
+    createdAt: "2020-01-02T00:00:00.000Z",
   });
   expect(metadataOfJson("[]")).toEqual({ tags: {} });
   expect(
@@ -130,7 +142,10 @@ test("side-car files of several tools are read, and faulty ones are refused", ()
       "<movie><title>T &amp; U</title><plot>P</plot><genre>G</genre><premiered>2020-01-02</premiered></movie>",
     ),
   ).toEqual({
-    ...{ title: "T & U", description: "P", tags: { G: true }, createdAt: "2020-01-02T00:00:00.000Z" },
+    title: "T & U",
+    description: "P",
+    tags: { G: true },
+    createdAt: "2020-01-02T00:00:00.000Z",
   });
   expect(() => metadataOfJson("{")).toThrow(/not valid JSON/);
   expect(() => metadataOfNfo('<!DOCTYPE x [<!ENTITY a "b">]><movie/>')).toThrow(/cannot be read/);
@@ -149,7 +164,11 @@ test("a difference in bytes, duration or captions is found", () => {
 test("redirects quote what a proxy would interpret", async () => {
   const to = "watch" as const;
   const entries = ['/a "b" \\c', "/line\nbreak", "/{brace}", "/w/x", "/w/x"].map((path, at) => ({
-    ...{ id: String(at), assetId: at, externalId: `vid_${at}`, stage: "verified" as const, oldPaths: [{ path, to }] },
+    id: String(at),
+    assetId: at,
+    externalId: `vid_${at}`,
+    stage: "verified" as const,
+    oldPaths: [{ path, to }],
   }));
   const base = "https://v.example";
   expect(await redirects(entries, base, "nginx")).toContain(

@@ -69,15 +69,13 @@ function breaking(incoming: IncomingMessage, outgoing: ServerResponse): void {
 
 const install = (more: Partial<Installation> = {}) =>
   installModel({
-    ...{
-      name: "small",
-      dataDir,
-      modelsUrl,
-      minFreeBytes: 0,
-      signal: new AbortController().signal,
-      catalog,
-      pauseMs: 1,
-    },
+    name: "small",
+    dataDir,
+    modelsUrl,
+    minFreeBytes: 0,
+    signal: new AbortController().signal,
+    catalog,
+    pauseMs: 1,
     ...more,
   });
 const files = () => readdirSync(modelsDir(dataDir)).map((name) => name.replace(/[0-9a-f]{64}/, "SUM"));

@@ -68,7 +68,8 @@ export function activityOf(levels: Int8Array): Uint8Array {
   const low = Math.max(LEAST_DB, Math.min(LOW_DB, quantile(all, levels.length, 0.95) - RANGE_DB));
   const active = new Uint8Array(levels.length);
   const around = new Uint32Array(-SILENT_DB + 1);
-  let [first, end] = [0, 0];
+  let first = 0;
+  let end = 0;
   const count = (hop: number, change: number) => {
     const index = (levels[hop] as number) - SILENT_DB;
     around[index] = (around[index] as number) + change;

@@ -52,7 +52,8 @@ const isSame = (one: TimedWord | undefined, other: TimedWord | undefined): boole
   one !== undefined && other !== undefined && Math.abs(one.startMs - other.startMs) <= SAME_MS && sameText(one, other);
 
 function sameText(one: TimedWord, other: TimedWord): boolean {
-  const [text, others] = [normalized(one.text), normalized(other.text)];
+  const text = normalized(one.text);
+  const others = normalized(other.text);
   return text !== "" && text === others;
 }
 

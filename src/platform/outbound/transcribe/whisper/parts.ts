@@ -26,7 +26,8 @@ export function partsOf(stretches: readonly Stretch[], levels: Int8Array): Part[
     const cuts = cutsOf(run, levels);
     const bounds = [startMs, ...cuts, endMs];
     for (let index = 0; index + 1 < bounds.length; index++) {
-      const [from, to] = [bounds[index] as number, bounds[index + 1] as number];
+      const from = bounds[index] as number;
+      const to = bounds[index + 1] as number;
       const fromMs = index === 0 ? from : from - OVERLAP_MS;
       const toMs = index + 2 === bounds.length ? to : to + OVERLAP_MS;
       parts.push({ startMs: from, endMs: to, fromMs, toMs });
@@ -52,11 +53,13 @@ function cutsOf(run: readonly Stretch[], levels: Int8Array): number[] {
   let start = (run[0] as Stretch).startMs;
   let index = 0;
   while (endMs - start > LONGEST_MS) {
-    const [from, to] = [start + SHORTEST_MS, start + LONGEST_MS];
+    const from = start + SHORTEST_MS;
+    const to = start + LONGEST_MS;
     while (index + 1 < run.length && (run[index + 1] as Stretch).startMs <= from) index++;
     let best: { at: number; length: number } | null = null;
     for (let each = index; each + 1 < run.length; each++) {
-      const [before, after] = [(run[each] as Stretch).endMs, (run[each + 1] as Stretch).startMs];
+      const before = (run[each] as Stretch).endMs;
+      const after = (run[each + 1] as Stretch).startMs;
       if (before >= to) break;
       const at = Math.round((Math.max(before, from) + Math.min(after, to)) / 2);
       if (after > before && after - before > (best?.length ?? 0)) best = { at, length: after - before };
@@ -69,7 +72,8 @@ function cutsOf(run: readonly Stretch[], levels: Int8Array): number[] {
 }
 
 function quietest(levels: Int8Array, fromMs: number, toMs: number): number {
-  let [best, least] = [fromMs, Number.POSITIVE_INFINITY];
+  let best = fromMs;
+  let least = Number.POSITIVE_INFINITY;
   const last = Math.min(levels.length, toMs / HOP_MS) - QUIET_HOPS;
   for (let hop = Math.floor(fromMs / HOP_MS); hop <= last; hop++) {
     let sum = 0;

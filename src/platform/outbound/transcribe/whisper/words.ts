@@ -25,7 +25,8 @@ export function wordsOf(tokens: readonly Token[], text: string, offsetMs: number
     const last = words.at(-1);
     const isSpaced = /^\s/.test(piece);
     const startsWord = isSpaced || (UNSPACED.test(shown) && !ONLY_MARKS.test(shown)) || endsUnspaced(last, shown);
-    const [startMs, endMs] = [Math.max(0, t0) + offsetMs, Math.max(t0, t1, 0) + offsetMs];
+    const startMs = Math.max(0, t0) + offsetMs;
+    const endMs = Math.max(t0, t1, 0) + offsetMs;
     if (last && !startsWord) {
       last.text += shown;
       last.endMs = Math.max(last.endMs, endMs);

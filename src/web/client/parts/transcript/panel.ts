@@ -198,7 +198,8 @@ export class SvcTranscript extends HTMLElement {
   #follow(video: HTMLVideoElement): void {
     const ms = video.currentTime * 1000;
     // The number of lines that have begun.
-    let [low, high] = [0, this.#lines.length];
+    let low = 0;
+    let high = this.#lines.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
       if ((this.#lines[middle] as SpokenCue).start_ms <= ms) low = middle + 1;

@@ -10,7 +10,8 @@ export function Filters({ selection, onChange }: Props) {
   const { period, firstDay, lastDay, by, canBeHourly } = selection;
   const choose = (next: string) =>
     onChange({
-      ...{ period: next, by: null },
+      period: next,
+      by: null,
       ...(next === "custom" ? { from: firstDay, to: lastDay } : { from: null, to: null }),
     });
   const day = (label: "from" | "to", value: string) => (

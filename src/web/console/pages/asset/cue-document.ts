@@ -17,7 +17,8 @@ export function openCues(source: string): CueDocument {
 type Piece = { from: number; to: number; text: string };
 /** `pieces` in the order of the text. */
 function replaced(source: string, pieces: readonly Piece[]): CueDocument {
-  let [text, done] = ["", 0];
+  let text = "";
+  let done = 0;
   for (const piece of pieces) {
     text += source.slice(done, piece.from) + piece.text;
     done = piece.to;

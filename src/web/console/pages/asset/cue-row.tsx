@@ -70,6 +70,7 @@ export function CueRow({ cue, number, onText, onTiming, onShow, onRemove }: Prop
 }
 
 function timingOf({ start, end }: { start: string; end: string }): Timing | null {
-  const [startMs, endMs] = [readTime(start.trim()), readTime(end.trim())];
+  const startMs = readTime(start.trim());
+  const endMs = readTime(end.trim());
   return startMs !== null && endMs !== null && startMs < endMs ? { startMs, endMs } : null;
 }

@@ -47,7 +47,8 @@ export function AssetItems({ list, count, layout, selection, onSelect }: Props) 
   const [focused, setFocused] = useState<number | null>(null);
   const wanted = useRef<number | null>(null);
   const shown = Math.min(count, rows * columns);
-  const [from, to] = [first * columns, Math.min(last * columns, shown)];
+  const from = first * columns;
+  const to = Math.min(last * columns, shown);
   useLayoutEffect(() => {
     if (to > from) list.show(from, to - 1);
   }, [from, to, list.show, list.count]);
@@ -73,8 +74,12 @@ export function AssetItems({ list, count, layout, selection, onSelect }: Props) 
     if ((event.target as HTMLElement).closest("[data-index]") === null) return;
     const page = Math.max(1, Math.floor(innerHeight / rowHeight) - 1) * columns;
     const steps: Record<string, number> = {
-      ...{ ArrowDown: focused + columns, ArrowUp: focused - columns, PageDown: focused + page, PageUp: focused - page },
-      ...{ Home: 0, End: shown - 1 },
+      ArrowDown: focused + columns,
+      ArrowUp: focused - columns,
+      PageDown: focused + page,
+      PageUp: focused - page,
+      Home: 0,
+      End: shown - 1,
       ...(columns > 1 && { ArrowRight: focused + 1, ArrowLeft: focused - 1 }),
     };
     const next = steps[event.key];

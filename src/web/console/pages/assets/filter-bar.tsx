@@ -31,7 +31,11 @@ export function FilterBar({ filters, isAdmin, tenants, layout, onChange, onLayou
   useEffect(() => setWords(filters.q), [filters.q]);
   const sorts = isSortable(filters, isAdmin) ? SORTS : (["newest", "oldest"] as const);
   const names: Record<Sort, string> = {
-    ...{ newest: t("newest"), oldest: t("oldest"), title: t("byTitle"), duration: t("byDuration"), size: t("bySize") },
+    newest: t("newest"),
+    oldest: t("oldest"),
+    title: t("byTitle"),
+    duration: t("byDuration"),
+    size: t("bySize"),
   };
   return (
     <search class="row filters">

@@ -51,7 +51,10 @@ export function useAssets(params: Params<"listAssets">): AssetList {
   const show = useCallback((first: number, last: number) => current.show(first, last), [current]);
   return useMemo(
     () => ({
-      ...{ count, error, show, loaded: current.loaded() },
+      count,
+      error,
+      show,
+      loaded: current.loaded(),
       at: (index) => current.at(index),
       idsBetween: (from, to) => store.idsBetween(from, to),
       reload: () => store.reload(),
