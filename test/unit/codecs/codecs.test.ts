@@ -188,7 +188,12 @@ const NAMED_ELSEWHERE = [
   "src/media/fields/deinterlacing.ts",
   "src/media/fields/field-pictures.ts",
   "src/media/fields/h264.ts",
+  // The encoder of intermediate files, whatever the renditions are.
+  "src/media/ogg/join-links.ts",
+  // ffmpeg's name of ADTS as a container.
+  "src/media/plan.ts",
   "src/media/probe.ts",
+  "src/media/timeline.ts",
   "src/media/transport/continuations.ts",
   "src/model/media-types.ts",
   "src/platform/http/openapi-examples.ts",

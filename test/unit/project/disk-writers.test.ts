@@ -42,6 +42,8 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   // On the machine of a customer.
   "src/clients/typescript/upload/file.ts": "small",
   // Only reads.
+  "src/lib/isobmff/empty-edits.ts": "small",
+  "src/lib/isobmff/fragments.ts": "small",
   "src/live/cmaf/scan-segment.ts": "small",
   "storage/replica/wal.ts": "small",
 };
