@@ -9,7 +9,7 @@ import type { PlaybackTokens } from "../playback/token.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { acceptEvents, type FindChannel } from "./accept-events.ts";
 import { analyticsOf } from "./analytics-of.ts";
-import { BeaconBody, batchSize, MAX_BEACON_BYTES, parseBeacons } from "./beacon.ts";
+import { BeaconBody, batchSize, FEW_EVENTS, MAX_BEACON_BYTES, parseBeacons } from "./beacon.ts";
 import { deviceOf } from "./device.ts";
 import { rangeOf } from "./range.ts";
 import { AnalyticsQuery, AssetAnalytics, AssetAnalyticsQuery, TenantAnalytics } from "./schema.ts";
@@ -19,9 +19,6 @@ import { viewsOf } from "./views.ts";
 
 /** `sendBeacon` sends plain text; another content type from a page of another origin would need a preflight. */
 const BEACON_TYPES = /^(application\/([\w.+-]+\+)?json|text\/plain)\b/i;
-
-/** Requests with more events than this wait in the queue for batches. */
-const FEW_EVENTS = 8;
 
 export const analyticsRoutes = (tokens: PlaybackTokens, findChannel: FindChannel): Route[] => [
   route({

@@ -26,8 +26,8 @@ export type Views = {
   add(views: readonly AcceptedEvent[], device: Device): void;
   /** Writes all queued events. */
   flush(): Promise<void>;
-  /** Whether a player has sent events of a session with this id. */
-  isKnown(subject: Subject, sessionId: string): Promise<boolean>;
+  /** For each subject, whether a player has sent events of a session with one of these ids. */
+  areKnown(asked: readonly { subject: Subject; names: readonly string[] }[]): Promise<boolean[]>;
 };
 
 /** Queues player events for the database: a transaction for each would use the whole capacity of the disk. */
@@ -71,13 +71,27 @@ export const viewsOf = forApp((app): Views => {
 
   return {
     flush,
-    async isKnown({ id, tenantId }, sessionId) {
-      const session = pseudonym(salts(app)(tenantId), "session", sessionId);
-      if (recent.has(`${id} ${session}`)) return true;
-      const rows = await app.db.all(
-        sql`SELECT 1 FROM playback_sessions WHERE asset_id = ${id} AND session = ${session}`,
-      );
-      return rows.length > 0;
+    async areKnown(asked) {
+      const pace = pacer();
+      const keys: [number, string][][] = [];
+      for (const { subject, names } of asked) {
+        await pace();
+        const salt = salts(app)(subject.tenantId);
+        keys.push(names.map((name) => [subject.id, pseudonym(salt, "session", name)]));
+      }
+      const unsure = keys.flat().filter(([id, session]) => !recent.has(`${id} ${session}`));
+      const stored = new Set<string>();
+      for (let from = 0; from < unsure.length; from += CHUNK) {
+        await pace();
+        const rows = await app.db.all<{ id: number; session: string }>(
+          sql`SELECT s.asset_id AS id, s.session FROM json_each(${JSON.stringify(unsure.slice(from, from + CHUNK))}) AS asked
+            JOIN playback_sessions AS s ON s.asset_id = asked.value ->> 0 AND s.session = asked.value ->> 1`,
+        );
+        for (const { id, session } of rows) stored.add(`${id} ${session}`);
+      }
+      const isKnown = ([id, session]: [number, string]) =>
+        recent.has(`${id} ${session}`) || stored.has(`${id} ${session}`);
+      return keys.map((own) => own.some(isKnown));
     },
     add(views, device) {
       const receivedAt = app.clock.now();

@@ -37,7 +37,9 @@ type Condition =
   | "externalId"
   | "playbackPolicy"
   | "createdFrom"
-  | "createdTo";
+  | "createdTo"
+  /** For anyone: of what public pages show, and no other texts. */
+  | "isForAnyone";
 /** `after` and `end` are positions: the page or slice begins after the one, and contains the other as its last. */
 type PageCondition = Condition | "afterKey" | "afterId" | "endKey" | "endId";
 
@@ -88,10 +90,26 @@ const sliceEnds = forSort((sort) =>
 );
 
 /** In the order of `sort`. */
-export function listAssets(app: App, caller: Caller, query: Query, after?: Position): Batches<AssetRow> {
-  const conditions = conditionsOf(caller, query);
+export const listAssets = (app: App, caller: Caller, query: Query, after?: Position): Batches<AssetRow> =>
+  listOf(app, conditionsOf(caller, query), query.sort, after);
+
+/** The public and ready assets of a collection with `q` in what public pages show of them, newest first. */
+export function searchPublished(
+  app: App,
+  { id, tenantId }: { id: number; tenantId: number },
+  q: string,
+  after?: Position,
+): Batches<AssetRow> {
+  const owner = { kind: "key", keyId: null, tenantId, scopes: [] } as const;
+  const filters = { collection_id: id, playback_status: "ready", playback_policy: "public" } as const;
+  const { match, ...conditions } = conditionsOf(owner, { q, ...filters, sort: "newest" });
+  const shown = match === undefined ? undefined : textQuery(q.trim(), tenantId, SHOWN_TEXTS);
+  return listOf(app, { ...conditions, match: shown, isForAnyone: true }, "newest", after);
+}
+
+function listOf(app: App, conditions: Conditions, sort: AssetSort, after?: Position): Batches<AssetRow> {
   return async function* (count) {
-    const ids = await idsFor(app, conditions, query.sort, { count, after });
+    const ids = await idsFor(app, conditions, sort, { count, after });
     const sized = await readPage(app, sizesOf, { ids: JSON.stringify(ids) });
     const sizes = new Map(sized.map(({ id, bytes }) => [id, bytes]));
     const inOrder = ids.map((id) => ({ id, bytes: sizes.get(id) ?? 0 }));
@@ -254,9 +272,17 @@ function sourceOf(conditions: Conditions, sort: AssetSort): Source {
     const scope = sql`assets_text match ${match}`;
     return { from, id: sql`assets_text.rowid`, scope, filter: and(ofTenant, filter), slice: SLICES.text, sort };
   }
+  if (pattern !== undefined && conditions.isForAnyone !== undefined) {
+    // With the conditions of the partial index as they are there, so that it is used.
+    const scope = sql`${assets.collectionId} = ${conditions.collectionId} and ${assets.playbackStatus} = 'ready' and ${assets.playbackPolicy} = 'public'`;
+    const from = sql`assets indexed by assets_published`;
+    return { from, id, scope, filter: and(ofTenant, like(pattern, SHOWN_COLUMNS)), slice: SLICES.table, sort };
+  }
   // One or two characters: every asset is read.
-  if (pattern !== undefined)
-    return { from: sql`assets`, id, scope: ofTenant, filter: and(filter, like(pattern)), slice: SLICES.table, sort };
+  if (pattern !== undefined) {
+    const matching = and(filter, like(pattern, TEXT_COLUMNS));
+    return { from: sql`assets`, id, scope: ofTenant, filter: matching, slice: SLICES.table, sort };
+  }
   if (owner === undefined) return { from: sql`assets`, id, scope: undefined, filter, slice: SLICES.table, sort };
   // A single filter has an index of its own.
   if (ORDERS[sort].key === null && indexed.length === 1 && others.length === 0)
@@ -287,14 +313,14 @@ function filtersOf(conditions: Conditions): { indexed: SQL[]; others: SQL[] } {
 
 const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
 
-function textQuery(words: string, tenantId: number | undefined): string {
-  const phrase = `{title description original_filename} : ${quoted(words)}`;
+const SHOWN_TEXTS = "title description";
+
+function textQuery(words: string, tenantId: number | undefined, columns = `${SHOWN_TEXTS} original_filename`): string {
+  const phrase = `{${columns}} : ${quoted(words)}`;
   return tenantId === undefined ? phrase : `(${phrase}) AND tenant : ${quoted(`\ue000${tenantId}\ue001`)}`;
 }
 
-const like = (pattern: unknown): SQL | undefined =>
-  or(
-    ...[assets.title, assets.description, assets.originalFilename].map(
-      (column) => sql`${column} like ${pattern} escape '\\'`,
-    ),
-  );
+const like = (pattern: unknown, columns: SQLiteColumn[]): SQL | undefined =>
+  or(...columns.map((column) => sql`${column} like ${pattern} escape '\\'`));
+const SHOWN_COLUMNS = [assets.title, assets.description];
+const TEXT_COLUMNS = [...SHOWN_COLUMNS, assets.originalFilename];

@@ -7,7 +7,7 @@ import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import { type Given, prepared, preparedFor } from "#storage/db/prepared.ts";
 import { readBySize, rowBytes } from "#storage/db/row-bytes.ts";
 import { type AssetRow, assets, type CollectionRow, collections } from "#storage/db/schema.ts";
-import { listAssets } from "../assets/list.ts";
+import { searchPublished } from "../assets/list.ts";
 import { readAssets } from "../assets/queries.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
 
@@ -90,8 +90,5 @@ function found(
   { id, tenantId }: Pick<CollectionRow, "id" | "tenantId">,
   { q, after }: { q: string; after: number | undefined },
 ): Batches<AssetRow> {
-  const owner = { kind: "key", keyId: null, tenantId, scopes: [] } as const;
-  const from = after === undefined ? undefined : { key: null, id: after };
-  const filters = { collection_id: id, playback_status: "ready", playback_policy: "public" } as const;
-  return listAssets(app, owner, { q, ...filters, sort: "newest" }, from);
+  return searchPublished(app, { id, tenantId }, q, after === undefined ? undefined : { key: null, id: after });
 }

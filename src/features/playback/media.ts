@@ -17,7 +17,7 @@ import { type PlaybackTokens, requireAccess, splitToken } from "./token.ts";
 export type MediaHandler = (context: Context, options?: { isElsewhere?: boolean }) => Promise<Response>;
 
 /** What a player says about its playback with a request for media. */
-export type OnMedia = (context: Pick<Context, "url" | "headers" | "method">, asset: AssetRow) => void;
+export type OnMedia = (context: Pick<Context, "url" | "headers" | "method" | "address">, asset: AssetRow) => void;
 
 /**
  * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd`,

@@ -205,9 +205,10 @@ async function joined(
     }
     samples.end();
   };
-  await Promise.all([encoding, decode()]).catch(async (error) => {
+  const decodes = decode();
+  await Promise.all([encoding, decodes]).catch(async (error) => {
     samples.destroy();
-    await encoding.catch(() => {});
+    await Promise.allSettled([encoding, decodes]);
     throw error;
   });
   return output;
@@ -224,6 +225,13 @@ function into(stream: PassThrough, skipped: number): Transform {
     },
   });
   piece.pipe(stream, { end: false });
+  // Else a decoder would wait forever for someone to take its output.
+  const end = () => void piece.destroy();
+  if (stream.destroyed) end();
+  else {
+    stream.once("close", end);
+    piece.once("close", () => stream.off("close", end));
+  }
   return piece;
 }
 

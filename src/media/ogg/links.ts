@@ -41,6 +41,7 @@ export async function linksOf(path: string, signal?: AbortSignal): Promise<ByteR
       if (at + HEADER_BYTES + segments > block.length) break;
       const isBeginning = ((block[at + CAPTURE.length] as number) & BEGINNING) !== 0;
       if (isBeginning && !isHeader) starts.push(base + at);
+      if (starts.length > MAX_LINKS) return null;
       isHeader = isBeginning;
       const body = at + HEADER_BYTES + segments;
       at = block.subarray(body - segments, body).reduce((end, bytes) => end + bytes, body);
@@ -50,6 +51,6 @@ export async function linksOf(path: string, signal?: AbortSignal): Promise<ByteR
     base += block.length - kept;
     buffer.copyWithin(0, block.length - kept, block.length);
   }
-  if (starts.length < 2 || starts.length > MAX_LINKS) return null;
+  if (starts.length < 2) return null;
   return starts.map((start, index) => [start, (starts[index + 1] ?? base + kept) - start]);
 }

@@ -37,6 +37,8 @@ export const EXPENSIVE = {
   clips: usual,
   /** Pages of lists that are larger than most. Each is in memory until it is sent. */
   lists: { ...usual, concurrency: 16, waitingPerOwner: 256 },
+  /** Searches of anyone in public collections: they take no place of those who sign in. */
+  public_search: { ...usual, concurrency: 2, perOwner: 1, waitingPerOwner: 16 },
   /** Reads an index to its end, in slices. */
   count: usual,
   /** Some milliseconds of the database and of comparing texts, in slices. */

@@ -14,7 +14,7 @@ const MAX_KNOWN = 10_000;
 const AT_ONCE = 8;
 
 /** Sizes of objects, which never change under their keys. */
-const sizes = forApp(() => new LRUCache<string, number>({ max: MAX_KNOWN }));
+const sizes = forApp(() => new LRUCache<string, { bytes: number | null }>({ max: MAX_KNOWN }));
 
 /**
  * The file of each video that a podcast program can load: the MP4 that was made with it, else a static rendition with
@@ -69,9 +69,11 @@ async function enclosureOf(app: App, asset: AssetRow, names: readonly string[]):
 /** Null when the object is missing, which the doctor repairs: a feed is not worth an error for it. */
 async function sizeOf(app: App, key: string): Promise<number | null> {
   const known = sizes(app).get(key);
-  if (known !== undefined) return known;
-  const bytes = (await app.objects?.head(key))?.bytes ?? null;
-  if (bytes !== null) sizes(app).set(key, bytes);
+  if (known) return known.bytes;
+  const found = await app.objects?.head(key).catch(() => null);
+  const bytes = found?.bytes ?? null;
+  // What is missing is asked for again in a minute.
+  sizes(app).set(key, { bytes }, bytes === null ? { ttl: 60_000 } : {});
   return bytes;
 }
 

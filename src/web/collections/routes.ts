@@ -9,6 +9,7 @@ import { decodeCursor, encodeCursor } from "#platform/http/paging.ts";
 import { queueOwner } from "#platform/http/queue-owner.ts";
 import { type Context, type Route, route } from "#platform/http/route.ts";
 import { admit } from "#platform/limits/expensive.ts";
+import { Text } from "#protocol/fields.ts";
 import type { AssetRow, CollectionRow } from "#storage/db/schema.ts";
 import { type PageName, respond } from "../page.ts";
 import { type PageLanguage, pageLanguage } from "../page-language.ts";
@@ -122,11 +123,12 @@ function refusal(status: number, language: PageLanguage): Notice | null {
 const showGrid: Shower = async (context, collection, language) => {
   const { app, url, signal } = context;
   const q = (url.searchParams.get("q") ?? "").trim();
-  if (q.length > MAX_QUERY) invalid("q", `must have at most ${MAX_QUERY} characters`);
+  const fault = v.safeParse(Text(MAX_QUERY), q).issues?.[0]?.message;
+  if (fault) invalid("q", fault);
   const cursor = url.searchParams.get("cursor") ?? undefined;
   const after = decodeCursor(cursor);
   // A search reads more than the page that it shows.
-  const permit = q === "" ? null : await admit(app, "search", queueOwner(context), signal);
+  const permit = q === "" ? null : await admit(app, "public_search", queueOwner(context), signal);
   try {
     const { videos, next } = await page(app, collection, { after, limit: PAGE, q });
     const count = await countShown(app, collection, MAX_COUNTED + 1);

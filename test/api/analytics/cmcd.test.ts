@@ -150,3 +150,32 @@ test("reports in event mode are a view", async () => {
   expectError(await send("x".repeat(70_000)), 413, "payload_too_large");
   expect((await analytics()).play_count).toBe(1);
 });
+
+test("a player that uses both modes is counted once, by the one that came first", async () => {
+  const send = (rest: string) => {
+    const body = `cid="${asset.external_id}",sid="twice",ts=${app.opened.app.clock.now()},v=2,${rest}`;
+    return app.call("POST", "/api/v1/cmcd", { raw: body, headers: { "content-type": "application/cmcd" } });
+  };
+  await watch(5, "", "twice");
+  await report();
+  await send("e=ps,sta=p");
+  await watch(5, "", "twice");
+  await send("e=t,pt=20000");
+  app.advance(60_000);
+  await report();
+  expect(await played()).toEqual([1, 40]);
+  // A session that has ended is forgotten, and begins again.
+  const events = async () => (await analytics()).play_count;
+  expect(await events()).toBe(1);
+});
+
+test("new sessions of one address are bounded; those that play continue", async () => {
+  const first = () => load('br=1200,d=4000,ot=v,sid="first"');
+  await first();
+  for (let index = 0; index < 100; index++) await load(`d=4000,ot=v,sid="made up ${index}"`);
+  app.advance(20_000);
+  await first();
+  app.advance(60_000);
+  await report();
+  expect((await analytics()).play_count).toBe(60);
+});

@@ -133,7 +133,15 @@ describe("the page of a collection", () => {
     const found = titlesOf(await open(`${public_url}?q=${encodeURIComponent("ärger")}`));
     expect(found).toHaveLength(10);
     expect(titlesOf(await open(`${public_url}?q=nothing+like+this`))).toEqual([]);
+    // One or two characters are looked up in another way.
+    expect(titlesOf(await open(`${public_url}?q=${encodeURIComponent("0 ")}`))).toHaveLength(10);
+    expect(titlesOf(await open(`${public_url}?q=t+99`))).toEqual([expect.stringContaining("Part 99")]);
+    expect(titlesOf(await open(`${public_url}?q=${encodeURIComponent("%")}`))).toEqual([]);
+    // File names are not shown, and so not found.
+    await app.opened.app.write((tx) => tx.run(sql`update assets set original_filename = 'xq secret name.mov'`));
+    for (const q of ["secret name", "xq"]) expect(titlesOf(await open(`${public_url}?q=${q}`))).toEqual([]);
     expect((await open(`${public_url}?q=${"x".repeat(201)}`)).status).toBe(422);
+    for (const q of ["abc%00", "%00"]) expect((await open(`${public_url}?q=${q}`)).status).toBe(422);
     expect((await open(`${public_url}?cursor=nonsense`)).status).toBe(422);
   });
 

@@ -99,6 +99,19 @@ test("each occurrence is notified once, to the roles that may know of it", async
   expect([(await late.list()).length, await late.unread()]).toEqual([4, 0]);
 });
 
+test("an encode that is retried and fails again is another occurrence", async () => {
+  const { app, tenant, key } = await start();
+  const admin = await person(app, tenant.id, "admin");
+  const { asset, job } = await uploaded(app, key, { title: "Broken film" });
+  for (const count of [1, 2]) {
+    const contract = await contractOf(app, job.id);
+    expect((await callback(app, contract, "fail", { retryable: false })).status).toBe(200);
+    expect((await admin.list()).map(({ data }: any) => data.asset_id)).toEqual(Array(count).fill(asset.id));
+    app.advance(1000);
+    await app.call("POST", `/api/v1/transcoding_jobs/${job.id}/retry`, { admin: app.admin });
+  }
+});
+
 test("they are marked as read by each user alone, and listed in pages", async () => {
   const { app, tenant, key } = await start();
   const ann = await person(app, tenant.id, "admin");

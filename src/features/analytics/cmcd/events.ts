@@ -2,11 +2,13 @@ import { LRUCache } from "lru-cache";
 import { forApp } from "#app.ts";
 import type { PlaybackEvent } from "../beacon.ts";
 import { amountOf, type Cmcd, parseCmcd, textOf } from "./parse.ts";
-import { cmcdName, sessionOf } from "./sessions.ts";
+import { reportName, sessionOf } from "./sessions.ts";
 
 /** As for beacons. */
 const MAX_REPORTS = 64;
 const MAX_SESSIONS = 20_000;
+/** Longer than the ids of assets and the names of channels. */
+const MAX_CID = 128;
 /** A player that plays reports more often. */
 const MAX_STEP_MS = 120_000;
 const MAX_LATE_MS = 24 * 3_600_000;
@@ -39,7 +41,7 @@ export const cmcdEvents = forApp((app) => {
     const cid = textOf(cmcd, "cid");
     const e = textOf(cmcd, "e");
     const name = e === "ps" ? STATES[textOf(cmcd, "sta") ?? ""] : e === null ? undefined : EVENTS[e];
-    if (sid === null || cid === null || cid === "" || name === undefined) return [];
+    if (sid === null || cid === null || cid === "" || cid.length > MAX_CID || name === undefined) return [];
     const key = `${cid} ${sid}`;
     const state = states.get(key) ?? { since: null, hasPlayed: false, isStalled: false };
     states.set(key, state);
@@ -50,8 +52,8 @@ export const cmcdEvents = forApp((app) => {
     const position = amountOf(cmcd, "pt");
     const event = (one: PlaybackEvent["event"], fields: Partial<PlaybackEvent> = {}): PlaybackEvent =>
       ({
-        ...(cid.startsWith(LIVE) ? { live_channel: cid.slice(LIVE.length, 128) } : { asset_id: cid.slice(0, 128) }),
-        session_id: cmcdName(sid),
+        ...(cid.startsWith(LIVE) ? { live_channel: cid.slice(LIVE.length) } : { asset_id: cid }),
+        session_id: reportName(sid),
         event: one,
         token,
         occurred_at: new Date(at).toISOString(),

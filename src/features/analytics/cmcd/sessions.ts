@@ -9,7 +9,9 @@ import { amountOf, type Cmcd, cmcdOf, textOf } from "./parse.ts";
 /** Sessions of our own player, which reports itself: its requests count nothing. */
 const OWN = "vodbox.";
 /** The least recently seen are forgotten: an attack with new ids costs no more memory than that. */
-const MAX_SESSIONS = 20_000;
+const MAX_SESSIONS = 5000;
+/** So many people behind one address begin to watch in a minute; what is more is not counted. */
+const MAX_BEGUN = 60;
 const MAX_SID = 128;
 /** Between two reports of a session to the analytics. A player that sends beacons too has sent one by then. */
 const REPORT_MS = 10_000;
@@ -41,9 +43,10 @@ type Session = {
   hasPlayed: boolean;
 };
 
+type Request = Parameters<CmcdSessions["observe"]>[0];
 export type CmcdSessions = {
   /** Reads the CMCD of a request for media that is allowed. Takes some microseconds, and writes nothing. */
-  observe(request: { url: URL; headers: Headers; method: string }, subject: Subject): void;
+  observe(request: { url: URL; headers: Headers; method: string; address: string }, subject: Subject): void;
   /** Passes what was observed on to the analytics, in as few events as a player of ours would send. */
   report(isLast: boolean): Promise<void>;
 };
@@ -54,19 +57,27 @@ export function sessionOf(cmcd: Cmcd): string | null {
   return sid === null || sid === "" || sid.length > MAX_SID || sid.startsWith(OWN) ? null : sid;
 }
 
-/** A name that no session of beacons has, so that the same id in both can be recognized. */
-export const cmcdName = (sid: string) => `cmcd ${sid}`.slice(0, 128);
+/** Names that no session of beacons has, so that the same id can be recognized: of requests for media, and of reports. */
+export const cmcdName = (sid: string) => `cmcd ${sid}`.slice(0, MAX_SID);
+export const reportName = (sid: string) => `cmcd2 ${sid}`.slice(0, MAX_SID);
 
 export const cmcdSessions = forApp((app): CmcdSessions => {
   const sessions = new LRUCache<string, Session>({ max: MAX_SESSIONS });
   const due = new Set<Session>();
+  /** New sessions of each address in a minute. */
+  const begun = new LRUCache<string, number>({ max: MAX_SESSIONS, ttl: 60_000, noUpdateTTL: true });
 
-  function begin(subject: Subject, sid: string, headers: Headers): Session {
+  /** Null for one more of an address than people behind it begin. */
+  function begin({ id, tenantId, durationSeconds }: Subject, sid: string, request: Request): Session | null {
     const now = app.clock.now();
+    const before = begun.get(request.address) ?? 0;
+    if (before >= MAX_BEGUN) return null;
+    begun.set(request.address, before + 1);
     return {
-      subject,
+      // Nothing else of the asset, and of the text of the request, stays in memory.
+      subject: { id, tenantId, durationSeconds },
       sid,
-      device: deviceOf(headers),
+      device: deviceOf(request.headers),
       firstAt: now,
       lastAt: now,
       reportedAt: now,
@@ -84,30 +95,35 @@ export const cmcdSessions = forApp((app): CmcdSessions => {
   }
 
   return {
-    observe({ url, headers, method }, subject) {
-      const cmcd = method === "GET" ? cmcdOf(url, headers) : null;
-      const sid = cmcd && sessionOf(cmcd);
-      if (!sid) return;
-      const key = `${subject.id} ${sid}`;
-      const session = sessions.get(key) ?? begin(subject, sid, headers);
+    observe(request, subject) {
+      const cmcd = request.method === "GET" ? cmcdOf(request.url, request.headers) : null;
+      const named = cmcd && sessionOf(cmcd);
+      if (!named) return;
+      const sid = Buffer.from(named).toString();
+      const key = keyOf(subject, sid);
+      const session = sessions.get(key) ?? begin(subject, sid, request);
+      if (!session) return;
       sessions.set(key, session);
       add(session, cmcd, app.clock.now());
       if (session.requestedMs > 0 && due.size < MAX_SESSIONS) due.add(session);
     },
     async report(isLast) {
       const now = app.clock.now();
-      for (const session of due) {
-        const isOver = isLast || now - session.lastAt >= IDLE_MS;
-        if (!isOver && now - session.reportedAt < REPORT_MS) continue;
-        due.delete(session);
-        if (await viewsOf(app).isKnown(session.subject, session.sid)) continue;
-        viewsOf(app).add(eventsOf(session, now), session.device);
-        // More of it may have been played by the next report.
-        if (!isOver) due.add(session);
+      const isOver = ({ lastAt }: Session) => isLast || now - lastAt >= IDLE_MS;
+      const reported = [...due].filter((session) => isOver(session) || now - session.reportedAt >= REPORT_MS);
+      // Players that also report themselves are not counted again.
+      const asked = reported.map(({ subject, sid }) => ({ subject, names: [sid, reportName(sid)] }));
+      const areKnown = await viewsOf(app).areKnown(asked);
+      for (const [index, session] of reported.entries()) {
+        if (isOver(session) || areKnown[index]) due.delete(session);
+        if (isOver(session)) sessions.delete(keyOf(session.subject, session.sid));
+        if (!areKnown[index]) viewsOf(app).add(eventsOf(session, now), session.device);
       }
     },
   };
 });
+
+const keyOf = ({ id }: Subject, sid: string) => `${id} ${sid}`;
 
 function add(session: Session, cmcd: Cmcd, now: number): void {
   const sinceLastMs = now - session.lastAt;

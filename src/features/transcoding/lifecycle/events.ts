@@ -46,7 +46,8 @@ const notifyOfFailure = (tx: Db, app: App, { id, tenantId, title }: AssetRow, jo
   notify(tx, app, {
     tenantId,
     kind: "encode_failed",
-    occurrence: `job ${job.id} ${job.failures}`,
+    // A job that is retried may fail again, which is another occurrence.
+    occurrence: `job ${job.id} ${job.finishedAt ?? app.clock.now()}`,
     data: { asset_id: id, title, code: job.errorCode, detail: job.errorMessage },
   });
 

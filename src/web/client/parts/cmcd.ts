@@ -24,20 +24,17 @@ const OWN = "vodbox.";
  */
 export function cmcdLoader(video: HTMLVideoElement, hls: () => Hls, session: CmcdSession): HlsConfig["fLoader"] {
   let hasStalled = false;
-  let hasStarted = false;
-  video.addEventListener("playing", () => {
-    hasStarted = true;
-  });
+  const hasStarted = () => video.played.length > 0;
   video.addEventListener("waiting", () => {
-    hasStalled = hasStarted && !video.seeking;
+    hasStalled = hasStarted() && !video.seeking;
   });
   const dataOf = ({ frag, part }: FragmentLoaderContext): [key: string, text: string][] => {
-    const { levels } = hls();
+    const { levels, mainForwardBufferInfo } = hls();
     const isAudio = frag.type === "audio";
     const level = levels[frag.level];
-    const bufferedMs = bufferAhead(video) * 1000;
     const values: [key: string, value: string | number | boolean][] = [
-      ["bl", round100(bufferedMs)],
+      // In steps of 100 ms.
+      ["bl", Math.round((mainForwardBufferInfo?.len ?? 0) * 10) * 100],
       ["br", isAudio || !level ? false : Math.round(level.bitrate / 1000)],
       ["bs", hasStalled],
       ["cid", JSON.stringify(session.content.slice(0, 64))],
@@ -45,7 +42,7 @@ export function cmcdLoader(video: HTMLVideoElement, hls: () => Hls, session: Cmc
       ["ot", frag.sn === "initSegment" ? "i" : isAudio ? "a" : level?.audioCodec && !level.audioGroupId ? "av" : "v"],
       ["sid", JSON.stringify(OWN + session.id)],
       ["st", session.isLive ? "l" : "v"],
-      ["su", !hasStarted],
+      ["su", !hasStarted()],
     ];
     hasStalled = false;
     const given = values.filter(([, value]) => value !== false);
@@ -60,19 +57,32 @@ export function cmcdLoader(video: HTMLVideoElement, hls: () => Hls, session: Cmc
       const fragment = context as FragmentLoaderContext;
       if (fragment.url.startsWith(serverUrl)) {
         const data = dataOf(fragment);
-        if (isOwnSite) fragment.headers = { ...fragment.headers, ...headersOf(data) };
+        if (usesHeaders) fragment.headers = { ...fragment.headers, ...headersOf(data) };
         else {
           const report = data.map(([, text]) => text).join(",");
           fragment.url += `${fragment.url.includes("?") ? "&" : "?"}CMCD=${encodeURIComponent(report)}`;
         }
       }
-      super.load(context, config, callbacks);
+      super.load(context, config, {
+        ...callbacks,
+        onSuccess(response, ...more) {
+          usesHeaders &&= response.url.startsWith(serverUrl);
+          callbacks.onSuccess(response, ...more);
+        },
+        onError(...fault) {
+          usesHeaders = false;
+          callbacks.onError(...fault);
+        },
+      });
     }
   } as unknown as HlsConfig["fLoader"];
 }
 
-/** Headers leave the URLs as caches know them. On other sites they would cost a preflight request for each segment. */
-const isOwnSite = new URL(serverUrl).origin === location.origin;
+/**
+ * Headers leave the URLs as caches know them. For another origin they would cost a preflight request for each segment, or be
+ * refused: where the page is of another site, or the server redirects to a bucket.
+ */
+let usesHeaders = new URL(serverUrl).origin === location.origin;
 
 /** The header of each key (CTA-5004, 2). */
 const HEADERS: Record<string, string> = {
@@ -91,14 +101,4 @@ function headersOf(data: readonly [key: string, text: string][]): Record<string,
     headers[name] = headers[name] === undefined ? text : `${headers[name]},${text}`;
   }
   return headers;
-}
-
-const round100 = (value: number) => Math.round(value / 100) * 100;
-
-/** Seconds. */
-function bufferAhead({ buffered, currentTime }: HTMLVideoElement): number {
-  for (let index = 0; index < buffered.length; index++)
-    if (buffered.start(index) <= currentTime + 0.1 && buffered.end(index) > currentTime)
-      return buffered.end(index) - currentTime;
-  return 0;
 }
