@@ -5,7 +5,7 @@ import { completeSegments, framesOf, playlistUrl, RENDITION_LIMIT_MS, textOf } f
 import { messagesOfMp4 } from "#test/support/live/mp4-messages.ts";
 import { liveServer, newChannel } from "#test/support/live.ts";
 import { LiveManifestValidator, parseLiveManifest } from "#test/support/live-manifest.ts";
-import { publishVideo } from "./paced-publisher.ts";
+import { publishVideo } from "../../suites/live/paced-publisher.ts";
 
 /** Publishers of codecs that many players cannot decode: a worker encodes H.264 for those. */
 

@@ -12,7 +12,7 @@ import { emptyFolder } from "#test/support/folder.ts";
 import { Players, renditionsIn } from "#test/support/media/matrix-players.ts";
 import { fast, ffmpeg, ffprobe, picture } from "#test/support/media/sources.ts";
 import { nightly } from "#test/support/nightly.ts";
-import { ask } from "./element.ts";
+import { ask } from "../../suites/browser/element.ts";
 
 /** An asset with stereo and 5.1, in all players, and what is made of it. */
 

@@ -9,7 +9,7 @@ import { emptyFolder } from "#test/support/folder.ts";
 import { type Code, DISPLAY, LIGHT, patchesSource } from "#test/support/media/hdr-sources.ts";
 import { Players, type PlayOptions, renditionsIn } from "#test/support/media/matrix-players.ts";
 import { nightly } from "#test/support/nightly.ts";
-import { faultsOf, signedIn } from "./console.ts";
+import { faultsOf, signedIn } from "../../suites/browser/console.ts";
 
 /** An asset that keeps its HDR10 in HEVC and AV1, in all players, and what is made of it. */
 vi.setConfig({ hookTimeout: 400_000 });
