@@ -73,7 +73,7 @@ test("two remote workers read only the bytes of an MP4 source that their tasks n
   expect(rowsOf(dataDir).attempts).toHaveLength(1);
 });
 
-test("the first segment of early playback needs only the beginning of a source", async () => {
+nightly("the first segment of early playback needs only the beginning of a source", async () => {
   const { server, proxy, made, workers, dataDir } = await encoded(clip, { fields: { early_playback: true } });
   expect(new Set(await framesOf(server, made))).toEqual(new Set([SECONDS * FPS]));
   // Both workers read what is decoded before a chunk, and the beginning.

@@ -10,6 +10,7 @@ import { rows } from "#test/support/amount.ts";
 import { packetsOf, similarity } from "#test/support/media/parallel/frames.ts";
 import { encodedChunk, encodedInParts, planned } from "#test/support/media/parallel/parts.ts";
 import { binaries, complaints, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "../../../support/nightly.ts";
 
 const folder = temporaryFolder("join");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -81,7 +82,7 @@ const FITTING: Record<string, string[]> = {
 };
 
 describe.each(rows(Object.entries(FITTING), 1))("a copied source in parts: %s", (name, [video = "", ...encoder]) => {
-  test("has the segments of one run", async () => {
+  nightly("has the segments of one run", async () => {
     const source = ["-f", "lavfi", "-i", video, "-f", "lavfi", "-i", "sine=r=48000:d=20.4", "-shortest"];
     const fast = ["-c:v", "libx264", "-preset", "superfast", "-crf", "32", "-pix_fmt", "yuv420p", "-c:a", "aac"];
     const { whole, parts, dirs } = await both(`copied ${name}.mp4`, ...source, ...fast, ...encoder);

@@ -13,7 +13,7 @@ import { startRelay } from "#test/support/relay.ts";
 import { newBucket, s3Server, s3Settings } from "#test/support/s3-server.ts";
 import { smallDisk } from "#test/support/storage/small-disk.ts";
 
-/** More of them by hand: FAULT_ROUNDS=20 npm test -- test/suites/crash/parallel-faults.test.ts */
+/** More of them by hand: FAULT_ROUNDS=20 npm test -- test/nightly/crash/parallel-faults.test.ts */
 const ROUNDS = amount(1, 5, "FAULT_ROUNDS");
 /** Enough chunks that every worker has one for a while. */
 const SECONDS = 60;

@@ -7,7 +7,7 @@ import { rows } from "#test/support/amount.ts";
 import { flashing, words } from "#test/support/media/matrix-sources.ts";
 import { complaints, ffmpeg, ffprobe, packetsOf, sound, temporaryFolder } from "#test/support/media/sources.ts";
 import { nightly } from "#test/support/nightly.ts";
-import { encodedSource } from "./encoded-source.ts";
+import { encodedSource } from "../../suites/media/encoded-source.ts";
 
 /** Sources in HEVC and AV1 whose video is copied as the top rendition of its codec. */
 vi.setConfig({ maxConcurrency: 2 });
