@@ -157,7 +157,8 @@ test("whatever a worker sends, the stream continues, and is offered again", asyn
     expect((await send(leased.output_url, leased.lease_token, { method: "POST", body })).status).toBe(409);
     leased = await lease();
   }
-  await reader.cancel();
+  // The server may have closed it, with the lease that it belonged to.
+  await reader.cancel().catch(() => {});
   const source = parseLivePlaylist(await textOf((await playlistUrl(server, "360p")) as string));
   expect(source.segments.some(({ isGap }) => isGap)).toBe(false);
   expect(await playlistUrl(server, "240p")).toBe(null);
