@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { faultsOf, signedIn } from "#test/suites/browser/console.ts";
 import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "#test/support/browser/platform.ts";
 import { expectError } from "#test/support/error.ts";
@@ -9,7 +10,6 @@ import { emptyFolder } from "#test/support/folder.ts";
 import { type Code, DISPLAY, LIGHT, patchesSource } from "#test/support/media/hdr-sources.ts";
 import { Players, type PlayOptions, renditionsIn } from "#test/support/media/matrix-players.ts";
 import { nightly } from "#test/support/nightly.ts";
-import { faultsOf, signedIn } from "../../suites/browser/console.ts";
 
 /** An asset that keeps its HDR10 in HEVC and AV1, in all players, and what is made of it. */
 vi.setConfig({ hookTimeout: 400_000 });

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ask } from "#test/suites/browser/element.ts";
 import { rows } from "#test/support/amount.ts";
 import { sharedBrowser, untilPlayed, visit } from "#test/support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "#test/support/browser/platform.ts";
@@ -12,7 +13,6 @@ import { emptyFolder } from "#test/support/folder.ts";
 import { Players, renditionsIn } from "#test/support/media/matrix-players.ts";
 import { fast, ffmpeg, ffprobe, picture } from "#test/support/media/sources.ts";
 import { nightly } from "#test/support/nightly.ts";
-import { ask } from "../../suites/browser/element.ts";
 
 /** An asset with stereo and 5.1, in all players, and what is made of it. */
 

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
+import { publishVideo } from "#test/suites/live/paced-publisher.ts";
 import { until } from "#test/support/descendants.ts";
 import { picture } from "#test/support/live/cmaf-publisher.ts";
 import { completeSegments, framesOf, playlistUrl, RENDITION_LIMIT_MS, textOf } from "#test/support/live/live-client.ts";
 import { messagesOfMp4 } from "#test/support/live/mp4-messages.ts";
 import { liveServer, newChannel } from "#test/support/live.ts";
 import { LiveManifestValidator, parseLiveManifest } from "#test/support/live-manifest.ts";
-import { publishVideo } from "../../suites/live/paced-publisher.ts";
 
 /** Publishers of codecs that many players cannot decode: a worker encodes H.264 for those. */
 

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
 import { readHdrBoxes } from "#src/lib/isobmff/hdr-boxes.ts";
+import { encodedSource } from "#test/suites/media/encoded-source.ts";
 import { rows } from "#test/support/amount.ts";
 import { flashing, words } from "#test/support/media/matrix-sources.ts";
 import { complaints, ffmpeg, ffprobe, packetsOf, sound, temporaryFolder } from "#test/support/media/sources.ts";
 import { nightly } from "#test/support/nightly.ts";
-import { encodedSource } from "../../suites/media/encoded-source.ts";
 
 /** Sources in HEVC and AV1 whose video is copied as the top rendition of its codec. */
 vi.setConfig({ maxConcurrency: 2 });
