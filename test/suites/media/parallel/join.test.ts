@@ -10,7 +10,7 @@ import { rows } from "#test/support/amount.ts";
 import { packetsOf, similarity } from "#test/support/media/parallel/frames.ts";
 import { encodedChunk, encodedInParts, planned } from "#test/support/media/parallel/parts.ts";
 import { binaries, complaints, ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
-import { nightly } from "../../../support/nightly.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 const folder = temporaryFolder("join");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
