@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type SphericalMetadata, vrTagsOf } from "#lib/codecs";
 import { type EncodeOptions, encode } from "#media/encode.ts";
 import type { EncodeResult } from "#media/finish.ts";
-import type { Rendition } from "#media/manifests.ts";
+import type { Rendition } from "#media/manifests/renditions.ts";
 import { planEncode } from "#media/plan.ts";
 import type { Probe } from "#media/probe.ts";
 import { removeOthers } from "#media/results.ts";

@@ -1,5 +1,7 @@
 import type { App } from "#app.ts";
-import { HttpError } from "#lib/base";
+import { HttpError, yieldToEventLoop } from "#lib/base";
+import type { Context } from "#platform/http/route.ts";
+import { admit } from "#platform/limits/expensive.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { isActiveTenant } from "../tenants/active.ts";
@@ -15,6 +17,25 @@ export type FindChannel = (
   channel: string,
   token: string | null,
 ) => Promise<Subject | null>;
+
+/** Requests with more events than this wait in the queue for batches. */
+const FEW_EVENTS = 8;
+
+/** Does `take` for a request with `count` events, in the queue for batches when they are many. */
+export async function takeEvents<T>(
+  { app, address, signal }: Pick<Context, "app" | "address" | "signal">,
+  count: number,
+  take: () => Promise<T>,
+): Promise<T> {
+  if (count <= FEW_EVENTS) return take();
+  const permit = await admit(app, "beacons", address, signal);
+  try {
+    await yieldToEventLoop();
+    return await take();
+  } finally {
+    permit.release();
+  }
+}
 
 type Access = { tokens: PlaybackTokens; findChannel: FindChannel };
 

@@ -3,10 +3,8 @@ import { HttpError } from "#lib/base";
 import { ClientTime, Id, Name, Text } from "#platform/http/schemas.ts";
 import { validate } from "#platform/http/validate.ts";
 
-/** Requests with more events than this wait in the queue for batches. */
-export const FEW_EVENTS = 8;
 export const MAX_BEACON_BYTES = 64 * 1024;
-const MAX_EVENTS = 64;
+export const MAX_EVENTS = 64;
 /** Longer than any film; larger values are clamped. */
 const MAX_SECONDS = 10_000_000;
 

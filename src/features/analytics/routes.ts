@@ -1,15 +1,14 @@
 import * as v from "valibot";
-import { notFound, yieldToEventLoop } from "#lib/base";
+import { notFound } from "#lib/base";
 import { readJson } from "#platform/http/body.ts";
 import { type Route, route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";
-import { admit } from "#platform/limits/expensive.ts";
 import { readAsset } from "../assets/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { requireTenant } from "../tenants/queries.ts";
-import { acceptEvents, type FindChannel } from "./accept-events.ts";
+import { acceptEvents, type FindChannel, takeEvents } from "./accept-events.ts";
 import { analyticsOf } from "./analytics-of.ts";
-import { BeaconBody, batchSize, FEW_EVENTS, MAX_BEACON_BYTES, parseBeacons } from "./beacon.ts";
+import { BeaconBody, batchSize, MAX_BEACON_BYTES, parseBeacons } from "./beacon.ts";
 import { deviceOf } from "./device.ts";
 import { rangeOf } from "./range.ts";
 import { AnalyticsQuery, AssetAnalytics, AssetAnalyticsQuery, TenantAnalytics } from "./schema.ts";
@@ -59,14 +58,7 @@ export const analyticsRoutes = (tokens: PlaybackTokens, findChannel: FindChannel
         // The response does not reveal whether the asset exists.
         return { accepted: events.length };
       };
-      if (batchSize(body) <= FEW_EVENTS) return take();
-      const permit = await admit(app, "beacons", context.address, context.signal);
-      try {
-        await yieldToEventLoop();
-        return await take();
-      } finally {
-        permit.release();
-      }
+      return takeEvents(context, batchSize(body), take);
     },
   }),
   route({

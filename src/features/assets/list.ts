@@ -54,6 +54,9 @@ type Source = {
   sort: AssetSort;
 };
 
+/** What anyone may see, as in the partial index `assets_published`, so that it is used. */
+export const isPublished = sql`${assets.playbackStatus} = 'ready' and ${assets.playbackPolicy} = 'public'`;
+
 const forSort = <T>(make: (sort: AssetSort) => T) =>
   Object.fromEntries(ASSET_SORTS.map((sort) => [sort, make(sort)])) as Record<AssetSort, T>;
 
@@ -273,8 +276,7 @@ function sourceOf(conditions: Conditions, sort: AssetSort): Source {
     return { from, id: sql`assets_text.rowid`, scope, filter: and(ofTenant, filter), slice: SLICES.text, sort };
   }
   if (pattern !== undefined && conditions.isForAnyone !== undefined) {
-    // With the conditions of the partial index as they are there, so that it is used.
-    const scope = sql`${assets.collectionId} = ${conditions.collectionId} and ${assets.playbackStatus} = 'ready' and ${assets.playbackPolicy} = 'public'`;
+    const scope = sql`${assets.collectionId} = ${conditions.collectionId} and ${isPublished}`;
     const from = sql`assets indexed by assets_published`;
     return { from, id, scope, filter: and(ofTenant, like(pattern, SHOWN_COLUMNS)), slice: SLICES.table, sort };
   }

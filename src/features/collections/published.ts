@@ -7,7 +7,7 @@ import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import { type Given, prepared, preparedFor } from "#storage/db/prepared.ts";
 import { readBySize, rowBytes } from "#storage/db/row-bytes.ts";
 import { type AssetRow, assets, type CollectionRow, collections } from "#storage/db/schema.ts";
-import { searchPublished } from "../assets/list.ts";
+import { isPublished, searchPublished } from "../assets/list.ts";
 import { readAssets } from "../assets/queries.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
 
@@ -20,15 +20,12 @@ const byCode = prepared((db) =>
 );
 const remembered = forApp((app) => cacheUntilCommit(app.commits, (code: string) => byCode(app.db).get({ code })));
 
-/** The same conditions as in the partial index, so that the index is used. */
-const isShown = sql`${assets.playbackStatus} = 'ready' and ${assets.playbackPolicy} = 'public'`;
-
 const shownPage = preparedFor((db, given: Given<"collectionId" | "after">) =>
   db
     .select({ id: sql<number>`${assets.id}`, bytes: rowBytes(assets) })
     .from(sql`assets indexed by assets_published`)
     .where(
-      sql`${assets.collectionId} = ${given.collectionId} and ${isShown}${given.after && sql` and ${assets.id} < ${given.after}`}`,
+      sql`${assets.collectionId} = ${given.collectionId} and ${isPublished}${given.after && sql` and ${assets.id} < ${given.after}`}`,
     )
     .orderBy(sql`${assets.id} desc`)
     .limit(sql.placeholder("limit"))
@@ -40,7 +37,7 @@ const countUpTo = prepared((db) =>
     .select({ count: sql<number>`count(*)` })
     .from(
       sql`(select 1 from assets indexed by assets_published
-        where ${assets.collectionId} = ${sql.placeholder("collectionId")} and ${isShown} limit ${sql.placeholder("limit")})`,
+        where ${assets.collectionId} = ${sql.placeholder("collectionId")} and ${isPublished} limit ${sql.placeholder("limit")})`,
     )
     .prepare(),
 );
@@ -60,8 +57,8 @@ export const countShown = async (app: App, { id }: CollectionRow, limit: number)
   (await countUpTo(app.db).get({ collectionId: id, limit }))?.count ?? 0;
 
 /**
- * The videos of a published collection that everybody may see, newest first: ready, and public. `q`: in their titles and
- * texts. `after`: the id of the asset before the first one.
+ * The videos of a published collection that anyone may see, newest first: ready, and public. `q`: in their titles and
+ * descriptions. `after`: the id of the asset before the first one.
  */
 export function shownVideos(
   app: App,
@@ -71,7 +68,8 @@ export function shownVideos(
   // The rows may be newer than the index that was read.
   const isStillShown = ({ collectionId, playbackStatus, playbackPolicy }: AssetRow) =>
     collectionId === id && playbackStatus === "ready" && playbackPolicy === "public";
-  const batches = q.trim() === "" ? newest(app, id, after) : found(app, { id, tenantId }, { q, after });
+  const from = after === undefined ? undefined : { key: null, id: after };
+  const batches = q.trim() === "" ? newest(app, id, after) : searchPublished(app, { id, tenantId }, q, from);
   return async function* (limit) {
     for await (const rows of batches(limit)) yield rows.filter(isStillShown);
   };
@@ -84,11 +82,3 @@ const newest = (app: App, collectionId: number, after: number | undefined): Batc
       [...(await readAssets(app, ids)).values()].filter((row) => row !== undefined),
     );
   };
-
-function found(
-  app: App,
-  { id, tenantId }: Pick<CollectionRow, "id" | "tenantId">,
-  { q, after }: { q: string; after: number | undefined },
-): Batches<AssetRow> {
-  return searchPublished(app, { id, tenantId }, q, after === undefined ? undefined : { key: null, id: after });
-}

@@ -19,7 +19,7 @@ const optional = {
 };
 const IsPublic = v.pipe(
   v.boolean("must be a boolean"),
-  v.description("Whether `public_url` shows the public videos of the collection to everybody"),
+  v.description("Whether `public_url` shows the public videos of the collection to anyone"),
 );
 
 export const CollectionWrite = v.object({

@@ -1,7 +1,7 @@
 import { codecNameOf } from "#lib/codecs";
 import { readSamples } from "../clip/fragments.ts";
 import { MediaError } from "../error.ts";
-import type { ManifestPlan } from "../manifests.ts";
+import type { ManifestPlan } from "../manifests/renditions.ts";
 import type { Written } from "../package.ts";
 import { MAX_DURATION_SECONDS } from "../plan.ts";
 import { differenceOf } from "./encoding.ts";

@@ -11,7 +11,7 @@ export type Pause = { from: number; to: number | null };
 /** Less than a frame: the times of edits and frames are rounded to different units. */
 const ROUNDING_SECONDS = 0.001;
 
-/** Those of each track, by its index. */
+/** The pauses of each track, by its index. */
 export type Pauses = ReadonlyMap<number, readonly Pause[]>;
 
 /** The pauses of a file, in seconds of the file; none when they cannot be read. */

@@ -30,7 +30,7 @@ const params = v.object({ code: v.string() });
 const Cursor = v.optional(v.pipe(v.string(), v.maxLength(100, "is not a cursor of this page")));
 
 /**
- * `/c/<code>`, its feed, and `/embed/c/<code>`: what everybody sees of a published collection. Nothing of it is cached, so
+ * `/c/<code>`, its feed, and `/embed/c/<code>`: what anyone sees of a published collection. Nothing of it is cached, so
  * that a collection that is withdrawn is gone at once.
  */
 export const collectionPageRoutes: Route[] = [

@@ -1,11 +1,9 @@
 import { LRUCache } from "lru-cache";
 import { forApp } from "#app.ts";
-import type { PlaybackEvent } from "../beacon.ts";
+import { MAX_EVENTS, type PlaybackEvent } from "../beacon.ts";
 import { amountOf, type Cmcd, parseCmcd, textOf } from "./parse.ts";
 import { reportName, sessionOf } from "./sessions.ts";
 
-/** As for beacons. */
-const MAX_REPORTS = 64;
 const MAX_SESSIONS = 20_000;
 /** Longer than the ids of assets and the names of channels. */
 const MAX_CID = 128;
@@ -29,6 +27,9 @@ const STATES: Record<string, PlaybackEvent["event"]> = {
 /** By the event (`e`) of a report. Others say nothing about a view. */
 const EVENTS: Record<string, PlaybackEvent["event"]> = { t: "heartbeat", e: "error", bc: "renditionchange" };
 
+/** An event, and the id of its session as the player reported it. */
+export type Reported = { sid: string; event: PlaybackEvent };
+
 /** `since`: of the last report while it plays; null while it does not. */
 type State = { since: number | null; hasPlayed: boolean; isStalled: boolean };
 
@@ -36,7 +37,7 @@ type State = { since: number | null; hasPlayed: boolean; isStalled: boolean };
 export const cmcdEvents = forApp((app) => {
   const states = new LRUCache<string, State>({ max: MAX_SESSIONS });
 
-  function eventsIn(cmcd: Cmcd, token: string | null): PlaybackEvent[] {
+  function eventsIn(cmcd: Cmcd, token: string | null): Reported[] {
     const sid = sessionOf(cmcd);
     const cid = textOf(cmcd, "cid");
     const e = textOf(cmcd, "e");
@@ -46,8 +47,8 @@ export const cmcdEvents = forApp((app) => {
     const state = states.get(key) ?? { since: null, hasPlayed: false, isStalled: false };
     states.set(key, state);
     const now = app.clock.now();
-    const told = amountOf(cmcd, "ts");
-    const at = told !== null && told <= now && told > now - MAX_LATE_MS ? told : now;
+    const stated = amountOf(cmcd, "ts");
+    const at = stated !== null && stated <= now && stated > now - MAX_LATE_MS ? stated : now;
     const watchedMs = state.since === null ? 0 : Math.min(MAX_STEP_MS, Math.max(0, at - state.since));
     const position = amountOf(cmcd, "pt");
     const event = (one: PlaybackEvent["event"], fields: Partial<PlaybackEvent> = {}): PlaybackEvent =>
@@ -73,14 +74,15 @@ export const cmcdEvents = forApp((app) => {
       );
     state.hasPlayed ||= begins;
     state.isStalled = name === "rebufferstart";
-    const goesOn = name === "playing" || ((name === "heartbeat" || name === "renditionchange") && state.since !== null);
-    state.since = goesOn ? at : null;
-    return found;
+    const isPlaying =
+      name === "playing" || ((name === "heartbeat" || name === "renditionchange") && state.since !== null);
+    state.since = isPlaying ? at : null;
+    return found.map((one) => ({ sid, event: one }));
   }
 
   return {
     /** `body`: reports, each in a line. What is malformed is ignored, and so are reports after the 64th. */
-    read: (body: string, token: string | null): PlaybackEvent[] =>
-      body.split("\n", MAX_REPORTS).flatMap((line) => eventsIn(parseCmcd(line.trim()), token)),
+    read: (body: string, token: string | null): Reported[] =>
+      body.split("\n", MAX_EVENTS).flatMap((line) => eventsIn(parseCmcd(line.trim()), token)),
   };
 });

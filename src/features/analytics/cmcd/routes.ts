@@ -1,14 +1,13 @@
 import type { PlaybackTokens } from "#features/playback/token.ts";
-import { HttpError, yieldToEventLoop } from "#lib/base";
+import { HttpError } from "#lib/base";
 import { readBytes } from "#platform/http/body.ts";
 import { Reply, type Route, route } from "#platform/http/route.ts";
-import { admit } from "#platform/limits/expensive.ts";
-import { type AcceptedEvent, acceptEvents, type FindChannel } from "../accept-events.ts";
-import { FEW_EVENTS, MAX_BEACON_BYTES } from "../beacon.ts";
+import { acceptEvents, type FindChannel, takeEvents } from "../accept-events.ts";
+import { MAX_BEACON_BYTES, MAX_EVENTS } from "../beacon.ts";
 import { deviceOf } from "../device.ts";
 import { viewsOf } from "../views.ts";
 import { cmcdEvents } from "./events.ts";
-import { cmcdName, reportName } from "./sessions.ts";
+import { cmcdName } from "./sessions.ts";
 
 /** The second is what `sendBeacon` may send from a page of another origin. */
 const TYPES = /^(application\/cmcd|text\/(cmcd|plain))\b/i;
@@ -33,11 +32,14 @@ export const cmcdRoutes = (tokens: PlaybackTokens, findChannel: FindChannel): Ro
         throw new HttpError(415, "unsupported_media_type", "Send reports as application/cmcd.");
       const body = Buffer.from(await readBytes(context, MAX_BEACON_BYTES)).toString("utf8");
       const take = async () => {
-        const events = cmcdEvents(app).read(body, url.searchParams.get("token"));
-        const accepted = await acceptEvents(app, { tokens: tokens.of(headers), findChannel }, events);
+        const reported = cmcdEvents(app).read(body, url.searchParams.get("token"));
+        const sids = new Map(reported.map(({ sid, event }) => [event, sid]));
+        const accepted = await acceptEvents(app, { tokens: tokens.of(headers), findChannel }, [...sids.keys()]);
         // A session that is known by beacons, or by its requests for media, is not counted again.
-        const sidOf = ({ event }: AcceptedEvent) => event.session_id.slice(reportName("").length);
-        const asked = accepted.map((one) => ({ subject: one.subject, names: [sidOf(one), cmcdName(sidOf(one))] }));
+        const asked = accepted.map(({ subject, event }) => {
+          const sid = sids.get(event) as string;
+          return { subject, names: [sid, cmcdName(sid)] };
+        });
         const areKnown = await viewsOf(app).areKnown(asked);
         viewsOf(app).add(
           accepted.filter((_, index) => !areKnown[index]),
@@ -46,14 +48,7 @@ export const cmcdRoutes = (tokens: PlaybackTokens, findChannel: FindChannel): Ro
         // As for beacons, the response does not reveal whether the content exists.
         return new Reply(204, undefined);
       };
-      if (body.split("\n", FEW_EVENTS + 1).length <= FEW_EVENTS) return take();
-      const permit = await admit(app, "beacons", context.address, context.signal);
-      try {
-        await yieldToEventLoop();
-        return await take();
-      } finally {
-        permit.release();
-      }
+      return takeEvents(context, body.split("\n", MAX_EVENTS).length, take);
     },
   }),
 ];

@@ -12,7 +12,8 @@ const OWN = "vodbox.";
 const MAX_SESSIONS = 5000;
 /** So many people behind one address begin to watch in a minute; what is more is not counted. */
 const MAX_BEGUN = 60;
-const MAX_SID = 128;
+/** More than a player may send (CTA-5004, 3.1: 64); a name with it is an id of a session of beacons, at most. */
+const MAX_SID = 120;
 /** Between two reports of a session to the analytics. A player that sends beacons too has sent one by then. */
 const REPORT_MS = 10_000;
 /** A session without requests for so long has ended; players have about so much media ahead. */
@@ -58,8 +59,8 @@ export function sessionOf(cmcd: Cmcd): string | null {
 }
 
 /** Names that no session of beacons has, so that the same id can be recognized: of requests for media, and of reports. */
-export const cmcdName = (sid: string) => `cmcd ${sid}`.slice(0, MAX_SID);
-export const reportName = (sid: string) => `cmcd2 ${sid}`.slice(0, MAX_SID);
+export const cmcdName = (sid: string) => `cmcd ${sid}`;
+export const reportName = (sid: string) => `cmcd2 ${sid}`;
 
 export const cmcdSessions = forApp((app): CmcdSessions => {
   const sessions = new LRUCache<string, Session>({ max: MAX_SESSIONS });

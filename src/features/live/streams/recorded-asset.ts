@@ -7,7 +7,7 @@ import { requireStored } from "#features/tenants/quota.ts";
 import { emitAssetReady } from "#features/transcoding/lifecycle/events.ts";
 import { mapBounded, newExternalId, notFound, ownName } from "#lib/base";
 import type { FinishedRecording } from "#live/ingest/messages.ts";
-import type { Rendition } from "#media/manifests.ts";
+import type { Rendition } from "#media/manifests/renditions.ts";
 import { contentTypeOf } from "#model/media-types.ts";
 import { markReferenced } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";

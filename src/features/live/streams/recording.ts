@@ -5,7 +5,7 @@ import { queueJob } from "#features/transcoding/lifecycle/queue.ts";
 import { HttpError, iso, sleep } from "#lib/base";
 import type { FinishedRecording } from "#live/ingest/messages.ts";
 import { RENDITIONS_FOLDER } from "#live/renditions/messages.ts";
-import type { Rendition } from "#media/manifests.ts";
+import type { Rendition } from "#media/manifests/renditions.ts";
 import { newDeliveredPrefix, newSourceKey } from "#model/object-keys.ts";
 import { registerPending } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";

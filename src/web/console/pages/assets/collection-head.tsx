@@ -16,7 +16,7 @@ const PLAYLIST = { width: 960, height: 420 };
 
 type Props = { collection: Collection; onChange(): Promise<void> };
 
-/** The chosen collection: its page for everybody, and what it is passed on with. */
+/** The chosen collection: its page for anyone, and what it is passed on with. */
 export function CollectionHead({ collection, onChange }: Props) {
   const t = useTexts(texts);
   const { may } = useSession();
