@@ -93,7 +93,7 @@ export function createProgram(given: ParsedFlags): Command {
     .option("--server <URL>", "URL of the server (VODBOX_SERVER); default: the one that runs on the data directory")
     .option("--key <KEY>", "API key; better in VODBOX_KEY, where others on the machine do not see it")
     .option("--tenant <T>", "without a key, on the server's machine: the tenant, by id or slug")
-    .option("--wait-ready", "wait until the videos play and print their watch addresses")
+    .option("--wait-ready", "wait until the videos play and print their watch URLs")
     .option("--title <T>", "title of a single file; default: the file name")
     .option("--tag <K=V>", "tag as name=value; may be repeated", (pair: string, all: string[]) => [...all, pair], [])
     .option("--collection <ID>", "id of the collection")

@@ -10,6 +10,7 @@ import { chooseTools } from "./build/tools.ts";
 import { packClients } from "./clients/pack.ts";
 import { writePythonPackages } from "./clients/python/package.ts";
 import type { Wish } from "./ffmpeg/build.ts";
+import { STAGES } from "./ffmpeg/components.ts";
 import { targetFor } from "./ffmpeg/recipe.ts";
 import { installBuildPackages } from "./ffmpeg/source.ts";
 import { sha256, writeChecksums } from "./release/checksums.ts";
@@ -22,7 +23,7 @@ import { sbom } from "./release/sbom.ts";
 const usage = `usage: npm run release -- [--arch x64|arm64] [--out DIR] [--stage STAGE] [--base-url URL]
   --arch ARCH     only for this processor; default: both
   --out DIR       directory of the result, which is replaced; default: release
-  --stage STAGE   of ffmpeg: complete, the default, or linked-av1, for tests of a release that take no hour
+  --stage STAGE   of ffmpeg: complete, the default, or another one, for tests of a release that take no hour
   --base-url URL  where the files will be published; the installer's default`;
 
 async function main(): Promise<void> {
@@ -36,14 +37,15 @@ async function main(): Promise<void> {
   const arches = (["x64", "arm64"] as const).filter((arch) => values.arch === undefined || values.arch === arch);
   if (arches.length === 0) throw new Error(`There is no vodbox for ${values.arch}.\n${usage}`);
   const wish = values.stage ?? "complete";
-  if (wish !== "complete" && wish !== "linked-av1") throw new Error(`No release has ffmpeg as ${wish}.\n${usage}`);
+  const stage = STAGES.find((one) => one === wish);
+  if (!stage) throw new Error(`ffmpeg has no stage ${wish}.\n${usage}`);
   const out = resolve(values.out ?? join(paths.root, "release"));
   refuseOthersFiles(out);
   const unfinished = `${out}.${process.pid}`;
   try {
     mkdirSync(unfinished, { recursive: true });
     await step("assets", () => writeAssets("release"));
-    for (const arch of arches) await writeArtifacts(arch, wish, unfinished);
+    for (const arch of arches) await writeArtifacts(arch, stage, unfinished);
     await step("Python client", () => writePythonPackages(unfinished));
     await step("npm packages", () => packClients(unfinished));
     const script = join(unfinished, "install.sh");

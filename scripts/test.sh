@@ -96,23 +96,15 @@ build() {
   npm run --silent build -- --for-tests --no-background "$@"
 }
 
-# Whether the ffmpeg of the last build encodes AV1: that of the first stage does not.
-encodes_av1() {
-  [ -x build/assets/bin/ffmpeg ] && build/assets/bin/ffmpeg -hide_banner -encoders | grep -q libsvtav1
-}
-
 # Tests run the sources when these are newer than the executable, except those of the executable itself.
 build_what_is_needed() {
-  needs_executable="" needs_av1=""
+  needs_executable=""
   for argument; do
     [ -f "$argument" ] || continue
     ! grep -q 'executable: true\|EXECUTABLE\|dist/vodbox' "$argument" || needs_executable=1
-    ! grep -qi 'av1' "$argument" || needs_av1=--av1
   done
-  if [ -n "$needs_av1" ] && ! encodes_av1; then
-    build --av1
-  elif [ ! -e dist/vodbox ] || { [ -n "$needs_executable" ] && newer_than dist/vodbox; }; then
-    build $needs_av1
+  if [ ! -e dist/vodbox ] || { [ -n "$needs_executable" ] && newer_than dist/vodbox; }; then
+    build
   elif newer_than build/assets/console/files.json; then
     npm run --silent build:assets
   fi
@@ -139,11 +131,10 @@ case "$tier" in
   nightly) packages=$(packages_of_nightly) projects="fast* full* nightly* remote*" ;;
 esac
 install_packages "$packages"
-# The suites encode AV1. A complete ffmpeg in the cache is used; otherwise only the encoder is compiled, in some minutes.
+# AV1 is encoded by the system's ffmpeg in the full tier: compiling the encoder takes minutes.
 case "$tier" in
-  fast) build ;;
-  full) build --av1 ;;
   nightly) build --complete ;;
+  *) build ;;
 esac
 case "$shard" in
   "" | --shard=1/*)

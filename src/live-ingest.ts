@@ -81,6 +81,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
     },
     onRestart: (_, exit, waitMs) => app.log.warn({ ...exit, again_in_ms: waitMs }, "the live ingest process exited"),
   });
+  speech.answerBy(send);
   relay?.lead(send);
   whip.lead(send);
   for (const reporter of [encodes, speech])

@@ -82,6 +82,7 @@ function addTenants(admin: Command): void {
     .option("--playback-policy <P>", "public or signed")
     .option("--allowed-origins <LIST>", "origins that may embed the player, comma-separated; * allows all")
     .option("--encoding-profile <NAME>", "encoding profile of assets that name none; or default")
+    .option("--language <TAG>", "language of captions where none is detected, such as de; or none")
     .option("--early-playback <on|off|default>", "videos play before they are encoded; default: the server's setting")
     .option("--delete-sources-after-days <N>", "delete sources N days after their asset became ready; or never")
     .option("--delete-analytics-after-days <N>", "delete analytics after N days; or never")

@@ -156,7 +156,7 @@ function outcomeOf({ active, configured, phase, to, paused, copied, verified, fi
 }
 
 const waitingText = ({ uploads, jobs, batches }: Migration["waiting_for"]) =>
-  `${uploads} uploads, ${jobs} jobs, ${batches} ingest batches`;
+  `${uploads} uploads, ${jobs} jobs, ${batches} batch uploads`;
 
 const shareOf = ({ done, total }: Migration): number | null =>
   total === null ? null : total.bytes === 0 ? 1 : Math.min(1, done.bytes / total.bytes);

@@ -14,6 +14,7 @@ type Options = {
   allowedOrigins?: string;
   encodingProfile?: string;
   earlyPlayback?: string;
+  language?: string;
   deleteSourcesAfterDays?: string;
   deleteAnalyticsAfterDays?: string;
   accentColor?: string;
@@ -65,6 +66,7 @@ const fields = ({ name, slug, plan, playbackPolicy, allowedOrigins, encodingProf
   allowed_origins: allowedOrigins?.split(/[\s,]+/).filter(Boolean),
   default_encoding_profile: encodingProfile === "default" ? null : encodingProfile,
   early_playback: earlyPlaybackOf(rest.earlyPlayback),
+  language: rest.language === "none" ? null : rest.language,
   delete_sources_after_days: daysOf("--delete-sources-after-days", rest.deleteSourcesAfterDays),
   delete_analytics_after_days: daysOf("--delete-analytics-after-days", rest.deleteAnalyticsAfterDays),
   player: playerOf(rest),

@@ -40,7 +40,7 @@ export async function invite({ admin, json, args, options }: CommandContext<Opti
   const body = { tenant_id: await tenantId(admin, options.tenant ?? ""), email: args[0], role: options.role };
   const invitation = await admin.call<{ url: string }>("POST", "/api/v1/users/invitations", body);
   if (json) printJson(invitation);
-  else line(`${invitation.url}\nThe address works once, for 72 hours. Send it to ${args[0]}.`);
+  else line(`${invitation.url}\nThe URL works once, for 72 hours. Send it to ${args[0]}.`);
 }
 
 export async function role({ admin, json, args }: CommandContext): Promise<void> {

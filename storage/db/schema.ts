@@ -123,6 +123,8 @@ export const tenants = sqliteTable("tenants", {
   deleteSourcesAfterDays: integer("delete_sources_after_days"),
   /** Null: never. */
   deleteAnalyticsAfterDays: integer("delete_analytics_after_days"),
+  /** That of its videos where nothing says more: a BCP 47 tag. */
+  language: text("language"),
   /** How the player looks; absent members have their defaults. */
   player: text("player", { mode: "json" }).$type<StoredPlayer>().notNull().default({}),
   /** SHA-256 of the image in `tenant_logos`. */

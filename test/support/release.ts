@@ -56,11 +56,11 @@ export async function release(): Promise<string> {
     if (isCurrent()) return;
     // Not by npm: it may install packages, which the running tests use.
     const script = join(paths.root, "scripts/release.ts");
-    const args = [...(RELEASED.length === 1 ? ["--arch", "x64"] : []), ...(isWhole ? [] : ["--stage", "linked-av1"])];
+    const args = [...(RELEASED.length === 1 ? ["--arch", "x64"] : []), ...(isWhole ? [] : ["--stage", "linked"])];
     const options = { cwd: paths.root, encoding: "utf8" } as const;
     const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], options);
     if (status !== 0) throw new Error(`scripts/release.ts ended with ${status}:\n${stdout}\n${stderr}`);
-    writeFileSync(stageMark, isWhole ? "complete" : "linked-av1");
+    writeFileSync(stageMark, isWhole ? "complete" : "linked");
   });
   return folder;
 }

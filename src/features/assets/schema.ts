@@ -44,12 +44,19 @@ export const TagValue = v.union(
 export const MAX_TAG_KEYS = 1000;
 /** Names that valibot considers dangerous and would silently drop. */
 const RESERVED = ["__proto__", "constructor", "prototype"];
+/** A tag is removed by a path that ends with its key: every client drops these segments (WHATWG URL, 4.4). */
+const NO_SEGMENTS = [".", ".."];
 const named = v.pipe(
   v.unknown(),
   v.check((tags) => typeof tags === "object" && tags !== null && !Array.isArray(tags), "must be an object"),
   v.check(
     (tags) => !RESERVED.some((key) => Object.hasOwn(Object(tags), key)),
     `must not contain the keys ${RESERVED.join(", ")}`,
+  ),
+  v.check(
+    // They can still be removed.
+    (tags) => !NO_SEGMENTS.some((key) => ((tags as Record<string, unknown>)[key] ?? null) !== null),
+    `must not contain the keys ${NO_SEGMENTS.join(" and ")}`,
   ),
   v.check(
     (tags) => typeof tags !== "object" || Object.keys(tags ?? {}).length <= MAX_TAG_KEYS,

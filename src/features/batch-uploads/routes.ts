@@ -39,7 +39,7 @@ export const batchRoutes = [
     method: "POST",
     path: base,
     operationId: "createBatch",
-    summary: "Create an ingest batch for media that is already encoded",
+    summary: "Create a batch upload for media that is already encoded",
     body: NewBatch,
     // The token is derived again for a repeated request.
     idempotent: {
@@ -80,7 +80,7 @@ export const batchRoutes = [
     method: "GET",
     path: `${base}/:id`,
     operationId: "getBatch",
-    summary: "Get an ingest batch",
+    summary: "Get a batch upload",
     params: BatchParams,
     responses: { 200: Batch },
     errors: off,
@@ -172,7 +172,7 @@ export const batchRoutes = [
     method: "POST",
     path: `${base}/:id/cancel`,
     operationId: "cancelBatch",
-    summary: "Cancel an ingest batch and delete its uploads",
+    summary: "Cancel a batch upload and delete its uploads",
     params: BatchParams,
     responses: { 200: Batch },
     errors: { 409: ["batch_conflict"], ...off },

@@ -3,6 +3,7 @@ import { type App, forApp } from "#app.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { dispatch } from "#platform/http/dispatch.ts";
 import type { Json } from "#platform/http/openapi-schema.ts";
+import { roleRefusal } from "#platform/http/roles.ts";
 import type { Route } from "#platform/http/route.ts";
 import type { McpBackend } from "./server.ts";
 import { limited, shortened } from "./shorten.ts";
@@ -16,10 +17,11 @@ const ASSET_URI = /^vodbox:\/\/assets\/([\w-]{1,64})(\/transcript)?$/;
 
 const tables = forApp((): { tools: Promise<ApiTool[]> | null } => ({ tools: null }));
 
-const isAllowed = (caller: Caller, { scopes, forAdmins }: ApiTool): boolean => {
+const isAllowed = (caller: Caller, { scopes, route }: ApiTool): boolean => {
   if (caller.kind === "admin") return true;
   if (caller.kind !== "key") return false;
-  return (scopes.length === 0 || scopes.some((scope) => caller.scopes.includes(scope))) && !forAdmins;
+  const hasScope = scopes.length === 0 || scopes.some((scope) => caller.scopes.includes(scope));
+  return hasScope && roleRefusal(route, caller, route.method) === null;
 };
 
 const LIST_OPERATIONS: Tool = {

@@ -33,6 +33,8 @@ export const mcpRoutes = (api: readonly Route[]): Route[] => [
     tag: "Agents",
     summary: "Call the API by the Model Context Protocol",
     body: Message,
+    // Each call of the API that it makes is checked for itself.
+    reads: true,
     responses: { 200: v.unknown() },
     errors: { 403: ["cross_site"] },
     handle: (context) => serve(context as Context, api),

@@ -32,11 +32,18 @@ export type ApiTool = {
   operationId: string;
   tag: string;
   scopes: readonly string[];
-  forAdmins: boolean;
+  /** The operation behind it. */
+  route: Route;
   isPrimary: boolean;
   /** The request for these arguments. Throws TypeError for an argument that is missing in the path, or unknown. */
   request(args: Json): { method: string; path: string; body: Json | undefined };
 };
+
+/** Throws TypeError for a value that would change the path, and so the operation. */
+function pathSegment(name: string, value: string): string {
+  if (["", ".", ".."].includes(value)) throw new TypeError(`${name} is not valid.`);
+  return encodeURIComponent(value);
+}
 
 /** `listAssets` is `list_assets`. */
 const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
@@ -59,7 +66,7 @@ const isCallable = ({ hidden, credential, form, raw, batchToken, rawBody, produc
   operationId !== undefined && !(hidden || form || raw || batchToken || rawBody || produces) && credential === "key";
 
 function toolOf(route: Route): ApiTool {
-  const { method, path, summary, tag, operationId = "", scopes, forAdmins = false } = route;
+  const { method, path, summary, tag, operationId = "", scopes } = route;
   const places = new Map<string, Place>();
   const properties: Record<string, Json> = {};
   const required: string[] = [];
@@ -84,7 +91,7 @@ function toolOf(route: Route): ApiTool {
     operationId,
     tag,
     scopes,
-    forAdmins,
+    route,
     isPrimary: PRIMARY.includes(operationId),
     tool: {
       name: snakeCase(operationId),
@@ -112,7 +119,7 @@ function toolOf(route: Route): ApiTool {
           );
         if (place === "body") sent[name] = value;
         else if (place === "query") search.set(name, typeof value === "string" ? value : JSON.stringify(value));
-        else filled = filled.replace(`:${name}`, encodeURIComponent(String(value)));
+        else filled = filled.replace(`:${name}`, pathSegment(name, String(value)));
       }
       const missing = /:(\w+)/.exec(filled)?.[1];
       if (missing !== undefined) throw new TypeError(`${missing} is required.`);

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, sql } from "drizzle-orm";
+import { and, asc, desc, eq, lt, sql } from "drizzle-orm";
 import { type App, forApp, lockNamespace } from "#app.ts";
 import { backgroundPacer, HttpError, sleep } from "#lib/base";
 import { assetSection, type Line, type Section } from "#lib/search";
@@ -51,22 +51,35 @@ export async function indexTexts(app: App): Promise<void> {
  * index, and large files, are left to the scheduled task.
  */
 export async function indexChanges(app: App, tenantId: number): Promise<void> {
-  const rows = await app.db
-    .select({ row: searchQueue, bytes: sql<number>`coalesce(${subtitles.bytes}, 0)` })
-    .from(searchQueue)
-    .leftJoin(subtitles, eq(subtitles.id, searchQueue.subtitleId))
-    .where(and(eq(searchQueue.tenantId, tenantId), eq(searchQueue.isOld, false), due(app)))
-    .orderBy(desc(searchQueue.id))
-    .limit(BATCH)
-    .all();
-  const awaited = rows.filter(({ bytes }) => bytes <= AWAITED_BYTES);
-  if (awaited.length === 0) return;
   const until = performance.now() + AWAITED_MS;
   const all = async () => {
-    for (const { row } of awaited) if (performance.now() < until) await indexText(app, row);
+    for await (const row of changesOf(app, tenantId)) {
+      if (performance.now() >= until) return;
+      await indexText(app, row);
+    }
   };
-  // It continues when the time is over.
-  await Promise.race([all(), sleep(AWAITED_MS)]);
+  const indexed = all();
+  // One text is finished when the time is over.
+  await Promise.race([indexed, sleep(AWAITED_MS)]);
+}
+
+/** The queued changes of a tenant, newest first, without large files. */
+async function* changesOf(app: App, tenantId: number): AsyncGenerator<SearchQueueRow> {
+  for (let before = Number.MAX_SAFE_INTEGER; ; ) {
+    const rows = await app.db
+      .select({ row: searchQueue, bytes: sql<number>`coalesce(${subtitles.bytes}, 0)` })
+      .from(searchQueue)
+      .leftJoin(subtitles, eq(subtitles.id, searchQueue.subtitleId))
+      .where(
+        and(eq(searchQueue.tenantId, tenantId), eq(searchQueue.isOld, false), lt(searchQueue.id, before), due(app)),
+      )
+      .orderBy(desc(searchQueue.id))
+      .limit(BATCH)
+      .all();
+    for (const { row, bytes } of rows) if (bytes <= AWAITED_BYTES) yield row;
+    before = rows.at(-1)?.row.id ?? 0;
+    if (rows.length < BATCH) return;
+  }
 }
 
 /** Rows whose text can be read now. */

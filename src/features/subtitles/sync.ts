@@ -11,7 +11,7 @@ export const Sync = v.object({
   strategy: v.picklist(["piecewise", "global_offset"]),
   match_ratio: v.pipe(v.number(), v.description("Share of the cues that match the reference: 0 to 1")),
   anchor_count: v.number(),
-  min_offset_seconds: v.pipe(v.number(), v.description("Smallest shift of a cue in ms; positive is later")),
+  min_offset_seconds: v.pipe(v.number(), v.description("Smallest shift of a cue in seconds; positive is later")),
   max_offset_seconds: v.number(),
 });
 

@@ -41,6 +41,7 @@ export async function changeTenant(
     deleteSourcesAfterDays: given(body.delete_sources_after_days, tenant.deleteSourcesAfterDays),
     deleteAnalyticsAfterDays: given(body.delete_analytics_after_days, tenant.deleteAnalyticsAfterDays),
     defaultEncodingProfile: given(body.default_encoding_profile, tenant.defaultEncodingProfile),
+    language: given(body.language, tenant.language),
     player: { ...tenant.player, ...player },
     updatedAt: app.clock.now(),
   });

@@ -69,6 +69,7 @@ const put = prepared((db) =>
       deleteSourcesAfterDays: sql`${sql.placeholder("deleteSourcesAfterDays")}`,
       deleteAnalyticsAfterDays: sql`${sql.placeholder("deleteAnalyticsAfterDays")}`,
       defaultEncodingProfile: sql`${sql.placeholder("defaultEncodingProfile")}`,
+      language: sql`${sql.placeholder("language")}`,
       player: sql`${sql.placeholder("player")}`,
       logo: sql`${sql.placeholder("logo")}`,
       updatedAt: sql`${sql.placeholder("updatedAt")}`,

@@ -50,7 +50,7 @@ function require(app: App, tenant: TenantRow, { adding, announced }: { adding: n
   const storageBytes = storedBytesOf(tenant);
   const quota = storageQuotaOf(app, tenant);
   if (quota === null || storageBytes + announced + adding <= quota) return;
-  const open = announced > 0 ? `, ${announced} are reserved by open uploads and ingest batches` : "";
+  const open = announced > 0 ? `, ${announced} are reserved by open uploads and batch uploads` : "";
   const abort = announced > 0 ? ", abort uploads, cancel batches" : "";
   throw exceeded(
     `The ${planName} plan includes ${quota} bytes; ${storageBytes} are used${open} and ${adding} would be added. Delete assets${abort}, or change to a larger plan.`,

@@ -36,10 +36,11 @@ export const tenantRoutes = [
     operationId: "createTenant",
     summary: "Create a tenant",
     body: TenantWrite,
+    idempotent: {},
     responses: { 201: Tenant },
-    async handle({ app, body }) {
+    async handle({ app, body, commit }) {
       const now = app.clock.now();
-      return app.write(async (tx) => {
+      return commit(async (tx) => {
         if (await tx.select({ id: tenants.id }).from(tenants).where(eq(tenants.slug, body.slug)).get()) {
           throw new HttpError(422, "validation_failed", `slug: ${body.slug} is taken`, {
             details: { slug: ["is taken"] },

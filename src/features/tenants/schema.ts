@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
+import { canonicalLanguage, iso } from "#lib/base";
 import { TENANT_STATES, TENANT_STATUSES } from "#model/enums.ts";
 import { Name, oneOf, PlaybackPolicy, Time, whole } from "#platform/http/schemas.ts";
 import { ProfileName } from "#protocol/encoding-profile.ts";
@@ -43,6 +43,19 @@ const AnalyticsDays = v.pipe(
 const DefaultProfile = v.pipe(
   v.nullable(ProfileName),
   v.description("The encoding profile of assets that name none; null: `default`"),
+);
+
+const Language = v.pipe(
+  v.nullable(
+    v.pipe(
+      v.string("must be a language, such as de or pt-BR, or null"),
+      v.maxLength(35, "must be a language, such as de or pt-BR, or null"),
+      v.check((tag) => canonicalLanguage(tag) !== null, "must be a language, such as de or pt-BR, or null"),
+      v.transform((tag) => canonicalLanguage(tag)),
+    ),
+  ),
+  v.description("Language of captions that are generated without one, where it is not detected; null: none"),
+  v.metadata({ openapi: { type: "string", maxLength: 35, nullable: true } }),
 );
 
 export const TenantWrite = v.object({
@@ -92,6 +105,7 @@ const settings = {
   delete_sources_after_days: v.optional(SourceDays),
   delete_analytics_after_days: v.optional(AnalyticsDays),
   default_encoding_profile: v.optional(DefaultProfile),
+  language: v.optional(Language),
   player: v.optional(PlayerPatch),
 };
 export const TenantPatch = v.object({
@@ -121,6 +135,7 @@ export const Tenant = v.pipe(
     delete_sources_after_days: SourceDays,
     delete_analytics_after_days: AnalyticsDays,
     default_encoding_profile: DefaultProfile,
+    language: Language,
     player: Player,
     storage_bytes: v.number(),
     source_bytes: v.pipe(v.number(), v.description("The part of `storage_bytes` that is uploaded files")),
@@ -156,6 +171,7 @@ export const toTenant = (row: TenantRow, baseUrl: string): v.InferInput<typeof T
   delete_sources_after_days: row.deleteSourcesAfterDays,
   delete_analytics_after_days: row.deleteAnalyticsAfterDays,
   default_encoding_profile: row.defaultEncodingProfile,
+  language: row.language,
   player: playerOf(row, baseUrl),
   storage_bytes: storedBytesOf(row),
   source_bytes: row.sourceBytes,

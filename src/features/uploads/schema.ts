@@ -50,7 +50,7 @@ const { bytes_expected: _, filename, ...others } = Initiate.entries;
 /** As `Initiate`, without what the server determines itself. */
 export const FromUrl = v.object({
   url: v.pipe(Text(4000), v.description("https URL, fetched by the server; redirects are followed")),
-  filename: v.optional(v.pipe(filename, v.description("Without it the last part of the address"))),
+  filename: v.optional(v.pipe(filename, v.description("Without it the last part of the URL"))),
   ...others,
 });
 

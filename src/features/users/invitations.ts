@@ -78,12 +78,13 @@ export const invitationRoutes = [
     operationId: "createInvitation",
     summary: "Invite a person; a new invitation to the same address replaces the one before it",
     body: InvitationWrite,
+    idempotent: { secretFields: ["url"] },
     responses: { 201: NewInvitation },
     errors: { ...shared.errors, 404: ["not_found"], 422: ["invitation_limit_reached"] },
-    async handle({ app, caller, body }) {
+    async handle({ app, caller, body, commit }) {
       const code = randomName(CODE_LENGTH);
       const url = `${app.baseUrl()}/console/invitation/${code}`;
-      const row = await app.write(async (tx) => {
+      return commit(async (tx) => {
         const tenant = await requireTenant(tx, caller, body.tenant_id);
         const tenantId = tenant.id;
         await requireFreeEmail(tx, body.email);
@@ -95,7 +96,7 @@ export const invitationRoutes = [
         const content = invitationMail(await languageOf(tx, caller), { tenant: tenant.name, url });
         const mail = { kind: "invitation", recipient: body.email, tenantId } as const;
         await enqueueMail(tx, app, { ...mail, content, expiresAt });
-        return tx
+        const row = await tx
           .insert(invitations)
           .values({
             tenantId,
@@ -107,8 +108,8 @@ export const invitationRoutes = [
           })
           .returning()
           .get();
+        return { ...toInvitation(row), url };
       });
-      return { ...toInvitation(row), url };
     },
   }),
   route({

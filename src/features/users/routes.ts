@@ -48,12 +48,13 @@ export const userRoutes = [
     operationId: "createTenantUser",
     summary: "Create a user with a password; see also invitations",
     body: UserWrite,
+    idempotent: { secretInputs: ["password"] },
     responses: { 201: TenantUser },
     errors: { ...shared.errors, 404: ["not_found"], 503: ["busy"] },
-    async handle({ app, caller, body }) {
+    async handle({ app, caller, body, commit }) {
       await requireTenant(app.db, caller, body.tenant_id);
       const passwordHash = await hashPassword(body.password);
-      return app.write(async (tx) => {
+      return commit(async (tx) => {
         const tenant = await requireTenant(tx, caller, body.tenant_id);
         await requireFreeEmail(tx, body.email);
         const { name = null, role } = body;

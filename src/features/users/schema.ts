@@ -57,7 +57,12 @@ const invitation = {
 };
 export const Invitation = v.pipe(v.object(invitation), v.title("Invitation"));
 export const NewInvitation = v.pipe(
-  v.object({ ...invitation, url: v.pipe(v.string(), v.description("Works once; it is shown only here")) }),
+  v.object({
+    ...invitation,
+    url: v.optional(
+      v.pipe(v.string(), v.description("Works once; it is shown only here, and not in a repeated response")),
+    ),
+  }),
   v.title("NewInvitation"),
 );
 export const toInvitation = (row: InvitationRow): v.InferInput<typeof Invitation> => ({

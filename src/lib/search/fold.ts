@@ -49,6 +49,9 @@ const WORD = new RegExp(
 );
 const STARTS_SPACELESS = new RegExp(String.raw`^[[${SPACELESS}]&&\p{L}]`, "v");
 const LETTER = /^[\p{L}\p{N}\p{M}]/u;
+const MARK = /^\p{M}/u;
+/** More marks than any script puts on a letter; a hostile text has no end of them. */
+const MOST_MARKS = 32;
 
 /** The words of a folded text; a run of a script without spaces, such as Chinese or Thai, is one. */
 export const wordsIn = (text: string): string[] => text.match(WORD) ?? [];
@@ -56,6 +59,31 @@ export const wordsIn = (text: string): string[] => text.match(WORD) ?? [];
 /** Whether the word is of a script without spaces: it is found anywhere, not only where a word begins. */
 export const isSpaceless = (word: string): boolean => STARTS_SPACELESS.test(word);
 
-/** Whether the character at `at` belongs to a word; false outside of the text. */
-export const isLetterAt = (text: string, at: number): boolean =>
-  at >= 0 && at < text.length && LETTER.test(String.fromCodePoint(text.codePointAt(at) ?? 0));
+const characterAt = (text: string, at: number): string => {
+  const code = text.codePointAt(at);
+  return code === undefined ? "" : String.fromCodePoint(code);
+};
+
+/** The character that ends at `at`; empty at the start of the text. */
+function characterBefore(text: string, at: number): string {
+  const one = text.charAt(at - 1);
+  const two = at > 1 ? characterAt(text, at - 2) : "";
+  return two.length === 2 ? two : one;
+}
+
+/** Whether a word of a script with spaces begins at `at`: nothing of another such word is before it, with its marks. */
+export function beginsWordAt(text: string, at: number): boolean {
+  let from = at;
+  let before = characterBefore(text, from);
+  for (let count = 0; count < MOST_MARKS && MARK.test(before); count++) {
+    from -= before.length;
+    before = characterBefore(text, from);
+  }
+  return !LETTER.test(before) || isSpaceless(before);
+}
+
+/** Whether a word of a script with spaces ends before `at`: a letter of a script without spaces is another word. */
+export const endsWordAt = (text: string, at: number): boolean => {
+  const next = characterAt(text, at);
+  return !LETTER.test(next) || isSpaceless(next);
+};

@@ -1,4 +1,4 @@
-import { folded, isLetterAt, isSpaceless, wordsIn } from "./fold.ts";
+import { beginsWordAt, endsWordAt, folded, isSpaceless, wordsIn } from "./fold.ts";
 import { type Line, lineOf } from "./sections.ts";
 
 /** A line that contains words of a query. */
@@ -32,8 +32,8 @@ export function hitsIn(written: string, words: readonly string[]): Hit[] {
       }
       // Not in the kind and time of the line. A single letter is a whole word.
       const isText = at > text.indexOf(" ", lineAt);
-      const whole = anywhere || !isLetterAt(text, at + word.length);
-      const isHit = isText && (anywhere || (!isLetterBefore(text, at) && (whole || word.length > 1)));
+      const whole = anywhere || endsWordAt(text, at + word.length);
+      const isHit = isText && (anywhere || (beginsWordAt(text, at) && (whole || word.length > 1)));
       if (!isHit) {
         at = text.indexOf(word, at + word.length);
         continue;
@@ -62,9 +62,6 @@ function readLines(written: string, found: ReadonlyMap<number, { words: Set<numb
   }
   return hits;
 }
-
-const isLetterBefore = (text: string, at: number) =>
-  isLetterAt(text, at - 1) || (at > 1 && isLetterAt(text, at - 2) && (text.codePointAt(at - 2) ?? 0) > 0xffff);
 
 const EXCERPT = 200;
 const BEFORE = 60;

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { randomName } from "#lib/base";
+import { randomName, setTimeout } from "#lib/base";
 import { type CaptionedCodec, isCaptioned } from "#lib/closed-captions";
 import type { LiveSample, TrackConfig } from "#lib/codecs";
 import { CaptionReader } from "../captions/caption-reader.ts";
@@ -22,6 +22,9 @@ const SEGMENT_SECONDS = 2;
 const ANNOUNCED_SECONDS = 15;
 /** A configured track that has no packet by this segment may never begin. */
 const CONFIGURED_SEGMENTS = 2;
+
+/** How long a recording waits for the captions of the last seconds. */
+const LAST_SPEECH_MS = 20_000;
 
 const DEFAULT_TARGETS = { segmentSeconds: SEGMENT_SECONDS, partSeconds: PART_SECONDS };
 
@@ -68,6 +71,7 @@ export class Broadcast {
   /** Reports of interruptions, in order. */
   #reports: Promise<void> = Promise.resolve();
   #ended: Promise<void> | null = null;
+  readonly #speech = Promise.withResolvers<void>();
 
   constructor(options: BroadcastOptions) {
     this.#options = options;
@@ -132,6 +136,11 @@ export class Broadcast {
     this.#packager.resume();
   }
 
+  /** The server has written the last captions of its speech. */
+  speechWritten(): void {
+    this.#speech.resolve();
+  }
+
   /** Ends the stream, and completes its recording. Resolves when all is reported; may be repeated. */
   end(): Promise<void> {
     this.#ended ??= this.#end();
@@ -177,11 +186,19 @@ export class Broadcast {
     if (this.#early.length > 0) this.#open();
     if (!this.#isOpened) return rm(this.#folder, { recursive: true, force: true });
     this.#options.send({ stream: this.name, endedAtMs: Math.max(this.#startedAtMs, Date.now()) });
-    const { record, isEncoded: withSource } = this.channel;
+    const { record, isEncoded: withSource, captionsLive } = this.channel;
+    if (record && captionsLive.length > 0) await this.#untilSpeechWritten();
     const { requireSpace: admit } = this.#options;
     const target = recordingFolder(this.#options.root, this.name);
     const finished = record ? await finishRecording(this.#folder, target, recording, { admit, withSource }) : null;
     this.#options.send({ stream: this.name, finished });
+  }
+
+  /** A server that cannot recognize the rest costs its captions, not the recording. */
+  async #untilSpeechWritten(): Promise<void> {
+    const timer = setTimeout(() => this.#speech.resolve(), LAST_SPEECH_MS);
+    await this.#speech.promise;
+    clearTimeout(timer);
   }
 
   async #admit(bytes: number): Promise<void> {

@@ -42,6 +42,8 @@ export class Gateway {
   readonly #onAir = new Map<number, OnAir>();
   /** Streams that are being completed, and sent to the end. */
   readonly #ending = new Set<Promise<void>>();
+  /** Broadcasts that are being completed, by name. */
+  readonly #completing = new Map<string, Broadcast>();
   readonly #reports: NodeJS.Timeout;
   #isClosed = false;
 
@@ -75,6 +77,11 @@ export class Gateway {
       if (onAir.publisher) onAir.publisher.stop(reason);
       else this.#end(onAir.broadcast);
     }
+  }
+
+  /** What `Broadcast.end` waits for. */
+  speechWritten(name: string): void {
+    this.#completing.get(name)?.speechWritten();
   }
 
   /** As `Broadcast.clip`; null for a stream that has ended. */
@@ -204,12 +211,16 @@ export class Gateway {
   }
 
   #complete(broadcast: Broadcast): void {
+    this.#completing.set(broadcast.name, broadcast);
     this.#await(
-      broadcast.end().catch((error) => {
-        // The next start of the server recovers its files.
-        const fields = { channel: broadcast.channel.channel, error: String(error) };
-        this.#options.send({ log: { level: "error", message: "a stream could not be completed", fields } });
-      }),
+      broadcast
+        .end()
+        .catch((error) => {
+          // The next start of the server recovers its files.
+          const fields = { channel: broadcast.channel.channel, error: String(error) };
+          this.#options.send({ log: { level: "error", message: "a stream could not be completed", fields } });
+        })
+        .finally(() => this.#completing.delete(broadcast.name)),
     );
   }
 

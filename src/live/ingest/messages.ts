@@ -140,6 +140,8 @@ export type ToIngest =
   | { targets: SimulcastTarget[]; of: number }
   /** Ends a stream; `reason` is sent to its publisher. */
   | { stop: string; reason: string }
+  /** All speech of a stream that has ended is in its captions: its recording may be completed. */
+  | { spoken: string }
   /** Copies a part of a running stream to a directory named by `clip`. */
   | { clip: string; of: string; wanted: WantedClip }
   /** Completes the files of a stream that another process left, in the directory `from`. */

@@ -52,6 +52,7 @@ export async function runIngest({ send, onMessage }: IngestChannel): Promise<voi
       void running?.then((ingest) => {
         if (!ingest) return;
         if ("stop" in message) ingest.gateway.stop(message.stop, message.reason);
+        else if ("spoken" in message) ingest.gateway.speechWritten(message.spoken);
         else if ("targets" in message) ingest.gateway.setTargets(message.of, message.targets);
         else if ("clip" in message) void clip(ingest, message, send);
         else if ("whip" in message) void answerWhip(ingest, message, send);

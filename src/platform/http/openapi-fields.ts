@@ -17,7 +17,7 @@ export const FIELDS: Record<string, string> = {
   parent_id: "Id of the parent collection; null at the top level",
   upload_id: "Id of the upload",
   job_id: "Id of the job",
-  batch_id: "Id of the ingest batch",
+  batch_id: "Id of the batch upload",
   subtitle_id: "Id of the subtitle",
   subtitle: "The subtitle",
   share_id: "Id of the share",
@@ -389,7 +389,7 @@ export const FIELDS: Record<string, string> = {
   fields: "Names of the fields in the request",
   uploads: "Open uploads",
   jobs: "Queued and running jobs",
-  batches: "Open ingest batches",
+  batches: "Open batch uploads",
 
   // Parameters
   limit: "Largest number of records in the response",

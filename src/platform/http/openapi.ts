@@ -143,7 +143,7 @@ const SECURITY = {
     description:
       "Session of a browser. It is accepted wherever an API key or the admin token is; changes also need its CSRF token in X-CSRF-Token",
   },
-  batchToken: header("X-SVC-BATCH-TOKEN", "Lease token of an ingest batch, instead of an API key"),
+  batchToken: header("X-SVC-BATCH-TOKEN", "Lease token of a batch upload, instead of an API key"),
 };
 const text = (description: string, example: string) => ({ description, schema: { type: "string" }, example });
 const HEADERS = {

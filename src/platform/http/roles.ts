@@ -23,17 +23,23 @@ const isForAll = (route: Route) =>
   route.reads === true ||
   route.scopes.includes("playback:read");
 
-/** Throws 403 `forbidden_role` where the caller's role, or having none, excludes the route. */
-export function requireRole(route: Route, caller: Caller, method: string): void {
+/** Why the caller's role, or having none, excludes the route; null when it does not. */
+export function roleRefusal(route: Route, caller: Caller, method: string): string | null {
   if (route.forAdmins) {
-    if (caller.kind === "admin" || (caller.kind === "key" && caller.session && caller.role === "admin")) return;
-    throw new HttpError(403, "forbidden_role", "Only users with the role admin may do this, in a session.");
+    if (caller.kind === "admin" || (caller.kind === "key" && caller.session && caller.role === "admin")) return null;
+    return "Only users with the role admin may do this, in a session.";
   }
-  if (caller.kind !== "key" || caller.role === undefined || caller.role === "admin") return;
+  if (caller.kind !== "key" || caller.role === undefined || caller.role === "admin") return null;
   const { role, scopes } = caller;
   const lacksScope = route.scopes.length > 0 && !route.scopes.some((scope) => scopes.includes(scope));
   // A device token may have fewer scopes than its user: then the scope is what lacks.
   const isExcluded = lacksScope && !route.scopes.some((scope) => SCOPES_OF[role].includes(scope));
-  if (isExcluded || (role === "viewer" && isChange(method) && !isForAll(route)))
-    throw new HttpError(403, "forbidden_role", `The role ${role} does not allow this; ask an admin of the tenant.`);
+  const isRefused = isExcluded || (role === "viewer" && isChange(method) && !isForAll(route));
+  return isRefused ? `The role ${role} does not allow this; ask an admin of the tenant.` : null;
+}
+
+/** Throws 403 `forbidden_role` where `roleRefusal` has a reason. */
+export function requireRole(route: Route, caller: Caller, method: string): void {
+  const reason = roleRefusal(route, caller, method);
+  if (reason !== null) throw new HttpError(403, "forbidden_role", reason);
 }

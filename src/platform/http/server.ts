@@ -55,6 +55,9 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
       const count = requests.of(path, method);
       const plain = async (event: H3Event) => {
         const from = performance.now();
+        // What a client makes of `assets/5/tags/..` (WHATWG URL, 4.4): it must not delete the asset.
+        if (method === "DELETE" && event.url.pathname.endsWith("/"))
+          return render(app, nothingHere(), newRequestId(), event);
         await arrival();
         const recent = recentRequests.begin();
         const endWatch = watchBody(incomingOf(event), limitMs);

@@ -129,11 +129,20 @@ describe("tags", () => {
       { ["k".repeat(65)]: 1 },
       { "": 1 },
       { k0: "x".repeat(1025) },
+      { ".": 1 },
+      { "..": "x" },
     ]) {
       expectError(await patch(bad), 422, "validation_failed");
     }
     expect((await patch({ k0: "x".repeat(1024), k1: null, ["k".repeat(64)]: 1 })).status).toBe(200);
   });
+});
+
+test("a key that clients resolve within the path removes no asset", async () => {
+  const { asset } = await uploaded(app, key);
+  for (const segment of ["..", "%2e%2e", ".%2E"])
+    expectError(await app.call("DELETE", at(asset.id, `/tags/${segment}`), { key }), 404, "not_found");
+  expect((await app.call("GET", at(asset.id), { key })).status).toBe(200);
 });
 
 test("the original source can be downloaded for five minutes", async () => {

@@ -123,6 +123,16 @@ test("an added track is encoded by a worker, and listed and played by name; its 
   expect(last).toMatchObject({ name: "Described", is_default: true });
 });
 
+test("a repeat with its Idempotency-Key adds no second track", async () => {
+  const repeated = () => app.call("POST", path(), { key, raw: form(FIELDS), headers: { "idempotency-key": "once" } });
+  const before = (await list()).length;
+  const [first, again] = [await repeated(), await repeated()];
+  expect([first.status, again.status], first.text).toEqual([201, 201]);
+  expect(again.body).toEqual(first.body);
+  expect(await list()).toHaveLength(before + 1);
+  await app.call("DELETE", `${path()}/${first.body.id}`, { key });
+});
+
 test("a track can be labeled and made the default", async () => {
   const first = await encoded();
   const second = await encoded({ language: "en", name: "Comments", role: "commentary" });

@@ -17,7 +17,7 @@ test("batch uploads are limited by what open batches contain and expect", async 
   expect((await want(one, "a.m4s", 3_000_000_000)).status).toBe(201);
   const refused = await want(two, "b.m4s", 2_000_000_001);
   expectError(refused, 403, "quota_exceeded");
-  expect(refused.body.error).toMatch(/0 are used, 3000000000 are reserved by open uploads and ingest batches/);
+  expect(refused.body.error).toMatch(/0 are used, 3000000000 are reserved by open uploads and batch uploads/);
   // The same one again, a larger one that replaces it, and the rest.
   expect((await want(one, "a.m4s", 3_000_000_000)).status).toBe(200);
   expectError(await want(one, "a.m4s", 5_000_000_001), 403, "quota_exceeded");

@@ -44,6 +44,52 @@ describe("a repeat with its Idempotency-Key", () => {
     expect(await countOf(app, "/api/v1/assets")).toBe(1);
   });
 
+  test.each([
+    ["a tenant", "/api/v1/admin/tenants", { name: "Second", slug: "second" }, []],
+    [
+      "a user of the operator",
+      "/api/v1/admin/users",
+      { email_address: "a@example.com", password: "correct horse" },
+      [],
+    ],
+    ["a person", "/api/v1/users", { email: "b@example.com", role: "editor", password: "correct horse" }, []],
+    ["an invitation", "/api/v1/users/invitations", { email: "c@example.com", role: "editor" }, ["url"]],
+  ])("of %s returns the first response, and changes nothing", async (_, path, fields, secrets) => {
+    const { app, tenant } = await withTenant();
+    const body = { tenant_id: tenant.id, ...fields };
+    const first = await post(app, path, "one", { admin: app.admin, body });
+    expect(first.status, first.text).toBe(201);
+    const again = await post(app, path, "one", { admin: app.admin, body });
+    expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([201, "true"]);
+    expect(again.body).toEqual(
+      Object.fromEntries(Object.entries(first.body).filter(([name]) => !secrets.includes(name as never))),
+    );
+    const other = { ...body, password: "another horse", name: "Other", email: "d@example.com" };
+    expectError(await post(app, path, "one", { admin: app.admin, body: other }), 422, "idempotency_key_reused");
+  });
+
+  test("is possible wherever a POST creates something that lasts", async () => {
+    const { app } = await withTenant();
+    const without = app.opened.routes
+      .filter(({ method, responses, idempotent, hidden }) => {
+        const creates = method === "POST" && responses && 201 in responses && !hidden;
+        return creates && !idempotent;
+      })
+      .map(({ operationId }) => operationId);
+    // Tokens and signatures, which a repeat makes again; and what ends the one before it.
+    const renewed = [
+      "createChannelToken",
+      "createPublishToken",
+      "signBatchUploadPart",
+      "createPairingCode",
+      "createDeviceToken",
+    ];
+    const ends = ["createResetLink", "createRemovalHold"];
+    // Before there is a caller; and orders, which always have a key and answer a repeat themselves.
+    const other = ["createSession", "setUpServer", "acceptInvitation", "createOrder"];
+    expect(without.filter((name) => ![...renewed, ...ends, ...other].includes(name ?? ""))).toEqual([]);
+  });
+
   test("with another body, or on another route, is 422 and has no effect", async () => {
     const { app, key } = await withTenant();
     await post(app, paths.uploads, "one", { key, body: upload });

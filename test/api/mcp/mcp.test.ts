@@ -111,6 +111,22 @@ describe("tools", () => {
     expect((await server.call("GET", `/api/v1/assets/${assets[0].id}`, { key })).status).toBe(200);
   });
 
+  test("are those of a person's role", async () => {
+    const person = { email: "viewer@example.com", password: "correct horse" };
+    const body = { tenant_id: tenantId, role: "viewer", ...person };
+    const made = await server.call("POST", "/api/v1/users", { admin: server.admin, body });
+    expect(made.status, made.text).toBe(201);
+    const device = await server.call("POST", "/api/v1/device_tokens", {
+      body: { email_address: person.email, password: person.password },
+    });
+    const viewer = await agent(device.body.token);
+    const names = (await viewer.listTools()).tools.map(({ name }) => name);
+    expect(names).toContain("list_assets");
+    expect(names).not.toContain("update_tags");
+    const listed = await run(viewer, "list_assets");
+    expect(listed.isError, listed.text).toBe(false);
+  });
+
   test("list 20 records, with the cursor of the next page, each in at most 600 characters", async () => {
     const client = await agent();
     const ids: number[] = [];
@@ -144,6 +160,8 @@ describe("tools", () => {
     const missing = await run(client, "get_asset", { id: 999_999 });
     expect(missing).toMatchObject({ isError: true, json: { code: "not_found" } });
     expect(await run(client, "get_asset", {})).toMatchObject({ isError: true, text: "id is required." });
+    for (const id of ["..", ".", ""])
+      expect(await run(client, "get_asset", { id })).toMatchObject({ isError: true, text: "id is not valid." });
     const unknown = await run(client, "get_asset", { id, color: "red" });
     expect(unknown).toMatchObject({
       isError: true,

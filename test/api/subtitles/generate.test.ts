@@ -140,8 +140,11 @@ describe("captions of a ready asset", () => {
     ["detected", { language: "auto" }, { language: "EN-us" }, "en-US"],
     ["the asset's", {}, { language: null, audio_language: "fr" }, "nl"],
     ["of the audio", { tags: false }, { language: null, audio_language: "fr" }, "fr"],
+    ["of the tenant", { tags: false, ofTenant: "pt-BR" }, { language: null }, "pt-BR"],
     ["undetermined", { tags: false }, { language: "no language" }, "und"],
-  ])("are in the language that is %s", async (_, { tags = true, ...body }, speech, language) => {
+  ])("are in the language that is %s", async (_, { tags = true, ofTenant = null, ...body }, speech, language) => {
+    const settings = `/api/v1/tenants/${tenant.id}`;
+    expect((await app.call("PATCH", settings, { admin: app.admin, body: { language: ofTenant } })).status).toBe(200);
     if (tags) await app.call("PATCH", `/api/v1/assets/${asset.id}/tags`, { key, body: { language: "nl" } });
     await generated(body);
     expect((await complete(speech)).status).toBe(200);

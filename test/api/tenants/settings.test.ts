@@ -47,6 +47,7 @@ describe("the settings of a tenant", () => {
       delete_sources_after_days: 30,
       delete_analytics_after_days: 400,
       default_encoding_profile: "fast",
+      language: "pt-BR",
     };
     const changed = await boss("PATCH", at, { body: { ...change, player: { accent_color: "#FF0066" } } });
     expect(changed.status, changed.text).toBe(200);

@@ -9,6 +9,7 @@ import { type Platform, startPlatform, untilReady } from "#test/support/browser/
 import { expectError } from "#test/support/error.ts";
 import { uploaded } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
+import { av1Environment } from "#test/support/media/av1.ts";
 import { Players, renditionsIn } from "#test/support/media/matrix-players.ts";
 import { flashing, words } from "#test/support/media/matrix-sources.ts";
 import { ffmpeg, packetsOf, sound } from "#test/support/media/sources.ts";
@@ -26,7 +27,7 @@ let players: Players;
 let asset: { id: number; external_id: string };
 let job: { id: number };
 beforeAll(async () => {
-  [platform, browser] = await Promise.all([startPlatform(), sharedBrowser()]);
+  [platform, browser] = await Promise.all([startPlatform(av1Environment), sharedBrowser()]);
   players = new Players("");
   const { key, clip: bytes } = platform;
   const profile = {

@@ -5,7 +5,8 @@ import { encode } from "#media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
 import type { EncodeResult } from "#media/finish.ts";
 import { probeSource as probe } from "#media/timeline.ts";
-import { binaries, complaints, fast, ffmpeg, ffprobe, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { av1Binaries as binaries } from "#test/support/media/av1.ts";
+import { complaints, fast, ffmpeg, ffprobe, sound, temporaryFolder } from "#test/support/media/sources.ts";
 import { nightly } from "#test/support/nightly.ts";
 
 /** Renditions of HEVC and AV1, next to those of H.264. */

@@ -10,6 +10,7 @@ import { probeSource as probe } from "#media/timeline.ts";
 import type { ProfileDefinition } from "#protocol/encoding-profile.ts";
 import { readHls } from "#src/lib/manifests/hls-read.ts";
 import { rows } from "#test/support/amount.ts";
+import { av1Binaries as binaries } from "#test/support/media/av1.ts";
 import {
   type Code,
   DISPLAY,
@@ -22,7 +23,7 @@ import {
   WIDTH,
   withBox,
 } from "#test/support/media/hdr-sources.ts";
-import { binaries, complaints, fast, ffmpeg, ffprobe, picture, temporaryFolder } from "#test/support/media/sources.ts";
+import { complaints, fast, ffmpeg, ffprobe, picture, temporaryFolder } from "#test/support/media/sources.ts";
 import { nightly } from "#test/support/nightly.ts";
 
 /** Profiles with `hdr: "keep"`: HDR in HEVC and AV1, and SDR in H.264. */

@@ -26,7 +26,7 @@ class Client(Operations):
     """A client of one server. Threads may share it; each has its connection.
 
     `base_url` is the URL of the server, such as `https://video.example.com`. Give the credential that the calls need:
-    the API key of a tenant, or the token of an operator, a worker, a live gateway or an ingest batch. With several, an
+    the API key of a tenant, or the token of an operator, a worker, a live gateway or a batch upload. With several, an
     operation uses the first one that it accepts, an API key before an operator's token.
 
     `timeout` is in seconds, for each wait for the network. `max_retries` is the number of repeats of a request that is

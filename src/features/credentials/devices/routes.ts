@@ -91,12 +91,13 @@ export const deviceRoutes = [
     operationId: "createUser",
     summary: "Create a user",
     body: UserWrite,
+    idempotent: { secretInputs: ["password"] },
     responses: { 201: User },
     errors: { 404: ["not_found"] },
-    async handle({ app, caller, body }) {
+    async handle({ app, caller, body, commit }) {
       await requireTenant(app.db, caller, body.tenant_id);
       const passwordHash = await hashPassword(body.password);
-      return app.write(async (tx) => {
+      return commit(async (tx) => {
         const tenant = await requireTenant(tx, caller, body.tenant_id);
         const sameEmail = eq(users.emailAddress, body.email_address);
         if (await tx.select({ id: users.id }).from(users).where(sameEmail).get()) invalid("email_address", "is taken");

@@ -1,6 +1,6 @@
 import { type App, forApp } from "#app.ts";
 import { binariesAside, cacheDir } from "#lib/executable";
-import type { FromIngest, OpenedStream } from "#live/ingest/messages.ts";
+import type { FromIngest, OpenedStream, ToIngest } from "#live/ingest/messages.ts";
 import type { SegmentEvent } from "#live/playlists/events.ts";
 import type { RenditionReport } from "#live/renditions/messages.ts";
 import { diskOf } from "#platform/limits/disk-reserve.ts";
@@ -19,6 +19,7 @@ export class LiveSpeech {
   /** Segments of streams whose engine is being opened. */
   readonly #opening = new Map<string, SegmentEvent[]>();
   #replicate: (report: RenditionReport) => void = () => {};
+  #send: (message: ToIngest) => void = () => {};
 
   constructor(app: App) {
     this.#app = app;
@@ -27,6 +28,11 @@ export class LiveSpeech {
   /** Passes all reports on to other processes of the server, and to other servers. */
   replicateBy(replicate: (report: RenditionReport) => void): void {
     this.#replicate = replicate;
+  }
+
+  /** Passes on to the ingest process that the speech of a stream is written. */
+  answerBy(send: (message: ToIngest) => void): void {
+    this.#send = send;
   }
 
   /** Called with each message of the ingest process, after the playlists have changed. */
@@ -38,13 +44,22 @@ export class LiveSpeech {
       this.#opening.get(stream)?.push(segment);
       const speech = this.#streams.get(stream);
       if (speech?.track === segment.track) speech.add(segment);
-    } else if ("stream" in message && "endedAtMs" in message) this.#end(message.stream);
+    } else if ("stream" in message && "endedAtMs" in message) void this.#finish(message.stream);
   }
 
   /** The ingest process has exited, and its streams have ended. */
   clear(): void {
     for (const name of [...this.#streams.keys()]) this.#end(name);
     this.#opening.clear();
+  }
+
+  /** The ingest process waits for the captions of the last seconds. */
+  async #finish(name: string): Promise<void> {
+    const speech = this.#streams.get(name);
+    this.#streams.delete(name);
+    this.#opening.delete(name);
+    await speech?.finish();
+    this.#send({ spoken: name });
   }
 
   #end(name: string): void {

@@ -1,6 +1,6 @@
 import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { abortAfter, runInSlices } from "#lib/base";
+import { abortAfter, runInSlices, setTimeout } from "#lib/base";
 import { BOTTOM_ROW, type ShownCaption } from "#lib/closed-captions";
 import { shapedCues } from "#lib/subtitles";
 import { WrittenCaptions } from "#live/captions/written-captions.ts";
@@ -17,8 +17,10 @@ const LONGEST_SECONDS = 12;
 const LIMIT_MS = 60_000;
 /** How long a caption is shown. */
 const SHOWN_MS = { least: 1000, most: 7000 };
-/** How far captions may come after others that wait to be shown. */
-const MOST_BEHIND_MS = 6000;
+/** How far captions may come after the speech, while others before them are shown. */
+const MOST_BEHIND_MS = 8000;
+/** How long the last seconds of a stream may take. The recording waits for them, somewhat longer. */
+const FINISH_MS = 15_000;
 const RATE = 16_000;
 const HEADER_BYTES = 44;
 const FOLDER = "speech";
@@ -52,6 +54,9 @@ export class StreamSpeech {
   readonly #shownUntil = new Map<string, number>();
   #pending: SegmentEvent[] = [];
   #isBusy = false;
+  #work: Promise<void> = Promise.resolve();
+  /** Nothing follows what is pending. */
+  #isLast = false;
 
   constructor(options: SpeechOptions) {
     this.#options = options;
@@ -65,7 +70,18 @@ export class StreamSpeech {
   /** A segment of its track is complete. */
   add(segment: SegmentEvent): void {
     this.#pending.push(segment);
-    if (!this.#isBusy) void this.#recognizeAll();
+    if (!this.#isBusy) this.#work = this.#recognizeAll();
+  }
+
+  /** The stream has ended. Resolves when the captions of its last seconds are written, or cannot be in time. */
+  async finish(): Promise<void> {
+    this.#isLast = true;
+    const timer = setTimeout(() => this.#ended.abort(), FINISH_MS);
+    await this.#work;
+    await this.#recognizeAll();
+    clearTimeout(timer);
+    this.#ended.abort();
+    await this.#written.settled();
   }
 
   end(): void {
@@ -74,7 +90,8 @@ export class StreamSpeech {
 
   async #recognizeAll(): Promise<void> {
     this.#isBusy = true;
-    while (secondsOf(this.#pending) >= WINDOW_SECONDS && !this.#ended.signal.aborted) {
+    const isEnough = () => (this.#isLast ? this.#pending.length > 0 : secondsOf(this.#pending) >= WINDOW_SECONDS);
+    while (isEnough() && !this.#ended.signal.aborted) {
       const segments = this.#pending;
       this.#pending = [];
       while (secondsOf(segments) > LONGEST_SECONDS && segments.length > 1) segments.shift();
@@ -97,10 +114,14 @@ export class StreamSpeech {
       const signal = AbortSignal.any([this.#ended.signal, abortAfter(LIMIT_MS)]);
       const { utterances } = await transcriber.transcribe({ ...audio, language, cwd, signal });
       const sorted = utterances.toSorted((one, other) => one.startMs - other.startMs);
-      for (const cue of await runInSlices(shapedCues(sorted))) {
+      const cues = await runInSlices(shapedCues(sorted));
+      for (const [index, cue] of cues.entries()) {
         const caption = { service: serviceOf(language), language, text: cue.lines.join("\n"), row: BOTTOM_ROW };
         this.#written.add({ ...caption, startMs: startMs + cue.startMs, endMs: startMs + cue.endMs });
-        this.#show(language, caption, cue.endMs - cue.startMs);
+        // Not for longer than it takes to say it: captions would come later and later.
+        const nextMs = cues[index + 1]?.startMs ?? Math.round(audio.durationSeconds * 1000);
+        const shownMs = Math.min(cue.endMs, Math.max(nextMs, cue.startMs)) - cue.startMs;
+        this.#show(language, caption, { spokenAtMs: startMs + cue.startMs, shownMs });
       }
     }
   }
@@ -133,13 +154,17 @@ export class StreamSpeech {
     return { wavPath, durationSeconds: Math.max(0, size - HEADER_BYTES) / (2 * RATE) };
   }
 
-  #show(language: string, caption: Omit<ShownCaption, "startMs" | "endMs">, spokenMs: number): void {
+  #show(
+    language: string,
+    caption: Omit<ShownCaption, "startMs" | "endMs">,
+    { spokenAtMs, shownMs }: { spokenAtMs: number; shownMs: number },
+  ): void {
     const { stream, show } = this.#options;
     const edgeMs = Math.ceil((stream.timeline.captioned?.endSeconds ?? 0) * 1000);
     const startMs = Math.max(edgeMs, this.#shownUntil.get(language) ?? 0);
     // What comes later than the speech after it is not read.
-    if (startMs - edgeMs > MOST_BEHIND_MS) return;
-    const endMs = startMs + Math.min(Math.max(spokenMs, SHOWN_MS.least), SHOWN_MS.most);
+    if (startMs > edgeMs && startMs - spokenAtMs > MOST_BEHIND_MS) return;
+    const endMs = startMs + Math.min(Math.max(shownMs, SHOWN_MS.least), SHOWN_MS.most);
     this.#shownUntil.set(language, endMs);
     show({ ...caption, startMs, endMs });
   }

@@ -47,7 +47,7 @@ export async function addAudio(
   );
   if (file.bytes === 0) invalidParameter("url", "The file at the URL is empty.");
   const label = { language, name: name || languageName(language), role: "alternate", is_default: false } as const;
-  return (await insertAddedTrack(app, caller, asset.id, file, label)).id;
+  return (await app.write((tx) => insertAddedTrack(tx, app, caller, asset.id, file, label))).id;
 }
 
 function languageName(tag: string): string {

@@ -11,6 +11,7 @@ import type { Caller } from "#platform/http/caller.ts";
 import { markReferenced, registerPending } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
+import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
 import { listedTracks, rowsOf } from "./source-tracks.ts";
 
@@ -55,39 +56,39 @@ export async function storeAudio(
 type Label = Pick<AudioTrackRow, "name" | "role"> & { language: string; is_default: boolean };
 
 /** Adds a track to an asset of the caller: workers encode it. `file`: of `storeAudio`. Throws as `requireAddable`, and 404. */
-export const insertAddedTrack = (
+export async function insertAddedTrack(
+  tx: Db,
   app: App,
   caller: Caller,
   id: number,
   file: { key: string; bytes: number },
   { language, name, role, is_default: isDefault }: Label,
-): Promise<AudioTrackRow> =>
-  app.write(async (tx) => {
-    const current = (await getAsset(tx, caller, id)) ?? notFound("asset");
-    requirePlayable(current);
-    requireRoom((await rowsOf(tx, current.id)).filter(({ isRemoved }) => !isRemoved));
-    requireStored(app, await requireTenant(tx, { kind: "admin" }, current.tenantId), file.bytes);
-    await markReferenced(tx, file.key);
-    await addStoredBytes(tx, app, current, file.bytes);
-    afterCommit(tx, workerWaker(app));
-    const now = app.clock.now();
-    return tx
-      .insert(audioTracks)
-      .values({
-        tenantId: current.tenantId,
-        assetId: current.id,
-        language,
-        name,
-        role,
-        isDefault,
-        status: "processing",
-        sourceKey: file.key,
-        bytes: file.bytes,
-        lengthSeconds: current.durationSeconds,
-        availableAt: now,
-        createdAt: now,
-        updatedAt: now,
-      })
-      .returning()
-      .get();
-  });
+): Promise<AudioTrackRow> {
+  const current = (await getAsset(tx, caller, id)) ?? notFound("asset");
+  requirePlayable(current);
+  requireRoom((await rowsOf(tx, current.id)).filter(({ isRemoved }) => !isRemoved));
+  requireStored(app, await requireTenant(tx, { kind: "admin" }, current.tenantId), file.bytes);
+  await markReferenced(tx, file.key);
+  await addStoredBytes(tx, app, current, file.bytes);
+  afterCommit(tx, workerWaker(app));
+  const now = app.clock.now();
+  return tx
+    .insert(audioTracks)
+    .values({
+      tenantId: current.tenantId,
+      assetId: current.id,
+      language,
+      name,
+      role,
+      isDefault,
+      status: "processing",
+      sourceKey: file.key,
+      bytes: file.bytes,
+      lengthSeconds: current.durationSeconds,
+      availableAt: now,
+      createdAt: now,
+      updatedAt: now,
+    })
+    .returning()
+    .get();
+}

@@ -68,6 +68,7 @@ export const audioTrackRoutes = [
     operationId: "createAudioTrack",
     summary: "Add an audio track to a ready asset, without encoding its video",
     params: AssetParams,
+    idempotent: {},
     raw: true,
     rawBody: {
       "multipart/form-data": v.object({
@@ -85,7 +86,7 @@ export const audioTrackRoutes = [
       503: ["storage_not_configured"],
     },
     async handle(context) {
-      const { app, caller, params, signal } = context;
+      const { app, caller, params, signal, commit } = context;
       const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
       await requireAddable(app, asset, Number(context.headers.get("content-length") ?? 0));
       const form = await streamForm(context, {
@@ -96,8 +97,7 @@ export const audioTrackRoutes = [
       if (!file) throw new HttpError(422, "parameter_missing", "file: is required");
       if (file.bytes === 0) invalid("file", "is empty");
       const label = fieldsOf(form.fields);
-      const row = await insertAddedTrack(app, caller, params.id, file, label);
-      return toAudioTrack(row, false);
+      return commit(async (tx) => toAudioTrack(await insertAddedTrack(tx, app, caller, params.id, file, label), false));
     },
   }),
   route({

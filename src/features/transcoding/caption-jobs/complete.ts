@@ -1,6 +1,7 @@
 import { and, eq, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { changeSubtitle, emitSubtitleReady, removeSubtitle, type StoredText } from "#features/subtitles/store.ts";
+import { requireTenant } from "#features/tenants/queries.ts";
 import { addUsage } from "#features/tenants/usage.ts";
 import { canonicalLanguage, ownName } from "#lib/base";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
@@ -39,7 +40,9 @@ export async function completeCaptions(
   const subtitle = await tx.select().from(subtitles).where(eq(subtitles.id, job.subtitleId)).get();
   if (!asset || !subtitle) return stale();
   if (isChanged(asset, job)) return requeueCaptions(tx, app, job, false);
-  const language = languageFor(asset, subtitle, job, speech);
+  const tenant = await requireTenant(tx, { kind: "admin" }, asset.tenantId);
+  const candidates = [speech.language, asset.tags.language, speech.audio_language, tenant.language];
+  const language = languageFor(subtitle, job, candidates);
   const other = await otherTrack(tx, subtitle, language);
   if (other?.source === "upload") {
     const message = `The speech is in ${language}, in which the asset has an uploaded subtitle.`;
@@ -81,16 +84,10 @@ export async function completeCaptions(
 /** Whether the asset plays other media than those that the job's worker reads. */
 export const isChanged = ({ manifestPath }: AssetRow, job: CaptionJobRow): boolean => manifestPath !== job.manifestPath;
 
-/** What was requested or, when it was to be detected: detected, the asset's tag `language`, that of the audio. */
-function languageFor(
-  { tags }: AssetRow,
-  subtitle: SubtitleRow,
-  { language }: CaptionJobRow,
-  speech: SpeechResult,
-): string {
+/** What was requested or, when it was to be detected, the first of the candidates that is a language. */
+function languageFor(subtitle: SubtitleRow, { language }: CaptionJobRow, candidates: readonly unknown[]): string {
   // A person has labeled it meanwhile.
   if (language !== null || subtitle.language !== UNDETERMINED) return subtitle.language;
-  const candidates = [speech.language, tags.language, speech.audio_language];
   for (const one of candidates) {
     const tag = typeof one === "string" ? canonicalLanguage(one) : null;
     if (tag !== null && tag !== UNDETERMINED) return tag;

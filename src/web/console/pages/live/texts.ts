@@ -87,7 +87,7 @@ export const texts = dictionary(
     encoderSettings: "Settings for {name}",
     obsText:
       'Settings → Stream: Service "Custom", Server as below, Stream key. Output: keyframe interval 2 s, x264 profile main, audio 128 kbit/s or more.',
-    phoneText: "In an app such as Larix, add a connection with this address and the stream key.",
+    phoneText: "In an app such as Larix, add a connection with this URL and the stream key.",
     ownKey: "STREAM_KEY",
     startsAt: "Announced start",
     startsAtHint: "Viewers who wait see it, with a countdown. Empty: not announced",

@@ -60,6 +60,7 @@ function Fields({ tenant, onChange }: Props) {
       delete_analytics_after_days: days(values.delete_analytics_after_days),
       // Not before the profiles are loaded, which the field shows.
       ...(profiles.value && { default_encoding_profile: values.default_encoding_profile || null }),
+      language: values.language?.trim() || null,
       player: {
         accent_color: values.accent_color?.trim() || null,
         show_title: values.show_title === "on",
@@ -112,6 +113,7 @@ function Fields({ tenant, onChange }: Props) {
           ]}
         />
       )}
+      <Field label={t("language")} name="language" value={tenant.language ?? ""} hint={t("languageHint")} />
       <Field
         label={t("sourceDays")}
         name="delete_sources_after_days"

@@ -11,7 +11,7 @@ export const texts = dictionary(
     yourName: "Your name",
     setUp: "Set up vodbox",
     setUpHint: "Create your tenant and the first user. Then upload a video.",
-    setUpUsed: "This address works once, for an hour. Restart the server for a new one, or sign in.",
+    setUpUsed: "This link works once, for an hour. Restart the server for a new one, or sign in.",
     signInWith: "Sign in with {name}",
     oidcRefused: "Your account does not belong to a user of this server. Ask an admin for an invitation.",
     oidcFailed: "The sign-in did not succeed. Try again.",
