@@ -1,4 +1,4 @@
-import { type App, forApp } from "#app.ts";
+import type { App } from "#app.ts";
 import { DOCUMENT_LIMITS, HttpError, TooComplex, tooComplex } from "#lib/base";
 import type { ParserInput, ParserName, ParserOutput } from "./parsers.ts";
 import { ParserPool, type RunOptions } from "./pool.ts";
@@ -10,11 +10,8 @@ export type ParseOptions = {
   signal?: AbortSignal | undefined;
 };
 
-const poolOf = forApp((app) => {
-  const pool = new ParserPool();
-  app.stopping.addEventListener("abort", () => pool.stop(), { once: true });
-  return pool;
-});
+/** Of the process: its threads start with the first document, and do not keep the process alive. */
+const pool = new ParserPool();
 
 /**
  * Parses a document of a client on a parser thread, with limits on time and memory. Long arrays that are fields of the
@@ -51,7 +48,7 @@ export type Utf8Input<N extends TextParser> = Omit<ParserInput<N>, "text"> & { u
 
 async function runParser(app: App, name: ParserName, input: unknown, options: RunOptions): Promise<unknown> {
   try {
-    return await poolOf(app).run(name, input, options);
+    return await pool.run(name, input, options);
   } catch (error) {
     if (error instanceof HttpError && error.code === "document_too_complex")
       app.log.info({ tenant_id: options.tenantId, parser: name, reason: error.message }, "document refused");

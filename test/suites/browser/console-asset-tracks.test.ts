@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { uploaded } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { startServer, tenantKey } from "#test/support/process.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 import {
@@ -135,7 +136,7 @@ describe("subtitles", () => {
     expect((await api("GET", `${assetId}/subtitles/${track.id}`)).content).toBe(VTT);
   });
 
-  test("are translated and aligned", async () => {
+  nightly("are translated and aligned", async () => {
     const words = (from: number) =>
       `WEBVTT\n${["apple orchard", "broken bicycle", "crimson curtain", "distant drummer"]
         .map((text, at) => `\n00:00:0${at + from}.000 --> 00:00:0${at + from}.500\n${text} ${text.length}\n`)
@@ -297,7 +298,7 @@ test("chapters are added at the current time, named, moved by pointer and keys, 
   expect(faultsOf(seen).filter((fault) => !/status of 422/.test(fault))).toEqual([]);
 });
 
-test("many events at once cause few requests", async () => {
+nightly("many events at once cause few requests", async () => {
   const seen = await pages.open({ tab: "chapters" });
   await seen.page.getByText("No chapters or other tracks yet.").waitFor();
   const names = Array.from({ length: 50 }, (_, at) => `n${at}`);

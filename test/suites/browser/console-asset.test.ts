@@ -136,7 +136,7 @@ test("another tenant's video does not exist", async () => {
   expect(await page.content()).not.toContain("Holiday film");
 });
 
-test("all sections are in German, too", async () => {
+nightly("all sections are in German, too", async () => {
   const { page } = await visit(pages.browser, `${pages.platform.base}/console`, { locale: "de-DE" });
   await page.getByLabel("Admin-Token oder API-Schlüssel").fill(pages.platform.admin);
   await page.keyboard.press("Enter");
@@ -157,7 +157,7 @@ test("all sections are in German, too", async () => {
   }
 });
 
-test("a video that another client deletes is no longer shown", async () => {
+nightly("a video that another client deletes is no longer shown", async () => {
   const { asset } = await uploaded(pages.platform, pages.platform.key, { title: "Short-lived" });
   const seen = await pages.open({ id: asset.id, tab: "history" });
   await api("DELETE", String(asset.id));
@@ -189,7 +189,7 @@ test("a clip is marked in the player and created", async () => {
   expect(faultsOf(seen).filter((fault) => !/status of 422/.test(fault))).toEqual([]);
 });
 
-test("an exact clip is cut at the frames that are marked", async () => {
+nightly("an exact clip is cut at the frames that are marked", async () => {
   const seen = await pages.open({ tab: "clip" });
   const { page } = seen;
   await page.getByLabel("Start (s)").fill("1.5");
@@ -230,7 +230,7 @@ test.each([
   expect(faultsOf(seen)).toEqual([]);
 });
 
-test("renditions are listed with codecs, bitrates and segments", async () => {
+nightly("renditions are listed with codecs, bitrates and segments", async () => {
   const { page } = await pages.open();
   await tab(page, "Overview").focus();
   for (let step = 0; step < 5; step++) await page.keyboard.press("ArrowRight");
@@ -314,7 +314,7 @@ test("tags are set, changed and removed, the collection is chosen, and duplicate
   expect(faultsOf(seen)).toEqual([]);
 });
 
-test("the history has jobs and webhook deliveries, newest first, and grows by itself", async () => {
+nightly("the history has jobs and webhook deliveries, newest first, and grows by itself", async () => {
   const target = await receiver();
   const { id: tenant_id } = (await pages.platform.call("GET", "/api/v1/tenants", { admin: pages.platform.admin }))
     .body[0];

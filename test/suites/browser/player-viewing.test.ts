@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sharedBrowser, type Visit, visit } from "#test/support/browser/browser.ts";
 import { type Platform, startPlatform, untilReady } from "#test/support/browser/platform.ts";
 import { uploaded } from "#test/support/flow.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 import { axeFaults } from "./axe.ts";
 import { ask, customersPage, until } from "./element.ts";
@@ -276,7 +277,7 @@ describe("where a viewer left", () => {
     await until(seen, "return player.currentTime > 4");
   });
 
-  test("is not used where the page says another start, or that it must not be", async () => {
+  nightly("is not used where the page says another start, or that it must not be", async () => {
     const seen = await opened(watchUrl());
     await playTo(seen, 4);
     await seen.page.goto(watchUrl("?start_time=1"));
@@ -301,7 +302,7 @@ describe("where a viewer left", () => {
     await expect.poll(async () => (await stored(seen)).positions).toEqual([]);
   });
 
-  test("is kept for 200 videos, the last ones watched, next to what others have written", async () => {
+  nightly("is kept for 200 videos, the last ones watched, next to what others have written", async () => {
     const seen = await opened(watchUrl());
     const positions = Array.from({ length: 300 }, (_, index) => [`vid_${index}`, index + 3]);
     const value = JSON.stringify({ volume: "loud", rate: -1, captions: 7, positions: [...positions, [5, "x"], null] });
@@ -345,7 +346,7 @@ describe("choices of a viewer", () => {
     expect(await ask(seen, `return ${shown}`)).toEqual([]);
   });
 
-  test("are not what the page's scripts set, and do not unmute a player that must be silent", async () => {
+  nightly("are not what the page's scripts set, and do not unmute a player that must be silent", async () => {
     const site = await customersPage(element("muted"));
     const seen = await opened(site);
     await ask(seen, "player.volume = 0.2; player.playbackRate = 2");

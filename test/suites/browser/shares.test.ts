@@ -119,7 +119,7 @@ test("the embed code of a signed video is that of a share named Embed, and plays
   expect(faultsOf(seen)).toEqual([]);
 });
 
-test("a video with a password plays in a frame of another site, which may refuse all cookies", async () => {
+nightly("a video with a password plays in a frame of another site, which may refuse all cookies", async () => {
   const id = await pages.newAsset("Framed film");
   const share = await shareOf(id, { password: "open sesame", allow_download: true });
   const framed = await foreignPage(

@@ -11,6 +11,7 @@ import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "#test/
 import { until } from "#test/support/descendants.ts";
 import { uploaded } from "#test/support/flow.ts";
 import { atEnd } from "#test/support/folder.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 import { customersPage } from "./element.ts";
 
@@ -58,7 +59,7 @@ describe("the watch page", () => {
     expectClean(seen);
   });
 
-  test("shows the subtitles of a signed video, the default ones from the start", async () => {
+  nightly("shows the subtitles of a signed video, the default ones from the start", async () => {
     const { key, call } = platform;
     await subtitled(platform, key, signed.id, {}, "WEBVTT\n\n00:00.000 --> 00:08.000\nHello\n");
     const german = "WEBVTT\n\n00:00.000 --> 00:08.000\nHallo\n";
@@ -226,7 +227,7 @@ describe("the embed page", () => {
     return { seen, frame, site };
   }
 
-  test("plays in a frame on another site", async () => {
+  nightly("plays in a frame on another site", async () => {
     const { seen, frame, site } = await frameOf(`${platform.base}/embed/${open.external_id}?autoplay=1`);
     await untilPlayed(frame, 2);
     expect(seen.faults).toEqual([]);

@@ -84,7 +84,7 @@ print(json.dumps({"version": found.version, "requires": found.requires, "typed":
     });
   });
 
-  test("is built by pip from the source distribution, with the same files", () => {
+  nightly("is built by pip from the source distribution, with the same files", () => {
     const target = emptyFolder();
     const offline = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", target];
     execFileSync(SYSTEM_PYTHON, ["-m", "pip", "install", ...offline, installed.sdist]);
@@ -184,7 +184,7 @@ describe("the API", () => {
     expect(relay.cuts()).toBe(3);
   });
 
-  test("waits as long as Retry-After, and repeats nothing else that is unsafe", async () => {
+  nightly("waits as long as Retry-After, and repeats nothing else that is unsafe", async () => {
     const attempt = async (...planned: Planned[]) => {
       const { base, requests } = await planning(planned);
       return { ...(await scenario("fragile", { base, key: "svc_any" })), requests: requests() };
@@ -329,7 +329,7 @@ describe("an upload", () => {
     expect(stored.equals(readFileSync(file))).toBe(true);
   });
 
-  test("sends a part again when its connection breaks", async () => {
+  nightly("sends a part again when its connection breaks", async () => {
     const relay = await startRelay();
     const { key } = await served({}, relay);
     const file = join(emptyFolder(), "torn.mp4");

@@ -1,6 +1,7 @@
 import { runInNewContext } from "node:vm";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { rows } from "#test/support/amount.ts";
 import { sharedBrowser, untilPlayed, untilVideo, videoIn, visit } from "#test/support/browser/browser.ts";
 import { type Platform, startPlatform } from "#test/support/browser/platform.ts";
 import { bundled, type React, startSite } from "#test/support/client-pages.ts";
@@ -14,6 +15,7 @@ const VERSIONS: [string, React][] = [
 /** A user's program: one player, whose properties the test changes, and the events that it received. */
 const APP = `import { createElement, StrictMode, useState } from "react";
 import { VodboxPlayer } from "@vodbox/react";
+import { rows } from "#test/support/amount.ts";
 export const events = [];
 export const controls = {};
 const on = (event) => events.push([event.type, event.detail?.reason ?? null]);
@@ -114,7 +116,7 @@ const attributes = (page: Page) =>
     return Object.fromEntries(player.getAttributeNames().map((name: string) => [name, player.getAttribute(name)]));
   });
 
-describe.each(VERSIONS)("React %s", (version, react) => {
+describe.each(rows(VERSIONS, 1))("React %s", (version, react) => {
   test("plays a signed video, reports its events, and follows its properties", async () => {
     const first = await token();
     const { page, faults, close } = await open(react, { token: first, autoplay: true, loop: true, startTime: 1 });

@@ -16,6 +16,7 @@ import { databaseBytes } from "#test/support/database-bytes.ts";
 import { checkup } from "#test/support/doctor.ts";
 import { expectError } from "#test/support/error.ts";
 import { callback, next } from "#test/support/flow.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 
 let files: Awaited<ReturnType<typeof film>>;
@@ -179,7 +180,7 @@ test("texts are those that the asset has when the job is complete", async () => 
   await expectCounted();
 });
 
-test("an asset whose trim fails plays on, and the trim is retried; other media are not trimmed", async () => {
+nightly("an asset whose trim fails plays on, and the trim is retried; other media are not trimmed", async () => {
   const fail = async () => {
     const { body: contract } = await next(app, undefined, { capabilities: { clips: 1 } });
     expect(contract).toMatchObject({ source: { url: "", local_path: null }, clip: { duration_seconds: 6 } });

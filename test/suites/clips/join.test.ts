@@ -11,6 +11,7 @@ import { callback, next } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { expectRegular, packetTimes } from "#test/support/media/packet-times.ts";
 import { fast, ffmpeg, picture, sound } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { subtitled } from "#test/support/subtitles.ts";
 
 let app: TestApp;
@@ -159,7 +160,7 @@ describe("joining assets", () => {
     expect(stored[1]).toEqual(stored[0]);
   });
 
-  test("keeps audio in sync at the last of many joins", async () => {
+  nightly("keeps audio in sync at the last of many joins", async () => {
     // A beep at second 2 of each part, whose length is no multiple of a packet.
     const seconds = 3.08;
     const beep = 2;

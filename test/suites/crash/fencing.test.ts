@@ -17,7 +17,7 @@ import { LeaseClient, LeaseLost } from "#worker/lease-client.ts";
 
 /** By hand 20 and 2,000, which takes minutes: KILLS=20 JOBS=2000 vitest run test/suites/crash/fencing.test.ts */
 const ROUNDS = amount(1, 4, "KILLS");
-const COUNT = amount(60, 200, "JOBS");
+const COUNT = amount(40, 200, "JOBS");
 
 const clips = temporaryFolder("fencing-clips");
 const clip = join(clips, "clip.mp4");

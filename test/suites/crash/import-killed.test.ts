@@ -8,7 +8,7 @@ import { startServer } from "#test/support/process.ts";
 import { seeded } from "#test/support/seed.ts";
 
 /** Many batches, and a few seconds. */
-const ROWS = amount(5000, 20_000);
+const ROWS = amount(3000, 20_000);
 
 test("an import that is killed changes all rows or none", { timeout: 400_000 }, async () => {
   const { dataDir, importer } = await prepared(ROWS);

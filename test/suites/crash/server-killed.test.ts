@@ -9,7 +9,7 @@ import { seeded } from "#test/support/seed.ts";
 import { Ledger, sha256 } from "./ledger.ts";
 import { finish, loadUntilGone, newClients } from "./load.ts";
 
-const ROUNDS = amount(3, 20, "CRASH_ROUNDS");
+const ROUNDS = amount(2, 20, "CRASH_ROUNDS");
 /** No lease expires in this test: jobs requeued after a restart would hide lost ones. */
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_LEASE_SECONDS: "600", VODBOX_MIN_FREE_BYTES: "0" };
 

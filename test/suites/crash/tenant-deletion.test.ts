@@ -9,7 +9,7 @@ import { emptyFolder } from "#test/support/folder.ts";
 import { insertAssets } from "#test/support/many-assets.ts";
 import { type RunningServer, startServer } from "#test/support/process.ts";
 
-const ASSETS = amount(4000, 20_000);
+const ASSETS = amount(2000, 20_000);
 const KILLS = amount(2, 4, "KILLS");
 
 /** The rows of a tenant in a stopped server's database. */

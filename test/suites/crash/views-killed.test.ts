@@ -8,7 +8,7 @@ import { startServer } from "#test/support/process.ts";
 import { seeded } from "#test/support/seed.ts";
 import { film } from "#test/support/views.ts";
 
-const ROUNDS = amount(3, 8, "CRASH_ROUNDS");
+const ROUNDS = amount(2, 8, "CRASH_ROUNDS");
 /** A flush each second, and as long again for the write. On a busy machine it takes longer in some of the rounds. */
 const WRITTEN_WITHIN_MS = 2000;
 const env = { VODBOX_RATE_LIMIT_BEACON: "1000000/1", VODBOX_MIN_FREE_BYTES: "0" };

@@ -8,7 +8,7 @@ import { startServer, stopCleanly } from "#test/support/process.ts";
 import { receiver } from "#test/support/receiver.ts";
 import { seeded } from "#test/support/seed.ts";
 
-const ROUNDS = amount(3, 20, "CRASH_ROUNDS");
+const ROUNDS = amount(2, 20, "CRASH_ROUNDS");
 const WRITERS = 6;
 const env = {
   VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",

@@ -105,7 +105,7 @@ function expectFewLines({ stderr }: LiveServer, addresses: number, minutes: numb
 const attemptsOf = ({ again = false, addresses, sends, each }: Flood) =>
   again && addresses === 1 && (sends ?? each) ? 10 : 1;
 
-test.each(sample(FLOODS, 3))("$name: a publisher stays, and a new one connects", async (one) => {
+test.each(sample(FLOODS, 2))("$name: a publisher stays, and a new one connects", async (one) => {
   const server = await liveServer({ env: { VODBOX_LOG_LEVEL: "info" } });
   const channel = await newChannel(server);
   const since = performance.now();

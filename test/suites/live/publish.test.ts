@@ -199,7 +199,7 @@ nightly("a pause of the publisher is a discontinuity, and no segment becomes lon
   await expectPlayable(server, channel, asset.id);
 });
 
-test("a server that stops completes the recordings of running streams", async () => {
+nightly("a server that stops completes the recordings of running streams", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
   publish(server, channel, 60);

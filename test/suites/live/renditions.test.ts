@@ -7,6 +7,7 @@ import { LiveValidator } from "#test/support/hls-live-validator.ts";
 import { complete, framesOf, get, playlistUrl, RENDITION_LIMIT_MS, textOf } from "#test/support/live/live-client.ts";
 import { type LiveServer, liveServer, newChannel, publish } from "#test/support/live.ts";
 import { LiveManifestValidator, type ParsedManifest, parseLiveManifest } from "#test/support/live-manifest.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { stopCleanly } from "#test/support/process.ts";
 
 /** Renditions that a worker encodes while a stream runs. */
@@ -164,7 +165,7 @@ test("whatever a worker sends, the stream continues, and is offered again", asyn
   expect(await playlistUrl(server, "240p")).toBe(null);
 });
 
-test("every process of a server serves the renditions, whichever its workers reach", async () => {
+nightly("every process of a server serves the renditions, whichever its workers reach", async () => {
   const server = await liveServer({ workers: 1, env: { VODBOX_PROCESSES: "3" } });
   const channel = await newChannel(server, { encoding_profile: "default" });
   publish(server, channel, 300, { size: SIZE });

@@ -273,7 +273,7 @@ test("a name that resolves to a private address is refused at the connection", a
   expect(connections()).toBe(0);
 });
 
-test("the deletion of a target and the end of the broadcast close its connection", async () => {
+nightly("the deletion of a target and the end of the broadcast close its connection", async () => {
   const source = await liveServer({ env: LOCAL });
   const channel = await newChannel(source);
   const copy = await receivingServer();

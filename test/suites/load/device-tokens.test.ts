@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import type { Answer } from "#test/support/client.ts";
 import { expectError } from "#test/support/error.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 const path = "/api/v1/device_tokens";
 const password = "correct horse battery staple";
@@ -88,7 +89,7 @@ describe("a refused client", () => {
     expect(new Set(refused.map((answer) => JSON.stringify(toldNothing(answer)))).size).toBe(1);
   });
 
-  test("cannot distinguish them by time either", async () => {
+  nightly("cannot distinguish them by time either", async () => {
     await person("timed@example.com");
     const times = { unknown: [] as number[], wrong: [] as number[] };
     for (let round = 0; round < 7; round++) {

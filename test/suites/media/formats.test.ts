@@ -10,6 +10,7 @@ import { warningsOf } from "#media/tracks.ts";
 import { writeReplicated } from "#test/media/corpus/implicit-aac.ts";
 import { encodedInParts, planned } from "#test/support/media/parallel/parts.ts";
 import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 
 vi.setConfig({ maxConcurrency: 2 });
 
@@ -199,7 +200,7 @@ describe.concurrent("a track that cannot be decoded is left out", () => {
     expect(result.renditions[0]?.codecs).toMatch(/^avc1\..*mp4a/);
   });
 
-  test("also where it is encoded in parts", async () => {
+  nightly("also where it is encoded in parts", async () => {
     const source = [...picture("64x36", "5", 22), ...sound(22), "-map", "0", "-map", "1", "-map", "1"];
     const input = await made("parts.mkv", [...source, ...h264, "-g", "5", ...words("-c:a:0 aac -c:a:1 tta")]);
     const parts = await planned(input, 2);

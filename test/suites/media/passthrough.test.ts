@@ -71,7 +71,7 @@ describe.concurrent("a source that fits is its own top rendition", () => {
           [4, 1],
         ],
       ],
-      3,
+      1,
     ),
   )("%s", async (_, name, args, cuts) => {
     const result = await made(name, args);
@@ -139,7 +139,7 @@ describe.concurrent("a source that does not fit is encoded", () => {
         ],
         ["damaged frames", "v.mp4", [...clip(), ...x264()], scratched],
       ],
-      3,
+      2,
     ),
   )("%s", async (_, name, args, damage) => {
     const result = await made(name, args, damage);

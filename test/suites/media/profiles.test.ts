@@ -131,7 +131,7 @@ describe("an encoding profile", () => {
           -16,
         ],
       ],
-      2,
+      1,
     ),
   )("normalizes %s", async (what, source, target) => {
     const input = join(folder, `${what.replaceAll(" ", "-")}.mkv`);

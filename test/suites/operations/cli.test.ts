@@ -11,6 +11,7 @@ import { everyNth } from "#test/support/amount.ts";
 import { json, refused, succeeded } from "#test/support/commands/outcome.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { fast, ffmpeg, picture } from "#test/support/media/sources.ts";
+import { nightly } from "#test/support/nightly.ts";
 import { EXECUTABLE, lineOf, run, startServer, vodbox } from "#test/support/process.ts";
 
 /** Those that users see: not what `serve` starts. */
@@ -157,7 +158,7 @@ describe("a named server", () => {
     await refused(["admin", "tenant", "list"], 1, { env: none });
   });
 
-  test("does not change what works only on this machine", async () => {
+  nightly("does not change what works only on this machine", async () => {
     const local = emptyFolder();
     await json(["admin", "tenant", "create", "--name", "Local", "--slug", "local", "--data", local]);
     const env = { VODBOX_SERVER: "http://127.0.0.1:9" };

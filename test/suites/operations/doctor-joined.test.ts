@@ -91,7 +91,7 @@ nightly("one of which a part is being encoded waits for it", async () => {
   expect(await shown(whole.id)).toMatchObject({ playback_status: "ready" });
 });
 
-test("one whose parts are gone is errored, and says what to do", async () => {
+nightly("one whose parts are gone is errored, and says what to do", async () => {
   const { part, clip, whole } = await joinedAsset();
   await remove(clip.id);
   await remove(part.id);
@@ -158,7 +158,7 @@ nightly("one of which a part is damaged too waits for the part", async () => {
   expect(await types()).toEqual([]);
 });
 
-test("a retry joins the media that a part has now, after it was encoded again", async () => {
+nightly("a retry joins the media that a part has now, after it was encoded again", async () => {
   const part = await filmAsset(app, key, files, { playback_policy: "public" });
   const { body } = await app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids: [part.id, part.id] } });
   await encodedAgain(app, key, part.id, files);
