@@ -257,6 +257,8 @@ export const uploads = sqliteTable("uploads", {
   sourceHeight: integer("source_height"),
   captions: text("captions", { mode: "json" }).$type<string[]>().notNull().default([]),
   captionsRequired: integer("captions_required", { mode: "boolean" }).notNull().default(false),
+  /** Names of some of the captions, by language. */
+  captionLabels: text("caption_labels", { mode: "json" }).$type<Record<string, string>>().notNull().default({}),
   mode: text("mode", { enum: ["put", "multipart", "tus"] })
     .notNull()
     .default("put"),
@@ -303,6 +305,8 @@ export const webhookDeliveries = sqliteTable("webhook_deliveries", {
   tenantId: integer("tenant_id").notNull(),
   endpointId: integer("endpoint_id").notNull(),
   eventId: integer("event_id").notNull(),
+  /** Of an endpoint in Mux's form: the name of the event there. */
+  name: text("name"),
   status: text("status", { enum: DELIVERY_STATUS }).notNull().default("pending"),
   attempts: integer("attempts").notNull().default(0),
   tries: integer("tries").notNull().default(0),

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { iso } from "#lib/base";
-import { isMuxEvent, MUX_NAMES, type MuxEventType } from "#platform/events/mux-names.ts";
+import { muxNamesOf } from "#platform/events/mux-names.ts";
 import { muxUploads, subtitles } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";
 import { findChannel } from "../live/queries.ts";
@@ -16,18 +16,19 @@ const ADMIN = { kind: "admin" } as const;
 const NO_SCOPES = { scopes: [] };
 
 type EventData = Record<string, unknown> & { asset_id: string };
-type Described = { type: string; object: { type: string; id: string }; data: object };
+type Described = { object: { type: string; id: string }; data: object };
 
 /** The body of a delivery in Mux's form: with the objects as they are now, or as the event says where they are deleted. */
 export async function muxWebhookBody(app: App, delivery: EventOfDelivery): Promise<string> {
   const { eventId, event, createdAt, tenantId, data } = delivery;
-  const described = await describe(app, isMuxEvent(event) ? event : "video.asset.ready", {
-    ...(JSON.parse(data) as EventData),
-    createdAt,
-  });
+  const [first = "video.asset.ready"] = muxNamesOf(event);
+  const type = delivery.name ?? first;
+  const described = await describe(app, type, { ...(JSON.parse(data) as EventData), createdAt });
   return JSON.stringify({
+    type,
     ...described,
-    id: eventId,
+    // Receivers tell deliveries apart by it.
+    id: type === first ? eventId : `${eventId}-${type}`,
     created_at: iso(createdAt),
     environment: { id: String(tenantId), name: "vodbox" },
     attempts: [],
@@ -39,9 +40,8 @@ export async function muxWebhookBody(app: App, delivery: EventOfDelivery): Promi
 
 type Event = EventData & { createdAt: number };
 
-async function describe(app: App, event: MuxEventType, data: Event): Promise<Described> {
-  const [type] = MUX_NAMES[event];
-  if (event === "video.subtitle.ready") {
+async function describe(app: App, name: string, data: Event): Promise<Described> {
+  if (name === "video.asset.track.ready") {
     const id = String(data.subtitle_id);
     const row = await app.db
       .select()
@@ -57,29 +57,24 @@ async function describe(app: App, event: MuxEventType, data: Event): Promise<Des
       status: "ready",
     };
     return {
-      type,
       object: { type: "track", id },
       data: { ...(row ? toTextTrack(row) : text), asset_id: data.asset_id },
     };
   }
-  if (event === "live.stream.started" || event === "live.stream.ended") {
+  if (name.startsWith("video.live_stream.")) {
     const id = String(data.channel_id);
-    return { type, object: { type: "live_stream", id }, data: await streamOf(app, Number(id), event) };
+    return { object: { type: "live_stream", id }, data: await streamOf(app, Number(id), name) };
   }
-  const upload = event.startsWith("video.upload.") ? await uploadOf(app, data) : null;
-  if (upload) {
-    const name = MUX_NAMES[event].at(-1) as string;
-    return { type: name, object: { type: "upload", id: upload.id }, data: upload };
-  }
-  if (event === "video.upload.failed") {
+  const upload = name.startsWith("video.upload.") ? await uploadOf(app, data) : null;
+  if (upload) return { object: { type: "upload", id: upload.id }, data: upload };
+  if (name === "video.upload.errored") {
     const id = String(data.upload_id);
     return {
-      type,
       object: { type: "upload", id },
       data: { id, status: "errored", timeout: 0, cors_origin: "", asset_id: data.asset_id },
     };
   }
-  return { type, object: { type: "asset", id: data.asset_id }, data: await assetOf(app, data) };
+  return { object: { type: "asset", id: data.asset_id }, data: await assetOf(app, data) };
 }
 
 /** The direct upload of the asset of an event. */
@@ -93,8 +88,8 @@ async function uploadOf(app: App, { asset_id }: Event) {
 }
 
 /** A channel, without its stream key. The event says whether it is live: the channel may be further on. */
-async function streamOf(app: App, id: number, event: MuxEventType) {
-  const status = event === "live.stream.started" ? "active" : "idle";
+async function streamOf(app: App, id: number, name: string) {
+  const status = name === "video.live_stream.active" ? "active" : "idle";
   const channel = await findChannel(app.db, ADMIN, id);
   if (channel) return { ...(await toMuxStream(app, channel, false)), status };
   return {

@@ -2,6 +2,7 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { canonicalLanguage } from "#lib/base";
 import type { Warning } from "#model/warnings.ts";
+import { Name } from "#platform/http/schemas.ts";
 import { configuredTranscriber } from "#platform/outbound/transcribe/configured.ts";
 
 /** Requests for captions of the speech: of an upload, or of the recordings of a channel. */
@@ -15,6 +16,13 @@ export const CaptionLanguages = v.pipe(
   v.array(Language, "must be an array of languages"),
   v.maxLength(20, "must have at most 20 languages"),
   v.description("Languages to transcribe the audio in, as subtitles with source `auto`"),
+);
+
+/** Names for some of them, by language; the others are named after it. */
+export const CaptionLabels = v.pipe(
+  v.record(Language, Name(100), "must be an object of languages and names"),
+  v.check((labels) => Object.keys(labels).length <= 20, "must have at most 20 languages"),
+  v.description("Names of requested captions, by language; without one it is that of the language"),
 );
 
 /** Canonical and unique. Tags that are not languages, of rows from before they were validated, are left out. */

@@ -16,7 +16,8 @@ import type { WantedCaptions } from "./source-upload.ts";
 
 type Result = Pick<v.InferOutput<typeof Completion>, "subtitle_paths" | "caption_errors">;
 const REFUSED = new Set(["invalid_subtitle", "document_too_complex"]);
-type Caption = { language: string; stored: StoredText };
+/** `label`: undefined for the name of the language. */
+type Caption = { language: string; label: string | undefined; stored: StoredText };
 
 export type Captions = {
   made: Caption[];
@@ -40,7 +41,8 @@ export async function readCaptions(app: App, objects: ObjectStore, reported: Rep
   const verified: Caption[] = [];
   const owner = { id: job.assetId, tenantId: job.tenantId };
   const { paths, errors } = await checkCaptions(app, objects, reported, async (language, checked) => {
-    verified.push({ language, stored: await storeText(app, owner, checked) });
+    const label = reported.wanted.labels.get(language);
+    verified.push({ language, label, stored: await storeText(app, owner, checked) });
   });
   return { made: verified, errors, paths };
 }
@@ -120,7 +122,7 @@ export async function publishCaptions(
   { made, errors: reported, paths }: Captions,
 ): Promise<Record<string, string> | null> {
   const errors = new Map(reported);
-  for (const { language, stored } of made) {
+  for (const { language, label: wanted, stored } of made) {
     const tracks = await subtitlesOf(tx, asset.id);
     const existing = tracks.find((track) => track.language === language);
     if (existing && existing.source !== "auto") continue;
@@ -129,7 +131,7 @@ export async function publishCaptions(
       continue;
     }
     const last = tracks.reduce((most, { position }) => Math.max(most, position + 1), 0);
-    const { label, position } = existing ?? { label: ownName(language), position: last };
+    const { label, position } = existing ?? { label: wanted ?? ownName(language), position: last };
     await addSubtitle(tx, app, asset, { language, label, source: "auto", position }, { stored, replace: true });
   }
   await scheduleDeletion(tx, app, paths);

@@ -65,6 +65,7 @@ export async function initiate(
       sourceHeight: body.source_height ?? null,
       captions: canonicalCaptions(body.captions),
       captionsRequired: body.captions_required,
+      captionLabels: body.caption_labels,
       ...how,
       expiresAt: now + app.config.upload_ttl_seconds * 1000,
       createdAt: now,

@@ -6,7 +6,7 @@ import { Upload } from "#protocol/upload.ts";
 import type { AssetRow, JobRow, UploadRow } from "#storage/db/schema.ts";
 import type { Part, SignedRequest } from "#storage/objects/store.ts";
 import { Asset, creationEntries, toAsset } from "../assets/schema.ts";
-import { CaptionLanguages } from "../subtitles/caption-request.ts";
+import { CaptionLabels, CaptionLanguages } from "../subtitles/caption-request.ts";
 import { Job, Priority, toJob } from "../transcoding/schema.ts";
 import { partCountOf } from "./multipart.ts";
 
@@ -40,6 +40,7 @@ export const Initiate = v.object({
     ),
   ),
   captions: v.optional(CaptionLanguages, []),
+  caption_labels: v.optional(CaptionLabels, {}),
   captions_required: v.optional(
     v.pipe(v.boolean("must be true or false"), v.description("Whether the job fails if one of them cannot be created")),
     false,

@@ -3,7 +3,7 @@ import type * as v from "valibot";
 import type { App } from "#app.ts";
 import { HttpError, invalid, notFound } from "#lib/base";
 import { BlockedDestination } from "#lib/network";
-import { fromMuxName, isMuxEvent, MUX_EVENT_TYPES, ONLY_MUX_NAMES } from "#platform/events/mux-names.ts";
+import { ALL_MUX_NAMES, fromMuxName, muxNamesOf, ONLY_MUX_NAMES } from "#platform/events/mux-names.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { httpClientOf } from "#platform/outbound/app-http-client.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
@@ -65,8 +65,8 @@ export async function checkedUrl(app: App, url: string): Promise<string> {
 }
 
 /**
- * What an endpoint subscribes to, by our names. In Mux's format an empty list is all that it has names for. Throws 422 for a
- * name that the format does not have.
+ * What an endpoint subscribes to, by the names of its format. In Mux's an empty list is all of them. Throws 422 for a name that
+ * the format does not have.
  */
 function typesOf(format: EndpointRow["format"], names: readonly string[]): string[] {
   if (format === "svc") {
@@ -74,18 +74,21 @@ function typesOf(format: EndpointRow["format"], names: readonly string[]): strin
     if (foreign !== undefined) invalid("event_types", `${foreign} is a name of Mux, for the format mux`);
     return [...names];
   }
-  if (names.length === 0) return MUX_EVENT_TYPES;
-  return [
-    ...new Set(names.map((name) => fromMuxName(name) ?? invalid("event_types", `${name} has no name in Mux's format`))),
-  ];
+  if (names.length === 0) return [...ALL_MUX_NAMES];
+  const none = names.find((name) => muxNamesOf(name).length === 0);
+  if (none !== undefined) invalid("event_types", `${none} has no name in Mux's format`);
+  return [...new Set(names.flatMap(muxNamesOf))];
 }
 
 /** The subscriptions of an endpoint whose format changes: those that the other format has. */
 function typesIn(format: EndpointRow["format"], { format: before, eventTypes }: EndpointRow): string[] {
   if (format === before) return eventTypes;
-  if (format === "svc") return eventTypes.length === MUX_EVENT_TYPES.length ? [] : eventTypes;
-  const own = eventTypes.filter(isMuxEvent);
-  return own.length > 0 ? own : MUX_EVENT_TYPES;
+  if (format === "svc")
+    return eventTypes.length === ALL_MUX_NAMES.length
+      ? []
+      : [...new Set(eventTypes.map(fromMuxName).filter((type) => type !== null))];
+  const own = eventTypes.flatMap(muxNamesOf);
+  return own.length > 0 ? own : [...ALL_MUX_NAMES];
 }
 
 type Patch = v.InferOutput<typeof EndpointPatch>;

@@ -23,6 +23,8 @@ export type Claimed = {
   url: string;
   eventId: string;
   event: string;
+  /** Of the event in Mux's form. */
+  name: string | null;
   tenantId: number;
   createdAt: number;
   /** JSON, as it was stored. */
@@ -63,7 +65,15 @@ type Endpoint = {
   previousSecret: string | null;
   previousSecretExpiresAt: number | null;
 };
-type Due = { id: number; tries: number; eventId: string; event: string; createdAt: number; data: string };
+type Due = {
+  id: number;
+  tries: number;
+  eventId: string;
+  event: string;
+  name: string | null;
+  createdAt: number;
+  data: string;
+};
 
 /** Claims due deliveries of one endpoint, oldest first; those of a paused one become skipped. */
 export async function claim(tx: Db, app: App, { endpointId, tenantId, limit }: ClaimRequest): Promise<ClaimedDelivery> {
@@ -75,7 +85,7 @@ export async function claim(tx: Db, app: App, { endpointId, tenantId, limit }: C
   if (!endpoint) return { endpointId, tenantId, claimed: [], more: false };
   if (!endpoint.active) return { endpointId, tenantId, claimed: [], more: await skip(tx, endpointId, now) };
   const due = await tx.all<Due>(sql`
-    SELECT d.id, d.tries, e.event_id AS "eventId", e.type AS event, e.created_at AS "createdAt", e.data
+    SELECT d.id, d.tries, e.event_id AS "eventId", e.type AS event, d.name, e.created_at AS "createdAt", e.data
     FROM webhook_deliveries d JOIN events e ON e.id = d.event_id
     WHERE d.endpoint_id = ${endpointId} AND d.status = 'pending' AND d.next_attempt_at <= ${now}
       AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
@@ -91,7 +101,15 @@ export async function claim(tx: Db, app: App, { endpointId, tenantId, limit }: C
   return { endpointId, tenantId, claimed, more: due.length === limit };
 }
 
-export type EventOfDelivery = { eventId: string; event: string; createdAt: number; tenantId: number; data: string };
+/** `name`: of the event in Mux's form. */
+export type EventOfDelivery = {
+  eventId: string;
+  event: string;
+  name: string | null;
+  createdAt: number;
+  tenantId: number;
+  data: string;
+};
 
 /** The body of a delivery; `data` is JSON, which is sent as it was stored. */
 export const bodyOf = ({ eventId, event, createdAt, tenantId, data }: EventOfDelivery): string =>

@@ -3,6 +3,7 @@ import type { App } from "#app.ts";
 import { notFound } from "#lib/base";
 import { DEFAULT_EVENT_TYPES, EVENT_TYPES, EVENTS, type EventType } from "#platform/events/catalog.ts";
 import { fanOut, insertEvent, wakeDispatcher } from "#platform/events/emit.ts";
+import { fromMuxName } from "#platform/events/mux-names.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import {
@@ -52,7 +53,7 @@ export async function resend(
 export async function sendTest(tx: Db, app: App, caller: Caller, endpointId: number): Promise<DeliveryWithEvent> {
   const endpoint = (await getEndpoint(tx, caller, endpointId)) ?? notFound("webhook");
   const now = app.clock.now();
-  const type = testType(endpoint);
+  const { type, name } = testOf(endpoint);
   const data = { ...EVENTS[type].sample, test: true };
   const eventId = await insertEvent(tx, app, { tenantId: endpoint.tenantId, type, data });
   wakeDispatcher(tx, app);
@@ -62,12 +63,21 @@ export async function sendTest(tx: Db, app: App, caller: Caller, endpointId: num
       tenantId: endpoint.tenantId,
       endpointId,
       eventId,
+      name,
       ...(endpoint.active ? resetDelivery(now) : skippedAt(now)),
       createdAt: now,
     })
     .returning({ id: deliveries.id })
     .get();
   return (await getDelivery(tx, caller, { endpointId, id: inserted.id })) ?? notFound("delivery");
+}
+
+/** `name`: of the event in Mux's form. */
+function testOf(endpoint: EndpointRow): { type: EventType; name: string | null } {
+  if (endpoint.format !== "mux") return { type: testType(endpoint), name: null };
+  const name =
+    endpoint.eventTypes.find((one) => one === "video.asset.ready") ?? endpoint.eventTypes[0] ?? "video.asset.ready";
+  return { type: fromMuxName(name) ?? "video.asset.ready", name };
 }
 
 function testType({ eventTypes }: EndpointRow): EventType {

@@ -215,7 +215,7 @@ export const webhookRoutes = [
       const delivery = (await getDelivery(app.db, caller, at)) ?? notFound("delivery");
       const sent = (await getDeliveredEvent(app.db, delivery.id)) ?? notFound("delivery");
       const { event, eventName: eventId, tenantId } = delivery;
-      const stored = { eventId, event, tenantId, createdAt: sent.createdAt, data: sent.data };
+      const stored = { eventId, event, name: delivery.name, tenantId, createdAt: sent.createdAt, data: sent.data };
       return {
         ...toDelivery(delivery),
         request: {

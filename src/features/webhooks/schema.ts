@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { iso } from "#lib/base";
 import { DISABLED_REASONS, WEBHOOK_FORMATS } from "#model/enums.ts";
 import { EVENT_TYPES, EVENTS, type EventType } from "#platform/events/catalog.ts";
-import { MUX_NAMES, type MuxEventType, ONLY_MUX_NAMES } from "#platform/events/mux-names.ts";
+import { ONLY_MUX_NAMES } from "#platform/events/mux-names.ts";
 import { Id, Name, NullableTime, oneOf, Paging, PathId, QueryId, Text, Time } from "#platform/http/schemas.ts";
 import { DELIVERY_STATUS, type DeliveryRow, type EndpointRow } from "#storage/db/schema.ts";
 
@@ -87,8 +87,7 @@ export const toEndpoint = (row: EndpointRow): v.InferInput<typeof Endpoint> => (
   url: row.url,
   description: row.description,
   format: row.format,
-  event_types:
-    row.format === "mux" ? row.eventTypes.flatMap((type) => MUX_NAMES[type as MuxEventType]) : row.eventTypes,
+  event_types: row.eventTypes,
   active: row.active,
   failure_count: row.failureCount,
   failing_since: iso(row.failingSince),

@@ -5,6 +5,7 @@ import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { events } from "#storage/db/schema.ts";
 import { DEFAULT_EVENT_TYPES, type EventData, type EventType } from "./catalog.ts";
+import { MUX_PAIRS, UPLOAD_CREATED } from "./mux-names.ts";
 
 /**
  * Inserts an event, and a delivery for each subscribed endpoint, in the transaction of the change that caused it: a
@@ -21,6 +22,7 @@ export async function emit<Type extends EventType>(
   await fanOut(tx, app, eventId);
 }
 
+const PAIRS = JSON.stringify(MUX_PAIRS);
 const DEFAULTS = JSON.stringify(DEFAULT_EVENT_TYPES);
 
 /** Inserts only the event, for callers that choose the receivers. Returns its id. */
@@ -34,18 +36,25 @@ export async function insertEvent(
 }
 
 /**
- * Inserts deliveries of an event for all subscribed endpoints, and wakes the dispatcher after the commit; those of a
+ * Inserts deliveries of an event for all subscribed endpoints, in Mux's form one for each of its names, and wakes the dispatcher after the commit; those of a
  * paused endpoint are kept for replay.
  */
 export async function fanOut(tx: Db, app: App, eventId: number): Promise<void> {
   const now = app.clock.now();
   const { rowsAffected } = await tx.run(sql`
-    INSERT INTO webhook_deliveries (tenant_id, endpoint_id, event_id, status, next_attempt_at, created_at, updated_at)
-    SELECT e.tenant_id, w.id, e.id, iif(w.active, 'pending', 'skipped'), iif(w.active, ${now}, NULL), ${now}, ${now}
+    INSERT INTO webhook_deliveries
+      (tenant_id, endpoint_id, event_id, name, status, next_attempt_at, created_at, updated_at)
+    SELECT e.tenant_id, w.id, e.id, mux.value ->> 1, iif(w.active, 'pending', 'skipped'), iif(w.active, ${now}, NULL),
+      ${now}, ${now}
     FROM events e JOIN webhook_endpoints w ON w.tenant_id = e.tenant_id AND w.deleted_at IS NULL
-    WHERE e.id = ${eventId}
-      AND (w.event_types = '[]' AND e.type IN (SELECT value FROM json_each(${DEFAULTS}))
-        OR EXISTS (SELECT 1 FROM json_each(w.event_types) WHERE value = e.type))`);
+    LEFT JOIN json_each(${PAIRS}) AS mux ON w.format = 'mux' AND mux.value ->> 0 = e.type
+    WHERE e.id = ${eventId} AND CASE w.format
+      WHEN 'mux' THEN EXISTS (SELECT 1 FROM json_each(w.event_types) WHERE value = mux.value ->> 1)
+        AND (mux.value ->> 1 <> ${UPLOAD_CREATED}
+          OR EXISTS (SELECT 1 FROM mux_uploads WHERE asset_id = CAST(e.data ->> 'asset_id' AS INTEGER)))
+      ELSE w.event_types = '[]' AND e.type IN (SELECT value FROM json_each(${DEFAULTS}))
+        OR EXISTS (SELECT 1 FROM json_each(w.event_types) WHERE value = e.type)
+      END`);
   if (rowsAffected > 0) wakeDispatcher(tx, app);
 }
 

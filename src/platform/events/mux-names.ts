@@ -14,14 +14,24 @@ export const MUX_NAMES = {
 } as const satisfies { readonly [Type in EventType]?: readonly string[] };
 
 export type MuxEventType = keyof typeof MUX_NAMES;
-export const MUX_EVENT_TYPES = Object.keys(MUX_NAMES) as MuxEventType[];
-export const isMuxEvent = (type: string): type is MuxEventType => Object.hasOwn(MUX_NAMES, type);
+const MUX_EVENT_TYPES = Object.keys(MUX_NAMES) as MuxEventType[];
+const isMuxEvent = (type: string): type is MuxEventType => Object.hasOwn(MUX_NAMES, type);
+/** Mux's names for one of our events, or for one of its own; none for another. */
+export const muxNamesOf = (name: string): readonly string[] =>
+  isMuxEvent(name) ? MUX_NAMES[name] : ALL_MUX_NAMES.filter((one) => one === name);
+/** [our event, Mux's name] */
+export const MUX_PAIRS: readonly (readonly [MuxEventType, string])[] = MUX_EVENT_TYPES.flatMap((type) =>
+  MUX_NAMES[type].map((name) => [type, name] as const),
+);
+export const ALL_MUX_NAMES: readonly string[] = MUX_PAIRS.map(([, name]) => name);
+/** It is about a direct upload, which not every asset comes from. */
+export const UPLOAD_CREATED = "video.upload.asset_created";
 
 /** Names that Mux has and we do not. */
-export const ONLY_MUX_NAMES: string[] = Object.values(MUX_NAMES)
-  .flat()
-  .filter((name) => !(EVENT_TYPES as readonly string[]).includes(name));
+export const ONLY_MUX_NAMES: string[] = ALL_MUX_NAMES.filter(
+  (name) => !(EVENT_TYPES as readonly string[]).includes(name),
+);
 
-/** Our event of a name of Mux's or ours; null where the other has none. */
+/** Our event of a name of Mux's; null for another name. */
 export const fromMuxName = (name: string): MuxEventType | null =>
-  MUX_EVENT_TYPES.find((type) => type === name || (MUX_NAMES[type] as readonly string[]).includes(name)) ?? null;
+  MUX_PAIRS.find(([, muxName]) => muxName === name)?.[0] ?? null;

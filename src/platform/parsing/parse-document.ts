@@ -10,7 +10,7 @@ export type ParseOptions = {
   signal?: AbortSignal | undefined;
 };
 
-/** Of the process: its threads start with the first document, and do not keep the process alive. */
+/** One for the process: its threads start with the first document, and do not keep the process alive. */
 const pool = new ParserPool();
 
 /**

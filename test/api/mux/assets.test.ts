@@ -27,7 +27,7 @@ const SOURCE = "https://example.com/a/film.mp4";
 describe("an asset", () => {
   test("that is created from a URL has what was requested, in both APIs", async () => {
     const made = await mux.video.assets.create({
-      inputs: [{ url: SOURCE, generated_subtitles: [{ language_code: "en" }] }],
+      inputs: [{ url: SOURCE, generated_subtitles: [{ language_code: "en", name: "English CC" }] }],
       playback_policies: ["public", "signed"],
       meta: { title: "A film", creator_id: "c-1", external_id: "e-1" },
       passthrough: "mine",

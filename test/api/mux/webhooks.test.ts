@@ -73,6 +73,36 @@ describe("an endpoint with Mux's format", () => {
     ]);
   });
 
+  test("receives what it names of two events for one of ours, each with an id of its own", async () => {
+    const uploadOnly = { url: there.url, format: "mux", event_types: ["video.upload.asset_created"] };
+    expect((await app.call("POST", PATH, { key, body: uploadOnly })).status).toBe(201);
+    const createdOnly = await receiver();
+    await create({ url: createdOnly.url, format: "mux", event_types: ["video.asset.created"] });
+    const both = await receiver();
+    await create({ url: both.url, format: "mux" });
+    // It comes from no direct upload.
+    const { asset } = await readyAsset(app, key);
+    const upload = await mux.video.uploads.create({ cors_origin: "*" });
+    const raw = "not really a video";
+    await app.call("PUT", upload.url as string, { raw, headers: { "content-length": String(raw.length) } });
+    const id = (await mux.video.uploads.retrieve(upload.id)).asset_id;
+    await app.runTask("deliver-webhooks");
+    const seen = ({ received }: Receiver) =>
+      received
+        .filter(({ json }) => json.type !== "video.asset.ready")
+        .map(({ json }) => `${json.type} ${json.object.id}`)
+        .toSorted();
+    const ofUpload = `video.upload.asset_created ${upload.id}`;
+    const created = [`video.asset.created ${asset.id}`, `video.asset.created ${id}`].toSorted();
+    expect([seen(there), seen(createdOnly), seen(both)]).toEqual([
+      [ofUpload],
+      created,
+      [...created, ofUpload].toSorted(),
+    ]);
+    const ids = both.received.map(({ json }) => json.id);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
   test("subscribes by Mux's names or ours", async () => {
     const names = async (fields: object) => (await create({ format: "mux", ...fields })).body.event_types;
     expect(await names({ event_types: ["video.asset.track.ready"] })).toEqual(["video.asset.track.ready"]);

@@ -74,6 +74,13 @@ describe("the contract", () => {
   });
 });
 
+test("captions have the names that the upload gives them, else those of their languages", async () => {
+  const { asset, contract } = await claimed({ captions: ["en", "de"], caption_labels: { EN: "English CC" } });
+  expect((await complete(contract, { texts: { en: VTT, de: VTT } })).status).toBe(200);
+  const labels = (await tracksOf(asset.id)).map(({ language, label }: any) => [language, label]);
+  expect(Object.fromEntries(labels)).toEqual({ en: "English CC", de: "Deutsch" });
+});
+
 describe("an upload with captions", () => {
   const warning = [{ code: "captions_not_configured", message: expect.stringMatching(/VODBOX_TRANSCRIBE/) }];
   const begin = (of: TestApp, as: string, path: string, fields: Record<string, unknown>, headers = {}) =>

@@ -38,6 +38,16 @@ export function nativeFields(settings: AssetSettings): Record<string, unknown> {
   };
 }
 
+/** Captions of the audio, as fields of an upload. */
+export function captionsOf(input: Input | undefined) {
+  const wanted = input?.generated_subtitles ?? [];
+  const named = wanted.flatMap(({ language_code, name }) =>
+    name === undefined ? [] : [[language_code, name] as const],
+  );
+  return { captions: wanted.map(({ language_code }) => language_code), caption_labels: Object.fromEntries(named) };
+}
+type Captions = ReturnType<typeof captionsOf>;
+
 /** Creates an asset, and returns its id. An asset that cannot be completed as requested is deleted again. */
 export async function createAsset(call: MuxCall, settings: AssetSettings, inputs: readonly Input[]): Promise<number> {
   const [main, ...texts] = inputs;
@@ -48,7 +58,7 @@ export async function createAsset(call: MuxCall, settings: AssetSettings, inputs
     if (!url) invalidParameter("inputs.url", "is required");
     if (generated) notSupported("inputs.generated_subtitles of a text");
   }
-  const captions = (main.generated_subtitles ?? []).map(({ language_code }) => language_code);
+  const captions = captionsOf(main);
   const parent = CLIP_URL.exec(main.url)?.[1];
   if (parent === undefined && main.url.startsWith("mux:"))
     invalidParameter("inputs.url", "must be mux://assets/{ASSET_ID}");
@@ -90,15 +100,20 @@ async function fromUrl(
   call: MuxCall,
   settings: AssetSettings,
   { url, start_time, end_time }: Input,
-  captions: string[],
+  captions: Captions,
 ) {
   if (start_time !== undefined || end_time !== undefined) notSupported("inputs.start_time and end_time of a URL");
-  const body = { ...nativeFields(settings), url, captions };
+  const body = { ...nativeFields(settings), url, ...captions };
   return (await call.native<{ asset_id: number }>("POST", "/api/v1/uploads/from_url", body)).asset_id;
 }
 
 type ClipInput = Input & { parent: number };
-async function clipOf(call: MuxCall, settings: AssetSettings, input: ClipInput, captions: string[]): Promise<number> {
+async function clipOf(
+  call: MuxCall,
+  settings: AssetSettings,
+  input: ClipInput,
+  { captions }: Captions,
+): Promise<number> {
   const { parent, start_time: start = 0, end_time: end } = input;
   if (captions.length > 0) notSupported("inputs.generated_subtitles of a clip");
   const { title, tags, playback_policy, encoding_profile } = nativeFields(settings);

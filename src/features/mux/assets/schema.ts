@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { Name } from "#platform/http/schemas.ts";
 import { choice, fields, listOf, Meta, nothing, only, Paging, Passthrough, Policy, Seconds, Text } from "../fields.ts";
 
 import { MUX_RESOLUTIONS } from "./static-renditions.ts";
@@ -35,8 +36,7 @@ const GENERATED = [
 /** For an asset that does not exist yet: its audio is transcribed with its encode, in a known language. */
 const GeneratedSubtitle = fields({
   language_code: v.optional(choice<string>([...GENERATED], ["auto"]), "en"),
-  // The name is that of the language.
-  name: nothing,
+  name: v.optional(Name(100)),
   passthrough: nothing,
 });
 export const SubtitlesGenerate = fields({

@@ -13,7 +13,7 @@ import type { TenantCaller } from "#platform/http/caller.ts";
 import { discardRest } from "#platform/http/discard-rest.ts";
 import { type Context, Reply } from "#platform/http/route.ts";
 import { type MuxUploadRow, muxUploads, type UploadRow } from "#storage/db/schema.ts";
-import { nativeFields, policiesOf } from "../assets/create.ts";
+import { captionsOf, nativeFields, policiesOf } from "../assets/create.ts";
 import { putMasterAccess } from "../assets/master-access.ts";
 import type { AssetSettings, Input } from "../assets/schema.ts";
 import { addMissing, wantedNames } from "../assets/static-renditions.ts";
@@ -78,8 +78,8 @@ function withoutRange(context: Context): Context {
 /** Creates the upload of ours, and its asset, when the size is known. */
 async function begin(app: App, { id, tenantId, settings: given }: MuxUploadRow, total: number): Promise<UploadRow> {
   const { inputs, ...settings } = given as AssetSettings & { inputs?: Input[] };
-  const captions = (inputs?.[0]?.generated_subtitles ?? []).map(({ language_code }) => language_code);
-  const body = v.parse(Initiate, { ...nativeFields(settings), captions, filename: FILENAME, bytes_expected: total });
+  const captions = captionsOf(inputs?.[0]);
+  const body = v.parse(Initiate, { ...nativeFields(settings), ...captions, filename: FILENAME, bytes_expected: total });
   await app.write(async (tx) => {
     const isUnused = and(eq(muxUploads.id, id), isNull(muxUploads.uploadId), isNull(muxUploads.canceledAt));
     if (!(await tx.select({ id: muxUploads.id }).from(muxUploads).where(isUnused).get())) return;

@@ -38,7 +38,10 @@ export default function Users() {
         </button>
       </PageHead>
       {invited && (
-        <ShownOnce text={t("invitationHint", { time: dateTime(invited.expires_at, language) })} secret={invited.url ?? ""} />
+        <ShownOnce
+          text={t("invitationHint", { time: dateTime(invited.expires_at, language) })}
+          secret={invited.url ?? ""}
+        />
       )}
       <ErrorNotice error={failure} />
       <ListView list={list} empty={t("noUsers")}>

@@ -1,0 +1,1 @@
+ALTER TABLE uploads ADD COLUMN caption_labels TEXT NOT NULL DEFAULT '{}';
