@@ -9,7 +9,14 @@ import { s3LargeObjects } from "./s3/large-objects.ts";
 import { s3Multipart } from "./s3/multipart.ts";
 import { PART_BYTES, partsOf } from "./s3/parts-of.ts";
 import { elements, textOf } from "./s3/xml.ts";
-import { type ListPage, type ObjectInfo, type ObjectStore, ObjectTooLarge, StorageUnavailable, UNREVOCABLE_MS } from "./store.ts";
+import {
+  type ListPage,
+  type ObjectInfo,
+  type ObjectStore,
+  ObjectTooLarge,
+  StorageUnavailable,
+  UNREVOCABLE_MS,
+} from "./store.ts";
 
 export type S3StoreOptions = S3Options & {
   /** Larger objects are copied in parts (CopyObject supports 5 GiB). */

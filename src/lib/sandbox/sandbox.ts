@@ -198,7 +198,14 @@ export async function sandboxedCommand(
     const { launcher } = isolation;
     const visible = launcher ? BWRAP.read(launcher) : [];
     const filter = launcher
-      ? [launcher, "--mode", "filter", ...THREADS, ...(grants.devices ? ENCODER_DEVICES.flatMap(LAUNCHER.device) : []), "--"]
+      ? [
+          launcher,
+          "--mode",
+          "filter",
+          ...THREADS,
+          ...(grants.devices ? ENCODER_DEVICES.flatMap(LAUNCHER.device) : []),
+          "--",
+        ]
       : [];
     return [
       ...limited,

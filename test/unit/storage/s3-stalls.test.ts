@@ -25,7 +25,11 @@ async function storeOf(respond: (response: ServerResponse, request: { url: strin
   return s3Store({ ...credentials, ...place, backoffMs: 1, stallMs: 50 });
 }
 
-const object = (bytes: number) => ({ "content-length": bytes, "last-modified": new Date(0).toUTCString(), etag: '"e"' });
+const object = (bytes: number) => ({
+  "content-length": bytes,
+  "last-modified": new Date(0).toUTCString(),
+  etag: '"e"',
+});
 
 const stalls = (status: number) => (response: ServerResponse) => {
   response.writeHead(status, { "content-type": "application/xml" });
