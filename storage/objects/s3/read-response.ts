@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { setInterval, setTimeout } from "#lib/base";
+import { onSilence, setTimeout } from "#lib/base";
 
 /** A response of S3 that does not arrive. */
 export class TimedOut extends Error {
@@ -29,19 +29,8 @@ export async function readText(response: IncomingMessage, { maxBytes, maxMs }: R
   }
 }
 
-/**
- * Fails a body that S3 stops sending: its reader has taken everything, and nothing has arrived for `stallMs` to twice as
- * long. A body whose reader is slow has data that wait, and is not ended.
- */
+/** Fails a body that S3 stops sending while its reader waits, after `stallMs` to twice as long. */
 export function failWhenStalled(response: IncomingMessage, stallMs: number, failure: () => Error): void {
   const { socket } = response;
-  let seenBytes = -1;
-  const timer = setInterval(() => {
-    const isSilent = socket.bytesRead === seenBytes && response.readableLength === 0 && !response.complete;
-    seenBytes = socket.bytesRead;
-    if (isSilent) response.destroy(failure());
-  }, stallMs);
-  response.once("close", () => clearInterval(timer));
-  // The end of a body that nobody reads is not reported.
-  timer.unref();
+  onSilence(response, stallMs, () => response.complete || response.destroy(failure()), socket);
 }

@@ -109,3 +109,13 @@ test("a segment whose first load stalls is loaded by the next viewer, and its me
   expect(String(await cache.load(store, info))).toBe("1234567890");
   expect(requests).toBe(2);
 });
+
+test("a segment that arrives in single bytes is given up after a time", async () => {
+  const store = await storeOf((response) => {
+    response.writeHead(200, object(2 ** 20));
+    const timer = setInterval(() => response.write("v"), 10);
+    response.once("close", () => clearInterval(timer));
+  });
+  const info = { key: "a/b", bytes: 2 ** 20, etag: '"e"', modifiedAt: new Date(0) };
+  await expect(segmentCache(2 ** 21, 300).load(store, info)).rejects.toThrow("did not arrive within 0.3 s");
+});
