@@ -23,7 +23,7 @@ const DEADLINES: Times[] = [
   { table: "uploads", column: "expires_at", where: PENDING },
   { table: "mux_uploads", column: "expires_at", where: sql`upload_id IS NULL` },
   { table: "replaced_media", column: "expires_at" },
-  // Of a mail that is being sent, its claim. Links of other mail expire at the time that the mail names.
+  // The claim of a mail that is being sent. Other mail has links, which expire at the time that it names.
   { table: "mails", column: "due_at" },
   { table: "mails", column: "expires_at", where: sql`kind = 'notification'` },
 ];

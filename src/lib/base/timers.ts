@@ -47,7 +47,7 @@ export function onSilence(stream: Received, silentMs: number, listener: () => vo
     wasWaiting = isWaiting;
     seenBytes = source.bytesRead ?? 0;
   }, silentMs);
-  // The end of a stream that nobody reads is not reported.
+  // A stream that is never read does not report its end.
   timer.unref();
   stream.once("close", () => clearInterval(timer));
 }

@@ -57,8 +57,10 @@ const CONNECT_MS = 5000;
 const CONTINUE_MS = 1000;
 /** Timeout of the response header. */
 const ANSWER_MS = 120_000;
-/** Of an object, which may be paused for as long as its reader is, nothing arrives for so long. */
+/** How long nothing of an object may arrive. Its reader may pause for any time. */
 const STALL_MS = 30_000;
+/** For an answer in all; S3 sends spaces while it completes an upload or copies an object, which takes minutes. */
+const SLOW_MS = 600_000;
 /** A page of a list has a thousand keys of up to 1,024 bytes, each of which may be encoded as three. */
 const XML_BYTES = 8 * 2 ** 20;
 const PASSING_STATUS = [408, 429, 500, 502, 503, 504];
@@ -75,8 +77,10 @@ export function s3Client(options: S3Options) {
   const agent = new (isTls ? HttpsAgent : HttpAgent)({ keepAlive: true, maxFreeSockets: 32, scheduling: "lifo" });
   const dial = isTls ? httpsRequest : httpRequest;
   const { backoffMs = BACKOFF_MS, stallMs = STALL_MS } = options;
-  const wholeText = (response: IncomingMessage) =>
-    readText(response, { maxBytes: XML_BYTES, maxMs: 2 * stallMs }).catch((error) => {
+  const quick = { maxBytes: XML_BYTES, stallMs, maxMs: 2 * stallMs };
+  const slow = { maxBytes: XML_BYTES, stallMs: ANSWER_MS, maxMs: SLOW_MS };
+  const wholeText = (response: IncomingMessage, { method }: S3Request) =>
+    readText(response, method === "PUT" || method === "POST" ? slow : quick).catch((error) => {
       throw error instanceof TooLong ? unavailable(options, error) : error;
     });
   const pathOf = (base: string, key?: string) =>
@@ -135,7 +139,7 @@ export function s3Client(options: S3Options) {
         if (response.statusCode && response.statusCode < 300) return response;
         failure = refusal(
           response.statusCode ?? 0,
-          request.method === "HEAD" ? drained(response) : await wholeText(response),
+          request.method === "HEAD" ? drained(response) : await wholeText(response, request),
         );
       } catch (error) {
         request.signal?.throwIfAborted();
@@ -154,7 +158,7 @@ export function s3Client(options: S3Options) {
   async function askOnce(request: S3Request) {
     const response = await send(request);
     const { headers, statusCode = 200 } = response;
-    const xml = await wholeText(response);
+    const xml = await wholeText(response, request);
     if (/<Error>/.test(xml)) throw refusal(statusCode, xml);
     return { headers, xml };
   }

@@ -9,11 +9,14 @@ export class TimedOut extends Error {
 /** A response of S3 that is longer than any valid one. */
 export class TooLong extends Error {}
 
-export type ReadLimits = { maxBytes: number; maxMs: number };
+/** `stallMs`: without a byte; `maxMs`: for the whole body. */
+export type ReadLimits = { maxBytes: number; stallMs: number; maxMs: number };
 
 /** The whole body as text. Throws TooLong, TimedOut, or the error of the connection, which is closed then. */
-export async function readText(response: IncomingMessage, { maxBytes, maxMs }: ReadLimits): Promise<string> {
-  const timer = setTimeout(() => response.destroy(new TimedOut("S3 did not complete its response in time.")), maxMs);
+export async function readText(response: IncomingMessage, { maxBytes, stallMs, maxMs }: ReadLimits): Promise<string> {
+  const late = () => new TimedOut("S3 did not complete its response in time.");
+  const timer = setTimeout(() => response.destroy(late()), maxMs);
+  failWhenStalled(response, stallMs, late);
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {

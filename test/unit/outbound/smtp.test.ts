@@ -27,7 +27,7 @@ test.each(["greeting", "EHLO", "MAIL", "DATA", "."])(
         const command = text.split(/[ \r]/)[0] ?? "";
         if (isData) return void (text.endsWith("\r\n.\r\n") && answer(".", "250 taken"));
         isData = command === "DATA";
-        answer(command, isData ? "354 go on" : "250 yes");
+        answer(command, isData ? "354 send" : "250 yes");
       });
     });
     let connections = 0;

@@ -9,10 +9,10 @@ import { StorageUnavailable } from "#storage/objects/store.ts";
 import { until } from "#test/support/descendants.ts";
 
 /** A store of an S3 server that answers with `respond`. */
-async function storeOf(respond: (response: ServerResponse, request: { url: string; method: string }) => void) {
+async function storeOf(respond: (response: ServerResponse, request: { method: string }) => void) {
   const server = createServer((request, response) => {
     request.resume();
-    respond(response, request as { url: string; method: string });
+    respond(response, request as { method: string });
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   onTestFinished(() => {
@@ -67,6 +67,21 @@ test("a list whose answer stalls once is requested again", async () => {
   });
   expect(await store.list("a/")).toEqual({ objects: [], cursor: null });
   expect(requests).toBe(2);
+});
+
+test("a copy whose answer begins with spaces, as S3 sends them while it works, is awaited", async () => {
+  const store = await storeOf((response, { method }) => {
+    if (method === "HEAD") return void response.writeHead(200, object(10)).end();
+    response.writeHead(200);
+    let spaces = 0;
+    const timer = setInterval(() => {
+      response.write(" ");
+      if (++spaces < 20) return;
+      clearInterval(timer);
+      response.end("<CopyObjectResult/>");
+    }, 20);
+  });
+  expect(await store.copy("a/b", "a/c")).toMatchObject({ key: "a/c", bytes: 10 });
 });
 
 test("an object whose bytes stop fails, and the connection closes", async () => {
