@@ -21,7 +21,6 @@ const DEADLINES: Times[] = [
   { table: "webhook_deliveries", column: "claimed_until", where: PENDING },
   { table: "ingest_batches", column: "expires_at", where: sql`status = 'open'` },
   { table: "uploads", column: "expires_at", where: PENDING },
-  { table: "mux_uploads", column: "expires_at", where: sql`upload_id IS NULL` },
   { table: "replaced_media", column: "expires_at" },
   // The claim of a mail that is being sent. Other mail has links, which expire at the time that it names.
   { table: "mails", column: "due_at" },

@@ -156,9 +156,9 @@ test.each([30 * DAY, -30 * DAY])("an endpoint that fails for an hour does so aft
 
 /** Times that stay as they are when the clock is set, by the reason; `created_at` and `updated_at` of a row also do. */
 const KEPT = {
-  "a date that was shown to people": `
+  "a date that clients chose, or that was shown to people": `
     api_keys.expires_at assets.expires_at billing_orders.expires_at invitations.expires_at live_channels.starts_at
-    mux_masters.until pairing_codes.expires_at password_resets.expires_at sessions.ends_at sessions.expires_at
+    mux_masters.until mux_uploads.expires_at pairing_codes.expires_at password_resets.expires_at sessions.ends_at sessions.expires_at
     setup_codes.expires_at shares.expires_at webhook_endpoints.previous_secret_expires_at`,
   "when something happened, which is only shown, sorted by, or asked whether it did": `
     api_keys.last_used_at api_keys.revoked_at assets.ready_at assets.source_deleted_at billing_events.received_at
