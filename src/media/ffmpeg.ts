@@ -5,6 +5,7 @@ import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout } from "#lib/base";
 import {
+  closeAbandonedOutputs,
   defaultMemoryBytes,
   forgetProcess,
   recordProcess,
@@ -249,6 +250,7 @@ function follow(
     ending ??= new MediaError("encode_failed", `${child.spawnfile} could not be started: ${error.message}`, true);
     if (child.pid === undefined) settle(null, null);
   });
+  child.once("exit", () => closeAbandonedOutputs(child));
   child.on("close", settle);
   if (input && child.stdin) feed(input, child.stdin);
   if (signal?.aborted) onAbort();

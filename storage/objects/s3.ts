@@ -9,7 +9,14 @@ import { s3LargeObjects } from "./s3/large-objects.ts";
 import { s3Multipart } from "./s3/multipart.ts";
 import { PART_BYTES, partsOf } from "./s3/parts-of.ts";
 import { elements, textOf } from "./s3/xml.ts";
-import { type ListPage, type ObjectInfo, type ObjectStore, ObjectTooLarge, UNREVOCABLE_MS } from "./store.ts";
+import {
+  type ListPage,
+  type ObjectInfo,
+  type ObjectStore,
+  ObjectTooLarge,
+  StorageUnavailable,
+  UNREVOCABLE_MS,
+} from "./store.ts";
 
 export type S3StoreOptions = S3Options & {
   /** Larger objects are copied in parts (CopyObject supports 5 GiB). */
@@ -22,7 +29,7 @@ const PAGE_OBJECTS = 1000;
 /** Objects in a bucket of an S3 server. They are durable when S3 has answered 200. */
 export function s3Store(options: S3StoreOptions): ObjectStore {
   const client = s3Client(options);
-  const { send, ask } = client;
+  const { open, ask } = client;
   const { maxCopyBytes = 5 * GIB } = options;
   const multipart = s3Multipart(client, head);
   const large = s3LargeObjects(client, multipart);
@@ -82,8 +89,12 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
         throw new RangeError(`The object has no bytes ${range.start}-${range.end}.`);
       try {
         const headers: Record<string, string> = range ? { range: `bytes=${range.start}-${range.end}` } : {};
-        const response = await send({ method: "GET", key, headers });
+        const response = await open({ method: "GET", key, headers });
         const length = Number(response.headers["content-length"]);
+        if (Number.isNaN(length)) {
+          response.destroy();
+          throw new StorageUnavailable(`The S3 server ${options.endpoint} does not report the size of ${key}.`);
+        }
         const whole = /\/(\d+)$/.exec(response.headers["content-range"] ?? "")?.[1];
         const info = { key, bytes: whole === undefined ? length : Number(whole), ...stateOf(response.headers) };
         return { info, body: response };

@@ -23,7 +23,7 @@ export { recentRequests } from "./recent-requests.ts";
 export { runToEnd, type Sliced } from "./sliced.ts";
 export { SteppingClock } from "./stepping-clock.ts";
 export { runInSlices } from "./time-slices.ts";
-export { abortAfter, setInterval, setTimeout, sleep } from "./timers.ts";
+export { abortAfter, onSilence, setInterval, setTimeout, sleep } from "./timers.ts";
 export {
   hmac,
   newApiToken,

@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import type { TimerOptions } from "node:timers";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -30,3 +31,23 @@ export const sleep = <T = void>(ms: number, value?: T, options: TimerOptions = {
 
 /** A signal that aborts after `ms`, with a TimeoutError. */
 export const abortAfter = (ms: number): AbortSignal => AbortSignal.timeout(timerMs(ms));
+
+type Received = Readable & { readonly bytesRead?: number };
+
+/**
+ * Calls `listener` when nothing arrives in `stream`, a socket or what is read from `source`, while its reader waits: it has taken
+ * all bytes, and none came for `silentMs` to twice as long. A stream whose reader is slow has bytes that wait, and is not silent.
+ */
+export function onSilence(stream: Received, silentMs: number, listener: () => void, source: Received = stream): void {
+  let seenBytes = -1;
+  let wasWaiting = false;
+  const timer = setInterval(() => {
+    const isWaiting = stream.readableLength === 0;
+    if (isWaiting && wasWaiting && source.bytesRead === seenBytes) listener();
+    wasWaiting = isWaiting;
+    seenBytes = source.bytesRead ?? 0;
+  }, silentMs);
+  // A stream that is never read does not report its end.
+  timer.unref();
+  stream.once("close", () => clearInterval(timer));
+}

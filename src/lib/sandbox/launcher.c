@@ -2,8 +2,8 @@
  * vodbox-sandbox: runs a program that reads untrusted media where it can reach its own files and nothing else.
  *
  *   vodbox-sandbox --mode namespaces|landlock|filter [--read PATH]... [--write PATH]... [--device PATH]...
- *                  [--data BYTES] [--cpu SECONDS] [--fsize BYTES] [--nofile N] [--nice N] [--parent PID]
- *                  -- PROGRAM [ARGUMENT...]
+ *                  [--data BYTES] [--cpu SECONDS] [--fsize BYTES] [--nofile N] [--threads N] [--nice N]
+ *                  [--parent PID] -- PROGRAM [ARGUMENT...]
  *   vodbox-sandbox --check
  *   vodbox-sandbox --spawn-server    (spawner.c)
  *
@@ -11,7 +11,7 @@
  *   read-only tmpfs that holds the listed paths at their own places. No network interface is up.
  * landlock: where user namespaces are not allowed (containers, hardened units), the kernel's Landlock rules
  *   (landlock(7)): the listed paths alone can be opened; TCP and signals to other processes are refused where the
- *   kernel knows those rules (ABI 4 and 6).
+ *   kernel knows those rules (ABI 4 and 6), and by the filter.
  *
  * filter: the rest below, for a program that something else isolates (bubblewrap).
  *
@@ -46,6 +46,9 @@
 #include <unistd.h>
 
 #define MAX_GRANTS 256
+#define DEFAULT_THREADS 512
+/* RLIMIT_DATA does not count the stack of the first thread. C libraries give other threads stacks of this size. */
+#define STACK_BYTES (8 << 20)
 /* Where the new root is assembled: any directory will do, since the old root is moved away from under it first. */
 #define BASE "/tmp"
 
@@ -211,6 +214,9 @@ struct ll_path { uint64_t access; int32_t parent; } __attribute__((packed));
 #define LL_IOCTL_DEV (1ULL << 15)
 #define LL_FILE_RIGHTS (LL_EXECUTE | LL_WRITE_FILE | LL_READ_FILE | LL_TRUNCATE | LL_IOCTL_DEV)
 
+/* Linux 6.12: no signals to processes outside. */
+#define LL_ABI_OF_SIGNALS 6
+
 static int landlock_abi(void) { return (int)syscall(444, NULL, 0, 1); }
 
 static void apply_landlock(void) {
@@ -218,8 +224,8 @@ static void apply_landlock(void) {
   if (abi < 1) fail("landlock");
   /* Rights by ABI: 13 at first, then REFER, TRUNCATE, IOCTL_DEV. */
   uint64_t all = (1ULL << (abi >= 5 ? 16 : abi >= 3 ? 15 : abi >= 2 ? 14 : 13)) - 1;
-  struct ll_ruleset rules = {all, abi >= 4 ? 3 : 0, abi >= 6 ? 3 : 0};
-  size_t size = abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
+  struct ll_ruleset rules = {all, abi >= 4 ? 3 : 0, abi >= LL_ABI_OF_SIGNALS ? 3 : 0};
+  size_t size = abi >= LL_ABI_OF_SIGNALS ? 24 : abi >= 4 ? 16 : 8;
   int ruleset = (int)syscall(444, &rules, size, 0);
   if (ruleset < 0) fail("landlock_create_ruleset");
   for (int i = 0; i < grant_count; i++) {
@@ -319,10 +325,12 @@ static unsigned long long number(const char *text) {
 int main(int count, char **arguments) {
   const char *mode = "";
   pid_t parent = 0;
+  unsigned long long threads = DEFAULT_THREADS;
   int at = 1;
   if (count == 2 && strcmp(arguments[1], "--check") == 0) return check();
   if (count == 2 && strcmp(arguments[1], "--spawn-server") == 0) return spawn_server();
   setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  set_limit(RLIMIT_STACK, STACK_BYTES);
   for (; at + 1 < count && strcmp(arguments[at], "--") != 0; at += 2) {
     const char *name = arguments[at], *value = arguments[at + 1];
     if (strcmp(name, "--mode") == 0) mode = value;
@@ -330,6 +338,7 @@ int main(int count, char **arguments) {
     else if (strcmp(name, "--write") == 0) add_grant(WRITE, value);
     else if (strcmp(name, "--device") == 0) add_grant(DEVICE, value);
     else if (strcmp(name, "--parent") == 0) parent = (pid_t)number(value);
+    else if (strcmp(name, "--threads") == 0) threads = number(value);
     else if (strcmp(name, "--nice") == 0) setpriority(PRIO_PROCESS, 0, (int)number(value));
     else {
       int known = 0;
@@ -353,7 +362,9 @@ int main(int count, char **arguments) {
     errno = EINVAL;
     fail("--mode %s", mode);
   }
-  struct run run = {command, directory, NULL, by_namespaces, has_hardware(), -1};
+  struct run run = {
+      .command = command, .directory = directory, .is_namespace = by_namespaces, .has_hardware = has_hardware(),
+      .threads = threads, .is_contained = !by_landlock || landlock_abi() >= LL_ABI_OF_SIGNALS};
   /* Before it is out of reach; it is not passed on to the program. */
   run.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (by_namespaces) confine_by_namespaces();

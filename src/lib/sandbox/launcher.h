@@ -10,8 +10,12 @@ void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ..
 
 /* Whether the program may start other processes; a script needs some. */
 enum forks { NO_FORKS, COUNTED_FORKS };
-/* Installs the system call filter in this process. `has_hardware`: drivers of hardware encoders need shared memory. */
-void install_filter(enum forks forks, int has_hardware);
+/*
+ * Installs the system call filter in this process, which is the only one that its program may send signals to. A script may
+ * send them to the processes that it starts when `is_contained`: something else keeps signals inside of the sandbox.
+ * `has_hardware`: drivers of hardware encoders need shared memory.
+ */
+void install_filter(enum forks forks, int is_contained, int has_hardware);
 
 /* ---- processes.c ---- */
 
@@ -23,7 +27,11 @@ struct run {
   void (*confine)(void);
   /* Whether this process was the last outside of a new PID namespace: its next child is the first one inside. */
   int is_namespace;
+  /* Whether signals cannot leave the sandbox. */
+  int is_contained;
   int has_hardware;
+  /* The most threads of the program, or of all processes of a script; with more the run is ended. */
+  unsigned long long threads;
   /* A descriptor of /proc, or -1: it counts and finds the processes below the launcher. */
   int proc;
 };

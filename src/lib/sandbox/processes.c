@@ -24,9 +24,9 @@
 #include <unistd.h>
 
 /*
- * At the same time, for a script, which is ended when it has more. They are counted, because a limit of the kernel
- * (RLIMIT_NPROC) would count threads too, and not hold for root; a filter that asks the supervisor about each fork
- * (SECCOMP_RET_USER_NOTIF) lets it fail with EINTR when a signal arrives meanwhile.
+ * At the same time, for a script, which is ended when it has more. They are counted, and so are threads, because a limit of
+ * the kernel (RLIMIT_NPROC) would count all of the user's together, and not hold for root; a filter that asks the
+ * supervisor about each of them (SECCOMP_RET_USER_NOTIF) lets it fail with EINTR when a signal arrives meanwhile.
  */
 #define MAX_PROCESSES 64
 #define COUNT_MS 20
@@ -39,7 +39,27 @@
 
 /* ---- what is below the supervisor ---- */
 
-struct listed { pid_t pid, parent; };
+struct listed { pid_t pid, parent; unsigned long threads; };
+
+/* A process of `proc` by its number; false when it has ended. */
+static int read_process(int proc, const char *number, struct listed *found) {
+  char path[32], stat[512];
+  snprintf(path, sizeof path, "%.10s/stat", number);
+  int file = openat(proc, path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  ssize_t got = read(file, stat, sizeof stat - 1);
+  close(file);
+  if (got <= 0) return 0;
+  stat[got] = '\0';
+  /* proc(5): the name, which may contain anything, is in parentheses; then state and parent. */
+  char *field = strrchr(stat, ')');
+  if (!field || field[1] == '\0' || field[2] == '\0' || field[2] == 'Z') return 0;
+  *found = (struct listed){(pid_t)atoi(number), (pid_t)atoi(field + 4), 0};
+  /* The state is the third field, the number of threads the twentieth. */
+  for (int index = 3; field && index <= 20; index++) field = strchr(field + 1, ' ');
+  if (field) found->threads = strtoul(field, NULL, 10);
+  return 1;
+}
 
 /* The processes of the machine, from `proc`; 0 when it cannot be read. */
 static size_t list_processes(int proc, struct listed *all) {
@@ -47,43 +67,52 @@ static size_t list_processes(int proc, struct listed *all) {
   int folder = proc < 0 ? -1 : openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *entries = folder < 0 ? NULL : fdopendir(folder);
   if (!entries) return 0;
-  for (struct dirent *entry; count < MAX_LISTED && (entry = readdir(entries));) {
-    char path[32], stat[512];
-    if (!isdigit((unsigned char)entry->d_name[0]) || strlen(entry->d_name) > 10) continue;
-    snprintf(path, sizeof path, "%.10s/stat", entry->d_name);
-    int file = openat(proc, path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) continue;
-    ssize_t got = read(file, stat, sizeof stat - 1);
-    close(file);
-    if (got <= 0) continue;
-    stat[got] = '\0';
-    /* proc(5): the name, which may contain anything, is in parentheses; then state and parent. */
-    char *end = strrchr(stat, ')');
-    if (!end || end[1] == '\0' || end[2] == '\0' || end[2] == 'Z') continue;
-    all[count++] = (struct listed){(pid_t)atoi(entry->d_name), (pid_t)atoi(end + 4)};
-  }
+  for (struct dirent *entry; count < MAX_LISTED && (entry = readdir(entries));)
+    if (isdigit((unsigned char)entry->d_name[0]) && strlen(entry->d_name) <= 10)
+      count += (size_t)read_process(proc, entry->d_name, &all[count]);
   closedir(entries);
   return count;
 }
 
+/* The number of this process in `proc`, whose PID namespace may be another one; 0: not known. */
 static pid_t own_pid(int proc) {
   char text[16] = "";
   return proc >= 0 && readlinkat(proc, "self", text, sizeof text - 1) > 0 ? (pid_t)atoi(text) : 0;
 }
 
-/* How many processes are below this one; those of `kill_with`, unless it is 0, are sent that signal. */
-static size_t descendants(int proc, int kill_with) {
+struct amount { size_t processes; unsigned long long threads; };
+
+/* What is below this process; processes are sent the signal `kill_with`, unless it is 0. */
+static struct amount descendants(int proc, int kill_with) {
   static struct listed all[MAX_LISTED];
   static pid_t below[MAX_LISTED];
-  size_t listed = list_processes(proc, all), count = 0;
+  size_t listed = list_processes(proc, all);
+  struct amount amount = {0, 0};
   pid_t parent = own_pid(proc);
-  for (size_t at = 0; listed > 0 && at <= count; parent = below[at++]) {
-    for (size_t i = 0; i < listed && count < MAX_LISTED; i++)
-      if (all[i].parent == parent) below[count++] = all[i].pid;
-    if (at == count) break;
+  for (size_t at = 0; listed > 0 && at <= amount.processes; parent = below[at++]) {
+    for (size_t i = 0; i < listed && amount.processes < MAX_LISTED; i++) {
+      if (all[i].parent != parent) continue;
+      below[amount.processes++] = all[i].pid;
+      amount.threads += all[i].threads;
+    }
+    if (at == amount.processes) break;
   }
-  for (size_t i = 0; kill_with != 0 && i < count; i++) kill(below[i], kill_with);
-  return count;
+  for (size_t i = 0; kill_with != 0 && i < amount.processes; i++) kill(below[i], kill_with);
+  return amount;
+}
+
+/* What is counted while a program runs: it alone, by its number in `proc`, or all that a script has started. */
+struct counted { enum forks forks; int proc; pid_t pid; unsigned long long threads; };
+
+static int has_too_many(const struct counted *counted) {
+  if (counted->forks == COUNTED_FORKS) {
+    struct amount amount = descendants(counted->proc, 0);
+    return amount.processes > MAX_PROCESSES || amount.threads > counted->threads;
+  }
+  char number[16];
+  struct listed found;
+  snprintf(number, sizeof number, "%d", (int)counted->pid);
+  return counted->pid > 0 && read_process(counted->proc, number, &found) && found.threads > counted->threads;
 }
 
 /* Until nothing is left: what is adopted while others are killed is killed in the next round. */
@@ -91,7 +120,7 @@ static void end_descendants(int proc) {
   for (;;) {
     pid_t ended = waitpid(-1, NULL, WNOHANG);
     if (ended < 0 && errno == ECHILD) return;
-    if (ended == 0 && descendants(proc, SIGKILL) == 0) return;
+    if (ended == 0 && descendants(proc, SIGKILL).processes == 0) return;
     struct timespec moment = {0, 1000000};
     if (ended == 0) nanosleep(&moment, NULL);
   }
@@ -114,7 +143,7 @@ static void __attribute__((noreturn)) start(const struct run *run, enum forks fo
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (chdir(run->directory) != 0) fail("%s", run->directory);
   if (run->confine) run->confine();
-  install_filter(forks, run->has_hardware);
+  install_filter(forks, run->is_contained, run->has_hardware);
   sigprocmask(SIG_SETMASK, &none, NULL);
   /* close_range(2); older kernels have only what is inherited on purpose open here. */
   syscall(436, 3, ~0U, 0);
@@ -131,16 +160,16 @@ static long long milliseconds(void) {
 }
 
 /* Passes signals on to `child` until it ends, and reaps whatever else ends; returns its wait status. */
-static int attend(pid_t child, const sigset_t *handled, enum forks forks, int proc) {
+static int attend(pid_t child, const sigset_t *handled, const struct counted *counted) {
   int signals = signalfd(-1, handled, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0) fail("signalfd");
   struct pollfd source = {signals, POLLIN, 0};
   long long next = 0;
   for (;;) {
-    if (poll(&source, 1, forks == COUNTED_FORKS ? COUNT_MS : -1) < 0) continue;
+    if (poll(&source, 1, counted ? COUNT_MS : -1) < 0) continue;
     long long before = milliseconds();
-    if (forks == COUNTED_FORKS && before >= next) {
-      if (descendants(proc, 0) > MAX_PROCESSES) return kill(child, SIGKILL), SIGKILL;
+    if (counted && before >= next) {
+      if (has_too_many(counted)) return kill(child, SIGKILL), SIGKILL;
       long long now = milliseconds();
       next = now + COUNT_MS + (now - before) * COUNT_SHARE;
     }
@@ -165,13 +194,22 @@ static void __attribute__((noreturn)) be_supervisor(const struct run *run, const
   /* A launcher that died before that is not reported; its end of the pipe is closed. */
   struct pollfd end = {alive, 0, 0};
   if (poll(&end, 1, 0) != 0) _exit(EXIT_CONFINE);
-  enum forks forks = is_script(run->command[0]) ? COUNTED_FORKS : NO_FORKS;
+  struct counted counted = {is_script(run->command[0]) ? COUNTED_FORKS : NO_FORKS, run->proc, 0, run->threads};
+  int number[2];
+  if (pipe2(number, O_CLOEXEC) != 0) fail("pipe");
   pid_t program = fork();
   if (program < 0) fail("fork");
-  if (program == 0) start(run, forks);
+  if (program == 0) {
+    pid_t own = own_pid(run->proc);
+    if (write(number[1], &own, sizeof own) < 0) _exit(EXIT_CONFINE);
+    start(run, counted.forks);
+  }
+  close(number[1]);
+  if (read(number[0], &counted.pid, sizeof counted.pid) != sizeof counted.pid) counted.pid = 0;
+  close(number[0]);
   /* Standard input and output belong to the program: a reader waits for their last holder. */
   for (int standard = 0; standard < 3; standard++) close(standard);
-  int status = attend(program, signals, forks, run->proc);
+  int status = attend(program, signals, &counted);
   if (!run->is_namespace) end_descendants(run->proc);
   if (write(result, &status, sizeof status) < 0) _exit(EXIT_CONFINE);
   _exit(0);
@@ -195,7 +233,7 @@ int supervise(const struct run *run) {
   close(result[1]);
   for (int standard = 0; standard < 3; standard++) close(standard);
   sigdelset(&signals, LAUNCHER_ENDED);
-  int status = attend(supervisor, &signals, NO_FORKS, -1), reported;
+  int status = attend(supervisor, &signals, NULL), reported;
   if (read(result[0], &reported, sizeof reported) == sizeof reported) status = reported;
   return status;
 }

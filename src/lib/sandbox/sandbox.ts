@@ -39,6 +39,11 @@ export const defaultMemoryBytes = () => Math.min(MAX_MEMORY, Math.floor((totalme
 /** One segment or image; the whole output is bounded by the plan's bitrates and duration. */
 const MAX_FILE_BYTES = 4 * GIB;
 const MAX_OPEN_FILES = 1024;
+/** Encoders start about one for each processor, and there are up to eight renditions with their filters in a run. */
+const MAX_THREADS = 512 + 32 * availableParallelism();
+
+/** Only the launcher counts them. */
+const THREADS = ["--threads", String(MAX_THREADS)];
 
 const SAME_PARENT = '[ "$PPID" = "$0" ] && exec "$@"';
 const FOLDERS = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
@@ -183,7 +188,7 @@ export async function sandboxedCommand(
   if (isolation?.kind === "launcher") {
     const { path, mode } = isolation;
     const bounds = Object.entries(limitsOf(limits)).flatMap(([name, value]) => [`--${name}`, String(value)]);
-    const process_ = ["--nice", String(nice), "--parent", String(parent)];
+    const process_ = [...THREADS, "--nice", String(nice), "--parent", String(parent)];
     return [path, "--mode", mode, ...bounds, ...process_, ...(await granted(program, grants, LAUNCHER)), "--", program];
   }
   const bounds = Object.entries(limitsOf(limits)).map(([name, value]) => `--${name}=${value}`);
@@ -193,7 +198,14 @@ export async function sandboxedCommand(
     const { launcher } = isolation;
     const visible = launcher ? BWRAP.read(launcher) : [];
     const filter = launcher
-      ? [launcher, "--mode", "filter", ...(grants.devices ? ENCODER_DEVICES.flatMap(LAUNCHER.device) : []), "--"]
+      ? [
+          launcher,
+          "--mode",
+          "filter",
+          ...THREADS,
+          ...(grants.devices ? ENCODER_DEVICES.flatMap(LAUNCHER.device) : []),
+          "--",
+        ]
       : [];
     return [
       ...limited,

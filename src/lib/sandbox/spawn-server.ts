@@ -12,7 +12,7 @@ const HEAD_BYTES = 2 * ID_BYTES + 1;
 /** A connection that has not sent them after this time is closed. */
 const HEAD_MS = 5000;
 
-/** The part of ChildProcess that `run` uses. Emits `error`, and `close` with exit status and signal. */
+/** The part of ChildProcess that `run` uses. Emits `error`; `exit`, and `close`, with exit status and signal. */
 export type Spawned = EventEmitter & {
   readonly pid?: number | undefined;
   readonly spawnfile: string;
@@ -55,6 +55,7 @@ class RemoteProcess extends EventEmitter implements Spawned {
   async exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     this.#hasExited = true;
     this.stdin.destroy();
+    this.emit("exit", code, signal);
     await Promise.all([this.stdout, this.stderr].map((stream) => stream.closed || once(stream, "close")));
     this.emit("close", code, signal);
   }

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import type { H3 } from "h3";
 import { NodeRequest, sendNodeResponse } from "srvx/node";
 import { FileBody } from "#storage/objects/read-file.ts";
-import { closeWhenStalled } from "./close-when-stalled.ts";
+import { closeWhenStalled, STALL_MS } from "./close-when-stalled.ts";
 import { oneAfterAnother } from "./one-after-another.ts";
 import { responseSentListener } from "./response-sent.ts";
 import { sendFile } from "./send-file.ts";
@@ -13,16 +13,20 @@ type Convertible = { _toNodeResponse?(): Plain };
 
 /**
  * Serves h3 through node:http. srvx writes head and body separately; a complete body is sent here in one write, because
- * the system call is half the cost of a small response. Streams are left to srvx.
+ * the system call is half the cost of a small response. Streams are left to srvx. A client that takes nothing of a response
+ * for `stallMs` is disconnected.
  */
-export function nodeListener(h3: H3): RequestListener {
+export function nodeListener(h3: Pick<H3, "fetch">, stallMs = STALL_MS): RequestListener {
   return oneAfterAnother((incoming, outgoing) => {
+    const exchange = { incoming, outgoing, stallMs };
     const answered = h3.fetch(new NodeRequest({ req: incoming, res: outgoing }));
     if (answered instanceof Promise)
-      answered.then((response) => send(incoming, outgoing, response)).catch(() => outgoing.destroy());
-    else send(incoming, outgoing, answered).catch(() => outgoing.destroy());
+      answered.then((response) => send(exchange, response)).catch(() => outgoing.destroy());
+    else send(exchange, answered).catch(() => outgoing.destroy());
   });
 }
+
+type Exchange = { incoming: IncomingMessage; outgoing: ServerResponse; stallMs: number };
 
 /**
  * Complete responses of one event loop iteration, sent together at its end. Each separate write wakes the receiver,
@@ -40,11 +44,15 @@ function sendWaiting(): void {
   }
 }
 
-async function send(incoming: IncomingMessage, outgoing: ServerResponse, response: Response): Promise<void> {
+async function send({ incoming, outgoing, stallMs }: Exchange, response: Response): Promise<void> {
   const convertible = response as Response & Convertible;
-  if (!convertible._toNodeResponse) return sendNodeResponse(outgoing, response);
+  if (!convertible._toNodeResponse) {
+    closeWhenStalled(outgoing, stallMs);
+    return sendNodeResponse(outgoing, response);
+  }
   const { status, headers, body } = convertible._toNodeResponse();
   const isWhole = body === undefined || body === null || typeof body === "string" || body instanceof Uint8Array;
+  if (!isWhole) closeWhenStalled(outgoing, stallMs);
   if (body instanceof FileBody && incoming.method !== "HEAD") {
     if (sendFile(outgoing, { status, headers }, body, responseSentListener(response))) return;
   }
@@ -57,8 +65,13 @@ async function send(incoming: IncomingMessage, outgoing: ServerResponse, respons
   const isLarge = hasBody && body instanceof Uint8Array && body.length > PIECE_BYTES;
   const write = () => {
     outgoing.writeHead(status, headers);
-    if (listener || isLarge) sendInPieces(outgoing, body as Uint8Array, listener);
-    else outgoing.end(hasBody ? body : undefined);
+    if (listener || isLarge) {
+      closeWhenStalled(outgoing, stallMs);
+      return sendInPieces(outgoing, body as Uint8Array, listener);
+    }
+    outgoing.end(hasBody ? body : undefined);
+    // The kernel takes most responses at once.
+    if (outgoing.writableLength > 0) closeWhenStalled(outgoing, stallMs);
   };
   waiting.push({ outgoing, write });
 }
@@ -67,7 +80,6 @@ async function send(incoming: IncomingMessage, outgoing: ServerResponse, respons
 const PIECE_BYTES = 512 * 1024;
 
 function sendInPieces(outgoing: ServerResponse, body: Uint8Array, ended = (_unsentBytes: number) => {}): void {
-  closeWhenStalled(outgoing);
   let sentBytes = 0;
   let acceptedBytes = 0;
   const next = (error?: Error | null) => {

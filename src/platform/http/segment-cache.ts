@@ -1,10 +1,12 @@
 import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
-import { notFound } from "#lib/base";
-import type { ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
+import { notFound, setTimeout } from "#lib/base";
+import { type ObjectInfo, type ObjectStore, StorageUnavailable } from "#storage/objects/store.ts";
 
 type CachedObject = { info: ObjectInfo; bytes: Buffer };
 const CACHEABLE_BYTES = 16 * 2 ** 20;
+/** All viewers of an object wait for one load: when storage sends it too slowly, they get an error, and later ones another load. */
+const LOAD_MS = 120_000;
 
 /** Caches whole hot objects: a segment from memory is served twice as fast as through a stream. */
 export type SegmentCache = {
@@ -26,7 +28,7 @@ export const segmentCacheOf = (app: App): SegmentCache | undefined => ofApp(app)
  * Bounded by bytes. Evicted objects that slow clients still receive may use as much again. All readers of an object
  * share one buffer.
  */
-export function segmentCache(maxBytes: number): SegmentCache {
+export function segmentCache(maxBytes: number, loadMs = LOAD_MS): SegmentCache {
   const cache = new LRUCache<string, CachedObject>({ maxSize: maxBytes });
   const loading = new Map<string, Promise<Buffer>>();
   const lent = new Map<Buffer, number>();
@@ -35,9 +37,15 @@ export function segmentCache(maxBytes: number): SegmentCache {
 
   async function read(objects: Pick<ObjectStore, "get">, key: string): Promise<Buffer> {
     const { info, body } = (await objects.get(key)) ?? notFound("file");
+    const slow = () => body.destroy(new StorageUnavailable(`${key} did not arrive within ${loadMs / 1000} s.`));
+    const timer = setTimeout(slow, loadMs);
     const bytes = Buffer.allocUnsafeSlow(info.bytes);
     let filled = 0;
-    for await (const chunk of body) filled += (chunk as Buffer).copy(bytes, filled);
+    try {
+      for await (const chunk of body) filled += (chunk as Buffer).copy(bytes, filled);
+    } finally {
+      clearTimeout(timer);
+    }
     if (filled !== info.bytes) throw new Error(`${key} has ${filled} bytes, not ${info.bytes}`);
     cache.set(key, { info, bytes }, { size: bytes.length + 512 });
     return bytes;

@@ -2,7 +2,6 @@ import fs from "node:fs";
 import type { ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { type FileBody, tornFile } from "#storage/objects/read-file.ts";
-import { closeWhenStalled } from "./close-when-stalled.ts";
 
 const PIECE_BYTES = 256 * 1024;
 const POOLED = 64;
@@ -36,7 +35,6 @@ export function sendFile(
 ): boolean {
   const file = body.takeFile();
   if (!file) return false;
-  closeWhenStalled(outgoing);
   void (async () => {
     let unsent = file.end - file.start + 1;
     let next: Promise<Buffer> | null = null;

@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Readable } from "node:stream";
-import { text } from "node:stream/consumers";
 import { setTimeout, sleep, withoutTrailing } from "#lib/base";
 import { StorageFull, StorageUnavailable } from "../store.ts";
 import { collect } from "../write-body.ts";
+import { failWhenStalled, readText, TimedOut, TooLong } from "./read-response.ts";
 import { type Credentials, canonicalQuery, encoded, sha256, signer, UNSIGNED } from "./sigv4.ts";
 import { textOf } from "./xml.ts";
 
@@ -20,6 +20,8 @@ export type S3Options = Credentials & {
   publicUrl?: string | undefined;
   /** Longest delay before the second attempt, in ms; doubles with each. */
   backoffMs?: number;
+  /** How long S3 may send nothing of a body, in ms. */
+  stallMs?: number;
 };
 
 export type S3Request = {
@@ -53,8 +55,14 @@ const MAX_BACKOFF_MS = 5000;
 const CONNECT_MS = 5000;
 /** A server that does not support Expect does not respond, and gets the body anyway. */
 const CONTINUE_MS = 1000;
-/** Timeout of the response header. A body may be paused for as long as its reader is. */
+/** Timeout of the response header. */
 const ANSWER_MS = 120_000;
+/** How long nothing of an object may arrive. Its reader may pause for any time. */
+const STALL_MS = 30_000;
+/** For an answer in all; S3 sends spaces while it completes an upload or copies an object, which takes minutes. */
+const SLOW_MS = 600_000;
+/** A page of a list has a thousand keys of up to 1,024 bytes, each of which may be encoded as three. */
+const XML_BYTES = 8 * 2 ** 20;
 const PASSING_STATUS = [408, 429, 500, 502, 503, 504];
 const PASSING_CODES = ["RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"];
 
@@ -68,7 +76,13 @@ export function s3Client(options: S3Options) {
   const isTls = inside.protocol === "https:";
   const agent = new (isTls ? HttpsAgent : HttpAgent)({ keepAlive: true, maxFreeSockets: 32, scheduling: "lifo" });
   const dial = isTls ? httpsRequest : httpRequest;
-  const backoffMs = options.backoffMs ?? BACKOFF_MS;
+  const { backoffMs = BACKOFF_MS, stallMs = STALL_MS } = options;
+  const quick = { maxBytes: XML_BYTES, stallMs, maxMs: 2 * stallMs };
+  const slow = { maxBytes: XML_BYTES, stallMs: ANSWER_MS, maxMs: SLOW_MS };
+  const wholeText = (response: IncomingMessage, { method }: S3Request) =>
+    readText(response, method === "PUT" || method === "POST" ? slow : quick).catch((error) => {
+      throw error instanceof TooLong ? unavailable(options, error) : error;
+    });
   const pathOf = (base: string, key?: string) =>
     key === undefined ? base || "/" : `${base}/${(options.prefix + key).split("/").map(encoded).join("/")}`;
 
@@ -95,6 +109,8 @@ export function s3Client(options: S3Options) {
       path: target,
       ...(signal && { signal }),
     });
+    // The connection may also fail after the response has begun, which fails the response.
+    outgoing.on("error", () => {});
     const waiting = deadline(outgoing);
     const answered = once(outgoing, "response") as Promise<[IncomingMessage]>;
     answered.catch(() => {});
@@ -123,7 +139,7 @@ export function s3Client(options: S3Options) {
         if (response.statusCode && response.statusCode < 300) return response;
         failure = refusal(
           response.statusCode ?? 0,
-          request.method === "HEAD" ? drained(response) : await text(response),
+          request.method === "HEAD" ? drained(response) : await wholeText(response, request),
         );
       } catch (error) {
         request.signal?.throwIfAborted();
@@ -138,18 +154,35 @@ export function s3Client(options: S3Options) {
     }
   }
 
+  /** The response and its text. Some calls report their failure in a body after 200. */
+  async function askOnce(request: S3Request) {
+    const response = await send(request);
+    const { headers, statusCode = 200 } = response;
+    const xml = await wholeText(response, request);
+    if (/<Error>/.test(xml)) throw refusal(statusCode, xml);
+    return { headers, xml };
+  }
+
   return {
     bucket: options.bucket,
     prefix: options.prefix,
-    send,
-    /** The whole response, for small ones. Some calls report their failure in a body after 200. */
+    /** The response, whose body is the caller's to read. It fails with StorageUnavailable when S3 stops sending it. */
+    async open(request: S3Request): Promise<IncomingMessage> {
+      const response = await send(request);
+      failWhenStalled(response, stallMs, () => unavailable(options, new TimedOut("it stopped sending an object.")));
+      return response;
+    },
+    /** The whole response, for small ones. Throws as `send` does, and StorageUnavailable when it does not arrive. */
     async ask(request: S3Request): Promise<{ headers: IncomingMessage["headers"]; xml: string }> {
+      const isStream = request.body !== undefined && "stream" in request.body;
       for (let attempt = 1; ; attempt++) {
-        const response = await send(request);
-        const xml = await text(response);
-        if (!/<Error>/.test(xml)) return { headers: response.headers, xml };
-        const failure = refusal(response.statusCode ?? 200, xml);
-        if (!isPassing(failure) || attempt === TRIES) throw failure;
+        try {
+          return await askOnce(request);
+        } catch (error) {
+          request.signal?.throwIfAborted();
+          if (!isPassing(error)) throw error;
+          if (isStream || attempt === TRIES) throw error instanceof S3Error ? error : unavailable(options, error);
+        }
         await sleep(backoffMs * attempt);
       }
     },
@@ -164,10 +197,6 @@ export function s3Client(options: S3Options) {
     copySource: (key: string) => `/${encoded(options.bucket)}${pathOf("", key)}`,
     publicOrigin: outside.origin,
   };
-}
-
-class TimedOut extends Error {
-  readonly code = "ETIMEDOUT";
 }
 
 /** Aborts a request that finds no server, or gets no response. */

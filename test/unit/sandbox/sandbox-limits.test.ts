@@ -36,13 +36,30 @@ describe.each(["namespaces", "landlock"])("by %s", (mode) => {
     return path;
   };
 
-  test.each(["threads", "written"])("a program needs it: %s", async (name) => {
-    expect(await attempt(name)).toBe(`DONE ${name}\n`);
-  });
+  test.each(["threads", "written", "own_signals", "own_limits", "reallocated"])(
+    "a program needs it: %s",
+    async (name) => {
+      expect(await attempt(name)).toBe(`DONE ${name}\n`);
+    },
+  );
 
   test.each(
     [
       ["private_memory", "shared_memory", "shared_validate", "memory_file", "dev_shm", "dev_zero", "system_v"],
+      ["growing_down", "moved_stack", "large_stack"],
+      [
+        "killed",
+        "killed_group",
+        "killed_all",
+        "killed_thread",
+        "killed_thread_of",
+        "queued_signal",
+        "queued_signal_of",
+      ],
+      ["owned_by", "owned_by_thread", "owned_by_ioctl", "owned_by_group", "other_signal", "survives_parent"],
+      ["limits", "limits_of_parent", "affinity", "scheduler", "parameters", "scheduling", "pages"],
+      ["priority", "priority_of_group", "priority_of_user", "io_priority", "io_priority_of_user"],
+      ["bound", "listening", "connected", "accepted", "configured", "descriptor_sent", "asynchronous", "watched"],
       ["forks", "survivor", "vfork"],
       ["new_namespaces", "new_mounts", "cloned", "cloned3", "joined_namespace", "mounted", "opened_tree"],
       ["traced", "memory_of_parent", "pidfd", "key", "keyring", "bpf", "perf", "fault_handler", "io_uring"],
@@ -52,6 +69,11 @@ describe.each(["namespaces", "landlock"])("by %s", (mode) => {
   )("refused: %s", async (name) => {
     expect(await attempt(name)).toMatch(new RegExp(`^(forks 0\n)?refused ${name} \\d+\n$`));
     expect(readdirSync(work).filter((file) => !["made-file", "made-huge"].includes(file))).toEqual([]);
+  });
+
+  test("a program that starts too many threads is ended", async () => {
+    const ended = await attempt("many_threads").catch((error) => error);
+    expect(ended.signal).toBe("SIGKILL");
   });
 
   test("what it starts ends with it, also in a session of its own", async () => {
@@ -101,7 +123,18 @@ test("in bubblewrap the filter of the launcher applies too", async () => {
     nice: 10,
   };
   const [file = "", ...args] = await sandboxedCommand(program, confinement, { ...system, isolation });
-  const names = ["forks", "shared_memory", "udp", "symbolic", "new_namespaces", "key"];
+  const names = [
+    "forks",
+    "shared_memory",
+    "killed_group",
+    "limits",
+    "growing_down",
+    "bound",
+    "udp",
+    "symbolic",
+    "new_namespaces",
+    "key",
+  ];
   const { stdout } = await promisify(execFile)(file, [...args, ...names, "written"], { cwd: work });
   expect(stdout.replace(/ \d+$/gm, "")).toBe(
     ["forks", ...names.map((name) => `refused ${name}`), "DONE written", ""].join("\n"),

@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { run } from "#media/ffmpeg.ts";
 import { sandboxLauncher } from "#src/lib/executable/binaries.ts";
+import { closeAbandonedOutputs } from "#src/lib/sandbox/abandoned-outputs.ts";
 import { SpawnServer } from "#src/lib/sandbox/spawn-server.ts";
 import { until } from "#test/support/descendants.ts";
 import { binaries, temporaryFolder } from "#test/support/media/sources.ts";
@@ -53,6 +54,24 @@ test("a program that does not read its input still ends, and its output arrives"
   child.stderr?.resume();
   expect(await text(child.stdout as NodeJS.ReadableStream as never)).toBe("enough\n");
   expect(await closed).toEqual([0, null]);
+});
+
+test.each([
+  ["the spawn server", (script: string) => shell(script)],
+  ["Node.js", async (script: string) => spawn("/bin/sh", ["-c", script], { stdio: ["ignore", "pipe", "pipe"] })],
+])("a program by %s whose outputs another process holds open closes after its exit", async (_by, start) => {
+  const child = await start("sleep 3456789 & echo $!; exit 3");
+  const closed = once(child, "close");
+  child.stderr?.resume();
+  const output = text(child.stdout as NodeJS.ReadableStream as never).catch(() => "");
+  let pid = "";
+  child.stdout?.once("data", (line: Buffer) => {
+    pid = line.toString();
+  });
+  child.once("exit", () => closeAbandonedOutputs(child, 100));
+  expect(await closed).toEqual([3, null]);
+  await output;
+  process.kill(Number(pid), "SIGKILL");
 });
 
 test("a signal reaches the program, and is reported as the reason of its end", async () => {

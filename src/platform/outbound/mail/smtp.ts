@@ -1,4 +1,4 @@
-import { UserError } from "#lib/base";
+import { abortAfter, UserError } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 
 export type Mail = { to: string; subject: string; text: string };
@@ -12,7 +12,10 @@ export class MailFailure extends Error {
   }
 }
 
+/** Without an answer of the mail server. */
 const TIMEOUT_MS = 20_000;
+/** For a mail in all: a server that answers slowly, or in single bytes, would hold the mails behind it. */
+const TOTAL_MS = 60_000;
 
 export const isMailConfigured = ({ smtp_url, smtp_from }: Config): boolean =>
   smtp_url !== undefined && smtp_from !== undefined;
@@ -26,8 +29,12 @@ export function checkMail({ smtp_url, smtp_from }: Config): void {
 /** One line: a line break in a header would begin another header (CWE-93). */
 const oneLine = (text: string) => text.replaceAll(/\p{C}+/gu, " ").trim();
 
-/** Sends a mail. Resolves once the server has accepted it. Throws MailFailure. */
-export async function sendMail({ smtp_url, smtp_from }: Config, { to, subject, text }: Mail): Promise<void> {
+/** Sends a mail. Resolves once the server has accepted it, for at most `totalMs`. Throws MailFailure. */
+export async function sendMail(
+  { smtp_url, smtp_from }: Pick<Config, "smtp_url" | "smtp_from">,
+  { to, subject, text }: Mail,
+  totalMs = TOTAL_MS,
+): Promise<void> {
   // Loaded with the first mail.
   const { createTransport } = await import("nodemailer");
   const transport = createTransport({
@@ -38,8 +45,10 @@ export async function sendMail({ smtp_url, smtp_from }: Config, { to, subject, t
     disableFileAccess: true,
     disableUrlAccess: true,
   });
+  const signal = abortAfter(totalMs);
   try {
     await transport.sendMail({
+      signal,
       from: oneLine(smtp_from as string),
       to: { name: "", address: oneLine(to) },
       subject: oneLine(subject),
@@ -48,6 +57,8 @@ export async function sendMail({ smtp_url, smtp_from }: Config, { to, subject, t
       headers: { "Auto-Submitted": "auto-generated" },
     });
   } catch (error) {
+    if (signal.aborted)
+      throw new MailFailure(`The mail server did not take the mail within ${totalMs / 1000} s.`, false);
     const { responseCode = 0, command = "", message } = error as Error & { responseCode?: number; command?: string };
     // A refused recipient or message; a refused sign-in is corrected by the operator.
     throw new MailFailure(message, responseCode >= 500 && !command.startsWith("AUTH"));
