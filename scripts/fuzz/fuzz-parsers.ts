@@ -1,3 +1,4 @@
+import { deflateSync } from "node:zlib";
 import fc from "fast-check";
 import { TooComplex } from "#lib/base";
 import { PARSERS, type ParserInput, type ParserName } from "#platform/parsing/parsers.ts";
@@ -72,6 +73,11 @@ const WAYS: { [N in ParserName]: Way<N> } = {
   csv: { of: ["csv"], input: (document) => ({ bytes: bytesOf(document), isFirst: true, isLast: true }) },
   payloads: { of: ["vtt"], input: ({ text }) => ({ text }) },
   transcript: { of: ["vtt"], input: ({ text }) => ({ text, asJson: null }) },
+  spokenWords: { of: ["csv", "vtt"], input: ({ text }) => ({ bytes: Buffer.from(JSON.stringify([[text, 0, 1]])) }) },
+  wordsTranscript: {
+    of: ["vtt"],
+    input: ({ text }) => ({ words: deflateSync(JSON.stringify([[text, 0, 1]])), language: "en" }),
+  },
   searchSections: { of: ["vtt"], input: (document) => ({ bytes: bytesOf(document), tenantId: 1, language: "en" }) },
 };
 

@@ -7,6 +7,15 @@ import * as v from "valibot";
  * to `speech.path`.
  */
 
+/** Where the times of the words of captions are, next to them. */
+export const wordsPathOf = (captionsPath: string): string => `${captionsPath.replace(/\.vtt$/, "")}.words.json`;
+
+/** Bytes of the times of words: those of two days of speech. */
+export const MAX_WORDS_BYTES = 8 * 2 ** 20;
+
+/** Words in the order in which they are said, with their start and end in ms, as JSON. */
+export type SpokenWords = readonly (readonly [text: string, startMs: number, endMs: number])[];
+
 /** The version of this protocol, as workers announce it in `capabilities.captions`. */
 export const CAPTIONS_VERSION = 1;
 
@@ -15,6 +24,10 @@ const Language = v.nullable(v.pipe(v.string(), v.maxLength(100)));
 export const SpeechWork = v.object({
   language: v.pipe(Language, v.description("A BCP 47 tag; null: to detect")),
   path: v.pipe(v.string(), v.description("Object key of the captions")),
+  words_path: v.pipe(
+    v.nullish(v.string()),
+    v.description("Object key of the times of the words, if the engine has them; null: not wanted"),
+  ),
 });
 export type SpeechWork = v.InferOutput<typeof SpeechWork>;
 

@@ -38,7 +38,7 @@ export const WorkerContract = v.object({
     ...outputs.entries,
     prefix: v.pipe(v.string(), v.regex(/^[^/].*\/$/)),
     ...optional(outputs.entries, "dash_manifest_path", "thumbnail_path", "storyboard_path", "mp4_path"),
-    ...optional(outputs.entries, "subtitle_paths", "captions_required"),
+    ...optional(outputs.entries, "subtitle_paths", "words_paths", "captions_required"),
   }),
   artifacts: v.object({ ...artifacts.entries, ...optional(artifacts.entries, "local_path") }),
   /** Validated when it is used: another worker may support one that this worker does not. */

@@ -211,6 +211,10 @@ const contract = v.object({
       v.description("One file with its index in front; null when none is requested"),
     ),
     subtitle_paths: v.pipe(v.record(v.string(), v.string()), v.description("Captions to create, by language")),
+    words_paths: v.pipe(
+      v.record(v.string(), v.string()),
+      v.description("Times of the words of captions, by language; optional"),
+    ),
     captions_required: v.pipe(v.boolean(), v.description("Whether the job fails if one of them cannot be created")),
   }),
   artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),

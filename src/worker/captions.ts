@@ -7,7 +7,7 @@ import type { Binaries } from "#media/ffmpeg.ts";
 import type { Probe } from "#media/probe.ts";
 import { copyResult, writeResult } from "#media/results.ts";
 import { spokenLanguage, writeSpeech } from "#media/speech-audio.ts";
-import { vttOfSpeech } from "#platform/outbound/transcribe/speech-text.ts";
+import { wordsOf as timesOfWords, vttOfSpeech } from "#platform/outbound/transcribe/speech-text.ts";
 import { type Transcriber, TranscriptionFailed } from "#platform/outbound/transcribe/transcriber.ts";
 import type { Completion, WorkerContract } from "#protocol/worker-client.ts";
 import type { LeaseClient } from "./lease-client.ts";
@@ -111,6 +111,13 @@ export async function createCaptions(
     await mkdir(dirname(join(dir, file)), { recursive: true });
     await writeResult(join(dir, file), vtt);
     captions.files.push(file);
+    const wordsKey = job.outputs.words_paths?.[language];
+    const words = wordsKey === undefined ? null : timesOfWords(speech);
+    if (wordsKey !== undefined && words !== null) {
+      const wordsFile = fileOf(job, wordsKey);
+      await writeResult(join(dir, wordsFile), words);
+      captions.files.push(wordsFile);
+    }
     context.log.info(
       {
         job_id: job.job.id,

@@ -6,7 +6,13 @@ import { type Part, type PartRendition, readPart } from "#media/join/read-part.t
 import { probe } from "#media/probe.ts";
 import { createResult, writeResult } from "#media/results.ts";
 import { spokenLanguage, writeSpeech } from "#media/speech-audio.ts";
-import { CaptionsTooLarge, confidenceOf, NoSpeech, vttOfSpeech } from "#platform/outbound/transcribe/speech-text.ts";
+import {
+  CaptionsTooLarge,
+  confidenceOf,
+  NoSpeech,
+  vttOfSpeech,
+  wordsOf,
+} from "#platform/outbound/transcribe/speech-text.ts";
 import { TranscriptionFailed } from "#platform/outbound/transcribe/transcriber.ts";
 import type { SpeechWork } from "#protocol/speech.ts";
 import type { SpeechCompletion, WorkerContract } from "#protocol/worker-client.ts";
@@ -70,9 +76,15 @@ export async function transcribeMedia(
     await mkdir(outDir, { recursive: true });
     const file = path.slice(job.outputs.prefix.length);
     await writeResult(join(outDir, file), vtt);
+    const files = [file];
+    const words = job.speech.words_path ? wordsOf(speech) : null;
+    if (words !== null) {
+      files.push((job.speech.words_path as string).slice(job.outputs.prefix.length));
+      await writeResult(join(outDir, files[1] as string), words);
+    }
     heartbeat.report("publishing", RECOGNIZED);
     const publisher = new Publisher({ client, job, dir: outDir, signal });
-    await publisher.finish([file]).finally(() => publisher.stop());
+    await publisher.finish(files).finally(() => publisher.stop());
     const took = { extract_ms: extractedAt - startedAt, transcribe_ms: performance.now() - extractedAt };
     const rounded = Object.fromEntries(Object.entries(took).map(([name, ms]) => [name, Math.round(ms)]));
     const fields = { job_id: job.job.id, language, sound_seconds: Math.round(durationSeconds), ...rounded };

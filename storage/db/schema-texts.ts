@@ -1,4 +1,4 @@
-import { integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { blob, integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { SubtitleWarning } from "#lib/subtitles";
 import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
@@ -42,3 +42,11 @@ export const tracks = sqliteTable("tracks", {
 
 export type SubtitleRow = typeof subtitles.$inferSelect;
 export type TrackRow = typeof tracks.$inferSelect;
+
+/** The times of the words of a generated subtitle, by the key of its text; triggers delete them with it. */
+export const subtitleWords = sqliteTable("subtitle_words", {
+  objectKey: text("object_key").primaryKey(),
+  tenantId: integer("tenant_id").notNull(),
+  /** Deflated JSON of `SpokenWords`. */
+  words: blob("words", { mode: "buffer" }).notNull(),
+});

@@ -84,7 +84,7 @@ export {
 } from "./schema-sessions.ts";
 export { type ShareRow, sharePlays, shares } from "./schema-shares.ts";
 export { tenantLogos } from "./schema-tenant-logos.ts";
-export { type SubtitleRow, subtitles, type TrackCue, type TrackRow, tracks } from "./schema-texts.ts";
+export { type SubtitleRow, subtitles, subtitleWords, type TrackCue, type TrackRow, tracks } from "./schema-texts.ts";
 export { type UserRow, users } from "./schema-users.ts";
 
 /**

@@ -8,7 +8,7 @@ import { emit } from "#platform/events/emit.ts";
 import { markReferenced, putPending, scheduleDeletion } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
-import { type AssetRow, type SubtitleRow, subtitles } from "#storage/db/schema.ts";
+import { type AssetRow, type SubtitleRow, subtitles, subtitleWords } from "#storage/db/schema.ts";
 import { addStoredBytes } from "../assets/stored-bytes.ts";
 import { cancelGeneration } from "./pending.ts";
 import { subtitlesOf } from "./queries.ts";
@@ -17,7 +17,8 @@ import { requireRoom } from "./room.ts";
 /** A client that has just read the row may still request its old text. */
 const OLD_TEXT_MS = 60_000;
 
-export type StoredText = Pick<CheckedText, "warnings"> & { key: string; bytes: number };
+/** `words`: the times of its words, deflated. */
+export type StoredText = Pick<CheckedText, "warnings"> & { key: string; bytes: number; words?: Buffer | null };
 
 /** Writes a text to storage before a row references it: it is deleted unless a transaction references it. */
 export const storeText = (
@@ -85,6 +86,7 @@ export async function addSubtitle(
     })
     .returning()
     .get();
+  await addWords(tx, asset.tenantId, stored);
   await addStoredBytes(tx, app, asset, stored.bytes);
   await emitSubtitleReady(tx, app, added);
   return added;
@@ -115,6 +117,7 @@ export async function changeSubtitle(
     await cancelGeneration(tx, app, row, { ofUnfinished: true });
     await markReferenced(tx, stored.key);
     await scheduleDeletion(tx, app, [row.objectKey], OLD_TEXT_MS);
+    await addWords(tx, row.tenantId, stored);
     await addStoredBytes(tx, app, { id: row.assetId, tenantId: row.tenantId }, stored.bytes - row.bytes);
   }
   return tx
@@ -135,6 +138,10 @@ export async function changeSubtitle(
     .where(eq(subtitles.id, row.id))
     .returning()
     .get();
+}
+
+async function addWords(tx: Db, tenantId: number, { key, words }: StoredText): Promise<void> {
+  if (words) await tx.insert(subtitleWords).values({ objectKey: key, tenantId, words });
 }
 
 /**

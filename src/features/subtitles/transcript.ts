@@ -1,9 +1,12 @@
+import { eq } from "drizzle-orm";
 import * as v from "valibot";
+import type { App } from "#app.ts";
 import { HttpError, notFound } from "#lib/base";
 import { encodedText } from "#platform/http/content-encoding.ts";
 import { route } from "#platform/http/route.ts";
 import { PathId, Text } from "#platform/http/schemas.ts";
 import { parseDocument } from "#platform/parsing/parse-document.ts";
+import { type SubtitleRow, subtitleWords } from "#storage/db/schema.ts";
 import { readAsset } from "../assets/queries.ts";
 import { languageOf, subtitleContent } from "./content.ts";
 import { subtitlesOf } from "./queries.ts";
@@ -14,9 +17,21 @@ const Cue = v.object({
   end_ms: v.number(),
 });
 const Transcript = v.pipe(
-  v.object({ language: v.string(), cues: v.pipe(v.array(Cue), v.description("In the order in which they are said")) }),
+  v.object({
+    language: v.string(),
+    words: v.optional(
+      v.pipe(
+        v.array(Cue),
+        v.description("In the order in which they are said; absent where no times of words are known"),
+      ),
+    ),
+    cues: v.optional(v.pipe(v.array(Cue), v.description("In the order in which they are said; absent next to words"))),
+  }),
   v.title("Transcript"),
 );
+
+const wordsOf = async ({ db }: App, { objectKey }: SubtitleRow): Promise<Buffer | undefined> =>
+  (await db.select().from(subtitleWords).where(eq(subtitleWords.objectKey, objectKey)).get())?.words;
 
 /** What is said in an asset, from its subtitles. */
 export const transcriptRoute = route({
@@ -28,7 +43,10 @@ export const transcriptRoute = route({
   params: v.object({ id: PathId }),
   query: v.object({
     format: v.optional(
-      v.pipe(v.picklist(["text", "json"], "must be text or json"), v.description("`json`: cues with their times")),
+      v.pipe(
+        v.picklist(["text", "json"], "must be text or json"),
+        v.description("`json`: words with their times, or cues where only these are known"),
+      ),
     ),
     language: v.optional(
       v.pipe(Text(100), v.description("BCP 47 tag; default: the language of the default subtitle, else of the first")),
@@ -54,8 +72,11 @@ export const transcriptRoute = route({
       );
     const { language: tag } = track;
     const asJson = query.format === "json" ? tag : null;
-    const text = await subtitleContent(app, track);
-    const { body } = await parseDocument(app, "transcript", { text, asJson }, { tenantId: asset.tenantId, signal });
+    const options = { tenantId: asset.tenantId, signal };
+    const words = asJson === null ? undefined : await wordsOf(app, track);
+    const { body } = words
+      ? await parseDocument(app, "wordsTranscript", { words, language: tag }, options)
+      : await parseDocument(app, "transcript", { text: await subtitleContent(app, track), asJson }, options);
     const type = asJson === null ? "text/plain" : "application/json";
     return encodedText(context, {
       text: async () => Buffer.from(body),

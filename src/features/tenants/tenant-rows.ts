@@ -49,6 +49,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("audio_tracks"),
   owned("caption_jobs"),
   owned("static_renditions"),
+  owned("subtitle_words", "object_key"),
   owned("subtitles"),
   owned("tracks"),
   {

@@ -3,6 +3,8 @@ import type { App } from "#app.ts";
 import { canonicalLanguage, HttpError, ownName } from "#lib/base";
 import { type CheckedText, decodeText } from "#lib/subtitles";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
+import { parseDocument } from "#platform/parsing/parse-document.ts";
+import { MAX_WORDS_BYTES, wordsPathOf } from "#protocol/speech.ts";
 import type { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { AssetRow, JobRow } from "#storage/db/schema.ts";
@@ -40,9 +42,11 @@ export async function readCaptions(app: App, objects: ObjectStore, reported: Rep
   const { job } = reported;
   const verified: Caption[] = [];
   const owner = { id: job.assetId, tenantId: job.tenantId };
-  const { paths, errors } = await checkCaptions(app, objects, reported, async (language, checked) => {
+  const { paths, errors } = await checkCaptions(app, objects, reported, async (language, checked, path) => {
     const label = reported.wanted.labels.get(language);
-    verified.push({ language, label, stored: await storeText(app, owner, checked) });
+    const field = `words_paths.${language}`;
+    const words = await readWords(app, objects, field, { path: wordsPathOf(path), tenantId: job.tenantId });
+    verified.push({ language, label, stored: { ...(await storeText(app, owner, checked)), words } });
   });
   return { made: verified, errors, paths };
 }
@@ -57,7 +61,7 @@ export async function checkCaptions(
   app: App,
   objects: ObjectStore,
   { job, wanted, result }: Reported,
-  each: (language: string, checked: CheckedText) => Promise<void> = async () => {},
+  each: (language: string, checked: CheckedText, path: string) => Promise<void> = async () => {},
 ): Promise<Pick<Captions, "errors" | "paths">> {
   const paths = byLanguage("subtitle_paths", result.subtitle_paths);
   const errors = byLanguage("caption_errors", result.caption_errors);
@@ -72,10 +76,11 @@ export async function checkCaptions(
     await each(
       language,
       await captionText(app, objects, `subtitle_paths.${language}`, { path, tenantId: job.tenantId }),
+      path,
     );
     errors.delete(language);
   }
-  return { errors, paths: [...paths.values()] };
+  return { errors, paths: [...paths.values()].flatMap((path) => [path, wordsPathOf(path)]) };
 }
 
 function byLanguage(field: string, paths: Record<string, string>): Map<string, string> {
@@ -109,6 +114,25 @@ export async function captionText(
     const { message, extra } = error;
     throw new HttpError(422, "invalid_transcoding_result", message, extra);
   }
+}
+
+/**
+ * The times of words that a worker has written next to captions, deflated; null without them. Throws 422
+ * `invalid_transcoding_result`.
+ */
+export async function readWords(
+  app: App,
+  objects: ObjectStore,
+  field: string,
+  { path, tenantId }: { path: string; tenantId: number },
+): Promise<Buffer | null> {
+  const bytes = await readSmallObject(objects, path, { maxBytes: MAX_WORDS_BYTES }).catch((error) => {
+    if (!(error instanceof ObjectTooLarge)) throw error;
+    return incomplete(field, `must have at most ${MAX_WORDS_BYTES} bytes`);
+  });
+  if (!bytes) return null;
+  const { words, fault } = await parseDocument(app, "spokenWords", { bytes }, { tenantId });
+  return words ? Buffer.from(words) : incomplete(field, fault ?? "is malformed");
 }
 
 /**

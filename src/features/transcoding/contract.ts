@@ -3,6 +3,7 @@ import type { App } from "#app.ts";
 import { iso } from "#lib/base";
 import { attemptPrefix } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
+import { wordsPathOf } from "#protocol/speech.ts";
 import type { Task } from "#protocol/task.ts";
 import type { Lane, WorkerContract } from "#protocol/worker.ts";
 import type { AssetRow, JobRow } from "#storage/db/schema.ts";
@@ -91,6 +92,9 @@ export async function workerContract(
       mp4_path: app.config.static_mp4 || spec.static_mp4.enabled ? `${prefix}video.mp4` : null,
       subtitle_paths: Object.fromEntries(
         captions.languages.map((language) => [language, `${prefix}captions/${language}.vtt`]),
+      ),
+      words_paths: Object.fromEntries(
+        captions.languages.map((language) => [language, wordsPathOf(`${prefix}captions/${language}.vtt`)]),
       ),
       captions_required: captions.required,
     },

@@ -34,6 +34,7 @@ import {
   syncTexts,
 } from "#lib/subtitles";
 import { readCsvPiece } from "./csv-records.ts";
+import { checkedWords, wordsJson } from "./spoken-words.ts";
 
 /** For a document in storage, which was checked at ingest or written by an encoder: invalid UTF-8 is replaced. */
 const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
@@ -140,6 +141,14 @@ export const PARSERS = {
     const { cues } = runToEnd(parsing(text));
     return { payloads: payloadsOf(text, cues), places: cues.map(({ textAt }) => ({ textAt })) };
   },
+
+  /** Checks the times of words, and compresses them. */
+  spokenWords: ({ bytes }: { bytes: Uint8Array }) => checkedWords(textOf(bytes)),
+
+  /** Times of words from the database, as JSON with this language. */
+  wordsTranscript: ({ words, language }: { words: Uint8Array; language: string }) => ({
+    body: Buffer.from(wordsJson(words, language)),
+  }),
 
   /** What is said in a WebVTT text: as text, or as JSON with the times of cues and this language. */
   transcript({ text, asJson }: { text: string; asJson: string | null }) {

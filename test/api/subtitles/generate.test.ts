@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { tenants } from "#storage/db/schema.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
+import { databaseBytes } from "#test/support/database-bytes.ts";
 import { expectError } from "#test/support/error.ts";
 import { callback as flowCallback, next, putArtifacts, readyAsset, uploaded } from "#test/support/flow.ts";
 import { subtitled } from "#test/support/subtitles.ts";
@@ -63,6 +64,12 @@ const callback = (contract: Contract, name: string, body: unknown = {}) => {
 };
 async function write(contract: Contract, text = VTT): Promise<void> {
   const options = { worker: app.worker, lease: contract.lease.token, body: { paths: [contract.speech.path] } };
+  const { body } = await app.call("POST", contract.artifacts.sign_url, options);
+  const { method, url, headers } = body[0];
+  expect((await app.call(method, url, { headers, raw: text })).status).toBe(200);
+}
+async function writeWords(contract: Contract, text: string): Promise<void> {
+  const options = { worker: app.worker, lease: contract.lease.token, body: { paths: [contract.speech.words_path] } };
   const { body } = await app.call("POST", contract.artifacts.sign_url, options);
   const { method, url, headers } = body[0];
   expect((await app.call(method, url, { headers, raw: text })).status).toBe(200);
@@ -149,6 +156,46 @@ describe("captions of a ready asset", () => {
     await generated(body);
     expect((await complete(speech)).status).toBe(200);
     expect((await list()).map((row: Row) => row.language)).toEqual([language]);
+  });
+
+  test("have the times of their words, as long as their text is the recognized one", async () => {
+    const words = [
+      ["Good", 100, 480],
+      ["morning", 500, 1900],
+    ];
+    await generated({ language: "en" });
+    const contract = await claimed();
+    await writeWords(contract, JSON.stringify(words));
+    const before = await databaseBytes(app, tenant.id);
+    expect((await complete({ language: "en" }, contract)).status).toBe(200);
+    const bytes = (await databaseBytes(app, tenant.id)) - before;
+    expect(bytes).toBeGreaterThan(0);
+    const transcript = async () =>
+      (await app.call("GET", `/api/v1/assets/${asset.id}/transcript?format=json`, { key })).body;
+    const shown = words.map(([text, start_ms, end_ms]) => ({ text, start_ms, end_ms }));
+    expect(await transcript()).toEqual({ language: "en", words: shown });
+    const [row] = await list();
+    const text = VTT.replace("morning", "evening");
+    expect((await app.call("PATCH", `${path()}/${row.id}`, { key, body: { content: text } })).status).toBe(200);
+    expect(await transcript()).toEqual({
+      language: "en",
+      cues: [{ text: "Good evening", start_ms: 0, end_ms: 2000 }],
+    });
+    expect(await databaseBytes(app, tenant.id)).toBe(before);
+  });
+
+  test.each([
+    ["not JSON", "[["],
+    ["no list", '{"words":[]}'],
+    ["a word without an end", '[["a",1]]'],
+    ["a time that is no whole number", '[["a",1.5,2]]'],
+    ["a word that ends before it starts", '[["a",5,2]]'],
+    ["a word of a million letters", JSON.stringify([["a".repeat(1e6), 0, 1]])],
+  ])("with malformed times of words are refused: %s", async (_, text) => {
+    await generated({ language: "en" });
+    const contract = await claimed();
+    await writeWords(contract, text);
+    expectError(await complete({ language: "en" }, contract), 422, "invalid_transcoding_result");
   });
 
   test("that cannot be recognized have failed with the reason; attempts are repeated where it helps", async () => {

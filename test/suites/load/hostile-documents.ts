@@ -1,3 +1,4 @@
+import { deflateSync } from "node:zlib";
 import type { ParserInput, ParserName } from "#platform/parsing/parsers.ts";
 
 /** Units that texts repeat, including lone surrogates, byte order marks and NULs. */
@@ -250,5 +251,13 @@ export const HOSTILE: { [N in ParserName]: Hostile<N> } = {
   syncTexts: { texts: TIMED, input: (text) => ({ track: text, reference: text }) },
   payloads: { texts: subtitles, input: (text) => ({ text }) },
   transcript: { texts: subtitles, input: (text) => ({ text, asJson: "en" }) },
+  spokenWords: {
+    texts: around(["", "[", '[["', "[[[", '[["a",1,'], ["", "[", '"', '["a",0,1],']),
+    input: (text) => ({ bytes: bytesOf(text) }),
+  },
+  wordsTranscript: {
+    texts: subtitles,
+    input: (text) => ({ words: deflateSync(JSON.stringify([[text, 0, 1]])), language: "en" }),
+  },
   searchSections: { texts: subtitles, input: (text) => ({ bytes: Buffer.from(text), tenantId: 1, language: "en" }) },
 };

@@ -106,6 +106,29 @@ test("captions are created from the audio, and uploaded with the results before 
   expect(line?.[0]).toMatchObject({ job_id: 7, language: "en", sound_seconds: 3, transcribe_ms: expect.any(Number) });
 });
 
+test("the times of words are uploaded next to captions whose engine has them for all of the speech", async () => {
+  const word = (text: string, startMs: number, endMs: number) => ({ text, startMs, endMs, confidence: null });
+  const utterance = { text: "Hello you", startMs: 500, endMs: 1400, confidence: null };
+  const words = [word(" Hello", 500, 900), word(" you", 950.4, 1399.6)];
+  const speech = ({ language }: SpeechAudio): Speech => ({
+    language: "en",
+    utterances: [
+      { ...utterance, words },
+      ...(language === "de" ? [{ text: "And more", startMs: 2000, endMs: 2800, confidence: null, words: [] }] : []),
+    ],
+  });
+  const { stored } = await outcome(source, listener(speech).transcriber, { captions: ["en", "de"] });
+  const file = stored.get(`${PREFIX}captions/en.words.json`)?.toString();
+  expect(JSON.parse(file ?? "null")).toEqual([
+    ["Hello", 500, 900],
+    ["you", 950, 1400],
+  ]);
+  expect([stored.has(`${PREFIX}captions/de.vtt`), stored.has(`${PREFIX}captions/de.words.json`)]).toEqual([
+    true,
+    false,
+  ]);
+});
+
 test("of any length, such as one that is not a whole number of milliseconds", async () => {
   const { complete } = await outcome(long, listener().transcriber, { captions: ["en"] });
   expect(complete).toMatchObject({ subtitle_paths: { en: `${PREFIX}captions/en.vtt` }, caption_errors: {} });

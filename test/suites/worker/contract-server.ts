@@ -155,6 +155,7 @@ export class ContractServer implements AsyncDisposable {
         dash_manifest_path: `${PREFIX}manifest.mpd`,
         thumbnail_path: `${PREFIX}thumbnail.jpg`,
         subtitle_paths: Object.fromEntries(this.captions.map((tag) => [tag, `${PREFIX}captions/${tag}.vtt`])),
+        words_paths: Object.fromEntries(this.captions.map((tag) => [tag, `${PREFIX}captions/${tag}.words.json`])),
         captions_required: this.captionsRequired,
       },
       artifacts: { sign_url: `${job}/sign`, local_path: local.artifacts ?? null },

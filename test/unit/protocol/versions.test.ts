@@ -27,6 +27,7 @@ const contract: v.InferInput<typeof server.WorkerContract> = {
     storyboard_path: null,
     mp4_path: null,
     subtitle_paths: { en: "tenants/7/assets/42/3-9/captions/en.vtt" },
+    words_paths: { en: "tenants/7/assets/42/3-9/captions/en.words.json" },
     captions_required: true,
   },
   artifacts: { sign_url: "https://video.example/artifacts", local_path: null },
@@ -56,9 +57,9 @@ describe("a worker", () => {
   });
 
   test("ignores the fields of a newer server", () => {
-    const { subtitle_paths } = contract.outputs;
+    const { subtitle_paths, words_paths } = contract.outputs;
     const newer = extended({ ...contract, source: { ...contract.source, headers: {} } }) as typeof contract;
-    newer.outputs.subtitle_paths = subtitle_paths;
+    Object.assign(newer.outputs, { subtitle_paths, words_paths });
     const read = v.parse(worker.WorkerContract, newer);
     expect(read.job).toEqual(contract.job);
     expect(read.callbacks).toEqual(contract.callbacks);

@@ -42,6 +42,7 @@ export async function trackContract(
       storyboard_path: `${prefix}storyboard.vtt`,
       mp4_path: null,
       subtitle_paths: {},
+      words_paths: {},
       captions_required: false,
     },
     encoding_spec: {

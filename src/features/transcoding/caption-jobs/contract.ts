@@ -1,6 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
 import { storageOf } from "#platform/http/storage.ts";
+import { wordsPathOf } from "#protocol/speech.ts";
 import type { WorkerContract } from "#protocol/worker.ts";
 import { joinContract } from "../join-contract.ts";
 import { joinedPart } from "../joined-part.ts";
@@ -37,11 +38,12 @@ export function captionContract(
       storyboard_path: null,
       mp4_path: null,
       subtitle_paths: {},
+      words_paths: {},
       captions_required: false,
     },
     encoding_spec: {},
     ...(lane === "captions" && { lane }),
-    speech: { language: job.language, path: captionsPath(prefix) },
+    speech: { language: job.language, path: captionsPath(prefix), words_path: wordsPathOf(captionsPath(prefix)) },
     join: joinContract([joinedPart(asset)], local),
   };
 }

@@ -6,11 +6,11 @@ import { noteTranscriber } from "#features/subtitles/transcribers.ts";
 import { invalid, notFound } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
-import { SpeechResult } from "#protocol/speech.ts";
+import { MAX_WORDS_BYTES, SpeechResult, wordsPathOf } from "#protocol/speech.ts";
 import { Failure, Heartbeat, HeartbeatAnswer, SignArtifacts, SignedArtifacts } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type CaptionJobRow, captionJobs } from "#storage/db/schema.ts";
-import { captionText } from "../captions.ts";
+import { captionText, readWords } from "../captions.ts";
 import { isOfPart } from "../join-contract.ts";
 import { joinedPart } from "../joined-part.ts";
 import { leaseTokenOf, STALE, stale } from "../lease.ts";
@@ -128,15 +128,20 @@ export const captionJobRoutes = [
       const isPlain = (path: string) => path.split("/").every((part) => part !== "" && part !== "." && part !== "..");
       const media = !isChanged(asset, job) ? joinedPart(asset) : null;
       const isAllowed = (path: string) =>
-        isPlain(path) &&
-        (isRead ? media !== null && isOfPart(media, path) : path === captionsPath(job.prefix as string));
+        isPlain(path) && (isRead ? media !== null && isOfPart(media, path) : captionFiles(job).includes(path));
       return Promise.all(
         body.paths.map(async (path, index) => {
           if (!isAllowed(path))
-            invalid(`paths.${index}`, isRead ? "must be media of the asset" : "must be speech.path");
+            invalid(
+              `paths.${index}`,
+              isRead ? "must be media of the asset" : "must be speech.path or speech.words_path",
+            );
           const signed = isRead
             ? await objects.signGet(path, options)
-            : await objects.signPut(path, { ...options, maxBytes: MAX_CAPTION_BYTES });
+            : await objects.signPut(path, {
+                ...options,
+                maxBytes: path.endsWith(".json") ? MAX_WORDS_BYTES : MAX_CAPTION_BYTES,
+              });
           return { path, url: signed.url, method: signed.method, headers: signed.headers };
         }),
       );
@@ -144,11 +149,19 @@ export const captionJobRoutes = [
   }),
 ];
 
+const captionFiles = ({ prefix }: CaptionJobRow): string[] => {
+  const path = captionsPath(prefix as string);
+  return [path, wordsPathOf(path)];
+};
+
 const assetOf = async (db: Db, { assetId }: CaptionJobRow): Promise<AssetRow> =>
   (await db.select().from(assets).where(eq(assets.id, assetId)).get()) ?? stale();
 
 async function storedText(app: App, job: CaptionJobRow) {
   const path = captionsPath(job.prefix as string);
-  const checked = await captionText(app, storageOf(app), "speech.path", { path, tenantId: job.tenantId });
-  return storeText(app, { id: job.assetId, tenantId: job.tenantId }, checked);
+  const { tenantId } = job;
+  const objects = storageOf(app);
+  const checked = await captionText(app, objects, "speech.path", { path, tenantId });
+  const words = await readWords(app, objects, "speech.words_path", { path: wordsPathOf(path), tenantId });
+  return { ...(await storeText(app, { id: job.assetId, tenantId }, checked)), words };
 }

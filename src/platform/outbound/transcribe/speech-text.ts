@@ -1,5 +1,6 @@
 import { MAX_SUBTITLE_BYTES, runInSlices } from "#lib/base";
 import { escapeText, shapedCues, spokenCues, writeCue } from "#lib/subtitles";
+import { MAX_WORDS_BYTES, type SpokenWords } from "#protocol/speech.ts";
 import type { Speech } from "./speech.ts";
 import { TranscriptionFailed } from "./transcriber.ts";
 
@@ -50,6 +51,25 @@ export async function reshapedVtt(text: string): Promise<string> {
     if (error instanceof TranscriptionFailed) return text;
     throw error;
   }
+}
+
+/**
+ * The times of the words as JSON (`SpokenWords`); null where the engine has none for a part of the speech, or they are too
+ * large.
+ */
+export function wordsOf({ utterances }: Pick<Speech, "utterances">): string | null {
+  const spoken = utterances.filter(({ text }) => text.trim() !== "");
+  if (spoken.length === 0 || spoken.some(({ words }) => words.length === 0)) return null;
+  const words: SpokenWords = spoken
+    .flatMap((utterance) => utterance.words)
+    .flatMap(({ text, startMs, endMs }): SpokenWords => {
+      const word = text.trim();
+      const from = Math.max(0, Math.round(startMs));
+      return word === "" ? [] : [[word, from, Math.max(from, Math.round(endMs))]];
+    })
+    .toSorted(([, one], [, other]) => one - other);
+  const json = JSON.stringify(words);
+  return Buffer.byteLength(json) > MAX_WORDS_BYTES ? null : json;
 }
 
 /** 0 to 1: of the words, or of utterances without words, weighted by their length; null when the engine states none. */
