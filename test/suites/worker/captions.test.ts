@@ -251,5 +251,7 @@ test("one in progress is aborted when the worker stops, and the job is released"
   const worker = work(server, listener(forever).transcriber);
   await begun.promise;
   await worker.stop();
-  expect([server.named("release").length, server.named("complete").length]).toEqual([1, 0]);
+  // A release whose response is late is repeated.
+  expect(server.named("release").length).toBeGreaterThan(0);
+  expect(server.named("complete")).toEqual([]);
 });
