@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { and, desc, eq, getTableColumns, gte, lt, type Placeholder, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
+import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
 import type { Db } from "#storage/db/open.ts";
 import { prepared } from "#storage/db/prepared.ts";
 import { type AuditRow, auditEntries } from "#storage/db/schema.ts";
@@ -8,7 +9,6 @@ import type { Caller } from "./caller.ts";
 import { type Context, Reply, type Route } from "./route.ts";
 
 const DAY_MS = 86_400_000;
-const BATCH = 1000;
 /** Levels of nested objects: `a.b`. */
 const MAX_DEPTH = 2;
 const MAX_FIELDS = 50;
@@ -226,15 +226,7 @@ export const listAudit = (
     .all();
 
 /** Deletes entries past their retention. */
-export async function pruneAudit(app: App): Promise<void> {
+export const pruneAudit = (app: App): Promise<number> => {
   const until = app.clock.now() - app.config.audit_days * DAY_MS;
-  const old = lt(auditEntries.createdAt, until);
-  if (!(await app.db.select({ id: auditEntries.id }).from(auditEntries).where(old).limit(1).get())) return;
-  for (let last = BATCH; last === BATCH; ) {
-    last = await app.write(async (tx) => {
-      const rows = await tx.select({ id: auditEntries.id }).from(auditEntries).where(old).limit(BATCH).all();
-      for (const { id } of rows) await tx.delete(auditEntries).where(eq(auditEntries.id, id));
-      return rows.length;
-    });
-  }
-}
+  return deleteInSlices(app, { table: "audit_entries", where: sql`created_at < ${until}` });
+};
