@@ -100,8 +100,7 @@ async function ofAsset({ db }: App, { assetId, tenantId }: SearchQueueRow): Prom
   if (!asset) return [];
   const lines: Line[] = [{ kind: "title", text: asset.title, startMs: null }];
   if (asset.description !== null) lines.push({ kind: "description", text: asset.description, startMs: null });
-  for (const { startMs, title } of await chaptersOf(db, assetId))
-    lines.push({ kind: "chapter", text: title, startMs });
+  for (const { startMs, title } of await chaptersOf(db, assetId)) lines.push({ kind: "chapter", text: title, startMs });
   return [assetSection(lines, tenantId)];
 }
 
