@@ -62,7 +62,8 @@ export async function storeResponse(
 ): Promise<void> {
   const stored = { ...(body as Record<string, unknown>) };
   for (const field of secrets) delete stored[field];
-  const values = { ...repeat, status, body: JSON.stringify(stored), createdAt: app.clock.now() };
+  const { tenantId: countedFor, ...names } = repeat;
+  const values = { ...names, countedFor, status, body: JSON.stringify(stored), createdAt: app.clock.now() };
   await tx
     .insert(idempotencyRecords)
     .values(values)
@@ -72,7 +73,7 @@ export async function storeResponse(
         requestHash: sql`excluded.request_hash`,
         status: sql`excluded.status`,
         body: sql`excluded.body`,
-        tenantId: sql`excluded.tenant_id`,
+        countedFor: sql`excluded.counted_for`,
         createdAt: sql`excluded.created_at`,
       },
     });
