@@ -76,7 +76,8 @@ export const matching = (caller: Caller, filter: DeliveryFilter): SQL | undefine
     }),
     isNull(endpoints.deletedAt),
     filter.endpointId === undefined ? undefined : eq(deliveries.endpointId, filter.endpointId),
-    filter.status && eq(deliveries.status, filter.status),
+    // Not a parameter: only then is the partial index of failed ones used. It is a value of the enumeration.
+    filter.status && sql`${deliveries.status} = ${sql.raw(`'${filter.status}'`)}`,
     filter.event === undefined ? undefined : eq(events.type, filter.event),
     filter.since === undefined ? undefined : gte(events.createdAt, filter.since),
     filter.until === undefined ? undefined : lt(events.createdAt, filter.until),

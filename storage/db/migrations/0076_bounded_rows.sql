@@ -24,3 +24,6 @@ CREATE INDEX watermarks_by_use ON watermarks (used_at);
 -- Those that are listed and counted, and the oldest of those that were deleted, however many others there are.
 CREATE INDEX shares_live ON shares (asset_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX shares_ended ON shares (asset_id, deleted_at, id) WHERE deleted_at IS NOT NULL;
+
+-- They are few, and are resent and listed without the others.
+CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (endpoint_id, id) WHERE status = 'failed';
