@@ -1,7 +1,6 @@
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { insertEvent } from "#platform/events/emit.ts";
 import type { Route } from "#platform/http/route.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { until } from "#test/support/descendants.ts";
@@ -13,7 +12,7 @@ const MEBIBYTE = 2 ** 20;
  * 1 ms. Times of the test itself, so that it holds on any machine.
  */
 const MAX_BLOCK_MIB = 10;
-/** The best of several rounds: compilation, garbage collection, and other programs are not the handler's. */
+/** The best of several rounds: compilation and garbage collection are not the handler's. */
 const ROUNDS = 10;
 
 let app: TestApp;
@@ -30,9 +29,8 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** The tracks of the first assets: half of them chapters, and the others of all kinds. */
+/** The tracks of the first asset: half of them chapters, and the others of all kinds. */
 const TRACKS = 200;
-const ASSETS_WITH_TRACKS = 3;
 /** The code of the published collection, which has half of the assets. */
 const CODE = "A".repeat(22);
 const SHARE = `B${"0".repeat(20)}1`;
@@ -74,13 +72,12 @@ async function fill(): Promise<void> {
       sql`update assets set tags = ${tags}, description = ${text}, title = 'Title', collection_id = 1 where id = 1`,
     ),
   );
-  for (let asset = 1; asset <= ASSETS_WITH_TRACKS; asset++)
-    await insert(
-      TRACKS,
-      sql`insert into tracks (tenant_id, asset_id, kind, name, position, status, cues, created_at, updated_at)
-        select ${tenantId}, ${asset}, case when i % 2 = 0 then 'chapter' when i % 6 = 1 then 'scene' when i % 6 = 3 then 'marker'
-          else 'index' end, 't' || i, i, 'ready', ${cues}, 1, 1 from n`,
-    );
+  await insert(
+    TRACKS,
+    sql`insert into tracks (tenant_id, asset_id, kind, name, position, status, cues, created_at, updated_at)
+      select ${tenantId}, 1, case when i % 2 = 0 then 'chapter' when i % 6 = 1 then 'scene' when i % 6 = 3 then 'marker'
+        else 'index' end, 't' || i, i, 'ready', ${cues}, 1, 1 from n`,
+  );
   await insert(
     1000,
     sql`insert into shares (tenant_id, asset_id, code, name, created_at, updated_at)
@@ -129,14 +126,20 @@ async function read(
   return { status: response.status, bytes, link: response.headers.get("link") ?? "" };
 }
 
-/** Watches the event loop while `work` runs. Resolves to the times of its iterations, in ms. */
+/** Processor time of this thread: other programs, which interrupt it for as long as they like, are not the handler's. */
+function threadMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
+/** Watches the event loop while `work` runs. Resolves to the times that its iterations took, in ms. */
 async function iterationsOf(work: () => Promise<unknown>): Promise<number[]> {
   let isOn = true;
   const times: number[] = [];
   const watching = (async () => {
-    for (let from = performance.now(); isOn; ) {
+    for (let from = threadMs(); isOn; ) {
       await nextIteration();
-      const now = performance.now();
+      const now = threadMs();
       times.push(now - from);
       from = now;
     }
@@ -200,8 +203,44 @@ function pathsOf({ path }: Route): string[] {
   return queriesOf(path).map((query) => found + query);
 }
 
-/** Routes that answer without reading many or large rows, because what they name does not exist here. */
-const UNREACHED: readonly string[] = [];
+/** Routes that refuse the request, because what they name does not exist here. A new route is reached, or named here. */
+const UNREACHED: readonly string[] = [
+  "/",
+  "/api/v1/admin/backups/:name",
+  "/api/v1/assets/:id/audio_tracks/:track_id",
+  "/api/v1/assets/:id/transcript",
+  "/api/v1/assets/:video_asset_id/subtitles/:id",
+  "/api/v1/caption_jobs/:id",
+  "/api/v1/encoding_profiles/:name/watermark",
+  "/api/v1/invitations/:code",
+  "/api/v1/live/channels/:id/playback",
+  "/api/v1/live/channels/:id/targets/:target_id",
+  "/api/v1/me",
+  "/api/v1/me/notification_settings",
+  "/api/v1/me/notifications",
+  "/api/v1/me/notifications/unread",
+  "/api/v1/me/sessions",
+  "/api/v1/session",
+  "/api/v1/session/oidc/callback",
+  "/api/v1/session/oidc/start",
+  "/api/v1/users/:id",
+  "/api/v1/watermarks/:sha256",
+  "/api/v1/worker/live/:id/input",
+  "/api/v1/worker/speech_models/:sha256",
+  "/api/v1/worker/speech_models/selected",
+  "/console/files/:name",
+  "/embed/:id/download",
+  "/embed/live/:channel",
+  "/live/:channel/**:file",
+  "/live/:channel/state.json",
+  "/logos/:tenant/:file",
+  "/mux/**:path",
+  "/mux/image/**:path",
+  "/mux/stream/**:path",
+  "/objects/**:key",
+  "/s/:code/download",
+  "/watch/live/:channel",
+];
 
 describe("a tenant that is filled to its limits", () => {
   test("no GET route blocks the event loop", async () => {
@@ -295,106 +334,129 @@ describe("a tenant that is filled to its limits", () => {
     expect(ratio).toBeLessThanOrEqual(3 * MAX_BLOCK_MIB);
   });
 
-  /** The longest iteration of the best of some rounds, as the time of MiB of JSON. */
-  async function bestOf(rounds: number, work: (round: number) => Promise<unknown>): Promise<number> {
+  /** The longest iteration of the best of some rounds, as the time of MiB of JSON. `begin` is not measured. */
+  async function bestOf<T>(
+    begin: (round: number) => Promise<T>,
+    work: (begun: T) => Promise<unknown>,
+  ): Promise<number> {
     let ratio = Number.POSITIVE_INFINITY;
-    for (let round = 1; round <= rounds && ratio > 3 * MAX_BLOCK_MIB; round++) {
-      const times = await iterationsOf(() => work(round));
-      const sum = times.reduce((a, b) => a + b, 0);
-      console.log(
-        expect.getState().currentTestName?.slice(40, 90),
-        (Math.max(...times) / mebibyteMs()).toFixed(1),
-        (Math.max(...times) / sum).toFixed(3),
-        Math.max(...times).toFixed(1),
-        sum.toFixed(0),
-        times.length,
-      );
-      ratio = Math.min(ratio, Math.max(...times) / mebibyteMs());
+    for (let round = 0; round < ROUNDS && ratio > 3 * MAX_BLOCK_MIB; round++) {
+      const begun = await begin(round);
+      const times = await iterationsOf(() => work(begun));
+      const longest = times.reduce((most, ms) => Math.max(most, ms), 0);
+      ratio = Math.min(ratio, longest / mebibyteMs());
     }
     return ratio;
   }
+  const insertMany = (count: number, statement: ReturnType<typeof sql>) =>
+    app.opened.app.write((tx) =>
+      tx.run(sql`with recursive n (i) as (values (1) union all select i + 1 from n where i < ${count}) ${statement}`),
+    );
 
-  /** Streams of events that are open, and how many messages each has received. */
+  /** Streams of events that are open. `received` waits until each has so many messages. */
   async function streams(count: number, headers: Record<string, string> = {}) {
     const url = "http://vodbox.test/api/v1/events/stream";
+    let isOver = false;
     const all = await Promise.all(
       Array.from({ length: count }, async () => {
         const answer = await app.opened.server.fetch(new Request(url, { headers: { "x-api-key": key, ...headers } }));
-        const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
-        const stream = { messages: 0, close: () => reader.cancel().catch(() => {}) };
+        const stream = { messages: 0, isEnded: false };
         void (async () => {
-          for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read())
+          for await (const chunk of answer.body ?? []) {
+            if (isOver) break;
             stream.messages +=
-              Buffer.from(value as Uint8Array)
+              Buffer.from(chunk as Uint8Array)
                 .toString()
                 .split("event: ").length - 1;
-        })().catch(() => {});
+          }
+          stream.isEnded = true;
+        })();
         return stream;
       }),
     );
     return {
       received: (messages: number) =>
         until(`${messages} events`, async () => all.every((one) => one.messages >= messages)),
-      close: () => Promise.all(all.map((one) => one.close())),
+      async close() {
+        isOver = true;
+        // Each ends with its next message.
+        await emit(1);
+        await until("the end of all streams", async () => all.every(({ isEnded }) => isEnded));
+      },
     };
   }
+  let emitted = 0;
   const emit = (count: number) =>
-    app.opened.app.write(async (tx) => {
-      for (let number = 0; number < count; number++) {
-        const data = { asset_id: "1", track_id: number, kind: "scene", name: "n" };
-        await insertEvent(tx, app.opened.app, { tenantId, type: "video.track.ready", data });
-      }
-    });
+    insertMany(
+      count,
+      sql`insert into events (event_id, tenant_id, type, data, created_at)
+        select ${`evt_new${++emitted}_`} || i, ${tenantId}, 'video.track.ready', '{}', ${app.opened.app.clock.now()} from n`,
+    );
 
   test("clients that resume a stream of events do not read a month of them", async () => {
-    const ratio = await bestOf(ROUNDS, async () => {
-      const resumed = await streams(20, { "last-event-id": "0" });
-      await emit(1);
-      await resumed.received(1);
-      await resumed.close();
-    });
+    const ratio = await bestOf(
+      async () => {},
+      async () => {
+        const resumed = await streams(20, { "last-event-id": "0" });
+        await emit(1);
+        await resumed.received(1);
+        await resumed.close();
+      },
+    );
     expect(ratio).toBeLessThanOrEqual(3 * MAX_BLOCK_MIB);
   });
 
   test("a burst of events is sent to hundreds of streams without blocking the event loop", async () => {
-    const ratio = await bestOf(3, async () => {
-      const opened = await streams(300);
-      await emit(200);
-      await opened.received(200);
-      await opened.close();
-    });
+    const ratio = await bestOf(
+      () => streams(300),
+      async (opened) => {
+        await emit(400);
+        await opened.received(400);
+        await opened.close();
+      },
+    );
     expect(ratio).toBeLessThanOrEqual(3 * MAX_BLOCK_MIB);
   });
 
-  test.each([
+  const ended = (count: number, assetId: number) =>
+    insertMany(
+      count,
+      sql`insert into shares (tenant_id, asset_id, code, deleted_at, created_at, updated_at)
+        select ${tenantId}, ${assetId}, ${`C${assetId}-`} || i, 1, 1, 1 from n`,
+    );
+
+  test.each<[string, () => Promise<unknown>]>([
     [
       "prune-answers",
-      sql`insert into idempotency_records (caller, key, request_hash, status, body, created_at)
-        select 'tenant:' || ${1}, i, '', 200, ${"x".repeat(2000)}, 1 from n`,
+      () =>
+        insertMany(
+          20_000,
+          sql`insert into idempotency_records (caller, key, request_hash, status, body, created_at)
+            select 'tenant:1', i, '', 200, ${"x".repeat(2000)}, 1 from n`,
+        ),
     ],
-    [
-      "prune-shares",
-      sql`insert into shares (tenant_id, asset_id, code, deleted_at, created_at, updated_at)
-        select tenant_id, id, substr('C00000000000000000000000', 1, 22 - length(i)) || i, 1, 1, 1 from n, assets where id = 10`,
-    ],
+    ["prune-shares", () => ended(50_000, 10)],
     [
       "prune-replaced-media",
-      sql`insert into replaced_media (media_prefix, asset_id, expires_at) select 'p' || i || '/', 10, 1 from n`,
+      () =>
+        insertMany(
+          100_000,
+          sql`insert into replaced_media (media_prefix, asset_id, expires_at) select 'p' || i || '/', 10, 1 from n`,
+        ),
     ],
-  ])("%s deletes any number of rows without blocking the event loop", async (task, rows) => {
-    const insert = sql`with recursive n (i) as (values (1) union all select i + 1 from n where i < 20000) ${rows}`;
-    let ratio = Number.POSITIVE_INFINITY;
-    for (let round = 0; round < 3 && ratio > 3 * MAX_BLOCK_MIB; round++) {
-      await app.opened.app.write((tx) => tx.run(insert));
-      ratio = Math.min(ratio, await bestOf(1, () => app.runTask(task)));
-    }
-    expect(ratio).toBeLessThanOrEqual(3 * MAX_BLOCK_MIB);
+  ])("%s deletes any number of rows without blocking the event loop", async (task, begin) => {
+    expect(await bestOf(begin, () => app.runTask(task))).toBeLessThanOrEqual(3 * MAX_BLOCK_MIB);
   });
 
-  test("an asset with many tracks is deleted without blocking the event loop", async () => {
-    const ratio = await bestOf(ASSETS_WITH_TRACKS, async (id) => {
-      expect((await app.call("DELETE", `/api/v1/assets/${id}`, { key })).status).toBe(204);
-    });
+  test("an asset with many rows is deleted without blocking the event loop", async () => {
+    const ratio = await bestOf(
+      async (round) => {
+        const id = 900 + round;
+        await ended(50_000, id);
+        return id;
+      },
+      async (id) => expect((await app.call("DELETE", `/api/v1/assets/${id}`, { key })).status).toBe(204),
+    );
     expect(ratio).toBeLessThanOrEqual(3 * MAX_BLOCK_MIB);
   });
 });
