@@ -41,7 +41,7 @@ const jobsPage = preparedFor((db, given: Given<"owner" | "tenantId" | "status" |
     .leftJoin(assets, eq(assets.id, transcodingJobs.assetId))
     .where(
       and(
-        // Of one asset there are few: the plus sign keeps SQLite from searching them among all of a tenant or status.
+        // An asset has few jobs: the plus sign keeps SQLite from searching them among all of a tenant or status.
         ...[
           given.owner && eq(transcodingJobs.tenantId, given.owner),
           given.tenantId && eq(transcodingJobs.tenantId, given.tenantId),

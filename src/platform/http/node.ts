@@ -29,7 +29,7 @@ export function nodeListener(h3: H3): RequestListener {
  * which costs as much as all else; in a burst it is awake already. With 64 connections this is 1.9 times the
  * throughput.
  */
-/** Of one iteration; the rest is sent in the next ones. Thousands of viewers of a live stream are answered at once. */
+/** Sending takes so long in one iteration, and continues in the next: thousands of viewers of a live stream are answered at once. */
 const SENDING_MS = 4;
 const waiting: { outgoing: ServerResponse; write: () => void }[] = [];
 function sendWaiting(): void {

@@ -42,7 +42,7 @@ describe("the chapters that anyone receives", () => {
     await insertTracks(asset.id, count, "chapter", cuesOfEach);
     const vr = await app.call("GET", `/api/v1/assets/${asset.id}/vr_manifest.json`, { key });
     expect(vr.body.timeStamps).toHaveLength(expected);
-    // Of chapters with the same time, the last one has a duration.
+    // The last one of chapters with the same time has a duration.
     expect(await chaptersOf(asset.id)).toHaveLength(cuesOfEach.length);
   });
 });

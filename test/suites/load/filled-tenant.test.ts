@@ -88,7 +88,7 @@ async function fill(): Promise<void> {
     sql`insert into webhook_endpoints (tenant_id, url, secret, created_at, updated_at)
       select ${tenantId}, 'https://example.com', 's', 1, 1 from n`,
   );
-  // Of a month: nobody who resumes receives them.
+  // They are too old for a client that resumes.
   await insert(
     OLD_EVENTS,
     sql`insert into events (event_id, tenant_id, type, data, created_at)

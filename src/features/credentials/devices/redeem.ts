@@ -27,7 +27,7 @@ const EXPIRED_AT_ONCE = 100;
 export async function newPairingCode(tx: Db, app: App, tenant: TenantRow) {
   const now = app.clock.now();
   const code = Array.from({ length: CODE_LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join("");
-  // More than one is added, so that none remain, and a few, so that nobody waits for those of others.
+  // More than are added, so that none remain, but few, because the tenant waits for it.
   await tx.run(
     sql`DELETE FROM pairing_codes WHERE id IN (SELECT id FROM pairing_codes WHERE expires_at <= ${now} LIMIT ${EXPIRED_AT_ONCE})`,
   );
