@@ -293,7 +293,7 @@ function audioRangesOf({
   const range = job.task.chunk;
   if (!range || isWhole) return audioRanges(index, plan, job.source.bytes ?? 0);
   const { segment_seconds: seconds } = requestedSpec(job);
-  const step = audioStep(plan.audio, index, requestedSpec(job)) ?? 0;
+  const step = audioStep(plan, index, requestedSpec(job)) ?? 0;
   const from = Math.max(0, range.first_segment - step) * seconds;
   const to = range.segments === null ? Number.POSITIVE_INFINITY : (range.first_segment + range.segments) * seconds;
   return audioPartRanges(index, plan, { from, to, isUrgent: range.is_urgent });
@@ -314,7 +314,7 @@ function encodeAudioOf({
   onPlaced: (files: string[]) => Promise<void>;
 }): Promise<WrittenRendition[]> {
   if (!range) return encodeAudio(options);
-  const step = audioStep(options.plan.audio, index, options.spec);
+  const step = audioStep(options.plan, index, options.spec);
   if (step === null) throw new Inexact("its audio cannot be encoded in parts.");
   return encodeAudioPart(options, { range, step, workDir, onPlaced });
 }

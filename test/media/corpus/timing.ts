@@ -115,6 +115,33 @@ const unequal = ["mp4", "mov", "mkv", "webm", "ts", "flv", "avi"].flatMap((endin
   ];
 });
 
+/** Tracks that differ by less than half a second, in containers that state their lengths and in those that do not. */
+const nearlyEqual = ["mp4", "mkv", "webm", "ts", "flv"].flatMap((ending): Source[] => {
+  const common = { family: "Tracks of nearly equal length", ending, rate: RATE, size: "160x90", within: 0.08 };
+  const maps = words("-map 0 -map 1");
+  const made = (video: number, audio: number) => [
+    ...[...both({ seconds: video }, { seconds: audio }), ...maps, ...codecs(ending)],
+  ];
+  return [
+    {
+      ...common,
+      name: "audio that is 0.4 s longer, at the end of a segment",
+      seconds: 8.4,
+      beeps: from(0, 9),
+      from: made(8, 8.4),
+    },
+    { ...common, name: "audio that is 0.45 s longer", seconds: 6.45, flashes: from(0, 6), from: made(6, 6.45) },
+    {
+      ...common,
+      name: "audio that is 0.15 s shorter",
+      seconds: 4.6,
+      flashes: from(0, 5),
+      beeps: from(0, 5),
+      from: made(4.6, 4.45),
+    },
+  ];
+});
+
 const stills = ["mp4", "mkv", "mov", "webm"].map(
   (ending): Source => ({
     name: "one frame and audio",
@@ -249,4 +276,4 @@ const starts: Source[] = [
   ]),
 ];
 
-export const timing: Source[] = [...rates, ...variable, ...unequal, ...stills, ...lengths, ...starts];
+export const timing: Source[] = [...rates, ...variable, ...unequal, ...nearlyEqual, ...stills, ...lengths, ...starts];
