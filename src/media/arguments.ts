@@ -13,7 +13,7 @@ import { clockOutput, tracksOf } from "./clock-output.ts";
 import { colorFilters, hdrFilters } from "./color.ts";
 import { constantFrames } from "./constant-frames.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
-import { untrustedInput } from "./ffmpeg.ts";
+import { ANY_ERROR_RATE, untrustedInput } from "./ffmpeg.ts";
 import { deinterlacingFilters } from "./fields/filters.ts";
 import type { PlannedRendition } from "./ladder.ts";
 import { orientationFilters } from "./orientation.ts";
@@ -89,7 +89,7 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     // Rotation is done by our own filter, so that sizes always match the plan.
     ...["-noautorotate", "-max_pixels", String(MAX_PIXELS)],
     // Copied streams are decoded too, because only the decoder finds faults in them.
-    ...(isCopying ? ["-xerror", "-err_detect", "explode"] : []),
+    ...(isCopying ? ["-xerror", "-err_detect", "explode"] : ANY_ERROR_RATE),
     ...deviceArguments(encoder).global,
     ...(range && plan.video ? seek(range, plan.video.rate) : []),
     // Times that do not jump are used as they are.

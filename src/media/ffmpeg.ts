@@ -87,6 +87,9 @@ export const UNTRUSTED_INPUT = [
   ...["-max_streams", "64"],
 ];
 
+/** Frames that cannot be decoded never fail a run: what can be decoded plays. By default, more than two thirds do. */
+export const ANY_ERROR_RATE = ["-max_error_rate", "1"];
+
 /** Arguments that name an untrusted file; `file:` prevents a name such as `http:x` or `-y` from being parsed. */
 export const untrustedInput = (path: string) => [...UNTRUSTED_INPUT, "-i", `file:${path}`];
 

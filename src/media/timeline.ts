@@ -73,7 +73,7 @@ export async function probeSource(
   }
   const pauses = isIndexed(headers) ? await pausesOf(path) : new Map();
   const read = await readTracks(path, binaries, headers, { ...options, pauses });
-  const timed = withPauses(measured(headers, read), pauses);
+  const timed = withStatedEnd(headers, withPauses(measured(headers, read), pauses));
   return withFields(headers.format === "aac" ? await withAdtsLength(path, timed, options) : timed, fields);
 }
 
@@ -194,6 +194,12 @@ async function readTracks(
   });
   return { tracks, jumps: lines.jumps };
 }
+
+/** FLAC states its length, and has nothing else from which it is known that its end is missing. */
+const withStatedEnd = ({ format, durationSeconds: stated }: Probe, probe: Probe): Probe => {
+  const isMissing = format === "flac" && (stated ?? 0) - (probe.durationSeconds ?? 0) > INDEX_TOLERANCE_SECONDS;
+  return isMissing ? { ...probe, isTruncated: true } : probe;
+};
 
 async function withAdtsLength(path: string, probe: Probe, { signal }: ProbeOptions): Promise<Probe> {
   const durationSeconds = await adtsSeconds(path, signal);
