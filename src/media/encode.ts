@@ -48,6 +48,8 @@ export type EncodeOptions = {
   /** Where ffmpeg's working directory is created; by default in the system's temporary directory. */
   scratchDir?: string;
   pidDir?: string;
+  /** Called again and again while a run advances, also without progress: loudness is measured, for example. */
+  onMove?: (() => void) | undefined;
   /** A line of ffmpeg's log, without paths of this machine. */
   onLog?: (line: string) => void;
   /** Memory limit of one ffmpeg process. */
@@ -175,6 +177,7 @@ const sourceRunOf = (options: EncodeOptions, cwd: string): SourceRun => ({
   ...(options.signal && { signal: options.signal }),
   ...(options.pidDir && { pidDir: options.pidDir }),
   ...(options.onLog && { onLog: options.onLog }),
+  onMove: options.onMove,
 });
 
 /** A second run over a source starts again from 0, but reported progress does not go backwards. */

@@ -44,6 +44,8 @@ export type RunOptions = {
   stallMs?: number;
   /** The output position in seconds, about twice a second. Needs `-progress pipe:1` in `args`. */
   onPosition?: (seconds: number) => void;
+  /** Called again and again while it advances: it has written more, or its output position has moved. */
+  onMove?: (() => void) | undefined;
   /** A line of the log, without paths of this machine. */
   onLog?: (line: string) => void;
   /** Memory limit; see sandbox.ts. */
@@ -59,7 +61,10 @@ export type RunOptions = {
 };
 
 /** Options that all runs over one source share. */
-export type SourceRun = Pick<RunOptions, "signal" | "pidDir" | "memoryBytes" | "reads" | "writes" | "onLog"> & {
+export type SourceRun = Pick<
+  RunOptions,
+  "signal" | "pidDir" | "memoryBytes" | "reads" | "writes" | "onLog" | "onMove"
+> & {
   cwd: string;
 };
 
@@ -173,7 +178,20 @@ function lowerPriority(child: Spawned, nice: number): void {
 
 function follow(
   child: Spawned,
-  { args, signal, killSignal, input, output, timeLimitMs, stallMs, onPosition, onLog, cwd, precedence }: RunOptions,
+  {
+    args,
+    signal,
+    killSignal,
+    input,
+    output,
+    timeLimitMs,
+    stallMs,
+    onPosition,
+    onMove,
+    onLog,
+    cwd,
+    precedence,
+  }: RunOptions,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const stdout: Buffer[] = [];
@@ -220,6 +238,7 @@ function follow(
   const progress = isProgress
     ? readPositions((seconds) => {
         restartStall();
+        onMove?.();
         onPosition?.(seconds);
       })
     : null;
@@ -234,6 +253,7 @@ function follow(
   else
     child.stdout?.on("data", (chunk: Buffer) => {
       if (progress) return progress(chunk.toString("latin1"));
+      onMove?.();
       stdoutBytes += chunk.length;
       if (stdoutBytes > STDOUT_LIMIT_BYTES)
         return end(new MediaError("input_invalid", "The source has too much metadata.", false));
