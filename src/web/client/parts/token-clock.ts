@@ -1,4 +1,6 @@
 const WARNING_MS = 60_000;
+/** Almost 25 days. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Expiry of a token in ms since the epoch, from its claims (RFC 7519, 4.1.4), which cannot be verified here. */
 export function expiryOf(token: string): number | null {
@@ -19,7 +21,13 @@ export function beforeExpiry(token: string, warn: (expiresAt: Date) => void): ()
   const expiresAt = expiryOf(token);
   const leftMs = (expiresAt ?? 0) - Date.now();
   if (expiresAt === null || leftMs <= 0) return () => {};
-  // A delay beyond a timer's maximum would fire immediately.
-  const timer = setTimeout(() => warn(new Date(expiresAt)), Math.min(2 ** 31 - 1, Math.max(0, leftMs - WARNING_MS)));
+  let timer: ReturnType<typeof setTimeout>;
+  const wait = () => {
+    const waitMs = expiresAt - WARNING_MS - Date.now();
+    // A delay beyond a timer's maximum would fire immediately.
+    if (waitMs > MAX_TIMER_MS) timer = setTimeout(wait, MAX_TIMER_MS);
+    else timer = setTimeout(() => warn(new Date(expiresAt)), Math.max(0, waitMs));
+  };
+  wait();
   return () => clearTimeout(timer);
 }
