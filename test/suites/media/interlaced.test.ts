@@ -206,7 +206,7 @@ describe.concurrent("the content decides what is deinterlaced", () => {
       const probe = await probeSource(input, binaries);
       const { isInterlaced, fieldOrder, isProgressive } = probe.video ?? {};
       expect(isInterlaced ? fieldOrder : null).toBe(expected);
-      if (expected !== null) expect(isProgressive).toBe(false);
+      if (expected !== null) expect(isProgressive).toBe(file === "film.ts");
       const dir = join(folder, `${file}-whole`);
       const result = await encode({ input, outDir: dir, spec, binaries, scratchDir: folder, probe });
       expect(result.frameRate).toBeCloseTo(rate, 1);

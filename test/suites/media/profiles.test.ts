@@ -98,7 +98,7 @@ describe("an encoding profile", () => {
     const silent = join(folder, "silent.mp4");
     await ffmpeg(...GRAY, ...fast, silent);
     await expect(encoded({ ladder: [] }, { input: silent })).rejects.toMatchObject({
-      code: "input_invalid",
+      code: "unsupported_format",
       retryable: false,
     });
   });
