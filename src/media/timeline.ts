@@ -116,7 +116,7 @@ function withIndex(headers: Probe, { tracks, isCut }: SourceIndex): Probe {
 const WITH_LENGTHS: readonly string[] = ["h264", "hevc"];
 const BLANK_BYTES = 64;
 /** Where samples are looked at, as shares of the track. */
-const BLANK_PLACES = [1, 0.75, 0.5, 0.25];
+const BLANK_PLACES = [1, 0.5];
 
 /**
  * Whether video has samples of zeros: the file was given its size first, and a download or a copy of it ended early. Looks at a

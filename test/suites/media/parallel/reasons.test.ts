@@ -101,6 +101,19 @@ describe.each(Object.entries(SOURCES))("%s", (name, [reason, file, ...args]) => 
   });
 });
 
+test.each(["mp4", "mkv", "ts"])("a part that only has a held frame is that of one run, in %s", async (ending) => {
+  const input = join(folder, `held.${ending}`);
+  await ffmpeg(...picture(8), ...sound(8.4), ...h264, "-c:a", "aac", input);
+  const { plan } = await planned(input, 1);
+  const { frames, seekBackSeconds } = plan;
+  expect(frames).toBeGreaterThanOrEqual(210);
+  const whole = await framesToEncode(input, plan);
+  const stream = whole.filter((frame) => frame.startsWith("0 "));
+  expect(stream).toHaveLength(frames ?? 0);
+  const part = await framesToEncode(input, plan, { firstFrame: 202, endFrame: null, seekBackSeconds });
+  expect(part.filter((frame) => frame.startsWith("0 "))).toEqual(stream.slice(202));
+});
+
 test.each([
   ["is missing", (data: Buffer) => data.subarray(0, Math.floor(data.length * 0.4))],
   ["is zeros", (data: Buffer) => Buffer.from(data).fill(0, Math.floor(data.length * 0.4))],
