@@ -241,7 +241,7 @@ describe.concurrent("the content decides what is deinterlaced", () => {
 });
 
 describe("a part of a source is interlaced", () => {
-  test.each(SHORT_PARTS.map((row) => [row.name, row] as const))("%s", async (_, { file, parts }) => {
+  test.each(sample(SHORT_PARTS, 1).map((row) => [row.name, row] as const))("%s", async (_, { file, parts }) => {
     const list = join(folder, `${file}.txt`);
     for (const [at, args] of parts.entries()) await ffmpeg(...args, join(folder, `${at}-${file}`));
     writeFileSync(list, parts.map((__, at) => `file '${join(folder, `${at}-${file}`)}'\n`).join(""));
