@@ -66,7 +66,8 @@ export async function writeManifests(given: {
     1,
     ...all.flatMap(({ segments }) => segments.map((segment) => Math.round(segment.durationSeconds))),
   );
-  const durationSeconds = lengthOf(first, audios);
+  // A recording of a live stream has whole segments: it is as long as its video.
+  const durationSeconds = first && areOurs ? first.durationSeconds : lengthOf(first, audios);
 
   const { version, playlist } = spec.hls;
   const files: string[] = [];
@@ -125,8 +126,8 @@ function untilEndOf(audio: Written, video: Written | undefined): Written {
  * with: copied video may end earlier.
  */
 function lengthOf(video: Written | undefined, audios: readonly Written[]): number {
-  const heard = audios.map(({ durationSeconds, init: { delay, timescale } }) => durationSeconds - delay / timescale);
   if (!video) return Math.max(...audios.map(({ durationSeconds }) => durationSeconds));
+  const heard = audios.map(({ durationSeconds, init: { delay, timescale } }) => durationSeconds - delay / timescale);
   const longest = Math.max(0, ...heard);
   return longest - video.durationSeconds > PACKETS_SECONDS ? longest : video.durationSeconds;
 }
