@@ -103,7 +103,8 @@ function withIndex(headers: Probe, { tracks, isCut }: SourceIndex): Probe {
   const ends = [...(video ? [video] : []), ...audio].map(
     ({ startSeconds, durationSeconds }) => startSeconds + (durationSeconds ?? 0),
   );
-  const durationSeconds = isTruncated ? Math.max(...ends) - headers.startSeconds : headers.durationSeconds;
+  const seconds = Math.max(...ends) - headers.startSeconds;
+  const durationSeconds = seconds > 0 ? seconds : headers.durationSeconds;
   const indexed = video && tracks[video.index];
   const common = { ...headers, durationSeconds, isTruncated, audio };
   if (!video || indexed?.kind !== "video") return { ...common, video };
