@@ -104,7 +104,7 @@ async function faultsOf(row: Source, input: string): Promise<string[]> {
   if (Math.abs(result.durationSeconds - seconds) > within) compare("seconds", result.durationSeconds, seconds);
   if (rate && Math.abs((result.frameRate ?? 0) / rate - 1) > RATE_TOLERANCE) compare("rate", result.frameRate, rate);
   // Every track plays to the end.
-  if (result.ends.some((end) => Math.abs(end - result.durationSeconds) > END_SECONDS))
+  if (result.ends.some((end) => Math.abs(end - result.durationSeconds) > (row.ends ?? END_SECONDS)))
     faults.push(`ends: ${result.ends} instead of ${result.durationSeconds}`);
   // A frame is shown from its time on: what it shows may begin a frame earlier.
   const apart = (row.apart ?? APART_SECONDS) + 1 / (result.frameRate ?? RATE);
