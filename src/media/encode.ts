@@ -109,7 +109,7 @@ async function encodeIn(cwd: string, options: EncodeOptions): Promise<EncodeResu
   }
 }
 
-/** Again with a last frame that is held, where the video turns out to end before the audio: it is damaged. */
+/** Again with a last frame that is held, where the encode finds that the video ends before the audio: it is damaged. */
 async function encodeHeld(plan: EncodePlan, way: Way): Promise<EncodeResult> {
   try {
     return await encodeOnce(plan, way);

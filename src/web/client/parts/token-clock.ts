@@ -1,6 +1,6 @@
 const WARNING_MS = 60_000;
-/** Almost 25 days. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+/** 23 days; a timer has at most 2^31-1 ms. */
+const LONG_MS = 2e9;
 
 /** Expiry of a token in ms since the epoch, from its claims (RFC 7519, 4.1.4), which cannot be verified here. */
 export function expiryOf(token: string): number | null {
@@ -25,8 +25,7 @@ export function beforeExpiry(token: string, warn: (expiresAt: Date) => void): ()
   const wait = () => {
     const waitMs = expiresAt - WARNING_MS - Date.now();
     // A delay beyond a timer's maximum would fire immediately.
-    if (waitMs > MAX_TIMER_MS) timer = setTimeout(wait, MAX_TIMER_MS);
-    else timer = setTimeout(() => warn(new Date(expiresAt)), Math.max(0, waitMs));
+    timer = setTimeout(() => (waitMs > LONG_MS ? wait() : warn(new Date(expiresAt))), Math.min(LONG_MS, waitMs));
   };
   wait();
   return () => clearTimeout(timer);
