@@ -71,7 +71,7 @@ export async function transcribeMedia(
     const file = path.slice(job.outputs.prefix.length);
     await writeResult(join(outDir, file), vtt);
     heartbeat.report("publishing", RECOGNIZED);
-    const publisher = new Publisher({ client, job, dir: outDir, signal });
+    const publisher = new Publisher({ client, job, dir: outDir, signal, onMove: () => heartbeat.move() });
     await publisher.finish([file]).finally(() => publisher.stop());
     const took = { extract_ms: extractedAt - startedAt, transcribe_ms: performance.now() - extractedAt };
     const rounded = Object.fromEntries(Object.entries(took).map(([name, ms]) => [name, Math.round(ms)]));
@@ -101,7 +101,10 @@ async function speechOf(job: SpeechContract, context: JobContext, { heartbeat, w
   const media = await probe(input, binaries, run);
   const track = spokenLanguage(media, job.speech.language ?? "und") ?? noAudio();
   const wavPath = join(work, "audio.wav");
-  const durationSeconds = await writeSpeech({ ...run, ffmpeg: binaries.ffmpeg, input, track, wavPath });
+  const durationSeconds = await writeSpeech({
+    ...{ ...run, ffmpeg: binaries.ffmpeg, input, track, wavPath },
+    onMove: () => heartbeat.move(),
+  });
   await rm(input, { force: true });
   if (durationSeconds === 0) noAudio();
   return { wavPath, durationSeconds, language: rendition.language ?? track.language ?? null };
