@@ -234,5 +234,8 @@ function report(done: Pushed): void {
   const { path, bytes, asset_id, external_id } = done;
   const watched = "watch_url" in done && done.watch_url ? `, ${done.watch_url}` : "";
   line(`${path}: ${amount(bytes)}, asset ${asset_id} (${external_id})${watched}`);
-  for (const { message } of done.warnings ?? []) process.stderr.write(`vodbox: ${path}: ${plain(message)}\n`);
+  const say = (message: string) => process.stderr.write(`vodbox: ${path}: ${plain(message)}\n`);
+  for (const { message } of done.warnings ?? []) say(message);
+  if ("encoding_status" in done && done.encoding_status === "partial")
+    say(`It plays while it is encoded. The asset ${asset_id} may have more warnings when all of it is.`);
 }

@@ -137,11 +137,7 @@ export const allScheduledTasks = (
   { name: "bill-database-bytes", schedule: "*/30 * * * * *", run: () => billDatabaseBytes(app) },
   { name: "prune-watermarks", schedule: "0 47 * * * *", run: () => pruneWatermarks(app) },
   { name: "prune-audit", schedule: "0 37 * * * *", run: () => pruneAudit(app) },
-  {
-    name: "prune-answers",
-    schedule: "0 7 * * * *",
-    run: () => app.write(async (tx) => pruneResponses(tx, app.clock.now())),
-  },
+  { name: "prune-answers", schedule: "0 7 * * * *", run: () => pruneResponses(app) },
 ];
 
 async function recordKeyUse(app: App, authenticator: Authenticator): Promise<void> {

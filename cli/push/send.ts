@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { pipeline } from "node:stream/promises";
+import type { Asset } from "#features/assets/schema.ts";
 import type { Warning } from "#model/warnings.ts";
 import type { Complete, CompleteMultipart, SignedPart, SignPart, Upload } from "#protocol/upload.ts";
 import { type Api, FileFault, put, RequestRefused } from "./http.ts";
@@ -25,7 +26,7 @@ export type Sender = FileSender & { meter: Meter };
 /** Where a run records what the next one needs to resume. */
 export type SendState = { load(): State | null; save(state: State): State; begin(): State };
 export type Pushed = { path: string; asset_id: number; external_id: string; bytes: number } & (
-  | { upload_id: number; watch_url?: string | null; warnings?: Warning[] }
+  | { upload_id: number; watch_url?: string | null; warnings?: Warning[]; encoding_status?: Asset["encoding_status"] }
   | { batch_id: number; encoded_bytes: number; watch_url: string | null; warnings: Warning[] }
 );
 

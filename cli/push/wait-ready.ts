@@ -9,13 +9,14 @@ const LOOK_AGAIN_MS = 500;
 
 /**
  * Waits until an uploaded video plays, showing the progress of its encode. Resolves with the URL of its watch page, null when
- * the key may not create playback tokens for a signed asset; and with what of the video was left out. Throws a UserError when
+ * the key may not create playback tokens for a signed asset; with what of the video was left out, and with whether all of it is
+ * encoded: more may be left out by then. Throws a UserError when
  * the video cannot be encoded.
  */
 export async function untilReady(
   { call, patience, meter, server }: Sender,
   pushed: Pushed,
-): Promise<{ watch_url: string | null; warnings: Warning[] }> {
+): Promise<{ watch_url: string | null; warnings: Warning[]; encoding_status: Asset["encoding_status"] }> {
   const encode = meter.encode(basename(pushed.path));
   let asset: Asset;
   try {
@@ -34,13 +35,13 @@ export async function untilReady(
     encode.end();
   }
   // Servers of earlier versions send none.
-  const { warnings = [] } = asset;
+  const { warnings = [], encoding_status } = asset;
   try {
     const { embed_url } = await patience.until(() => call<{ embed_url: string }>("GET", `/playback/${asset.id}`));
-    return { watch_url: embed_url.replace("/embed/", "/watch/"), warnings };
+    return { watch_url: embed_url.replace("/embed/", "/watch/"), warnings, encoding_status };
   } catch (error) {
     if (!(error instanceof RequestRefused) || error.status !== 403) throw error;
     const isPublic = asset.playback_policy === "public";
-    return { watch_url: isPublic ? `${server}/watch/${asset.external_id}` : null, warnings };
+    return { watch_url: isPublic ? `${server}/watch/${asset.external_id}` : null, warnings, encoding_status };
   }
 }

@@ -13,11 +13,11 @@ import { clockOutput, tracksOf } from "./clock-output.ts";
 import { colorFilters, hdrFilters } from "./color.ts";
 import { constantFrames } from "./constant-frames.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
-import { untrustedInput } from "./ffmpeg.ts";
+import { ANY_ERROR_RATE, untrustedInput } from "./ffmpeg.ts";
 import { deinterlacingFilters } from "./fields/filters.ts";
 import type { PlannedRendition } from "./ladder.ts";
 import { orientationFilters } from "./orientation.ts";
-import { audioBitrate, type EncodePlan, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
+import { audioBitrate, type EncodePlan, heldFrames, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
 import { withoutPauses } from "./timeline/pauses.ts";
 import { watermarkImage, watermarkInput, watermarkOverlay } from "./watermark.ts";
 
@@ -89,7 +89,7 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     // Rotation is done by our own filter, so that sizes always match the plan.
     ...["-noautorotate", "-max_pixels", String(MAX_PIXELS)],
     // Copied streams are decoded too, because only the decoder finds faults in them.
-    ...(isCopying ? ["-xerror", "-err_detect", "explode"] : []),
+    ...(isCopying ? ["-xerror", "-err_detect", "explode"] : ANY_ERROR_RATE),
     ...deviceArguments(encoder).global,
     ...(range && plan.video ? seek(range, plan.video.rate) : []),
     // Times that do not jump are used as they are.
@@ -147,7 +147,7 @@ export function videoGraph(
   const [top] = encoded;
   if (!video || !top) return "";
   const { pixel_format } = additional ?? spec.video;
-  const { track, rate, holdUntilSeconds } = video;
+  const { track } = video;
   const colors = hdr ? hdrFilters(track, hdr.format) : colorFilters(track);
   const overlay = overlayOptions(hdr);
   const chains: string[] = [];
@@ -157,15 +157,12 @@ export function videoGraph(
     ...deinterlacingFilters(track),
     ...orientationFilters(track),
     ...(track.delaySeconds > 0 ? [`setpts=PTS-${track.delaySeconds.toFixed(6)}/TB`] : []),
-    ...frameGrid(rate, range),
+    ...frameGrid(video, range),
     scale(top),
     ...colors.convert,
     `format=${pixel_format}`,
   ];
-  const sized = `[0:${track.index}]${filters.join(",")}`;
-  let from = holdUntilSeconds
-    ? hold(sized, { ...top, rate, endSeconds: holdUntilSeconds, pixel_format, overlay })
-    : sized;
+  let from = `[0:${track.index}]${filters.join(",")}`;
   const mark = watermark && spec.video.watermark;
   if (mark) {
     const image = watermarkImage(mark, top, { matrix: colors.matrix, hdr: hdr?.format ?? null });
@@ -200,36 +197,27 @@ function cascade(
 
 /**
  * One frame grid from 0, whatever the source's timestamps: segments of all renditions start at the same frames. The unit
- * of time after `fps` is one frame.
+ * of time after `fps` is one frame. When the audio outlasts the video, its last frame is repeated until the end.
  */
-function frameGrid({ num, den }: Rate, range: FrameRange | undefined): string[] {
-  const grid = `fps=${num}/${den}`;
-  if (!range) return [`${grid}:start_time=0`];
-  const { firstFrame, endFrame } = range;
-  const end = endFrame === null ? [] : [`end_pts=${endFrame}`];
-  if (firstFrame === 0) return [`${grid}:start_time=0`, ...(end.length > 0 ? [`trim=${end}`] : [])];
-  return [grid, `trim=${[`start_pts=${firstFrame}`, ...end].join(":")}`, `setpts=PTS-${firstFrame}`];
+function frameGrid(video: NonNullable<EncodePlan["video"]>, range: FrameRange | undefined): string[] {
+  const { num, den } = video.rate;
+  const { firstFrame, endFrame } = range ?? { firstFrame: 0, endFrame: null };
+  const isHeld = video.holdUntilSeconds > 0;
+  const end = endFrame ?? (isHeld ? heldFrames(video) : null);
+  const limits = [...(firstFrame > 0 ? [`start_pts=${firstFrame}`] : []), ...(end === null ? [] : [`end_pts=${end}`])];
+  return [
+    firstFrame > 0 ? `fps=${num}/${den}` : `fps=${num}/${den}:start_time=0`,
+    // Without an end: `trim` has it.
+    ...(isHeld ? ["tpad=stop=-1:stop_mode=clone"] : []),
+    ...(limits.length > 0 ? [`trim=${limits.join(":")}`] : []),
+    ...(firstFrame > 0 ? [`setpts=PTS-${firstFrame}`] : []),
+  ];
 }
 
 const scale = ({ width, height }: PlannedRendition) => `scale=${width}:${height}:flags=bicubic,setsar=1`;
 
 /** Options of ffmpeg's `overlay`, which otherwise reduces both videos to 8 bit. */
 const overlayOptions = (hdr: KeptHdr | undefined) => ["eof_action=repeat", ...(hdr ? ["format=yuv420p10"] : [])];
-
-type Hold = {
-  width: number;
-  height: number;
-  rate: Rate;
-  endSeconds: number;
-  pixel_format: string;
-  overlay: readonly string[];
-};
-
-/** Overlaid on a black video that lasts as long as the audio, so that the last frame stays until the end. */
-function hold(chain: string, { width, height, rate, endSeconds, pixel_format, overlay }: Hold): string {
-  const black = `color=c=black:s=${width}x${height}:r=${rate.num}/${rate.den}:d=${endSeconds.toFixed(3)}`;
-  return `${black},format=${pixel_format},setsar=1[ground];${chain}[short];[ground][short]overlay=${overlay.join(":")}`;
-}
 
 function videoOutput(
   one: PlannedRendition,

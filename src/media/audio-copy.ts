@@ -1,7 +1,7 @@
 import { audioCodecs } from "#lib/codecs";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { type Packet, type PassthroughOptions, packetsOf, packetsOfIndex } from "./passthrough.ts";
-import type { PlannedAudio } from "./plan.ts";
+import { fillOf, type PlannedAudio } from "./plan.ts";
 import type { AudioTrack, Probe } from "./probe.ts";
 
 /** One tick of a container with millisecond timestamps, plus rounding. */
@@ -17,7 +17,7 @@ export async function copyAudio(options: PassthroughOptions): Promise<PlannedAud
   for (const one of plan.audio) {
     const packets = isCandidate(one, probe, spec) ? await packetsWithDelay(options, one.track.index) : null;
     const isCopied = packets !== null && isContinuous(packets, one.track, spec);
-    chosen.push({ ...one, isCopied, channels: isCopied ? one.track.channels : one.channels });
+    chosen.push(isCopied ? { ...one, isCopied, padToSeconds: 0, channels: one.track.channels } : one);
   }
   return chosen;
 }
@@ -43,7 +43,8 @@ function isCandidate(
     audio.loudness_lufs === null &&
     track.codec === audio.codec &&
     isCopyable(track) &&
-    padToSeconds === 0 &&
+    (audio.length_seconds ?? null) === null &&
+    fillOf(track, padToSeconds, probe).isCopyable &&
     track.pauses.length === 0 &&
     Math.abs(track.startSeconds - probe.startSeconds) < packetSamples / track.sampleRate
   );

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { clockOutput } from "./clock-output.ts";
 import { isSourceFault } from "./error.ts";
-import { type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
+import { ANY_ERROR_RATE, type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
 import type { EncodePlan } from "./plan.ts";
 import type { AudioTrack } from "./probe.ts";
 import { outsideOf } from "./timeline/pauses.ts";
@@ -74,7 +74,7 @@ function decoderArguments({ input, track, channelLayout, whole, fromSeconds }: D
     `aformat=sample_fmts=flt:channel_layouts=${channelLayout}`,
   ];
   return [
-    ...["-nostdin", "-hide_banner", "-loglevel", "warning", "-nostats"],
+    ...["-nostdin", "-hide_banner", "-loglevel", "warning", "-nostats", ...ANY_ERROR_RATE],
     ...(clockStart === null ? [] : ["-copyts", "-fflags", "+nofillin"]),
     ...[...seek, ...(fromSeconds ? ["-noaccurate_seek", "-ss", String(fromSeconds)] : []), ...untrustedInput(input)],
     ...["-map", `0:${track.index}`, "-af", filters.join(","), "-c:a", "pcm_f32le"],

@@ -14,9 +14,19 @@ export const audioGraph = (audio: EncodePlan["audio"], spec: EncodingSpec): stri
 export const encodedSamples = (one: PlannedAudio, spec: EncodingSpec): string[] => [
   ...normalizedAudio(one, spec),
   ...(one.gain ? amplify(one.gain) : []),
-  ...(one.padToSeconds ? [`apad=whole_dur=${one.padToSeconds.toFixed(3)}`] : []),
+  ...silenceUntil(one, spec),
   ...(spec.audio.length_seconds ? [`atrim=end=${spec.audio.length_seconds.toFixed(3)}`] : []),
 ];
+
+/** The filter that fills the end of a track with silence, from its sample `first` on. */
+export const silenceUntil = (
+  { padToSeconds }: Pick<PlannedAudio, "padToSeconds">,
+  { audio }: EncodingSpec,
+  first = 0,
+): string[] => {
+  const samples = Math.round(padToSeconds * audio.sample_rate) - first;
+  return padToSeconds > 0 && samples > 0 ? [`apad=whole_len=${samples}`] : [];
+};
 
 /** Filters that convert any audio to what the encoder takes for a rendition. */
 export const normalizedAudio = (

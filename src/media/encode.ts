@@ -9,9 +9,10 @@ import { inspectCopied } from "./copied-video.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { isSourceFault, MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun, UNTIL_STALLED } from "./ffmpeg.ts";
-import { type EncodeResult, type FileNames, fileNames, finish, type RequestedNames } from "./finish.ts";
+import { type EncodeResult, endsEarly, type FileNames, fileNames, finish, type RequestedNames } from "./finish.ts";
 import { addInitBoxes } from "./init-boxes.ts";
 import { withGains } from "./loudness.ts";
+import { unseenSeconds } from "./manifests.ts";
 import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
 import { withTitle } from "./per-title/analyze.ts";
@@ -47,6 +48,8 @@ export type EncodeOptions = {
   /** Where ffmpeg's working directory is created; by default in the system's temporary directory. */
   scratchDir?: string;
   pidDir?: string;
+  /** Called again and again while a run advances, also without progress: loudness is measured, for example. */
+  onMove?: (() => void) | undefined;
   /** A line of ffmpeg's log, without paths of this machine. */
   onLog?: (line: string) => void;
   /** Memory limit of one ffmpeg process. */
@@ -95,14 +98,36 @@ async function encodeDecodable(cwd: string, options: EncodeOptions): Promise<Enc
 
 async function encodeIn(cwd: string, options: EncodeOptions): Promise<EncodeResult> {
   const { plan, copying, way } = await prepare(options, cwd);
-  if (!copying) return encodeOnce(plan, way);
+  if (!copying) return encodeHeld(plan, way);
   try {
     return await encodeOnce(copying, way);
   } catch (error) {
     // A source that cannot be copied, because of faults or unaligned segments, is encoded like any other.
     if (!isOfSource(error)) throw error;
     await rm(options.outDir, { recursive: true, force: true });
-    return encodeOnce(plan, way);
+    return encodeHeld(plan, way);
+  }
+}
+
+/** Again with a last frame that is held, where the encode finds that the video ends before the audio: it is damaged. */
+async function encodeHeld(plan: EncodePlan, way: Way): Promise<EncodeResult> {
+  try {
+    return await encodeOnce(plan, way);
+  } catch (error) {
+    if (!(error instanceof EndsEarly && plan.video)) throw error;
+    await rm(way.options.outDir, { recursive: true, force: true });
+    return encodeOnce({ ...plan, video: { ...plan.video, holdUntilSeconds: error.untilSeconds } }, way);
+  }
+}
+
+/** The video ends before the audio, of which segments would be left out. */
+class EndsEarly extends Error {
+  /** When the audio ends. */
+  readonly untilSeconds: number;
+
+  constructor(untilSeconds: number) {
+    super("The video of the source ends before its audio.");
+    this.untilSeconds = untilSeconds;
   }
 }
 
@@ -152,6 +177,7 @@ const sourceRunOf = (options: EncodeOptions, cwd: string): SourceRun => ({
   ...(options.signal && { signal: options.signal }),
   ...(options.pidDir && { pidDir: options.pidDir }),
   ...(options.onLog && { onLog: options.onLog }),
+  onMove: options.onMove,
 });
 
 /** A second run over a source starts again from 0, but reported progress does not go backwards. */
@@ -323,8 +349,11 @@ async function finishRun(
   const others = additional.flatMap((one) => one.plan.video.renditions);
   const videos = [...primary, ...(await read(others, primary[0]?.segments.length))];
   const audios = await read(plan.audio);
+  const unseen = unseenSeconds(videos[0], audios);
+  if (plan.video && unseen > 0 && plan.video.holdUntilSeconds === 0)
+    throw new EndsEarly((videos[0]?.durationSeconds ?? 0) + unseen);
   const skipped = undecodedTracks(plan, [...videos, ...audios]);
   const result = await finish({ plan, videos, audios, outDir, spec, names, binaries, run: common, skipped });
   onProgress?.(1);
-  return result;
+  return { ...result, isTruncated: !options.probe.isTruncated && endsEarly(plan, result) };
 }

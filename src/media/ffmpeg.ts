@@ -45,6 +45,8 @@ export type RunOptions = {
   stallMs?: number;
   /** The output position in seconds, about twice a second. Needs `-progress pipe:1` in `args`. */
   onPosition?: (seconds: number) => void;
+  /** Called again and again while it advances: it has written more, or its output position has moved. */
+  onMove?: (() => void) | undefined;
   /** A line of the log, without paths of this machine. */
   onLog?: (line: string) => void;
   /** Memory limit; see sandbox.ts. */
@@ -60,7 +62,10 @@ export type RunOptions = {
 };
 
 /** Options that all runs over one source share. */
-export type SourceRun = Pick<RunOptions, "signal" | "pidDir" | "memoryBytes" | "reads" | "writes" | "onLog"> & {
+export type SourceRun = Pick<
+  RunOptions,
+  "signal" | "pidDir" | "memoryBytes" | "reads" | "writes" | "onLog" | "onMove"
+> & {
   cwd: string;
 };
 
@@ -87,6 +92,9 @@ export const UNTRUSTED_INPUT = [
   ...["-format_whitelist", UPLOADABLE],
   ...["-max_streams", "64"],
 ];
+
+/** Frames that cannot be decoded never fail a run: what can be decoded plays. By default, more than two thirds do. */
+export const ANY_ERROR_RATE = ["-max_error_rate", "1"];
 
 /** Arguments that name an untrusted file; `file:` prevents a name such as `http:x` or `-y` from being parsed. */
 export const untrustedInput = (path: string) => [...UNTRUSTED_INPUT, "-i", `file:${path}`];
@@ -171,7 +179,20 @@ function lowerPriority(child: Spawned, nice: number): void {
 
 function follow(
   child: Spawned,
-  { args, signal, killSignal, input, output, timeLimitMs, stallMs, onPosition, onLog, cwd, precedence }: RunOptions,
+  {
+    args,
+    signal,
+    killSignal,
+    input,
+    output,
+    timeLimitMs,
+    stallMs,
+    onPosition,
+    onMove,
+    onLog,
+    cwd,
+    precedence,
+  }: RunOptions,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const stdout: Buffer[] = [];
@@ -218,6 +239,7 @@ function follow(
   const progress = isProgress
     ? readPositions((seconds) => {
         restartStall();
+        onMove?.();
         onPosition?.(seconds);
       })
     : null;
@@ -232,6 +254,7 @@ function follow(
   else
     child.stdout?.on("data", (chunk: Buffer) => {
       if (progress) return progress(chunk.toString("latin1"));
+      onMove?.();
       stdoutBytes += chunk.length;
       if (stdoutBytes > STDOUT_LIMIT_BYTES)
         return end(new MediaError("input_invalid", "The source has too much metadata.", false));

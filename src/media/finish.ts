@@ -6,6 +6,7 @@ import type { Binaries, SourceRun } from "./ffmpeg.ts";
 import { largestOf, type ManifestPlan, type Rendition } from "./manifests/renditions.ts";
 import { writeManifests } from "./manifests.ts";
 import type { Written } from "./package.ts";
+import type { EncodePlan } from "./plan.ts";
 import { statResult } from "./results.ts";
 import { readFromFolder, type SegmentReader } from "./sample-video.ts";
 import { writeStaticMp4 } from "./static-mp4.ts";
@@ -48,7 +49,24 @@ export type EncodeResult = {
   bytes: number;
   /** Planned tracks that turned out not to be decodable. */
   skipped: SkippedTrack[];
+  /** It ends long before what was measured, which is not known of the source otherwise: its end is damaged. */
+  isTruncated: boolean;
 };
+
+/** By how much a result may be shorter than what was measured. */
+const LEAST_MISSING_SECONDS = 1;
+const MISSING_SHARE = 0.02;
+const MOST_TOLERATED_SECONDS = 10;
+
+/** Whether a result ends long before its plan. */
+export function endsEarly(
+  { durationSeconds: planned }: Pick<EncodePlan, "durationSeconds">,
+  { durationSeconds }: Pick<EncodeResult, "durationSeconds">,
+): boolean {
+  if (planned === null) return false;
+  const share = Math.min(MOST_TOLERATED_SECONDS, planned * MISSING_SHARE);
+  return planned - durationSeconds > Math.max(LEAST_MISSING_SECONDS, share);
+}
 
 type FinishOptions = {
   plan: ManifestPlan;
@@ -106,5 +124,6 @@ export async function finish(options: FinishOptions): Promise<EncodeResult> {
       (storyboard?.bytes ?? 0) +
       (mp4Bytes ?? 0),
     skipped: options.skipped ?? [],
+    isTruncated: false,
   };
 }

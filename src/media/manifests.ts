@@ -66,7 +66,8 @@ export async function writeManifests(given: {
     1,
     ...all.flatMap(({ segments }) => segments.map((segment) => Math.round(segment.durationSeconds))),
   );
-  const durationSeconds = Math.max(...(first ? [first] : audios).map((one) => one.durationSeconds));
+  // A recording of a live stream has whole segments: it is as long as its video.
+  const durationSeconds = first && areOurs ? first.durationSeconds : lengthOf(first, audios);
 
   const { version, playlist } = spec.hls;
   const files: string[] = [];
@@ -118,6 +119,27 @@ function untilEndOf(audio: Written, video: Written | undefined): Written {
     return isWithin;
   });
   return segments.length === audio.segments.length ? audio : { ...audio, segments, durationSeconds };
+}
+
+/**
+ * The end of the longest track in seconds. Audio counts where it is longer than by the packets that its encoder begins and ends
+ * with: copied video may end earlier.
+ */
+function lengthOf(video: Written | undefined, audios: readonly Written[]): number {
+  if (!video) return Math.max(...audios.map(({ durationSeconds }) => durationSeconds));
+  const heard = audios.map(({ durationSeconds, init: { delay, timescale } }) => durationSeconds - delay / timescale);
+  const longest = Math.max(0, ...heard);
+  return longest - video.durationSeconds > PACKETS_SECONDS ? longest : video.durationSeconds;
+}
+const PACKETS_SECONDS = 0.1;
+
+/**
+ * By how much audio is longer than the video, when segments of it would be left out because no player can buffer them; else 0.
+ * The video is damaged, or its container states a wrong length.
+ */
+export function unseenSeconds(video: Written | undefined, audios: readonly Written[]): number {
+  const isLong = audios.some((one) => untilEndOf(one, video) !== one);
+  return video && isLong ? lengthOf(video, audios) - video.durationSeconds : 0;
 }
 
 /** Players begin with the first variant: not with an original that is larger than the ladder, which few of them can load. */

@@ -6,7 +6,7 @@ import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import { type SourceIndex, videoTrackOf } from "./parallel/source-index.ts";
-import { type Copy, copyOf, type EncodePlan, type Passthrough } from "./plan.ts";
+import { type Copy, copyOf, type EncodePlan, fillOf, type Passthrough } from "./plan.ts";
 import type { Probe, VideoTrack } from "./probe.ts";
 
 export type PassthroughOptions = {
@@ -104,7 +104,7 @@ export function packetsOfIndex({ pts, sizes, isKey, isUniform }: TrackIndex): Pa
 
 /** Other containers store timestamps too coarsely. */
 function isCandidate(probe: Probe, { video }: EncodePlan, spec: EncodingSpec, copy: Copy): boolean {
-  if (!video || video.holdUntilSeconds > 0 || spec.video.watermark) return false;
+  if (!video || probe.isTruncated || spec.video.watermark) return false;
   const { track, renditions } = video;
   const { rendition, settings, hdr, isOriginal } = copy;
   const { isCopyable } = videoCodecs[settings?.codec ?? spec.video.codec];
@@ -112,6 +112,7 @@ function isCandidate(probe: Probe, { video }: EncodePlan, spec: EncodingSpec, co
   const hasOthers = settings !== null || renditions.some((one) => one !== rendition);
   return (
     hasOthers &&
+    fillOf(track, video.holdUntilSeconds, probe).isCopyable &&
     probe.format.split(",").includes("mp4") &&
     isCopyable({ ...track, hdr }, isOriginal) &&
     (hdr

@@ -4,13 +4,13 @@ import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { chooseRate, originalRendition, type PlannedRendition, planLadder, titleLadder } from "./ladder.ts";
 import type { AudioTrack, Probe, VideoTrack } from "./probe.ts";
-import { nothingPlays } from "./tracks.ts";
+import { nothingPlays, unsupportedFormat } from "./tracks.ts";
 
 export type PlannedAudio = {
   /** Also the directory name. */
   name: string;
   track: AudioTrack;
-  /** Seconds of silence to append so that the audio lasts as long as the video, or 0. */
+  /** Silence is appended until this time, so that the audio lasts as long as the video; 0: none is needed. */
   padToSeconds: number;
   /** The source's audio is copied. */
   isCopied: boolean;
@@ -58,29 +58,54 @@ export type EncodePlan = {
  */
 export const MAX_DURATION_SECONDS = 24 * 3600;
 
-/** Audio that ends before this much of the end is filled with silence: players wait where a track ends. */
-const PADDED_SECONDS = 0.2;
-/** The same for video. More, because most files are like that, and a held frame needs a run over the whole source. */
-const HELD_SECONDS = 0.5;
+/**
+ * A track that ends before this much of the end is filled with silence or with its last frame: players wait where a track ends.
+ * Two packets of audio, by which the tracks of most files differ; or a frame, if that is longer, up to a tenth of a second.
+ */
+const UNEVEN_SECONDS = 0.05;
+const MAX_UNEVEN_SECONDS = 0.1;
+/** What is filled with less than this is cut into parts like any other source: its last part has more of the source than that. */
+export const SHORT_FILL_SECONDS = 0.5;
+/** What is copied may end by so much before the end. */
+const COPIED_UNEVEN_SECONDS = 0.1;
+
+/** When a track ends, in seconds from the start of the source; null when that is not known. */
+export const endOfTrack = (
+  { startSeconds, durationSeconds }: Pick<VideoTrack, "startSeconds" | "durationSeconds">,
+  probe: Pick<Probe, "startSeconds">,
+): number | null => (durationSeconds === null ? null : offset(startSeconds, probe) + durationSeconds);
+
+/** How a track is filled until a time: in any part of the source, or only in a run over all of it; and whether a copy may end so. */
+export function fillOf(
+  track: Pick<VideoTrack, "startSeconds" | "durationSeconds">,
+  untilSeconds: number,
+  probe: Pick<Probe, "startSeconds">,
+): { isShort: boolean; isCopyable: boolean } {
+  const seconds = untilSeconds === 0 ? 0 : untilSeconds - (endOfTrack(track, probe) ?? 0);
+  return { isShort: seconds <= SHORT_FILL_SECONDS, isCopyable: seconds <= COPIED_UNEVEN_SECONDS };
+}
+
+/** The frames of video whose last frame is held. */
+export const heldFrames = ({
+  rate: { num, den },
+  holdUntilSeconds,
+}: Pick<NonNullable<EncodePlan["video"]>, "rate" | "holdUntilSeconds">): number =>
+  // A tolerance for times that containers round.
+  Math.max(1, Math.ceil((holdUntilSeconds * num) / den - 0.01));
 
 /**
- * Decides what is produced from a source. Throws MediaError: `source_too_long`, and `input_invalid` or `unsupported_format` for
- * one without audio that plays, with a profile for audio only.
+ * Decides what is produced from a source. Throws MediaError: `source_too_long`, and for one without audio that plays, with a profile
+ * for audio only, `unsupported_format`, or `input_invalid` when its audio is damaged.
  */
 export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   const video = spec.video.enabled ? probe.video : null;
   if (!spec.video.enabled && probe.audio.length === 0) {
     const skipped = probe.skipped.filter(({ kind }) => kind === "audio");
     if (skipped.length > 0) throw nothingPlays(probe.format, skipped);
-    throw new MediaError(
-      "input_invalid",
-      "The encoding profile is for audio only, but the source has no audio.",
-      false,
-    );
+    throw unsupportedFormat("The encoding profile is for audio only, but the source has no audio.");
   }
   const tracks = probe.audio.slice(0, spec.audio.max_tracks);
-  const endOf = ({ startSeconds, durationSeconds: length }: VideoTrack | AudioTrack) =>
-    length === null ? null : offset(startSeconds, probe) + length;
+  const endOf = (track: VideoTrack | AudioTrack) => endOfTrack(track, probe);
   const videoEnd = video && endOf(video);
   const end = [videoEnd, ...tracks.map(endOf)].reduce<number>((most, one) => Math.max(most, one ?? 0), 0);
   const durationSeconds = end > 0 ? end : probe.durationSeconds;
@@ -94,7 +119,7 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
 
   const stereo = tracks.map((track, index): PlannedAudio => {
     const trackEnd = endOf(track);
-    const padToSeconds = spec.audio.length_seconds ?? (trackEnd !== null && end - trackEnd > PADDED_SECONDS ? end : 0);
+    const padToSeconds = spec.audio.length_seconds ?? (trackEnd !== null && end - trackEnd > UNEVEN_SECONDS ? end : 0);
     return {
       name: stereoName(index),
       track,
@@ -111,7 +136,8 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   if (!video) return { video: null, audio, durationSeconds, isTransport, clockStart };
 
   const rate = chooseRate(video.averageRate, video.declaredRate, spec);
-  const holdUntilSeconds = videoEnd !== null && end - videoEnd > HELD_SECONDS ? end : 0;
+  const tolerated = Math.max(UNEVEN_SECONDS, Math.min(MAX_UNEVEN_SECONDS, rate.den / rate.num));
+  const holdUntilSeconds = videoEnd !== null && end - videoEnd > tolerated ? end : 0;
   const renditions = titleLadder(video.width, video.height, spec) ?? planLadder(video.width, video.height, rate, spec);
   return {
     video: { track: video, rate, renditions, holdUntilSeconds, passthrough: null },
@@ -260,7 +286,8 @@ export function withPassthrough<Plan extends EncodePlan>(
   if (!video) return plan;
   const copy = passthrough.isCopied ? copyOf(video, spec)?.rendition : undefined;
   const renditions = copy && !video.renditions.includes(copy) ? [copy, ...video.renditions] : video.renditions;
-  return { ...plan, video: { ...video, renditions, passthrough } };
+  // A last frame that is copied cannot be held.
+  return { ...plan, video: { ...video, renditions, holdUntilSeconds: 0, passthrough } };
 }
 
 /** The settings of renditions that keep HDR of a format, or of SDR ones. */
@@ -297,4 +324,5 @@ export function additionalTitle(
 }
 
 /** ffmpeg shifts the file so that its earliest stream starts at 0. */
-const offset = (startSeconds: number, probe: Probe) => Math.max(0, startSeconds - probe.startSeconds);
+const offset = (startSeconds: number, probe: Pick<Probe, "startSeconds">) =>
+  Math.max(0, startSeconds - probe.startSeconds);

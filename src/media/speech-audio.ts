@@ -17,7 +17,7 @@ export function spokenLanguage({ audio }: Pick<Probe, "audio">, language: string
   return audio.find((track) => track.language && primaryLanguage(track.language) === primary) ?? audio[0] ?? null;
 }
 
-type SpeechAudioOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes"> & {
+type SpeechAudioOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes" | "onMove"> & {
   ffmpeg: string;
   input: string;
   track: AudioTrack;

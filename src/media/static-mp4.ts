@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { EncodingSpec } from "./encoding-spec.ts";
-import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
+import { run, type SourceRun, UNTIL_STALLED, untrustedInput } from "./ffmpeg.ts";
 import type { Written } from "./package.ts";
 import { makeFolder, statResult } from "./results.ts";
 import { type SegmentReader, writeSampleVideo } from "./sample-video.ts";
@@ -39,7 +39,7 @@ export async function writeStaticMp4(options: StaticMp4Options): Promise<number 
     ...common,
     cwd,
     args: [
-      ...["-nostdin", "-hide_banner", "-y", "-loglevel", "error"],
+      ...["-nostdin", "-hide_banner", "-y", "-loglevel", "error", "-progress", "pipe:1", "-nostats"],
       ...parts.flatMap((part) => untrustedInput(join(cwd, `${part.name}.mp4`))),
       ...parts.flatMap((_, index) => ["-map", String(index)]),
       ...["-c", "copy", "-map_metadata", "-1", ...(spec.static_mp4.fast_start ? ["-movflags", "+faststart"] : [])],
@@ -47,7 +47,7 @@ export async function writeStaticMp4(options: StaticMp4Options): Promise<number 
       ...["-strict", "unofficial"],
       ...["-f", "mp4", `file:${join(outDir, name)}`],
     ],
-    timeLimitMs: 3_600_000,
+    ...UNTIL_STALLED,
   });
   await rm(cwd, { recursive: true, force: true });
   return (await statResult(join(outDir, name))).size;

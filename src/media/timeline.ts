@@ -1,3 +1,4 @@
+import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { Writable } from "node:stream";
 import type { Rate } from "#lib/codecs";
@@ -29,6 +30,8 @@ import { withSteadyPrograms } from "./transport/steady-programs.ts";
 const LIMIT_MS = 6 * 3_600_000;
 /** A header that differs from the packets by more than this is not believed. */
 const TOLERANCE_SECONDS = 1;
+/** The same for the index of an MP4 file. */
+const INDEX_TOLERANCE_SECONDS = 0.1;
 const RATE_TOLERANCE = 0.02;
 
 /**
@@ -44,12 +47,16 @@ export async function probeSource(
   const headers = await probe(path, binaries, options);
   const fields = { path, binaries, ...options };
   if (isIndexed(headers)) {
-    const found = index ?? (await indexOfFile(path).catch(() => null));
-    // The index has the length of each track, and a time for each packet; only the rate has to be measured.
+    const found = index ?? (await indexOfFile(path, { isCut: headers.isTruncated }).catch(() => null));
+    // The index has a time for each packet.
     if (found) {
-      const timed = withRate(headers, found.tracks);
+      const timed = withIndex(headers, found);
       const track = timed.video && found.tracks[timed.video.index];
-      return withFields(timed, { ...fields, need, ...(track?.kind === "video" && { index: track }) });
+      const whole = {
+        ...timed,
+        isTruncated: timed.isTruncated || (await hasBlankSamples(path, timed, { track, need })),
+      };
+      return withFields(whole, { ...fields, need, ...(track?.kind === "video" && { index: track }) });
     }
   }
   await options.makeWhole?.();
@@ -66,7 +73,7 @@ export async function probeSource(
   }
   const pauses = isIndexed(headers) ? await pausesOf(path) : new Map();
   const read = await readTracks(path, binaries, headers, { ...options, pauses });
-  const timed = withPauses(measured(headers, read), pauses);
+  const timed = withStatedEnd(headers, withPauses(measured(headers, read), pauses));
   return withFields(headers.format === "aac" ? await withAdtsLength(path, timed, options) : timed, fields);
 }
 
@@ -78,14 +85,66 @@ type SourceOptions = ProbeOptions & {
 
 const isIndexed = ({ format }: Pick<Probe, "format">) => format.split(",").includes("mp4");
 
-function withRate(headers: Probe, tracks: readonly TrackIndex[]): Probe {
-  const { video } = headers;
+/** With the times and the rate that the index has. What is not in the file does not exist. */
+function withIndex(headers: Probe, { tracks, isCut }: SourceIndex): Probe {
+  const isTruncated = headers.isTruncated || isCut;
+  const timed = <Track extends VideoTrack | AudioTrack>(track: Track): Track | null => {
+    const indexed = tracks[track.index];
+    if (indexed?.kind !== ("width" in track ? "video" : "audio")) return track;
+    if (indexed.pts.length === 0) return null;
+    const seconds = Math.max(0, indexed.endSeconds - track.startSeconds);
+    // Edits and clocks round.
+    const isBelieved = Math.abs((track.durationSeconds ?? 0) - seconds) < INDEX_TOLERANCE_SECONDS;
+    return isBelieved ? track : { ...track, durationSeconds: seconds };
+  };
+  const video = headers.video && timed(headers.video);
+  const audio = headers.audio.flatMap((track) => timed(track) ?? []);
+  if (!video && audio.length === 0) throw withoutMedia();
+  const ends = [...(video ? [video] : []), ...audio].map(
+    ({ startSeconds, durationSeconds }) => startSeconds + (durationSeconds ?? 0),
+  );
+  const seconds = Math.max(...ends) - headers.startSeconds;
+  const durationSeconds = seconds > 0 ? seconds : headers.durationSeconds;
   const indexed = video && tracks[video.index];
-  if (!video || indexed?.kind !== "video") return headers;
+  const common = { ...headers, durationSeconds, isTruncated, audio };
+  if (!video || indexed?.kind !== "video") return { ...common, video };
   const rates = new FrameRates();
   for (const seconds of indexed.pts) rates.add(seconds);
-  return { ...headers, video: { ...video, ...ratesOf(video, rates.rate(), indexed.pts.length) } };
+  return { ...common, video: { ...video, ...ratesOf(video, rates.rate(), indexed.pts.length) } };
 }
+
+/** Codecs whose samples in MP4 begin with the length of a NAL unit, which is never 0 (ISO/IEC 14496-15, 4.3.3). */
+const WITH_LENGTHS: readonly string[] = ["h264", "hevc"];
+const BLANK_BYTES = 64;
+/** Where samples are looked at, as shares of the track. */
+const BLANK_PLACES = [1, 0.5];
+
+/**
+ * Whether video has samples of zeros: the file was given its size first, and a download or a copy of it ended early. Looks at a
+ * few samples.
+ */
+async function hasBlankSamples(
+  path: string,
+  { video, isTruncated }: Probe,
+  { track, need }: { track: TrackIndex | null | undefined; need: SourceOptions["need"] },
+): Promise<boolean> {
+  if (isTruncated || !video || !WITH_LENGTHS.includes(video.codec) || track?.kind !== "video") return false;
+  const last = track.sizes.length - 1;
+  const ranges = BLANK_PLACES.map((share): ByteRange => {
+    const sample = Math.round(last * share);
+    return [track.offsets[sample] ?? 0, Math.min(BLANK_BYTES, track.sizes[sample] ?? 0)];
+  }).filter(([, bytes]) => bytes > 0);
+  await need?.(ranges);
+  await using file = await open(path);
+  for (const [offset, bytes] of ranges) {
+    const data = Buffer.alloc(bytes, 1);
+    await file.read(data, 0, bytes, offset);
+    if (data.every((byte) => byte === 0)) return true;
+  }
+  return false;
+}
+
+const withoutMedia = () => new MediaError("input_has_no_media", "The source has neither video nor audio.", false);
 
 /**
  * As ffmpeg's AVFMT_TS_DISCONT: it counts time from the first of the tracks that it uses, not of all that are there, such as
@@ -137,6 +196,12 @@ async function readTracks(
   return { tracks, jumps: lines.jumps };
 }
 
+/** FLAC states its length, and has nothing else from which it is known that its end is missing. */
+const withStatedEnd = ({ format, durationSeconds: stated }: Probe, probe: Probe): Probe => {
+  const isMissing = format === "flac" && (stated ?? 0) - (probe.durationSeconds ?? 0) > INDEX_TOLERANCE_SECONDS;
+  return isMissing ? { ...probe, isTruncated: true } : probe;
+};
+
 async function withAdtsLength(path: string, probe: Probe, { signal }: ProbeOptions): Promise<Probe> {
   const durationSeconds = await adtsSeconds(path, signal);
   return durationSeconds === null
@@ -166,8 +231,7 @@ function measured(headers: Probe, { tracks, jumps }: Read): Probe {
   };
   const video = headers.video && timed(headers.video);
   const audio = headers.audio.flatMap((track) => timed(track) ?? []);
-  if (!video && audio.length === 0)
-    throw new MediaError("input_has_no_media", "The source has neither video nor audio.", false);
+  if (!video && audio.length === 0) throw withoutMedia();
   const played = [...(video ? [video] : []), ...audio];
   const ends = played.map(({ startSeconds, durationSeconds }) =>
     durationSeconds === null ? 0 : startSeconds + durationSeconds,

@@ -105,7 +105,7 @@ function repaired({ count, firstSeconds }: Jumps): Warning {
 }
 const TRUNCATED: Warning = {
   code: "source_truncated",
-  message: "The source is shorter than its container states: its end is missing. The part before it plays.",
+  message: "The source is shorter than its container states, or damaged: its end is missing. The part before it plays.",
 };
 
 /** The error of a source of which nothing plays. `format`: ffprobe's name of its container. */

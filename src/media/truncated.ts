@@ -1,4 +1,5 @@
 import { type FileHandle, open } from "node:fs/promises";
+import { bytesAt, endsWithin, isBlank, statedEnd } from "./truncated/stated-ends.ts";
 
 /** Fragmented files have two boxes every few seconds. */
 const MAX_BOXES = 100_000;
@@ -8,25 +9,29 @@ const TOLERANCE_BYTES = 8;
 const MAX_RIFF_BYTES = 0x7fff_0000;
 
 /**
- * Whether a file is shorter than its container states: MP4, Matroska and WebM, AVI and WAV; other containers do not state it.
- * Reads headers only. False for a file that cannot be read.
+ * Whether a file is shorter than its container states, ends within what it consists of, or has zeros where its end should be. MPEG
+ * streams and ADTS have no size. Reads headers, and a little of the end. False for a file that cannot be read.
  */
 export async function isTruncated(path: string): Promise<boolean> {
   try {
     await using file = await open(path, "r");
     const { size } = await file.stat();
-    const head = await bytesAt(file, 0, 64);
-    const end = (await endOfBoxes(file, head, size)) ?? (await endOfRiff(file, head, size)) ?? endOfSegment(head);
-    return end !== null && end > size + TOLERANCE_BYTES;
+    const head = await bytesAt(file, 0, HEAD_BYTES);
+    if (head.length < LEAST_BYTES) return false;
+    const end =
+      (await endOfBoxes(file, head, size)) ??
+      (await endOfRiff(file, head, size)) ??
+      endOfSegment(head) ??
+      (await statedEnd(file, head, size));
+    if (end !== null && end > size + TOLERANCE_BYTES) return true;
+    return (await endsWithin(file, head, size)) || (await isBlank(file, head, size));
   } catch {
     return false;
   }
 }
 
-async function bytesAt(file: FileHandle, offset: number, length: number): Promise<Buffer> {
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);
-  return buffer.subarray(0, bytesRead);
-}
+const HEAD_BYTES = 64 * 1024;
+const LEAST_BYTES = 64;
 
 const BOXES = ["ftyp", "moov", "mdat", "wide", "free", "skip", "pnot", "styp"];
 

@@ -61,7 +61,7 @@ ${oembedLinks(app, watch, asset.title)}`;
 }
 
 /** What previews say about an asset. */
-export const summaryOf = (asset: AssetRow) => ({
+export const summaryOf = (asset: Pick<AssetRow, "title" | "description" | "durationSeconds">) => ({
   title: asset.title,
   description: asset.description?.slice(0, MAX_DESCRIPTION),
   durationSeconds: Math.round(asset.durationSeconds),

@@ -1,5 +1,6 @@
 import type { App } from "#app.ts";
 import { hasPoster } from "#features/assets/poster.ts";
+import type { ShownAsset } from "#features/assets/shown.ts";
 import { mediaUrl, pageUrl } from "#features/assets/urls.ts";
 import { iso } from "#lib/base";
 import type { AssetRow } from "#storage/db/schema.ts";
@@ -14,7 +15,7 @@ export const jsonLd = (data: unknown): Markup =>
   new Markup(`<script type="application/ld+json">${JSON.stringify(data).replaceAll("<", "\\u003c")}</script>`);
 
 /** A public asset as schema.org's VideoObject. */
-export function videoObject(app: App, asset: AssetRow) {
+export function videoObject(app: App, asset: ShownAsset) {
   const { title, description } = summaryOf(asset);
   const base = app.baseUrl();
   return {

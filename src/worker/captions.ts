@@ -54,6 +54,8 @@ type CaptionOptions = {
    * is considered dead.
    */
   onProgress: (fraction: number) => void;
+  /** Called again and again while audio is read. */
+  onMove: () => void;
 };
 
 const NO_SOUND = "The source has no audio.";
@@ -144,6 +146,7 @@ export async function createCaptions(
       cwd,
       signal: options.signal,
       whole: options.whole,
+      onMove: options.onMove,
       pidDir: context.scratch.pidDir,
       memoryBytes: context.memoryBytes,
     });

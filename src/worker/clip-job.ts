@@ -53,9 +53,16 @@ export async function cutClip(job: ClipContract, context: JobContext, workspace:
       signal: heartbeat.signal,
       pidDir: scratch.pidDir,
       onLog: (line) => heartbeat.logLine(line),
+      onMove: () => heartbeat.move(),
     },
   };
-  const publisher = new Publisher({ client, job, dir: outDir, signal: heartbeat.signal });
+  const publisher = new Publisher({
+    client,
+    job,
+    dir: outDir,
+    signal: heartbeat.signal,
+    onMove: () => heartbeat.move(),
+  });
   try {
     const cutter = new ClipCutter(job, context, workspace, encoding);
     const { files, skipped, duration, segments, own } = await cutter.run();

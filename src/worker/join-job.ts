@@ -35,7 +35,7 @@ export async function joinMedia(job: JoinContract, context: JobContext, workspac
   // A job that was released keeps its attempt number, and so its directory.
   await removeFolder(outDir);
   await mkdir(outDir, { recursive: true });
-  const publisher = new Publisher({ client, job, dir: outDir, signal });
+  const publisher = new Publisher({ client, job, dir: outDir, signal, onMove: () => heartbeat.move() });
   let written: string[] = [];
   const write = async (rendition: string, file: string, data: Buffer) => {
     signal.throwIfAborted();
@@ -86,6 +86,7 @@ export async function joinMedia(job: JoinContract, context: JobContext, workspac
         signal,
         pidDir: scratch.pidDir,
         onLog: (line) => heartbeat.logLine(line),
+        onMove: () => heartbeat.move(),
       },
     });
     const captions = await captionJoined(job, context, workspace, { audios, read });
@@ -117,7 +118,10 @@ async function captionJoined(
   }
   if (isRequested) heartbeat.report("captioning", JOINED);
   const onProgress = (fraction: number) => heartbeat.report("captioning", JOINED + fraction * (PUBLISHING - JOINED));
-  const captions = await createCaptions(job, context, { input, probe: media, work, signal, onProgress });
+  const captions = await createCaptions(job, context, {
+    ...{ input, probe: media, work, signal, onProgress },
+    onMove: () => heartbeat.move(),
+  });
   await rm(input, { force: true });
   return captions;
 }

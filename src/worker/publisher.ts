@@ -1,7 +1,7 @@
 import { constants, openAsBlob } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { mapBounded, setTimeout } from "#lib/base";
+import { mapBounded, setInterval, setTimeout } from "#lib/base";
 import { SEGMENT_PATTERN } from "#media/arguments.ts";
 import { listResults, openResult, statResult } from "#media/results.ts";
 import { contentTypeOf } from "#model/media-types.ts";
@@ -14,6 +14,10 @@ const UPLOADS_AT_ONCE = 6;
 /** Few at once while ffmpeg uses the processors; the rest follows at the end. */
 const UPLOADS_BESIDE = 2;
 
+const MOVE_MS = 30_000;
+/** 100 kB/s: an upload that takes longer than it would so makes no progress. */
+const LEAST_BYTES_PER_MS = 100;
+
 type Deliver = (files: string[], atOnce: number, signal: AbortSignal) => Promise<void>;
 type Options = {
   client: LeaseClient;
@@ -22,6 +26,8 @@ type Options = {
   signal: AbortSignal;
   /** Names of files that have been published. */
   onFile?: (delivered: number) => void;
+  /** Called again and again while files are published. */
+  onMove?: () => void;
   /** Folders in `dir` whose segments are published as soon as they appear; read at every look. */
   watched?: ReadonlySet<string>;
 };
@@ -101,6 +107,22 @@ export class Publisher {
   #done(file: string, stamp: string): void {
     this.#sent.set(file, stamp);
     this.#options.onFile?.(this.#sent.size);
+    this.#options.onMove?.();
+  }
+
+  /** A large file takes longer than a job may be without progress. */
+  #whileSlow(path: string): Disposable {
+    const { onMove } = this.#options;
+    let leftMs = 0;
+    const timer = setInterval(() => {
+      leftMs -= MOVE_MS;
+      if (leftMs > 0) onMove?.();
+    }, MOVE_MS);
+    statResult(path).then(
+      ({ size }) => (leftMs += Number(size) / LEAST_BYTES_PER_MS),
+      () => {},
+    );
+    return { [Symbol.dispose]: () => clearInterval(timer) };
   }
 
   /** PUTs files to presigned URLs, started in the given order. */
@@ -114,6 +136,7 @@ export class Publisher {
       const file = byKey.get(signed.path);
       if (file === undefined) return;
       const stamp = await stampOf(join(dir, file));
+      using _ = this.#whileSlow(join(dir, file));
       try {
         await put(client, signed, join(dir, file), either);
       } catch (error) {

@@ -40,7 +40,8 @@ export async function transcode(job: WorkerContract, context: JobContext, worksp
   await removeFolder(outDir);
   await mkdir(outDir, { recursive: true });
   const watched = new Set<string>();
-  const publisher = new Publisher({ client, job, dir: outDir, signal: heartbeat.signal, watched });
+  const onMove = () => heartbeat.move();
+  const publisher = new Publisher({ client, job, dir: outDir, signal: heartbeat.signal, watched, onMove });
   try {
     const { result, captions, ...source } = await encodeChecked(job, context, workspace, { input, watched });
     if (!job.source.local_path) await rm(input, { force: true });
@@ -119,6 +120,7 @@ async function encodeChecked(
           encoders,
           watermark,
           onLog: (line) => heartbeat.logLine(line),
+          onMove: () => heartbeat.move(),
           onRenditions: (names) => {
             for (const name of names) watched.add(name);
           },
@@ -133,7 +135,10 @@ async function encodeChecked(
           captioned = fraction;
           reportCaptions();
         };
-        return createCaptions(job, context, { ...repaired, whole, work, signal: ended, onProgress });
+        return createCaptions(job, context, {
+          ...{ ...repaired, whole, work, signal: ended, onProgress },
+          onMove: () => heartbeat.move(),
+        });
       },
     );
     return { result, captions, sum: await sum, ...factsOf(media) };

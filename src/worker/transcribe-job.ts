@@ -76,14 +76,12 @@ export async function transcribeMedia(
     await mkdir(outDir, { recursive: true });
     const file = path.slice(job.outputs.prefix.length);
     await writeResult(join(outDir, file), vtt);
-    const files = [file];
-    const words = job.speech.words_path ? wordsOf(speech) : null;
-    if (words !== null) {
-      files.push((job.speech.words_path as string).slice(job.outputs.prefix.length));
-      await writeResult(join(outDir, files[1] as string), words);
-    }
+    const words = wordsOf(speech);
+    const wordsFile = words === null ? undefined : job.speech.words_path?.slice(job.outputs.prefix.length);
+    if (words !== null && wordsFile !== undefined) await writeResult(join(outDir, wordsFile), words);
+    const files = [file, ...(wordsFile === undefined ? [] : [wordsFile])];
     heartbeat.report("publishing", RECOGNIZED);
-    const publisher = new Publisher({ client, job, dir: outDir, signal });
+    const publisher = new Publisher({ client, job, dir: outDir, signal, onMove: () => heartbeat.move() });
     await publisher.finish(files).finally(() => publisher.stop());
     const took = { extract_ms: extractedAt - startedAt, transcribe_ms: performance.now() - extractedAt };
     const rounded = Object.fromEntries(Object.entries(took).map(([name, ms]) => [name, Math.round(ms)]));
@@ -113,7 +111,10 @@ async function speechOf(job: SpeechContract, context: JobContext, { heartbeat, w
   const media = await probe(input, binaries, run);
   const track = spokenLanguage(media, job.speech.language ?? "und") ?? noAudio();
   const wavPath = join(work, "audio.wav");
-  const durationSeconds = await writeSpeech({ ...run, ffmpeg: binaries.ffmpeg, input, track, wavPath });
+  const durationSeconds = await writeSpeech({
+    ...{ ...run, ffmpeg: binaries.ffmpeg, input, track, wavPath },
+    onMove: () => heartbeat.move(),
+  });
   await rm(input, { force: true });
   if (durationSeconds === 0) noAudio();
   return { wavPath, durationSeconds, language: rendition.language ?? track.language ?? null };

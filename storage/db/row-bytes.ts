@@ -23,12 +23,13 @@ const MAX_BYTES = 256 * 1024;
 const MAX_ROWS = 100;
 
 /**
- * Reads `sized` rows in groups of limited size, in their order. `read` returns the rows of some ids in any order; those
+ * Reads `sized` rows in groups of limited size, in their order: at most `maxBytes`, unless one row has more. `read` returns the rows of some ids in any order; those
  * that no longer exist are left out.
  */
 export async function* readBySize<Row extends { id: number }>(
   sized: readonly SizedRow[],
   read: (ids: number[]) => Promise<Iterable<Row>>,
+  maxBytes = MAX_BYTES,
 ): AsyncGenerator<Row[]> {
   let ids: number[] = [];
   let total = 0;
@@ -38,7 +39,7 @@ export async function* readBySize<Row extends { id: number }>(
     return ids.flatMap((id) => rows.get(id) ?? []);
   };
   for (const { id, bytes } of sized) {
-    if (ids.length === MAX_ROWS || (ids.length > 0 && total + bytes > MAX_BYTES)) {
+    if (ids.length === MAX_ROWS || (ids.length > 0 && total + bytes > maxBytes)) {
       yield await group();
       ids = [];
       total = 0;

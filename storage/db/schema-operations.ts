@@ -51,6 +51,8 @@ export const idempotencyRecords = sqliteTable(
     caller: text("caller").notNull(),
     key: text("key").notNull(),
     requestHash: text("request_hash").notNull(),
+    /** The tenant whose bytes it adds to; null for the admin token, and for records from before they were counted. */
+    countedFor: integer("counted_for"),
     status: integer("status").notNull(),
     body: text("body").notNull(),
     createdAt: integer("created_at").notNull(),

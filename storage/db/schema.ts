@@ -131,6 +131,8 @@ export const tenants = sqliteTable("tenants", {
   logo: text("logo"),
   /** The bytes of open uploads and batches; maintained by triggers. */
   announcedBytes: integer("announced_bytes").notNull().default(0),
+  /** The bytes of its rows in `idempotency_records`; maintained by triggers. */
+  idempotencyBytes: integer("idempotency_bytes").notNull().default(0),
   /** The tenant is being deleted since then, and its status is `suspended`. */
   deleteRequestedAt: integer("delete_requested_at"),
   ...times,

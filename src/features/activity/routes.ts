@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { iso } from "#lib/base";
 import { listAudit } from "#platform/http/audit.ts";
-import { byId, page } from "#platform/http/paging.ts";
+import { decodeCursor, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { Paging, QueryId, Text, Time } from "#platform/http/schemas.ts";
 import type { AuditRow } from "#storage/db/schema.ts";
@@ -64,10 +64,8 @@ export const activityRoutes = [
       const { id: tenantId } = await requireTenant(app.db, caller, query.tenant_id);
       const actor = query.actor?.trim();
       const filter = { tenantId, actor: actor?.includes("@") ? actor.toLowerCase() : actor, action: query.action };
-      const batches = byId(query.cursor, (before = query.before, limit) =>
-        listAudit(app.db, filter, { limit, before }),
-      );
-      return page(context, { batches, toWire: toActivity });
+      const batches = listAudit(app.db, filter, decodeCursor(query.cursor) ?? query.before);
+      return page(context, { batches, toWire: toActivity, isSearch: (actor ?? query.action) !== undefined });
     },
   }),
 ];

@@ -96,18 +96,18 @@ const sliceEnds = forSort((sort) =>
 export const listAssets = (app: App, caller: Caller, query: Query, after?: Position): Batches<AssetRow> =>
   listOf(app, conditionsOf(caller, query), query.sort, after);
 
-/** The public and ready assets of a collection with `q` in what public pages show of them, newest first. */
+/** The ids of the public and ready assets of a collection with `q` in what public pages show of them, newest first. */
 export function searchPublished(
   app: App,
   { id, tenantId }: { id: number; tenantId: number },
   q: string,
-  after?: Position,
-): Batches<AssetRow> {
+  page: { count: number; after: Position | undefined },
+): Promise<number[]> {
   const owner = { kind: "key", keyId: null, tenantId, scopes: [] } as const;
   const filters = { collection_id: id, playback_status: "ready", playback_policy: "public" } as const;
   const { match, ...conditions } = conditionsOf(owner, { q, ...filters, sort: "newest" });
   const shown = match === undefined ? undefined : textQuery(q.trim(), tenantId, SHOWN_TEXTS);
-  return listOf(app, { ...conditions, match: shown, isForAnyone: true }, "newest", after);
+  return idsFor(app, { ...conditions, match: shown, isForAnyone: true }, "newest", page);
 }
 
 function listOf(app: App, conditions: Conditions, sort: AssetSort, after?: Position): Batches<AssetRow> {

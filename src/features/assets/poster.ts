@@ -16,11 +16,13 @@ export type StoredPoster = { path: string; bytes: number; width: number; height:
 export const posterOf = ({ posterPath, thumbnailPath }: Pick<AssetRow, "posterPath" | "thumbnailPath">) =>
   posterPath ?? thumbnailPath;
 
+type Pictured = Pick<AssetRow, "posterPath" | "thumbnailPath" | "sharedPrefix" | "width">;
+
 /** Whether `thumbnail.jpg` exists: that of a clip is its first frame, which is rendered on request. */
-export const hasPoster = (asset: AssetRow): boolean => posterOf(asset) !== null || isFirstFrame(asset);
+export const hasPoster = (asset: Pictured): boolean => posterOf(asset) !== null || isFirstFrame(asset);
 
 /** Whether the poster is the first frame of the video, which is not stored. */
-export const isFirstFrame = (asset: AssetRow): boolean =>
+export const isFirstFrame = (asset: Pictured): boolean =>
   posterOf(asset) === null && asset.sharedPrefix !== null && asset.width !== null;
 
 /**

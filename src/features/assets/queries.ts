@@ -92,13 +92,41 @@ export async function getAsset(db: Db, caller: Caller, id: number): Promise<Asse
   return caller.kind === "key" ? byIdOfTenant(db).get({ id, tenantId: caller.tenantId }) : undefined;
 }
 
-/** Those of the caller's assets that exist, in any order. */
-export const assetsById = (db: Db, caller: Caller, ids: number[]): Promise<AssetRow[]> =>
-  db
-    .select()
+/** What the images of an asset are shown by. */
+export type PicturedAsset = Pick<
+  AssetRow,
+  | "id"
+  | "tenantId"
+  | "externalId"
+  | "playbackPolicy"
+  | "durationSeconds"
+  | "storyboardPath"
+  | "posterPath"
+  | "thumbnailPath"
+  | "sharedPrefix"
+  | "width"
+>;
+
+/** Those of the caller's assets that exist and are ready, in any order. Not the rows, which may have 100 KB each. */
+export const picturedAssets = (db: Db, caller: Caller, ids: number[]): Promise<PicturedAsset[]> => {
+  const {
+    id,
+    tenantId,
+    externalId,
+    playbackPolicy,
+    durationSeconds,
+    storyboardPath,
+    posterPath,
+    thumbnailPath,
+    sharedPrefix,
+  } = assets;
+  const images = { storyboardPath, posterPath, thumbnailPath, sharedPrefix, width: assets.width };
+  return db
+    .select({ id, tenantId, externalId, playbackPolicy, durationSeconds, ...images })
     .from(assets)
-    .where(and(inArray(assets.id, ids), ownedBy(caller, assets.tenantId)))
+    .where(and(inArray(id, ids), eq(assets.playbackStatus, "ready"), ownedBy(caller, assets.tenantId)))
     .all();
+};
 
 /**
  * The caller's asset by id, external id or playback id, as that presents it. A client's own id has no meaning outside its

@@ -1,6 +1,7 @@
-import { and, eq, gt, lte } from "drizzle-orm";
+import { and, eq, gt, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
+import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, replacedMedia } from "#storage/db/schema.ts";
 
@@ -33,5 +34,5 @@ export const replacedMediaOf = (
 export const isReplaced = async ({ db }: App, prefix: string): Promise<boolean> =>
   (await db.select().from(replacedMedia).where(eq(replacedMedia.mediaPrefix, prefix)).get()) !== undefined;
 
-export const pruneReplacedMedia = (app: App): Promise<unknown> =>
-  app.write((tx) => tx.delete(replacedMedia).where(lte(replacedMedia.expiresAt, app.clock.now())));
+export const pruneReplacedMedia = (app: App): Promise<number> =>
+  deleteInSlices(app, { table: "replaced_media", key: "media_prefix", where: sql`expires_at <= ${app.clock.now()}` });

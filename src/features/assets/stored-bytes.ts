@@ -4,6 +4,7 @@ import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, audioTracks, subtitles } from "#storage/db/schema.ts";
 import { withinStorage } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
+import { deleteDependents } from "./delete-dependents.ts";
 
 /**
  * The stored bytes of an asset and its tenant's usage change together, and only here: inserted and deleted with the
@@ -27,6 +28,7 @@ export async function insertAsset(tx: Db, app: App, values: NewAsset): Promise<A
 }
 
 export async function deleteAssetRow(tx: Db, app: App, asset: AssetRow): Promise<void> {
+  await deleteDependents(tx, asset.id);
   await tx.delete(assets).where(eq(assets.id, asset.id));
   await count(tx, app, asset, -asset.storageBytes);
 }

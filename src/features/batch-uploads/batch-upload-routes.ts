@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { HttpError, invalid, iso, notFound } from "#lib/base";
-import { byId, page } from "#platform/http/paging.ts";
+import { decodeCursor, page } from "#platform/http/paging.ts";
 import { Reply, route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import {
@@ -91,11 +91,10 @@ export const intentRoutes = [
     async handle(context) {
       const { app, caller, params, query } = context;
       const batch = (await getBatch(app.db, caller, params.id)) ?? notFound("batch");
-      const batches = byId(query.cursor, (after, limit) =>
-        listIntents(app.db, batch, { limit, after, status: query.status }),
-      );
+      const { status } = query;
       return page(context, {
-        batches,
+        batches: listIntents(app.db, batch, { status, from: decodeCursor(query.cursor) }),
+        isSearch: status !== undefined,
         async toWire(row) {
           const hasParts = row.status === "pending" && row.partSize !== null;
           return toIntent(row, { parts: hasParts ? await recordedParts(app.db, [row.id]) : [] });

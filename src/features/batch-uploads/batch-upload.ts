@@ -13,6 +13,7 @@ import { NoSuchMultipart } from "#storage/objects/store.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { requireStorage } from "../tenants/quota.ts";
 import { partSizeFor } from "../uploads/multipart.ts";
+import { forgetParts } from "./forget-parts.ts";
 import { getBatch, intentOfKey, requireOpen } from "./queries.ts";
 import { ADDRESS_SECONDS, MAX_INTENTS, MAX_PROXY_BYTES, MAX_PUT_BYTES } from "./schema.ts";
 
@@ -112,7 +113,7 @@ const countObjects = (tx: Db, batchId: number, by: number) =>
 async function releaseUpload(tx: Db, app: App, { id }: BatchUploadRow): Promise<void> {
   const set = { status: "aborted" as const, updatedAt: app.clock.now() };
   await tx.update(batchUploads).set(set).where(eq(batchUploads.id, id));
-  await tx.delete(batchParts).where(eq(batchParts.uploadId, id));
+  await forgetParts(tx, id);
 }
 
 /** The bytes are gone from storage: the client sees that they are missing, and may upload them again. */

@@ -1,11 +1,11 @@
-import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
+import { and, asc, eq, inArray, isNull, lte, ne, sql } from "drizzle-orm";
 import { type App, lockNamespace } from "#app.ts";
 import { notFound } from "#lib/base";
 import { batchPrefix } from "#model/object-keys.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { isDeletionHeld } from "#platform/http/removal-hold.ts";
 import type { Db } from "#storage/db/open.ts";
-import { type BatchRow, batchParts, batchUploads, uploadBatches } from "#storage/db/schema.ts";
+import { type BatchRow, batchUploads, uploadBatches } from "#storage/db/schema.ts";
 import { abortUploadsUnder } from "#storage/objects/abort-uploads.ts";
 import { deletePrefix } from "#storage/objects/delete-prefix.ts";
 import { getBatch, requireOpen } from "./queries.ts";
@@ -13,6 +13,7 @@ import { ADDRESS_SECONDS } from "./schema.ts";
 
 const AT_ONCE = 10;
 const ROWS_AT_ONCE = 1000;
+const PARTS_AT_ONCE = 5000;
 /** Longer than any presigned URL of the batch is valid, plus the time of an upload that began before. */
 const SETTLED_MS = (ADDRESS_SECONDS + 600) * 1000;
 
@@ -120,7 +121,11 @@ const forgetUploads = (app: App, { id }: BatchRow): Promise<number> =>
       .all();
     const ids = rows.map((row) => row.id);
     if (ids.length === 0) return 0;
-    await tx.delete(batchParts).where(inArray(batchParts.uploadId, ids));
+    // One upload may have ten thousand.
+    const parts = await tx.run(sql`DELETE FROM ingest_parts WHERE (upload_id, part_number) IN (
+      SELECT upload_id, part_number FROM ingest_parts
+      WHERE upload_id IN (SELECT value FROM json_each(${JSON.stringify(ids)})) LIMIT ${PARTS_AT_ONCE})`);
+    if (parts.rowsAffected >= PARTS_AT_ONCE) return parts.rowsAffected;
     await tx.delete(batchUploads).where(inArray(batchUploads.id, ids));
     return ids.length;
   });

@@ -4,9 +4,10 @@ import { HttpError, notFound } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
-import { type BatchRow, type BatchUploadRow, batchParts, batchUploads } from "#storage/db/schema.ts";
+import { type BatchRow, type BatchUploadRow, batchUploads } from "#storage/db/schema.ts";
 import { type NamedPart, NoSuchMultipart, PartsMismatch } from "#storage/objects/store.ts";
 import { batchUploadLock, storageKey, storedParts } from "./batch-upload.ts";
+import { forgetParts } from "./forget-parts.ts";
 import { getIntent, requireOpen, requirePending } from "./queries.ts";
 
 const mismatch = (message: string, field = "bytes_received"): never => {
@@ -43,7 +44,7 @@ export async function markCompleted(tx: Db, app: App, { id, bytesExpected }: Bat
     .returning()
     .get();
   if (!done) throw new HttpError(409, "upload_conflict", "The upload has ended.");
-  await tx.delete(batchParts).where(eq(batchParts.uploadId, id));
+  await forgetParts(tx, id);
   return done;
 }
 

@@ -1,8 +1,9 @@
-import { and, asc, eq, gt, inArray, ne } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, lte, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { HttpError, notFound } from "#lib/base";
 import { parseKey } from "#model/object-keys.ts";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
+import { type Batches, inWindows, WINDOW_ROWS } from "#platform/http/paging.ts";
 import { revoked } from "#platform/http/revoked-url.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type BatchRow, type BatchUploadRow, batchParts, batchUploads, uploadBatches } from "#storage/db/schema.ts";
@@ -57,25 +58,45 @@ export const intentOfKey = (db: Db, batchId: number, objectKey: string): Promise
     )
     .get();
 
-/** In order of creation, up to `limit` + 1. */
+/** In order of creation. The status has no index, and is searched in windows of ids. */
 export const listIntents = (
   db: Db,
   batch: BatchRow,
-  {
-    limit,
-    after = 0,
-    status,
-  }: { limit: number; after?: number | undefined; status?: BatchUploadRow["status"] | undefined },
-): Promise<BatchUploadRow[]> =>
-  db
-    .select()
-    .from(batchUploads)
-    .where(
-      and(eq(batchUploads.batchId, batch.id), gt(batchUploads.id, after), status && eq(batchUploads.status, status)),
-    )
-    .orderBy(asc(batchUploads.id))
-    .limit(limit + 1)
-    .all();
+  { from, status }: { from: number | undefined; status: BatchUploadRow["status"] | undefined },
+): Batches<BatchUploadRow> => {
+  const ofBatch = eq(batchUploads.batchId, batch.id);
+  const behind = (after: number | undefined) => (after === undefined ? undefined : gt(batchUploads.id, after));
+  return inWindows<BatchUploadRow, number>({
+    from,
+    keyOf: ({ id }) => id,
+    endOf: async (after) =>
+      (
+        await db
+          .select({ id: batchUploads.id })
+          .from(batchUploads)
+          .where(and(ofBatch, behind(after)))
+          .orderBy(asc(batchUploads.id))
+          .limit(1)
+          .offset(WINDOW_ROWS - 1)
+          .get()
+      )?.id,
+    read: ({ after, until }, limit) =>
+      db
+        .select()
+        .from(batchUploads)
+        .where(
+          and(
+            ofBatch,
+            status && eq(batchUploads.status, status),
+            behind(after),
+            until === undefined ? undefined : lte(batchUploads.id, until),
+          ),
+        )
+        .orderBy(asc(batchUploads.id))
+        .limit(limit)
+        .all(),
+  });
+};
 
 export type PartRow = typeof batchParts.$inferSelect;
 export const recordedParts = (db: Db, uploadIds: number[]): Promise<PartRow[]> =>

@@ -4,6 +4,7 @@ import type * as v from "valibot";
 import type { App } from "#app.ts";
 import { HttpError, invalid, notFound, randomName } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
+import { changeInBatches } from "#storage/db/change-in-batches.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type CollectionRow, collections } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
@@ -97,22 +98,17 @@ export const deleteCollection = (app: App, caller: Caller, id: number): Promise<
   app.write(async (tx) => {
     const { tenantId } = (await getCollection(tx, caller, id)) ?? notFound("collection");
     const now = app.clock.now();
-    await inBatches(() =>
+    await changeInBatches(BATCH, () =>
       tx.run(sql`update collections set parent_id = null, updated_at = ${now}
         where id in (select id from collections where parent_id = ${id} limit ${BATCH})`),
     );
     // Before its assets are detached, so that the counter is not decremented for each of them.
     await tx.delete(collections).where(eq(collections.id, id));
-    await inBatches(() =>
+    await changeInBatches(BATCH, () =>
       tx.run(sql`update assets set collection_id = null, updated_at = ${now}
         where id in (select id from assets where tenant_id = ${tenantId} and collection_id = ${id} limit ${BATCH})`),
     );
   });
-
-/** Other writes wait for the transaction; reads must not. */
-async function inBatches(change: () => Promise<{ rowsAffected: number }>): Promise<void> {
-  while ((await change()).rowsAffected >= BATCH) await nextIteration();
-}
 
 async function requireFreeSlug(tx: Db, tenantId: number, slug: string): Promise<void> {
   const sameSlug = and(eq(collections.tenantId, tenantId), eq(collections.slug, slug));

@@ -5,10 +5,9 @@ import { readPage } from "#platform/http/list-cache.ts";
 import type { Batches } from "#platform/http/paging.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import { type Given, prepared, preparedFor } from "#storage/db/prepared.ts";
-import { readBySize, rowBytes } from "#storage/db/row-bytes.ts";
-import { type AssetRow, assets, type CollectionRow, collections } from "#storage/db/schema.ts";
+import { assets, type CollectionRow, collections } from "#storage/db/schema.ts";
 import { isPublished, searchPublished } from "../assets/list.ts";
-import { readAssets } from "../assets/queries.ts";
+import { readShown, type ShownAsset } from "../assets/shown.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
 
 const byCode = prepared((db) =>
@@ -22,7 +21,7 @@ const remembered = forApp((app) => cacheUntilCommit(app.commits, (code: string) 
 
 const shownPage = preparedFor((db, given: Given<"collectionId" | "after">) =>
   db
-    .select({ id: sql<number>`${assets.id}`, bytes: rowBytes(assets) })
+    .select({ id: sql<number>`${assets.id}` })
     .from(sql`assets indexed by assets_published`)
     .where(
       sql`${assets.collectionId} = ${given.collectionId} and ${isPublished}${given.after && sql` and ${assets.id} < ${given.after}`}`,
@@ -64,21 +63,16 @@ export function shownVideos(
   app: App,
   { id, tenantId }: CollectionRow,
   { q = "", after }: { q?: string; after?: number | undefined },
-): Batches<AssetRow> {
+): Batches<ShownAsset> {
   // The rows may be newer than the index that was read.
-  const isStillShown = ({ collectionId, playbackStatus, playbackPolicy }: AssetRow) =>
+  const isStillShown = ({ collectionId, playbackStatus, playbackPolicy }: ShownAsset) =>
     collectionId === id && playbackStatus === "ready" && playbackPolicy === "public";
   const from = after === undefined ? undefined : { key: null, id: after };
-  const batches = q.trim() === "" ? newest(app, id, after) : searchPublished(app, { id, tenantId }, q, from);
-  return async function* (limit) {
-    for await (const rows of batches(limit)) yield rows.filter(isStillShown);
+  return async function* (count) {
+    const ids =
+      q.trim() === ""
+        ? (await readPage(app, shownPage, { collectionId: id, after, limit: count })).map((row) => row.id)
+        : await searchPublished(app, { id, tenantId }, q, { count, after: from });
+    for await (const rows of readShown(app, ids)) yield rows.filter(isStillShown);
   };
 }
-
-const newest = (app: App, collectionId: number, after: number | undefined): Batches<AssetRow> =>
-  async function* (limit) {
-    const sized = await readPage(app, shownPage, { collectionId, after, limit });
-    yield* readBySize(sized, async (ids) =>
-      [...(await readAssets(app, ids)).values()].filter((row) => row !== undefined),
-    );
-  };

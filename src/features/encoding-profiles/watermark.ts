@@ -1,6 +1,7 @@
 import { and, asc, eq, lt, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { HttpError, sha256 } from "#lib/base";
+import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
 import type { Db } from "#storage/db/open.ts";
 import { encodingProfiles, tenantWatermarks, watermarks } from "#storage/db/schema.ts";
 import { isDecodablePng, pngSize } from "./png.ts";
@@ -101,17 +102,10 @@ export async function readImage(db: Db, name: string): Promise<Buffer<ArrayBuffe
 }
 
 /** Deletes images that no profile and no recent job uses. */
-export async function pruneWatermarks(app: App): Promise<void> {
-  const isOld = lt(watermarks.usedAt, app.clock.now() - KEPT_MS);
-  const old = await app.db
-    .select({ sha256: watermarks.sha256 })
-    .from(watermarks)
-    .where(and(isOld, IS_UNUSED))
-    .limit(100)
-    .all();
-  if (old.length === 0) return;
-  await app.write(async (tx) => {
-    for (const { sha256: name } of old)
-      await tx.delete(watermarks).where(and(eq(watermarks.sha256, name), isOld, IS_UNUSED));
+export const pruneWatermarks = (app: App): Promise<number> =>
+  deleteInSlices(app, {
+    table: "watermarks",
+    key: "sha256",
+    where: sql`used_at < ${app.clock.now() - KEPT_MS}
+      AND NOT EXISTS (SELECT 1 FROM encoding_profiles WHERE watermark = watermarks.sha256)`,
   });
-}

@@ -1,7 +1,9 @@
-import { and, asc, eq, gt, gte, lte, max } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, lt, lte, max } from "drizzle-orm";
+import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
-import { iso, setTimeout, yieldToRequests } from "#lib/base";
+import { iso, pacer, setTimeout, slots, yieldToRequests } from "#lib/base";
 import { type SentEvents, sentEvent } from "#platform/http/server-sent-events.ts";
+import { readBySize, rowBytes } from "#storage/db/row-bytes.ts";
 import { events, transcodingJobs } from "#storage/db/schema.ts";
 
 /** How often the database is checked for changes while streams are open. Without a commit this costs no query. */
@@ -13,8 +15,17 @@ const RECHECK_MS = 1000;
 /** Changes of progress beyond these are sent at a later tick. */
 const MAX_RUNNING = 2000;
 const PAGE = 500;
-/** The events of a page for a client that resumes, which may be slow: they are in memory until it has received them. */
+const PAGE_BYTES = 256 * 1024;
+/** The same for a client that resumes, which may be slow: they are in memory until it has received them. */
 const RESUME_PAGE = 50;
+const RESUME_BYTES = 64 * 1024;
+/** Pages that are kept, because the streams of a tenant fall behind at the same event. In characters. */
+const REMEMBERED_CHARACTERS = 2 ** 21;
+/** Times of events that are read at once to find where a client resumes. */
+const TIMES_AT_ONCE = 100;
+const SENDS_AT_ONCE = 16;
+/** Streams that read from the database at the same time. Others wait in order. */
+const RESUMES_AT_ONCE = 4;
 
 export const PROGRESS = "job.progress";
 
@@ -25,6 +36,9 @@ export type Subscriber = Omit<SentEvents, "send"> & {
   tenantId: number | null;
   send(message: Message): void;
 };
+
+/** The id of the last event that a client received, and the time of the oldest one that is sent again. */
+type Resume = { after: number; since: number };
 
 type Job = Pick<typeof transcodingJobs.$inferSelect, "id" | "tenantId" | "assetId" | "progress" | "stage">;
 
@@ -37,29 +51,54 @@ function messageOf(
   return { id, type, tenantId, text: sentEvent({ ...(id !== null && { id }), event: type, data: body }) };
 }
 
-type Range = { after: number; until: number; tenantId: number | null; since: number; limit: number };
+type Range = { after: number; until: number; tenantId: number | null };
+type Group = { messages: Message[]; last: number };
 
-/** Stored events in the order of their ids: `after` < id ≤ `until`, at most `limit`. `last`: all up to there were read. */
-async function readEvents(
+/**
+ * Stored events in the order of their ids, `after` < id ≤ `until`, of at most `rows` rows and in groups of about `bytes`.
+ * `last`: all up to there were read.
+ */
+async function* readEvents(
   app: App,
-  { after, until, tenantId, since, limit }: Range,
-): Promise<{ messages: Message[]; last: number }> {
-  const rows = await app.db
-    .select()
+  { after, until, tenantId }: Range,
+  { rows, bytes }: { rows: number; bytes: number },
+): AsyncGenerator<Group> {
+  const sized = await app.db
+    .select({ id: events.id, bytes: rowBytes(events) })
     .from(events)
-    .where(
-      and(
-        tenantId === null ? undefined : eq(events.tenantId, tenantId),
-        gt(events.id, after),
-        lte(events.id, until),
-        gte(events.createdAt, since),
-      ),
-    )
+    .where(and(ofTenant(tenantId), gt(events.id, after), lte(events.id, until)))
     .orderBy(asc(events.id))
-    .limit(limit)
+    .limit(rows)
     .all();
-  const last = rows.length < limit ? until : (rows.at(-1) as (typeof rows)[number]).id;
-  return { messages: rows.map((row) => messageOf(row.type, row)), last };
+  const read = (ids: number[]) => app.db.select().from(events).where(inArray(events.id, ids)).all();
+  for await (const group of readBySize(sized, read, bytes)) {
+    const last = group.at(-1)?.id;
+    if (last !== undefined) yield { messages: group.map((row) => messageOf(row.type, row)), last };
+  }
+  if (sized.length < rows) yield { messages: [], last: until };
+}
+
+const ofTenant = (tenantId: number | null) => (tenantId === null ? undefined : eq(events.tenantId, tenantId));
+
+/**
+ * The id before the first event that a client receives which resumes at `after`: the newest one that is older than `since`.
+ * From the newest on, because only an index by id exists, and of a month of events it needs a few minutes.
+ */
+async function firstOf(app: App, { after, since, tenantId }: Resume & { tenantId: number | null }): Promise<number> {
+  for (let below = Number.MAX_SAFE_INTEGER; ; await yieldToRequests()) {
+    const rows = await app.db
+      .select({ id: events.id, createdAt: events.createdAt })
+      .from(events)
+      .where(and(ofTenant(tenantId), gt(events.id, after), lt(events.id, below)))
+      .orderBy(desc(events.id))
+      .limit(TIMES_AT_ONCE)
+      .all();
+    const old = rows.find(({ createdAt }) => createdAt < since);
+    if (old) return old.id;
+    const last = rows.at(-1);
+    if (rows.length < TIMES_AT_ONCE || !last) return after;
+    below = last.id;
+  }
 }
 
 /**
@@ -81,6 +120,8 @@ export class Hub {
   #commentedAt = 0;
   #recheckedAt = 0;
   #mustRecheck = false;
+  readonly #reading = slots(RESUMES_AT_ONCE);
+  readonly #groups = new LRUCache<string, Group>({ maxSize: REMEMBERED_CHARACTERS });
 
   constructor(app: App) {
     this.#app = app;
@@ -110,7 +151,7 @@ export class Hub {
    * Adds a stream, after sending it the events behind `after` that are not older than `since`; without them, only later
    * events. Returns the function that removes it.
    */
-  subscribe(subscriber: Subscriber, resume: { after: number; since: number } | null): () => void {
+  subscribe(subscriber: Subscriber, resume: Resume | null): () => void {
     if (resume === null) this.#add(subscriber, this.#sent);
     else this.#resume(subscriber, resume);
     return () => {
@@ -118,7 +159,7 @@ export class Hub {
     };
   }
 
-  #resume(subscriber: Subscriber, from: { after: number; since: number }): void {
+  #resume(subscriber: Subscriber, from: Resume): void {
     this.#subscribers.set(subscriber, null);
     this.#catchUp(subscriber, from).catch((error) => {
       this.#app.log.warn({ err: error }, "a stream of events could not be resumed");
@@ -126,25 +167,45 @@ export class Hub {
     });
   }
 
-  async #catchUp(subscriber: Subscriber, { since, ...from }: { after: number; since: number }): Promise<void> {
+  async #catchUp(subscriber: Subscriber, { after: received, since }: Resume): Promise<void> {
     const { tenantId } = subscriber;
+    const pace = pacer();
     const sent = this.#sent;
-    let { after } = from;
     // An id of the future is of another database. Events that are committed from now on are sent in any case.
-    if (after > sent && after > (await this.#newest())) after = sent;
+    const isKnown = received <= sent || received <= (await this.#newest());
+    let after = isKnown ? received : sent;
+    if (after < this.#sent && since > 0)
+      after = await this.#reading(() => firstOf(this.#app, { after, since, tenantId }));
     while (after < this.#sent && !subscriber.isEnded()) {
-      const range = { since, after, until: this.#sent, tenantId, limit: RESUME_PAGE };
-      const { messages, last } = await readEvents(this.#app, range);
+      const range = { after, until: this.#sent, tenantId };
+      const { messages, last } = await this.#reading(() => this.#firstGroup(range));
       for (const message of messages) {
+        await pace();
         subscriber.send(message);
         if (subscriber.isBehind()) await subscriber.drained();
       }
       after = last;
       await subscriber.drained();
       await yieldToRequests();
+      // Hundreds of streams resume at the same time: each waits for its share of the event loop.
+      await pace();
     }
     // Nothing is awaited since `after` reached `#sent`: no event is skipped.
     if (!subscriber.isEnded()) this.#add(subscriber, after);
+  }
+
+  /** The first group of a range, so that a stream that waits for its client holds little. An empty one reaches the end. */
+  async #firstGroup(range: Range): Promise<Group> {
+    const name = `${range.tenantId} ${range.after}`;
+    const known = this.#groups.get(name);
+    if (known && known.last <= range.until) return known;
+    for await (const group of readEvents(this.#app, range, { rows: RESUME_PAGE, bytes: RESUME_BYTES })) {
+      // Events never change, and none is added between others.
+      const size = group.messages.reduce((sum, { text }) => sum + text.length, 0);
+      if (size > 0) this.#groups.set(name, group, { size });
+      return group;
+    }
+    return { messages: [], last: range.until };
   }
 
   #add(subscriber: Subscriber, after: number): void {
@@ -188,16 +249,22 @@ export class Hub {
     }
     if (!isCommentDue) return;
     this.#commentedAt = performance.now();
-    for (const one of this.#subscribers.keys()) one.comment();
+    const pace = pacer();
+    for (const one of this.#subscribers.keys()) {
+      one.comment();
+      await pace();
+    }
   }
 
   async #sendEvents(): Promise<void> {
     const until = await this.#newest();
     while (this.#sent < until) {
-      const range = { after: this.#sent, until, tenantId: null, since: 0, limit: PAGE };
-      const { messages, last } = await readEvents(this.#app, range);
-      this.#sent = last;
-      for (const message of messages) this.#broadcast(message);
+      const range = { after: this.#sent, until, tenantId: null };
+      for await (const { messages, last } of readEvents(this.#app, range, { rows: PAGE, bytes: PAGE_BYTES })) {
+        // Streams that are added meanwhile receive later ones only.
+        this.#sent = last;
+        for (const message of messages) await this.#broadcast(message);
+      }
       await yieldToRequests();
     }
   }
@@ -222,12 +289,18 @@ export class Hub {
     for (const { id, tenantId, assetId, progress, stage } of jobs) {
       if (before.get(id) === this.#progress.get(id)) continue;
       const data = { job_id: id, asset_id: String(assetId), progress, stage };
-      this.#broadcast(messageOf(PROGRESS, { id: null, tenantId, createdAt, data }));
+      await this.#broadcast(messageOf(PROGRESS, { id: null, tenantId, createdAt, data }));
     }
   }
 
-  #broadcast(message: Message): void {
-    for (const [one, after] of this.#subscribers) {
+  /** Takes its share of the event loop only: there may be hundreds of streams, and as many messages. */
+  async #broadcast(message: Message): Promise<void> {
+    const pace = pacer();
+    await pace();
+    let count = 0;
+    for (const one of this.#subscribers.keys()) {
+      // During a pause it may have ended, or begun to resume.
+      const after = this.#subscribers.get(one) ?? null;
       if (after === null || (one.tenantId !== null && one.tenantId !== message.tenantId)) continue;
       if (one.isBehind()) {
         // It would be disconnected, also when it reads, because events of a burst are sent faster than the network takes them.
@@ -240,13 +313,18 @@ export class Hub {
         this.#subscribers.set(one, message.id);
       }
       one.send(message);
+      if (++count % SENDS_AT_ONCE === 0) await pace();
     }
   }
 
   async #recheck(): Promise<void> {
     this.#mustRecheck = false;
     this.#recheckedAt = performance.now();
-    for (const one of this.#subscribers.keys()) await one.recheck();
+    const pace = pacer();
+    for (const one of this.#subscribers.keys()) {
+      await one.recheck();
+      await pace();
+    }
   }
 }
 

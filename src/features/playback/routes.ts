@@ -1,13 +1,13 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { HttpError, iso, notFound } from "#lib/base";
+import { HttpError, iso, notFound, pacer } from "#lib/base";
 import { MEDIA_CORS } from "#platform/http/cors.ts";
 import { discardRest } from "#platform/http/discard-rest.ts";
 import { Reply, type Route, route } from "#platform/http/route.ts";
 import { oneOf, PathId, Text } from "#platform/http/schemas.ts";
 import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import { hasPoster } from "../assets/poster.ts";
-import { assetsById, readAsset, resolveAsset } from "../assets/queries.ts";
+import { type PicturedAsset, picturedAssets, readAsset, resolveAsset } from "../assets/queries.ts";
 import { mediaUrl, pageUrl } from "../assets/urls.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile } from "../subtitles/urls.ts";
@@ -19,6 +19,7 @@ import { ExpiresIn, tokenSeconds } from "./token-lifetime.ts";
 import { VrManifest, vrManifest } from "./vr-manifest.ts";
 
 const MAX_IDS = 100;
+const IDS_AT_ONCE = 16;
 const Ids = v.pipe(
   Text(2000),
   v.regex(/^[1-9]\d{0,14}(,[1-9]\d{0,14})*$/, "must be ids, separated by commas"),
@@ -73,20 +74,22 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Rou
     query: v.object({ ids: Ids }),
     responses: { 200: v.array(Images) },
     async handle({ app, caller, query }) {
-      const found = await assetsById(app.db, caller, query.ids);
-      const ready = found.filter(({ playbackStatus }) => playbackStatus === "ready");
-      return Promise.all(
-        ready.map(async (asset) => {
+      const pace = pacer();
+      const images: v.InferInput<typeof Images>[] = [];
+      for (let from = 0; from < query.ids.length; from += IDS_AT_ONCE) {
+        for (const asset of await picturedAssets(app.db, caller, query.ids.slice(from, from + IDS_AT_ONCE))) {
           const expiresAt = app.clock.now() + tokenSeconds(asset.durationSeconds, undefined) * 1000;
-          const { thumbnailUrl, storyboardUrl } = addressesOf(app, asset, await tokens.sign(asset, expiresAt));
-          return {
+          const { thumbnailUrl, storyboardUrl } = imagesOf(app, asset, await tokens.sign(asset, expiresAt));
+          images.push({
             asset_id: asset.id,
             thumbnail_url: thumbnailUrl,
             storyboard_url: storyboardUrl,
             token_expires_at: iso(expiresAt),
-          };
-        }),
-      );
+          });
+        }
+        await pace();
+      }
+      return images;
     },
   }),
   ...(["GET", "POST"] as const).map((method) =>
@@ -135,14 +138,22 @@ function requireReady({ playbackStatus }: AssetRow): void {
     throw new HttpError(422, "asset_not_ready", `The asset is ${playbackStatus}, not ready.`);
 }
 
+function imagesOf(app: App, asset: PicturedAsset, token: string) {
+  const carried = asset.playbackPolicy === "signed" ? token : null;
+  const url = (file: string) => mediaUrl(app.baseUrl(), asset, file, carried);
+  return {
+    thumbnailUrl: hasPoster(asset) ? url("thumbnail.jpg") : null,
+    storyboardUrl: asset.storyboardPath === null ? null : url("storyboard.vtt"),
+  };
+}
+
 function addressesOf(app: App, asset: AssetRow, token: string) {
   const carried = asset.playbackPolicy === "signed" ? token : null;
   const url = (file: string) => mediaUrl(app.baseUrl(), asset, file, carried);
   return {
     hlsUrl: asset.manifestUrl ?? url("master.m3u8"),
     dashUrl: asset.dashManifestPath === null ? null : url("manifest.mpd"),
-    thumbnailUrl: hasPoster(asset) ? url("thumbnail.jpg") : null,
-    storyboardUrl: asset.storyboardPath === null ? null : url("storyboard.vtt"),
+    ...imagesOf(app, asset, token),
     mp4Url: asset.mp4Path === null ? null : url("video.mp4"),
     embedUrl: pageUrl(app.baseUrl(), "embed", asset, carried),
   };

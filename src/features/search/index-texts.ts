@@ -7,7 +7,7 @@ import type { Db } from "#storage/db/open.ts";
 import { assets, type SearchQueueRow, searchQueue, searchSections, subtitles } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
 import { mergeTexts } from "../assets/text-index.ts";
-import { chapterTitles } from "../tracks/timed/chapters.ts";
+import { chaptersOf } from "../tracks/timed/chapters.ts";
 
 /** Rows of the queue that are read at once. */
 const BATCH = 20;
@@ -113,8 +113,7 @@ async function ofAsset({ db }: App, { assetId, tenantId }: SearchQueueRow): Prom
   if (!asset) return [];
   const lines: Line[] = [{ kind: "title", text: asset.title, startMs: null }];
   if (asset.description !== null) lines.push({ kind: "description", text: asset.description, startMs: null });
-  for (const { startMs, title } of await chapterTitles(db, assetId))
-    lines.push({ kind: "chapter", text: title, startMs });
+  for (const { startMs, title } of await chaptersOf(db, assetId)) lines.push({ kind: "chapter", text: title, startMs });
   return [assetSection(lines, tenantId)];
 }
 

@@ -1,7 +1,8 @@
-import { and, eq, lte, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
 import { HttpError, sha256 } from "#lib/base";
+import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
 import type { Db } from "#storage/db/open.ts";
 import { prepared } from "#storage/db/prepared.ts";
 import { type ShareRow, sharePlays, shares } from "#storage/db/schema.ts";
@@ -12,7 +13,6 @@ const HOUR_MS = 3_600_000;
 /** The longest that a playback token, and the cookie of a page, is valid. */
 const MAX_PLAY_MS = 12 * HOUR_MS;
 const KEPT_MS = 2 * MAX_PLAY_MS;
-const BATCH = 1000;
 const MAX_KNOWN = 50_000;
 
 /** Who plays a share: from a playback token. `mark`: of the password that the viewer knew. */
@@ -97,11 +97,9 @@ export async function stateOfPlay(
 }
 
 /** Deletes plays that no reload can continue, in short transactions. */
-export async function prunePlays(app: App): Promise<void> {
-  const before = app.clock.now() - KEPT_MS;
-  const old = app.db.select().from(sharePlays).where(lte(sharePlays.startedAt, before)).limit(1);
-  while (!app.stopping.aborted && (await old.get())) {
-    const oldest = sql`(SELECT share_id, viewer_hash FROM share_plays WHERE started_at <= ${before} LIMIT ${BATCH})`;
-    await app.write((tx) => tx.run(sql`DELETE FROM share_plays WHERE (share_id, viewer_hash) IN ${oldest}`));
-  }
-}
+export const prunePlays = (app: App): Promise<number> =>
+  deleteInSlices(app, {
+    table: "share_plays",
+    key: "share_id, viewer_hash",
+    where: sql`started_at <= ${app.clock.now() - KEPT_MS}`,
+  });

@@ -55,6 +55,16 @@ export const requireShare = async (
     )
     .get()) ?? notFound("share");
 
+/** Deleted shares of one asset whose URLs say that they have ended. */
+const MAX_ENDED = 1000;
+const ENDED_AT_ONCE = 100;
+
+/** Deletes the rows of shares that ended before a thousand others of the asset, so that their number has a limit. */
+export const forgetEnded = (tx: Db, assetId: number) =>
+  tx.run(sql`DELETE FROM shares WHERE id IN (
+    SELECT id FROM shares WHERE asset_id = ${assetId} AND deleted_at IS NOT NULL
+    ORDER BY deleted_at DESC, id DESC LIMIT ${ENDED_AT_ONCE} OFFSET ${MAX_ENDED})`);
+
 /** Throws 422 `share_limit_reached`. */
 export async function requireFewerThanMax(tx: Db, assetId: number): Promise<void> {
   const ofAsset = and(eq(shares.assetId, assetId), isNull(shares.deletedAt));

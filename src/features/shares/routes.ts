@@ -7,7 +7,7 @@ import { route } from "#platform/http/route.ts";
 import { type ShareRow, shares } from "#storage/db/schema.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
 import { hashPassword } from "../credentials/devices/passwords.ts";
-import { requireFewerThanMax, requireShare } from "./queries.ts";
+import { forgetEnded, requireFewerThanMax, requireShare } from "./queries.ts";
 import { Share, type ShareInput, ShareList, ShareParams, ShareQuery, ShareWrite, toShare } from "./schema.ts";
 
 const path = "/api/v1/assets/:id/shares";
@@ -139,6 +139,7 @@ export const shareRoutes = [
         // The row stays, so that the URL says that the share has ended.
         const set = { name: null, passwordHash: null, deletedAt: now, updatedAt: now };
         await tx.update(shares).set(set).where(eq(shares.id, id));
+        await forgetEnded(tx, params.id);
       }),
   }),
 ];

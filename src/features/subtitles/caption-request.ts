@@ -41,10 +41,18 @@ export async function captionWarnings({ config }: App, captions: readonly string
 /** Languages in a message, which has a limit in bytes. */
 const NAMED = 5;
 
-/** The asset's warning of captions in `languages` that were requested and not created; null with a transcriber. */
-export async function missingCaptions({ config }: App, languages: readonly string[]): Promise<Warning | null> {
+/**
+ * The asset's warning of captions in `languages` that were requested and not created; null with a transcriber. `isPending`: a worker
+ * with its own transcriber may still create them.
+ */
+export async function missingCaptions(
+  { config }: App,
+  languages: readonly string[],
+  { isPending = false } = {},
+): Promise<Warning | null> {
   if (languages.length === 0 || (await configuredTranscriber(config)).transcriber !== null) return null;
   const named = [...languages.slice(0, NAMED), ...(languages.length > NAMED ? ["…"] : [])].join(", ");
-  const message = `Captions were requested (${named}), but this server has no transcriber (VODBOX_TRANSCRIBE): they were not created.`;
+  const end = isPending ? "; only a worker with its own transcriber can create them." : ": they were not created.";
+  const message = `Captions were requested (${named}), but this server has no transcriber (VODBOX_TRANSCRIBE)${end}`;
   return { code: "captions_not_configured", message };
 }

@@ -1,6 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { yieldToRequests } from "#lib/base";
+import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
 import type { Db } from "#storage/db/open.ts";
 
 type TenantRows = {
@@ -123,11 +124,6 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   loose("traffic_anomalies", "tenant_id, metric, window_start"),
 ];
 
-/** Rows of a step: it starts with few, and takes more until it needs about `STEP_MS`. */
-const FIRST_ROWS = 20;
-const MAX_ROWS = 5000;
-const STEP_MS = 3;
-
 /**
  * Deletes the rows of a tenant that does not exist or is being deleted, in short transactions. Resolves with their number,
  * also when the server stops before all are deleted.
@@ -183,26 +179,13 @@ async function* rangesOf(app: App, table: string): AsyncGenerator<SQL> {
   }
 }
 
-async function deleteIndexed(app: App, { table, key, of }: TenantRows, tenantId: number): Promise<number> {
-  const name = sql.raw(table);
-  const columns = sql.raw(key);
-  let total = 0;
-  for (let rows = FIRST_ROWS; ; await yieldToRequests()) {
-    let ms = 0;
-    const deleted = await app.write(async (tx) => {
-      const from = performance.now();
-      if (table === "analytics_hours") await deleteReach(tx, tenantId, rows);
-      const where = sql`(${columns}) IN (SELECT ${columns} FROM ${name} WHERE ${of(tenantId)} LIMIT ${rows})`;
-      const gone = await tx.all(sql`DELETE FROM ${name} WHERE ${where} RETURNING 1 AS deleted`);
-      ms = performance.now() - from;
-      return gone.length;
-    });
-    total += deleted;
-    if (deleted === 0 || app.stopping.aborted) return total;
-    if (ms > STEP_MS) rows = Math.max(1, rows >> 1);
-    else if (ms < STEP_MS / 2) rows = Math.min(MAX_ROWS, rows * 2);
-  }
-}
+const deleteIndexed = (app: App, { table, key, of }: TenantRows, tenantId: number): Promise<number> =>
+  deleteInSlices(app, {
+    table,
+    key,
+    where: of(tenantId),
+    ...(table === "analytics_hours" && { before: (tx, rows) => deleteReach(tx, tenantId, rows) }),
+  });
 
 /** Rows without a tenant: they belong to the asset and hour of `analytics_hours` rows, which are deleted next. */
 const deleteReach = (tx: Db, tenantId: number, rows: number) =>

@@ -15,6 +15,8 @@ import { retryWithin } from "./job-commands.ts";
 const MAX_IDS = 1000;
 /** Assets of one transaction, so that other writers do not wait. */
 const BATCH = 10;
+/** A transaction ends after this time, where the assets have many rows. */
+const BATCH_MS = 20;
 const ACTIONS = ["delete", "move", "tag", "policy", "retry"] as const;
 /** The required parameter, by action. */
 const PARAMETERS = { move: "collection_id", tag: "tags", policy: "playback_policy" } as const;
@@ -92,13 +94,18 @@ async function changeAll({
 }: Context<unknown, unknown, BulkChange>): Promise<BulkResult | Reply> {
   const ids = [...new Set(body.ids)];
   const result: BulkResult = { applied: [], errors: [] };
-  for (let from = 0; from < ids.length; from += BATCH) {
+  for (let from = 0; from < ids.length; ) {
     const some = ids.slice(from, from + BATCH);
     const outcomes = await app.write(async (tx) => {
+      const until = performance.now() + BATCH_MS;
       const all: (HttpError | null)[] = [];
-      for (const id of some) all.push(await changeOne(tx, app, caller, id, body));
+      for (const id of some) {
+        all.push(await changeOne(tx, app, caller, id, body));
+        if (performance.now() >= until) break;
+      }
       return all;
     });
+    from += outcomes.length;
     for (const [index, error] of outcomes.entries()) {
       const id = some[index] as number;
       if (error === null) result.applied.push(id);

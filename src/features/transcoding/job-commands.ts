@@ -41,9 +41,12 @@ const jobsPage = preparedFor((db, given: Given<"owner" | "tenantId" | "status" |
     .leftJoin(assets, eq(assets.id, transcodingJobs.assetId))
     .where(
       and(
-        given.owner && eq(transcodingJobs.tenantId, given.owner),
-        given.tenantId && eq(transcodingJobs.tenantId, given.tenantId),
-        given.status && eq(transcodingJobs.status, given.status),
+        // An asset has few jobs: the plus sign keeps SQLite from searching them among all of a tenant or status.
+        ...[
+          given.owner && eq(transcodingJobs.tenantId, given.owner),
+          given.tenantId && eq(transcodingJobs.tenantId, given.tenantId),
+          given.status && eq(transcodingJobs.status, given.status),
+        ].map((one) => (one && given.assetId ? sql`+${one}` : one)),
         given.assetId && eq(transcodingJobs.assetId, given.assetId),
         given.before && lt(transcodingJobs.id, given.before),
       ),

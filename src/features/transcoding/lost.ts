@@ -4,11 +4,14 @@ import type { Fault } from "./lifecycle/attempts.ts";
 /** Times in milliseconds: a lease is lost that expired before the first of them, started or progressed before the others. */
 export type LostSince = { now: number; startedBefore: number; movedBefore: number };
 
+/** Before any attempt. */
+const NEVER = -1;
+
 export function lostSince({ clock, config }: App): LostSince {
   const now = clock.now();
   return {
     now,
-    startedBefore: now - config.job_timeout_seconds * 1000,
+    startedBefore: config.job_timeout_seconds === 0 ? NEVER : now - config.job_timeout_seconds * 1000,
     movedBefore: now - config.job_stall_seconds * 1000,
   };
 }

@@ -4,8 +4,10 @@ import { attemptPrefix } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Completion } from "#protocol/worker.ts";
 import type { JobRow } from "#storage/db/schema.ts";
+import { missingCaptions } from "../subtitles/caption-request.ts";
 import type { JobLease } from "./complete.ts";
 import { publishMedia } from "./lifecycle/results.ts";
+import { wantedCaptions } from "./source-upload.ts";
 import { checkArtifacts, verifyResult } from "./verify-artifacts.ts";
 
 /**
@@ -22,6 +24,10 @@ export async function publish(
   const prefix = attemptPrefix(job, attempt.id);
   const paths = await checkArtifacts(app, { objects, prefix, tenantId: job.tenantId }, result);
   const verified = await verifyResult(app, { objects, prefix, tenantId: job.tenantId }, { paths, result });
+  const { languages } = await wantedCaptions(app.db, job.assetId);
+  const unconfigured = await missingCaptions(app, languages, { isPending: true });
+  const warnings = [...(verified.media.warnings ?? []), ...(unconfigured ? [unconfigured] : [])];
+  const warned = { ...verified, media: { ...verified.media, warnings } };
   // The lease may have expired while storage was accessed.
-  return (await app.write(async (tx) => publishMedia(tx, app, await lease.live(tx), verified))).job;
+  return (await app.write(async (tx) => publishMedia(tx, app, await lease.live(tx), warned))).job;
 }

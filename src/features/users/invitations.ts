@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, isNull, lte } from "drizzle-orm";
+import { and, asc, count, eq, gt, isNull, sql } from "drizzle-orm";
 import * as v from "valibot";
 import type { App } from "#app.ts";
 import { HttpError, iso, notFound, randomName, sha256 } from "#lib/base";
@@ -6,6 +6,7 @@ import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { Name, PathId } from "#platform/http/schemas.ts";
+import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type InvitationRow, invitations, tenants, users } from "#storage/db/schema.ts";
 import { insertUser } from "../credentials/devices/insert-user.ts";
@@ -199,8 +200,5 @@ export const invitationRoutes = [
 ];
 
 /** Deletes invitations that ended long ago. */
-export async function pruneInvitations(app: App): Promise<void> {
-  const old = lte(invitations.expiresAt, app.clock.now() - KEPT_MS);
-  if (!(await app.db.select({ id: invitations.id }).from(invitations).where(old).limit(1).get())) return;
-  await app.write((tx) => tx.delete(invitations).where(old));
-}
+export const pruneInvitations = (app: App): Promise<number> =>
+  deleteInSlices(app, { table: "invitations", where: sql`expires_at <= ${app.clock.now() - KEPT_MS}` });

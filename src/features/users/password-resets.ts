@@ -1,4 +1,4 @@
-import { and, eq, isNull, lte } from "drizzle-orm";
+import { and, eq, isNull, sql } from "drizzle-orm";
 import * as v from "valibot";
 import { type App, forApp } from "#app.ts";
 import { HttpError, iso, notFound, randomName, sha256 } from "#lib/base";
@@ -7,6 +7,7 @@ import { countWindows } from "#platform/http/limits.ts";
 import { Reply, route } from "#platform/http/route.ts";
 import { Name, Time } from "#platform/http/schemas.ts";
 import { isMailConfigured } from "#platform/outbound/mail/smtp.ts";
+import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type MailRow, passwordResets, tenants, type UserRow, users } from "#storage/db/schema.ts";
 import { hashPassword } from "../credentials/devices/passwords.ts";
@@ -150,8 +151,5 @@ export async function writeResetMail(tx: Db, app: App, { recipient }: MailRow) {
 }
 
 /** Deletes resets that ended long ago. */
-export async function prunePasswordResets(app: App): Promise<void> {
-  const old = lte(passwordResets.expiresAt, app.clock.now() - KEPT_MS);
-  if (!(await app.db.select({ id: passwordResets.id }).from(passwordResets).where(old).limit(1).get())) return;
-  await app.write((tx) => tx.delete(passwordResets).where(old));
-}
+export const prunePasswordResets = (app: App): Promise<number> =>
+  deleteInSlices(app, { table: "password_resets", where: sql`expires_at <= ${app.clock.now() - KEPT_MS}` });

@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import { HttpError } from "#lib/base";
-import { byId, page } from "#platform/http/paging.ts";
+import { decodeCursor, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
-import { type DeliveryFilter, listDeliveries } from "./queries.ts";
+import { type DeliveryFilter, isSearch, listDeliveries } from "./queries.ts";
 import { replay } from "./resend.ts";
 import { AllDeliveriesQuery, Delivery, Replayed, ReplayWrite, toDelivery } from "./schema.ts";
 
@@ -33,8 +33,8 @@ export const webhookOperatorRoutes = [
     handle(context) {
       const { app, caller, query } = context;
       const filter = filterOf(query);
-      const batches = byId(query.cursor, (before, limit) => listDeliveries(app.db, caller, filter, { limit, before }));
-      return page(context, { batches, toWire: toDelivery });
+      const batches = listDeliveries(app.db, caller, filter, decodeCursor(query.cursor));
+      return page(context, { batches, toWire: toDelivery, isSearch: isSearch(filter) });
     },
   }),
   route({

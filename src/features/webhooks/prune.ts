@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { App } from "#app.ts";
+import { backgroundPacer } from "#lib/base";
 
 const DAY_MS = 24 * 3_600_000;
 const KEPT_MS = 30 * DAY_MS;
@@ -25,7 +26,10 @@ export async function pruneDeliveries(app: App): Promise<number> {
   const endpoints = await app.db.all<{ id: number; deleted: number }>(
     sql`SELECT id, deleted_at IS NOT NULL AS deleted FROM webhook_endpoints`,
   );
+  const pace = backgroundPacer();
   for (const { id, deleted } of endpoints) {
+    await pace();
+    if (app.stopping.aborted) return deletedRows;
     if (deleted) {
       await inSlices(
         () => sql`DELETE FROM webhook_deliveries WHERE id IN (

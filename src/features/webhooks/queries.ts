@@ -2,6 +2,7 @@ import { and, asc, count, desc, eq, gte, isNull, lt, lte, type SQL, sql } from "
 import type { App } from "#app.ts";
 import { type Caller, ownedBy, ownerOf } from "#platform/http/caller.ts";
 import { readPage } from "#platform/http/list-cache.ts";
+import { type Batches, inWindows, WINDOW_ROWS } from "#platform/http/paging.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type Given, preparedFor } from "#storage/db/prepared.ts";
 import {
@@ -61,14 +62,22 @@ export type DeliveryFilter = {
   until?: number | undefined;
 };
 
-/** The conditions of a filter, over deliveries joined with their events and endpoints. */
+/**
+ * The conditions of a filter, over deliveries joined with their events and endpoints. Plus signs keep SQLite from choosing
+ * the index of the tenant where that of the endpoint has fewer rows.
+ */
 export const matching = (caller: Caller, filter: DeliveryFilter): SQL | undefined =>
   and(
-    ownedBy(caller, deliveries.tenantId),
+    ...[ownerOf(caller), filter.tenantId].map((tenantId) => {
+      if (tenantId === undefined) return undefined;
+      return filter.endpointId === undefined
+        ? eq(deliveries.tenantId, tenantId)
+        : sql`+${deliveries.tenantId} = ${tenantId}`;
+    }),
     isNull(endpoints.deletedAt),
-    filter.tenantId === undefined ? undefined : eq(deliveries.tenantId, filter.tenantId),
     filter.endpointId === undefined ? undefined : eq(deliveries.endpointId, filter.endpointId),
-    filter.status && eq(deliveries.status, filter.status),
+    // Not a parameter: only then is the partial index of failed ones used. It is a value of the enumeration.
+    filter.status && sql`${deliveries.status} = ${sql.raw(`'${filter.status}'`)}`,
     filter.event === undefined ? undefined : eq(events.type, filter.event),
     filter.since === undefined ? undefined : gte(events.createdAt, filter.since),
     filter.until === undefined ? undefined : lt(events.createdAt, filter.until),
@@ -83,53 +92,100 @@ const deliveryRows = (db: Db) =>
 type Joined = { delivery: DeliveryRow; eventName: string; event: string };
 const flat = ({ delivery, ...event }: Joined): DeliveryWithEvent => ({ ...delivery, ...event });
 
-/** Newest first, up to `limit` + 1. */
-export async function listDeliveries(
+/**
+ * Deliveries that a filter selects, newest first. Only the endpoint and the tenant have an index, so that more is a search in
+ * windows of ids.
+ */
+export function listDeliveries(
   db: Db,
   caller: Caller,
   filter: DeliveryFilter,
-  page: { limit: number; before: number | undefined },
-): Promise<DeliveryWithEvent[]> {
-  const rows = await deliveryRows(db)
-    .where(and(matching(caller, filter), page.before === undefined ? undefined : lt(deliveries.id, page.before)))
-    .orderBy(desc(deliveries.id))
-    .limit(page.limit + 1)
-    .all();
-  return rows.map(flat);
+  before: number | undefined,
+): Batches<DeliveryWithEvent> {
+  const { endpointId } = filter;
+  const tenantId = filter.tenantId ?? ownerOf(caller);
+  const indexed =
+    endpointId !== undefined
+      ? eq(deliveries.endpointId, endpointId)
+      : tenantId !== undefined && eq(deliveries.tenantId, tenantId);
+  return inWindows<DeliveryWithEvent, number>({
+    from: before,
+    keyOf: ({ id }) => id,
+    endOf: async (after) =>
+      (
+        await db
+          .select({ id: deliveries.id })
+          .from(deliveries)
+          .where(and(indexed || undefined, after === undefined ? undefined : lt(deliveries.id, after)))
+          .orderBy(desc(deliveries.id))
+          .limit(1)
+          .offset(WINDOW_ROWS - 1)
+          .get()
+      )?.id,
+    read: async ({ after, until }, limit) => {
+      const isWithin = and(
+        after === undefined ? undefined : lt(deliveries.id, after),
+        until === undefined ? undefined : gte(deliveries.id, until),
+      );
+      const rows = await deliveryRows(db)
+        .where(and(matching(caller, filter), isWithin))
+        .orderBy(desc(deliveries.id))
+        .limit(limit)
+        .all();
+      return rows.map(flat);
+    },
+  });
 }
+
+/** Whether a filter has more than an index, and is a search. */
+export const isSearch = ({ endpointId, tenantId, ...others }: DeliveryFilter): boolean =>
+  (endpointId !== undefined && tenantId !== undefined) || Object.values(others).some((value) => value !== undefined);
 
 /** The same expression as in the index events_by_asset. */
 const assetOfEvent = sql`json_extract(${events.data}, '$.asset_id')`;
 
+/** A place among the deliveries of an asset: an event, and a delivery of it, which is 0 behind all of them. */
+export type AssetDeliveryPlace = [eventId: number, id: number];
+
 /**
- * Deliveries of the events of an asset that the caller may access, up to `limit` + 1. The newest event is first: this
- * order and the filter are those of one index, so a page reads only its own rows.
+ * Deliveries of the events of an asset that the caller may access. The newest event is first: this is the order of one index,
+ * but events may have no deliveries, or none of the status.
  */
-export async function listAssetDeliveries(
+export function listAssetDeliveries(
   db: Db,
   { id: assetId, tenantId }: Pick<AssetRow, "id" | "tenantId">,
-  page: { limit: number; status: DeliveryRow["status"] | undefined; after: readonly [number, number] | undefined },
-): Promise<DeliveryWithEvent[]> {
-  const [eventId, id] = page.after ?? [];
-  const isBelow =
-    eventId === undefined
-      ? undefined
-      : and(lte(events.id, eventId), sql`(${events.id}, ${deliveries.id}) < (${eventId}, ${id})`);
-  const rows = await deliveryRows(db)
-    .where(
-      and(
-        sql`${assetOfEvent} = ${String(assetId)}`,
-        // The plus sign keeps SQLite from choosing the index of the tenant instead.
-        sql`+${events.tenantId} = ${tenantId}`,
-        isNull(endpoints.deletedAt),
-        page.status && eq(deliveries.status, page.status),
-        isBelow,
-      ),
-    )
-    .orderBy(desc(events.id), desc(deliveries.id))
-    .limit(page.limit + 1)
-    .all();
-  return rows.map(flat);
+  { status, from }: { status: DeliveryRow["status"] | undefined; from: AssetDeliveryPlace | undefined },
+): Batches<DeliveryWithEvent> {
+  // The plus sign keeps SQLite from choosing the index of the tenant instead.
+  const ofAsset = sql`${assetOfEvent} = ${String(assetId)} and +${events.tenantId} = ${tenantId}`;
+  return inWindows<DeliveryWithEvent, AssetDeliveryPlace>({
+    from,
+    keyOf: ({ eventId, id }) => [eventId, id],
+    async endOf(after) {
+      const row = await db
+        .select({ id: events.id })
+        .from(events)
+        .where(and(ofAsset, after && lt(events.id, after[0])))
+        .orderBy(desc(events.id))
+        .limit(1)
+        .offset(WINDOW_ROWS - 1)
+        .get();
+      return row && [row.id, 0];
+    },
+    async read({ after, until }, limit) {
+      const isWithin = and(
+        after && lte(events.id, after[0]),
+        after && sql`(${events.id}, ${deliveries.id}) < (${after[0]}, ${after[1]})`,
+        until && gte(events.id, until[0]),
+      );
+      const rows = await deliveryRows(db)
+        .where(and(ofAsset, isNull(endpoints.deletedAt), status && eq(deliveries.status, status), isWithin))
+        .orderBy(desc(events.id), desc(deliveries.id))
+        .limit(limit)
+        .all();
+      return rows.map(flat);
+    },
+  });
 }
 
 /** A delivery of an endpoint. */

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { iso, notFound } from "#lib/base";
-import { byId, decodeKey, encodeKey, inBatches, page } from "#platform/http/paging.ts";
+import { byId, decodeCursor, decodeKey, encodeKey, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { Paging, QueryId } from "#platform/http/schemas.ts";
 import { readAsset } from "../assets/queries.ts";
@@ -12,6 +12,7 @@ import {
   getDeliveredEvent,
   getDelivery,
   getEndpoint,
+  isSearch,
   listAssetDeliveries,
   listDeliveries,
   listEndpoints,
@@ -26,7 +27,6 @@ import {
   DeliveryDetails,
   DeliveryParams,
   DeliveryQuery,
-  type DeliveryWithEvent,
   Endpoint,
   EndpointParams,
   EndpointPatch,
@@ -176,8 +176,8 @@ export const webhookRoutes = [
       const { app, caller, params, query } = context;
       const { id } = (await getEndpoint(app.db, caller, params.id)) ?? notFound("webhook");
       const filter = { endpointId: id, status: query.status, event: query.event };
-      const batches = byId(query.cursor, (before, limit) => listDeliveries(app.db, caller, filter, { limit, before }));
-      return page(context, { batches, toWire: toDelivery });
+      const batches = listDeliveries(app.db, caller, filter, decodeCursor(query.cursor));
+      return page(context, { batches, toWire: toDelivery, isSearch: isSearch(filter) });
     },
   }),
   route({
@@ -193,11 +193,16 @@ export const webhookRoutes = [
     async handle(context) {
       const { app, caller, params, query } = context;
       const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
-      const keyOf = (row: DeliveryWithEvent) => [row.eventId, row.id] as [number, number];
-      const batches = inBatches({ from: decodeKey(query.cursor, AssetDeliveryKey), keyOf }, (after, limit) =>
-        listAssetDeliveries(app.db, asset, { limit, status: query.status, after }),
-      );
-      return page(context, { batches, toWire: toDelivery, cursorOf: (row) => encodeKey(keyOf(row)) });
+      const batches = listAssetDeliveries(app.db, asset, {
+        status: query.status,
+        from: decodeKey(query.cursor, AssetDeliveryKey),
+      });
+      return page(context, {
+        batches,
+        toWire: toDelivery,
+        cursorOf: (row) => encodeKey([row.eventId, row.id]),
+        isSearch: true,
+      });
     },
   }),
   route({

@@ -4,7 +4,7 @@ export { isFragmented } from "./fragments.ts";
 export { hdrBoxes, readHdrBoxes } from "./hdr-boxes.ts";
 export { joinedInit, renumberSegment } from "./joined-init.ts";
 export { type ByteRange, bytesOf, joinRanges, type Mp4Layout, type ReadBytes, readLayout } from "./layout.ts";
-export { rangesOf, readIndex, type TrackIndex } from "./sample-index.ts";
+export { rangesOf, readIndex, type TrackIndex, withinFile } from "./sample-index.ts";
 export {
   configurationOf,
   type InitSegment,

@@ -23,9 +23,9 @@ const FRAGMENTED = new Set(["moof", "sidx", "styp"]);
 
 /**
  * Where the index of a file of `size` bytes is; null for other files, fragmented ones, and those whose index is too
- * large. Reads only the headers of boxes.
+ * large. Reads only the headers of boxes. `isCut`: media data may be longer than the file.
  */
-export async function readLayout(size: number, read: ReadBytes): Promise<Mp4Layout | null> {
+export async function readLayout(size: number, read: ReadBytes, { isCut = false } = {}): Promise<Mp4Layout | null> {
   let moov: ByteRange | null = null;
   const others: ByteRange[] = [];
   let total = 0;
@@ -34,7 +34,7 @@ export async function readLayout(size: number, read: ReadBytes): Promise<Mp4Layo
     const header = await read(at, HEADER_BYTES);
     if (header.length < 8 || count >= MAX_BOXES) return null;
     const type = header.toString("latin1", 4, 8);
-    const length = boxLength(header, size - at);
+    const length = boxLength(header, size - at, isCut && type === "mdat");
     if (length === null || !/^[\x20-\x7e\xa9]{4}$/.test(type) || FRAGMENTED.has(type)) return null;
     if (count === 0 && !["ftyp", "moov", "mdat", "wide", "free", "skip"].includes(type)) return null;
     if (type === "mdat") hasMedia = true;
@@ -50,14 +50,14 @@ export async function readLayout(size: number, read: ReadBytes): Promise<Mp4Layo
   return moov && hasMedia ? { moov, others } : null;
 }
 
-/** Null when it is not a possible length. */
-function boxLength(header: Buffer, left: number): number | null {
+/** At most what is left of the file. Null when it is not a possible length: one with more, unless that is missing. */
+function boxLength(header: Buffer, left: number, isCut: boolean): number | null {
   const short = header.readUInt32BE(0);
   if (short === 0) return left;
-  if (short !== 1) return short >= 8 && short <= left ? short : null;
-  if (header.length < HEADER_BYTES) return null;
-  const long = Number(header.readBigUInt64BE(8));
-  return long >= HEADER_BYTES && long <= left ? long : null;
+  if (short === 1 && header.length < HEADER_BYTES) return null;
+  const stated = short === 1 ? Number(header.readBigUInt64BE(8)) : short;
+  if (stated < (short === 1 ? HEADER_BYTES : 8) || (stated > left && !isCut)) return null;
+  return Math.min(stated, left);
 }
 
 /** The ranges in order, those closer to each other than `gap` bytes as one. */

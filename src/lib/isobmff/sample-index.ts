@@ -17,6 +17,8 @@ export type TrackIndex = {
   isKey: Uint8Array;
   /** Whether all samples have the same parameters, and the edit list ends behind the last one. */
   isUniform: boolean;
+  /** When the track ends, in seconds on the timeline of the file. */
+  endSeconds: number;
 };
 
 /** The most samples of all tracks together: nine hours at 60 frames per second. Longer sources are read as a whole. */
@@ -79,6 +81,29 @@ function readTrack(data: Buffer, track: Box, { index, movieScale, limit }: Track
     isKey: readKeys(data, stbl, sizes.length),
     // The duration of an edit is rounded to the clock of the movie.
     isUniform: stsd !== null && uint32(data, stsd, 4) === 1 && edit.endSeconds + 1 / movieScale >= ticks / scale - 1e-6,
+    endSeconds: Math.min(ticks / scale, edit.endSeconds) + edit.shift,
+  };
+}
+
+/**
+ * The samples up to the first one that is not, or not entirely, in a file of `size` bytes: a reader ends there. The track itself
+ * when it has all.
+ */
+export function withinFile(track: TrackIndex, size: number): TrackIndex {
+  const { offsets, sizes, dts, pts, isKey } = track;
+  const count = sizes.findIndex((bytes, sample) => (offsets[sample] as number) + bytes > size);
+  if (count < 0) return track;
+  const shown = pts.subarray(0, count);
+  const last = shown.reduce((most, seconds) => Math.max(most, seconds), shown[0] ?? 0);
+  const apart = count > 1 ? ((dts[count - 1] as number) - (dts[0] as number)) / (count - 1) : 0;
+  return {
+    ...track,
+    offsets: offsets.subarray(0, count),
+    sizes: sizes.subarray(0, count),
+    dts: dts.subarray(0, count),
+    pts: shown,
+    isKey: isKey.subarray(0, count),
+    endSeconds: Math.min(track.endSeconds, last + apart),
   };
 }
 

@@ -1,4 +1,4 @@
-import { HttpError, setTimeout } from "#lib/base";
+import { HttpError, pacer, setTimeout } from "#lib/base";
 
 type WaitOptions<T> = {
   timeoutMs: number;
@@ -16,14 +16,19 @@ export const WAIT = 3;
  */
 export const INTERRUPTED_WAIT = 0.5;
 
+/** Requests that are checked at once. */
+const CHECKS_AT_ONCE = 64;
+
 /**
  * Requests that are held until the timeline has what they ask for. Each has one timer, for its deadline; `wake` checks
- * all of them, in linear time.
+ * all of them, in linear time, and each takes its share of the event loop: thousands of viewers wait for the same part.
  */
 export class Waiters {
   readonly #waiting = new Set<Waiter>();
   readonly #max: number;
   #isWaking = false;
+  /** The timeline has changed since all were checked. */
+  #mustCheck = false;
 
   constructor(max: number) {
     this.#max = max;
@@ -80,18 +85,27 @@ export class Waiters {
    * reported together: a playlist between the two would hint at a part that never comes.
    */
   wake(): void {
+    this.#mustCheck = true;
     if (this.#isWaking || this.#waiting.size === 0) return;
     this.#isWaking = true;
-    queueMicrotask(() => {
-      this.#isWaking = false;
+    queueMicrotask(() => void this.#checkAll());
+  }
+
+  async #checkAll(): Promise<void> {
+    const pace = pacer();
+    while (this.#mustCheck) {
+      this.#mustCheck = false;
+      let count = 0;
       for (const waiter of this.#waiting) {
         try {
           waiter.check();
         } catch (error) {
           waiter.fail(error);
         }
+        if (++count % CHECKS_AT_ONCE === 0) await pace();
       }
-    });
+    }
+    this.#isWaking = false;
   }
 }
 

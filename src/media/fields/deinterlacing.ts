@@ -29,6 +29,11 @@ const TAPE_LINES = [480, 486, 512, 576, 608];
 const MAX_RATE = 31;
 
 const PLACES = 8;
+/** For a source whose frames call themselves interlaced where they are not: those that are have to be found. */
+const DENSE_SECONDS = 2.5;
+const MAX_PLACES = 48;
+/** The last place is before the end by this. */
+const END_SECONDS = 1;
 const FRAMES = 16;
 /** Frames that a decoder holds back, or that a seek leaves without references. */
 const EXTRA_FRAMES = 40;
@@ -57,28 +62,45 @@ export async function withFields(original: Probe, options: Options): Promise<Pro
   const { video } = probe;
   if (!video || !(await isPossible(probe, video, options))) return probe;
   const samples: Sample[] = [];
-  for (const place of placesOf(probe, options.index)) {
-    await options.need?.(place.ranges);
-    samples.push(await sampleAt(place.seconds, video, options));
-  }
-  return { ...probe, video: { ...video, ...decided(video, samples) } };
+  const sampled = new Set<number>();
+  const look = async (places: readonly Place[]) => {
+    for (const place of places) {
+      if (sampled.has(place.seconds)) continue;
+      sampled.add(place.seconds);
+      await options.need?.(place.ranges);
+      samples.push(await sampleAt(place.seconds, video, options));
+      options.onMove?.();
+    }
+  };
+  await look(placesOf(probe, options.index, PLACES));
+  const dense = Math.min(MAX_PLACES, Math.ceil((probe.durationSeconds ?? 0) / DENSE_SECONDS));
+  if (dense > PLACES && !samples.some(isOfFields) && samples.some(isMisstated))
+    await look(placesOf(probe, options.index, dense));
+  const areFlagged = await canStateFields(probe, video, options);
+  return { ...probe, video: { ...video, ...decided(video, samples, areFlagged) } };
 }
+
+const isOfFields = ({ verdict }: Sample) => verdict === "tff" || verdict === "bff";
+/** Frames that call themselves interlaced, and are not. */
+const isMisstated = ({ verdict, stated }: Sample) => verdict === "progressive" && stated !== "progressive";
 
 /** A probe with the rate and size of frames, where the packets of the source are fields. */
 async function withFrames(probe: Probe, options: Options): Promise<Probe> {
   const { video } = probe;
   if (!video || !isOfFieldRate(video)) return probe;
-  const [place] = placesOf(probe, options.index);
+  const [place] = placesOf(probe, options.index, PLACES);
   await options.need?.(place?.ranges ?? []);
   const { frames } = await sampleAt(place?.seconds ?? 0, video, options);
   return { ...probe, video: asFrames(video, frames) };
 }
 
+/** `areFlagged`: each frame states whether it is interlaced. */
 function decided(
   { isInterlaced, isProgressive }: VideoTrack,
   samples: readonly Sample[],
+  areFlagged: boolean,
 ): Pick<VideoTrack, "isInterlaced" | "isProgressive" | "fieldOrder"> {
-  const interlaced = samples.filter(({ verdict }) => verdict === "tff" || verdict === "bff");
+  const interlaced = samples.filter(isOfFields);
   if (interlaced.length > 0) {
     // Frames that state it by themselves leave the progressive ones between them as they are.
     if (interlaced.every(({ verdict, stated }) => verdict === stated))
@@ -89,7 +111,9 @@ function decided(
   const count = samples.filter(({ verdict }) => verdict === "progressive").length;
   const isStated = isInterlaced || samples.some(({ stated }) => stated !== "progressive");
   const isDoubted = count >= Math.max(Math.min(MIN_PROGRESSIVE, samples.length), samples.length / 2);
-  return { isInterlaced: isStated && !isDoubted, isProgressive, fieldOrder: "flagged" };
+  // Where no frame was seen that states it wrongly, those that state it are believed, wherever they are.
+  const isBelieved = areFlagged && !samples.some(isMisstated);
+  return { isInterlaced: isBelieved || (isStated && !isDoubted), isProgressive, fieldOrder: "flagged" };
 }
 
 async function isPossible({ format }: Probe, video: VideoTrack, options: Options): Promise<boolean> {
@@ -98,8 +122,22 @@ async function isPossible({ format }: Probe, video: VideoTrack, options: Options
   const lines = linesOf(video);
   if (!CODECS.has(codec) || lines < MIN_LINES || lines > MAX_LINES || lines === PROGRESSIVE_LINES) return false;
   if (rate.num / rate.den > MAX_RATE) return false;
-  // Elsewhere parameter sets are between the frames, and may change.
-  if (codec !== "h264" || !/(^|,)(mov|matroska|flv)(,|$)/.test(format) || TAPE_LINES.includes(lines)) return true;
+  return TAPE_LINES.includes(lines) || mayHaveFields({ format, video }, options);
+}
+
+/** Codecs whose frames state it each by itself; those of others are all alike. */
+const FLAGGED = new Set(["mpeg2video", "h264", "mpeg4", "vc1"]);
+
+const canStateFields = async ({ format }: Probe, video: VideoTrack, options: Options): Promise<boolean> =>
+  FLAGGED.has(video.codec) && (await mayHaveFields({ format, video }, options));
+
+/** Whether parameter sets allow it. */
+async function mayHaveFields(
+  { format, video }: { format: string; video: VideoTrack },
+  options: Options,
+): Promise<boolean> {
+  // Elsewhere they are between the frames, and may change.
+  if (video.codec !== "h264" || !/(^|,)(mov|matroska|flv)(,|$)/.test(format)) return true;
   return !hasOnlyFrames(await extradataOf(video, options));
 }
 
@@ -134,10 +172,12 @@ async function extradataOf({ index }: VideoTrack, { path, binaries, ...options }
 
 type Place = { seconds: number; ranges: readonly ByteRange[] };
 
-/** Spread over the source. With an index at keyframes, of which the bytes are known. */
-function placesOf({ durationSeconds, startSeconds }: Probe, index: TrackIndex | undefined): Place[] {
-  const count = Math.max(1, Math.min(PLACES, Math.floor(durationSeconds ?? 1)));
-  const seconds = Array.from({ length: count }, (_, at) => ((durationSeconds ?? 0) * at) / count);
+/** Spread over the source, up to its end. With an index at keyframes, of which the bytes are known. */
+function placesOf({ durationSeconds, startSeconds }: Probe, index: TrackIndex | undefined, most: number): Place[] {
+  const length = durationSeconds ?? 0;
+  const count = Math.max(1, Math.min(most, Math.floor(durationSeconds ?? 1)));
+  const spread = Array.from({ length: count }, (_, at) => (length * at) / count);
+  const seconds = length > count * END_SECONDS ? [...spread, length - END_SECONDS] : spread;
   if (!index) return seconds.map((each) => ({ seconds: each, ranges: [] }));
   const keys = [...index.isKey.keys()].filter((sample) => index.isKey[sample] === 1);
   const wanted = seconds.map((each) => keys.findLast((key) => (index.pts[key] as number) - startSeconds <= each) ?? 0);

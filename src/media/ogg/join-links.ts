@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import type { ByteRange } from "#lib/isobmff";
 import { constantFrames } from "../constant-frames.ts";
 import { MediaError } from "../error.ts";
-import { type Binaries, run, type SourceRun, UNTIL_STALLED, untrustedInput } from "../ffmpeg.ts";
+import { ANY_ERROR_RATE, type Binaries, run, type SourceRun, UNTIL_STALLED, untrustedInput } from "../ffmpeg.ts";
 import type { AudioTrack, Probe, VideoTrack } from "../probe.ts";
 import { linksOf } from "./links.ts";
 
@@ -195,7 +195,8 @@ async function joined(
         reads: [path],
         output: into(samples, at > 0 ? NUT_ID_BYTES : 0),
         args: [
-          ...["-nostdin", "-hide_banner", "-loglevel", "warning", "-nostats", "-noautorotate", ...untrustedInput(path)],
+          ...["-nostdin", "-hide_banner", "-loglevel", "warning", "-nostats", "-noautorotate"],
+          ...[...ANY_ERROR_RATE, ...untrustedInput(path)],
           ...["-map", `0:${track.index}`, ...decoding, "-map_metadata", "-1", "-map_chapters", "-1"],
           ...["-output_ts_offset", startSeconds.toFixed(6), "-f", "nut", "pipe:1"],
         ],

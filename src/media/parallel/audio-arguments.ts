@@ -1,6 +1,6 @@
 import { audioOutput, decodeOutput, UNCHANGED } from "../arguments.ts";
 import { DECODED_INPUT, DECODED_TRACK, type DecodedTrack } from "../audio-decoding.ts";
-import { normalizedAudio } from "../audio-filters.ts";
+import { normalizedAudio, silenceUntil } from "../audio-filters.ts";
 import { decodedFor } from "../audio-tracks.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { untrustedInput } from "../ffmpeg.ts";
@@ -31,6 +31,7 @@ export function audioPart(
     ...normalizedAudio(one, spec, { isFromStart: fromSeconds === 0 }),
     trim,
     `asetpts=PTS-${first}`,
+    ...(end === null ? silenceUntil(one, spec, first) : []),
   ].join(",");
   return {
     decoded: { ...decodedFor(one, { input }), fromSeconds },

@@ -1,7 +1,8 @@
 import { audioCodecs } from "#lib/codecs";
 import type { EncodingSpec } from "../encoding-spec.ts";
-import type { PlannedAudio } from "../plan.ts";
+import { fillOf } from "../plan.ts";
 import type { SourceIndex } from "./source-index.ts";
+import type { StoredPlan } from "./stored-plan.ts";
 
 /** Less than a packet of any codec, and more than a container's rounding of times. */
 const GAP_SECONDS = 0.005;
@@ -21,10 +22,10 @@ export const firstSampleOf = (number: number, spec: EncodingSpec): number =>
  * Audio can be encoded in parts that begin at multiples of so many segments: there a packet begins exactly at n x 4 s, so
  * that the packets of a part are those of a run over the whole source. Null when parts would not be exact, or such
  * segments are too far apart: with a pass over everything before (loudness), audio that is copied, which takes no time,
- * silence at the end, and times that are not those of the samples.
+ * silence of more than the last part, and times that are not those of the samples.
  */
 export function audioStep(
-  tracks: readonly PlannedAudio[],
+  { audio: tracks, startSeconds = 0 }: Pick<StoredPlan, "audio" | "startSeconds">,
   index: SourceIndex | null | undefined,
   spec: EncodingSpec,
 ): number | null {
@@ -35,7 +36,8 @@ export function audioStep(
   );
   const isExact = tracks.every(({ track, isCopied, padToSeconds }) => {
     const indexed = index.tracks[track.index];
-    return !isCopied && padToSeconds === 0 && indexed?.kind === "audio" && isSteady(indexed.dts);
+    const { isShort } = fillOf(track, padToSeconds, { startSeconds });
+    return !isCopied && isShort && indexed?.kind === "audio" && isSteady(indexed.dts);
   });
   return isExact ? (step ?? null) : null;
 }

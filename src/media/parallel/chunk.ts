@@ -61,8 +61,7 @@ export async function encodeChunk(options: ChunkOptions): Promise<EncodedChunk> 
   const renditions = runs.flatMap((one) => one.renditions);
   if (renditions.length === 0) throw new Inexact(`chunk ${chunk.number} has none of its renditions.`);
   const names = renditions.map(({ name }) => name);
-  const { durationSeconds } = plan;
-  const frames = passthrough && segmentFramesOf(passthrough, rate, { spec, durationSeconds });
+  const frames = passthrough && segmentFramesOf(passthrough, rate, { spec, plan });
   const firstOf = (segment: number) =>
     frames ? (frames[segment] ?? null) : firstFrameOf(segment, spec.segment_seconds, rate);
   await prepareFolders(workDir, { ...plan, audio: [], video: { ...video, renditions } });

@@ -179,5 +179,6 @@ export async function writeEarly({
     files: [names.thumbnail, ...packaged.files.filter((file) => !file.endsWith(".m4s"))],
     bytes: packaged.bytes,
     skipped: [],
+    isTruncated: false,
   };
 }

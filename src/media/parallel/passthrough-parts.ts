@@ -18,11 +18,13 @@ import type { StoredPlan } from "./stored-plan.ts";
 export function segmentFramesOf(
   { keyTimes }: Passthrough,
   { num, den }: Rate,
-  { spec, durationSeconds }: { spec: EncodingSpec; durationSeconds: number | null },
+  { spec, plan }: { spec: EncodingSpec; plan: Pick<StoredPlan, "frames" | "durationSeconds"> },
 ): number[] {
   const keys = keyTimes.map((seconds) => Math.round((seconds * num) / den));
   const frames = cutsOf(keys, den / num, spec.segment_seconds);
-  const last = (durationSeconds ?? 0) - ((frames.at(-1) ?? 0) * den) / num;
+  // The audio may be longer.
+  const length = plan.frames === null ? (plan.durationSeconds ?? 0) : (plan.frames * den) / num;
+  const last = length - ((frames.at(-1) ?? 0) * den) / num;
   return frames.length > 1 && isShort(last) ? frames.slice(0, -1) : frames;
 }
 
@@ -35,12 +37,12 @@ const EQUAL_SECONDS = 1e-5;
  * index does not have each keyframe at its place on the frame grid, or its clock cannot express that.
  */
 export function copiedSegments(plan: StoredPlan, index: SourceIndex | null, spec: EncodingSpec): number[] | null {
-  const { video, startSeconds = 0, durationSeconds } = plan;
+  const { video, startSeconds = 0 } = plan;
   const track = index && video && videoTrackOf(index, video.track);
   if (!track || !video?.passthrough || video.passthrough.keyTimes.length > MAX_KEYS) return null;
   const { rate, passthrough } = video;
   if (!Number.isInteger((track.timescale * rate.den) / rate.num)) return null;
-  const frames = segmentFramesOf(passthrough, rate, { spec, durationSeconds });
+  const frames = segmentFramesOf(passthrough, rate, { spec, plan });
   for (const firstFrame of frames) {
     const window = windowOf(track, { plan: { ...plan, video }, firstFrame, endFrame: null, threads: 1 });
     const seconds = startSeconds + (firstFrame * rate.den) / rate.num;

@@ -9,7 +9,15 @@ import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts
 import { SHORT_SECONDS } from "../package.ts";
 import { findPassthrough } from "../passthrough.ts";
 import { withTitle } from "../per-title/analyze.ts";
-import { type EncodePlan, planAdditional, planEncode, withPassthrough } from "../plan.ts";
+import {
+  type EncodePlan,
+  fillOf,
+  heldFrames,
+  planAdditional,
+  planEncode,
+  SHORT_FILL_SECONDS,
+  withPassthrough,
+} from "../plan.ts";
 import type { Probe } from "../probe.ts";
 import { keptHdrMetadata } from "../read-hdr-metadata.ts";
 import { warningsOf } from "../tracks.ts";
@@ -104,6 +112,7 @@ const storedPlan = (
 /** Null when the container does not state the length of its video. */
 function framesOf({ video }: EncodePlan, { startSeconds }: Probe): number | null {
   if (!video?.track.durationSeconds) return null;
+  if (video.holdUntilSeconds > 0) return heldFrames(video);
   const end = Math.max(0, video.track.startSeconds - startSeconds) + video.track.durationSeconds;
   return Math.round((end * video.rate.num) / video.rate.den);
 }
@@ -111,13 +120,20 @@ function framesOf({ video }: EncodePlan, { startSeconds }: Probe): number | null
 const hasPauses = ({ video, audio }: Probe): boolean =>
   [...(video ? [video] : []), ...audio].some(({ pauses }) => pauses.length > 0);
 
+/**
+ * Whether it is certain what each part of a source has. A run from the middle of one whose times jump does not know how much
+ * time is before it; and of one whose end is missing, or damaged, only the encode finds out where it ends.
+ */
+const isReliable = (probe: Probe): boolean =>
+  !probe.jumps && !probe.rewriting && !probe.isTruncated && !hasPauses(probe);
+
 /** By which the encoders delay their frames, at most: those of all codecs have a last segment of this length or none. */
 const MAX_DELAY_FRAMES = 4;
 
 /** What can be listed before it is encoded. */
 function earlyOf(plan: StoredPlan, { spec, index, probe }: PlanOptions): PlanResult["early"] {
   const { video, durationSeconds } = plan;
-  if (!probe.statesDuration || probe.jumps || probe.rewriting || hasPauses(probe)) return null;
+  if (!probe.statesDuration || !isReliable(probe)) return null;
   const lengths = predictedVideo(plan, spec);
   if (!video || !durationSeconds || !lengths || lengths.some((frames) => frames < 1)) return null;
   const segments = lengths.length;
@@ -138,7 +154,7 @@ function earlyOf(plan: StoredPlan, { spec, index, probe }: PlanOptions): PlanRes
   const audioSegments = plan.audio.map((one) => predictedAudio(one, plan, spec).length);
   // Parts of the audio are ranges of segments, of all tracks.
   const isAlike = audioSegments.every((count) => Math.abs(count - segments) <= 1 && count === audioSegments[0]);
-  return { segments, renditions, audio_step: isAlike ? audioStep(plan.audio, index, spec) : null };
+  return { segments, renditions, audio_step: isAlike ? audioStep(plan, index, spec) : null };
 }
 
 type Source = Parameters<typeof findPassthrough>[0];
@@ -161,9 +177,9 @@ async function cutsOf(options: Planning, plan: EncodePlan, source: Source): Prom
   const { video } = plan;
   if (!video) return cuts("no_video");
   if (!plan.durationSeconds || !options.probe.statesDuration) return cuts("unknown_duration");
-  if (video.holdUntilSeconds > 0) return cuts("held_frame");
-  // A run from the middle does not know how much time is before it.
-  if (options.probe.jumps || options.probe.rewriting || hasPauses(options.probe)) return cuts("inexact");
+  const fill = fillOf(video.track, video.holdUntilSeconds, options.probe);
+  if (!fill.isShort) return cuts("held_frame");
+  if (!isReliable(options.probe)) return cuts("inexact");
   // A seek may end between two fields. In a transport stream a frame of H.264 begins with its first one.
   const { fieldOrder, packetsPerFrame } = video.track;
   if (packetsPerFrame === 2 && (fieldOrder === "separate" || !plan.isTransport)) return cuts("inexact");
@@ -188,8 +204,10 @@ async function cutsOf(options: Planning, plan: EncodePlan, source: Source): Prom
       ? await longestGop(options, video.track.index)
       : await longestLead(options, plan);
   if (lead > LONG_GOP_SECONDS) return cuts("long_gop");
+  // Behind its last frame a seek by time may find nothing.
+  const held = video.holdUntilSeconds > 0 ? SHORT_FILL_SECONDS : 0;
   // Without an index, a seek by time may end behind the keyframe that it should find: it begins a GOP earlier.
-  return cuts(null, isTransport ? lead + 2 * SEEK_BACK_SECONDS : SEEK_BACK_SECONDS);
+  return cuts(null, held + (isTransport ? lead + 2 * SEEK_BACK_SECONDS : SEEK_BACK_SECONDS));
 }
 
 /** Seconds between two keyframes of a track, at most; infinite when they cannot be read. Reads the whole source. */

@@ -20,12 +20,12 @@ const AUDIO_TOLERANCE_SECONDS = 0.1;
  * begin at keyframes of the source.
  */
 export function predictedVideo(plan: StoredPlan, spec: EncodingSpec): number[] | null {
-  const { video, frames, durationSeconds } = plan;
+  const { video, frames } = plan;
   const { segment_seconds } = spec;
   if (!video || !frames) return null;
   const { rate, passthrough } = video;
   if (passthrough) {
-    const copied = segmentFramesOf(passthrough, rate, { spec, durationSeconds });
+    const copied = segmentFramesOf(passthrough, rate, { spec, plan });
     return copied.map((start, index) => (copied[index + 1] ?? frames) - start);
   }
   const least = TOLERANCE_FRAMES + (SHORT_SECONDS * rate.num) / rate.den;

@@ -9,12 +9,13 @@ import {
   readIndex,
   readLayout,
   type TrackIndex,
+  withinFile,
 } from "#lib/isobmff";
 import type { Probe } from "../probe.ts";
 import type { StoredPlan } from "./stored-plan.ts";
 
-/** Where the samples of an MP4 or QuickTime file are. */
-export type SourceIndex = { layout: Mp4Layout; tracks: TrackIndex[] };
+/** Where the samples of an MP4 or QuickTime file are. `isCut`: it has more samples than the file, which are left out. */
+export type SourceIndex = { layout: Mp4Layout; tracks: TrackIndex[]; isCut: boolean };
 
 /** What ffmpeg reads to determine the streams: at most 5 MB of each. */
 const HEAD_SECONDS = 2;
@@ -34,22 +35,32 @@ const SEEK_ROUNDING_SECONDS = 0.0005;
 /** Deinterlacing needs frames before the first one. */
 const INTERLACED_LEAD_SECONDS = 0.1;
 
-/** The index of a source of `size` bytes; null when it has none that can be read in parts. */
-export async function readSourceIndex(size: number, read: ReadBytes): Promise<SourceIndex | null> {
-  const layout = await readLayout(size, read);
-  const tracks = layout && readIndex(await read(...layout.moov));
-  return tracks && { layout, tracks };
+/**
+ * The index of a source of `size` bytes; null when it has none that can be read in parts. `isCut`: also of a source whose end
+ * is missing.
+ */
+export async function readSourceIndex(
+  size: number,
+  read: ReadBytes,
+  options?: { isCut: boolean },
+): Promise<SourceIndex | null> {
+  const layout = await readLayout(size, read, options);
+  const all = layout && readIndex(await read(...layout.moov));
+  const tracks = all?.map((track) => withinFile(track, size));
+  const isCut = tracks?.some((track, at) => track !== all?.[at] && track.kind !== "other") ?? false;
+  return layout && tracks ? { layout, tracks, isCut } : null;
 }
 
-/** The index of a complete file. */
-export async function indexOfFile(path: string): Promise<SourceIndex | null> {
+/** The index of a file that is there as a whole, as above. */
+export async function indexOfFile(path: string, options?: { isCut: boolean }): Promise<SourceIndex | null> {
   await using file = await open(path);
   const { size } = await file.stat();
-  return await readSourceIndex(size, async (offset, length) => {
+  const read: ReadBytes = async (offset, length) => {
     const data = Buffer.alloc(Math.min(length, Math.max(0, size - offset)));
     const { bytesRead } = await file.read(data, 0, data.length, offset);
     return data.subarray(0, bytesRead);
-  });
+  };
+  return await readSourceIndex(size, read, options);
 }
 
 /** What every run over the source reads: its index, and the beginning of each track. */

@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { type Binaries, run, type SourceRun, UNTIL_STALLED, untrustedInput } from "../ffmpeg.ts";
+import { ANY_ERROR_RATE, type Binaries, run, type SourceRun, UNTIL_STALLED, untrustedInput } from "../ffmpeg.ts";
 import type { AudioTrack, Probe, VideoTrack } from "../probe.ts";
 import type { ProgramTrack } from "./program-tracks.ts";
 import { type BlockProgress, copyPackets } from "./rewrite.ts";
@@ -60,7 +60,8 @@ export async function appendContinuations(
       ...common,
       args: [
         ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
-        ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5", "-copyts", ...untrustedInput(path)],
+        ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5", "-copyts"],
+        ...[...ANY_ERROR_RATE, ...untrustedInput(path)],
         ...[
           "-map",
           `0:i:${track.pid}`,

@@ -112,13 +112,13 @@ export const SETTINGS = {
     about: "lease of a job; workers send a heartbeat every quarter of it",
   },
   job_timeout_seconds: {
-    schema: integer(60, 31 * 86_400),
-    fallback: "172800",
-    about: "maximum duration of an attempt; then the job fails",
+    schema: integer(0, 31 * 86_400),
+    fallback: "0",
+    about: "maximum duration of an attempt, then the job fails; 0: as long as it makes progress",
   },
   job_stall_seconds: {
     schema: integer(10, 31 * 86_400),
-    fallback: "3600",
+    fallback: "600",
     about: "an attempt without progress for this long is reassigned",
   },
   parallel: {

@@ -1,14 +1,15 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { and, desc, eq, getTableColumns, gte, lt, type Placeholder, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
+import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
 import type { Db } from "#storage/db/open.ts";
 import { prepared } from "#storage/db/prepared.ts";
 import { type AuditRow, auditEntries } from "#storage/db/schema.ts";
 import type { Caller } from "./caller.ts";
+import { type Batches, inWindows, WINDOW_ROWS } from "./paging.ts";
 import { type Context, Reply, type Route } from "./route.ts";
 
 const DAY_MS = 86_400_000;
-const BATCH = 1000;
 /** Levels of nested objects: `a.b`. */
 const MAX_DEPTH = 2;
 const MAX_FIELDS = 50;
@@ -203,38 +204,61 @@ export type AuditFilter = {
   action?: string | undefined;
 };
 
-/** Newest first, up to `limit` + 1. */
-export const listAudit = (
+/**
+ * Entries that a filter selects, newest first. Of the filters that have an index, one is used; the others are searched in windows
+ * of ids.
+ */
+export function listAudit(
   db: Db,
   { tenantId, since, actor, action }: AuditFilter,
-  { limit, before }: { limit: number; before?: number | undefined },
-): Promise<AuditRow[]> =>
-  db
-    .select()
-    .from(auditEntries)
-    .where(
-      and(
-        tenantId === undefined ? undefined : eq(auditEntries.tenantId, tenantId),
-        since === undefined ? undefined : gte(auditEntries.createdAt, since),
-        actor === undefined ? undefined : eq(auditEntries.actorName, actor),
-        action === undefined ? undefined : eq(auditEntries.action, snakeCase(action)),
-        before === undefined ? undefined : lt(auditEntries.id, before),
-      ),
-    )
-    .orderBy(desc(auditEntries.id))
-    .limit(limit + 1)
-    .all();
+  before: number | undefined,
+): Batches<AuditRow> {
+  const { id, tenantId: tenant, actorName, action: operation, createdAt } = auditEntries;
+  const filters = [
+    actor === undefined ? undefined : eq(actorName, actor),
+    action === undefined ? undefined : eq(operation, snakeCase(action)),
+  ].filter((one) => one !== undefined);
+  const ofTenant = tenantId === undefined ? undefined : eq(tenant, tenantId);
+  // There is one for a tenant with its actor, and with its action, none with both, and none without a tenant.
+  const indexed = and(ofTenant, ofTenant && filters.shift());
+  // The plus sign keeps SQLite from choosing another index than the one that limits a window.
+  const others = [...filters, since === undefined ? undefined : gte(createdAt, since)].map(
+    (one) => one && sql`+${one}`,
+  );
+  return inWindows<AuditRow, number>({
+    from: before,
+    keyOf: (row) => row.id,
+    endOf: async (after) =>
+      (
+        await db
+          .select({ id })
+          .from(auditEntries)
+          .where(and(indexed, after === undefined ? undefined : lt(id, after)))
+          .orderBy(desc(id))
+          .limit(1)
+          .offset(WINDOW_ROWS - 1)
+          .get()
+      )?.id,
+    read: ({ after, until }, limit) =>
+      db
+        .select()
+        .from(auditEntries)
+        .where(
+          and(
+            indexed,
+            ...others,
+            after === undefined ? undefined : lt(id, after),
+            until === undefined ? undefined : gte(id, until),
+          ),
+        )
+        .orderBy(desc(id))
+        .limit(limit)
+        .all(),
+  });
+}
 
 /** Deletes entries past their retention. */
-export async function pruneAudit(app: App): Promise<void> {
+export const pruneAudit = (app: App): Promise<number> => {
   const until = app.clock.now() - app.config.audit_days * DAY_MS;
-  const old = lt(auditEntries.createdAt, until);
-  if (!(await app.db.select({ id: auditEntries.id }).from(auditEntries).where(old).limit(1).get())) return;
-  for (let last = BATCH; last === BATCH; ) {
-    last = await app.write(async (tx) => {
-      const rows = await tx.select({ id: auditEntries.id }).from(auditEntries).where(old).limit(BATCH).all();
-      for (const { id } of rows) await tx.delete(auditEntries).where(eq(auditEntries.id, id));
-      return rows.length;
-    });
-  }
-}
+  return deleteInSlices(app, { table: "audit_entries", where: sql`created_at < ${until}` });
+};

@@ -64,13 +64,23 @@ function codedOnce(text: Buffer, coding: ContentEncoding, sameFor: object | unde
   return body;
 }
 
+const plainFor = new WeakMap<object, Buffer>();
+
+async function plainText({ text, sameFor }: Pick<EncodedText, "text" | "sameFor">): Promise<Buffer> {
+  const known = sameFor && plainFor.get(sameFor);
+  if (known) return known;
+  const plain = Buffer.from(await text());
+  if (sameFor) plainFor.set(sameFor, plain);
+  return plain;
+}
+
 export type EncodedText = {
   text(): Promise<string | Buffer>;
   headers: Record<string, string>;
   etag?: string | undefined;
   /** The compressed result is cached under this name, which depends on the content alone. */
   lasting?: { name: string; cache: SharedCache } | undefined;
-  /** Responses with the same object have the same text, which is compressed once while the object exists. */
+  /** Responses with the same object have the same text, which is encoded and compressed once while the object exists. */
   sameFor?: object | undefined;
   onSent?: ((bytes: number) => void) | undefined;
 };
@@ -94,7 +104,7 @@ export async function encodedText(
   }
   let coding = body ? preferred : null;
   if (!body) {
-    const plain = Buffer.from(await text());
+    const plain = await plainText({ text, sameFor });
     coding = plain.length < MIN_CODED_BYTES ? null : preferred;
     body = coding ? await codedOnce(plain, coding, sameFor) : plain;
     if (coding && lasting && name !== null) {

@@ -1,14 +1,19 @@
-import { and, eq, lt, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { HttpError, hmac, sha256 } from "#lib/base";
+import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
 import type { Db } from "#storage/db/open.ts";
-import { idempotencyRecords } from "#storage/db/schema.ts";
+import { prepared } from "#storage/db/prepared.ts";
+import { idempotencyRecords, tenants } from "#storage/db/schema.ts";
 import { type Context, Reply, type Route } from "./route.ts";
 
 const KEPT_MS = 24 * 3_600_000;
+/** The bodies of all responses that are stored for a tenant: a hundred thousand usual ones. */
+const MAX_TENANT_BYTES = 256 * 2 ** 20;
+const RETRY_SECONDS = 3600;
 
-/** What a repeated request must match: caller, key, route and body. */
-export type Repeat = { caller: string; key: string; requestHash: string };
+/** What a repeated request must match: caller, key, route and body. `tenantId`: whose stored bytes it adds to. */
+export type Repeat = { caller: string; key: string; requestHash: string; tenantId: number | null };
 
 type RepeatedContext = Pick<Context, "app" | "caller" | "headers" | "url" | "body">;
 
@@ -28,7 +33,8 @@ export function repeatOf(route: Route, { app, caller, headers, url, body }: Repe
   const hidden = (name: string, value: unknown) =>
     secretInputs.includes(name) && typeof value === "string" ? hmac(app.secrets.signing_secret, value) : value;
   const text = JSON.stringify(body ?? null, secretInputs.length > 0 ? hidden : undefined);
-  return { caller: callerName, key, requestHash: sha256(`${route.method} ${url.pathname}\n${text}`) };
+  const tenantId = caller.kind === "key" || caller.kind === "batch" ? caller.tenantId : null;
+  return { caller: callerName, key, tenantId, requestHash: sha256(`${route.method} ${url.pathname}\n${text}`) };
 }
 
 /** The stored response of the first request, or null. Throws 422 when the key was used with another body. */
@@ -56,7 +62,8 @@ export async function storeResponse(
 ): Promise<void> {
   const stored = { ...(body as Record<string, unknown>) };
   for (const field of secrets) delete stored[field];
-  const values = { ...repeat, status, body: JSON.stringify(stored), createdAt: app.clock.now() };
+  const { tenantId: countedFor, ...names } = repeat;
+  const values = { ...names, countedFor, status, body: JSON.stringify(stored), createdAt: app.clock.now() };
   await tx
     .insert(idempotencyRecords)
     .values(values)
@@ -66,11 +73,38 @@ export async function storeResponse(
         requestHash: sql`excluded.request_hash`,
         status: sql`excluded.status`,
         body: sql`excluded.body`,
+        countedFor: sql`excluded.counted_for`,
         createdAt: sql`excluded.created_at`,
       },
     });
 }
 
+const storedBytes = prepared((db) =>
+  db
+    .select({ bytes: tenants.idempotencyBytes })
+    .from(tenants)
+    .where(eq(tenants.id, sql.placeholder("tenantId")))
+    .prepare(),
+);
+
+/**
+ * Throws 429 `rate_limited` where the stored responses of the tenant have more bytes than they may, which triggers count.
+ * Before the request is handled, because some handlers commit several times.
+ */
+export async function requireRoom(db: Db, { tenantId }: Repeat): Promise<void> {
+  if (tenantId === null || ((await storedBytes(db).get({ tenantId }))?.bytes ?? 0) <= MAX_TENANT_BYTES) return;
+  throw new HttpError(
+    429,
+    "rate_limited",
+    "Too many large responses are stored for requests with an Idempotency-Key, each for 24 hours; try again later, or without the header.",
+    { headers: { "retry-after": String(RETRY_SECONDS) } },
+  );
+}
+
 /** Deletes responses older than one day. */
-export const pruneResponses = (tx: Db, now: number) =>
-  tx.delete(idempotencyRecords).where(lt(idempotencyRecords.createdAt, now - KEPT_MS));
+export const pruneResponses = (app: App): Promise<number> =>
+  deleteInSlices(app, {
+    table: "idempotency_records",
+    key: "caller, key",
+    where: sql`created_at < ${app.clock.now() - KEPT_MS}`,
+  });

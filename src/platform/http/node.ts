@@ -27,6 +27,8 @@ export function nodeListener(h3: Pick<H3, "fetch">, stallMs = STALL_MS): Request
 }
 
 type Exchange = { incoming: IncomingMessage; outgoing: ServerResponse; stallMs: number };
+/** Sending takes so long in one iteration, and continues in the next: thousands of viewers of a live stream are answered at once. */
+const SENDING_MS = 4;
 
 /**
  * Complete responses of one event loop iteration, sent together at its end. Each separate write wakes the receiver,
@@ -35,13 +37,19 @@ type Exchange = { incoming: IncomingMessage; outgoing: ServerResponse; stallMs: 
  */
 const waiting: { outgoing: ServerResponse; write: () => void }[] = [];
 function sendWaiting(): void {
-  for (const { outgoing, write } of waiting.splice(0)) {
+  const until = performance.now() + SENDING_MS;
+  let sent = 0;
+  for (const { outgoing, write } of waiting) {
+    sent++;
     try {
       write();
     } catch {
       outgoing.destroy();
     }
+    if (performance.now() >= until) break;
   }
+  waiting.splice(0, sent);
+  if (waiting.length > 0) setImmediate(sendWaiting);
 }
 
 async function send({ incoming, outgoing, stallMs }: Exchange, response: Response): Promise<void> {

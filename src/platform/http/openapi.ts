@@ -336,7 +336,7 @@ function errorStatuses(route: Route): number[] {
   if (route.params) statuses.add(404);
   if (route.body) for (const status of [400, 413, 415, 422]) statuses.add(status);
   if (route.query) statuses.add(422);
-  if (route.limit) statuses.add(429);
+  if (route.limit || route.idempotent) statuses.add(429);
   if (route.expensive) for (const status of [429, 503]) statuses.add(status);
   return [...statuses].sort();
 }

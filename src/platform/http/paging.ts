@@ -60,6 +60,42 @@ export const inBatches = <Row, Key>(
     }
   };
 
+/** Rows that a filter without an index reads at once: about two milliseconds of work. */
+export const WINDOW_ROWS = 500;
+
+type Windows<Row, Key> = {
+  from: Key | undefined;
+  keyOf: (row: Row) => Key;
+  /** The key of the last row of a window of `WINDOW_ROWS` behind `after`, by an index alone; undefined when there are fewer. */
+  endOf: (after: Key | undefined) => Promise<Key | undefined>;
+  /** Matches behind `after`, up to and with `until`, at most `limit`. Undefined: from the beginning, to the end. */
+  read: (range: { after: Key | undefined; until: Key | undefined }, limit: number) => Promise<Row[]>;
+};
+
+/**
+ * Batches of a list with a filter that has no index: rows are searched window by window, however few match. To be listed with
+ * `isSearch`.
+ */
+export const inWindows = <Row, Key>({ from, keyOf, endOf, read }: Windows<Row, Key>): Batches<Row> =>
+  async function* (rows) {
+    let after = from;
+    let left = rows;
+    for (let isMore = true; isMore; ) {
+      const until = await endOf(after);
+      for (let isFull = true; isFull; ) {
+        const count = Math.min(ROWS_AT_ONCE, left);
+        const batch = await read({ after, until }, count);
+        yield batch;
+        left -= batch.length;
+        if (left === 0) return;
+        isFull = batch.length === count;
+        if (isFull) after = keyOf(batch.at(-1) as Row);
+      }
+      isMore = until !== undefined;
+      after = until;
+    }
+  };
+
 /** The same for a list in the order of ids. */
 export const byId = <Row extends { id: number }>(
   cursor: string | undefined,
@@ -76,6 +112,8 @@ type Listing<Row> = {
   toWire(row: Row): unknown;
   /** By default, of the row's id. */
   cursorOf?: (row: Row) => string;
+  /** Many rows may be read for few results: it waits in the queue from the beginning. */
+  isSearch?: boolean;
 };
 
 /**
@@ -83,7 +121,7 @@ type Listing<Row> = {
  * page (RFC 8288) when there are more. A large page is one of a few at once, fairly among tenants: throws 429, 503.
  */
 export async function page<Row>(context: PageContext, listing: Listing<Row>): Promise<Reply | Response> {
-  const light = await serialized(context, listing, LIGHT_BYTES);
+  const light = listing.isSearch ? null : await serialized(context, listing, LIGHT_BYTES);
   if (light) return new Reply(200, new JsonText(`[${light.parts.join(",")}]`), light.headers);
   const permit = await admit(context.app, "lists", queueOwner(context), context.signal);
   let isSending = false;
@@ -145,6 +183,8 @@ async function serialized<Row>(
       await pace();
     }
     if (signal.aborted) throw clientClosed();
+    // A batch may be empty.
+    await pace();
   }
   return { parts, headers: {} };
 }

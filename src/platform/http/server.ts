@@ -17,7 +17,7 @@ import { clientAddresses } from "./client-address.ts";
 import { corsHeaders, preflightHeaders } from "./cors.ts";
 import { requireJsonType, requireSameOrigin } from "./cross-site.ts";
 import { discardRest } from "./discard-rest.ts";
-import { findReplay, repeatOf, storeResponse } from "./idempotency.ts";
+import { findReplay, repeatOf, requireRoom, storeResponse } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
 import { metricsOf } from "./metrics.ts";
 import { queueOwner } from "./queue-owner.ts";
@@ -169,6 +169,7 @@ async function answer(
     if (repeat) {
       const replay = await findReplay(app.db, app, repeat);
       if (replay) return renderReply(await restored(route, context, replay), requestId, every);
+      await requireRoom(app.db, repeat);
       // Checked again inside the transaction: the second of two concurrent requests must find the response of the
       // first.
       context.earlier = () => findReplay(app.db, app, repeat);

@@ -39,6 +39,8 @@ export const EXPENSIVE = {
   lists: { ...usual, concurrency: 16, waitingPerOwner: 256 },
   /** Searches of anyone in public collections: they take no place of those who sign in. */
   public_search: { ...usual, concurrency: 2, perOwner: 1, waitingPerOwner: 16 },
+  /** Pages of public collections, with up to two hundred videos. */
+  public_pages: { ...usual, concurrency: 8, waitingPerOwner: 64 },
   /** Reads an index to its end, in slices. */
   count: usual,
   /** Some milliseconds of the database and of comparing texts, in slices. */

@@ -1,10 +1,11 @@
 import { inArray } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
+import type { ShownAsset } from "#features/assets/shown.ts";
 import { mediaUrl } from "#features/assets/urls.ts";
 import { STATIC } from "#features/static-renditions/deliver.ts";
 import { fileOf, isAudioOnly, meantBy } from "#features/static-renditions/names.ts";
-import { type AssetRow, staticRenditions } from "#storage/db/schema.ts";
+import { staticRenditions } from "#storage/db/schema.ts";
 
 /** A file of a video for a feed. `bytes` is exact for a stored file, else estimated from the bitrate. */
 export type Enclosure = { url: string; type: string; bytes: number };
@@ -20,7 +21,7 @@ const sizes = forApp(() => new LRUCache<string, { bytes: number | null }>({ max:
  * The file of each video that a podcast program can load: the MP4 that was made with it, else a static rendition with
  * video, else HLS; for media of a customer's CDN its manifest. By the id of the asset.
  */
-export async function enclosuresOf(app: App, videos: readonly AssetRow[]): Promise<Map<number, Enclosure>> {
+export async function enclosuresOf(app: App, videos: readonly ShownAsset[]): Promise<Map<number, Enclosure>> {
   const found = new Map<number, Enclosure>();
   const names = await staticNames(
     app,
@@ -53,7 +54,7 @@ async function staticNames(app: App, ids: number[]): Promise<Map<number, string[
     );
 }
 
-async function enclosureOf(app: App, asset: AssetRow, names: readonly string[]): Promise<Enclosure> {
+async function enclosureOf(app: App, asset: ShownAsset, names: readonly string[]): Promise<Enclosure> {
   const url = (file: string) => mediaUrl(app.baseUrl(), asset, file, null);
   const { manifestUrl, mp4Path, encoding } = asset;
   if (manifestUrl !== null) return { url: manifestUrl, type: HLS_TYPE, bytes: estimate(asset, undefined) };
@@ -78,7 +79,7 @@ async function sizeOf(app: App, key: string): Promise<number | null> {
 }
 
 /** Bytes of a rendition of `bandwidth` bit/s, by default of the largest one. */
-function estimate({ durationSeconds, renditions }: AssetRow, bandwidth: number | undefined): number {
+function estimate({ durationSeconds, renditions }: ShownAsset, bandwidth: number | undefined): number {
   const bits = bandwidth ?? Math.max(0, ...renditions.map((one) => one.bandwidth));
   return Math.max(1, Math.round((bits / 8) * durationSeconds));
 }

@@ -1,10 +1,11 @@
 import type { App } from "#app.ts";
 import { hasPoster } from "#features/assets/poster.ts";
+import type { ShownAsset } from "#features/assets/shown.ts";
 import { mediaUrl, pageUrl, publicId } from "#features/assets/urls.ts";
 import { collectionPath } from "#features/collections/schema.ts";
 import { rememberedPlayer } from "#features/tenants/queries.ts";
 import { writeXml, type XmlElement } from "#lib/manifests";
-import type { AssetRow, CollectionRow } from "#storage/db/schema.ts";
+import type { CollectionRow } from "#storage/db/schema.ts";
 import { clock } from "../clock.ts";
 import { type Enclosure, enclosuresOf } from "./enclosures.ts";
 
@@ -39,7 +40,7 @@ const rfc822 = (time: number) => new Date(time).toUTCString();
 
 type Feed = {
   collection: CollectionRow;
-  videos: readonly AssetRow[];
+  videos: readonly ShownAsset[];
   /** Cursor of older videos; null when there are none. */
   next: string | null;
   /** The cursor of this page of the feed; null for the first one. */
@@ -81,7 +82,7 @@ export async function feedOf(app: App, { collection, videos, next, cursor }: Fee
   return writeXml(element("rss", [channel], NAMESPACES));
 }
 
-function itemOf(app: App, asset: AssetRow, { url, type, bytes }: Enclosure): XmlElement {
+function itemOf(app: App, asset: ShownAsset, { url, type, bytes }: Enclosure): XmlElement {
   const base = app.baseUrl();
   const poster = hasPoster(asset) ? mediaUrl(base, asset, "thumbnail.jpg", null) : null;
   const { title, description, width, height, durationSeconds } = asset;

@@ -1,10 +1,11 @@
 import type { App } from "#app.ts";
 import { hasPoster } from "#features/assets/poster.ts";
+import type { ShownAsset } from "#features/assets/shown.ts";
 import { basePath, mediaUrl, pageUrl } from "#features/assets/urls.ts";
 import { collectionPath } from "#features/collections/schema.ts";
 import { rememberedPlayer } from "#features/tenants/queries.ts";
 import { iso } from "#lib/base";
-import type { AssetRow, CollectionRow } from "#storage/db/schema.ts";
+import type { CollectionRow } from "#storage/db/schema.ts";
 import { clock } from "../clock.ts";
 import { html, Markup } from "../html.ts";
 import type { PageLanguage } from "../page-language.ts";
@@ -20,7 +21,7 @@ const MAX_DESCRIPTION = 2000;
 
 export type ShownPage = {
   collection: CollectionRow;
-  videos: AssetRow[];
+  videos: ShownAsset[];
   /** Counted up to one more than MAX_COUNTED. */
   count: number;
   q: string;
@@ -75,13 +76,13 @@ function gridOf(app: App, { videos, q, language, collection }: ShownPage): Marku
 const FILM = new Markup('<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M8 5v14l11-7z"/></svg>');
 
 /** The poster of a video with its duration, which is spoken as such. */
-export function shot(app: App, asset: AssetRow, language: PageLanguage): Markup {
+export function shot(app: App, asset: ShownAsset, language: PageLanguage): Markup {
   const time = clock(asset.durationSeconds);
   const image = html`<img src="${mediaUrl(basePath(app.baseUrl()), asset, "thumbnail.jpg", null)}" alt="" loading="lazy" decoding="async">`;
   return html`<span class="shot">${hasPoster(asset) ? image : FILM}${asset.durationSeconds > 0 && html`<span class="length" role="img" aria-label="${filled(textsIn(language).minutes, { time })}">${time}</span>`}</span>`;
 }
 
-function dateOf(asset: AssetRow, language: PageLanguage): Markup {
+function dateOf(asset: ShownAsset, language: PageLanguage): Markup {
   const at = asset.readyAt ?? asset.createdAt;
   const shown = new Date(at).toLocaleDateString(language, { dateStyle: "long", timeZone: "UTC" });
   return html`<time datetime="${iso(at)}">${shown}</time>`;
@@ -100,7 +101,7 @@ function linksOf(app: App, { collection, q, next, isFirst, language }: ShownPage
 export function headOf(
   app: App,
   collection: CollectionRow,
-  { videos, isIndexed }: { videos: readonly AssetRow[]; isIndexed: boolean },
+  { videos, isIndexed }: { videos: readonly ShownAsset[]; isIndexed: boolean },
 ): Markup {
   const base = app.baseUrl();
   const urlOf = (what: "page" | "embed" | "feed") => base + collectionPath(what, collection.publicCode as string);
@@ -112,7 +113,7 @@ export function headOf(
     embed: urlOf("embed"),
     image: pictured ? mediaUrl(base, pictured, "thumbnail.jpg", null) : null,
   });
-  const list = {
+  const list = () => ({
     "@context": "https://schema.org",
     "@type": "ItemList",
     name: collection.name,
@@ -122,8 +123,8 @@ export function headOf(
       position: index + 1,
       item: videoObject(app, asset),
     })),
-  };
+  });
   return html`${tags}
 ${oembedLinks(app, urlOf("page"), collection.name)}<link rel="alternate" type="application/rss+xml" href="${urlOf("feed")}" title="${collection.name}">
-${isIndexed && jsonLd(list)}`;
+${isIndexed && jsonLd(list())}`;
 }

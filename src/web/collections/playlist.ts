@@ -1,8 +1,9 @@
 import type { App } from "#app.ts";
+import type { ShownAsset } from "#features/assets/shown.ts";
 import { basePath, publicId } from "#features/assets/urls.ts";
 import { collectionPath } from "#features/collections/schema.ts";
 import { rememberedPlayer } from "#features/tenants/queries.ts";
-import type { AssetRow, CollectionRow } from "#storage/db/schema.ts";
+import type { CollectionRow } from "#storage/db/schema.ts";
 import { html, Markup } from "../html.ts";
 import type { PageLanguage } from "../page-language.ts";
 import {
@@ -22,7 +23,7 @@ const icon = (path: string) => new Markup(`<svg viewBox="0 0 24 24" aria-hidden=
 const PREVIOUS = icon("M6 5h2v14H6zm3.5 7 9 7V5z");
 const NEXT = icon("M16 5h2v14h-2zM5.5 5v14l9-7z");
 
-type Shown = { collection: CollectionRow; videos: AssetRow[]; language: PageLanguage };
+type Shown = { collection: CollectionRow; videos: ShownAsset[]; language: PageLanguage };
 
 /**
  * The player with the list of a collection's videos. Each entry is a link, so that the list works without its script, which
@@ -56,7 +57,7 @@ export async function playlistView(app: App, shown: Shown, query: URLSearchParam
 
 function entryOf(
   app: App,
-  asset: AssetRow,
+  asset: ShownAsset,
   { collection, language, isCurrent }: Shown & { isCurrent: boolean },
 ): Markup {
   const id = publicId(asset);

@@ -1,16 +1,17 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
+import type { ShownAsset } from "#features/assets/shown.ts";
 import { countShown, requirePublished, shownVideos } from "#features/collections/published.ts";
 import { collectionPath } from "#features/collections/schema.ts";
 import { allowedOriginsOf } from "#features/tenants/queries.ts";
-import { HttpError, invalid, sha256 } from "#lib/base";
+import { HttpError, invalid, pacer, sha256 } from "#lib/base";
 import { encodedText } from "#platform/http/content-encoding.ts";
 import { decodeCursor, encodeCursor } from "#platform/http/paging.ts";
 import { queueOwner } from "#platform/http/queue-owner.ts";
 import { type Context, type Route, route } from "#platform/http/route.ts";
 import { admit } from "#platform/limits/expensive.ts";
 import { Text } from "#protocol/fields.ts";
-import type { AssetRow, CollectionRow } from "#storage/db/schema.ts";
+import type { CollectionRow } from "#storage/db/schema.ts";
 import { type PageName, respond } from "../page.ts";
 import { type PageLanguage, pageLanguage } from "../page-language.ts";
 import { message, type Notice } from "../player-page.ts";
@@ -62,8 +63,10 @@ export const collectionPageRoutes: Route[] = [
     async handle(context) {
       const { app, query } = context;
       const collection = await requirePublished(app, context.params.code);
-      const { videos, next } = await page(app, collection, { after: decodeCursor(query.cursor), limit: PAGE });
-      const text = await feedOf(app, { collection, videos, next, cursor: query.cursor ?? null });
+      const text = await admitted(context, "public_pages", async () => {
+        const { videos, next } = await page(app, collection, { after: decodeCursor(query.cursor), limit: PAGE });
+        return feedOf(app, { collection, videos, next, cursor: query.cursor ?? null });
+      });
       return encodedText(context, {
         text: async () => text,
         etag: `"${sha256(text).slice(0, 32)}"`,
@@ -84,11 +87,13 @@ async function page(
   app: App,
   collection: CollectionRow,
   { after, limit, q = "" }: Paged,
-): Promise<{ videos: AssetRow[]; next: string | null }> {
-  const videos: AssetRow[] = [];
-  // Without what no page shows and may be large, so that a page has a few megabytes at most.
-  for await (const batch of shownVideos(app, collection, { q, after })(limit + 1))
-    videos.push(...batch.map((asset) => ({ ...asset, tags: {} })));
+): Promise<{ videos: ShownAsset[]; next: string | null }> {
+  const videos: ShownAsset[] = [];
+  const pace = pacer();
+  for await (const batch of shownVideos(app, collection, { q, after })(limit + 1)) {
+    videos.push(...batch);
+    await pace();
+  }
   const last = videos[limit - 1];
   return { videos: videos.slice(0, limit), next: videos.length > limit && last ? encodeCursor(last.id) : null };
 }
@@ -121,24 +126,37 @@ function refusal(status: number, language: PageLanguage): Notice | null {
 }
 
 const showGrid: Shower = async (context, collection, language) => {
-  const { app, url, signal } = context;
+  const { app, url } = context;
   const q = (url.searchParams.get("q") ?? "").trim();
   const fault = v.safeParse(Text(MAX_QUERY), q).issues?.[0]?.message;
   if (fault) invalid("q", fault);
   const cursor = url.searchParams.get("cursor") ?? undefined;
   const after = decodeCursor(cursor);
   // A search reads more than the page that it shows.
-  const permit = q === "" ? null : await admit(app, "public_search", queueOwner(context), signal);
-  try {
+  return admitted(context, q === "" ? "public_pages" : "public_search", async () => {
     const { videos, next } = await page(app, collection, { after, limit: PAGE, q });
     const count = await countShown(app, collection, MAX_COUNTED + 1);
-    return await collectionView(app, { collection, videos, count, q, next, language, isFirst: cursor === undefined });
-  } finally {
-    permit?.release();
-  }
+    return collectionView(app, { collection, videos, count, q, next, language, isFirst: cursor === undefined });
+  });
 };
 
-const showPlaylist: Shower = async ({ app, url }, collection, language) => {
-  const { videos } = await page(app, collection, { after: undefined, limit: MAX_LISTED });
-  return playlistView(app, { collection, videos, language }, url.searchParams);
-};
+const showPlaylist: Shower = (context, collection, language) =>
+  admitted(context, "public_pages", async () => {
+    const { app, url } = context;
+    const { videos } = await page(app, collection, { after: undefined, limit: MAX_LISTED });
+    return playlistView(app, { collection, videos, language }, url.searchParams);
+  });
+
+/** Does work that takes some milliseconds, fairly among the addresses that request it. */
+async function admitted<T>(
+  context: Pick<Context, "app" | "caller" | "address" | "signal">,
+  name: "public_pages" | "public_search",
+  work: () => Promise<T>,
+): Promise<T> {
+  const permit = await admit(context.app, name, queueOwner(context), context.signal);
+  try {
+    return await work();
+  } finally {
+    permit.release();
+  }
+}

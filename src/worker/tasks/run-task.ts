@@ -267,6 +267,7 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
           work,
           signal,
           onProgress: (captioned) => report({ captioned }),
+          onMove: () => heartbeat.move(),
         }),
     );
     heartbeat.report("publishing", ENCODED);
@@ -293,7 +294,7 @@ function audioRangesOf({
   const range = job.task.chunk;
   if (!range || isWhole) return audioRanges(index, plan, job.source.bytes ?? 0);
   const { segment_seconds: seconds } = requestedSpec(job);
-  const step = audioStep(plan.audio, index, requestedSpec(job)) ?? 0;
+  const step = audioStep(plan, index, requestedSpec(job)) ?? 0;
   const from = Math.max(0, range.first_segment - step) * seconds;
   const to = range.segments === null ? Number.POSITIVE_INFINITY : (range.first_segment + range.segments) * seconds;
   return audioPartRanges(index, plan, { from, to, isUrgent: range.is_urgent });
@@ -314,7 +315,7 @@ function encodeAudioOf({
   onPlaced: (files: string[]) => Promise<void>;
 }): Promise<WrittenRendition[]> {
   if (!range) return encodeAudio(options);
-  const step = audioStep(options.plan.audio, index, options.spec);
+  const step = audioStep(options.plan, index, options.spec);
   if (step === null) throw new Inexact("its audio cannot be encoded in parts.");
   return encodeAudioPart(options, { range, step, workDir, onPlaced });
 }
@@ -359,8 +360,11 @@ async function segmentReader(
 ): Promise<SegmentReader> {
   const { outDir, heartbeat } = workspace;
   if (job.artifacts.local_path) return readFromFolder(outDir);
-  const download: SegmentReader = (rendition, file) =>
-    context.client.read(job, `${job.outputs.prefix}${rendition}/${file}`, heartbeat.signal);
+  const download: SegmentReader = async (rendition, file) => {
+    const data = await context.client.read(job, `${job.outputs.prefix}${rendition}/${file}`, heartbeat.signal);
+    heartbeat.move();
+    return data;
+  };
   for (const { name } of written) {
     await makeFolder(join(outDir, name));
     await writeResult(join(outDir, name, INIT_NAME), await download(name, INIT_NAME));
@@ -370,7 +374,13 @@ async function segmentReader(
 }
 
 const publisherOf = ({ job, context, workspace }: Running) =>
-  new Publisher({ client: context.client, job, dir: workspace.outDir, signal: workspace.heartbeat.signal });
+  new Publisher({
+    client: context.client,
+    job,
+    dir: workspace.outDir,
+    signal: workspace.heartbeat.signal,
+    onMove: () => workspace.heartbeat.move(),
+  });
 
 /** Files of a task's renditions, relative to the output directory. */
 const filesOf = (written: readonly WrittenRendition[]) =>

@@ -20,5 +20,6 @@ export function taskRun(
     signal: heartbeat.signal,
     pidDir: scratch.pidDir,
     onLog: (line) => heartbeat.logLine(line),
+    onMove: () => heartbeat.move(),
   };
 }

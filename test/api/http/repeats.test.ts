@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import type { CallOptions } from "#test/support/client.ts";
@@ -261,4 +262,47 @@ test("uploads are limited per tenant, and the headers show the remaining quota",
     body: { ...upload, tenant_id: other.id },
   });
   expect(status).toBe(201);
+});
+
+describe("what is stored for repeats", () => {
+  const LIMIT = 256 * 2 ** 20;
+  const bytesOf = async ({ opened }: TestApp, tenantId: number) => {
+    const [row] = await opened.app.db.all<{ counted: number; stored: number }>(sql`
+      select idempotency_bytes as counted, (select coalesce(sum(octet_length(body)), 0) from idempotency_records
+        where counted_for = ${tenantId}) as stored from tenants where id = ${tenantId}`);
+    return row;
+  };
+
+  test("is counted for the tenant, also when a key is used again after a day, and until it is deleted", async () => {
+    const { app, tenant, key } = await withTenant();
+    const filename = `${"f".repeat(150)}.mp4`;
+    await post(app, paths.uploads, "one", { key, body: upload });
+    await post(app, paths.uploads, "two", { key, body: { ...upload, filename } });
+    const before = await bytesOf(app, tenant.id);
+    expect(before?.counted).toBeGreaterThan(500);
+    expect(before?.counted).toBe(before?.stored);
+    app.advance(25 * 3_600_000);
+    await post(app, paths.uploads, "one", { key, body: { ...upload, filename } });
+    const after = await bytesOf(app, tenant.id);
+    expect(after?.counted).toBeGreaterThan(before?.counted ?? 0);
+    expect(after?.counted).toBe(after?.stored);
+    app.advance(25 * 3_600_000);
+    await app.runTask("prune-answers");
+    expect(await bytesOf(app, tenant.id)).toEqual({ counted: 0, stored: 0 });
+  });
+
+  test("has a limit, beyond which requests without the header, repeats and other tenants are still answered", async () => {
+    const { app, tenant, key } = await withTenant();
+    const other = await app.key((await app.tenant()).id);
+    const first = await post(app, paths.uploads, "one", { key, body: upload });
+    await app.opened.app.write((tx) =>
+      tx.run(sql`update tenants set idempotency_bytes = ${LIMIT + 1} where id = ${tenant.id}`),
+    );
+    const refused = await post(app, paths.uploads, "two", { key, body: upload });
+    expectError(refused, 429, "rate_limited");
+    expect(refused.headers.get("retry-after")).toBe("3600");
+    expect((await post(app, paths.uploads, "one", { key, body: upload })).body.id).toBe(first.body.id);
+    expect((await app.call("POST", paths.uploads, { key, body: upload })).status).toBe(201);
+    expect((await post(app, paths.uploads, "two", { key: other, body: upload })).status).toBe(201);
+  });
 });

@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
@@ -208,4 +209,30 @@ describe("the end of a share", () => {
     expect((await viewer(app).open(last.url)).status).toBe(404);
     expect(await app.opened.app.db.all("SELECT * FROM shares")).toEqual([]);
   });
+});
+
+test("of the shares of an asset that were deleted, the last thousand are remembered", async () => {
+  const codes = async (count: number) => {
+    const made = [];
+    for (let index = 0; index < count; index++) made.push(await share());
+    return made;
+  };
+  const [oldest, newest] = await codes(2);
+  const end = async (one: { id: number }) => {
+    app.advance(1000);
+    expect((await app.call("DELETE", at(one), { key })).status).toBe(204);
+  };
+  const statusOf = async (one: { url: string }) => (await viewer(app).open(one.url)).status;
+  await end(oldest);
+  app.advance(1000);
+  await app.opened.app.write((tx) =>
+    tx.run(sql`with recursive n (i) as (values (1) union all select i + 1 from n where i < 999)
+      insert into shares (tenant_id, asset_id, code, deleted_at, created_at, updated_at)
+      select ${tenant.id}, ${asset.id}, 'code' || i, ${app.opened.app.clock.now()}, 1, 1 from n`),
+  );
+  expect(await statusOf(oldest)).toBe(410);
+  await end(newest);
+  expect([await statusOf(oldest), await statusOf(newest)]).toEqual([404, 410]);
+  const rows = await app.opened.app.db.all(sql`select 1 from shares where asset_id = ${asset.id}`);
+  expect(rows).toHaveLength(1000);
 });

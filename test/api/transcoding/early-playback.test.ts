@@ -52,6 +52,24 @@ test("complete renditions play, ready is emitted once, and the job continues to 
   expect(await asset(early.id)).toMatchObject(complete);
 });
 
+test("it says that requested captions have no transcriber", async () => {
+  const made = await uploaded(app, key, { early_playback: true, captions: ["de"] });
+  const { body: plan } = await nextTask(app);
+  await finish(app, plan, EARLY_PLAN);
+  const { body: head } = await nextTask(app);
+  const warning = { code: "track_skipped", message: "Track 3 was left out." };
+  const body = bodyOf({ paths: await putArtifacts(app, head) });
+  await app.newEvents();
+  const published = { ...body, media: { ...body.media, warnings: [warning] } };
+  expect((await callback(app, head, "publish", published)).status).toBe(200);
+  const warnings = [
+    warning,
+    { code: "captions_not_configured", message: expect.stringMatching(/\(de\).*VODBOX_TRANSCRIBE/) },
+  ];
+  expect(await asset(made.asset.id)).toMatchObject({ playback_status: "ready", warnings });
+  expect((await app.newEvents()).find(({ type }) => type === "video.asset.ready")?.data).toMatchObject({ warnings });
+});
+
 test("it has the same checks as a completion, and needs the lease", async () => {
   const made = await uploaded(app, key, { early_playback: true });
   const { body: plan } = await nextTask(app);

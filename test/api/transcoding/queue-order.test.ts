@@ -130,6 +130,24 @@ describe("an attempt", () => {
     expect((await next(app)).body.job).toMatchObject({ id: job.id, attempt: 2 });
   });
 
+  test("that makes progress is not ended without a time limit, and one that makes none is after ten minutes", async () => {
+    app = await testApp({ lease_seconds: 650 });
+    keys.a = await app.key((await app.tenant({ slug: "a" })).id);
+    const { job } = await queue("a", "a1");
+    const { body: contract } = await next(app);
+    const statusAfter = async (seconds: number, body: unknown) => {
+      app.advance(seconds * 1000);
+      await beat(contract, body);
+      await app.runTask("recover-leases");
+      return (await app.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key: keys.a })).body.status;
+    };
+    // More than two days.
+    for (let step = 1; step <= 320; step++) await statusAfter(550, { progress: step / 100 });
+    expect(await statusAfter(550, { progress: 3.21 })).toBe("running");
+    expect(await statusAfter(550, { progress: 3.21, stage: "publishing" })).toBe("running");
+    expect(await statusAfter(100, { progress: 2, stage: "encoding" })).toBe("queued");
+  });
+
   test("that reaches the time limit is the last", async () => {
     const { asset } = await queue("a", "a1");
     const { body: contract } = await next(app);

@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
@@ -93,4 +94,35 @@ test("an entry keeps the address of a user who was deleted", async () => {
   await app.call("DELETE", `/api/v1/users/${made[0].id}`, { admin });
   const path = `/api/v1/activity?tenant_id=${tenant.id}&action=create_encoding_profile`;
   expect((await app.call("GET", path, { admin })).body).toMatchObject([{ actor: "one@example.net" }]);
+});
+
+test("filters that select few of many entries list exactly these, newest first, in pages", async () => {
+  const tenant = await app.tenant();
+  const { admin } = app;
+  await app.opened.app.write((tx) =>
+    tx.run(sql`with recursive n (i) as (values (1) union all select i + 1 from n where i < 2500)
+      insert into audit_entries (created_at, actor, actor_name, action, request_id, tenant_id, address, method, route, target_type, fields)
+      select i, 'key', 'key:' || (i % 2), iif(i % 700 = 1, 'rare', 'usual'), 'r' || i, ${tenant.id}, '', 'POST', '/', 'assets', '[]' from n`),
+  );
+  const list = async (query: string, limit: number) => {
+    const found: string[] = [];
+    for (let next: string | undefined = `${query}&limit=${limit}`; next; ) {
+      const answer = await app.call("GET", next, { admin });
+      expect(answer.status, answer.text).toBe(200);
+      found.push(...answer.body.map((one: any) => one.request_id));
+      next = /<http:\/\/vodbox.test(.+)>; rel="next"/.exec(answer.headers.get("link") ?? "")?.[1];
+    }
+    return found;
+  };
+  const own = `/api/v1/activity?tenant_id=${tenant.id}`;
+  const all = `/api/v1/admin/audit?tenant_id=${tenant.id}`;
+  for (const limit of [1, 500]) {
+    for (const path of [own, all, "/api/v1/admin/audit?"]) {
+      expect(await list(`${path}&action=rare`, limit)).toEqual(["r2101", "r1401", "r701", "r1"]);
+      expect(await list(`${path}&action=rare&actor=key:1`, limit)).toEqual(["r2101", "r1401", "r701", "r1"]);
+      expect(await list(`${path}&action=rare&actor=key:0`, limit)).toEqual([]);
+    }
+  }
+  expect(await list(`${own}&actor=key:0`, 500)).toHaveLength(1250);
+  expect(await list(`${all}&since=1970-01-01T00:00:02.400Z`, 7)).toHaveLength(102);
 });

@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { beforeAll, describe, expect, test } from "vitest";
 import { EVENT_TYPES } from "#platform/events/catalog.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
@@ -274,4 +275,61 @@ test("finished deliveries and events are deleted after 30 days, pending ones are
   const left = (await old.call("GET", `${at}/deliveries`, { admin: old.admin })).body;
   expect(left.map((each: { id: number }) => each.id)).toEqual([fresh, pending]);
   expect(await old.newEvents()).toHaveLength(2);
+});
+
+describe("a filter of deliveries that selects few of many", () => {
+  /** All ids of a list, page by page. */
+  async function idsOf(list: string): Promise<number[]> {
+    const ids: number[] = [];
+    for (let next: string | undefined = list; next; ) {
+      const { status, body, headers, text } = await app.call("GET", next, { key });
+      expect(status, text).toBe(200);
+      ids.push(...body.map((one: { id: number }) => one.id));
+      next = /<http:\/\/vodbox.test(.+)>; rel="next"/.exec(headers.get("link") ?? "")?.[1];
+    }
+    return ids;
+  }
+  let endpoint: number;
+  let rows: { id: number; event_id: number; status: string; type: string }[];
+  const ASSET = "987654321";
+
+  beforeAll(async () => {
+    endpoint = (await create({ url })).body.id;
+    const other = (await create({ url })).body.id;
+    const numbers = sql`with recursive n (i) as (values (1) union all select i + 1 from n where i < 1300)`;
+    await app.opened.app.write(async (tx) => {
+      await tx.run(sql`${numbers} insert into assets (id, tenant_id, external_id, title, input_status, playback_status,
+          playback_policy, source_key, created_at, updated_at)
+        select ${Number(ASSET)}, ${tenant.id}, 'vid_many', 't', 'pending', 'draft', 'public', 'k', 1, 1 from n where i = 1`);
+      await tx.run(sql`${numbers} insert into events (event_id, tenant_id, type, data, created_at)
+        select 'evt_many' || i, ${tenant.id}, iif(i % 202 = 1, 'video.asset.errored', 'video.asset.ready'),
+          json_object('asset_id', ${ASSET}), 1 from n`);
+      for (const id of [endpoint, other])
+        await tx.run(sql`insert into webhook_deliveries (tenant_id, endpoint_id, event_id, status, created_at, updated_at)
+          select tenant_id, ${id}, id, iif(id % 300 = 0, 'failed', 'delivered'), 1, 1 from events
+          where event_id like 'evt_many%' and id % 5 <> 0 or event_id like 'evt_many%' and id % 300 = 0`);
+    });
+    rows = await app.opened.app.db.all(sql`
+      select d.id, d.event_id, d.status, e.type from webhook_deliveries d join events e on e.id = d.event_id
+      where d.endpoint_id = ${endpoint} order by d.id desc`);
+    expect(rows.length).toBeGreaterThan(1000);
+  });
+
+  test.each(["", "&limit=3", "&limit=1"])("lists exactly these, newest first, in pages%s", async (page) => {
+    const at = `${path}/${endpoint}/deliveries`;
+    const errored = rows.filter(({ type }) => type === "video.asset.errored").map(({ id }) => id);
+    const failed = rows.filter(({ status }) => status === "failed").map(({ id }) => id);
+    expect([errored.length > 2, failed.length > 2]).toEqual([true, true]);
+    expect(await idsOf(`${at}?event=video.asset.errored${page}`)).toEqual(errored);
+    expect(await idsOf(`${at}?status=failed${page}`)).toEqual(failed);
+    expect(await idsOf(`${at}?status=skipped${page}`)).toEqual([]);
+    const ofAsset = await idsOf(`/api/v1/assets/${ASSET}/deliveries?status=failed${page}`);
+    expect(ofAsset).toHaveLength(2 * failed.length);
+    expect(ofAsset.filter((id) => failed.includes(id))).toEqual(failed);
+  });
+
+  test("is not needed to list all", async () => {
+    expect(await idsOf(`${path}/${endpoint}/deliveries?limit=500`)).toEqual(rows.map(({ id }) => id));
+    expect(new Set(await idsOf(`/api/v1/assets/${ASSET}/deliveries?limit=500`)).size).toBe(2 * rows.length);
+  });
 });

@@ -34,6 +34,8 @@ const matroska: Source[] = [
     (nanoseconds): Source => ({
       ...common,
       name: `frames that state ${nanoseconds / 1e6} ms`,
+      // ffmpeg shows the last one for as long.
+      ends: 0.12 + nanoseconds / 1e9,
       family: "Frame rates",
       ending: "mkv",
       // ffmpeg holds the last frame for as long as is stated.

@@ -24,6 +24,8 @@ export type Source = {
   beeps?: number[];
   /** Greatest distance between a beep and its second; the default is 0.045. */
   apart?: number;
+  /** By how much the tracks may end apart; the default is 0.12. */
+  ends?: number;
   warnings?: string[];
   error?: string[];
 };

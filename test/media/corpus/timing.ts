@@ -115,6 +115,72 @@ const unequal = ["mp4", "mov", "mkv", "webm", "ts", "flv", "avi"].flatMap((endin
   ];
 });
 
+/** Parts of another pace: the fastest is that of the motion. */
+const paces = ["mp4", "mkv", "webm"].flatMap((ending) =>
+  (
+    [
+      ["active for a third of the time, then idle", 30, 30, 12, "lt(t,4)+not(mod(n,3))"],
+      [
+        "24 frames per second on a screen with 60, and a freeze",
+        60,
+        24,
+        9,
+        "(lt(t,3)+gte(t,6))*not(mod(mod(n,5),2)+eq(mod(n,5),4))",
+      ],
+      ["idle first", 30, 30, 14, "gte(t,12)+not(mod(n,6))"],
+    ] as [string, number, number, number, string][]
+  ).map(
+    ([name, made, rate, seconds, select]): Source => ({
+      name,
+      family: "Variable frame rate",
+      ending,
+      rate,
+      seconds,
+      size: "160x90",
+      flashes: [],
+      within: 0.3,
+      from: [
+        ...both({ rate: made, seconds }, { seconds }),
+        ...["-vf", `select='${select}'`, "-vsync", "vfr", ...codecs(ending)],
+      ],
+    }),
+  ),
+);
+
+/** Tracks that differ by less than half a second, in containers that state their lengths and in those that do not. */
+const nearlyEqual = ["mp4", "mkv", "webm", "ts", "flv"].flatMap((ending): Source[] => {
+  const common = { family: "Tracks of nearly equal length", ending, rate: RATE, size: "160x90", within: 0.08 };
+  const maps = words("-map 0 -map 1");
+  const made = (video: number, audio: number) => [
+    ...[...both({ seconds: video }, { seconds: audio }), ...maps, ...codecs(ending)],
+  ];
+  return [
+    {
+      ...common,
+      name: "audio that is 0.4 s longer, at the end of a segment",
+      seconds: 8.4,
+      beeps: from(0, 9),
+      from: made(8, 8.4),
+    },
+    {
+      ...common,
+      name: "audio that is 0.45 s longer",
+      seconds: 6.45,
+      flashes: from(0, 6),
+      beeps: from(0, 7),
+      from: made(6, 6.45),
+    },
+    {
+      ...common,
+      name: "audio that is 0.15 s shorter",
+      seconds: 4.6,
+      flashes: from(0, 5),
+      beeps: from(0, 5),
+      from: made(4.6, 4.45),
+    },
+  ];
+});
+
 const stills = ["mp4", "mkv", "mov", "webm"].map(
   (ending): Source => ({
     name: "one frame and audio",
@@ -249,4 +315,13 @@ const starts: Source[] = [
   ]),
 ];
 
-export const timing: Source[] = [...rates, ...variable, ...unequal, ...stills, ...lengths, ...starts];
+export const timing: Source[] = [
+  ...rates,
+  ...variable,
+  ...paces,
+  ...unequal,
+  ...nearlyEqual,
+  ...stills,
+  ...lengths,
+  ...starts,
+];

@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { encode } from "#media/encode.ts";
@@ -77,7 +77,8 @@ const ROWS: Row[] = [
     from: [...SD, ...laterFields(denied), ...mpeg2],
     fields: "tff",
   },
-  { name: "progressive MPEG-2", file: "film.ts", from: [...SD, ...frames(), ...mpeg2], fields: null },
+  // Its frames state that they are progressive, and others may follow.
+  { name: "progressive MPEG-2", file: "film.ts", from: [...SD, ...frames(), ...mpeg2], fields: "flagged" },
   {
     name: "progressive MPEG-2 that states fields",
     file: "called.ts",
@@ -151,6 +152,38 @@ const ROWS: Row[] = [
   },
 ];
 
+/** Small, long enough that an interlaced part is between the places that are looked at first. */
+const SMALL = "320x240";
+const part = (seconds: number) => ["-f", "lavfi", "-i", `testsrc2=s=${SMALL}:r=50:d=${seconds}`];
+const SHORT_PARTS: { name: string; file: string; parts: string[][] }[] = [
+  {
+    name: "progressive MPEG-2 with a part of fields",
+    file: "part.ts",
+    parts: [
+      [...part(12.7), ...frames(), ...mpeg2],
+      [...part(1.5), ...fields(), ...mpeg2, ...flagged],
+      [...part(9.8), ...frames(), ...mpeg2],
+    ],
+  },
+  {
+    name: "film that states fields, with fields at the end",
+    file: "end.ts",
+    parts: [
+      [...part(21.6), ...frames("setfield=tff"), ...mpeg2, ...flagged],
+      [...part(2.4), ...fields(), ...mpeg2, ...flagged],
+    ],
+  },
+  {
+    name: "film that states fields, with a part of fields",
+    file: "film-part.mpg",
+    parts: [
+      [...part(31), ...frames("setfield=tff"), ...mpeg2, ...flagged],
+      [...part(3.2), ...fields(), ...mpeg2, ...flagged],
+      [...part(5.8), ...frames("setfield=tff"), ...mpeg2, ...flagged],
+    ],
+  },
+];
+
 /** What the lines of a file's frames show, in windows of some frames. */
 async function verdicts(path: string, width: number, height: number): Promise<string[]> {
   const pixels = await ffmpeg("-i", path, "-map", "0:v:0", "-pix_fmt", "gray", "-f", "rawvideo", "-");
@@ -173,7 +206,7 @@ describe.concurrent("the content decides what is deinterlaced", () => {
       const probe = await probeSource(input, binaries);
       const { isInterlaced, fieldOrder, isProgressive } = probe.video ?? {};
       expect(isInterlaced ? fieldOrder : null).toBe(expected);
-      if (expected !== null) expect(isProgressive).toBe(false);
+      if (expected !== null) expect(isProgressive).toBe(file === "film.ts");
       const dir = join(folder, `${file}-whole`);
       const result = await encode({ input, outDir: dir, spec, binaries, scratchDir: folder, probe });
       expect(result.frameRate).toBeCloseTo(rate, 1);
@@ -205,4 +238,20 @@ describe.concurrent("the content decides what is deinterlaced", () => {
       expect(cut.toSorted()).toEqual((await framesToEncode(input, plan)).toSorted());
     },
   );
+});
+
+describe("a part of a source is interlaced", () => {
+  test.each(sample(SHORT_PARTS, 1).map((row) => [row.name, row] as const))("%s", async (_, { file, parts }) => {
+    const list = join(folder, `${file}.txt`);
+    for (const [at, args] of parts.entries()) await ffmpeg(...args, join(folder, `${at}-${file}`));
+    writeFileSync(list, parts.map((__, at) => `file '${join(folder, `${at}-${file}`)}'\n`).join(""));
+    const input = join(folder, file);
+    await ffmpeg("-f", "concat", "-safe", "0", "-i", list, "-c", "copy", input);
+    const probe = await probeSource(input, binaries);
+    expect(probe.video).toMatchObject({ isInterlaced: true, fieldOrder: "flagged" });
+    const dir = join(folder, `${file}-whole`);
+    const result = await encode({ input, outDir: dir, spec, binaries, scratchDir: folder, probe });
+    const found = await verdicts(join(dir, result.renditions[0]?.playlist_path ?? ""), 320, 240);
+    expect(found.filter((each) => each === "tff" || each === "bff")).toEqual([]);
+  });
 });

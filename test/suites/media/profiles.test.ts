@@ -7,6 +7,7 @@ import { encode } from "#media/encode.ts";
 import { BUILT_IN_PROFILES, specOf } from "#media/encoding-profiles.ts";
 import type { EncodingSpec } from "#media/encoding-spec.ts";
 import type { EncodeResult } from "#media/finish.ts";
+import { withGains } from "#media/loudness.ts";
 import { encodeChunk } from "#media/parallel/chunk.ts";
 import type { StoredPlan } from "#media/parallel/stored-plan.ts";
 import { planEncode } from "#media/plan.ts";
@@ -46,6 +47,18 @@ async function encoded(
   const common = { input, outDir: dir, probe: media, binaries, scratchDir: folder };
   return { ...(await encode({ ...common, spec: spec(fields), watermark: image })), dir };
 }
+
+test("measuring loudness is seen to advance, before anything is encoded", async () => {
+  const media = await probe(video, binaries);
+  const loud = spec({ audio: { ...BUILT_IN_PROFILES.default.definition.audio, loudness: "ebu_r128" } });
+  let moves = 0;
+  const run = { cwd: folder, reads: [video], onMove: () => moves++ };
+  const { audio } = planEncode(media, loud);
+  const [track] = await withGains(audio, { input: video, spec: loud, ffmpeg: binaries.ffmpeg, run });
+  expect(track?.gain?.db).not.toBe(0);
+  // It is decoded once, and encoded and decoded once.
+  expect(moves).toBeGreaterThanOrEqual(2);
+});
 
 /** Integrated loudness of a rendition, in LUFS, and its true peak in dB, as the system's ffmpeg measures them. */
 async function loudnessOf({ dir }: Encoded) {
@@ -98,7 +111,7 @@ describe("an encoding profile", () => {
     const silent = join(folder, "silent.mp4");
     await ffmpeg(...GRAY, ...fast, silent);
     await expect(encoded({ ladder: [] }, { input: silent })).rejects.toMatchObject({
-      code: "input_invalid",
+      code: "unsupported_format",
       retryable: false,
     });
   });

@@ -1,4 +1,4 @@
-import { appendFileSync, rmSync } from "node:fs";
+import { appendFileSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { encode } from "#media/encode.ts";
@@ -27,6 +27,8 @@ const RESULTS = process.env.VODBOX_CORPUS_RESULTS;
 /** The distance of a beep or a flash from its second. */
 const APART_SECONDS = 0.045;
 const LENGTH_SECONDS = 0.15;
+/** By which tracks may end apart: a frame, and two packets of audio. */
+const END_SECONDS = 0.12;
 const RATE_TOLERANCE = 0.02;
 
 const rows = corpus
@@ -51,11 +53,27 @@ async function encoded(input: string) {
     const tracks = isAudio ? result.renditions.length : result.audioRenditions.length;
     const seen = isAudio ? [] : await flashesOf(playlist, result.frameRate ?? RATE);
     const heard = tracks > 0 ? await beepsOf(playlist) : [];
-    return { ...result, size: isAudio ? null : `${result.width}x${result.height}`, tracks, warnings, seen, heard };
+    const ends = [...result.renditions, ...result.audioRenditions].map((one) => endOf(join(outDir, one.playlist_path)));
+    return {
+      ...result,
+      ends,
+      size: isAudio ? null : `${result.width}x${result.height}`,
+      tracks,
+      warnings,
+      seen,
+      heard,
+    };
   } finally {
     rmSync(outDir, { recursive: true, force: true });
   }
 }
+
+/** The end of a rendition, in seconds: the sum of its segments. */
+const endOf = (playlist: string): number =>
+  [...readFileSync(playlist, "utf8").matchAll(/^#EXTINF:([\d.]+)/gm)].reduce(
+    (sum, [, length]) => sum + Number(length),
+    0,
+  );
 
 /** The seconds at whose begin something is found; NaN for what is elsewhere. */
 const secondsOf = (times: readonly number[], apart: number): number[] =>
@@ -85,6 +103,9 @@ async function faultsOf(row: Source, input: string): Promise<string[]> {
   if (size !== undefined) compare("size", result.size, size);
   if (Math.abs(result.durationSeconds - seconds) > within) compare("seconds", result.durationSeconds, seconds);
   if (rate && Math.abs((result.frameRate ?? 0) / rate - 1) > RATE_TOLERANCE) compare("rate", result.frameRate, rate);
+  // Every track plays to the end.
+  if (result.ends.some((end) => Math.abs(end - result.durationSeconds) > (row.ends ?? END_SECONDS)))
+    faults.push(`ends: ${result.ends} instead of ${result.durationSeconds}`);
   // A frame is shown from its time on: what it shows may begin a frame earlier.
   const apart = (row.apart ?? APART_SECONDS) + 1 / (result.frameRate ?? RATE);
   if (result.size !== null && row.flashes?.length !== 0)

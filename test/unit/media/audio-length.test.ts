@@ -22,6 +22,6 @@ const filtersFor = (length_seconds: number | null) => {
 };
 
 test("a specification with a length pads and cuts each track to it", () => {
-  expect(filtersFor(10)).toEqual(["apad=whole_dur=10.000", "atrim=end=10.000"]);
+  expect(filtersFor(10)).toEqual(["apad=whole_len=480000", "atrim=end=10.000"]);
   expect(filtersFor(null)).toEqual([]);
 });

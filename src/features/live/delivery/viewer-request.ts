@@ -1,4 +1,4 @@
-import { clientClosed } from "#lib/base";
+import { clientClosed, pacer } from "#lib/base";
 import type { Context } from "#platform/http/route.ts";
 import type { LiveStream } from "../registry.ts";
 
@@ -29,7 +29,10 @@ export function countViewer({ context, token }: ViewerRequest, { viewers }: Pick
   viewers.see([address, headers.get("user-agent"), token].join("\n"), app.clock.now());
 }
 
-/** Waits for something of a broadcast, and throws 499 when the client disconnects. */
+/**
+ * Waits for something of a broadcast, and throws 499 when the client disconnects. All viewers of a broadcast wait for the same
+ * part: each is answered within its share of the event loop.
+ */
 export async function whileConnected<T>(
   { context: { signal } }: ViewerRequest,
   wait: (signal: AbortSignal) => Promise<T>,
@@ -38,5 +41,7 @@ export async function whileConnected<T>(
     return await wait(signal);
   } catch (error) {
     throw signal.aborted ? clientClosed() : error;
+  } finally {
+    await pacer()();
   }
 }

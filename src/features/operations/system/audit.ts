@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { listAudit } from "#platform/http/audit.ts";
-import { byId, page } from "#platform/http/paging.ts";
+import { decodeCursor, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { ClientTime, Paging, QueryId, Text } from "#platform/http/schemas.ts";
 import { AUDIT_ACTORS, type AuditRow } from "#storage/db/schema.ts";
@@ -69,8 +69,9 @@ export const auditRoutes = [
         action: query.action,
         since: query.since === undefined ? undefined : Date.parse(query.since),
       };
-      const batches = byId(query.cursor, (before, limit) => listAudit(app.db, filter, { limit, before }));
-      return page(context, { batches, toWire: toEntry });
+      const batches = listAudit(app.db, filter, decodeCursor(query.cursor));
+      const isSearch = [filter.actor, filter.action, filter.since].some((one) => one !== undefined);
+      return page(context, { batches, toWire: toEntry, isSearch });
     },
   }),
 ];

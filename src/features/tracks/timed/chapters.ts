@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { Db } from "#storage/db/open.ts";
@@ -6,19 +6,35 @@ import { tracks } from "#storage/db/schema.ts";
 
 export type Chapter = { startMs: number; endMs: number | null; title: string };
 const MAX_TITLE = 300;
+/** The tracks of an asset, their bytes and their chapters that are read at once, for anyone: a few milliseconds of work. */
+const MAX_TRACKS = 100;
+const MAX_BYTES = 256 * 1024;
+const MAX_CHAPTERS = 1000;
 
-/** Chapters of all chapter tracks of an asset that the caller may access, ordered by time. */
-export const chaptersOf = (db: Db, assetId: number): Promise<Chapter[]> => chaptersIn(db, readyOf(assetId));
-
-const readyOf = (assetId: number) =>
-  and(eq(tracks.assetId, assetId), eq(tracks.kind, "chapter"), eq(tracks.status, "ready"));
-
-async function chaptersIn(db: Db, where: SQL | undefined): Promise<Chapter[]> {
+/**
+ * Chapters of the chapter tracks of an asset that the caller may access, ordered by time. Beyond a limit, the tracks with the
+ * highest positions are left out; one track of the largest size is always complete.
+ */
+export async function chaptersOf(db: Db, assetId: number): Promise<Chapter[]> {
+  const byPosition = [asc(tracks.position), asc(tracks.name)];
+  const sizes = await db
+    .select({ id: tracks.id, bytes: sql<number>`coalesce(octet_length(${tracks.cues}), 0)` })
+    .from(tracks)
+    .where(and(eq(tracks.assetId, assetId), eq(tracks.kind, "chapter"), eq(tracks.status, "ready")))
+    .orderBy(...byPosition)
+    .limit(MAX_TRACKS)
+    .all();
+  let left = MAX_BYTES;
+  const ids = sizes.flatMap(({ id, bytes }) => {
+    left -= bytes;
+    return left >= 0 ? [id] : [];
+  });
+  if (ids.length === 0) return [];
   const rows = await db
     .select({ name: tracks.name, cues: tracks.cues })
     .from(tracks)
-    .where(where)
-    .orderBy(asc(tracks.position), asc(tracks.name))
+    .where(inArray(tracks.id, ids))
+    .orderBy(...byPosition)
     .all();
   return rows
     .flatMap(({ name, cues }) =>
@@ -28,6 +44,7 @@ async function chaptersIn(db: Db, where: SQL | undefined): Promise<Chapter[]> {
         title: (nameIn(payload) ?? name).slice(0, MAX_TITLE),
       })),
     )
+    .slice(0, MAX_CHAPTERS)
     .sort((a, b) => a.startMs - b.startMs);
 }
 
@@ -46,25 +63,3 @@ export const endedChapters = (chapters: readonly Chapter[], durationMs: number):
     const endMs = Math.min(chapter.endMs ?? next, next);
     return endMs > chapter.startMs ? [{ ...chapter, endMs }] : [];
   });
-
-/** Bytes of cues of one asset that are searched: those of a hundred thousand letters. */
-const MAX_SEARCHED_BYTES = 256 * 1024;
-
-const MAX_SEARCHED_TRACKS = 100;
-
-/** Starts and titles of the chapters that a search finds; tracks beyond a limit are left out. */
-export async function chapterTitles(db: Db, assetId: number): Promise<Pick<Chapter, "startMs" | "title">[]> {
-  const sizes = await db
-    .select({ id: tracks.id, bytes: sql<number>`coalesce(octet_length(${tracks.cues}), 0)` })
-    .from(tracks)
-    .where(readyOf(assetId))
-    .orderBy(asc(tracks.position), asc(tracks.name))
-    .limit(MAX_SEARCHED_TRACKS)
-    .all();
-  let left = MAX_SEARCHED_BYTES;
-  const ids = sizes.flatMap(({ id, bytes }) => {
-    left -= bytes;
-    return left >= 0 ? [id] : [];
-  });
-  return ids.length === 0 ? [] : chaptersIn(db, inArray(tracks.id, ids));
-}

@@ -59,7 +59,7 @@ export const trackRoutes = [
     body: TrackWrite,
     idempotent: {},
     responses: { 201: Track, 200: Track },
-    errors: { ...errors, 422: [...errors[422], "idempotency_key_reused"] },
+    errors: { ...errors, 422: [...errors[422], "track_limit_reached", "idempotency_key_reused"] },
     handle: ({ app, caller, params, body, commit }) =>
       commit(async (tx) => {
         const { track, created } = await upsertTrack(tx, app, caller, params.video_asset_id, body);

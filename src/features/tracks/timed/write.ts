@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
 import { getAsset } from "#features/assets/queries.ts";
@@ -9,7 +9,7 @@ import type { Caller } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type TrackCue, type TrackRow, tracks } from "#storage/db/schema.ts";
 import { getTrack } from "./queries.ts";
-import { MAX_CUE_BYTES, MAX_CUES, type TrackPatch, type TrackWrite, USE_STORAGE_KEY } from "./schema.ts";
+import { MAX_CUE_BYTES, MAX_CUES, MAX_TRACKS, type TrackPatch, type TrackWrite, USE_STORAGE_KEY } from "./schema.ts";
 
 type Patch = v.InferOutput<typeof TrackPatch>;
 type Write = v.InferOutput<typeof TrackWrite>;
@@ -30,7 +30,17 @@ function requireContent(cues: TrackCue[] | null, storageKey: string | null): voi
   });
 }
 
-/** Creates the track of (kind, name) on the asset, or replaces it, keeping its id and, by default, its position. */
+/** Throws 422 `track_limit_reached` where the asset can have no further track. */
+async function requireRoom(tx: Db, assetId: number): Promise<void> {
+  const rows = await tx.all(sql`select 1 from tracks where asset_id = ${assetId} limit 1 offset ${MAX_TRACKS - 1}`);
+  if (rows.length > 0)
+    throw new HttpError(422, "track_limit_reached", `An asset has at most ${MAX_TRACKS} tracks; delete some first.`);
+}
+
+/**
+ * Creates the track of (kind, name) on the asset, or replaces it, keeping its id and, by default, its position. Throws 422
+ * `track_limit_reached` for a new one.
+ */
 export async function upsertTrack(
   tx: Db,
   app: App,
@@ -44,6 +54,7 @@ export async function upsertTrack(
   requireContent(cues, storageKey);
   const now = app.clock.now();
   const before = await findTrack(tx, asset.id, body.kind, body.name);
+  if (!before) await requireRoom(tx, asset.id);
   const values = {
     status: body.status,
     cues,

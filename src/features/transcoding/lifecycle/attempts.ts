@@ -88,6 +88,14 @@ async function start(
   return applyTransition(tx, app, "start", { assetId: job.assetId, jobId: job.id }, { job: started, asset: shown });
 }
 
+/**
+ * Whether a position of 0 to 100 is more than the one before: by a hundredth, so that an attempt cannot make progress without end.
+ * Another stage by itself is none.
+ */
+export const isProgress = (position: number, before: number): boolean =>
+  Math.floor(position * 100 + ROUNDING) > Math.floor(before * 100 + ROUNDING);
+const ROUNDING = 1e-6;
+
 /** Renews the lease; `progress` (0 to 100) and `stage` are shown on the job and its asset. */
 export async function recordProgress(
   tx: Db,
@@ -101,8 +109,8 @@ export async function recordProgress(
   },
 ): Promise<JobRow> {
   const now = app.clock.now();
-  const position = beat.progress ?? job.position;
-  const hasProgressed = position !== job.position || (beat.stage !== undefined && beat.stage !== job.stage);
+  const position = Math.max(beat.progress ?? 0, job.position ?? 0);
+  const hasProgressed = isProgress(position, job.position ?? 0);
   const shown = {
     progress: beat.progress === undefined ? job.progress : Math.round(beat.progress),
     stage: beat.stage ?? job.stage,

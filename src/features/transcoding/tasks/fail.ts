@@ -44,7 +44,9 @@ export async function failTask(tx: Db, app: App, { job, task }: Failed, given: F
     logTail: fault.logTail,
   };
   const isUncuttable =
-    PARTS.includes(task.kind) && (fault.code === INEXACT || (!fault.retryable && !OF_THE_SOURCE.has(fault.code)));
+    fault.code === INEXACT
+      ? !isWholeJob(task)
+      : PARTS.includes(task.kind) && !fault.retryable && !OF_THE_SOURCE.has(fault.code);
   if (!isWholeJob(task) && !isUncuttable && fault.retryable && failures < task.maxAttempts) {
     const columns = { ...failed, stage: null, yieldTo: null, availableAt: now + backoffMs(failures) };
     await applyTask(tx, app, "requeue", task.id, columns);

@@ -5,6 +5,7 @@ import type { Db } from "#storage/db/open.ts";
 import type { JobRow, TaskRow } from "#storage/db/schema.ts";
 import { leaseMs } from "../lease.ts";
 import { applyTransition } from "../lifecycle/apply.ts";
+import { isProgress } from "../lifecycle/attempts.ts";
 import { noteWorker } from "../workers.ts";
 import { liveTask, type TaskRef, taskOfToken } from "./lease.ts";
 import { applyTask } from "./lifecycle.ts";
@@ -50,8 +51,8 @@ export async function heartbeatTask(
     if (last.task.status === "canceled" && last.lease.outcome === "canceled") return last.task;
     const { job, task } = await liveTask(tx, app, ref);
     const now = app.clock.now();
-    const progress = reported ?? task.progress;
-    const hasProgressed = progress !== task.progress || (stage !== undefined && stage !== task.stage);
+    const progress = Math.max(reported ?? 0, task.progress);
+    const hasProgressed = isProgress(progress, task.progress);
     const renewed = await applyTask(tx, app, "progress", task.id, {
       progress,
       ...(stage !== undefined && { stage }),

@@ -1,4 +1,6 @@
 const WARNING_MS = 60_000;
+/** 23 days; a timer has at most 2^31-1 ms. */
+const LONG_MS = 2e9;
 
 /** Expiry of a token in ms since the epoch, from its claims (RFC 7519, 4.1.4), which cannot be verified here. */
 export function expiryOf(token: string): number | null {
@@ -19,7 +21,12 @@ export function beforeExpiry(token: string, warn: (expiresAt: Date) => void): ()
   const expiresAt = expiryOf(token);
   const leftMs = (expiresAt ?? 0) - Date.now();
   if (expiresAt === null || leftMs <= 0) return () => {};
-  // A delay beyond a timer's maximum would fire immediately.
-  const timer = setTimeout(() => warn(new Date(expiresAt)), Math.min(2 ** 31 - 1, Math.max(0, leftMs - WARNING_MS)));
+  let timer: ReturnType<typeof setTimeout>;
+  const wait = () => {
+    const waitMs = expiresAt - WARNING_MS - Date.now();
+    // A delay beyond a timer's maximum would fire immediately.
+    timer = setTimeout(() => (waitMs > LONG_MS ? wait() : warn(new Date(expiresAt))), Math.min(LONG_MS, waitMs));
+  };
+  wait();
   return () => clearTimeout(timer);
 }

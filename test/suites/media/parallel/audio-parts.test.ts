@@ -66,7 +66,8 @@ function ratio(signal: Int16Array, other: Int16Array, from: number, length: numb
 }
 
 const SOURCES: [string, string, string[]][] = [
-  ["MP3 at 48 kHz", "mp3.mp4", [...sound(48_000), "-c:a", "libmp3lame"]],
+  // The last part is filled with silence.
+  ["MP3 at 48 kHz, shorter than the video,", "mp3.mp4", [...sound(48_000, SECONDS - 0.3), "-c:a", "libmp3lame"]],
   ["AC-3 at 44.1 kHz", "ac3.mov", [...sound(44_100), "-c:a", "ac3"]],
   // With the delay of its encoder, and of another profile than what is copied.
   ["AAC of five channels at 48 kHz", "aac.mp4", [...sound(48_000), "-ac", "5", "-c:a", "aac"]],
@@ -79,6 +80,7 @@ test.each(rows(SOURCES, 1))(
     const input = await source(name, ...picture(), ...args);
     const { early, plan: stored } = await planned(input);
     expect(early?.audio_step).toBe(2);
+    expect(stored.audio).toMatchObject([{ padToSeconds: expect.closeTo(61.4, 1) }]);
     const plan = parsePlan(JSON.parse(JSON.stringify(stored)));
     const wholeDir = newFolder();
     const outDir = newFolder();

@@ -2,6 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { Inexact } from "#media/parallel/inexact.ts";
+import { rows } from "#test/support/amount.ts";
 import { framesToEncode } from "#test/support/media/parallel/frames.ts";
 import { encodedChunk, planned } from "#test/support/media/parallel/parts.ts";
 import { ffmpeg, temporaryFolder } from "#test/support/media/sources.ts";
@@ -35,6 +36,8 @@ const SOURCES: Record<string, [reason: string | null, file: string, ...args: str
     "1",
   ],
   "audio that outlasts the video": ["held_frame", "c.mp4", ...picture(18), ...sound(22), ...h264, "-c:a", "aac"],
+  "audio that is a little longer": [null, "c2.mp4", ...picture(22), ...sound(22.4), ...h264, "-c:a", "aac"],
+  "audio that is a little shorter": [null, "c3.mp4", ...picture(22.2), ...sound(22), ...h264, "-c:a", "aac"],
   "video that is copied": [null, "d.mp4", ...small, ...copied],
   "fragments whose video is copied": [
     "passthrough",
@@ -97,6 +100,35 @@ describe.each(Object.entries(SOURCES))("%s", (name, [reason, file, ...args]) => 
     await ffmpeg(...args, ...scenes, input);
     expect((await planned(input, 2)).uncuttable).toBe(reason);
   });
+});
+
+test.each(rows(["ts", "mkv", "mp4"], 1))(
+  "a part that only has a held frame is that of one run, in %s",
+  async (ending) => {
+    const input = join(folder, `held.${ending}`);
+    await ffmpeg(...picture(8), ...sound(8.4), ...h264, "-c:a", "aac", input);
+    const { plan } = await planned(input, 1);
+    const { frames, seekBackSeconds } = plan;
+    expect(frames).toBeGreaterThanOrEqual(210);
+    const whole = await framesToEncode(input, plan);
+    const stream = whole.filter((frame) => frame.startsWith("0 "));
+    expect(stream).toHaveLength(frames ?? 0);
+    const part = await framesToEncode(input, plan, { firstFrame: 202, endFrame: null, seekBackSeconds });
+    expect(part.filter((frame) => frame.startsWith("0 "))).toEqual(stream.slice(202));
+  },
+);
+
+test.each([
+  ["is missing", (data: Buffer) => data.subarray(0, Math.floor(data.length * 0.4))],
+  ["is zeros", (data: Buffer) => Buffer.from(data).fill(0, Math.floor(data.length * 0.4))],
+])("a source whose end %s is not cut", async (name, damage) => {
+  const input = join(folder, `${name}.mp4`);
+  await ffmpeg(...picture(44), ...sound(44), ...h264, "-c:a", "aac", "-movflags", "+faststart", `${input}.whole.mp4`);
+  writeFileSync(input, damage(readFileSync(`${input}.whole.mp4`)));
+  const { plan, uncuttable } = await planned(input, 2);
+  expect(uncuttable).toBe("inexact");
+  expect(plan.warnings.map(({ code }) => code)).toEqual(["source_truncated"]);
+  if (name === "is missing") expect(plan.durationSeconds).toBeLessThan(30);
 });
 
 /** Two recordings, one after the other: the clock of the second one begins this much after the end of the first. */

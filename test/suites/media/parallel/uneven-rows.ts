@@ -5,7 +5,7 @@ type MadeRow = Row & { from: string[] };
 const picture = (size = "320x180") => ["-f", "lavfi", "-i", `testsrc2=s=${size}:r=25:d=22`];
 const sound = (seconds: number) => ["-f", "lavfi", "-i", `sine=r=48000:d=${seconds}`];
 const late = ["-itsoffset", "0.73"];
-/** It ends later, too, but not by so much that the last frame is held. */
+/** It ends later, too: the last frame is held in the last part. */
 const lateAudio = ["-itsoffset", "0.43"];
 
 /** Tracks that begin at different times, in containers whose clock ffmpeg starts with the first track that it uses. */
@@ -13,6 +13,8 @@ export const unevenRows: MadeRow[] = [
   { name: "late video", file: "uv.ts", from: [...late, ...picture("640x360"), ...sound(22.7), ...h264, ...aac] },
   { name: "late audio", file: "ua.ts", from: [...picture(), ...lateAudio, ...sound(21.3), ...h264, ...aac] },
   { name: "late audio", file: "ua.mpg", from: [...picture(), ...lateAudio, ...sound(21.3), ...mpeg2, "-c:a", "mp2"] },
+  { name: "late audio", file: "ua.mp4", from: [...picture(), ...lateAudio, ...sound(21.3), ...h264, ...aac] },
+  { name: "late audio", file: "ua.mkv", from: [...picture(), ...lateAudio, ...sound(21.3), ...h264, ...aac] },
   { name: "audio that ends early", file: "ue.ts", from: [...picture(), ...sound(9), ...h264, ...aac] },
   {
     name: "late audio in two tracks",
