@@ -44,6 +44,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path,
+    operation: "createAsset",
     status: 201,
     async handle(call) {
       const { inputs, input, ...settings } = await call.body(AssetCreate);
@@ -76,6 +77,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "PATCH",
     path: `${path}/:id`,
+    operation: "updateAsset",
     async handle(call) {
       const { id } = await requireAsset(call);
       const { meta, passthrough, thumbnail_time: time } = await call.body(AssetUpdate);
@@ -91,6 +93,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${path}/:id`,
+    operation: "deleteAsset",
     status: 204,
     handle: async (call) => call.native("DELETE", `/api/v1/assets/${(await requireAsset(call)).id}`),
   }),
@@ -98,6 +101,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${path}/:id/thumbnail-time`,
+    operation: "deletePoster",
     status: 204,
     handle: async (call) => call.native("DELETE", `/api/v1/assets/${(await requireAsset(call)).id}/poster`),
   }),
@@ -111,6 +115,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "PUT",
     path: `${path}/:id/master-access`,
+    operation: "updateMasterAccess",
     async handle(call) {
       const { id } = await requireAsset(call);
       await setMasterAccess(call, id, (await call.body(MasterAccess)).master_access === "temporary");
@@ -121,6 +126,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "PUT",
     path: `${path}/:id/mp4-support`,
+    operation: "updateMp4Support",
     async handle(call) {
       const { app, caller } = call;
       const { id } = await requireAsset(call);
@@ -135,6 +141,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path: `${path}/:id/static-renditions`,
+    operation: "createStaticRendition",
     status: 201,
     async handle(call) {
       const { app } = call;
@@ -151,6 +158,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${path}/:id/static-renditions/:rendition_id`,
+    operation: "deleteStaticRendition",
     status: 204,
     async handle(call) {
       const { id } = await requireAsset(call);
@@ -163,6 +171,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path: `${path}/:id/playback-ids`,
+    operation: "createPlaybackId",
     status: 201,
     async handle(call) {
       const { id } = await requireAsset(call);
@@ -183,6 +192,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${path}/:id/playback-ids/:playback_id`,
+    operation: "deletePlaybackId",
     status: 204,
     async handle(call) {
       const { id } = await requireAsset(call);

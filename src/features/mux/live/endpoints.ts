@@ -2,6 +2,7 @@ import { and, desc, eq, isNotNull, isNull, lt } from "drizzle-orm";
 import { type Channel, requireChannel } from "#features/live/queries.ts";
 import { sealStreamKey } from "#features/live/simulcast/secret.ts";
 import { HttpError, notFound, randomName, sha256 } from "#lib/base";
+import { separately } from "#platform/http/audit.ts";
 import { byId } from "#platform/http/paging.ts";
 import { liveChannels, liveStreams, muxStreams, playbackIds } from "#storage/db/schema.ts";
 import { policiesOf } from "../assets/create.ts";
@@ -65,11 +66,12 @@ function requireSamePolicy(settings: Parameters<typeof policiesOf>[0] | undefine
 }
 
 /** A request whose response has no body. `change`: what it does to the channel. */
-const command = (name: string, change: (call: MuxCall, id: number) => Promise<unknown>) =>
+const command = (name: string, operation: string, change: (call: MuxCall, id: number) => Promise<unknown>) =>
   endpoint({
     ...WRITES,
     method: "PUT",
     path: `${one}/${name}`,
+    operation,
     status: 204,
     async handle(call) {
       await call.body(fields({}));
@@ -92,6 +94,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path,
+    operation: "createChannel",
     status: 201,
     async handle(call) {
       const { app } = call;
@@ -116,7 +119,7 @@ export const liveEndpoints: readonly Endpoint[] = [
         });
         for (const target of body.simulcast_targets ?? []) await addTarget(call, made.id, target);
       } catch (error) {
-        await call.native("DELETE", `${native}/${made.id}`);
+        await separately(() => call.native("DELETE", `${native}/${made.id}`));
         throw error;
       }
       return shown(call, made.id);
@@ -154,6 +157,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "PATCH",
     path: one,
+    operation: "updateChannel",
     async handle(call) {
       const { app } = call;
       const { id, playbackPolicy } = await requireStream(call);
@@ -180,16 +184,18 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: one,
+    operation: "revokeChannel",
     status: 204,
     handle: async (call) => call.native("DELETE", `${native}/${(await requireStream(call)).id}`),
   }),
-  command("enable", enable(true)),
-  command("disable", enable(false)),
-  command("complete", endBroadcast),
+  command("enable", "updateChannel", enable(true)),
+  command("disable", "updateChannel", enable(false)),
+  command("complete", "endLiveStream", endBroadcast),
   endpoint({
     ...WRITES,
     method: "POST",
     path: `${one}/reset-stream-key`,
+    operation: "rotateStreamKey",
     status: 201,
     async handle(call) {
       const { id } = await requireStream(call);
@@ -202,6 +208,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path: `${one}/playback-ids`,
+    operation: "createChannelPlaybackId",
     status: 201,
     async handle(call) {
       const { app } = call;
@@ -225,6 +232,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${one}/playback-ids/:playback_id`,
+    operation: "deleteChannelPlaybackId",
     status: 204,
     async handle(call) {
       const { id } = await requireStream(call);
@@ -238,6 +246,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path: `${one}/simulcast-targets`,
+    operation: "createSimulcastTarget",
     status: 201,
     async handle(call) {
       const { id } = await requireStream(call);
@@ -257,6 +266,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${one}/simulcast-targets/:target_id`,
+    operation: "deleteSimulcastTarget",
     status: 204,
     async handle(call) {
       const { id } = await requireStream(call);
