@@ -305,7 +305,7 @@ export const webhookDeliveries = sqliteTable("webhook_deliveries", {
   tenantId: integer("tenant_id").notNull(),
   endpointId: integer("endpoint_id").notNull(),
   eventId: integer("event_id").notNull(),
-  /** Of an endpoint in Mux's form: the name of the event there. */
+  /** The name of the event, for an endpoint in Mux's form. */
   name: text("name"),
   status: text("status", { enum: DELIVERY_STATUS }).notNull().default("pending"),
   attempts: integer("attempts").notNull().default(0),

@@ -27,7 +27,7 @@ export async function muxWebhookBody(app: App, delivery: EventOfDelivery): Promi
   return JSON.stringify({
     type,
     ...described,
-    // Receivers tell deliveries apart by it.
+    // Receivers distinguish deliveries by it.
     id: type === first ? eventId : `${eventId}-${type}`,
     created_at: iso(createdAt),
     environment: { id: String(tenantId), name: "vodbox" },

@@ -23,7 +23,7 @@ export type Claimed = {
   url: string;
   eventId: string;
   event: string;
-  /** Of the event in Mux's form. */
+  /** The name of the event in Mux's form. */
   name: string | null;
   tenantId: number;
   createdAt: number;

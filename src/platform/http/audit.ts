@@ -35,7 +35,7 @@ function isAudited({ audited, credential, path }: AuditedRoute, { caller, method
 
 /**
  * Runs a route's handler so that the first write it commits includes an audit entry for the call. The calls of the API that
- * the handler makes in turn (Mux's API does) have no entries of their own.
+ * the handler makes, as for Mux's API, have no entries of their own.
  */
 export async function audited<T>(
   route: AuditedRoute,
@@ -83,7 +83,7 @@ export function attributeTo(userId: number): void {
   if (call && !call.isOver) Object.assign(call, { actor: "user", userId } satisfies Partial<Call>);
 }
 
-/** Describes an audited call whose body was read by its handler, or whose new resource clients know by another id. */
+/** Describes an audited call: with a body that its handler has read, or with the id by which clients know what it creates. */
 export function describeCall({ body, targetId }: { body?: unknown; targetId?: string }): void {
   const call = current.getStore();
   if (!call || call.isOver) return;
