@@ -15,6 +15,9 @@ const below = {
   variant: null,
   audio: { changed: [], added: [] },
   isStereo: true,
+  sides: { min: 360, max: 720 },
+  isAscending: true,
+  sheet: null,
   tracks: [
     { id: 1, list: "subtitles/1.m3u8", file: "subtitles/1.vtt", language: "en", label: "English", isDefault: true },
   ],
@@ -46,6 +49,7 @@ const WAYS: { [N in ParserName]: Way<N> } = {
       root: "http://localhost/media/1/",
       folder: "1-1/",
       durationSeconds: 1,
+      sheet: null,
     }),
   },
   clipMaster: { of: ["m3u8"], input: (document) => ({ bytes: bytesOf(document), path: "folder/master.m3u8" }) },

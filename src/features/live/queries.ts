@@ -1,6 +1,7 @@
 import { and, desc, eq, isNull, lt, ne, or } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { HttpError, invalid, notFound } from "#lib/base";
+import { emit } from "#platform/events/emit.ts";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type LiveChannelRow, liveChannels, liveStreams } from "#storage/db/schema.ts";
@@ -95,12 +96,16 @@ export type ChannelChange = Partial<
  */
 export async function changeChannel(app: App, caller: Caller, id: number, set: ChannelChange): Promise<Channel> {
   const changed = await app.write(async (tx) => {
-    const { tenantId } = requireNotRevoked(await requireChannel(tx, caller, id));
+    const { tenantId, channel, enabled } = requireNotRevoked(await requireChannel(tx, caller, id));
     if (set.encodingProfile) await requireProfile(tx, tenantId, set.encodingProfile);
     await tx
       .update(liveChannels)
       .set({ ...set, updatedAt: app.clock.now() })
       .where(isMine(caller, id));
+    if (set.enabled !== undefined && set.enabled !== enabled) {
+      const type = set.enabled ? "live.channel.enabled" : "live.channel.disabled";
+      await emit(tx, app, type, { tenantId, data: { channel_id: id, channel } });
+    }
     return requireChannel(tx, caller, id);
   });
   await channelCache(app).changed();
@@ -128,12 +133,11 @@ export async function endBroadcast(app: App, caller: Caller, id: number): Promis
 /** Throws 404. Repeatable. */
 export async function revokeChannel(app: App, caller: Caller, id: number): Promise<void> {
   await app.write(async (tx) => {
-    await requireChannel(tx, caller, id);
+    const { tenantId, channel, revokedAt } = await requireChannel(tx, caller, id);
+    if (revokedAt !== null) return;
     const now = app.clock.now();
-    await tx
-      .update(liveChannels)
-      .set({ revokedAt: now, updatedAt: now })
-      .where(and(isMine(caller, id), isNull(liveChannels.revokedAt)));
+    await tx.update(liveChannels).set({ revokedAt: now, updatedAt: now }).where(isMine(caller, id));
+    await emit(tx, app, "live.channel.revoked", { tenantId, data: { channel_id: id, channel } });
   });
   await channelCache(app).changed();
 }

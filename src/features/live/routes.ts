@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { iso, newStreamKey, sha256 } from "#lib/base";
+import { emit } from "#platform/events/emit.ts";
 import { byId, page } from "#platform/http/paging.ts";
 import { type Route, route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";
@@ -124,6 +125,8 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
           })
           .returning()
           .get();
+        const data = { channel_id: row.id, channel: row.channel };
+        await emit(tx, app, "live.channel.created", { tenantId: tenant.id, data });
         return { ...toLiveChannel(app, { ...row, startedAt: null }), stream_key: streamKey, ...warnings };
       });
       await channelCache(app).changed();

@@ -1,10 +1,10 @@
 import type { CallToolResult, ReadResourceResult, Resource, Tool } from "@modelcontextprotocol/server";
-import { type App, forApp } from "#app.ts";
+import { forApp } from "#app.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { dispatch } from "#platform/http/dispatch.ts";
 import type { Json } from "#platform/http/openapi-schema.ts";
 import { roleRefusal } from "#platform/http/roles.ts";
-import type { Route } from "#platform/http/route.ts";
+import type { Context, Route } from "#platform/http/route.ts";
 import type { McpBackend } from "./server.ts";
 import { limited, shortened } from "./shorten.ts";
 import { type ApiTool, toolsOf } from "./tools.ts";
@@ -57,8 +57,11 @@ const answer = (text: string, isError = false): CallToolResult => ({
   ...(isError && { isError }),
 });
 
-/** What an agent with these credentials can do: the API of the route table, as tools and resources. */
-export function mcpBackend(app: App, routes: readonly Route[], caller: Caller, headers: Headers): McpBackend {
+/** What an agent with the credentials of a request can do: the API of the route table, as tools and resources. */
+export function mcpBackend(
+  { app, caller, headers, address }: Pick<Context, "app" | "caller" | "headers" | "address">,
+  routes: readonly Route[],
+): McpBackend {
   const table = tables(app);
   table.tools ??= toolsOf(routes);
   const allowed = async () => ((await table.tools) ?? []).filter((one) => isAllowed(caller, one));
@@ -72,6 +75,7 @@ export function mcpBackend(app: App, routes: readonly Route[], caller: Caller, h
     return dispatch(
       app,
       new Request(url, { method, headers: own, ...(body !== undefined && { body: JSON.stringify(body) }) }),
+      address,
     );
   }
 

@@ -19,10 +19,18 @@ export type MuxHost = (typeof HOSTS)[number];
 /**
  * Query parameters, each with the values that are accepted (null: any). Every other one of Mux is refused, because the
  * result would be another one than requested. `redundant_streams`: there is one origin, so its second URLs would be the
- * first ones. `rendition_order=desc` is our order. `format`: sheets of storyboards have one format.
+ * first ones. `rendition_order=desc` is our order, and the only one of live streams.
  */
 type Parameters = Record<string, RegExp | null>;
-const MANIFEST: Parameters = { redundant_streams: /^(true|false)$/, rendition_order: /^desc$/ };
+const RESOLUTION = /^(270|360|480|540|720|1080|1440|2160)p$/;
+/** A live stream has the ladder of its channel. */
+const LIVE: Parameters = { redundant_streams: /^(true|false)$/, rendition_order: /^desc$/ };
+const MANIFEST: Parameters = {
+  ...LIVE,
+  rendition_order: /^(asc|desc)$/,
+  max_resolution: RESOLUTION,
+  min_resolution: RESOLUTION,
+};
 const STILL: Parameters = {
   time: null,
   width: null,
@@ -87,7 +95,7 @@ export async function deliver(
   if (!asset) {
     if (host !== "stream" || named !== "") return notFound("playback id");
     const { searchParams } = context.url;
-    requireParameters(searchParams, MANIFEST);
+    requireParameters(searchParams, LIVE);
     return redirectToChannel(context.app, tokens.of(context.headers), { id, token: searchParams.get("token") });
   }
   const { file, parameters } = await targetOf(context.app, host, named, asset);
@@ -98,7 +106,7 @@ export async function deliver(
   const download = url.searchParams.get("download");
   if (download !== null && download.length > 200) invalidParameter("download", "must have at most 200 characters");
   // What is accepted without a meaning here must not reach what has one for it.
-  for (const name of ["redundant_streams", "rendition_order", "format", "download"]) url.searchParams.delete(name);
+  for (const name of ["redundant_streams", "download"]) url.searchParams.delete(name);
   const own: Context = Object.assign(Object.create(context), { url, params: { id, file } });
   const response = await media(own, { isElsewhere: true });
   if (download !== null && response.ok) {

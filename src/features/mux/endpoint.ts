@@ -1,6 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
 import { HttpError, notFound } from "#lib/base";
+import { type AuditedRoute, audited, describeCall } from "#platform/http/audit.ts";
 import { readJson } from "#platform/http/body.ts";
 import type { Caller, Scope, TenantCaller } from "#platform/http/caller.ts";
 import { authenticate, dispatch } from "#platform/http/dispatch.ts";
@@ -30,6 +31,8 @@ export type Endpoint = {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** `/video/v1/assets/:id` */
   path: string;
+  /** What the activity of the tenant calls it: for changes, as our own operation, where there is one. */
+  operation?: string;
   /** Any one of these. */
   scopes: readonly Scope[];
   /** The status of the response; the default is 200. */
@@ -90,24 +93,40 @@ export async function answer(endpoints: readonly Endpoint[], context: Context, p
     query: (schema) => validate(schema, Object.fromEntries(url.searchParams), "query"),
     async body(schema) {
       sent ??= readJson({ request, incoming }, { maxBytes: MAX_BODY_BYTES });
-      return validate(schema, (await sent) ?? {}, "body");
+      const body = (await sent) ?? {};
+      describeCall({ body });
+      return validate(schema, body, "body");
     },
     async native<T>(way: string, target: string, body?: unknown): Promise<T> {
       const own = new Headers(headers);
       if (body !== undefined && !(body instanceof FormData)) own.set("content-type", "application/json");
       const text = body instanceof FormData ? body : JSON.stringify(body);
       const init = { method: way, headers: own, ...(body !== undefined && { body: text as string }) };
-      const response = await dispatch(app, new Request(new URL(target, app.baseUrl()), init));
+      const response = await dispatch(app, new Request(new URL(target, app.baseUrl()), init), context.address);
       const received = await response.text();
       if (response.ok) return (received === "" ? null : JSON.parse(received)) as T;
       throw errorOf(response, received);
     },
   };
-  const result = await row.handle(call);
+  const own: Context = Object.assign(Object.create(context), { caller, params });
+  const result = await audited(auditedRow(row), own, context.address, () => row.handle(call));
   if (result instanceof Reply) return result;
   const { status = 200 } = row;
   return status === 204 ? new Reply(204, undefined) : new Reply(status, { data: result });
 }
+
+/** Its target has our name for the resource. */
+const auditedRow = ({ method, path, operation }: Endpoint): AuditedRoute => ({
+  method,
+  credential: "key",
+  path: `/mux${path}`,
+  target: path
+    .replace(/^\/[a-z]+\/v1\//, "/api/v1/")
+    .replace("/live-streams", "/channels")
+    .replace("/uploads", "/direct-uploads")
+    .replaceAll("-", "_"),
+  ...(operation !== undefined && { operationId: operation }),
+});
 
 const rules = ({ path, scopes }: Endpoint) => ({ path, credential: "key", scopes });
 

@@ -87,9 +87,14 @@ async function uploadOf(app: App, { asset_id }: Event) {
   return row ? toMuxUpload(app, row) : null;
 }
 
-/** A channel, without its stream key. The event says whether it is live: the channel may be further on. */
+const STREAM_STATUSES: Record<string, "active" | "disabled"> = {
+  "video.live_stream.active": "active",
+  "video.live_stream.disabled": "disabled",
+};
+
+/** A channel, without its stream key. The event says its status: the channel may be further on. */
 async function streamOf(app: App, id: number, name: string) {
-  const status = name === "video.live_stream.active" ? "active" : "idle";
+  const status = STREAM_STATUSES[name] ?? "idle";
   const channel = await findChannel(app.db, ADMIN, id);
   if (channel) return { ...(await toMuxStream(app, channel, false)), status };
   return {

@@ -1,14 +1,25 @@
-import { HttpError } from "#lib/base";
+import { HttpError, invalid } from "#lib/base";
 import { videoCodecs } from "#lib/codecs";
+import type { SideRange } from "#lib/manifests";
 import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { variantReference } from "./rendition-url.ts";
 
-/** What the query of a manifest's URL selects: its sample entries that are left out, its only variant, and its audio. */
-export type ManifestParameters = { hidden: string[]; variant: string | null; isStereo: boolean };
+/**
+ * What the query of a manifest's URL selects: its sample entries that are left out, its only variant, its audio, and for the
+ * master playlist its resolutions and their order.
+ */
+export type ManifestParameters = {
+  hidden: string[];
+  variant: string | null;
+  isStereo: boolean;
+  sides: SideRange | null;
+  isAscending: boolean;
+};
 
 /**
- * Reads `codecs`, `channels` and, for the master playlist, `rendition`. Throws 422 `validation_failed` for values that the
+ * Reads `codecs`, `channels` and, for the master playlist, `rendition`, `max_resolution`, `min_resolution` and
+ * `rendition_order`. Throws 422 `validation_failed` for values that the
  * asset does not have, and where no rendition is left.
  */
 export function manifestParameters(asset: AssetRow, query: URLSearchParams, isMaster: boolean): ManifestParameters {
@@ -17,7 +28,9 @@ export function manifestParameters(asset: AssetRow, query: URLSearchParams, isMa
   const chosen = isMaster ? query.get("rendition") : null;
   const variant = chosen === null ? null : variantOf(asset, chosen);
   requireVariant(asset, hidden, chosen);
-  return { hidden, variant, isStereo };
+  const sides = isMaster ? sidesOf(query) : null;
+  const isAscending = isMaster && isAscendingOrder(query.get("rendition_order"));
+  return { hidden, variant, isStereo, sides, isAscending };
 }
 
 /**
@@ -46,6 +59,27 @@ function requireVariant({ renditions }: AssetRow, hidden: readonly string[], cho
   const what = chosen === null ? "the asset" : `rendition ${chosen}`;
   const own = names.map(({ name }) => name).join(", ");
   throw new HttpError(422, "validation_failed", `codecs must contain a codec of ${what}: ${own}.`);
+}
+
+/** Resolutions by the pixels of their shorter side. */
+const RESOLUTIONS = ["270p", "360p", "480p", "540p", "720p", "1080p", "1440p", "2160p"];
+
+/** The resolutions that are kept; null without parameters. Throws 422 `validation_failed` for others, and for none. */
+function sidesOf(query: URLSearchParams): SideRange | null {
+  const [min, max] = ["min_resolution", "max_resolution"].map((name) => {
+    const value = query.get(name);
+    if (value === null || RESOLUTIONS.includes(value)) return value === null ? null : Number.parseInt(value, 10);
+    return invalid(name, `must be one of ${RESOLUTIONS.join(", ")}`);
+  });
+  if (min == null && max == null) return null;
+  const range = { min: min ?? 0, max: max ?? Number.MAX_SAFE_INTEGER };
+  return range.min > range.max ? invalid("min_resolution", "must not be above max_resolution") : range;
+}
+
+/** Whether the variants begin with the lowest one; ours begin with the highest. Throws 422 `validation_failed`. */
+function isAscendingOrder(order: string | null): boolean {
+  if (order !== null && order !== "asc" && order !== "desc") invalid("rendition_order", "must be asc or desc");
+  return order === "asc";
 }
 
 /** The reference of a rendition in the master playlist. Throws 422 `validation_failed` for a name that the asset does not have. */

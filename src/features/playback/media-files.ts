@@ -1,5 +1,5 @@
 import type { App } from "#app.ts";
-import { notFound } from "#lib/base";
+import { invalid, notFound } from "#lib/base";
 import { contentTypeOf } from "#model/media-types.ts";
 import type { Context } from "#platform/http/route.ts";
 import { segmentCacheOf } from "#platform/http/segment-cache.ts";
@@ -18,6 +18,7 @@ import { ADDED, addedFile, audioChanges, playedTracks } from "../tracks/audio/de
 import type { Egress } from "./egress.ts";
 import { createImageHandler } from "./images/image-handler.ts";
 import { parseImageRequest } from "./images/image-request.ts";
+import { sheetOf } from "./images/storyboard-sheet.ts";
 import { manifestParameters } from "./manifest-parameters.ts";
 import { type Top, topFile, versionedKey } from "./media-names.ts";
 import { deliveryOf, isText, redirects, withPresignedUrls } from "./presigned-delivery.ts";
@@ -132,14 +133,29 @@ class MediaRequest {
     return subtitleText(context, this.#asset, { ...this.#common, key, scope, cacheControl: `${scope}, no-cache` });
   }
 
-  #storyboardJson(): Promise<Response> {
+  /**
+   * The name of the image with all tiles, where the query of a storyboard's URL names another `format` than JPEG. Throws 422
+   * `validation_failed` for an unknown one, and 404 where the storyboard has several sheets.
+   */
+  async #sheet(): Promise<string | null> {
+    const format = this.#context.url.searchParams.get("format") ?? "jpg";
+    if (!/^(jpg|png|webp)$/.test(format)) invalid("format", "must be jpg, png or webp");
+    if (format === "jpg") return null;
+    await sheetOf(this.#app, this.#objects, this.#asset);
+    return `storyboard.${format}`;
+  }
+
+  async #storyboardJson(): Promise<Response> {
     const { key, folder } = topFile(this.#asset, "storyboard.vtt") ?? notFound("file");
     const root = `${this.#app.baseUrl()}${this.#path}`;
     const { durationSeconds } = this.#asset;
+    const image = await this.#sheet();
+    const sheet = image === null ? null : root + image;
     const rewrite = (bytes: Buffer) =>
-      parseServed(this.#app, "storyboardJson", { bytes, root, folder, durationSeconds }, this.#parsing);
+      parseServed(this.#app, "storyboardJson", { bytes, root, folder, durationSeconds, sheet }, this.#parsing);
     const contentType = contentTypeOf(this.#file);
-    return manifest(this.#context, key, rewrite, { ...this.#common, scope: this.#scope, contentType });
+    const leftOut = image === null ? [] : [image];
+    return manifest(this.#context, key, rewrite, { ...this.#common, scope: this.#scope, contentType, leftOut });
   }
 
   /** A manifest with the asset's subtitles and added audio, and without what the query of its URL leaves out. */
@@ -150,16 +166,22 @@ class MediaRequest {
     const root = `${basePath(this.#app.baseUrl())}${this.#path}`;
     const inPath = this.#token && query.has("token") ? `~${this.#token}/` : "";
     const carried = this.#isElsewhere ? root : inPath;
-    const { hidden, variant, isStereo } = manifestParameters(asset, query, what === "master");
+    const { hidden, variant, isStereo, sides, isAscending } = manifestParameters(asset, query, what === "master");
     const played = await playedTracks(this.#app, asset.id);
     const audio = audioChanges(played, { carried, root });
-    const below = { carried, folder, tracks: tracks.map(trackOf), audio, root, hidden, variant, isStereo };
+    const image = what === "storyboard" ? await this.#sheet() : null;
+    const sheet = image === null ? null : carried + image;
+    const selected = { hidden, variant, isStereo, sides, isAscending, sheet };
+    const below = { carried, folder, tracks: tracks.map(trackOf), audio, root, ...selected };
     const rewrite = (bytes: Buffer) => parseServed(this.#app, "rebase", { what, bytes, below }, this.#parsing);
     const leftOut = [
       ...hidden,
       ...(isStereo ? ["channels"] : []),
       ...(variant === null ? [] : [`only ${variant}`]),
       ...played.map(({ id, updatedAt, isDefault }) => `audio ${id} ${updatedAt} ${isDefault}`),
+      ...(sides === null ? [] : [`sides ${sides.min} ${sides.max}`]),
+      ...(isAscending ? ["ascending"] : []),
+      ...(image === null ? [] : [image]),
       ...(this.#isElsewhere ? ["relative references"] : []),
     ];
     return manifest(this.#context, key, rewrite, { ...this.#common, scope: this.#scope, tracks, leftOut });

@@ -7,6 +7,7 @@ import { masterOfVariant, masterWithout, mpdWithout } from "./codec-filter.ts";
 import { mapReferences } from "./m3u8.ts";
 import { withSubtitles } from "./m3u8-subtitles.ts";
 import * as mpds from "./mpd.ts";
+import { masterAscending, masterWithin, type SideRange } from "./resolution-filter.ts";
 import { mapStoryboard, storyboardTiles } from "./storyboard.ts";
 import { XmlFault, xmlTokens } from "./xml-tokens.ts";
 
@@ -33,18 +34,26 @@ export type Below = {
   variant: string | null;
   /** Audio of more channels is left out, where there is other audio. */
   isStereo: boolean;
+  /** The resolutions of a master playlist that are kept; null: all are. */
+  sides: SideRange | null;
+  /** The variants of a master playlist are in ascending order. */
+  isAscending: boolean;
+  /** The reference of an image with all tiles of a storyboard, in place of its own one; null: it keeps that. */
+  sheet: string | null;
 };
 
 const isAbsolute = (uri: string) => /^([a-z][a-z0-9+.-]*:|\/)/i.test(uri);
 
 export function rebaseMaster(
   playlist: string,
-  { carried, folder, tracks, audio, hidden, variant, isStereo }: Below,
+  { carried, folder, tracks, audio, hidden, variant, isStereo, sides, isAscending }: Below,
 ): string {
-  const chosen = variant === null ? playlist : masterOfVariant(playlist, variant);
+  const ordered = isAscending ? masterAscending(playlist) : playlist;
+  const chosen = variant === null ? ordered : masterOfVariant(ordered, variant);
   const ofCodecs = hidden.length > 0 ? masterWithout(chosen, hidden) : chosen;
+  const inRange = sides === null ? ofCodecs : masterWithin(ofCodecs, sides);
   const rebased = withAudio(
-    mapReferences(isStereo ? masterInStereo(ofCodecs) : ofCodecs, (uri) =>
+    mapReferences(isStereo ? masterInStereo(inRange) : inRange, (uri) =>
       isAbsolute(uri) ? uri : carried + folder + uri,
     ),
     audio,
@@ -72,23 +81,31 @@ export function rebaseMpd(mpd: string, { carried, folder, tracks, audio, root, h
  * A storyboard refers to its thumbnails by media fragment: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0,
  * 4.2.2).
  */
-export const rebaseStoryboard = (vtt: string, { carried, folder }: Below): string =>
-  mapStoryboard(vtt, (uri) => (isAbsolute(uri) ? uri : carried + folder + uri));
+export const rebaseStoryboard = (vtt: string, { carried, folder, sheet }: Below): string =>
+  mapStoryboard(vtt, (uri) => {
+    if (sheet !== null) return sheet + uri.slice(uri.lastIndexOf("#"));
+    return isAbsolute(uri) ? uri : carried + folder + uri;
+  });
 
 type Tile = { start: number; x: number; y: number; url?: string };
 
 /**
  * A storyboard as JSON in the format of Mux. `root` is the URL of the asset's media with the token; with several sheets
- * each tile names its own.
+ * each tile names its own. `sheet` is the URL of an image with all tiles, in place of the only sheet.
  */
 export function storyboardJson(
   vtt: string,
-  { root, folder, durationSeconds }: { root: string; folder: string; durationSeconds: number },
+  {
+    root,
+    folder,
+    durationSeconds,
+    sheet,
+  }: { root: string; folder: string; durationSeconds: number; sheet: string | null },
 ): string {
   const urls = new Map<string, string>();
   // Absolute URLs: JSON has no base URL of its own.
   const urlOf = (uri: string) => {
-    const url = urls.get(uri) ?? (isAbsolute(uri) ? uri : new URL(folder + uri, root).href);
+    const url = urls.get(uri) ?? sheet ?? (isAbsolute(uri) ? uri : new URL(folder + uri, root).href);
     urls.set(uri, url);
     return url;
   };

@@ -49,9 +49,10 @@ const LIVE = { channel_id: v.number(), channel: v.string(), started_at: v.string
 
 const described = <S extends v.GenericSchema>(schema: S, text: string) => v.pipe(schema, v.description(text));
 
+const CHANNEL = { channel_id: v.number(), channel: v.string() };
+
 const TARGET = {
-  channel_id: v.number(),
-  channel: v.string(),
+  ...CHANNEL,
   target_id: described(v.number(), "Id of the simulcast target"),
   target: described(v.string(), "Name of the simulcast target"),
 };
@@ -60,7 +61,8 @@ const upload = { upload_id: 0, asset_id: "0", external_id: "vid_0000000000000000
 const job = { job_id: 0, asset_id: "0", attempt: 1, worker_id: "worker-1" };
 const noError = { error_code: null, error_message: null, will_retry: null };
 const live = { channel_id: 0, channel: "test", started_at: "2026-11-20T09:00:00.000Z" };
-const target = { channel_id: 0, channel: "test", target_id: 0, target: "live.example.com" };
+const channel = { channel_id: 0, channel: "test" };
+const target = { ...channel, target_id: 0, target: "live.example.com" };
 const asset = { asset_id: "0", external_id: "vid_0000000000000000000000", ...eventTextSamples, warnings: [] };
 
 /**
@@ -176,6 +178,30 @@ export const EVENTS = {
     "The recording of a stream is an asset that can be played. Only for endpoints that name it",
     v.object({ ...LIVE, ended_at: v.string(), asset_id: v.string() }),
     { ...live, ended_at: "2026-11-20T10:00:00.000Z", asset_id: "0" },
+    { isDefault: false },
+  ),
+  "live.channel.created": define(
+    "A channel has been created. Only for endpoints that name it",
+    v.object(CHANNEL),
+    channel,
+    { isDefault: false },
+  ),
+  "live.channel.enabled": define(
+    "A channel accepts publishers again. Only for endpoints that name it",
+    v.object(CHANNEL),
+    channel,
+    { isDefault: false },
+  ),
+  "live.channel.disabled": define(
+    "A channel accepts no publishers any more. Only for endpoints that name it",
+    v.object(CHANNEL),
+    channel,
+    { isDefault: false },
+  ),
+  "live.channel.revoked": define(
+    "A channel has been revoked. Only for endpoints that name it",
+    v.object(CHANNEL),
+    channel,
     { isDefault: false },
   ),
   "live.target.failed": define(

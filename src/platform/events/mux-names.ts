@@ -10,6 +10,10 @@ export const MUX_NAMES = {
   "video.subtitle.ready": ["video.asset.track.ready"],
   "live.stream.started": ["video.live_stream.active"],
   "live.stream.ended": ["video.live_stream.idle"],
+  "live.channel.created": ["video.live_stream.created"],
+  "live.channel.enabled": ["video.live_stream.enabled"],
+  "live.channel.disabled": ["video.live_stream.disabled"],
+  "live.channel.revoked": ["video.live_stream.deleted"],
   "live.recording.ready": ["video.asset.live_stream_completed"],
 } as const satisfies { readonly [Type in EventType]?: readonly string[] };
 

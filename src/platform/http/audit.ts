@@ -21,17 +21,32 @@ const current = new AsyncLocalStorage<Call>();
 const TRANSFERS = /^\/api\/v1\/(uploads|ingest_batches)\//;
 const BEGINS_UPLOAD = /\/(initiate|initiate_multipart|from_url)$/;
 
+/** What an entry says of an operation. `target`: the path whose parts name what it changes; the default is its own. */
+export type AuditedRoute = Pick<Route, "audited" | "credential" | "method" | "operationId" | "path"> & {
+  target?: string;
+};
+
 /** By default, changes with the admin token, by people and by keys are audited, except those of workers. */
-function isAudited({ audited, credential, path }: Route, { caller, method }: Context): boolean {
+function isAudited({ audited, credential, path }: AuditedRoute, { caller, method }: Context): boolean {
   if (audited !== undefined) return audited;
   if (credential === "worker" || method === "GET" || method === "HEAD") return false;
   if (caller.kind !== "key") return caller.kind === "admin";
   return !TRANSFERS.test(path) || (caller.userId !== undefined && BEGINS_UPLOAD.test(path));
 }
 
-/** Runs a route's handler so that the first write it commits includes an audit entry for the call. */
-export async function audited<T>(route: Route, context: Context, address: string, work: () => T): Promise<Awaited<T>> {
+/**
+ * Runs a route's handler so that the first write it commits includes an audit entry for the call. The calls of the API that
+ * the handler makes, as for Mux's API, have no entries of their own.
+ */
+export async function audited<T>(
+  route: AuditedRoute,
+  context: Context,
+  address: string,
+  work: () => T,
+): Promise<Awaited<T>> {
   const { app, caller, method } = context;
+  const outer = current.getStore();
+  if (outer && !outer.isOver) return await work();
   if (!isAudited(route, context)) return await work();
   const call: Call = {
     actor: actorOf(caller),
@@ -42,7 +57,7 @@ export async function audited<T>(route: Route, context: Context, address: string
     operator: operatorOf(context.headers),
     method,
     route: route.path,
-    ...targetOf(route.path, context.params as Record<string, unknown>),
+    ...targetOf(route.target ?? route.path, context.params as Record<string, unknown>),
     action: actionOf(route),
     fields: fieldsOf(context.body),
     requestId: context.requestId,
@@ -60,7 +75,7 @@ export async function audited<T>(route: Route, context: Context, address: string
 
 /** `updateAsset` becomes `update_asset`. */
 export const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-const actionOf = ({ operationId, method, path }: Route) =>
+const actionOf = ({ operationId, method, path }: AuditedRoute) =>
   operationId === undefined ? `${method} ${path}` : snakeCase(operationId);
 
 /** Says in an audited call which user it turned out to be by, where the request has no credential: a sign-in. */
@@ -68,6 +83,17 @@ export function attributeTo(userId: number): void {
   const call = current.getStore();
   if (call && !call.isOver) Object.assign(call, { actor: "user", userId } satisfies Partial<Call>);
 }
+
+/** Describes an audited call: with a body that its handler has read, or with the id by which clients know what it creates. */
+export function describeCall({ body, targetId }: { body?: unknown; targetId?: string }): void {
+  const call = current.getStore();
+  if (!call || call.isOver) return;
+  if (body !== undefined) call.fields = fieldsOf(body);
+  if (targetId !== undefined) call.targetId = targetId;
+}
+
+/** Runs a change that is not part of the audited call: it has an entry of its own. */
+export const separately = <T>(work: () => T): T => current.exit(work);
 
 const actorOf = (caller: Caller): Call["actor"] => {
   if (caller.kind === "key") return caller.keyId === null ? "user" : "key";

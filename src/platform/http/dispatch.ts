@@ -18,11 +18,19 @@ function serverOf(app: App): Server {
   return server;
 }
 
+/** The addresses of the clients for which requests are dispatched. */
+const addresses = new WeakMap<Request, string>();
+/** The client's address of a dispatched request; undefined for another one. */
+export const dispatchedAddress = (request: Request): string | undefined => addresses.get(request);
+
 /**
  * Answers a request as if it had arrived from outside, without a connection: with authentication, limits and validation. The
- * URL is one of this server.
+ * URL is one of this server. `address`: of the client for which it is made.
  */
-export const dispatch = (app: App, request: Request): Promise<Response> => serverOf(app).fetch(request);
+export function dispatch(app: App, request: Request, address: string): Promise<Response> {
+  addresses.set(request, address);
+  return serverOf(app).fetch(request);
+}
 
 /** The caller of a request that arrived in the form of another API. Throws 401 or 403, as the pipeline does for `route`. */
 export const authenticate = (app: App, route: Route, credentials: Credentials): Promise<Caller> =>

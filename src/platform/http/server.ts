@@ -17,6 +17,7 @@ import { clientAddresses } from "./client-address.ts";
 import { corsHeaders, preflightHeaders } from "./cors.ts";
 import { requireJsonType, requireSameOrigin } from "./cross-site.ts";
 import { discardRest } from "./discard-rest.ts";
+import { dispatchedAddress } from "./dispatch.ts";
 import { findReplay, repeatOf, requireRoom, storeResponse } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
 import { metricsOf } from "./metrics.ts";
@@ -42,7 +43,7 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
     limits,
     addressOf: ({ req, runtime }) => {
       const peer = (runtime?.node?.req as Context["incoming"])?.socket.remoteAddress;
-      return peer === undefined ? "local" : addressOf(peer, req.headers);
+      return peer === undefined ? (dispatchedAddress(req) ?? "local") : addressOf(peer, req.headers);
     },
   };
   const { requests } = metricsOf(app);

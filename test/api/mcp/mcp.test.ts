@@ -155,6 +155,9 @@ describe("tools", () => {
     expect(changed, changed.text).toMatchObject({ isError: false, json: { id, title: "Another title" } });
     const read = await run(client, "get_asset", { id });
     expect(read.json).toMatchObject({ id, title: "Another title" });
+    const activity = `/api/v1/activity?tenant_id=${tenantId}&action=update_asset`;
+    const { body: entries } = await server.call("GET", activity, { admin: server.admin });
+    expect(entries).toMatchObject([{ target_id: String(id), address: "127.0.0.1" }]);
     const wrong = await run(client, "update_asset", { id, video_asset: { title: "" } });
     expect(wrong).toMatchObject({ isError: true, json: { code: "validation_failed" } });
     const missing = await run(client, "get_asset", { id: 999_999 });

@@ -218,8 +218,8 @@ describe("nothing is ignored", () => {
       "size",
     ],
     [
-      "a live stream of a list",
-      () => mux.video.assets.list({ live_stream_id: "1" }),
+      "a live stream and an upload of a list",
+      () => mux.video.assets.list({ live_stream_id: "1", upload_id: "x" }),
       422,
       "not_supported",
       "live_stream_id",

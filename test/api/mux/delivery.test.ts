@@ -37,6 +37,7 @@ describe("the URLs of players", () => {
       expect([path, (await get(path)).status]).toEqual([path, 200]);
     const sheet = /^\/media\S+jpg/m.exec((await get(`/mux/image/${id}/storyboard.vtt`)).text)?.[0];
     expect((await get(sheet as string)).status).toBe(200);
+    expect((await get(`/mux/image/${id}/storyboard.vtt?format=gif`)).status).toBe(422);
     expect((await at("stream", `/${id}.m3u8`)).status).toBe(200);
     expect((await at("stream", variant as string)).status).toBe(200);
     expect((await at("image", `/${id}/thumbnail.jpg`)).status).toBe(200);
@@ -56,6 +57,36 @@ describe("the URLs of players", () => {
     const download = await read("audio.m4a?download=Song");
     expect(download.headers.get("content-disposition")).toBe("attachment; filename=Song.m4a");
     expect((await read("highest.mp4?width=100")).status).toBe(422);
+  });
+
+  test("storyboards refer to the sheet in the requested format", async () => {
+    const { external_id: id } = await filmAsset(app, key, await film(), { playback_policy: "public" });
+    for (const format of ["png", "webp"]) {
+      const { text } = await get(`/mux/image/${id}/storyboard.vtt?format=${format}`);
+      const [tile, ...others] = text.split("\n").filter((line) => line.includes("#xywh="));
+      expect(tile).toMatch(new RegExp(`^/media/${id}/storyboard\\.${format}#xywh=0,0,`));
+      expect(others.every((line) => line.startsWith(`/media/${id}/storyboard.${format}#`))).toBe(true);
+      const image = await get(tile as string);
+      expect([image.status, image.headers.get("content-type")]).toEqual([200, `image/${format}`]);
+      const { body } = await get(`/mux/image/${id}/storyboard.json?format=${format}`);
+      expect(body.url).toMatch(new RegExp(`/media/${id}/storyboard\\.${format}$`));
+    }
+  });
+
+  test("manifests have the requested resolutions, in the requested order", async () => {
+    const { external_id: id } = await filmAsset(app, key, await film(), { playback_policy: "public" });
+    const heights = async (query: string) => {
+      const { text } = await get(`/mux/stream/${id}.m3u8?${query}`);
+      return [...text.matchAll(/^#EXT-X-STREAM-INF:.*RESOLUTION=\d+x(\d+)/gm)].map(([, height]) => Number(height));
+    };
+    const all = await heights("");
+    expect(all).toEqual(all.toSorted((a, b) => b - a));
+    expect(await heights("rendition_order=asc")).toEqual(all.toReversed());
+    expect(await heights("max_resolution=2160p&min_resolution=270p")).toEqual(all);
+    expect(await heights("min_resolution=1080p")).toEqual([Math.max(...all)]);
+    for (const query of ["max_resolution=100p", "min_resolution=x", "rendition_order=up"])
+      expect((await get(`/mux/stream/${id}.m3u8?${query}`)).status).toBe(422);
+    expect((await get(`/mux/stream/${id}.m3u8?min_resolution=1080p&max_resolution=720p`)).status).toBe(400);
   });
 
   test("need a token of Mux's form for a signed one", async () => {
@@ -83,8 +114,7 @@ describe("the URLs of players", () => {
   test("refuse what has no counterpart", async () => {
     const id = await open();
     for (const path of [
-      `stream/${id}.m3u8?max_resolution=720p`,
-      `stream/${id}.m3u8?rendition_order=asc`,
+      `stream/${id}.m3u8?roku_trick_play=true`,
       `image/${id}/thumbnail.jpg?program_time=1`,
       `image/${id}/thumbnail.jpg?latest=true`,
     ]) {

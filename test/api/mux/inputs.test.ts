@@ -16,6 +16,7 @@ const FILES: Record<string, string> = {
   "/none.vtt": "This is no subtitle.",
 };
 let app: TestApp;
+let tenant: { id: number };
 let key: string;
 let mux: Mux;
 let site: string;
@@ -29,7 +30,8 @@ beforeAll(async () => {
     webhook_allow_cidrs: `${HOST}/32`,
     rate_limit_uploads: "10000/60",
   });
-  key = await app.key((await app.tenant()).id);
+  tenant = await app.tenant();
+  key = await app.key(tenant.id);
   mux = muxClient(app, key);
   const server = createServer(({ url = "" }, response) => {
     const text = FILES[url];
@@ -121,6 +123,12 @@ describe("text tracks", () => {
     expect(named).toEqual({ ...made, name: "Commentaire" });
     expect((await mux.video.assets.retrieve(id)).tracks).toContainEqual(named);
     await mux.video.assets.deleteTrack(id, made.id as string);
+    const activity = await app.call("GET", `/api/v1/activity?tenant_id=${tenant.id}&limit=3`, { admin: app.admin });
+    expect(activity.body.map(({ action }: { action: string }) => action)).toEqual([
+      "delete_track",
+      "update_track",
+      "create_track",
+    ]);
     expect(await refusal(mux.video.assets.deleteTrack(id, made.id as string))).toMatchObject({ status: 404 });
     expect(await refusal(mux.video.assets.createTrack(id, { ...fields, url: `${site}/missing` }))).toMatchObject({
       status: 400,

@@ -1,12 +1,16 @@
 import type Mux from "@mux/mux-node";
+import { eq } from "drizzle-orm";
 import { beforeEach, describe, expect, expectTypeOf, test } from "vitest";
 import { channelCache } from "#features/live/channel-cache.ts";
 import { permitPublish } from "#features/live/streams/permit.ts";
 import { reasonToEnd } from "#features/live/streams/reason-to-end.ts";
 import { toMuxStream } from "#features/mux/live/record.ts";
+import { liveStreams } from "#storage/db/schema.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
+import { readyAsset } from "#test/support/flow.ts";
 import { Broadcast, broadcastSource } from "#test/support/live-broadcast.ts";
 import { muxClient, refusal } from "#test/support/mux/client.ts";
+import { recordedStream } from "#test/support/received-stream.ts";
 
 let app: TestApp;
 let tenant: { id: number };
@@ -98,6 +102,57 @@ describe("a live stream", () => {
     expect((await mux.video.liveStreams.list({ stream_key: "live_other" })).data).toEqual([]);
   });
 
+  test("names its recordings, and they name it", async () => {
+    const made = await mux.video.liveStreams.create({ playback_policies: ["public"] });
+    const channel = (await app.call("GET", `/api/v1/live/channels/${made.id}`, { key })).body;
+    const ids: string[] = [];
+    for (const name of ["one", "two", "three"]) {
+      const { asset } = await readyAsset(app, key, { title: name });
+      await recordedStream(app, channel, name);
+      const set = { endedAt: 1, finishedAt: 1, assetId: asset.id };
+      await app.opened.app.write((tx) => tx.update(liveStreams).set(set).where(eq(liveStreams.name, name)));
+      ids.push(String(asset.id));
+    }
+    const others = await readyAsset(app, key);
+    expect(await mux.video.assets.retrieve(ids[0] as string)).toMatchObject({
+      ingest_type: "live_rtmp",
+      live_stream_id: made.id,
+      is_live: false,
+    });
+    expect(await mux.video.assets.retrieve(String(others.asset.id))).not.toHaveProperty("live_stream_id");
+    expect((await mux.video.liveStreams.retrieve(made.id)).recent_asset_ids).toEqual(ids);
+    const listed: string[] = [];
+    for await (const { id } of mux.video.assets.list({ live_stream_id: made.id, limit: 2 })) listed.push(id);
+    expect(listed).toEqual(ids.toReversed());
+    await mux.video.assets.delete(ids[2] as string);
+    expect((await mux.video.liveStreams.retrieve(made.id)).recent_asset_ids).toEqual(ids.slice(0, 2));
+    for (const id of ["999", "x"]) expect((await mux.video.assets.list({ live_stream_id: id })).data).toEqual([]);
+    const stranger = muxClient(app, await app.key((await app.tenant()).id));
+    expect((await stranger.video.assets.list({ live_stream_id: made.id })).data).toEqual([]);
+  });
+
+  test("has captions of its speech and of its encoder", async () => {
+    const generated = { language_code: "de", name: "Deutsch" } as const;
+    const embedded = [{ language_channel: "cc1", language_code: "und", name: "CC1" }] as const;
+    const made = await mux.video.liveStreams.create({
+      playback_policies: ["public"],
+      generated_subtitles: [{ language_code: "de" }],
+      embedded_subtitles: [...embedded],
+    });
+    expect(made.generated_subtitles).toEqual([generated]);
+    expect(made.embedded_subtitles?.map(({ name }) => name)).toEqual(["CC1", "CC2", "CC3", "CC4"]);
+    const native = async () => (await app.call("GET", `/api/v1/live/channels/${made.id}`, { key })).body.captions_live;
+    expect(await native()).toEqual(["de"]);
+    const { liveStreams: streams } = mux.video;
+    expect(await streams.updateEmbeddedSubtitles(made.id, { embedded_subtitles: [{}] })).toEqual(made);
+    const english = await streams.updateGeneratedSubtitles(made.id, {
+      generated_subtitles: [{ language_code: "en-US", name: "American English" }],
+    });
+    expect(english.generated_subtitles).toEqual([{ language_code: "en-US", name: "American English" }]);
+    await streams.updateGeneratedSubtitles(made.id, { generated_subtitles: [] });
+    expect(await native()).toEqual([]);
+  });
+
   test("is published with its key alone, until that is reset", async () => {
     const made = await mux.video.liveStreams.create({ playback_policies: ["public"] });
     expect(await publish("app", made.stream_key)).toMatchObject({
@@ -150,7 +205,12 @@ describe("a live stream", () => {
     ["a slate", { reconnect_slate_url: "https://example.com/slate.png" }, 422],
     ["reduced latency", { latency_mode: "reduced" }, 422],
     ["other assets", { playback_policies: ["public"], new_asset_settings: { playback_policies: ["signed"] } }, 422],
-    ["generated subtitles", { generated_subtitles: [{ language_code: "en" }] }, 422],
+    ["generated subtitles of another name", { generated_subtitles: [{ language_code: "en", name: "Auto" }] }, 422],
+    ["generated subtitles in two languages", { generated_subtitles: [{}, { language_code: "de" }] }, 400],
+    ["generated subtitles in Danish", { generated_subtitles: [{ language_code: "da" }] }, 400],
+    ["a vocabulary", { generated_subtitles: [{ transcription_vocabulary_ids: ["x"] }] }, 422],
+    ["embedded subtitles in a language", { embedded_subtitles: [{ language_code: "en" }] }, 422],
+    ["embedded subtitles of another name", { embedded_subtitles: [{ language_channel: "cc2", name: "CC1" }] }, 422],
     ["an unknown field", { colour: 1 }, 400],
     ["a target without a URL", { simulcast_targets: [{}] }, 400],
     ["a target that is no URL", { simulcast_targets: [{ url: "nothing" }] }, 400],

@@ -73,6 +73,36 @@ describe("an endpoint with Mux's format", () => {
     ]);
   });
 
+  test("receives what happens to a live stream", async () => {
+    const names = ["created", "disabled", "enabled", "deleted"].map((name) => `video.live_stream.${name}`);
+    await create({ format: "mux", event_types: names });
+    const stream = await mux.video.liveStreams.create({ playback_policies: ["public"] });
+    const { liveStreams } = mux.video;
+    const steps = [
+      async () => {},
+      () => liveStreams.disable(stream.id),
+      () => liveStreams.enable(stream.id),
+      () => liveStreams.delete(stream.id),
+    ];
+    for (const step of steps) {
+      await step();
+      await app.runTask("deliver-webhooks");
+    }
+    const object = { type: "live_stream", id: stream.id };
+    expect(there.received.map(({ json }) => [json.type, json.object, json.data.status])).toEqual(
+      names.map((name) => [name, object, name.endsWith("disabled") ? "disabled" : "idle"]),
+    );
+    expect(there.received.every(({ json }) => json.data.id === stream.id && json.data.stream_key === "")).toBe(true);
+    there.received.length = 0;
+    // What changes nothing is no event.
+    const other = await mux.video.liveStreams.create({ playback_policies: ["public"] });
+    await liveStreams.enable(other.id);
+    await app.call("DELETE", `/api/v1/live/channels/${other.id}`, { key });
+    await app.call("DELETE", `/api/v1/live/channels/${other.id}`, { key });
+    await app.runTask("deliver-webhooks");
+    expect(there.received.map(({ json }) => json.type).toSorted()).toEqual([names[0], names[3]].toSorted());
+  });
+
   test("receives what it names of two events for one of ours, each with an id of its own", async () => {
     const uploadOnly = { url: there.url, format: "mux", event_types: ["video.upload.asset_created"] };
     expect((await app.call("POST", PATH, { key, body: uploadOnly })).status).toBe(201);
@@ -107,7 +137,7 @@ describe("an endpoint with Mux's format", () => {
     const names = async (fields: object) => (await create({ format: "mux", ...fields })).body.event_types;
     expect(await names({ event_types: ["video.asset.track.ready"] })).toEqual(["video.asset.track.ready"]);
     expect(await names({ event_types: ["video.subtitle.ready"] })).toEqual(["video.asset.track.ready"]);
-    expect((await names({})).length).toBe(10);
+    expect((await names({})).length).toBe(14);
     expectError(await create({ format: "mux", event_types: ["video.job.started"] }), 422, "validation_failed");
     expectError(await create({ event_types: ["video.asset.created"] }), 422, "validation_failed");
     expectError(await create({ format: "mux", event_types: ["video.live_stream.warning"] }), 422, "validation_failed");

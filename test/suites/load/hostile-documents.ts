@@ -184,6 +184,9 @@ const below = {
   variant: null,
   audio: { changed: [], added: [] },
   isStereo: true,
+  sides: { min: 360, max: 720 },
+  isAscending: true,
+  sheet: null,
   tracks: Array.from({ length: 20 }, (_, id) => ({
     id,
     list: `subtitles/${id}.m3u8`,
@@ -228,7 +231,13 @@ export const HOSTILE: { [N in ParserName]: Hostile<N> } = {
   },
   storyboardJson: {
     texts: storyboards,
-    input: (text) => ({ bytes: bytesOf(text), root: "http://localhost/media/1/", folder: "1-1/", durationSeconds: 10 }),
+    input: (text) => ({
+      bytes: bytesOf(text),
+      root: "http://localhost/media/1/",
+      folder: "1-1/",
+      durationSeconds: 10,
+      sheet: null,
+    }),
   },
   clipMaster: { texts: playlists, input: (text) => ({ bytes: bytesOf(text), path: "folder/master.m3u8" }) },
   clipPlaylist: {

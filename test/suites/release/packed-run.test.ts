@@ -126,7 +126,7 @@ describe("the executable alone, in an empty environment", () => {
     atEnd(() => removeFolder(temporary));
     const demo = startWith({ TMPDIR: temporary }, "demo", "--port", "0", "--seconds", "20", "--data", "killed");
     const isEncoding = (line: string) => line.includes("/ffmpeg ") && line.includes("/killed/objects/");
-    await untilProcesses(folder, (found) => found.some(isEncoding), 60_000);
+    await untilProcesses(folder, (found) => found.some(isEncoding), 240_000);
     demo.child.kill("SIGKILL");
     await untilProcesses(folder, (found) => found.length === 0);
   });

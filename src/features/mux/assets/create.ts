@@ -1,5 +1,6 @@
 import { getAsset } from "#features/assets/queries.ts";
 import { notFound } from "#lib/base";
+import { separately } from "#platform/http/audit.ts";
 import type { MuxCall } from "../endpoint.ts";
 import { invalidParameter, notSupported } from "../errors.ts";
 import { addText } from "./add-track.ts";
@@ -91,7 +92,7 @@ async function completed(call: MuxCall, id: number, work: () => Promise<void>): 
   try {
     await work();
   } catch (error) {
-    await call.native("DELETE", `/api/v1/assets/${id}`);
+    await separately(() => call.native("DELETE", `/api/v1/assets/${id}`));
     throw error;
   }
 }

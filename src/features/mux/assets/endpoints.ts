@@ -1,13 +1,14 @@
-import { and, eq } from "drizzle-orm";
+import { and, desc, eq, lt } from "drizzle-orm";
 import { listAssets } from "#features/assets/list.ts";
 import { cursorOf, positionIn, positionOf } from "#features/assets/order.ts";
 import { playbackIdsOf } from "#features/assets/playback-ids.ts";
 import { getAsset, readAsset, resolveAsset } from "#features/assets/queries.ts";
 import { staticRenditionsOf } from "#features/static-renditions/queries.ts";
 import { notFound } from "#lib/base";
-import { type AssetRow, muxUploads } from "#storage/db/schema.ts";
+import { byId } from "#platform/http/paging.ts";
+import { type AssetRow, assets, liveStreams, muxUploads } from "#storage/db/schema.ts";
 import { type Endpoint, endpoint, type MuxCall } from "../endpoint.ts";
-import { invalidParameter } from "../errors.ts";
+import { invalidParameter, notSupported } from "../errors.ts";
 import { muxPage } from "../paging.ts";
 import { createAsset } from "./create.ts";
 import { setMasterAccess } from "./master-access.ts";
@@ -44,6 +45,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path,
+    operation: "createAsset",
     status: 201,
     async handle(call) {
       const { inputs, input, ...settings } = await call.body(AssetCreate);
@@ -59,7 +61,13 @@ export const assetEndpoints: readonly Endpoint[] = [
       const query = call.query(AssetList);
       const { app, caller } = call;
       const toWire = (row: AssetRow) => toMuxAsset(app, caller, row);
+      if (query.upload_id !== undefined && query.live_stream_id !== undefined)
+        notSupported("live_stream_id with upload_id");
       if (query.upload_id !== undefined) return ofUpload(call, query.upload_id);
+      if (query.live_stream_id !== undefined) {
+        const recordings = recordingsOf(call, query.live_stream_id, query.cursor);
+        return muxPage(call, query, { batches: recordings, toWire: ({ assetId }) => shown(call, assetId) });
+      }
       const filters = { sort: "newest", q: undefined } as const;
       const batches = listAssets(app, caller, filters, positionOf("newest", query.cursor));
       const cursor = (row: AssetRow) => cursorOf(positionIn("newest", row));
@@ -76,6 +84,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "PATCH",
     path: `${path}/:id`,
+    operation: "updateAsset",
     async handle(call) {
       const { id } = await requireAsset(call);
       const { meta, passthrough, thumbnail_time: time } = await call.body(AssetUpdate);
@@ -91,6 +100,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${path}/:id`,
+    operation: "deleteAsset",
     status: 204,
     handle: async (call) => call.native("DELETE", `/api/v1/assets/${(await requireAsset(call)).id}`),
   }),
@@ -98,6 +108,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${path}/:id/thumbnail-time`,
+    operation: "deletePoster",
     status: 204,
     handle: async (call) => call.native("DELETE", `/api/v1/assets/${(await requireAsset(call)).id}/poster`),
   }),
@@ -111,6 +122,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "PUT",
     path: `${path}/:id/master-access`,
+    operation: "updateMasterAccess",
     async handle(call) {
       const { id } = await requireAsset(call);
       await setMasterAccess(call, id, (await call.body(MasterAccess)).master_access === "temporary");
@@ -121,6 +133,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "PUT",
     path: `${path}/:id/mp4-support`,
+    operation: "updateMp4Support",
     async handle(call) {
       const { app, caller } = call;
       const { id } = await requireAsset(call);
@@ -135,6 +148,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path: `${path}/:id/static-renditions`,
+    operation: "createStaticRendition",
     status: 201,
     async handle(call) {
       const { app } = call;
@@ -151,6 +165,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${path}/:id/static-renditions/:rendition_id`,
+    operation: "deleteStaticRendition",
     status: 204,
     async handle(call) {
       const { id } = await requireAsset(call);
@@ -163,6 +178,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path: `${path}/:id/playback-ids`,
+    operation: "createPlaybackId",
     status: 201,
     async handle(call) {
       const { id } = await requireAsset(call);
@@ -183,6 +199,7 @@ export const assetEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${path}/:id/playback-ids/:playback_id`,
+    operation: "deletePlaybackId",
     status: 204,
     async handle(call) {
       const { id } = await requireAsset(call);
@@ -216,6 +233,24 @@ async function ofUpload({ app, caller }: MuxCall, name: string) {
   const asset = upload?.assetId == null ? undefined : await getAsset(app.db, caller, upload.assetId);
   return asset ? [await toMuxAsset(app, caller, asset)] : [];
 }
+
+/** The recordings of a live stream, the newest broadcast first. */
+const recordingsOf = ({ app, caller }: MuxCall, channel: string, cursor: string | undefined) =>
+  byId(cursor, (before, limit) => {
+    const { id, channelId, tenantId, assetId } = liveStreams;
+    const own = and(
+      eq(tenantId, caller.tenantId),
+      eq(channelId, /^[1-9]\d{0,14}$/.test(channel) ? Number(channel) : 0),
+    );
+    return app.db
+      .select({ id, assetId: assets.id })
+      .from(liveStreams)
+      .innerJoin(assets, eq(assets.id, assetId))
+      .where(and(own, before === undefined ? undefined : lt(id, before)))
+      .orderBy(desc(id))
+      .limit(limit + 1)
+      .all();
+  });
 
 /** URLs of sources are not kept: they often contain credentials. */
 function inputInfo(asset: AssetRow) {

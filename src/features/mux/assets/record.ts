@@ -9,7 +9,7 @@ import { audioCodecs } from "#lib/codecs";
 import type { TenantCaller } from "#platform/http/caller.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { AssetRow, AudioTrackRow, SubtitleRow, TagValue } from "#storage/db/schema.ts";
-import { muxMasters, muxUploads } from "#storage/db/schema.ts";
+import { liveStreams, muxMasters, muxUploads } from "#storage/db/schema.ts";
 
 import { renditionsOf } from "./static-renditions.ts";
 
@@ -34,11 +34,16 @@ export const AUDIO_TRACK = "audio";
 /** An asset as Mux shows it. `scopes` of the caller decide whether the source can be downloaded. */
 export async function toMuxAsset(app: App, { scopes }: Pick<TenantCaller, "scopes">, asset: AssetRow) {
   const quality = qualityOf(asset.encodingProfile);
-  const [texts, added, renditions, upload, master] = await Promise.all([
+  const [texts, added, renditions, upload, stream, master] = await Promise.all([
     subtitlesOf(app.db, asset.id),
     addedAudioOf(app.db, asset.id),
     renditionsOf(app, asset),
     app.db.select({ name: muxUploads.name }).from(muxUploads).where(eq(muxUploads.assetId, asset.id)).get(),
+    app.db
+      .select({ channelId: liveStreams.channelId })
+      .from(liveStreams)
+      .where(eq(liveStreams.assetId, asset.id))
+      .get(),
     masterOf(app, asset, scopes.includes("assets:write")),
   ]);
   const isReady = asset.playbackStatus === "ready";
@@ -70,7 +75,7 @@ export async function toMuxAsset(app: App, { scopes }: Pick<TenantCaller, "scope
     ...(asset.playbackStatus === "errored" && {
       errors: { type: asset.errorCode ?? "unknown", messages: [asset.errorMessage ?? ""] },
     }),
-    ...ingestOf(asset, upload?.name),
+    ...ingestOf(asset, upload?.name, stream?.channelId),
   };
 }
 
@@ -159,7 +164,10 @@ export const toTextTrack = (row: SubtitleRow) => ({
   status: TEXT_STATUSES[row.status],
 });
 
-function ingestOf(asset: AssetRow, upload: string | undefined) {
+/** Mux names two protocols. Which one a stream came by is not stored, so the usual one is named. */
+function ingestOf(asset: AssetRow, upload: string | undefined, channelId: number | undefined) {
+  if (channelId !== undefined)
+    return { ingest_type: "live_rtmp" as const, live_stream_id: String(channelId), is_live: false };
   if (upload !== undefined) return { ingest_type: "on_demand_direct_upload" as const, upload_id: upload };
   if (asset.parentAssetId === null) return { ingest_type: "on_demand_url" as const };
   return { ingest_type: "on_demand_clip" as const, source_asset_id: String(asset.parentAssetId) };

@@ -118,7 +118,7 @@ export const AssetUpdate = fields({
   thumbnail_time: v.optional(Seconds),
 });
 
-export const AssetList = fields({ ...Paging, live_stream_id: nothing, upload_id: v.optional(Text(100)) });
+export const AssetList = fields({ ...Paging, live_stream_id: v.optional(Text(100)), upload_id: v.optional(Text(100)) });
 export const PlaybackIdCreate = fields({ policy: v.optional(Policy, "public"), drm_configuration_id: nothing });
 export const MasterAccess = fields({ master_access: choice(["none", "temporary"]) });
 export const NoQuery = fields({});

@@ -44,6 +44,7 @@ export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow
       ...WRITES,
       method: "POST",
       path,
+      operation: "createTrack",
       status: 201,
       async handle(call) {
         const asset = await requireAsset(call);
@@ -58,6 +59,7 @@ export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow
       ...WRITES,
       method: "PATCH",
       path: `${path}/:track_id`,
+      operation: "updateTrack",
       async handle(call) {
         const track = await trackOf(call);
         const { language_code: language, name } = await call.body(TrackUpdate);
@@ -70,6 +72,7 @@ export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow
       ...WRITES,
       method: "POST",
       path: `${path}/:track_id/generate-subtitles`,
+      operation: "generateSubtitle",
       status: 201,
       async handle(call) {
         const asset = await requireAsset(call);
@@ -93,6 +96,7 @@ export const trackEndpoints = (requireAsset: (call: MuxCall) => Promise<AssetRow
       ...WRITES,
       method: "DELETE",
       path: `${path}/:track_id`,
+      operation: "deleteTrack",
       status: 204,
       async handle(call) {
         return call.native("DELETE", pathOf(await trackOf(call)));

@@ -2,6 +2,7 @@ import { and, desc, eq, isNotNull, isNull, lt } from "drizzle-orm";
 import { type Channel, requireChannel } from "#features/live/queries.ts";
 import { sealStreamKey } from "#features/live/simulcast/secret.ts";
 import { HttpError, notFound, randomName, sha256 } from "#lib/base";
+import { separately } from "#platform/http/audit.ts";
 import { byId } from "#platform/http/paging.ts";
 import { liveChannels, liveStreams, muxStreams, playbackIds } from "#storage/db/schema.ts";
 import { policiesOf } from "../assets/create.ts";
@@ -12,7 +13,19 @@ import { fields } from "../fields.ts";
 import { muxPage } from "../paging.ts";
 import { addChannelPlaybackId, playbackIdsOfChannel } from "./playback-ids.ts";
 import { toMuxStream, toMuxTarget } from "./record.ts";
-import { MAX_DURATION, STANDARD_RECONNECT, StreamCreate, StreamList, StreamUpdate, TargetCreate } from "./schema.ts";
+import {
+  EmbeddedUpdate,
+  GeneratedUpdate,
+  MAX_DURATION,
+  nameOfService,
+  nameOfSpeech,
+  STANDARD_RECONNECT,
+  StreamCreate,
+  StreamList,
+  StreamUpdate,
+  type Subtitles,
+  TargetCreate,
+} from "./schema.ts";
 
 const path = "/video/v1/live-streams";
 const one = `${path}/:id`;
@@ -64,12 +77,24 @@ function requireSamePolicy(settings: Parameters<typeof policiesOf>[0] | undefine
     notSupported(`new_asset_settings with another policy than ${policy}`);
 }
 
+/** Languages whose speech is recognized. Throws 422 for names that players do not show. */
+function spokenIn({ generated_subtitles: generated = [], embedded_subtitles: embedded = [] }: Subtitles): string[] {
+  for (const { language_code: language, name } of generated)
+    if (name !== undefined && name !== nameOfSpeech(language))
+      notSupported(`generated_subtitles.name other than ${nameOfSpeech(language)}`);
+  for (const { language_channel: service, name } of embedded)
+    if (name !== undefined && name !== nameOfService(service))
+      notSupported(`embedded_subtitles.name other than ${nameOfService(service)}`);
+  return generated.map(({ language_code }) => language_code);
+}
+
 /** A request whose response has no body. `change`: what it does to the channel. */
-const command = (name: string, change: (call: MuxCall, id: number) => Promise<unknown>) =>
+const command = (name: string, operation: string, change: (call: MuxCall, id: number) => Promise<unknown>) =>
   endpoint({
     ...WRITES,
     method: "PUT",
     path: `${one}/${name}`,
+    operation,
     status: 204,
     async handle(call) {
       await call.body(fields({}));
@@ -92,6 +117,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path,
+    operation: "createChannel",
     status: 201,
     async handle(call) {
       const { app } = call;
@@ -99,12 +125,14 @@ export const liveEndpoints: readonly Endpoint[] = [
       const policies = policiesOf(body);
       const policy = policyOf(policies);
       requireSamePolicy(body.new_asset_settings, policy);
+      const captions_live = spokenIn(body);
       const low = body.latency_mode === undefined ? (body.low_latency ?? false) : body.latency_mode === "low";
       const made = await call.native<{ id: number; tenant_id: number; stream_key: string }>("POST", native, {
         channel: randomName(NAME_LENGTH).toLowerCase(),
         ...(body.meta?.title && { name: body.meta.title }),
         playback_policy: policy,
         low_latency: low,
+        captions_live,
         reconnect_seconds: body.reconnect_window ?? (low ? 0 : STANDARD_RECONNECT),
         max_duration_seconds: body.max_continuous_duration ?? MAX_DURATION,
       });
@@ -116,7 +144,7 @@ export const liveEndpoints: readonly Endpoint[] = [
         });
         for (const target of body.simulcast_targets ?? []) await addTarget(call, made.id, target);
       } catch (error) {
-        await call.native("DELETE", `${native}/${made.id}`);
+        await separately(() => call.native("DELETE", `${native}/${made.id}`));
         throw error;
       }
       return shown(call, made.id);
@@ -154,6 +182,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "PATCH",
     path: one,
+    operation: "updateChannel",
     async handle(call) {
       const { app } = call;
       const { id, playbackPolicy } = await requireStream(call);
@@ -180,16 +209,41 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: one,
+    operation: "revokeChannel",
     status: 204,
     handle: async (call) => call.native("DELETE", `${native}/${(await requireStream(call)).id}`),
   }),
-  command("enable", enable(true)),
-  command("disable", enable(false)),
-  command("complete", endBroadcast),
+  command("enable", "updateChannel", enable(true)),
+  command("disable", "updateChannel", enable(false)),
+  command("complete", "endLiveStream", endBroadcast),
+  endpoint({
+    ...WRITES,
+    method: "PUT",
+    path: `${one}/generated-subtitles`,
+    operation: "updateChannel",
+    async handle(call) {
+      const { id } = await requireStream(call);
+      const captions_live = spokenIn(await call.body(GeneratedUpdate));
+      await call.native("PATCH", `${native}/${id}`, { captions_live });
+      return shown(call, id);
+    },
+  }),
+  endpoint({
+    ...WRITES,
+    method: "PUT",
+    path: `${one}/embedded-subtitles`,
+    operation: "updateChannel",
+    async handle(call) {
+      const { id } = await requireStream(call);
+      spokenIn(await call.body(EmbeddedUpdate));
+      return shown(call, id);
+    },
+  }),
   endpoint({
     ...WRITES,
     method: "POST",
     path: `${one}/reset-stream-key`,
+    operation: "rotateStreamKey",
     status: 201,
     async handle(call) {
       const { id } = await requireStream(call);
@@ -202,6 +256,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path: `${one}/playback-ids`,
+    operation: "createChannelPlaybackId",
     status: 201,
     async handle(call) {
       const { app } = call;
@@ -225,6 +280,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${one}/playback-ids/:playback_id`,
+    operation: "deleteChannelPlaybackId",
     status: 204,
     async handle(call) {
       const { id } = await requireStream(call);
@@ -238,6 +294,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path: `${one}/simulcast-targets`,
+    operation: "createSimulcastTarget",
     status: 201,
     async handle(call) {
       const { id } = await requireStream(call);
@@ -257,6 +314,7 @@ export const liveEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${one}/simulcast-targets/:target_id`,
+    operation: "deleteSimulcastTarget",
     status: 204,
     async handle(call) {
       const { id } = await requireStream(call);

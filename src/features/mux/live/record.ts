@@ -1,14 +1,22 @@
-import { and, desc, eq, isNotNull } from "drizzle-orm";
+import { desc, eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
 import type { Channel } from "#features/live/queries.ts";
 import type { SimulcastTarget } from "#features/live/simulcast/schema.ts";
 import { readStreamKey } from "#features/live/simulcast/secret.ts";
 import { listTargets, toTarget } from "#features/live/simulcast/targets.ts";
-import { liveStreams, muxStreams } from "#storage/db/schema.ts";
+import { assets, liveStreams, muxStreams } from "#storage/db/schema.ts";
 import { seconds } from "../assets/record.ts";
 import { playbackIdsOfChannel } from "./playback-ids.ts";
-import { MAX_DURATION } from "./schema.ts";
+import {
+  CAPTION_SERVICES,
+  MAX_DURATION,
+  nameOfService,
+  nameOfSpeech,
+  SPOKEN,
+  type Spoken,
+  UNKNOWN_LANGUAGE,
+} from "./schema.ts";
 
 const RECENT_ASSETS = 10;
 const TARGET_STATUSES = { idle: "idle", connecting: "starting", live: "broadcasting", failed: "errored" } as const;
@@ -29,6 +37,8 @@ const statusOf = ({ startedAt, enabled }: Channel) => {
   return enabled ? ("idle" as const) : ("disabled" as const);
 };
 
+const isSpoken = (language: string): language is Spoken => (SPOKEN as readonly string[]).includes(language);
+
 /** A channel as Mux shows it. `mayPublish`: whether the caller may see the stream key. */
 export async function toMuxStream(app: App, channel: Channel, mayPublish: boolean) {
   const [own, ids, targets, recent] = await Promise.all([
@@ -36,9 +46,10 @@ export async function toMuxStream(app: App, channel: Channel, mayPublish: boolea
     playbackIdsOfChannel(app.db, channel.id),
     listTargets(app.db, channel),
     app.db
-      .select({ assetId: liveStreams.assetId })
+      .select({ assetId: assets.id })
       .from(liveStreams)
-      .where(and(eq(liveStreams.channelId, channel.id), isNotNull(liveStreams.assetId)))
+      .innerJoin(assets, eq(assets.id, liveStreams.assetId))
+      .where(eq(liveStreams.channelId, channel.id))
       .orderBy(desc(liveStreams.id))
       .limit(RECENT_ASSETS)
       .all(),
@@ -58,7 +69,16 @@ export async function toMuxStream(app: App, channel: Channel, mayPublish: boolea
     ...(own?.passthrough != null && { passthrough: own.passthrough }),
     playback_ids: ids,
     new_asset_settings: { playback_policies: [channel.playbackPolicy] },
-    recent_asset_ids: recent.map(({ assetId }) => String(assetId)),
+    // The newest one is the last. There is no active asset: a recording becomes one when its broadcast has ended.
+    recent_asset_ids: recent.map(({ assetId }) => String(assetId)).reverse(),
+    generated_subtitles: channel.captionsLive
+      .filter(isSpoken)
+      .map((language) => ({ language_code: language, name: nameOfSpeech(language) })),
+    embedded_subtitles: CAPTION_SERVICES.map((service) => ({
+      language_channel: service,
+      language_code: UNKNOWN_LANGUAGE,
+      name: nameOfService(service),
+    })),
     simulcast_targets: targets.map((row) => toMuxTarget(toTarget(app, channel, row))),
   };
 }

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { ownName } from "#lib/base";
 import { assetSettings } from "../assets/schema.ts";
 import { choice, Flag, fields, nothing, only, Paging, Passthrough, Text } from "../fields.ts";
 
@@ -32,6 +33,46 @@ export const TargetCreate = fields({
   passthrough: v.optional(Passthrough),
 });
 
+/** Languages of live speech that Mux has. */
+export const SPOKEN = ["en", "en-US", "es", "fr", "de", "pt", "it"] as const;
+export type Spoken = (typeof SPOKEN)[number];
+export const CAPTION_SERVICES = ["cc1", "cc2", "cc3", "cc4"] as const;
+/** Players show the language in its own words. */
+export const nameOfSpeech = ownName;
+/** The captions of an encoder have no language, and players show their service. */
+export const nameOfService = (service: (typeof CAPTION_SERVICES)[number]) => service.toUpperCase();
+export const UNKNOWN_LANGUAGE = "und";
+
+const GeneratedSubtitles = v.pipe(
+  v.array(
+    fields({
+      language_code: v.optional(choice(SPOKEN), "en"),
+      name: v.optional(Text(200)),
+      passthrough: nothing,
+      transcription_vocabulary_ids: only([]),
+    }),
+  ),
+  v.maxLength(1, "must have at most one entry"),
+);
+/** Every service is read, whether it is named or not. */
+const EmbeddedSubtitles = v.pipe(
+  v.array(
+    fields({
+      language_channel: v.optional(choice(CAPTION_SERVICES), "cc1"),
+      language_code: only(UNKNOWN_LANGUAGE),
+      name: v.optional(Text(200)),
+      passthrough: nothing,
+    }),
+  ),
+  v.maxLength(4, "must have at most 4 entries"),
+);
+export const GeneratedUpdate = fields({ generated_subtitles: GeneratedSubtitles });
+export const EmbeddedUpdate = fields({ embedded_subtitles: EmbeddedSubtitles });
+export type Subtitles = {
+  generated_subtitles?: v.InferOutput<typeof GeneratedSubtitles> | undefined;
+  embedded_subtitles?: v.InferOutput<typeof EmbeddedSubtitles> | undefined;
+};
+
 export const StreamCreate = fields({
   ...policies,
   // Recordings have the policy of their stream.
@@ -44,8 +85,8 @@ export const StreamCreate = fields({
   ...reconnection,
   reduced_latency: only(false),
   audio_only: only(false),
-  embedded_subtitles: only([]),
-  generated_subtitles: only([]),
+  embedded_subtitles: v.optional(EmbeddedSubtitles),
+  generated_subtitles: v.optional(GeneratedSubtitles),
   test: only(false),
 });
 

@@ -45,6 +45,7 @@ const change = (name: string, bodyOf: (call: MuxCall) => Promise<object>) =>
     ...WRITES,
     method: "PUT",
     path: `${path}/:id/${name}`,
+    operation: "updatePlaybackRestriction",
     async handle(call) {
       const { id } = await requireOwn(call);
       await call.native("PATCH", `${native}/${id}`, await bodyOf(call));
@@ -58,6 +59,7 @@ export const playbackRestrictionEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path,
+    operation: "createPlaybackRestriction",
     status: 201,
     async handle(call) {
       const { referrer, user_agent: agent } = await call.body(RestrictionCreate);
@@ -85,6 +87,7 @@ export const playbackRestrictionEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${path}/:id`,
+    operation: "deletePlaybackRestriction",
     status: 204,
     handle: async (call) => call.native("DELETE", `${native}/${(await requireOwn(call)).id}`),
   }),

@@ -34,6 +34,7 @@ export const signingKeyEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path,
+    operation: "createSigningKey",
     status: 201,
     async handle(call) {
       await call.body(fields({}));
@@ -72,6 +73,7 @@ export const signingKeyEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "DELETE",
     path: `${path}/:id`,
+    operation: "revokeSigningKey",
     status: 204,
     handle: async (call) => call.native("DELETE", `/api/v1/signing_keys/${(await requireKey(call)).id}`),
   }),

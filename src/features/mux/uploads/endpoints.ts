@@ -1,5 +1,6 @@
 import { and, desc, eq, inArray, isNull, lt } from "drizzle-orm";
 import { notFound, randomName } from "#lib/base";
+import { describeCall } from "#platform/http/audit.ts";
 import { byId } from "#platform/http/paging.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
@@ -28,6 +29,7 @@ export const uploadEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "POST",
     path,
+    operation: "createDirectUpload",
     status: 201,
     async handle(call) {
       const { app, caller, context } = call;
@@ -41,13 +43,15 @@ export const uploadEndpoints: readonly Endpoint[] = [
         notSupported("new_asset_settings.inputs.start_time and end_time");
       nativeFields(settings);
       const now = app.clock.now();
+      const name = randomName(NAME_LENGTH);
+      describeCall({ targetId: name });
       const row = await app.write(async (tx) => {
         await deleteUnused(tx, caller.tenantId, now - KEPT_MS);
         return tx
           .insert(muxUploads)
           .values({
             tenantId: caller.tenantId,
-            name: randomName(NAME_LENGTH),
+            name,
             corsOrigin,
             timeoutSeconds: timeout,
             expiresAt: now + timeout * 1000,
@@ -92,6 +96,7 @@ export const uploadEndpoints: readonly Endpoint[] = [
     ...WRITES,
     method: "PUT",
     path: `${path}/:id/cancel`,
+    operation: "cancelDirectUpload",
     async handle(call) {
       const { app } = call;
       const row = await requireUpload(call);
