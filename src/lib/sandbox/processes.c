@@ -89,6 +89,8 @@ static struct amount descendants(int proc, int kill_with) {
   size_t listed = list_processes(proc, all);
   struct amount amount = {0, 0};
   pid_t parent = own_pid(proc);
+  /* All processes of the machine are below 0. */
+  if (parent <= 0) return amount;
   for (size_t at = 0; listed > 0 && at <= amount.processes; parent = below[at++]) {
     for (size_t i = 0; i < listed && amount.processes < MAX_LISTED; i++) {
       if (all[i].parent != parent) continue;
