@@ -13,6 +13,9 @@ export const wordsPathOf = (captionsPath: string): string => `${captionsPath.rep
 /** Bytes of the times of words: those of two days of speech. */
 export const MAX_WORDS_BYTES = 8 * 2 ** 20;
 
+/** Longer ones are none: an engine may join what it hears in one breath. */
+export const MAX_WORD_CHARACTERS = 200;
+
 /** Words in the order in which they are said, with their start and end in ms, as JSON. */
 export type SpokenWords = readonly (readonly [text: string, startMs: number, endMs: number])[];
 

@@ -5,6 +5,7 @@ import { Clip, type ClipResult } from "./clip.ts";
 import { Join } from "./join.ts";
 import { type SpeechResult, SpeechWork } from "./speech.ts";
 import { Task } from "./task.ts";
+import type { STAGES } from "./worker.ts";
 import * as server from "./worker.ts";
 
 /**
@@ -66,7 +67,7 @@ export const SignedArtifacts = v.array(
 );
 export type SignedArtifact = v.InferOutput<typeof SignedArtifacts>[number];
 
-export type Stage = "downloading" | "probing" | "encoding" | "captioning" | "publishing";
+export type Stage = (typeof STAGES)[number];
 
 /** A worker states every field, also where the server has a default. */
 type Complete<T> = T extends readonly (infer Item)[]

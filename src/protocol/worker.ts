@@ -99,6 +99,9 @@ const ofSource = <const Values extends readonly string[]>(values: Values) =>
     v.description("As the source states it; becomes the tag of this name, unless the asset has one"),
   );
 
+/** What a worker does, in this order; others may report other stages. */
+export const STAGES = ["downloading", "probing", "encoding", "captioning", "publishing"] as const;
+
 const MAX_CAPTIONS = 100;
 /**
  * All paths are full object keys. Missing fields are reported as `invalid_transcoding_result` by the handler, so none

@@ -105,7 +105,12 @@ export async function createCaptions(
     const startedAt = performance.now();
     const audio = await audioFor(language);
     const extractedAt = performance.now();
-    const speech = await within(limitMs(audio.durationSeconds), options.signal, onProgress, (signal) =>
+    const tick = (fraction: number) => {
+      onProgress(fraction);
+      // Its share of the whole job may be too small to count.
+      options.onMove();
+    };
+    const speech = await within(limitMs(audio.durationSeconds), options.signal, tick, (signal) =>
       transcriber.transcribe({ ...audio, language, cwd, signal, onProgress }),
     );
     const vtt = await vttOfSpeech(speech);

@@ -105,6 +105,7 @@ describe("without end", () => {
     "progress that rises and falls": (n) => ({ progress: n % 2 }),
     "progress that rises by less and less": (n) => ({ progress: 100 - 100 / (n + 1) }),
     "stages that alternate": (n) => ({ stage: `s${n % 2}` }),
+    "known stages that alternate": (n) => ({ stage: n % 2 ? "encoding" : "publishing", progress: n % 100 }),
   };
   test.each(Object.entries(beats))("%s is no progress, and ends the attempt", async (_, beat) => {
     const { contract, job } = await leased(app, key);

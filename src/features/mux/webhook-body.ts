@@ -67,11 +67,17 @@ async function describe(app: App, name: string, data: Event): Promise<Described>
   }
   const upload = name.startsWith("video.upload.") ? await uploadOf(app, data) : null;
   if (upload) return { object: { type: "upload", id: upload.id }, data: upload };
-  if (name === "video.upload.errored") {
+  if (name.startsWith("video.upload.")) {
     const id = String(data.upload_id);
     return {
       object: { type: "upload", id },
-      data: { id, status: "errored", timeout: 0, cors_origin: "", asset_id: data.asset_id },
+      data: {
+        id,
+        status: name === "video.upload.errored" ? "errored" : "asset_created",
+        timeout: 0,
+        cors_origin: "",
+        asset_id: data.asset_id,
+      },
     };
   }
   return { object: { type: "asset", id: data.asset_id }, data: await assetOf(app, data) };

@@ -44,8 +44,7 @@ export async function readCaptions(app: App, objects: ObjectStore, reported: Rep
   const owner = { id: job.assetId, tenantId: job.tenantId };
   const { paths, errors } = await checkCaptions(app, objects, reported, async (language, checked, path) => {
     const label = reported.wanted.labels.get(language);
-    const field = `words_paths.${language}`;
-    const words = await readWords(app, objects, field, { path: wordsPathOf(path), tenantId: job.tenantId });
+    const words = await readWords(app, objects, { path: wordsPathOf(path), tenantId: job.tenantId });
     verified.push({ language, label, stored: { ...(await storeText(app, owner, checked)), words } });
   });
   return { made: verified, errors, paths };
@@ -117,22 +116,28 @@ export async function captionText(
 }
 
 /**
- * The times of words that a worker has written next to captions, deflated; null without them. Throws 422
- * `invalid_transcoding_result`.
+ * The times of words that a worker has written next to captions, deflated; null without them. The captions are complete without,
+ * so malformed ones are only logged.
  */
 export async function readWords(
   app: App,
   objects: ObjectStore,
-  field: string,
   { path, tenantId }: { path: string; tenantId: number },
 ): Promise<Buffer | null> {
-  const bytes = await readSmallObject(objects, path, { maxBytes: MAX_WORDS_BYTES }).catch((error) => {
-    if (!(error instanceof ObjectTooLarge)) throw error;
-    return incomplete(field, `must have at most ${MAX_WORDS_BYTES} bytes`);
-  });
-  if (!bytes) return null;
-  const { words, fault } = await parseDocument(app, "spokenWords", { bytes }, { tenantId });
-  return words ? Buffer.from(words) : incomplete(field, fault ?? "is malformed");
+  const unusable = (reason: string) => {
+    app.log.warn({ path, reason }, "the times of the words of captions cannot be used");
+    return null;
+  };
+  try {
+    const bytes = await readSmallObject(objects, path, { maxBytes: MAX_WORDS_BYTES });
+    if (!bytes) return null;
+    const { words, fault } = await parseDocument(app, "spokenWords", { bytes }, { tenantId });
+    return words ? Buffer.from(words) : unusable(fault ?? "malformed");
+  } catch (error) {
+    const isTooMuch = error instanceof HttpError && error.code === "document_too_complex";
+    if (error instanceof ObjectTooLarge || isTooMuch) return unusable((error as Error).message);
+    throw error;
+  }
 }
 
 /**

@@ -25,6 +25,8 @@ const CONFIGURED_SEGMENTS = 2;
 
 /** How long a recording waits for the captions of the last seconds. */
 const LAST_SPEECH_MS = 20_000;
+/** The same when the server stops: systemd waits for 20 s, in which the recording is completed too. */
+const STOPPING_SPEECH_MS = 3000;
 
 const DEFAULT_TARGETS = { segmentSeconds: SEGMENT_SECONDS, partSeconds: PART_SECONDS };
 
@@ -142,8 +144,8 @@ export class Broadcast {
   }
 
   /** Ends the stream, and completes its recording. Resolves when all is reported; may be repeated. */
-  end(): Promise<void> {
-    this.#ended ??= this.#end();
+  end(isStopping = false): Promise<void> {
+    this.#ended ??= this.#end(isStopping ? STOPPING_SPEECH_MS : LAST_SPEECH_MS);
     return this.#ended;
   }
 
@@ -180,14 +182,14 @@ export class Broadcast {
     };
   }
 
-  async #end(): Promise<void> {
+  async #end(speechMs: number): Promise<void> {
     const recording = await this.#packager.end();
     await Promise.all([this.#reports, this.#writtenCaptions.settled()]);
     if (this.#early.length > 0) this.#open();
     if (!this.#isOpened) return rm(this.#folder, { recursive: true, force: true });
     this.#options.send({ stream: this.name, endedAtMs: Math.max(this.#startedAtMs, Date.now()) });
     const { record, isEncoded: withSource, captionsLive } = this.channel;
-    if (record && captionsLive.length > 0) await this.#untilSpeechWritten();
+    if (record && captionsLive.length > 0) await this.#untilSpeechWritten(speechMs);
     const { requireSpace: admit } = this.#options;
     const target = recordingFolder(this.#options.root, this.name);
     const finished = record ? await finishRecording(this.#folder, target, recording, { admit, withSource }) : null;
@@ -195,8 +197,8 @@ export class Broadcast {
   }
 
   /** A server that cannot recognize the rest costs its captions, not the recording. */
-  async #untilSpeechWritten(): Promise<void> {
-    const timer = setTimeout(() => this.#speech.resolve(), LAST_SPEECH_MS);
+  async #untilSpeechWritten(ms: number): Promise<void> {
+    const timer = setTimeout(() => this.#speech.resolve(), ms);
     await this.#speech.promise;
     clearTimeout(timer);
   }

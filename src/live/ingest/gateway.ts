@@ -214,7 +214,7 @@ export class Gateway {
     this.#completing.set(broadcast.name, broadcast);
     this.#await(
       broadcast
-        .end()
+        .end(this.#isClosed)
         .catch((error) => {
           // The next start of the server recovers its files.
           const fields = { channel: broadcast.channel.channel, error: String(error) };

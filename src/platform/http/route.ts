@@ -46,6 +46,8 @@ export type Context<Params = unknown, Query = unknown, Body = unknown> = {
    * none.
    */
   earlier(): Promise<Reply | null>;
+  /** For a raw route with `idempotent`, before `commit`: what a repeat must have in common with this request. */
+  identify(body: unknown): void;
   /** Authenticates the caller again, for a response that lasts. Throws 401 or 403 when it has lost access. */
   recheck(): Promise<void>;
   /** Counts the request against a limit, where only some requests of a route are expensive; throws 429. */

@@ -3,7 +3,7 @@ import { H3, type H3Event, HTTPError } from "h3";
 import { FastResponse } from "srvx";
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { arrival, HttpError, recentRequests, TooComplex, tooComplex } from "#lib/base";
+import { arrival, HttpError, recentRequests, sha256, TooComplex, tooComplex } from "#lib/base";
 import { DatabaseBusy, isInDoubt, isUnreachable } from "#storage/db/failures.ts";
 import { InvalidKey } from "#storage/objects/keys.ts";
 import { StorageFull, StorageUnavailable } from "#storage/objects/store.ts";
@@ -168,11 +168,15 @@ async function answer(
     const context = await contextOf(app, route, event, { caller, requestId, address, limit, recheck });
     const repeat = repeatOf(route, context);
     if (repeat) {
-      const replay = await findReplay(app.db, app, repeat);
+      // The body of a raw route is not known yet.
+      const replay = route.raw ? null : await findReplay(app.db, app, repeat);
       if (replay) return renderReply(await restored(route, context, replay), requestId, every);
       await requireRoom(app.db, repeat);
       // Checked again inside the transaction: the second of two concurrent requests must find the response of the
       // first.
+      context.identify = (body) => {
+        repeat.requestHash = sha256(`${repeat.requestHash}\n${JSON.stringify(body)}`);
+      };
       context.earlier = () => findReplay(app.db, app, repeat);
       context.commit = (work) =>
         app.write(async (tx) => {
@@ -246,6 +250,7 @@ async function contextOf(app: App, route: Route, event: H3Event, call: CallDetai
     incoming,
     commit: ((work) => app.write(work)) as Context["commit"],
     earlier: async () => null,
+    identify: () => {},
   });
 }
 

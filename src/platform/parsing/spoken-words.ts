@@ -1,10 +1,9 @@
 import { deflateSync, inflateSync } from "node:zlib";
 import * as v from "valibot";
-import { MAX_WORDS_BYTES, type SpokenWords } from "#protocol/speech.ts";
+import { MAX_WORD_CHARACTERS, MAX_WORDS_BYTES, type SpokenWords } from "#protocol/speech.ts";
 
-const MAX_CHARACTERS = 200;
 const Time = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
-const Words = v.array(v.strictTuple([v.pipe(v.string(), v.maxLength(MAX_CHARACTERS)), Time, Time]));
+const Words = v.array(v.strictTuple([v.pipe(v.string(), v.maxLength(MAX_WORD_CHARACTERS)), Time, Time]));
 
 /** Deflated times of words from their JSON (`SpokenWords`), or what is wrong with it. */
 export function checkedWords(text: string): { words: Uint8Array | null; fault: string | null } {

@@ -1,6 +1,7 @@
 import HLS from "hls-parser";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
+import { expectError } from "#test/support/error.ts";
 import { next, readyAsset } from "#test/support/flow.ts";
 
 let app: TestApp;
@@ -129,6 +130,12 @@ test("a repeat with its Idempotency-Key adds no second track", async () => {
   const [first, again] = [await repeated(), await repeated()];
   expect([first.status, again.status], first.text).toEqual([201, 201]);
   expect(again.body).toEqual(first.body);
+  for (const raw of [form({ ...FIELDS, language: "fr" }), form(FIELDS, "another length")])
+    expectError(
+      await app.call("POST", path(), { key, raw, headers: { "idempotency-key": "once" } }),
+      422,
+      "idempotency_key_reused",
+    );
   expect(await list()).toHaveLength(before + 1);
   await app.call("DELETE", `${path()}/${first.body.id}`, { key });
 });

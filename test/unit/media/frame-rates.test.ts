@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { FrameRates } from "#media/timeline/frame-rates.ts";
+import { seeded } from "#test/support/seed.ts";
 
 /** Runs of frames: how many follow each other, and the distances between them in ms, which repeat. */
 type Run = [count: number, ...distances: number[]];
@@ -87,6 +88,22 @@ test.each(ROWS)("%s", (_, runs, expected) => {
   const rate = rates.rate();
   if (expected === null) return expect(rate).toBeNull();
   expect(Math.abs((rate ?? 0) / expected - 1)).toBeLessThan(0.02);
+});
+
+test.each<[string, (random: () => number) => number]>([
+  ["between 25 and 55 ms", (random) => 0.025 + 0.03 * random()],
+  ["two or three times a 60th", (random) => (2 + Math.floor(2 * random())) / 60],
+])("irregular distances have their mean rate: %s", (_, distance) => {
+  const rates = new FrameRates();
+  const random = seeded();
+  const count = 20_000;
+  let time = 0;
+  rates.add(0);
+  for (let at = 0; at < count; at++) {
+    time += distance(random);
+    rates.add(time);
+  }
+  expect(Math.abs((rates.rate() ?? 0) / (count / time) - 1)).toBeLessThan(0.03);
 });
 
 test("any number of different distances takes bounded memory and time", () => {

@@ -86,7 +86,7 @@ export const audioTrackRoutes = [
       503: ["storage_not_configured"],
     },
     async handle(context) {
-      const { app, caller, params, signal, commit } = context;
+      const { app, caller, params, signal, commit, identify } = context;
       const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
       await requireAddable(app, asset, Number(context.headers.get("content-length") ?? 0));
       const form = await streamForm(context, {
@@ -97,6 +97,7 @@ export const audioTrackRoutes = [
       if (!file) throw new HttpError(422, "parameter_missing", "file: is required");
       if (file.bytes === 0) invalid("file", "is empty");
       const label = fieldsOf(form.fields);
+      identify({ fields: form.fields, bytes: file.bytes });
       return commit(async (tx) => toAudioTrack(await insertAddedTrack(tx, app, caller, params.id, file, label), false));
     },
   }),

@@ -162,6 +162,6 @@ async function storedText(app: App, job: CaptionJobRow) {
   const { tenantId } = job;
   const objects = storageOf(app);
   const checked = await captionText(app, objects, "speech.path", { path, tenantId });
-  const words = await readWords(app, objects, "speech.words_path", { path: wordsPathOf(path), tenantId });
+  const words = await readWords(app, objects, { path: wordsPathOf(path), tenantId });
   return { ...(await storeText(app, { id: job.assetId, tenantId }, checked)), words };
 }

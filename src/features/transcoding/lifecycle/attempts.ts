@@ -1,6 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { sha256 } from "#lib/base";
+import { STAGES } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AttemptRow, assets, type JobRow, transcodingAttempts } from "#storage/db/schema.ts";
 import { type Lease, type Leased, leaseMs, leaseToken } from "../lease.ts";
@@ -88,13 +89,25 @@ async function start(
   return applyTransition(tx, app, "start", { assetId: job.assetId, jobId: job.id }, { job: started, asset: shown });
 }
 
-/**
- * Whether a position of 0 to 100 is more than the one before: by a hundredth, so that an attempt cannot make progress without end.
- * Another stage by itself is none.
- */
+/** Whether a position is more than the one before: by a hundredth, so that an attempt cannot make progress without end. */
 export const isProgress = (position: number, before: number): boolean =>
   Math.floor(position * 100 + ROUNDING) > Math.floor(before * 100 + ROUNDING);
 const ROUNDING = 1e-6;
+
+/** More than the progress of a stage, which is 0 to 100. */
+const STAGE = 1000;
+
+/**
+ * How far an attempt is: its latest stage, and the progress in it, which may begin at 0 again with each stage. An earlier stage,
+ * or one that is not known, is none that was reached.
+ */
+function reached(
+  before: number,
+  { progress = 0, stage }: { progress?: number | undefined; stage?: string | undefined },
+): number {
+  const place = (STAGES as readonly string[]).indexOf(stage ?? "") + 1 || Math.floor(before / STAGE);
+  return Math.max(before, place * STAGE + progress);
+}
 
 /** Renews the lease; `progress` (0 to 100) and `stage` are shown on the job and its asset. */
 export async function recordProgress(
@@ -109,7 +122,7 @@ export async function recordProgress(
   },
 ): Promise<JobRow> {
   const now = app.clock.now();
-  const position = Math.max(beat.progress ?? 0, job.position ?? 0);
+  const position = reached(job.position ?? 0, beat);
   const hasProgressed = isProgress(position, job.position ?? 0);
   const shown = {
     progress: beat.progress === undefined ? job.progress : Math.round(beat.progress),

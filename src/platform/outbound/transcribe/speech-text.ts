@@ -1,6 +1,6 @@
 import { MAX_SUBTITLE_BYTES, runInSlices } from "#lib/base";
 import { escapeText, shapedCues, spokenCues, writeCue } from "#lib/subtitles";
-import { MAX_WORDS_BYTES, type SpokenWords } from "#protocol/speech.ts";
+import { MAX_WORD_CHARACTERS, MAX_WORDS_BYTES, type SpokenWords } from "#protocol/speech.ts";
 import type { Speech } from "./speech.ts";
 import { TranscriptionFailed } from "./transcriber.ts";
 
@@ -68,6 +68,7 @@ export function wordsOf({ utterances }: Pick<Speech, "utterances">): string | nu
       return word === "" ? [] : [[word, from, Math.max(from, Math.round(endMs))]];
     })
     .toSorted(([, one], [, other]) => one - other);
+  if (words.some(([text]) => text.length > MAX_WORD_CHARACTERS)) return null;
   const json = JSON.stringify(words);
   return Buffer.byteLength(json) > MAX_WORDS_BYTES ? null : json;
 }
