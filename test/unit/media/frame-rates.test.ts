@@ -100,7 +100,7 @@ test.each<[string, (random: () => number) => number]>([
   let time = 0;
   rates.add(0);
   for (let at = 0; at < count; at++) {
-    time += distance(random);
+    time += distance(() => random.next());
     rates.add(time);
   }
   expect(Math.abs((rates.rate() ?? 0) / (count / time) - 1)).toBeLessThan(0.03);
