@@ -55,7 +55,7 @@ const named = v.pipe(
   ),
   v.check(
     // They can still be removed.
-    (tags) => !NO_SEGMENTS.some((key) => ((tags as Record<string, unknown>)[key] ?? null) !== null),
+    (tags) => !NO_SEGMENTS.some((key) => ((tags as Record<string, unknown> | null)?.[key] ?? null) !== null),
     `must not contain the keys ${NO_SEGMENTS.join(" and ")}`,
   ),
   v.check(
