@@ -14,6 +14,7 @@ import { leaseLock, requireUrlLease } from "../transcoding/lease-urls.ts";
 import { bodyFailed, bodyOf, tooLarge } from "./body.ts";
 import { lengthOfPart, parseContentRange, putChunk } from "./chunk.ts";
 import { uploadOfKey } from "./queries.ts";
+import { discardEnded } from "./sweep-parts.ts";
 
 const path = "/objects/**:key";
 /** Any header is allowed, because the URL is the credential. Older browsers do not support `*` alone. */
@@ -128,7 +129,11 @@ export async function receiveBytes(
   if (Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
   const body = bodyOf(context);
   try {
-    if (range !== null && !part) return await putChunk(context, { key, maxBytes, range, body, confirm: checked });
+    if (range !== null && !part)
+      return await putChunk(context, { key, maxBytes, range, body, confirm: checked }).catch(async (error) => {
+        if (upload) await discardEnded(app, key);
+        throw error;
+      });
     const bytes = headers.has("content-length") ? Number(headers.get("content-length")) : undefined;
     if (part) {
       const { etag } = await objects.putPart(key, part.uploadId, part.partNumber, body, {

@@ -11,6 +11,14 @@ export async function sweepAppends(app: App): Promise<number> {
 }
 
 /**
+ * Deletes what a request has appended for an upload that ended meanwhile: whoever ended it may have been faster than the first
+ * byte. Of an upload that waits for more bytes nothing is deleted.
+ */
+export async function discardEnded(app: App, objectKey: string): Promise<void> {
+  if ((await uploadOfKey(app.db, objectKey))?.status !== "pending") await app.objects?.appends?.discard(objectKey);
+}
+
+/**
  * Aborts abandoned multipart uploads: of sessions that have ended, and of writes whose process died. A day after the
  * longest session, which leaves time for a regular end. Returns their number.
  */

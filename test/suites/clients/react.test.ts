@@ -15,7 +15,6 @@ const VERSIONS: [string, React][] = [
 /** A user's program: one player, whose properties the test changes, and the events that it received. */
 const APP = `import { createElement, StrictMode, useState } from "react";
 import { VodboxPlayer } from "@vodbox/react";
-import { rows } from "#test/support/amount.ts";
 export const events = [];
 export const controls = {};
 const on = (event) => events.push([event.type, event.detail?.reason ?? null]);

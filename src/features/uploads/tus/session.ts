@@ -9,6 +9,7 @@ import { NoSuchMultipart, ObjectTooLarge, OffsetMismatch, PartsMismatch } from "
 import { bodyOf, tooLarge } from "../body.ts";
 import { completeUpload } from "../complete.ts";
 import { getUpload } from "../queries.ts";
+import { discardEnded } from "../sweep-parts.ts";
 import { checksumOf } from "./headers.ts";
 
 export function appendsOf(app: App) {
@@ -73,6 +74,7 @@ export async function appendBody(context: Context, upload: UploadRow, offset: nu
     const newOffset = await appendsOf(app).append(upload.objectKey, bodyOf(context), options);
     return newOffset < upload.bytesExpected ? newOffset : await finish(app, caller, upload);
   } catch (error) {
+    await discardEnded(app, upload.objectKey);
     if (error instanceof ObjectTooLarge) return tooLarge(upload.bytesExpected);
     // The writer was stopped because the upload has ended, which is the better answer.
     if (!(error instanceof HttpError && error.status !== 409)) await tusUpload(app, caller, upload.id);
