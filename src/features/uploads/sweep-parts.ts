@@ -11,8 +11,7 @@ export async function sweepAppends(app: App): Promise<number> {
 }
 
 /**
- * Deletes what a request has appended for an upload that ended meanwhile: whoever ended it may have been faster than the first
- * byte. Of an upload that waits for more bytes nothing is deleted.
+ * Deletes what a request has appended for an upload that ended meanwhile: the end may have been faster than the first byte. Of an upload that waits for more bytes nothing is deleted.
  */
 export async function discardEnded(app: App, objectKey: string): Promise<void> {
   if ((await uploadOfKey(app.db, objectKey))?.status !== "pending") await app.objects?.appends?.discard(objectKey);
