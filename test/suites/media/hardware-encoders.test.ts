@@ -12,8 +12,9 @@ import { probeSource as probe } from "#media/timeline.ts";
 import type { ProfileDefinition } from "#protocol/encoding-profile.ts";
 import type { Encoder } from "#src/lib/codecs/encoders.ts";
 import { additionalVideoCodecs, videoCodecs } from "#src/lib/codecs/registry.ts";
+import { av1Binaries as binaries } from "#test/support/media/av1.ts";
 import { patchesSource } from "#test/support/media/hdr-sources.ts";
-import { binaries, complaints, fast, ffmpeg, picture, temporaryFolder } from "#test/support/media/sources.ts";
+import { complaints, fast, ffmpeg, picture, temporaryFolder } from "#test/support/media/sources.ts";
 
 /** No machine that runs these tests has such hardware: its encoders are imitated, or only their options are checked. */
 
