@@ -5,7 +5,10 @@ import type { AssetRow } from "#storage/db/schema.ts";
 import { MAX_SUBTITLE_BYTES } from "../subtitles/content.ts";
 import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks } from "../subtitles/cut-texts.ts";
 import { type StoredText, storeTextUnder } from "../subtitles/store.ts";
-import { MAX_CUE_BYTES, MAX_CUES, MAX_TRACKS } from "../tracks/timed/schema.ts";
+import { MAX_CUE_BYTES, MAX_CUES } from "../tracks/timed/schema.ts";
+
+/** Tracks of a joined asset, which are written in one transaction. */
+const MAX_TRACKS = 200;
 
 /** The texts of a joined asset: each language and each track once, with the cues of all parts that have it. */
 export type JoinedTexts = {

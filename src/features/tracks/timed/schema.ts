@@ -4,8 +4,8 @@ import { TEXT_TRACK_STATUSES } from "#model/enums.ts";
 import { Name, oneOf, Paging, PathId, Text, Time } from "#platform/http/schemas.ts";
 import type { TrackRow } from "#storage/db/schema.ts";
 
-/** Tracks of one asset. The same number can be cut for a clip, in one transaction. */
-export const MAX_TRACKS = 200;
+/** Tracks of one asset. Those of a clip, which are cut in one transaction, are fewer. */
+export const MAX_TRACKS = 1000;
 export const MAX_CUES = 500;
 export const MAX_CUE_BYTES = 200_000;
 /** The advice for inline cues beyond a limit. */
