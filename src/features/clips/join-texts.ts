@@ -3,12 +3,9 @@ import { newDeliveredPrefix } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { MAX_SUBTITLE_BYTES } from "../subtitles/content.ts";
-import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks } from "../subtitles/cut-texts.ts";
+import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks, MAX_CUT_TRACKS } from "../subtitles/cut-texts.ts";
 import { type StoredText, storeTextUnder } from "../subtitles/store.ts";
 import { MAX_CUE_BYTES, MAX_CUES } from "../tracks/timed/schema.ts";
-
-/** Tracks of a joined asset, which are written in one transaction. */
-const MAX_TRACKS = 200;
 
 /** The texts of a joined asset: each language and each track once, with the cues of all parts that have it. */
 export type JoinedTexts = {
@@ -58,7 +55,7 @@ export async function joinTexts(
     }
   }
   if (texts.size > MAX_SUBTITLES) impossible(`they have over ${MAX_SUBTITLES} languages of subtitles together`);
-  if (tracks.size > MAX_TRACKS) impossible(`they have over ${MAX_TRACKS} tracks together`);
+  if (tracks.size > MAX_CUT_TRACKS) impossible(`they have over ${MAX_CUT_TRACKS} tracks together`);
   const [first] = parts as [AssetRow];
   const prefix = newDeliveredPrefix(first.tenantId);
   const subtitles: JoinedTexts["subtitles"] = [];

@@ -19,8 +19,8 @@ export type CutTrack = Pick<
 };
 
 const AT_ONCE = 4;
-/** They are in memory, and in one transaction. */
-const MAX_TRACKS = 200;
+/** Tracks of a clip or a joined asset: they are in memory, and in one transaction. */
+export const MAX_CUT_TRACKS = 200;
 const MAX_CUE_BYTES = 8 * 2 ** 20;
 /** Tracks that are read at once: at most 800 KB. */
 const PAGE = 4;
@@ -53,8 +53,8 @@ export async function cutTracks({ db }: App, assetId: number, range: RangeMs): P
     .where(withCues)
     .get();
   if (!size || size.tracks === 0) return [];
-  if (size.tracks > MAX_TRACKS || size.bytes > MAX_CUE_BYTES)
-    return impossible(`it has over ${MAX_TRACKS} tracks, or ${MAX_CUE_BYTES} bytes of cues`);
+  if (size.tracks > MAX_CUT_TRACKS || size.bytes > MAX_CUE_BYTES)
+    return impossible(`it has over ${MAX_CUT_TRACKS} tracks, or ${MAX_CUE_BYTES} bytes of cues`);
   const ids = await db.select({ id: tracks.id }).from(tracks).where(withCues).orderBy(asc(tracks.id)).all();
   const cut: CutTrack[] = [];
   const pace = pacer();

@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { uploaded } from "#test/support/flow.ts";
+import { insertTracks } from "#test/support/tracks.ts";
 
 let app: TestApp;
 let key: string;
@@ -234,20 +235,11 @@ test.each(["[", '{"a":'])("a payload nested too deeply (%s) is refused without a
   expect((await nested(63)).status).toBe(201);
 });
 
-/** Inserts tracks of an asset, which are named by numbers from 1. */
-async function insertTracks(assetId: number, count: number, kind: string, cuesOfEach: unknown): Promise<void> {
-  await app.opened.app.write((tx) =>
-    tx.run(sql`with recursive n (i) as (values (1) union all select i + 1 from n where i < ${count})
-      insert into tracks (tenant_id, asset_id, kind, name, position, status, cues, created_at, updated_at)
-      select tenant_id, id, ${kind}, i, i, 'ready', ${JSON.stringify(cuesOfEach)}, 1, 1 from n, assets where id = ${assetId}`),
-  );
-}
-
 describe("the tracks of an asset", () => {
   test("are at most 1,000", async () => {
     const { asset } = await uploaded(app, key);
     at = `/api/v1/assets/${asset.id}/tracks`;
-    await insertTracks(asset.id, 999, "scene", cues);
+    await insertTracks(app, asset.id, { count: 999, kind: "scene", cues: cues });
     const last = await write({ kind: "marker", cues });
     expect(last.status).toBe(201);
     expectError(await write({ kind: "chapter", cues }), 422, "track_limit_reached");
@@ -258,7 +250,7 @@ describe("the tracks of an asset", () => {
 
   test("are deleted with it, however many there are from before", async () => {
     const { asset } = await uploaded(app, key);
-    await insertTracks(asset.id, 500, "chapter", cues);
+    await insertTracks(app, asset.id, { count: 500, kind: "chapter", cues: cues });
     expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
     const rows = (table: string) =>
       app.opened.app.db.all(sql`select 1 from ${sql.raw(table)} where asset_id = ${asset.id}`);

@@ -1,7 +1,7 @@
-import { sql } from "drizzle-orm";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { readyAsset } from "#test/support/flow.ts";
+import { insertTracks } from "#test/support/tracks.ts";
 
 let app: TestApp;
 let key: string;
@@ -10,15 +10,6 @@ beforeAll(async () => {
   key = await app.key((await app.tenant()).id);
   return app.close;
 });
-
-/** Inserts tracks of an asset, which are named by numbers from 1. */
-async function insertTracks(assetId: number, count: number, kind: string, cuesOfEach: unknown): Promise<void> {
-  await app.opened.app.write((tx) =>
-    tx.run(sql`with recursive n (i) as (values (1) union all select i + 1 from n where i < ${count})
-      insert into tracks (tenant_id, asset_id, kind, name, position, status, cues, created_at, updated_at)
-      select tenant_id, id, ${kind}, i, i, 'ready', ${JSON.stringify(cuesOfEach)}, 1, 1 from n, assets where id = ${assetId}`),
-  );
-}
 
 describe("the chapters that anyone receives", () => {
   const chaptersOf = async (id: number) => (await app.call("GET", `/embed/${id}/player.json`)).body.chapters;
@@ -39,7 +30,7 @@ describe("the chapters that anyone receives", () => {
     ["number of tracks", 150, many(1, { title: "t" }), 100],
   ])("have a limited %s", async (_, count, cuesOfEach, expected) => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public", title: "VR" });
-    await insertTracks(asset.id, count, "chapter", cuesOfEach);
+    await insertTracks(app, asset.id, { count: count, kind: "chapter", cues: cuesOfEach });
     const vr = await app.call("GET", `/api/v1/assets/${asset.id}/vr_manifest.json`, { key });
     expect(vr.body.timeStamps).toHaveLength(expected);
     // The last one of chapters with the same time has a duration.
