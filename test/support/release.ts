@@ -4,7 +4,8 @@ import { join } from "node:path";
 import type { Arch } from "#scripts/build/base.ts";
 import { withLock } from "#scripts/build/cache.ts";
 import { own, paths } from "#scripts/build/paths.ts";
-import { hasBuild } from "#scripts/ffmpeg/build.ts";
+import { hasBuild, staticFfmpeg } from "#scripts/ffmpeg/build.ts";
+import type { Stage } from "#scripts/ffmpeg/components.ts";
 import { artifactNames } from "#scripts/release/names.ts";
 import { isNightly } from "./amount.ts";
 
@@ -43,8 +44,9 @@ const isCurrent = () => {
   const sums = statSync(join(folder, "SHA256SUMS"), { throwIfNoEntry: false });
   return (
     sums &&
+    existsSync(stageMark) &&
     // That of a nightly run has the complete ffmpeg.
-    (!isWhole || (existsSync(stageMark) && readFileSync(stageMark, "utf8") === "complete")) &&
+    (!isWhole || readFileSync(stageMark, "utf8") === "complete") &&
     RELEASED.every((arch) => existsSync(join(folder, artifactNames(arch).executable))) &&
     globSync(SOURCES, { cwd: paths.root }).every((path) => statSync(join(paths.root, path)).mtimeMs <= sums.mtimeMs)
   );
@@ -60,9 +62,17 @@ export async function release(): Promise<string> {
     const options = { cwd: paths.root, encoding: "utf8" } as const;
     const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], options);
     if (status !== 0) throw new Error(`scripts/release.ts ended with ${status}:\n${stdout}\n${stderr}`);
-    writeFileSync(stageMark, isWhole ? "complete" : "linked");
+    // The release uses the best build that is in the cache.
+    const { stage } = await staticFfmpeg("x64", isWhole ? "complete" : "linked");
+    writeFileSync(stageMark, stage);
   });
   return folder;
+}
+
+/** The stage of the ffmpeg that is in the release. */
+export async function releasedStage(): Promise<Stage> {
+  await release();
+  return readFileSync(stageMark, "utf8") as Stage;
 }
 
 /** Path of the artifact whose name ends with `suffix`, such as "linux-x64". */

@@ -93,7 +93,9 @@ describe("keys of the page", () => {
     await keyboard.press("c");
     await until(seen, `return [...player.textTracks].some(({ mode }) => mode === "showing")`);
     await keyboard.press("f");
-    await until(seen, "return document.fullscreenElement === player");
+    // The button follows the document a frame later, and decides what the key does next.
+    const button = `player.shadowRoot.querySelector("media-fullscreen-button")`;
+    await until(seen, `return document.fullscreenElement === player && ${button}.hasAttribute("mediaisfullscreen")`);
     await keyboard.press("f");
     await until(seen, "return !document.fullscreenElement");
     expect(seen.faults).toEqual([]);

@@ -2,11 +2,18 @@ import { readFileSync } from "node:fs";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import { beforeAll, describe, expect, test } from "vitest";
 import { nodeVersion, own } from "#scripts/build/paths.ts";
+import type { Stage } from "#scripts/ffmpeg/components.ts";
 import { sha256 } from "#scripts/release/checksums.ts";
-import { isNightly } from "#test/support/amount.ts";
-import { artifact, RELEASE_MS, RELEASED, release } from "#test/support/release.ts";
+import { artifact, RELEASE_MS, RELEASED, release, releasedStage } from "#test/support/release.ts";
 
 beforeAll(release, RELEASE_MS);
+
+/** What decodes and encodes AV1 in each stage. */
+const AV1: Record<Stage, string[]> = {
+  linked: ["aom"],
+  "linked-av1": ["dav1d", "svt-av1"],
+  complete: ["dav1d", "svt-av1"],
+};
 
 type Component = { name: string; version: string; purl: string; components?: Component[] };
 
@@ -32,8 +39,9 @@ describe.each(RELEASED)("the SBOM of %s", (arch) => {
     );
     const linked = find("ffmpeg")?.components?.map(({ name }) => name);
     const encoders = ["libvpx", "libwebp", "opus", "x264", "x265"];
-    const ofAv1 = isNightly ? ["dav1d", "svt-av1"] : ["aom"];
-    expect(linked?.sort()).toEqual([...ofAv1, "gcc-12", "glibc", ...encoders, "zimg", "zlib"].sort());
+    expect(linked?.sort()).toEqual(
+      [...AV1[await releasedStage()], "gcc-12", "glibc", ...encoders, "zimg", "zlib"].sort(),
+    );
     expect(components.map(({ name }) => name)).toEqual(
       expect.arrayContaining(["libsql-native", `@fugood/node-whisper-linux-${arch}`, "h3", "hls.js"]),
     );
