@@ -18,7 +18,10 @@ const allowed = new Set([
 ]);
 
 /** Development packages whose code is shipped, because it runs in browsers. */
-const shippedToBrowsers = ["hls.js", "media-chrome", "preact", "preact-iso", "uplot", "@scalar/fastify-api-reference"];
+const shippedToBrowsers = [
+  ...["hls.js", "lucide", "media-chrome", "minisearch", "preact", "preact-iso", "uplot"],
+  "@scalar/fastify-api-reference",
+];
 
 /**
  * What Scalar's script for browsers contains: its package ships it as one file, so the lock file does not know. Made from

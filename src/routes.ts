@@ -84,6 +84,7 @@ import type { Route } from "#platform/http/route.ts";
 import { collectionPageRoutes } from "#web/collections/routes.ts";
 import { consoleRoutes } from "#web/console.ts";
 import { documentRoutes } from "#web/docs.ts";
+import { guideRoutes } from "#web/guide.ts";
 import { livePageRoutes } from "#web/live-pages.ts";
 import { pageRoutes } from "#web/pages.ts";
 import { paymentPageRoute } from "#web/payment-page.ts";
@@ -174,5 +175,8 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     paymentPageRoute,
     ...consoleRoutes,
   ];
-  return { routes: [...api, ...documentRoutes(api), ...mcpRoutes(api), ...muxRoutes(app, { media, tokens })], egress };
+  return {
+    routes: [...api, ...documentRoutes(api), ...guideRoutes, ...mcpRoutes(api), ...muxRoutes(app, { media, tokens })],
+    egress,
+  };
 }

@@ -4,6 +4,7 @@ import { basename, join } from "node:path";
 import fastifyApiReference from "@scalar/fastify-api-reference";
 import { build, type Plugin } from "esbuild";
 import { generateClient } from "../clients/generate.ts";
+import { writeGuide } from "../guide/write.ts";
 import { compressed, writeCompressed } from "./compressed.ts";
 import { bundleConsole } from "./console.ts";
 import type { BuildKind } from "./kind.ts";
@@ -14,14 +15,20 @@ import { installedVersion, nodeVersion, own, paths } from "./paths.ts";
  * `console/files.json` is written last.
  */
 export async function writeAssets(kind: BuildKind): Promise<void> {
-  for (const folder of ["migrations", "web", "console", "docs", "parsing"])
+  for (const folder of ["migrations", "web", "console", "docs", "guide", "parsing"])
     rmSync(join(paths.assets, folder), { recursive: true, force: true });
   mkdirSync(paths.assets, { recursive: true });
   copyMigrations();
   const versions = { version: own.version, node: nodeVersion, libsql: installedVersion("libsql") };
   writeFileSync(join(paths.assets, "build-info.json"), JSON.stringify(versions));
   // The console contains the client, with the operations of a server, which needs the migrations.
-  await Promise.all([packDocumentation(kind), bundleBrowserCode(kind), bundleParserThread(), generateClient()]);
+  await Promise.all([
+    packDocumentation(kind),
+    bundleBrowserCode(kind),
+    bundleParserThread(),
+    packGuide(kind),
+    generateClient(),
+  ]);
   await bundleConsole(kind);
 }
 
@@ -50,6 +57,17 @@ async function packDocumentation(kind: BuildKind): Promise<void> {
   writeFileSync(join(paths.assets, "docs/scalar.js.br"), await compressed(Buffer.from(script), kind));
 }
 
+/** Texts only compressed, like the reference; images as they are. */
+async function packGuide(kind: BuildKind): Promise<void> {
+  const folder = join(paths.assets, "guide");
+  writeGuide(folder);
+  const texts = readdirSync(folder).filter((name) => !name.endsWith(".webp"));
+  for (const name of texts) {
+    await writeCompressed(join(folder, name), kind);
+    rmSync(join(folder, name));
+  }
+}
+
 const ownScript = join(paths.root, "src/web/client/parts/own-script.ts");
 
 /**
@@ -73,7 +91,7 @@ const mediaChromeTemplates: Plugin = {
 };
 
 /** Each file directly in src/web/client is a script, bundled with all its imports, including hls.js. */
-async function bundleBrowserCode(kind: BuildKind): Promise<void> {
+export async function bundleBrowserCode(kind: BuildKind): Promise<void> {
   const folder = join(paths.root, "src/web/client");
   if (!existsSync(folder)) return;
   const entries = readdirSync(folder).filter((name) => name.endsWith(".ts") && !name.endsWith(".d.ts"));

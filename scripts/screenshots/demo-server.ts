@@ -37,6 +37,8 @@ export type Demo = {
   user: { email: string; password: string };
   assetId: number;
   webhookId: number;
+  /** A film as a file. */
+  film: string;
   /** Uploads another film, which is then being encoded. */
   encodeAnother(): Promise<void>;
   stop(): Promise<void>;
@@ -61,8 +63,8 @@ function makeClips(folder: string): void {
   }
 }
 
-/** A server with films, the viewers of two weeks, a webhook, a live channel and keys. */
-export async function startDemo(folder: string): Promise<Demo> {
+/** A server with `settings`, with films, the viewers of two weeks, a webhook, a live channel and keys. */
+export async function startDemo(folder: string, settings: Record<string, string> = {}): Promise<Demo> {
   // This waits for ffmpeg, which a server in the same process must not.
   makeClips(folder);
   let offset = -DAYS * 24 * HOUR_MS;
@@ -76,6 +78,7 @@ export async function startDemo(folder: string): Promise<Demo> {
     VODBOX_LOG_LEVEL: "error",
     VODBOX_RATE_LIMIT_BEACON: "1000000/1",
     VODBOX_LOG_FORMAT: "json",
+    ...settings,
   };
   const config = loadConfig({ flags: { data_dir: join(folder, "data"), port: 0, workers: 1 }, env, cwd: folder });
   const recentLines = new RecentLines();
@@ -93,6 +96,7 @@ export async function startDemo(folder: string): Promise<Demo> {
     ...rest,
     base: running.baseUrl,
     admin: ADMIN,
+    film: clipOf(folder, 0),
     encodeAnother: async () => {
       const bytes = readFileSync(clipOf(folder, 0));
       await uploaded({ call }, key, { bytes, playback_policy: "public", title: "Second descent" });

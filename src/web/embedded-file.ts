@@ -2,7 +2,7 @@ import { promisify } from "node:util";
 import { brotliDecompress } from "node:zlib";
 import { embedded, embeddedNames } from "#lib/executable";
 import type { Context } from "#platform/http/route.ts";
-import { type Bytes, type StaticBytes, serveStatic, staticBytes } from "./static-bytes.ts";
+import { type About, type Bytes, type StaticBytes, serveStatic, staticBytes } from "./static-bytes.ts";
 
 const prepared = new Map<string, StaticBytes>();
 
@@ -35,5 +35,5 @@ export const versionOf = (name: string) => prepare(name).version;
 export const embeddedFile = (
   context: Pick<Context, "headers" | "method">,
   name: string,
-  about: { type: string; cacheControl: string },
+  about: About,
 ): Promise<Response> => serveStatic(prepare(name), context, about);

@@ -48,17 +48,25 @@ export function staticBytes(hashed: Uint8Array, read: Read, readBrotli: Read | u
 export const brotliOf = async (bytes: Uint8Array): Promise<Bytes> =>
   new Uint8Array(await asBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }));
 
+/** How content is sent. `more`: further headers, by lower-case name. */
+export type About = { type: string; cacheControl: string; more?: Record<string, string> };
+
 /** Sends the content in the client's preferred coding, without a copy for each response. */
 export async function serveStatic(
   { version, plain, coded }: StaticBytes,
   { headers, method }: Pick<Context, "headers" | "method">,
-  { type, cacheControl }: { type: string; cacheControl: string },
+  { type, cacheControl, more }: About,
 ): Promise<Response> {
   const preferred = negotiateEncoding(headers.get("accept-encoding"));
   // A browser that accepts brotli accepts gzip.
   const coding: ContentEncoding | null =
     preferred && (coded[preferred] ? preferred : negotiateEncoding(`${headers.get("accept-encoding")}, br;q=0`));
-  const common = { "cache-control": cacheControl, vary: "Accept-Encoding", "x-content-type-options": "nosniff" };
+  const common = {
+    ...more,
+    "cache-control": cacheControl,
+    vary: "Accept-Encoding",
+    "x-content-type-options": "nosniff",
+  };
   const knownTag =
     knownTagIn(headers, `"${version}"`) ?? (coding && knownTagIn(headers, taggedFor(`"${version}"`, coding)));
   if (knownTag) return new FastResponse(null, { status: 304, headers: { ...common, etag: knownTag } });

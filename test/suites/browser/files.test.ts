@@ -16,6 +16,9 @@ const FILES = [
   ["/svc-transcript.js", ["br", "gzip"]],
   ["/docs/start.js", ["br", "gzip"]],
   ["/docs/scalar.js", ["br", "gzip"]],
+  ["/docs/guide/guide.js", ["br", "gzip"]],
+  ["/docs/guide/player.html", ["br", "gzip"]],
+  ["/docs/guide/search.json", ["br", "gzip"]],
 ] as const;
 
 test("the program's own files are sent compressed to clients that accept it, and once to clients that have them", async () => {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../../..");
 const pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].concat(
-  readdirSync(join(root, "docs"))
+  readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".md"))
     .map((name) => `docs/${name}`),
 );
