@@ -5,14 +5,20 @@ import { isLanguage, useLanguage } from "./texts/texts.tsx";
 import { isTheme, setTheme } from "./theme.ts";
 import type { Session } from "./types.ts";
 
-type Value = { tenantName: string | null; setTenantName(name: string): void };
-const TenantNameContext = createContext<Value>({ tenantName: null, setTenantName() {} });
+type Value = {
+  tenantName: string | null;
+  setTenantName(name: string): void;
+  /** Name or e-mail address of the person who is signed in; null for a key, and for the operator. */
+  person: string | null;
+};
+const AccountContext = createContext<Value>({ tenantName: null, setTenantName() {}, person: null });
 
-export const useTenantName = () => useContext(TenantNameContext);
+/** Who is signed in, and in which tenant. */
+export const useAccount = () => useContext(AccountContext);
 
 /** Names the page, and the tenant of the session, in the title of the window. */
 export function usePageTitle(title: string): void {
-  const { tenantName } = useTenantName();
+  const { tenantName } = useAccount();
   useEffect(() => {
     document.title = `${title} · ${tenantName ?? "vodbox"}`;
   }, [title, tenantName]);
@@ -21,11 +27,13 @@ export function usePageTitle(title: string): void {
 /** Loads what pages show of the session's tenant, and applies the language and theme of the person who is signed in. */
 export function AccountProvider({ session, children }: { session: Session; children: ComponentChildren }) {
   const [tenantName, setTenantName] = useState<string | null>(null);
+  const [person, setPerson] = useState<string | null>(null);
   const { choose } = useLanguage();
   const load = async () => {
     if (session.subject === "user") {
       const me = await vodbox.getMe();
       setTenantName(me.tenant_name);
+      setPerson(me.name || me.email);
       if (isLanguage(me.language)) choose(me.language);
       if (isTheme(me.theme)) setTheme(me.theme);
     } else if (session.tenant_id !== null) {
@@ -37,5 +45,5 @@ export function AccountProvider({ session, children }: { session: Session; child
     // Pages work without them.
     load().catch(() => {});
   }, [session]);
-  return <TenantNameContext.Provider value={{ tenantName, setTenantName }}>{children}</TenantNameContext.Provider>;
+  return <AccountContext.Provider value={{ tenantName, setTenantName, person }}>{children}</AccountContext.Provider>;
 }

@@ -99,8 +99,10 @@ test("language and theme are those of the person, and each page's title names it
   const credentials = await person("cem");
   const first = await signInAs(browser, platform.base, credentials);
   await expect.poll(() => first.page.title()).toBe("Assets · Browser");
+  await first.page.getByRole("button", { name: credentials.email }).click();
   await first.page.getByLabel("Theme").selectOption("Dark");
   await first.page.getByLabel("Language").selectOption("Deutsch");
+  await first.page.keyboard.press("Escape");
   await link(first.page, "Aktivität").click();
   await expect.poll(() => first.page.title()).toBe("Aktivität · Browser");
   await first.page.getByText("update_me").first().waitFor();

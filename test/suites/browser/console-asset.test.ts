@@ -47,22 +47,28 @@ describe("the overview", () => {
     expect(await page.getByLabel("Embed code").inputValue()).toMatch(/^<iframe src="http.*\/embed\/s\/\w{22}"/);
     await page.getByText("This video is signed", { exact: false }).waitFor();
 
+    await button(page, "More").click();
     const [saved] = await Promise.all([page.waitForEvent("download"), button(page, "Download original").click()]);
     expect(readFileSync(await saved.path()).equals(pages.platform.clip)).toBe(true);
 
     // A public video needs no token.
-    await page.getByLabel("Playback policy").selectOption("public");
-    await button(page, "Save").click();
+    await button(page, "Publish").click();
+    await button(page, "Publish").waitFor({ state: "detached" });
+    expect(await page.getByLabel("Playback policy").inputValue()).toBe("public");
     await page.getByText("This video is signed", { exact: false }).waitFor({ state: "detached" });
     expect(await page.getByLabel("Embed code").inputValue()).toMatch(/^<iframe src="http.*\/embed\/vid_\w+"/);
     await page.getByLabel("Delete at").fill("");
     await button(page, "Save").click();
     await page.getByText("Feb 3, 2031", { exact: false }).waitFor({ state: "detached" });
 
+    await button(page, "More").click();
     await button(page, "Delete source").click();
     await button(page, "Confirm").click();
     await page.getByText("(deleted)").waitFor();
+    await button(page, "More").click();
+    await link(page, "Analytics of this video").waitFor();
     expect(await button(page, "Download original").count()).toBe(0);
+    await page.keyboard.press("Escape");
     await button(page, "Delete").click();
     await button(page, "Confirm").click();
     await heading(page, "Assets").waitFor();

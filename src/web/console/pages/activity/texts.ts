@@ -11,7 +11,6 @@ export const texts = dictionary(
     target: "Target",
     fields: "Fields",
     address: "Address",
-    operator: "Operator",
   },
   {
     actor: "Handelnder",
@@ -23,6 +22,5 @@ export const texts = dictionary(
     target: "Ziel",
     fields: "Felder",
     address: "Adresse",
-    operator: "Betreiber",
   },
 );

@@ -15,6 +15,7 @@ import { Overview } from "./overview.tsx";
 import { Player, Waiting } from "./player.tsx";
 import { PlayerFrame } from "./player-frame.ts";
 import type { SectionProps } from "./section.ts";
+import { useShares } from "./shares.tsx";
 import { Tabs } from "./tabs.tsx";
 import { texts } from "./texts.ts";
 import { useAssetEvents } from "./use-asset-events.ts";
@@ -99,6 +100,7 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
   usePageTitle(asset.title || asset.external_id);
   const [tab, setTab] = useTab();
   const player = useMemo(() => new PlayerFrame(), []);
+  const shares = useShares(asset.id);
   const isPlayable = asset.playback_status === "ready" && may("playback:read");
   const { id, playback_policy } = asset;
   const playback = useResource<Playback | null>(
@@ -124,7 +126,7 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
   const section: SectionProps = { asset, playback: playback.value, player, reloadPlayer, onChange };
   return (
     <>
-      <Actions asset={asset} onChange={onChange} />
+      <Actions asset={asset} onChange={onChange} onShared={() => shares?.reload()} />
       <div class={tab === "overview" ? "columns" : "columns at-work"}>
         <div>
           <ErrorNotice error={playback.error} onRetry={playback.reload} />
@@ -138,7 +140,7 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
         <Facts asset={asset} />
       </div>
       <Tabs label={t("sections")} tabs={TABS.map((one) => [one, t(one)])} selected={tab} onSelect={setTab}>
-        {tab === "overview" && <Overview {...section} />}
+        {tab === "overview" && <Overview {...section} shares={shares} />}
         {tab === "subtitles" && <Subtitles {...section} />}
         {tab === "audio" && <Audio {...section} />}
         {tab === "chapters" && <Tracks {...section} />}

@@ -1,4 +1,3 @@
-import { Badge } from "#web/console/components/badge.tsx";
 import { Progress } from "#web/console/components/progress.tsx";
 import { Time } from "#web/console/components/time.tsx";
 import { bytes, count, duration } from "#web/console/format.ts";
@@ -11,11 +10,14 @@ export function Facts({ asset }: { asset: Asset }) {
   const { language } = useLanguage();
   return (
     <dl class="facts">
-      <dt>{t("status")}</dt>
-      <dd>
-        <Badge state={asset.playback_status} text={t(asset.playback_status)} />
-        {asset.encoding_status === "partial" && <Progress value={asset.progress / 100} label={t("encoding")} />}
-      </dd>
+      {asset.encoding_status === "partial" && (
+        <>
+          <dt>{t("encoding")}</dt>
+          <dd>
+            <Progress value={asset.progress / 100} label={t("encoding")} />
+          </dd>
+        </>
+      )}
       {asset.error && asset.playback_status === "ready" && (
         <>
           <dt>{t("errored")}</dt>

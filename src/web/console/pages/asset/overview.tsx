@@ -1,8 +1,7 @@
-import { List } from "#clients/typescript/list.ts";
 import { vodbox } from "#web/console/api.ts";
 import { Area, Field, Form, Select } from "#web/console/components/form.tsx";
 import { useToast } from "#web/console/components/toast.tsx";
-import { useList } from "#web/console/hooks/use-list.ts";
+import type { ListState } from "#web/console/hooks/use-list.ts";
 import { localTime } from "#web/console/local-time.ts";
 import { useSession } from "#web/console/session.tsx";
 import { useTexts } from "#web/console/texts/texts.tsx";
@@ -12,18 +11,12 @@ import { Shares } from "./shares.tsx";
 import { Sharing } from "./sharing.tsx";
 import { texts } from "./texts.ts";
 
-/** For who may not see any. */
-const NO_SHARES = new List<Share>(
-  async () => [],
-  async () => ({ items: [], cursor: null }),
-);
+type Props = SectionProps & { shares: ListState<Share> | null };
 
-export function Overview({ asset, playback, onChange }: SectionProps) {
+export function Overview({ asset, playback, onChange, shares }: Props) {
   const t = useTexts(texts);
   const { may } = useSession();
   const toast = useToast();
-  const mayShare = may("assets:write") || may("playback:read");
-  const shares = useList(() => (mayShare ? vodbox.listShares({ id: asset.id }) : NO_SHARES), [asset.id, mayShare]);
   const expiry = localTime(asset.expires_at);
   const save = async ({ expires, description, ...others }: Record<string, string>) => {
     const body = {
@@ -56,7 +49,7 @@ export function Overview({ asset, playback, onChange }: SectionProps) {
         )}
         {playback && <Sharing asset={asset} playback={playback} shares={shares} />}
       </div>
-      {mayShare && <Shares asset={asset} list={shares} />}
+      {shares && <Shares asset={asset} list={shares} />}
     </>
   );
 }

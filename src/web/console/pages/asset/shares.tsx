@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { List } from "#clients/typescript/list.ts";
 import { vodbox } from "#web/console/api.ts";
 import { Badge } from "#web/console/components/badge.tsx";
 import { CopyButton } from "#web/console/components/copy-button.tsx";
@@ -10,7 +11,7 @@ import { Time } from "#web/console/components/time.tsx";
 import { useToast } from "#web/console/components/toast.tsx";
 import { embedCode } from "#web/console/embed-code.ts";
 import { useAttempt } from "#web/console/hooks/use-attempt.ts";
-import type { ListState } from "#web/console/hooks/use-list.ts";
+import { type ListState, useList } from "#web/console/hooks/use-list.ts";
 import { useSession } from "#web/console/session.tsx";
 import { useTexts } from "#web/console/texts/texts.tsx";
 import type { Asset, Share } from "#web/console/types.ts";
@@ -20,26 +21,33 @@ import { texts } from "./texts.ts";
 const STATUS_TEXTS = { active: "active", expired: "expired", played_out: "playedOut" } as const;
 const BADGES = { active: "ready", expired: "failed", played_out: "failed" } as const;
 
+/** For who may not see any. */
+const NO_SHARES = new List<Share>(
+  async () => [],
+  async () => ({ items: [], cursor: null }),
+);
+
+/** The shares of a video; null for a session that may not see them. */
+export function useShares(id: number): ListState<Share> | null {
+  const { may } = useSession();
+  const mayShare = may("assets:write") || may("playback:read");
+  const list = useList(() => (mayShare ? vodbox.listShares({ id }) : NO_SHARES), [id, mayShare]);
+  return mayShare ? list : null;
+}
+
 /** The links of a video that work without an account. */
 export function Shares({ asset, list }: { asset: Asset; list: ListState<Share> }) {
   const t = useTexts(texts);
   const { may } = useSession();
   const toast = useToast();
   const { failure, attempt } = useAttempt();
-  const [edited, setEdited] = useState<Share | "new" | null>(null);
+  const [edited, setEdited] = useState<Share | null>(null);
   const [ended, setEnded] = useState<Share | null>(null);
   const mayWrite = may("assets:write");
   const { id } = asset;
   return (
     <section aria-labelledby="shares">
-      <div class="row share-head">
-        <h2 id="shares">{t("shares")}</h2>
-        {mayWrite && (
-          <button type="button" class="primary" onClick={() => setEdited("new")}>
-            {t("share")}
-          </button>
-        )}
-      </div>
+      <h2 id="shares">{t("shares")}</h2>
       <ErrorNotice error={failure} />
       <ListView list={list} empty={t("noShares")}>
         {(items) => (
@@ -96,7 +104,7 @@ export function Shares({ asset, list }: { asset: Asset; list: ListState<Share> }
       {edited && (
         <ShareDialog
           assetId={id}
-          share={edited === "new" ? null : edited}
+          share={edited}
           onDone={() => {
             setEdited(null);
             list.reload();

@@ -18,7 +18,7 @@ async function embedShare(id: number): Promise<Share> {
   return vodbox.createShare({ id, body: { name: EMBED } });
 }
 
-type Props = { asset: Asset; playback: Playback; shares: ListState<Share> };
+type Props = { asset: Asset; playback: Playback; shares: ListState<Share> | null };
 
 /** How to show the video elsewhere. */
 export function Sharing({ asset, playback, shares }: Props) {
@@ -27,12 +27,12 @@ export function Sharing({ asset, playback, shares }: Props) {
   const id = useId();
   const { embed_url, external_id } = playback;
   const isSigned = playback.playback_policy === "signed";
-  const known = isSigned ? shares.items.find(isForEmbedding)?.embed_url : embed_url;
+  const known = isSigned ? shares?.items.find(isForEmbedding)?.embed_url : embed_url;
   const code = known === undefined ? undefined : embedCode(known, asset);
   const copied = async () => {
     if (code !== undefined) return code;
     const share = await embedShare(asset.id);
-    shares.reload();
+    shares?.reload();
     return embedCode(share.embed_url, asset);
   };
   const [server = ""] = embed_url.split("/embed/");

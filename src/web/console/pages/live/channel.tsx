@@ -42,7 +42,7 @@ export default function Channel() {
   const mayChange = isUsable && may("assets:write");
   return (
     <>
-      <PageHead title={channel.name}>
+      <PageHead title={channel.name} back="live">
         {isUsable && channel.playback_policy === "public" && (
           <a href={`${BASE}/watch/live/${channel.channel}`} target="_blank" rel="noreferrer">
             {t("openStream")}

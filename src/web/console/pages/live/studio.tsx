@@ -29,7 +29,7 @@ export default function StudioPage() {
   if (!channel) return <p>{t("loading")}</p>;
   return (
     <>
-      <PageHead title={`${t("goLive")}: ${channel.name}`}>
+      <PageHead title={`${t("goLive")}: ${channel.name}`} back={`live/${channel.id}`}>
         <a href={pagePath(`live/${channel.id}`)}>{t("channel")}</a>
       </PageHead>
       <ErrorNotice error={error} onRetry={reload} />

@@ -4,7 +4,7 @@ import { ErrorNotice } from "#web/console/components/notice.tsx";
 import { PageHead } from "#web/console/components/page-head.tsx";
 import { useToast } from "#web/console/components/toast.tsx";
 import { useResource } from "#web/console/hooks/use-resource.ts";
-import { useTenantName } from "#web/console/page-title.tsx";
+import { useAccount } from "#web/console/page-title.tsx";
 import { useSession } from "#web/console/session.tsx";
 import { useTexts } from "#web/console/texts/texts.tsx";
 import type { Tenant } from "#web/console/types.ts";
@@ -46,7 +46,7 @@ const EARLY = { default: null, on: true, off: false } as const;
 
 function Fields({ tenant, onChange }: Props) {
   const t = useTexts(texts);
-  const { setTenantName } = useTenantName();
+  const { setTenantName } = useAccount();
   const toast = useToast();
   const profiles = useResource(async () => await vodbox.listEncodingProfiles({ limit: 500 }), []);
   const save = async (values: Record<string, string>) => {

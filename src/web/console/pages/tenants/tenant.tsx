@@ -43,7 +43,7 @@ function Details({ tenant, onChange }: { tenant: Tenant; onChange(tenant: Tenant
   const isDeleting = tenant.status === "deleting";
   return (
     <>
-      <PageHead title={tenant.name}>
+      <PageHead title={tenant.name} back="tenants">
         {!isDeleting && (
           <>
             {tenant.status === "suspended" ? (

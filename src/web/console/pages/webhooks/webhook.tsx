@@ -71,7 +71,7 @@ function Endpoint({ endpoint, onChange }: Props) {
   });
   return (
     <>
-      <PageHead title={endpoint.url}>
+      <PageHead title={endpoint.url} back="webhooks">
         {may("webhooks:write") && (
           <>
             <button type="button" class="primary" onClick={test}>
