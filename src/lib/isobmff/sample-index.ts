@@ -68,7 +68,7 @@ function readTrack(data: Buffer, track: Box, { index, movieScale, limit }: Track
   const offsets = readOffsets(data, stbl, sizes);
   const times = readTimes(data, stbl, { count: sizes.length, scale, shift: edit.shift });
   if (!offsets || !times) return null;
-  const { ticks, ...secondsOf } = times;
+  const { ticks, shownUntil, ...secondsOf } = times;
   const stsd = find(data, ["stsd"], stbl);
   const handler = data.toString("latin1", field(hdlr, 8, 4), hdlr.start + 12);
   return {
@@ -81,7 +81,7 @@ function readTrack(data: Buffer, track: Box, { index, movieScale, limit }: Track
     isKey: readKeys(data, stbl, sizes.length),
     // The duration of an edit is rounded to the clock of the movie.
     isUniform: stsd !== null && uint32(data, stsd, 4) === 1 && edit.endSeconds + 1 / movieScale >= ticks / scale - 1e-6,
-    endSeconds: Math.min(ticks / scale, edit.endSeconds) + edit.shift,
+    endSeconds: Math.min(shownUntil, edit.endSeconds + edit.shift),
   };
 }
 
@@ -183,7 +183,7 @@ function readTimes(
   data: Buffer,
   stbl: Box,
   { count, scale, shift }: { count: number; scale: number; shift: number },
-): { dts: Float64Array; pts: Float64Array; ticks: number } | null {
+): { dts: Float64Array; pts: Float64Array; ticks: number; shownUntil: number } | null {
   const stts = find(data, ["stts"], stbl);
   if (!stts) return null;
   const dts = new Float64Array(count);
@@ -205,7 +205,13 @@ function readTimes(
       for (let number = 0; number < length && sample < count; number++, sample++)
         pts[sample] = (dts[sample] as number) + (offset | 0) / scale;
     });
-  return { dts, pts, ticks: time };
+  const end = time / scale + shift;
+  // Frames that are stored out of order are shown later than they are decoded.
+  const shownUntil = pts.reduce(
+    (most, seconds, index) => Math.max(most, seconds + ((dts[index + 1] ?? end) - (dts[index] as number))),
+    Number.NEGATIVE_INFINITY,
+  );
+  return { dts, pts, ticks: time, shownUntil: count > 0 ? shownUntil : end };
 }
 
 /** Entries of two numbers: how many samples, and their value. */

@@ -1,6 +1,6 @@
 import { Ellipsis } from "lucide";
 import type { ComponentChildren } from "preact";
-import { useId, useRef } from "preact/hooks";
+import { useEffect, useId, useRef } from "preact/hooks";
 import { Icon } from "../shell/icon.tsx";
 import { useTexts } from "../texts/texts.tsx";
 
@@ -10,6 +10,8 @@ export function MoreMenu({ children }: { children: ComponentChildren }) {
   const id = useId();
   const panel = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
+  // What is chosen has keys of its own; this only follows it.
+  useEffect(() => panel.current?.addEventListener("click", () => panel.current?.hidePopover()), []);
   const place = () => {
     const { bottom, right } = (button.current as HTMLButtonElement).getBoundingClientRect();
     const { style } = panel.current as HTMLDivElement;
@@ -22,7 +24,7 @@ export function MoreMenu({ children }: { children: ComponentChildren }) {
         <Icon node={Ellipsis} />
         {t("more")}
       </button>
-      <div id={id} ref={panel} popover="auto" class="more-menu" onClick={() => panel.current?.hidePopover()}>
+      <div id={id} ref={panel} popover="auto" class="more-menu">
         {children}
       </div>
     </>

@@ -86,7 +86,12 @@ function Palette({ onClose }: { onClose(): void }) {
   const [selected, setSelected] = useState(0);
   const items = useItems(query);
   const current = Math.min(selected, items.length - 1);
-  useEffect(() => element.current?.showModal(), []);
+  useEffect(() => {
+    const dialog = element.current as HTMLDialogElement;
+    dialog.showModal();
+    // Beside of it, as Escape does, which the browser handles.
+    dialog.addEventListener("click", ({ target }) => target === dialog && onClose());
+  }, []);
   useEffect(() => {
     document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: "nearest" });
   }, [current]);
@@ -104,13 +109,7 @@ function Palette({ onClose }: { onClose(): void }) {
     event.preventDefault();
   };
   return (
-    <dialog
-      ref={element}
-      class="palette"
-      aria-label={t("goTo")}
-      onClose={onClose}
-      onClick={(event) => event.target === element.current && onClose()}
-    >
+    <dialog ref={element} class="palette" aria-label={t("goTo")} onClose={onClose}>
       <div class="palette-field">
         <Icon node={Search} />
         <input
