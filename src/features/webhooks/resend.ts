@@ -133,7 +133,7 @@ export async function replay(
 }
 
 /**
- * Ids of deliveries; an event selects all of its deliveries. An event without deliveries goes to the endpoints that are
+ * Ids of deliveries; an event selects all of its deliveries, and with a name of Mux's those of that name. An event without deliveries goes to the endpoints that are
  * subscribed now.
  */
 async function resolveIds(
@@ -144,8 +144,12 @@ async function resolveIds(
 ): Promise<{ deliveryIds: number[]; unknown: string[] }> {
   const deliveryIds: number[] = [];
   const unknown: string[] = [];
-  const ofEvent = (eventId: number) =>
-    tx.select({ id: deliveries.id }).from(deliveries).where(eq(deliveries.eventId, eventId)).all();
+  const ofEvent = (eventId: number, name: string | undefined) =>
+    tx
+      .select({ id: deliveries.id })
+      .from(deliveries)
+      .where(and(eq(deliveries.eventId, eventId), name === undefined ? undefined : eq(deliveries.name, name)))
+      .all();
   for (const id of new Set(ids)) {
     if (!id.startsWith("evt_")) {
       const number = Number(id.replace("whd_", ""));
@@ -160,15 +164,16 @@ async function resolveIds(
       else unknown.push(id);
       continue;
     }
-    const event = await tx.select({ id: events.id }).from(events).where(eq(events.eventId, id)).get();
-    if (!event) {
+    const [eventId = "", name] = id.split("-");
+    const event = await tx.select({ id: events.id }).from(events).where(eq(events.eventId, eventId)).get();
+    let eventDeliveries = event ? await ofEvent(event.id, name) : [];
+    if (!event || (name !== undefined && eventDeliveries.length === 0)) {
       unknown.push(id);
       continue;
     }
-    let eventDeliveries = await ofEvent(event.id);
     if (eventDeliveries.length === 0 && !dryRun) {
       await fanOut(tx, app, event.id);
-      eventDeliveries = await ofEvent(event.id);
+      eventDeliveries = await ofEvent(event.id, name);
     }
     deliveryIds.push(...eventDeliveries.map((each) => each.id));
   }

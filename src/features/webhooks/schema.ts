@@ -136,7 +136,8 @@ const ReplayId = v.pipe(
   v.union([v.string(), v.number()], "must be a delivery or event id"),
   v.transform(String),
   v.regex(
-    /^((whd_)?[1-9]\d{0,14}|evt_[A-Za-z0-9]{1,60})$/,
+    // The second delivery of an event in Mux's form has its name in its id.
+    /^((whd_)?[1-9]\d{0,14}|evt_[A-Za-z0-9]{1,60}(-[a-z_.]{1,60})?)$/,
     "must be a delivery id (whd_… or a number) or an event id (evt_…)",
   ),
 );

@@ -131,6 +131,20 @@ describe("an endpoint with Mux's format", () => {
     ]);
     const ids = both.received.map(({ json }) => json.id);
     expect(new Set(ids).size).toBe(ids.length);
+
+    // The id of the second one selects it alone, that of the first both: it is that of our event.
+    const second = both.received.find(({ json }) => json.type === "video.upload.asset_created")?.json.id;
+    const replay = (...chosen: string[]) =>
+      app.call("POST", "/api/v1/admin/webhooks/replay", { admin: app.admin, body: { ids: chosen } });
+    for (const one of [there, createdOnly, both]) one.received.length = 0;
+    expect((await replay(second)).body).toMatchObject({ matched: 2, replayed: 2, unknown: [] });
+    await app.runTask("deliver-webhooks");
+    expect([seen(there), seen(createdOnly), seen(both)]).toEqual([[ofUpload], [], [ofUpload]]);
+    const [unnamed] = second.split("-");
+    expect((await replay(unnamed)).body).toMatchObject({ matched: 4, unknown: [] });
+    const unknown = `${unnamed}-video.asset.deleted`;
+    expect((await replay(unknown)).body).toMatchObject({ matched: 0, unknown: [unknown] });
+    expectError(await replay(`${unnamed}-Video Asset`), 422, "validation_failed");
   });
 
   test("subscribes by Mux's names or ours", async () => {
