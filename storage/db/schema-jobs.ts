@@ -1,6 +1,6 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { SharedMedia } from "#lib/manifests";
-import { ATTEMPT_OUTCOMES, JOB_STATUSES, TASK_KINDS, TASK_STATUSES } from "#model/enums.ts";
+import { ATTEMPT_OUTCOMES, JOB_STATUSES, SERVICE_CLASSES, TASK_KINDS, TASK_STATUSES } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
 
 /** What a job that cuts an exact clip needs; paths are relative to `prefix`, where the manifests of whole segments are. */
@@ -43,7 +43,7 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   assetId: integer("asset_id").notNull(),
   status: text("status", { enum: JOB_STATUSES }).notNull().default("queued"),
   priority: integer("priority").notNull().default(0),
-  turn: integer("turn").notNull().default(0),
+  queuePosition: integer("queue_position").notNull().default(0),
   position: real("position"),
   progressedAt: integer("progressed_at"),
   publishedAt: integer("published_at"),
@@ -105,8 +105,9 @@ export const transcodingTasks = sqliteTable("transcoding_tasks", {
   publishes: integer("publishes", { mode: "boolean" }).notNull().default(false),
   status: text("status", { enum: TASK_STATUSES }).notNull(),
   priority: integer("priority").notNull().default(0),
-  turn: integer("turn").notNull().default(0),
-  urgency: integer("urgency").notNull().default(0),
+  queuePosition: integer("queue_position").notNull().default(0),
+  serviceClass: text("service_class", { enum: SERVICE_CLASSES }).notNull().default("normal"),
+  /** Order among the tasks of the job. */
   rank: integer("rank").notNull().default(0),
   /** The segment that a viewer waits for, while the worker is asked to end before it; null: it is not asked. */
   yieldTo: text("yield_to", { mode: "json" }).$type<{ rendition: string; number: number }>(),

@@ -2,7 +2,7 @@ import { eq, type Placeholder, type SQL, sql } from "drizzle-orm";
 import { CLIPS_VERSION } from "#protocol/clip.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
-import { ABANDONED, REQUESTED } from "./tasks/early-parts.ts";
+import { CLASS_ORDER, IS_URGENT, isWaitedFor, URGENT_IN_A_ROW } from "./service-classes.ts";
 
 /** The highest priority that a tenant may give its own jobs; a higher one precedes all other jobs. */
 export const MAX_OWN_PRIORITY = 10;
@@ -23,13 +23,13 @@ export type Unit = { job: JobRow; task?: never } | { task: TaskRow; job?: never 
  */
 export async function queuePositionFor(tx: Db, tenantId: number, now: number): Promise<number> {
   // The query planner would prefer the index of all states and read the whole queue; the same for the queries below.
-  const turns = await tx.get<Record<"job" | "task" | "ownJob" | "ownTask", number | null>>(sql`select
-    (select min(turn) from transcoding_jobs indexed by jobs_turns where status = 'queued' and available_at <= ${now}) as job,
-    (select min(turn) from transcoding_tasks indexed by tasks_turns where status = 'queued' and available_at <= ${now}) as task,
-    (select max(turn) from transcoding_jobs indexed by jobs_turns_of_tenant where status = 'queued' and tenant_id = ${tenantId}) as ownJob,
-    (select max(turn) from transcoding_tasks indexed by tasks_turns_of_tenant where status = 'queued' and tenant_id = ${tenantId}) as ownTask`);
-  const served = Math.min(turns.job ?? Number.POSITIVE_INFINITY, turns.task ?? Number.POSITIVE_INFINITY);
-  return Math.max(Number.isFinite(served) ? served : 0, (turns.ownJob ?? -1) + 1, (turns.ownTask ?? -1) + 1);
+  const positions = await tx.get<Record<"job" | "task" | "ownJob" | "ownTask", number | null>>(sql`select
+    (select min(queue_position) from transcoding_jobs indexed by jobs_turns where status = 'queued' and available_at <= ${now}) as job,
+    (select min(queue_position) from transcoding_tasks indexed by tasks_turns where status = 'queued' and available_at <= ${now}) as task,
+    (select max(queue_position) from transcoding_jobs indexed by jobs_turns_of_tenant where status = 'queued' and tenant_id = ${tenantId}) as ownJob,
+    (select max(queue_position) from transcoding_tasks indexed by tasks_turns_of_tenant where status = 'queued' and tenant_id = ${tenantId}) as ownTask`);
+  const served = Math.min(positions.job ?? Number.POSITIVE_INFINITY, positions.task ?? Number.POSITIVE_INFINITY);
+  return Math.max(Number.isFinite(served) ? served : 0, (positions.ownJob ?? -1) + 1, (positions.ownTask ?? -1) + 1);
 }
 
 /**
@@ -42,12 +42,9 @@ export async function nextJob(tx: Db, now: number, takes: TakesJobs): Promise<Jo
   if (!first) return undefined;
   const chosen = await firstJobOf(tx, now, first.tenantId, takes);
   if (!chosen || chosen.id === first.id) return first;
-  await setTurn(tx, { job: first }, chosen.turn);
+  await setPosition(tx, { job: first }, chosen.queuePosition);
   return chosen;
 }
-
-/** Viewers of one tenant may request segments without end, as may strangers where its videos are public. */
-const URGENT_IN_A_ROW = 4;
 
 /**
  * The same over jobs and tasks together, after urgent tasks. Among units of one tenant with the same priority, tasks of
@@ -74,7 +71,7 @@ async function firstUnit(
   if (!first) return undefined;
   const chosen = await firstOf(tx, now, rowOf(first).tenantId, takes);
   if (!chosen || (chosen.job?.id === first.job?.id && chosen.task?.id === first.task?.id)) return first;
-  await setTurn(tx, first, rowOf(chosen).turn);
+  await setPosition(tx, first, rowOf(chosen).queuePosition);
   return chosen;
 }
 
@@ -95,7 +92,7 @@ async function wereUrgent(tx: Db): Promise<boolean> {
   const { urgent, since } = await tx.get<{ urgent: number; since: number | null }>(sql`
     select count(*) as urgent, min(last.started_at) as since
     from (select task_id, started_at from task_leases order by id desc limit ${URGENT_IN_A_ROW}) last
-    join transcoding_tasks task on task.id = last.task_id where task.urgency > 0`);
+    join transcoding_tasks task on task.id = last.task_id where task.service_class <> 'normal'`);
   if (urgent < URGENT_IN_A_ROW) return false;
   // Jobs that are leased as a whole have no tasks.
   const job = await tx.get<{ at: number } | undefined>(
@@ -114,24 +111,21 @@ const HAS_ADDITIONAL = sql`(coalesce(json_array_length(encoding_spec, '$.video.a
 export const nextEarlyJob = (tx: Db, now: number, { takesCodecs }: TakesCodecs): Promise<JobRow | undefined> =>
   jobWith(
     tx,
-    sql`(select id from transcoding_jobs indexed by jobs_early where status = 'queued' and early_playback = 1 and available_at <= ${now} ${takesCodecs ? sql`` : sql`and not ${HAS_ADDITIONAL}`} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_jobs indexed by jobs_early where status = 'queued' and early_playback = 1 and available_at <= ${now} ${takesCodecs ? sql`` : sql`and not ${HAS_ADDITIONAL}`} order by max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
   );
 
 const runs = (workerId: string | null, condition: SQL) =>
   sql`exists (select 1 from transcoding_tasks mine indexed by tasks_leased
     where mine.status = 'running' and mine.worker_id = ${workerId} and ${condition})`;
-/**
- * Urgent chunks of a worker are encoded one after another: of two at once, both would be late. What a viewer waits for does not
- * wait for the segments that follow another one, whose rank is above 0.
- */
+/** Whether the worker runs no chunk that it waits for. */
 const isNextUrgent = (workerId: string | null) =>
-  sql`(kind <> 'chunk' or not ${runs(workerId, sql`mine.kind = 'chunk' and mine.urgency > 0 and mine.rank <> ${ABANDONED} and (mine.rank = 0 or transcoding_tasks.urgency <> ${REQUESTED})`)})`;
+  sql`(kind <> 'chunk' or not ${runs(workerId, sql`mine.kind = 'chunk' and ${isWaitedFor(sql`transcoding_tasks`, sql`mine`)}`)})`;
 /**
  * The head of a video uses all cores: the light lane takes it, if the main lane has another chunk, which it would wait for.
- * What follows the head, and would only delay it, waits for its end. The first tasks of a video have no rank.
+ * What follows the head, and would only delay it, waits for its end.
  */
 const isForLight = (workerId: string | null) =>
-  sql`(kind <> 'chunk' or urgency = ${REQUESTED} or rank > 0
+  sql`(kind <> 'chunk' or service_class <> 'first'
     or case publishes when 1 then ${runs(workerId, sql`mine.kind in ('chunk', 'whole')`)}
       else not exists (select 1 from transcoding_tasks head where head.attempt_id = transcoding_tasks.attempt_id
         and head.publishes = 1 and head.status in ('queued', 'running')) end)`;
@@ -155,7 +149,7 @@ export const nextLightTask = (
 ): Promise<TaskRow | undefined> =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (urgency > 0 or kind in ('audio', 'images')) and ${isForLight(workerId)} and ${isNextUrgent(workerId)} and available_at <= ${now} ${unlessCodecs(takes)} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (${IS_URGENT} or kind in ('audio', 'images')) and ${isForLight(workerId)} and ${isNextUrgent(workerId)} and available_at <= ${now} ${unlessCodecs(takes)} order by ${CLASS_ORDER}, max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
   );
 
 /** The first of the tasks that a viewer has requested. */
@@ -167,14 +161,14 @@ export const nextRequestedTask = (
 ): Promise<TaskRow | undefined> =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and urgency = ${REQUESTED} and ${isNextUrgent(workerId)} and available_at <= ${now} ${unlessCodecs(takes)} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and ${IS_URGENT} and service_class = 'requested' and ${isNextUrgent(workerId)} and available_at <= ${now} ${unlessCodecs(takes)} order by ${CLASS_ORDER}, max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
   );
 
 /** The first urgent task. */
 const urgentTask = (tx: Db, now: number, takes: TakesCodecs) =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and available_at <= ${now} ${unlessCodecs(takes)} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and ${IS_URGENT} and available_at <= ${now} ${unlessCodecs(takes)} order by ${CLASS_ORDER}, max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
   );
 
 /** In the order of the queue of all tenants. */
@@ -182,7 +176,7 @@ function precedes(a: JobRow | TaskRow, b: JobRow | TaskRow): boolean {
   const urgentA = Math.max(a.priority, MAX_OWN_PRIORITY);
   const urgentB = Math.max(b.priority, MAX_OWN_PRIORITY);
   if (urgentA !== urgentB) return urgentA > urgentB;
-  return a.turn === b.turn ? a.availableAt <= b.availableAt : a.turn < b.turn;
+  return a.queuePosition === b.queuePosition ? a.availableAt <= b.availableAt : a.queuePosition < b.queuePosition;
 }
 
 async function firstOf(
@@ -197,10 +191,10 @@ async function firstOf(
   return job && job.priority > task.priority ? { job } : { task };
 }
 
-const setTurn = (tx: Db, unit: Unit, turn: number) =>
+const setPosition = (tx: Db, unit: Unit, queuePosition: number) =>
   unit.job
-    ? tx.update(transcodingJobs).set({ turn }).where(eq(transcodingJobs.id, unit.job.id))
-    : tx.update(transcodingTasks).set({ turn }).where(eq(transcodingTasks.id, unit.task.id));
+    ? tx.update(transcodingJobs).set({ queuePosition }).where(eq(transcodingJobs.id, unit.job.id))
+    : tx.update(transcodingTasks).set({ queuePosition }).where(eq(transcodingTasks.id, unit.task.id));
 
 const jobWith = (tx: Db, id: SQL) => tx.select().from(transcodingJobs).where(eq(transcodingJobs.id, id)).get();
 const taskWith = (tx: Db, id: SQL) => tx.select().from(transcodingTasks).where(eq(transcodingTasks.id, id)).get();
@@ -218,13 +212,13 @@ const exceptOf = (tenantId: number | undefined) => (tenantId === undefined ? sql
 const firstJob = (tx: Db, now: number, takes: TakesJobs, notOf?: number) =>
   jobWith(
     tx,
-    sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} ${ifTaken(takes)} ${exceptOf(notOf)} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} ${ifTaken(takes)} ${exceptOf(notOf)} order by max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
   );
 
 const firstTask = (tx: Db, now: number, takes: TakesCodecs, notOf?: number) =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_queued where status = 'queued' and available_at <= ${now} ${unlessCodecs(takes)} ${exceptOf(notOf)} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_queued where status = 'queued' and available_at <= ${now} ${unlessCodecs(takes)} ${exceptOf(notOf)} order by max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
   );
 
 const firstJobOf = (tx: Db, now: number, tenantId: number, takes: TakesJobs) =>

@@ -31,10 +31,10 @@ const IS_QUEUED = sql`${captionJobs.status} = 'queued'`;
 const IS_RUNNING = sql`${captionJobs.status} = 'running'`;
 
 /** Start-time fair queueing among tenants, as `queuePositionFor` of jobs. */
-export async function captionTurnFor(tx: Db, tenantId: number): Promise<number> {
+export async function captionPositionFor(tx: Db, tenantId: number): Promise<number> {
   const { served, own } = await tx.get<{ served: number | null; own: number | null }>(sql`select
-    (select min(turn) from caption_jobs indexed by caption_jobs_queue where status = 'queued') as served,
-    (select max(turn) from caption_jobs indexed by caption_jobs_turns
+    (select min(queue_position) from caption_jobs indexed by caption_jobs_queue where status = 'queued') as served,
+    (select max(queue_position) from caption_jobs indexed by caption_jobs_turns
       where status = 'queued' and tenant_id = ${tenantId}) as own`);
   return Math.max(served ?? 0, (own ?? -1) + 1);
 }
@@ -48,7 +48,7 @@ async function nextOf(db: Db, now: number, since = now): Promise<CaptionJobRow |
   const queued = and(IS_QUEUED, lte(captionJobs.availableAt, since));
   return (
     (await firstWhere(db, lost, sql`${captionJobs.leaseExpiresAt}`)) ??
-    (await firstWhere(db, queued, sql`${captionJobs.turn}, ${captionJobs.availableAt}, ${captionJobs.id}`))
+    (await firstWhere(db, queued, sql`${captionJobs.queuePosition}, ${captionJobs.availableAt}, ${captionJobs.id}`))
   );
 }
 

@@ -99,7 +99,11 @@ async function fallBack(tx: Db, app: App, job: JobRow, task: TaskRow): Promise<J
   const attemptId = await continueAttempt(tx, app, job, task, INEXACT);
   const back = PLANNED - (job.position ?? 0);
   const moved = await moveJob(tx, app, job, back, { attemptId, stage: "encoding" });
-  await createTasks(tx, app, moved, [WHOLE_TASK], { attemptId, firstTurn: task.turn, turn: task.turn });
+  await createTasks(tx, app, moved, [WHOLE_TASK], {
+    attemptId,
+    firstPosition: task.queuePosition,
+    position: task.queuePosition,
+  });
   return moved;
 }
 
