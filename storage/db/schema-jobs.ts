@@ -37,6 +37,9 @@ export type TrimJob = {
   endMs: number;
 };
 
+/** The versions of protocols that a worker must announce to run a job or a task. */
+export type Requirements = { tasks?: number; clips?: number; joins?: number };
+
 export const transcodingJobs = sqliteTable("transcoding_jobs", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
@@ -67,6 +70,10 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   captionErrors: text("caption_errors", { mode: "json" }).$type<Record<string, string>>(),
   clip: text("clip", { mode: "json" }).$type<ClipJob>(),
   joined: text("joined", { mode: "json" }).$type<JoinedPart[]>(),
+  /** Null: any worker can run it as a whole. */
+  requires: text("requires", { mode: "json" }).$type<Requirements>(),
+  /** What the parts of its source require; null: it has no source that could be cut. */
+  partsRequire: text("parts_require", { mode: "json" }).$type<Requirements>(),
   startedAt: integer("started_at"),
   finishedAt: integer("finished_at"),
   ...times,
@@ -112,6 +119,8 @@ export const transcodingTasks = sqliteTable("transcoding_tasks", {
   /** The segment that a viewer waits for, while the worker is asked to end before it; null: it is not asked. */
   yieldTo: text("yield_to", { mode: "json" }).$type<{ rendition: string; number: number }>(),
   availableAt: integer("available_at").notNull(),
+  /** Null: any worker that takes tasks can run it. */
+  requires: text("requires", { mode: "json" }).$type<Requirements>(),
   weight: real("weight").notNull(),
   progress: real("progress").notNull().default(0),
   progressedAt: integer("progressed_at"),

@@ -1,17 +1,12 @@
-import { eq, type Placeholder, type SQL, sql } from "drizzle-orm";
-import { CLIPS_VERSION } from "#protocol/clip.ts";
+import { eq, type SQL, sql } from "drizzle-orm";
 import type { Db } from "#storage/db/open.ts";
 import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
+import { andIsMet, type Capabilities } from "./requirements.ts";
 import { CLASS_ORDER, IS_URGENT, isWaitedFor, URGENT_IN_A_ROW } from "./service-classes.ts";
 
 /** The highest priority that a tenant may give its own jobs; a higher one precedes all other jobs. */
 export const MAX_OWN_PRIORITY = 10;
 const OWN_MOST = sql.raw(String(MAX_OWN_PRIORITY));
-
-/** The version of the protocol of exact clips up to which their jobs are included, and whether those that join assets are. */
-export type TakesJobs = { clipsVersion: number; takesJoins: boolean };
-/** Whether the chunks of sources that are encoded with additional codecs are included. */
-type TakesCodecs = { takesCodecs: boolean };
 
 /** What a claim leases: a job that no worker has begun, or a task of one that runs. */
 export type Unit = { job: JobRow; task?: never } | { task: TaskRow; job?: never };
@@ -37,10 +32,10 @@ export async function queuePositionFor(tx: Db, tenantId: number, now: number): P
  * job. A job that is taken out of order exchanges its position with the one it passes, so that priorities give a tenant
  * no additional share.
  */
-export async function nextJob(tx: Db, now: number, takes: TakesJobs): Promise<JobRow | undefined> {
-  const first = await firstJob(tx, now, takes);
+export async function nextJob(tx: Db, now: number, capabilities: Capabilities): Promise<JobRow | undefined> {
+  const first = await firstJob(tx, now, capabilities);
   if (!first) return undefined;
-  const chosen = await firstJobOf(tx, now, first.tenantId, takes);
+  const chosen = await firstJobOf(tx, now, first.tenantId, capabilities);
   if (!chosen || chosen.id === first.id) return first;
   await setPosition(tx, { job: first }, chosen.queuePosition);
   return chosen;
@@ -50,26 +45,23 @@ export async function nextJob(tx: Db, now: number, takes: TakesJobs): Promise<Jo
  * The same over jobs and tasks together, after urgent tasks. Among units of one tenant with the same priority, tasks of
  * jobs that have begun precede other jobs, the oldest job first. After some urgent tasks another tenant is next.
  */
-export async function nextUnit(tx: Db, now: number, takes: TakesJobs & TakesCodecs): Promise<Unit | undefined> {
-  const urgent = await urgentTask(tx, now, takes);
-  if (!urgent) return firstUnit(tx, now, takes);
+export async function nextUnit(tx: Db, now: number, capabilities: Capabilities): Promise<Unit | undefined> {
+  const urgent = await urgentTask(tx, now, capabilities);
+  if (!urgent) return firstUnit(tx, now, capabilities);
   const { tenantId } = urgent;
   const other =
-    (await hasOthers(tx, now, tenantId)) && (await wereUrgent(tx)) && (await firstUnit(tx, now, takes, tenantId));
+    (await hasOthers(tx, now, tenantId)) &&
+    (await wereUrgent(tx)) &&
+    (await firstUnit(tx, now, capabilities, tenantId));
   return other || { task: urgent };
 }
 
-async function firstUnit(
-  tx: Db,
-  now: number,
-  takes: TakesJobs & TakesCodecs,
-  notOf?: number,
-): Promise<Unit | undefined> {
-  const job = await firstJob(tx, now, takes, notOf);
-  const task = await firstTask(tx, now, takes, notOf);
+async function firstUnit(tx: Db, now: number, capabilities: Capabilities, notOf?: number): Promise<Unit | undefined> {
+  const job = await firstJob(tx, now, capabilities, notOf);
+  const task = await firstTask(tx, now, capabilities, notOf);
   const first = job && task ? (precedes(task, job) ? { task } : { job }) : job ? { job } : task ? { task } : undefined;
   if (!first) return undefined;
-  const chosen = await firstOf(tx, now, rowOf(first).tenantId, takes);
+  const chosen = await firstOf(tx, now, rowOf(first).tenantId, capabilities);
   if (!chosen || (chosen.job?.id === first.job?.id && chosen.task?.id === first.task?.id)) return first;
   await setPosition(tx, first, rowOf(chosen).queuePosition);
   return chosen;
@@ -103,15 +95,11 @@ async function wereUrgent(tx: Db): Promise<boolean> {
 
 const rowOf = (unit: Unit): JobRow | TaskRow => (unit.job ? unit.job : unit.task);
 
-/** The condition of jobs that may have renditions in additional codecs, as `hasAdditional`. */
-const HAS_ADDITIONAL = sql`(coalesce(json_array_length(encoding_spec, '$.video.additional'), 0) > 0
-  or coalesce(json_array_length(encoding_spec, '$.video.original.codecs'), 0) > 1)`;
-
 /** The first job that is to play early: its plan takes little time. */
-export const nextEarlyJob = (tx: Db, now: number, { takesCodecs }: TakesCodecs): Promise<JobRow | undefined> =>
+export const nextEarlyJob = (tx: Db, now: number, capabilities: Capabilities): Promise<JobRow | undefined> =>
   jobWith(
     tx,
-    sql`(select id from transcoding_jobs indexed by jobs_early where status = 'queued' and early_playback = 1 and available_at <= ${now} ${takesCodecs ? sql`` : sql`and not ${HAS_ADDITIONAL}`} order by max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
+    sql`(select id from transcoding_jobs indexed by jobs_early where status = 'queued' and early_playback = 1 and available_at <= ${now} ${andIsMet(sql`parts_require`, capabilities)} order by max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
   );
 
 const runs = (workerId: string | null, condition: SQL) =>
@@ -130,26 +118,16 @@ const isForLight = (workerId: string | null) =>
       else not exists (select 1 from transcoding_tasks head where head.attempt_id = transcoding_tasks.attempt_id
         and head.publishes = 1 and head.status in ('queued', 'running')) end)`;
 
-/**
- * Excludes the tasks that a worker of an older version would run without the additional codecs of their job. Few jobs run, so it
- * reads no specification for each task.
- */
-export const unlessCodecs = ({ takesCodecs }: TakesCodecs) =>
-  takesCodecs
-    ? sql``
-    : sql`and (kind not in ('chunk', 'images') or job_id not in (select id from transcoding_jobs
-        where status = 'running' and ${HAS_ADDITIONAL}))`;
-
 /** The first of the tasks that a worker may run next to a long one: urgent ones first, then in the order of the queue. */
 export const nextLightTask = (
   tx: Db,
   now: number,
   workerId: string | null,
-  takes: TakesCodecs,
+  capabilities: Capabilities,
 ): Promise<TaskRow | undefined> =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (${IS_URGENT} or kind in ('audio', 'images')) and ${isForLight(workerId)} and ${isNextUrgent(workerId)} and available_at <= ${now} ${unlessCodecs(takes)} order by ${CLASS_ORDER}, max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (${IS_URGENT} or kind in ('audio', 'images')) and ${isForLight(workerId)} and ${isNextUrgent(workerId)} and available_at <= ${now} ${andIsMet(sql`requires`, capabilities)} order by ${CLASS_ORDER}, max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
   );
 
 /** The first of the tasks that a viewer has requested. */
@@ -157,18 +135,18 @@ export const nextRequestedTask = (
   tx: Db,
   now: number,
   workerId: string | null,
-  takes: TakesCodecs,
+  capabilities: Capabilities,
 ): Promise<TaskRow | undefined> =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and ${IS_URGENT} and service_class = 'requested' and ${isNextUrgent(workerId)} and available_at <= ${now} ${unlessCodecs(takes)} order by ${CLASS_ORDER}, max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and ${IS_URGENT} and service_class = 'requested' and ${isNextUrgent(workerId)} and available_at <= ${now} ${andIsMet(sql`requires`, capabilities)} order by ${CLASS_ORDER}, max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
   );
 
 /** The first urgent task. */
-const urgentTask = (tx: Db, now: number, takes: TakesCodecs) =>
+const urgentTask = (tx: Db, now: number, capabilities: Capabilities) =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and ${IS_URGENT} and available_at <= ${now} ${unlessCodecs(takes)} order by ${CLASS_ORDER}, max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and ${IS_URGENT} and available_at <= ${now} ${andIsMet(sql`requires`, capabilities)} order by ${CLASS_ORDER}, max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
   );
 
 /** In the order of the queue of all tenants. */
@@ -179,14 +157,9 @@ function precedes(a: JobRow | TaskRow, b: JobRow | TaskRow): boolean {
   return a.queuePosition === b.queuePosition ? a.availableAt <= b.availableAt : a.queuePosition < b.queuePosition;
 }
 
-async function firstOf(
-  tx: Db,
-  now: number,
-  tenantId: number,
-  takes: TakesJobs & TakesCodecs,
-): Promise<Unit | undefined> {
-  const job = await firstJobOf(tx, now, tenantId, takes);
-  const task = await firstTaskOf(tx, now, tenantId, takes);
+async function firstOf(tx: Db, now: number, tenantId: number, capabilities: Capabilities): Promise<Unit | undefined> {
+  const job = await firstJobOf(tx, now, tenantId, capabilities);
+  const task = await firstTaskOf(tx, now, tenantId, capabilities);
   if (!task) return job && { job };
   return job && job.priority > task.priority ? { job } : { task };
 }
@@ -199,36 +172,28 @@ const setPosition = (tx: Db, unit: Unit, queuePosition: number) =>
 const jobWith = (tx: Db, id: SQL) => tx.select().from(transcodingJobs).where(eq(transcodingJobs.id, id)).get();
 const taskWith = (tx: Db, id: SQL) => tx.select().from(transcodingTasks).where(eq(transcodingTasks.id, id)).get();
 
-export const takesAllJobs = ({ clipsVersion, takesJoins }: TakesJobs): boolean =>
-  clipsVersion >= CLIPS_VERSION && takesJoins;
-/** A condition on jobs, for numbers or placeholders of them; `takesJoins` is 0 or 1. */
-export const isTaken = (clipsVersion: number | Placeholder, takesJoins: number | Placeholder): SQL =>
-  sql`iif(clip is null, 0, coalesce(clip ->> '$.version', 1)) <= ${clipsVersion} and (joined is null or ${takesJoins} = 1)`;
-const ifTaken = (takes: TakesJobs) =>
-  takesAllJobs(takes) ? sql`` : sql`and ${isTaken(takes.clipsVersion, takes.takesJoins ? 1 : 0)}`;
-
 const exceptOf = (tenantId: number | undefined) => (tenantId === undefined ? sql`` : sql`and tenant_id <> ${tenantId}`);
 
-const firstJob = (tx: Db, now: number, takes: TakesJobs, notOf?: number) =>
+const firstJob = (tx: Db, now: number, capabilities: Capabilities, notOf?: number) =>
   jobWith(
     tx,
-    sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} ${ifTaken(takes)} ${exceptOf(notOf)} order by max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
+    sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} ${andIsMet(sql`requires`, capabilities)} ${exceptOf(notOf)} order by max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
   );
 
-const firstTask = (tx: Db, now: number, takes: TakesCodecs, notOf?: number) =>
+const firstTask = (tx: Db, now: number, capabilities: Capabilities, notOf?: number) =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_queued where status = 'queued' and available_at <= ${now} ${unlessCodecs(takes)} ${exceptOf(notOf)} order by max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_queued where status = 'queued' and available_at <= ${now} ${andIsMet(sql`requires`, capabilities)} ${exceptOf(notOf)} order by max(priority, ${OWN_MOST}) desc, queue_position, available_at, id limit 1)`,
   );
 
-const firstJobOf = (tx: Db, now: number, tenantId: number, takes: TakesJobs) =>
+const firstJobOf = (tx: Db, now: number, tenantId: number, capabilities: Capabilities) =>
   jobWith(
     tx,
-    sql`(select id from transcoding_jobs indexed by jobs_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} ${ifTaken(takes)} order by priority desc, available_at, id limit 1)`,
+    sql`(select id from transcoding_jobs indexed by jobs_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} ${andIsMet(sql`requires`, capabilities)} order by priority desc, available_at, id limit 1)`,
   );
 
-const firstTaskOf = (tx: Db, now: number, tenantId: number, takes: TakesCodecs) =>
+const firstTaskOf = (tx: Db, now: number, tenantId: number, capabilities: Capabilities) =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} ${unlessCodecs(takes)} order by priority desc, job_id, rank, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} ${andIsMet(sql`requires`, capabilities)} order by priority desc, job_id, rank, id limit 1)`,
   );

@@ -2,8 +2,6 @@ import * as v from "valibot";
 import { HttpError, invalid } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { QueryId } from "#platform/http/schemas.ts";
-import { JOINS_VERSION } from "#protocol/join.ts";
-import { TASKS_VERSIONS } from "#protocol/task.ts";
 import {
   Claim,
   Completion,
@@ -21,6 +19,7 @@ import { heartbeat } from "./heartbeat.ts";
 import { leaseTokenOf, liveLease, STALE } from "./lease.ts";
 import { renewedSource } from "./lease-urls.ts";
 import { failAttempt, releaseAttempt } from "./lifecycle/attempts.ts";
+import { capabilitiesOf } from "./requirements.ts";
 import { HeartbeatAnswer, Job, JobParams, toHeartbeatAnswer, toJob } from "./schema.ts";
 import { signArtifacts } from "./sign-artifacts.ts";
 
@@ -50,12 +49,8 @@ export const jobRoutes = [
       if (key.length > 255) invalid("Idempotency-Key", "must have 1 to 255 bytes");
       return claimWithin(app, key, body, {
         incoming,
-        takesTasks: (body.capabilities?.tasks ?? 0) >= TASKS_VERSIONS.first,
-        takesCodecs: (body.capabilities?.tasks ?? 0) >= TASKS_VERSIONS.codecs,
-        clipsVersion: Math.max(0, body.capabilities?.clips ?? 0),
-        takesJoins: (body.capabilities?.joins ?? 0) >= JOINS_VERSION,
+        capabilities: capabilitiesOf(body.capabilities),
         takesTracks: true,
-        captionsVersion: body.capabilities?.captions ?? 0,
       });
     },
   }),

@@ -114,10 +114,10 @@ async function divide(
     .get();
   const share = deferred.length / (kept.length + deferred.length);
   await tx.run(sql`insert into transcoding_tasks (kind, number, first_segment, segments, first_frame, end_frame, status, queue_position,
-      weight, service_class, rank, publishes, renditions, tenant_id, job_id, attempt_id, priority, available_at, max_attempts,
+      weight, service_class, rank, publishes, renditions, requires, tenant_id, job_id, attempt_id, priority, available_at, max_attempts,
       created_at, updated_at)
     select kind, number + ${(numbers?.most ?? 0) + 1}, first_segment, segments, first_frame, end_frame, status, queue_position,
-      weight * ${share}, service_class, rank + ${rank}, publishes, ${JSON.stringify(deferred)}, tenant_id, job_id, attempt_id,
+      weight * ${share}, service_class, rank + ${rank}, publishes, ${JSON.stringify(deferred)}, requires, tenant_id, job_id, attempt_id,
       priority, available_at, max_attempts, ${now}, ${now}
     from transcoding_tasks where ${isWhole} order by id`);
   await tx

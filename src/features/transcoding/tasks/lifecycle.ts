@@ -4,6 +4,7 @@ import type { Chunk, TaskKind } from "#protocol/task.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type JobRow, type TaskRow, taskLeases, transcodingTasks } from "#storage/db/schema.ts";
+import { requirementsOfTask } from "../requirements.ts";
 import type { ServiceClass } from "../service-classes.ts";
 import { workerWaker } from "../wake.ts";
 import { TASK_TRANSITIONS, type TaskTransitionName } from "./transitions.ts";
@@ -70,6 +71,10 @@ export async function createTasks(
   { attemptId, firstPosition, position }: { attemptId: number; firstPosition: number; position: number },
 ): Promise<void> {
   const now = app.clock.now();
+  const requiresOf = (kind: TaskKind) => {
+    const requires = requirementsOfTask(job, kind);
+    return requires && JSON.stringify(requires);
+  };
   const rows = drafts.map(({ kind, chunk, weight, serviceClass = "normal", rank = 0, publishes = false }, index) => [
     kind,
     chunk?.number ?? 0,
@@ -84,6 +89,7 @@ export async function createTasks(
     rank,
     publishes ? 1 : 0,
     chunk?.renditions ? JSON.stringify(chunk.renditions) : null,
+    requiresOf(kind),
   ]);
   for (let from = 0; from < rows.length; from += BATCH) {
     const batch = JSON.stringify(rows.slice(from, from + BATCH));
@@ -91,7 +97,7 @@ export async function createTasks(
       sql.raw(`json_extract(each.value, '$[${index}]')`),
     );
     await tx.run(sql`insert into transcoding_tasks (kind, number, first_segment, segments, first_frame, end_frame, status,
-        queue_position, weight, service_class, rank, publishes, renditions, tenant_id, job_id, attempt_id, priority, available_at, max_attempts, created_at, updated_at)
+        queue_position, weight, service_class, rank, publishes, renditions, requires, tenant_id, job_id, attempt_id, priority, available_at, max_attempts, created_at, updated_at)
       select ${sql.join(columns, sql`, `)}, ${job.tenantId}, ${job.id}, ${attemptId}, ${job.priority}, ${now},
         ${job.maxAttempts}, ${now}, ${now}
       from json_each(${batch}) as each order by each.key`);

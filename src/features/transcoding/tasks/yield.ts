@@ -57,7 +57,7 @@ export async function shorten(
     .where(eq(tasks.id, task.id))
     .returning()
     .get();
-  const { tenantId, jobId, attemptId, kind, priority, queuePosition, serviceClass, rank, maxAttempts } = task;
+  const { tenantId, jobId, attemptId, kind, priority, queuePosition, serviceClass, rank, requires, maxAttempts } = task;
   const rest = await tx
     .insert(tasks)
     .values({
@@ -69,6 +69,7 @@ export async function shorten(
       queuePosition,
       serviceClass,
       rank,
+      requires,
       maxAttempts,
       ...columnsOf(plan, { from: from + count, to, renditions }, await placesOf(tx, task)),
       status: "queued",
