@@ -15,8 +15,8 @@ import {
 import { hasQueuedTrack } from "./added-audio/queue.ts";
 import { hasQueuedCaptions } from "./caption-jobs/queue.ts";
 import { nextEarlyJob, nextJob, nextLightTask, nextRequestedTask, nextUnit, type Unit } from "./fair-queue.ts";
-import { type Lease, leaseToken, stale } from "./lease.ts";
-import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
+import { type Claimant, isLeased, type Lease, leaseToken, staleKey } from "./lease.ts";
+import { startAttempt } from "./lifecycle/attempts.ts";
 import { type Capabilities, isMet, isMetBy, takesAll, takesTasks } from "./requirements.ts";
 import { IS_QUEUED } from "./tasks/lifecycle.ts";
 import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
@@ -142,12 +142,16 @@ async function repeatOf(tx: Db, app: App, key: string): Promise<Claimed | null> 
   if (!earlier) return null;
   const { id: attemptId, jobId } = earlier;
   const job = await tx.select().from(transcodingJobs).where(eq(transcodingJobs.id, jobId)).get();
-  const alive = job?.status === "running" && job.attemptId === attemptId && (job.leaseExpiresAt ?? 0) > app.clock.now();
+  const alive = job?.status === "running" && job.attemptId === attemptId && isLeased(job, app.clock.now());
   const asset = alive && (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get());
-  if (!alive || !asset) return stale("The lease of this Idempotency-Key has ended; claim with a new key.");
+  if (!alive || !asset) return staleKey();
   return {
     job,
     asset,
-    lease: { token: leaseToken(app, jobId, attemptId, key), attemptId, expiresAt: job.leaseExpiresAt ?? 0 },
+    lease: {
+      token: leaseToken(app, "job", { id: jobId, number: attemptId, key }),
+      attemptId,
+      expiresAt: job.leaseExpiresAt ?? 0,
+    },
   };
 }

@@ -3,7 +3,7 @@ import type { App } from "#app.ts";
 import { attemptPrefix, newKeyName } from "#model/object-keys.ts";
 import type { Db } from "#storage/db/open.ts";
 import { assets, type JobRow, type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
-import { attemptById } from "../lease.ts";
+import { attemptById } from "../job-lease.ts";
 import { backoffMs, endAttempt, type Fault, failAttempt, newAttempt, releaseAttempt } from "../lifecycle/attempts.ts";
 import { PLANNED, WHOLE_TASK } from "./chunks.ts";
 import type { LeasedTask } from "./lease.ts";

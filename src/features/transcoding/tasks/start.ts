@@ -12,11 +12,11 @@ import {
   transcodingJobs,
   transcodingTasks,
 } from "#storage/db/schema.ts";
-import { type Lease, stale } from "../lease.ts";
-import { type Claimant, startUnleased } from "../lifecycle/attempts.ts";
+import { type Claimant, type Lease, leaseToken, staleKey } from "../lease.ts";
+import { startUnleased } from "../lifecycle/attempts.ts";
 import { isUrgent } from "../service-classes.ts";
 import { PLAN_TASK } from "./chunks.ts";
-import { leaseTask, liveTask, taskToken } from "./lease.ts";
+import { leaseTask, liveTask } from "./lease.ts";
 import { createTasks } from "./lifecycle.ts";
 import { planOf } from "./plan-of.ts";
 import { allWritten } from "./written.ts";
@@ -50,9 +50,9 @@ export async function claimedTask(tx: Db, app: App, key: string): Promise<Claime
     .where(eq(taskLeases.idempotencyKey, key))
     .get();
   if (!claimed) return null;
-  const token = taskToken(app, claimed.taskId, claimed.leaseId, key);
+  const token = leaseToken(app, "task", { id: claimed.taskId, number: claimed.leaseId, key });
   const { task } = await liveTask(tx, app, { ...claimed, token }).catch((error) => {
-    if (error instanceof HttpError) return stale("The lease of this Idempotency-Key has ended; claim with a new key.");
+    if (error instanceof HttpError) return staleKey();
     throw error;
   });
   const lease = { token, attemptId: task.attemptId, expiresAt: task.leaseExpiresAt ?? 0 };
