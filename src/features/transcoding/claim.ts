@@ -81,10 +81,11 @@ export async function hasQueued(
   const isEverythingTaken = takesAll(capabilities);
   if (lane !== "main") {
     if (!takesTasks(capabilities)) return false;
-    if (await (lane === "light" ? nextLightTask : nextRequestedTask)(app.db, now, workerId, capabilities)) return true;
+    if (await (lane === "light" ? nextLightTask : nextRequestedTask)(app.db, { now, capabilities }, workerId))
+      return true;
     if (app.config.parallel !== "auto") return false;
     if (isEverythingTaken) return (await firstEarlyJob(app.db).get({ now })) !== undefined;
-    return (await nextEarlyJob(app.db, now, capabilities)) !== undefined;
+    return (await nextEarlyJob(app.db, { now, capabilities })) !== undefined;
   }
   const values = { now, ...(!isEverythingTaken && { capabilities: JSON.stringify(capabilities) }) };
   if (await (isEverythingTaken ? firstJob : firstJobFor)(app.db).get(values)) return true;
@@ -119,15 +120,16 @@ async function nextOf(
   now: number,
   { capabilities, lane, isParallel, workerId }: Takes & { isParallel: boolean; workerId: string | null },
 ): Promise<Unit | undefined> {
-  if (lane === "main" && takesTasks(capabilities)) return nextUnit(tx, now, capabilities);
+  const wanted = { now, capabilities };
+  if (lane === "main" && takesTasks(capabilities)) return nextUnit(tx, wanted);
   if (lane === "main") {
-    const job = await nextJob(tx, now, capabilities);
+    const job = await nextJob(tx, wanted);
     return job && { job };
   }
   if (!takesTasks(capabilities)) return undefined;
-  const task = await (lane === "light" ? nextLightTask : nextRequestedTask)(tx, now, workerId, capabilities);
+  const task = await (lane === "light" ? nextLightTask : nextRequestedTask)(tx, wanted, workerId);
   if (task) return { task };
-  const early = isParallel ? await nextEarlyJob(tx, now, capabilities) : undefined;
+  const early = isParallel ? await nextEarlyJob(tx, wanted) : undefined;
   return early && { job: early };
 }
 
