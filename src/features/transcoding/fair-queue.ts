@@ -2,11 +2,10 @@ import { eq, type SQL, sql } from "drizzle-orm";
 import type { Db } from "#storage/db/open.ts";
 import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
 import { andIsMet, type Capabilities } from "./requirements.ts";
-import { CLASS_ORDER, IS_URGENT, isWaitedFor, URGENT_IN_A_ROW } from "./service-classes.ts";
+import { CLASS_ORDER, IS_URGENT, IS_WAITED_FOR, URGENT_IN_A_ROW } from "./service-classes.ts";
 
 /** The highest priority that a tenant may give its own jobs; a higher one precedes all other jobs. */
 export const MAX_OWN_PRIORITY = 10;
-const OWN_MOST = sql.raw(String(MAX_OWN_PRIORITY));
 
 /** What a claim leases: a job that no worker has begun, or a task of one that runs. */
 export type Unit = { job: JobRow; task?: never } | { task: TaskRow; job?: never };
@@ -98,7 +97,7 @@ const runs = (workerId: string | null, condition: SQL) =>
     where mine.status = 'running' and mine.worker_id = ${workerId} and ${condition})`;
 /** Whether the worker runs no chunk that it waits for. */
 const isNextUrgent = (workerId: string | null) =>
-  sql`(kind <> 'chunk' or not ${runs(workerId, sql`mine.kind = 'chunk' and ${isWaitedFor(sql`transcoding_tasks`, sql`mine`)}`)})`;
+  sql`(kind <> 'chunk' or not ${runs(workerId, sql`mine.kind = 'chunk' and ${IS_WAITED_FOR}`)})`;
 /**
  * The head of a video uses all cores: the light lane takes it, if the main lane has another chunk, which it would wait for.
  * What follows the head, and would only delay it, waits for its end.
@@ -131,7 +130,7 @@ function firstIn<Table extends Queue>(
   return tx.select().from<Queue>(table).where(eq(table.id, id)).get();
 }
 
-const FAIR = sql`max(priority, ${OWN_MOST}) desc, queue_position, available_at, id`;
+const FAIR = sql.raw(`max(priority, ${MAX_OWN_PRIORITY}) desc, queue_position, available_at, id`);
 const URGENT = sql`${CLASS_ORDER}, ${FAIR}`;
 const exceptOf = (tenantId: number | undefined) => (tenantId === undefined ? undefined : sql`tenant_id <> ${tenantId}`);
 

@@ -1,4 +1,4 @@
-import { type SQL, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import { SERVICE_CLASSES } from "#model/enums.ts";
 
 /** A class of service of tasks; every name is a row of `CLASSES`. */
@@ -46,19 +46,15 @@ export const REQUESTS: readonly ServiceClass[] = SERVICE_CLASSES.filter((name) =
 export const isUrgent = ({ serviceClass }: { serviceClass: ServiceClass }): boolean => serviceClass !== "normal";
 
 // As literals: SQLite uses no partial index for parameters.
-const literal = (name: ServiceClass): SQL => sql.raw(`'${name}'`);
-
 /** The condition of urgent tasks, as their indexes have it. */
-export const IS_URGENT = sql`service_class <> 'normal'`;
+export const IS_URGENT = sql.raw("service_class <> 'normal'");
 /** What tasks are ordered by before the fair queue orders them, as the indexes have it: -1 for `requested`, 1 for `normal`. */
-export const CLASS_ORDER = sql`(service_class = 'normal') - (service_class = 'requested')`;
+export const CLASS_ORDER = sql.raw("(service_class = 'normal') - (service_class = 'requested')");
 
-/** Condition of the tasks `other` that a task waits for when they run on the same worker. */
-export const isWaitedFor = (task: SQL, other: SQL): SQL =>
-  sql`case ${task}.service_class ${sql.join(
-    SERVICE_CLASSES.filter((name) => CLASSES[name].waitsFor.length > 0).map(
-      (name) =>
-        sql`when ${literal(name)} then ${other}.service_class in (${sql.join(CLASSES[name].waitsFor.map(literal), sql`, `)})`,
-    ),
-    sql` `,
-  )} else 0 end`;
+const URGENT = SERVICE_CLASSES.filter((serviceClass) => isUrgent({ serviceClass }));
+const whenWaiting = (name: ServiceClass): string =>
+  `when '${name}' then mine.service_class in (${CLASSES[name].waitsFor.map((other) => `'${other}'`).join(", ")})`;
+/** Condition of the tasks `mine` of a worker that a task waits for when both would run on it. */
+export const IS_WAITED_FOR = sql.raw(
+  `case transcoding_tasks.service_class ${URGENT.map(whenWaiting).join(" ")} else 0 end`,
+);
