@@ -6,6 +6,8 @@ import { bare, folder } from "#test/support/storage/database.ts";
 
 const FOLDER = join(import.meta.dirname, "../../../storage/db/migrations");
 const migrations = readdirSync(FOLDER).map((name) => ({ name, sql: readFileSync(join(FOLDER, name), "utf8") }));
+/** What the position in the queue was called. */
+const POSITION = /RENAME COLUMN (\w+) TO queue_position/.exec(migrations.map(({ sql }) => sql).join("\n"))?.[1];
 const before = (name: string) => migrations.filter((one) => one.name < name);
 
 const spec = (video: unknown) => JSON.stringify({ video });
@@ -37,12 +39,12 @@ test("jobs and tasks that are open during an upgrade keep their place and their 
   old.exec(`PRAGMA foreign_keys = OFF;
     ${JOBS.map(
       ({ encoding_spec, clip, joined }, index) => `INSERT INTO transcoding_jobs
-        (tenant_id, asset_id, status, turn, encoding_spec, clip, joined, max_attempts, available_at, created_at, updated_at)
+        (tenant_id, asset_id, status, ${POSITION}, encoding_spec, clip, joined, max_attempts, available_at, created_at, updated_at)
         VALUES (1, ${index + 1}, 'queued', ${index + 40}, ${quoted(encoding_spec)}, ${quoted(clip)}, ${quoted(joined)}, 3, 1, 1, 1);`,
     ).join("\n")}
     ${TASKS.map(
       ({ urgency, rank, kind }, index) => `INSERT INTO transcoding_tasks
-        (tenant_id, job_id, attempt_id, kind, status, turn, urgency, rank, available_at, weight, max_attempts, created_at, updated_at)
+        (tenant_id, job_id, attempt_id, kind, status, ${POSITION}, urgency, rank, available_at, weight, max_attempts, created_at, updated_at)
         VALUES (1, 2, 1, '${kind}', 'queued', ${index + 50}, ${urgency}, ${rank}, 1, 1, 3, 1, 1);`,
     ).join("\n")}
     INSERT INTO tenants (id, name, slug, created_at, updated_at) VALUES (1, 'T', 't', 1, 1);
