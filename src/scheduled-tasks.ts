@@ -33,6 +33,7 @@ import { deleteTenants } from "#features/tenants/deletion.ts";
 import { billDatabaseBytes } from "#features/tenants/usage.ts";
 import { hasQueued } from "#features/transcoding/claim.ts";
 import { recoverLeases } from "#features/transcoding/recover.ts";
+import { ALL_REQUIREMENTS } from "#features/transcoding/requirements.ts";
 import { sumSources } from "#features/transcoding/source-sums.ts";
 import { sweepAttempts } from "#features/transcoding/sweep.ts";
 import { expireUploads } from "#features/uploads/expire.ts";
@@ -46,7 +47,6 @@ import { pruneAudit } from "#platform/http/audit.ts";
 import type { Authenticator } from "#platform/http/auth.ts";
 import { pruneResponses } from "#platform/http/idempotency.ts";
 import type { ScheduledTask } from "#platform/scheduled-tasks/scheduler.ts";
-import { CLIPS_VERSION } from "#protocol/clip.ts";
 import type { Lane } from "#protocol/worker.ts";
 import { apiKeys } from "#storage/db/schema.ts";
 
@@ -62,8 +62,8 @@ export const allScheduledTasks = (
     name: "wake-workers",
     schedule: "* * * * * *",
     run: async () => {
-      const takes = { takesTasks: true, takesCodecs: true, clipsVersion: CLIPS_VERSION, takesJoins: true };
-      const isQueued = (lane: Lane) => hasQueued(app, { ...takes, lane });
+      const capabilities = { ...ALL_REQUIREMENTS, captions: 0 };
+      const isQueued = (lane: Lane) => hasQueued(app, { capabilities, lane });
       if ((await isQueued("main")) || (await isQueued("captions"))) app.signals.emit("job.queued");
     },
   },

@@ -25,6 +25,8 @@ export const ATTEMPT_OUTCOMES = ["completed", "failed", "expired", "released", "
 
 /** The parts of a job that workers encode independently; src/protocol/task.ts describes each. */
 export const TASK_KINDS = ["plan", "chunk", "audio", "images", "whole"] as const;
+/** What is served first; src/features/transcoding/service-classes.ts describes each. */
+export const SERVICE_CLASSES = ["requested", "first", "ahead", "abandoned", "normal"] as const;
 /** `waiting`: for other tasks of the same attempt. */
 export const TASK_STATUSES = ["waiting", "queued", "running", "completed", "failed", "canceled"] as const;
 

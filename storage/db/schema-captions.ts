@@ -21,7 +21,7 @@ export const captionJobs = sqliteTable("caption_jobs", {
   language: text("language"),
   translations: text("translations", { mode: "json" }).$type<CaptionTranslation[]>().notNull().default([]),
   translateAt: integer("translate_at"),
-  turn: integer("turn").notNull().default(0),
+  queuePosition: integer("queue_position").notNull().default(0),
   attempts: integer("attempts").notNull().default(0),
   availableAt: integer("available_at").notNull(),
   progress: real("progress").notNull().default(0),

@@ -1,6 +1,6 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { SharedMedia } from "#lib/manifests";
-import { ATTEMPT_OUTCOMES, JOB_STATUSES, TASK_KINDS, TASK_STATUSES } from "#model/enums.ts";
+import { ATTEMPT_OUTCOMES, JOB_STATUSES, SERVICE_CLASSES, TASK_KINDS, TASK_STATUSES } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
 
 /** What a job that cuts an exact clip needs; paths are relative to `prefix`, where the manifests of whole segments are. */
@@ -37,13 +37,16 @@ export type TrimJob = {
   endMs: number;
 };
 
+/** The versions of protocols that a worker must announce to run a job or a task. */
+export type Requirements = { tasks?: number; clips?: number; joins?: number };
+
 export const transcodingJobs = sqliteTable("transcoding_jobs", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
   assetId: integer("asset_id").notNull(),
   status: text("status", { enum: JOB_STATUSES }).notNull().default("queued"),
   priority: integer("priority").notNull().default(0),
-  turn: integer("turn").notNull().default(0),
+  queuePosition: integer("queue_position").notNull().default(0),
   position: real("position"),
   progressedAt: integer("progressed_at"),
   publishedAt: integer("published_at"),
@@ -67,6 +70,10 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   captionErrors: text("caption_errors", { mode: "json" }).$type<Record<string, string>>(),
   clip: text("clip", { mode: "json" }).$type<ClipJob>(),
   joined: text("joined", { mode: "json" }).$type<JoinedPart[]>(),
+  /** Null: any worker can run it as a whole. */
+  requires: text("requires", { mode: "json" }).$type<Requirements>(),
+  /** What the parts of its source require; null: it has no source that could be cut. */
+  partsRequire: text("parts_require", { mode: "json" }).$type<Requirements>(),
   startedAt: integer("started_at"),
   finishedAt: integer("finished_at"),
   ...times,
@@ -105,12 +112,15 @@ export const transcodingTasks = sqliteTable("transcoding_tasks", {
   publishes: integer("publishes", { mode: "boolean" }).notNull().default(false),
   status: text("status", { enum: TASK_STATUSES }).notNull(),
   priority: integer("priority").notNull().default(0),
-  turn: integer("turn").notNull().default(0),
-  urgency: integer("urgency").notNull().default(0),
+  queuePosition: integer("queue_position").notNull().default(0),
+  serviceClass: text("service_class", { enum: SERVICE_CLASSES }).notNull().default("normal"),
+  /** Order among the tasks of the job. */
   rank: integer("rank").notNull().default(0),
   /** The segment that a viewer waits for, while the worker is asked to end before it; null: it is not asked. */
   yieldTo: text("yield_to", { mode: "json" }).$type<{ rendition: string; number: number }>(),
   availableAt: integer("available_at").notNull(),
+  /** Null: any worker that takes tasks can run it. */
+  requires: text("requires", { mode: "json" }).$type<Requirements>(),
   weight: real("weight").notNull(),
   progress: real("progress").notNull().default(0),
   progressedAt: integer("progressed_at"),

@@ -34,7 +34,7 @@ export {
 export { type CaptionJobRow, type CaptionTranslation, captionJobs } from "./schema-captions.ts";
 export { type SourceFetchRow, sourceFetches } from "./schema-fetches.ts";
 export { type ImportRow, importRows, imports } from "./schema-imports.ts";
-export type { ClipJob, JoinedPart, TrimJob } from "./schema-jobs.ts";
+export type { ClipJob, JoinedPart, Requirements, TrimJob } from "./schema-jobs.ts";
 export {
   callbackReceipts,
   taskLeases,

@@ -17,6 +17,7 @@ import { workerContract } from "./contract.ts";
 import { nameOfLease } from "./lease-urls.ts";
 import { passOn, waitForJob, wakeNext } from "./long-poll.ts";
 import { correctSize } from "./registered-source.ts";
+import { type Capabilities, NO_CAPABILITIES, takesTasks } from "./requirements.ts";
 import { NO_CAPTIONS, sourceUpload, wantedCaptions } from "./source-upload.ts";
 import { taskOfContract } from "./tasks/start.ts";
 import { noteWorker } from "./workers.ts";
@@ -26,8 +27,7 @@ type Answered = Awaited<ReturnType<typeof contractFor>>;
 
 /**
  * Claims a job, waiting as long as `body` requests and the client is connected; 204 when none arrives. `base` is the
- * URL prefix of the callbacks. With `takesTasks` it may be a task, with `takesCodecs` also one that encodes
- * additional codecs, with `clipsVersion` the job of an exact clip, with `takesJoins` one that joins assets.
+ * URL prefix of the callbacks. By its `capabilities` it may be a task, or a job without a source.
  */
 export async function claimWithin(
   app: App,
@@ -36,34 +36,25 @@ export async function claimWithin(
   {
     incoming,
     base,
-    takesTasks = false,
-    takesCodecs = false,
-    clipsVersion = 0,
-    takesJoins = false,
+    capabilities = NO_CAPABILITIES,
     takesTracks = false,
-    captionsVersion = 0,
     answer = (contract) => contract,
   }: {
     incoming: IncomingMessage | undefined;
     base?: string;
-    takesTasks?: boolean;
-    takesCodecs?: boolean;
-    clipsVersion?: number;
-    takesJoins?: boolean;
+    capabilities?: Capabilities;
     /** Also encodes of added audio tracks, whose callbacks are their own. */
     takesTracks?: boolean;
-    /** In the lane `main` also jobs that recognize speech, after all others. */
-    captionsVersion?: number;
     answer?: (contract: Answered, attemptId: number) => unknown;
   },
 ) {
   await noteWorker(app, body.worker_id, body.version);
-  const lane = takesTasks || (takesTracks && body.lane === "captions") ? body.lane : "main";
-  const takes = { takesTasks, takesCodecs, clipsVersion, takesJoins, lane };
-  // A model may be installed while the request waits.
+  const lane = takesTasks(capabilities) || (takesTracks && body.lane === "captions") ? body.lane : "main";
+  const takes = { capabilities, lane };
+  // In the lane `main` after all others. A model may be installed while the request waits.
   const takesCaptions = () =>
     takesTracks &&
-    (lane === "captions" || (lane === "main" && captionsVersion >= CAPTIONS_VERSION)) &&
+    (lane === "captions" || (lane === "main" && capabilities.captions >= CAPTIONS_VERSION)) &&
     (!body.capabilities?.speech_model || hasSpeechModel(app));
   if (takesCaptions()) await noteTranscriber(app, body.worker_id);
   const workerId = body.worker_id ?? null;

@@ -1,4 +1,4 @@
-import { and, eq, lte, sql } from "drizzle-orm";
+import { and, eq, lte, type SQL, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import type { Lane } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
@@ -14,67 +14,40 @@ import {
 } from "#storage/db/schema.ts";
 import { hasQueuedTrack } from "./added-audio/queue.ts";
 import { hasQueuedCaptions } from "./caption-jobs/queue.ts";
-import { hasAdditional } from "./encoding-profile.ts";
-import {
-  isTaken,
-  nextEarlyJob,
-  nextJob,
-  nextLightTask,
-  nextRequestedTask,
-  nextUnit,
-  type TakesJobs,
-  takesAllJobs,
-  type Unit,
-  unlessCodecs,
-} from "./fair-queue.ts";
-import { type Lease, leaseToken, stale } from "./lease.ts";
-import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
+import { nextEarlyJob, nextJob, nextLightTask, nextRequestedTask, nextUnit, type Unit } from "./fair-queue.ts";
+import { type Claimant, isLeased, type Lease, leaseToken, staleKey } from "./lease.ts";
+import { startAttempt } from "./lifecycle/attempts.ts";
+import { type Capabilities, isMet, isMetBy, takesAll, takesTasks } from "./requirements.ts";
 import { IS_QUEUED } from "./tasks/lifecycle.ts";
 import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 
 /** A job, or a task of one. */
 export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease; task?: TaskRow };
-/**
- * Whether a worker takes tasks, or only whole jobs, and also those that encode additional codecs; the lane, of which `light`
- * and `urgent` are for tasks that it can run next to a long one; and which jobs without a source.
- */
-export type Takes = { takesTasks: boolean; takesCodecs: boolean; lane: Lane } & TakesJobs;
+/** What a worker can run, and the lane, of which `light` and `urgent` are for tasks that it can run next to a long one. */
+export type Takes = { capabilities: Capabilities; lane: Lane };
 
-const firstJob = prepared((db) =>
-  db
-    .select({ id: transcodingJobs.id })
-    .from(transcodingJobs)
-    .where(and(eq(transcodingJobs.status, "queued"), lte(transcodingJobs.availableAt, sql.placeholder("now"))))
-    .limit(1)
-    .prepare(),
-);
-const firstTakenJob = prepared((db) =>
-  db
-    .select({ id: transcodingJobs.id })
-    .from(transcodingJobs)
-    .where(
-      and(
-        eq(transcodingJobs.status, "queued"),
-        lte(transcodingJobs.availableAt, sql.placeholder("now")),
-        isTaken(sql.placeholder("clipsVersion"), sql.placeholder("takesJoins")),
-      ),
-    )
-    .limit(1)
-    .prepare(),
-);
-const firstTaskFor = (takesCodecs: boolean) =>
+type Queue = typeof transcodingJobs | typeof transcodingTasks;
+/** Whether anything in a table is queued; with `isFiltered` only what the placeholder `capabilities` meets. */
+const firstIn = (table: Queue, isQueued: SQL, { isFiltered }: { isFiltered: boolean }) =>
   prepared((db) =>
     db
-      .select({ id: transcodingTasks.id })
-      .from(transcodingTasks)
+      .select({ id: table.id })
+      .from(table)
       .where(
-        sql`${IS_QUEUED} and ${lte(transcodingTasks.availableAt, sql.placeholder("now"))} ${unlessCodecs({ takesCodecs })}`,
+        and(
+          isQueued,
+          lte(table.availableAt, sql.placeholder("now")),
+          isFiltered ? isMet(sql`${table.requires}`, sql.placeholder("capabilities")) : undefined,
+        ),
       )
       .limit(1)
       .prepare(),
   );
-const firstTask = firstTaskFor(true);
-const firstTaskWithoutCodecs = firstTaskFor(false);
+const isQueuedJob = eq(transcodingJobs.status, "queued");
+const firstJob = firstIn(transcodingJobs, isQueuedJob, { isFiltered: false });
+const firstJobFor = firstIn(transcodingJobs, isQueuedJob, { isFiltered: true });
+const firstTask = firstIn(transcodingTasks, IS_QUEUED, { isFiltered: false });
+const firstTaskFor = firstIn(transcodingTasks, IS_QUEUED, { isFiltered: true });
 
 const firstEarlyJob = prepared((db) =>
   db
@@ -100,24 +73,25 @@ export async function isEncodingQueued(app: App): Promise<boolean> {
 /** Whether a claim of a worker can succeed; checked before entering the write queue. */
 export async function hasQueued(
   app: App,
-  { takesTasks, takesCodecs, lane, ...takes }: Takes,
+  { capabilities, lane }: Takes,
   workerId: string | null = null,
 ): Promise<boolean> {
   const now = app.clock.now();
   if (lane === "captions") return hasQueuedCaptions(app, await isEncodingQueued(app));
+  const isEverythingTaken = takesAll(capabilities);
   if (lane !== "main") {
-    if (!takesTasks) return false;
-    if (await (lane === "light" ? nextLightTask : nextRequestedTask)(app.db, now, workerId, { takesCodecs }))
+    if (!takesTasks(capabilities)) return false;
+    if (await (lane === "light" ? nextLightTask : nextRequestedTask)(app.db, { now, capabilities }, workerId))
       return true;
     if (app.config.parallel !== "auto") return false;
-    if (takesCodecs) return (await firstEarlyJob(app.db).get({ now })) !== undefined;
-    return (await nextEarlyJob(app.db, now, { takesCodecs })) !== undefined;
+    if (isEverythingTaken) return (await firstEarlyJob(app.db).get({ now })) !== undefined;
+    return (await nextEarlyJob(app.db, { now, capabilities })) !== undefined;
   }
-  const first = takesAllJobs(takes)
-    ? firstJob(app.db).get({ now })
-    : firstTakenJob(app.db).get({ now, clipsVersion: takes.clipsVersion, takesJoins: takes.takesJoins ? 1 : 0 });
-  if ((await first) || (await hasQueuedTrack(app))) return true;
-  return takesTasks && (await (takesCodecs ? firstTask : firstTaskWithoutCodecs)(app.db).get({ now })) !== undefined;
+  const values = { now, ...(!isEverythingTaken && { capabilities: JSON.stringify(capabilities) }) };
+  if (await (isEverythingTaken ? firstJob : firstJobFor)(app.db).get(values)) return true;
+  if (await hasQueuedTrack(app)) return true;
+  if (!takesTasks(capabilities)) return false;
+  return (await (isEverythingTaken ? firstTask : firstTaskFor)(app.db).get(values)) !== undefined;
 }
 
 /**
@@ -134,8 +108,8 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
     const unit = await nextOf(tx, app.clock.now(), { ...takes, isParallel, workerId: claimant.workerId });
     if (!unit) return null;
     if (unit.task) return claimTask(tx, app, unit.task, claimant);
-    const isCut = isParallel && !unit.job.clip && !unit.job.joined && (takes.takesCodecs || !hasAdditional(unit.job));
-    return takes.takesTasks && isCut
+    const { partsRequire } = unit.job;
+    return isParallel && partsRequire !== null && isMetBy(partsRequire, takes.capabilities)
       ? startWithPlan(tx, app, unit.job, claimant)
       : startAttempt(tx, app, unit.job, claimant);
   });
@@ -144,25 +118,19 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
 async function nextOf(
   tx: Db,
   now: number,
-  {
-    takesTasks,
-    takesCodecs,
-    lane,
-    isParallel,
-    workerId,
-    ...takes
-  }: Takes & { isParallel: boolean; workerId: string | null },
+  { capabilities, lane, isParallel, workerId }: Takes & { isParallel: boolean; workerId: string | null },
 ): Promise<Unit | undefined> {
-  if (lane !== "main") {
-    const next = lane === "light" ? nextLightTask : nextRequestedTask;
-    const task = takesTasks ? await next(tx, now, workerId, { takesCodecs }) : undefined;
-    if (task) return { task };
-    const early = takesTasks && isParallel ? await nextEarlyJob(tx, now, { takesCodecs }) : undefined;
-    return early && { job: early };
+  const wanted = { now, capabilities };
+  if (lane === "main" && takesTasks(capabilities)) return nextUnit(tx, wanted);
+  if (lane === "main") {
+    const job = await nextJob(tx, wanted);
+    return job && { job };
   }
-  if (takesTasks) return nextUnit(tx, now, { takesCodecs, ...takes });
-  const job = await nextJob(tx, now, takes);
-  return job && { job };
+  if (!takesTasks(capabilities)) return undefined;
+  const task = await (lane === "light" ? nextLightTask : nextRequestedTask)(tx, wanted, workerId);
+  if (task) return { task };
+  const early = isParallel ? await nextEarlyJob(tx, wanted) : undefined;
+  return early && { job: early };
 }
 
 async function repeatOf(tx: Db, app: App, key: string): Promise<Claimed | null> {
@@ -176,12 +144,16 @@ async function repeatOf(tx: Db, app: App, key: string): Promise<Claimed | null> 
   if (!earlier) return null;
   const { id: attemptId, jobId } = earlier;
   const job = await tx.select().from(transcodingJobs).where(eq(transcodingJobs.id, jobId)).get();
-  const alive = job?.status === "running" && job.attemptId === attemptId && (job.leaseExpiresAt ?? 0) > app.clock.now();
+  const alive = job?.status === "running" && job.attemptId === attemptId && isLeased(job, app.clock.now());
   const asset = alive && (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get());
-  if (!alive || !asset) return stale("The lease of this Idempotency-Key has ended; claim with a new key.");
+  if (!alive || !asset) return staleKey();
   return {
     job,
     asset,
-    lease: { token: leaseToken(app, jobId, attemptId, key), attemptId, expiresAt: job.leaseExpiresAt ?? 0 },
+    lease: {
+      token: leaseToken(app, "job", { id: jobId, number: attemptId, key }),
+      attemptId,
+      expiresAt: job.leaseExpiresAt ?? 0,
+    },
   };
 }

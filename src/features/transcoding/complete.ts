@@ -14,7 +14,7 @@ import { publishCaptions, readCaptions } from "./captions.ts";
 import { applyClip, verifyClip } from "./complete-clip.ts";
 import { announcedSum } from "./contract.ts";
 import { isOutdatedTrim } from "./job-commands.ts";
-import { attemptOfToken, type Leased, liveLease } from "./lease.ts";
+import { attemptOfToken, type Leased, liveLease } from "./job-lease.ts";
 import { leaseLock, nameOfLease } from "./lease-urls.ts";
 import { failAttempt } from "./lifecycle/attempts.ts";
 import { completeJob } from "./lifecycle/results.ts";

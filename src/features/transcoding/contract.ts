@@ -11,12 +11,9 @@ import { clipContract } from "./clip-contract.ts";
 import { specOfJob } from "./encoding-profile.ts";
 import { joinContract } from "./join-contract.ts";
 import { heartbeatSeconds, type Lease } from "./lease.ts";
-import { type LeaseName, urlLease } from "./lease-urls.ts";
+import { type LeaseName, signedFor } from "./lease-urls.ts";
 import { attemptOf } from "./schema.ts";
 import type { WantedCaptions } from "./source-upload.ts";
-
-/** Validity of the URLs for the source: longer than any known encode. They end with the lease, if that is earlier. */
-const SIGNED_FOR_MS = 24 * 3_600_000;
 
 /** Metadata that the sender declared. After completion it is what a worker measured, which may be replaced. */
 export const announcedSum = ({ sourceSha256, readyAt }: AssetRow) => (readyAt === null ? sourceSha256 : null);
@@ -59,10 +56,9 @@ export async function workerContract(
   const objects = storageOf(app);
   const spec = specOfJob(app, job);
   const prefix = attemptPrefix(job, lease?.attemptId ?? 0);
-  const expiresAt = new Date(app.clock.now() + SIGNED_FOR_MS);
   // Clips and joined assets have no source of their own.
   const hasSource = !job.clip && !job.joined;
-  const urls = { expiresAt, lease: lease ? urlLease(app, lease.name) : undefined };
+  const urls = signedFor(app, lease?.name ?? null);
   const source = !hasSource ? NO_SOURCE : await objects.signGet(asset.sourceKey, urls);
   const callbacks = `${app.baseUrl()}${base}/${job.id}${task ? `/tasks/${task.id}` : ""}`;
   const local = (key: string) => (sharesDisk && lease ? objects.localPath(key) : null);

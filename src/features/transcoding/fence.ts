@@ -1,9 +1,9 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { HttpError, notFound, sameSecret, sha256 } from "#lib/base";
+import { HttpError, notFound, sha256 } from "#lib/base";
 import { Reply } from "#platform/http/route.ts";
 import { type JobRow, transcodingAttempts, transcodingJobs } from "#storage/db/schema.ts";
-import { leaseTokenOf } from "./lease.ts";
+import { isHolder, leaseTokenOf } from "./lease.ts";
 import { type Operation, receiptOf, type StoreReceipt, storeReceipt } from "./receipts.ts";
 
 /** The two values that a fenced callback carries. */
@@ -41,7 +41,7 @@ export async function fencedAttempt(app: App, jobId: number, { token, attemptId 
     .from(transcodingAttempts)
     .where(and(eq(transcodingAttempts.id, Number(attemptId)), eq(transcodingAttempts.jobId, jobId)))
     .get();
-  return attempt && sameSecret(attempt.leaseHash, sha256(token)) ? attempt.id : conflict();
+  return attempt && isHolder(attempt.leaseHash, token) ? attempt.id : conflict();
 }
 
 /** `work` throws the errors of callbacks without a fence; for a fenced one they are conflicts. */

@@ -2,7 +2,7 @@ import type * as v from "valibot";
 import type { App } from "#app.ts";
 import type { Heartbeat } from "#protocol/worker.ts";
 import type { JobRow } from "#storage/db/schema.ts";
-import { attemptOfToken, liveLease } from "./lease.ts";
+import { attemptOfToken, liveLease } from "./job-lease.ts";
 import { recordProgress } from "./lifecycle/attempts.ts";
 import { type StoreReceipt, storeNoReceipt } from "./receipts.ts";
 import { noteWorker } from "./workers.ts";

@@ -13,7 +13,7 @@ import {
 import { UNREVOCABLE_MS } from "#storage/objects/store.ts";
 import { isTrackLive } from "./added-audio/queue.ts";
 import { areCaptionsLive } from "./caption-jobs/queue.ts";
-import { isLiveJob } from "./lease.ts";
+import { isLiveJob } from "./job-lease.ts";
 import { isLiveTask } from "./tasks/lease.ts";
 
 /** The lease of a whole job is that of its attempt, the one of a task is a row of its own. */
@@ -34,6 +34,15 @@ const tokenMark = ({ secrets }: App) =>
 
 /** The `lease` of the URLs that a worker gets: they end with the lease, and with the worker token. */
 export const urlLease = (app: App, name: LeaseName): string => `${name}:${tokenMark(app)}`;
+
+/** Validity of URLs for workers: longer than any known encode. They end with the lease, if that is earlier. */
+const SIGNED_FOR_MS = 24 * 3_600_000;
+
+/** How URLs are signed that end with the lease `name`; null: there is none yet. */
+export const signedFor = (app: App, name: LeaseName | null) => ({
+  expiresAt: new Date(app.clock.now() + SIGNED_FOR_MS),
+  lease: name === null ? undefined : urlLease(app, name),
+});
 
 /** Throws 403 `address_revoked` unless the lease in a signed URL is still valid. Returns its name. */
 export async function requireUrlLease(app: App, value: string): Promise<LeaseName> {

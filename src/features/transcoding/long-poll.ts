@@ -3,7 +3,7 @@ import { type App, forApp } from "#app.ts";
 import { setTimeout } from "#lib/base";
 import type { Lane } from "#protocol/worker.ts";
 import { hasQueued, type Takes } from "./claim.ts";
-import { takesAllJobs } from "./fair-queue.ts";
+import { takesAll } from "./requirements.ts";
 import { workerWaker } from "./wake.ts";
 
 /** `seen`: the number of the last event that woke the request, and for which it got nothing; 0 for none. */
@@ -24,8 +24,8 @@ const waiting = forApp((app) => {
   };
   app.signals.on("job.queued", () => {
     const first = firstOf(({ lane }) => lane === "main");
-    const takesAll = (each: Waiting) => each.takesTasks && each.takesCodecs && takesAllJobs(each);
-    const other = first && !takesAll(first) ? firstOf((each) => takesAll(each) && each.lane === "main") : undefined;
+    const isAny = ({ capabilities }: Waiting) => takesAll(capabilities);
+    const other = first && !isAny(first) ? firstOf((each) => isAny(each) && each.lane === "main") : undefined;
     events++;
     for (const each of [first, other]) each?.wake(events);
     for (const lane of ["light", "urgent", "captions"] as const) wakeLane(lane, events);

@@ -2,32 +2,50 @@ import * as v from "valibot";
 import { HttpError, invalid } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { QueryId } from "#platform/http/schemas.ts";
-import { JOINS_VERSION } from "#protocol/join.ts";
-import { TASKS_VERSIONS } from "#protocol/task.ts";
-import {
-  Claim,
-  Completion,
-  Failure,
-  Heartbeat,
-  SignArtifacts,
-  SignedArtifacts,
-  WorkerContract,
-} from "#protocol/worker.ts";
+import { Claim, Completion, WorkerContract } from "#protocol/worker.ts";
+import type { Db } from "#storage/db/open.ts";
 import { claimWithin } from "./claim-within.ts";
 import { complete, leaseOfJob } from "./complete.ts";
 import { specForClient } from "./encoding-profile.ts";
 import { countFault, faultOf } from "./failure.ts";
 import { heartbeat } from "./heartbeat.ts";
-import { leaseTokenOf, liveLease, STALE } from "./lease.ts";
+import { liveLease } from "./job-lease.ts";
+import { leaseTokenOf, STALE } from "./lease.ts";
+import { callback, leaseCallbacks } from "./lease-callbacks.ts";
 import { renewedSource } from "./lease-urls.ts";
 import { failAttempt, releaseAttempt } from "./lifecycle/attempts.ts";
-import { HeartbeatAnswer, Job, JobParams, toHeartbeatAnswer, toJob } from "./schema.ts";
+import { capabilitiesOf } from "./requirements.ts";
+import { HeartbeatAnswer, JOB_SUMMARIES, Job, toHeartbeatAnswer, toJob } from "./schema.ts";
 import { signArtifacts } from "./sign-artifacts.ts";
 
 const base = "/api/v1/transcoding_jobs";
 const tag = "Transcoding jobs";
 
-const callback = { method: "POST", credential: "worker", lease: true, tag, params: JobParams } as const;
+const callbacks = leaseCallbacks<{ id: number }>({
+  path: `${base}/:id`,
+  name: "Job",
+  summaries: JOB_SUMMARIES,
+  result: Job,
+  answer: HeartbeatAnswer,
+  held({ app, params, headers }) {
+    const token = leaseTokenOf(headers);
+    const live = (db: Db) => liveLease(db, app, params.id, token);
+    return {
+      async renew(report) {
+        const job = await heartbeat(app, params.id, token, report);
+        const attempt = { id: job.attemptId ?? -1 };
+        return { ...toHeartbeatAnswer(job), ...(await renewedSource(app, { job, attempt })) };
+      },
+      async fail(failure) {
+        const job = await app.write(async (tx) => failAttempt(tx, app, await live(tx), faultOf(failure)));
+        countFault(app, failure);
+        return toJob(job);
+      },
+      release: async () => toJob(await app.write(async (tx) => releaseAttempt(tx, app, await live(tx)))),
+      sign: async (wanted) => signArtifacts(app, await live(app.db), wanted),
+    };
+  },
+});
 
 export const jobRoutes = [
   route({
@@ -50,83 +68,26 @@ export const jobRoutes = [
       if (key.length > 255) invalid("Idempotency-Key", "must have 1 to 255 bytes");
       return claimWithin(app, key, body, {
         incoming,
-        takesTasks: (body.capabilities?.tasks ?? 0) >= TASKS_VERSIONS.first,
-        takesCodecs: (body.capabilities?.tasks ?? 0) >= TASKS_VERSIONS.codecs,
-        clipsVersion: Math.max(0, body.capabilities?.clips ?? 0),
-        takesJoins: (body.capabilities?.joins ?? 0) >= JOINS_VERSION,
+        capabilities: capabilitiesOf(body.capabilities),
         takesTracks: true,
-        captionsVersion: body.capabilities?.captions ?? 0,
       });
     },
   }),
-  route({
-    ...callback,
-    path: `${base}/:id/heartbeat`,
-    operationId: "renewJobLease",
-    summary: "Renew the lease and report progress",
-    body: Heartbeat,
-    responses: { 200: HeartbeatAnswer },
-    errors: STALE,
-    async handle({ app, params, body, headers }) {
-      const job = await heartbeat(app, params.id, leaseTokenOf(headers), body);
-      return {
-        ...toHeartbeatAnswer(job),
-        ...(await renewedSource(app, { job, attempt: { id: job.attemptId ?? -1 } })),
-      };
-    },
-  }),
+  callbacks.heartbeat,
   route({
     ...callback,
     path: `${base}/:id/complete`,
     operationId: "completeJob",
-    summary: "Complete a job and publish its artifacts",
+    summary: JOB_SUMMARIES.complete,
     body: Completion,
     responses: { 200: Job },
     errors: { ...STALE, 422: ["invalid_transcoding_result", "source_corrupt"] },
     handle: async ({ app, params, body, headers }) =>
       toJob(await complete(app, leaseOfJob(app, params.id, leaseTokenOf(headers)), body)),
   }),
-  route({
-    ...callback,
-    path: `${base}/:id/fail`,
-    operationId: "failJob",
-    summary: "Fail the attempt",
-    body: Failure,
-    responses: { 200: Job },
-    errors: STALE,
-    async handle({ app, params, body, headers }) {
-      const job = await app.write(async (tx) =>
-        failAttempt(tx, app, await liveLease(tx, app, params.id, leaseTokenOf(headers)), faultOf(body)),
-      );
-      countFault(app, body);
-      return toJob(job);
-    },
-  }),
-  route({
-    ...callback,
-    path: `${base}/:id/release`,
-    operationId: "releaseJob",
-    summary: "Release the job without counting an attempt",
-    responses: { 200: Job },
-    errors: STALE,
-    handle: async ({ app, params, headers }) =>
-      toJob(
-        await app.write(async (tx) =>
-          releaseAttempt(tx, app, await liveLease(tx, app, params.id, leaseTokenOf(headers))),
-        ),
-      ),
-  }),
-  route({
-    ...callback,
-    path: `${base}/:id/artifacts`,
-    operationId: "signJobArtifacts",
-    summary: "Get presigned URLs to upload artifacts to, or to read them",
-    body: SignArtifacts,
-    responses: { 200: SignedArtifacts },
-    errors: STALE,
-    handle: async ({ app, params, body, headers }) =>
-      signArtifacts(app, await liveLease(app.db, app, params.id, leaseTokenOf(headers)), body),
-  }),
+  callbacks.fail,
+  callbacks.release,
+  callbacks.artifacts,
   route({
     method: "GET",
     path: "/api/v1/encoding_spec",

@@ -9,6 +9,14 @@ import { MAX_OWN_PRIORITY } from "./fair-queue.ts";
 import { TaskSummary } from "./tasks/summary.ts";
 
 export const JobParams = v.object({ id: PathId });
+/** What the callbacks of a job do, with and without a fence. */
+export const JOB_SUMMARIES = {
+  heartbeat: "Renew the lease and report progress",
+  complete: "Complete a job and publish its artifacts",
+  fail: "Fail the attempt",
+  release: "Release the job without counting an attempt",
+  artifacts: "Get presigned URLs to upload artifacts to, or to read them",
+} as const;
 export const JobStatus = oneOf(JOB_STATUSES);
 
 /** Higher runs first. Above MAX_OWN_PRIORITY only with the admin token; see fair-queue.ts. */

@@ -1,9 +1,10 @@
+import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { hmac, sameSecret, sha256 } from "#lib/base";
 import { newDeliveredPrefix } from "#model/object-keys.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
-import { leaseMs, stale } from "./lease.ts";
+import { type AssetRow, assets } from "#storage/db/schema.ts";
+import { isHolder, isLeased, type LeaseKind, leaseEnd, leaseHashOf, leaseToken, stale, staleKey } from "./lease.ts";
 
 /**
  * Leases of work that workers do for an asset next to its jobs, which change what the asset plays: added audio tracks, and captions.
@@ -16,7 +17,9 @@ export type SideLease = {
   leaseHash: string | null;
   leaseExpiresAt: number | null;
 };
-export type SideKind = "audio track" | "caption";
+type Fault = { code: string; message: string };
+type Attempt = Awaited<ReturnType<typeof startAttempt>>;
+export type SideKind = Extract<LeaseKind, "track" | "captions">;
 
 /** What an attempt that was lost has written is deleted then; its worker's URLs have ended. */
 const ABANDONED_MS = 26 * 3_600_000;
@@ -24,37 +27,70 @@ const ABANDONED_MS = 26 * 3_600_000;
 const BACKOFF_MS = 5000;
 
 /** The fault of work whose attempts have all ended with their worker. */
-export const WORKER_LOST = { code: "worker_lost", message: "The worker was lost in each attempt." };
+const WORKER_LOST = { code: "worker_lost", message: "The worker was lost in each attempt." };
 export const NO_LEASE = { claimKey: null, leaseHash: null, leaseExpiresAt: null };
 
-const tokenOf = (app: App, kind: SideKind, id: number, attempt: number, key: string) =>
-  hmac(app.secrets.signing_secret, `${kind} lease\n${id}\n${attempt}\n${key}`);
+/** The queue of such work. */
+type SideQueue<Row> = {
+  kind: SideKind;
+  /** What a key has leased, also when that lease has expired. */
+  leasedBy(db: Db, key: string): Promise<Row | undefined>;
+  /** What runs next; undefined: nothing is due. */
+  nextOf(db: Db): Promise<Row | undefined>;
+  /** Why it cannot run any more; null when it can. */
+  faultOf(asset: AssetRow): Fault | null;
+  fail(tx: Db, row: Row, fault: Fault): Promise<unknown>;
+  start(tx: Db, row: Row, asset: AssetRow, lease: Attempt["columns"]): Promise<Row>;
+};
+export type LeasedSide<Row> = { row: Row; asset: AssetRow; token: string };
+
+/**
+ * Leases what is next, or returns what this key has leased already. Null: there is none. Throws 409 `stale_lease` when the
+ * lease of the key has ended.
+ */
+export async function claimSide<Row extends SideLease & { assetId: number }>(
+  app: App,
+  key: string,
+  { kind, leasedBy, nextOf, faultOf, fail, start }: SideQueue<Row>,
+): Promise<LeasedSide<Row> | null> {
+  // Checked outside the write queue first: there is almost never anything to do.
+  if (!(await nextOf(app.db)) && !(await leasedBy(app.db, key))) return null;
+  return app.write(async (tx) => {
+    const held = await leasedBy(tx, key);
+    const first = held ?? (await nextOf(tx));
+    const asset = first && (await tx.select().from(assets).where(eq(assets.id, first.assetId)).get());
+    if (!first || !asset) return null;
+    if (held) return { row: held, asset, token: heldToken(app, kind, held, key) };
+    const fault = first.attempts >= app.config.max_attempts ? WORKER_LOST : faultOf(asset);
+    if (fault) {
+      await fail(tx, first, fault);
+      return null;
+    }
+    const { token, columns } = await startAttempt(tx, app, kind, first, key);
+    return { row: await start(tx, first, asset, columns), asset, token };
+  });
+}
 
 /** The token of what this key has leased before. Throws 409 `stale_lease` when that has ended. */
-export function heldToken(app: App, kind: SideKind, row: SideLease, key: string): string {
-  if ((row.leaseExpiresAt ?? 0) <= app.clock.now())
-    return stale("The lease of this Idempotency-Key has ended; claim with a new key.");
-  return tokenOf(app, kind, row.id, row.attempts, key);
+function heldToken(app: App, kind: SideKind, row: SideLease, key: string): string {
+  if (!isLeased(row, app.clock.now())) return staleKey();
+  return leaseToken(app, kind, { id: row.id, number: row.attempts, key });
 }
 
 /** The token and the columns of another attempt. */
-export async function startAttempt(tx: Db, app: App, kind: SideKind, row: SideLease, key: string) {
+async function startAttempt(tx: Db, app: App, kind: SideKind, row: SideLease, key: string) {
   const now = app.clock.now();
   const prefix = newDeliveredPrefix(row.tenantId);
   await scheduleDeletion(tx, app, [prefix], ABANDONED_MS);
   const attempts = row.attempts + 1;
-  const token = tokenOf(app, kind, row.id, attempts, key);
-  const lease = { claimKey: key, leaseHash: sha256(token), leaseExpiresAt: now + leaseMs(app) };
+  const token = leaseToken(app, kind, { id: row.id, number: attempts, key });
+  const lease = { claimKey: key, leaseHash: leaseHashOf(token), leaseExpiresAt: leaseEnd(app) };
   return { token, columns: { attempts, prefix, ...lease, updatedAt: now } };
 }
 
-export const hasEnded = ({ leaseExpiresAt }: SideLease, now: number): boolean =>
-  leaseExpiresAt === null || leaseExpiresAt <= now;
-
 /** The row of a token whose lease is valid. Throws 409 `stale_lease`, also when it was deleted. */
 export function requireLease<Row extends SideLease>(app: App, row: Row | undefined, token: string): Row {
-  if (!row?.leaseHash || !sameSecret(row.leaseHash, sha256(token))) return stale();
-  return hasEnded(row, app.clock.now()) ? stale() : row;
+  return row && isHolder(row.leaseHash, token) && isLeased(row, app.clock.now()) ? row : stale();
 }
 
 /** When there is another attempt; `isCounted` is false where the last one is not its fault. */

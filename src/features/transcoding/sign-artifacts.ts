@@ -4,40 +4,49 @@ import { invalid } from "#lib/base";
 import { attemptPrefix } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { SignArtifacts } from "#protocol/worker.ts";
+import type { Leased } from "./job-lease.ts";
 import { isOfPart } from "./join-contract.ts";
-import type { Leased } from "./lease.ts";
-import { nameOfLease, urlLease } from "./lease-urls.ts";
+import { type LeaseName, nameOfLease, signedFor } from "./lease-urls.ts";
 
-/** A presigned URL for artifacts is valid as long as an encode may take, and ends with the lease. */
-const ARTIFACT_TTL_MS = 24 * 3_600_000;
 const MAX_ARTIFACT_BYTES = 64 * 2 ** 30;
+
+type Wanted = v.InferOutput<typeof SignArtifacts>;
+type Limits = {
+  /** Whether the lease permits the key, which is that of an object, to be read or written. */
+  isAllowed(path: string, isRead: boolean): boolean;
+  /** What the 422 for any other key says: `must be …`. */
+  expected(isRead: boolean): string;
+  /** The largest object that may be written. */
+  maxBytes(path: string): number;
+};
+
+/** Presigned URLs to write or read objects while a lease lasts. Throws 422 for a key that the lease does not permit. */
+export async function signFor(app: App, lease: LeaseName, { paths, method }: Wanted, limits: Limits) {
+  const objects = storageOf(app);
+  const urls = signedFor(app, lease);
+  const isRead = method === "GET";
+  const isPlain = (path: string) => path.split("/").every((part) => part !== "" && part !== "." && part !== "..");
+  return Promise.all(
+    paths.map(async (path, index) => {
+      if (!isPlain(path) || !limits.isAllowed(path, isRead)) invalid(`paths.${index}`, limits.expected(isRead));
+      const signed = isRead
+        ? await objects.signGet(path, urls)
+        : await objects.signPut(path, { ...urls, maxBytes: limits.maxBytes(path) });
+      return { path, url: signed.url, method: signed.method, headers: signed.headers };
+    }),
+  );
+}
 
 /**
  * Presigned URLs to write or read an attempt's results, and to read the media that it joins. Throws 422 for other keys.
  */
-export async function signArtifacts(
-  app: App,
-  { job, attempt, lease }: Leased & { lease?: { id: number } },
-  { paths, method: wanted }: v.InferOutput<typeof SignArtifacts>,
-) {
+export function signArtifacts(app: App, leased: Leased & { lease?: { id: number } }, wanted: Wanted) {
+  const { job, attempt } = leased;
   const prefix = attemptPrefix(job, attempt.id);
-  const objects = storageOf(app);
-  const expiresAt = new Date(app.clock.now() + ARTIFACT_TTL_MS);
-  const urls = { expiresAt, lease: urlLease(app, nameOfLease({ attempt, ...(lease && { lease }) })) };
-  return Promise.all(
-    paths.map(async (path, index) => {
-      const isReadable = wanted === "GET" && job.joined?.some((part) => isOfPart(part, path));
-      if (
-        !(path.startsWith(prefix) || isReadable) ||
-        path.split("/").some((part) => part === "" || part === "." || part === "..")
-      ) {
-        invalid(`paths.${index}`, `must be under ${prefix}`);
-      }
-      const { url, method, headers } =
-        wanted === "GET"
-          ? await objects.signGet(path, urls)
-          : await objects.signPut(path, { ...urls, maxBytes: MAX_ARTIFACT_BYTES });
-      return { path, url, method, headers };
-    }),
-  );
+  return signFor(app, nameOfLease(leased), wanted, {
+    isAllowed: (path, isRead) =>
+      path.startsWith(prefix) || (isRead && (job.joined ?? []).some((part) => isOfPart(part, path))),
+    expected: () => `must be under ${prefix}`,
+    maxBytes: () => MAX_ARTIFACT_BYTES,
+  });
 }

@@ -1,5 +1,6 @@
 import HLS from "hls-parser";
 import { beforeAll, beforeEach, expect, test } from "vitest";
+import { graceAfterStart } from "#features/transcoding/recover.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { next, readyAsset } from "#test/support/flow.ts";
@@ -153,6 +154,16 @@ test("a track can be labeled and made the default", async () => {
   expect(text).toContain('NAME="Comments ”of” <them>",LANGUAGE="en-US",DEFAULT=YES');
   for (const bad of [{ language: "!" }, { role: "x" }, { name: " " }, { is_default: "yes" }])
     expect.soft((await app.call("PATCH", `${path()}/${first.id}`, { key, body: bad })).status).toBe(422);
+});
+
+test("a restart of the server renews a lease that expired meanwhile", async () => {
+  await add();
+  const { body: leased } = await next(app);
+  app.advance(10 * 60_000);
+  await graceAfterStart(app.opened.app);
+  expect((await next(app)).status).toBe(204);
+  await write(leased);
+  expect((await callback(leased, leased.callbacks.complete_url)).status).toBe(200);
 });
 
 test("a failed attempt is repeated, and a file at fault is not; the asset plays on", async () => {

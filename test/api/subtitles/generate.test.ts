@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { graceAfterStart } from "#features/transcoding/recover.ts";
 import { tenants } from "#storage/db/schema.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { databaseBytes } from "#test/support/database-bytes.ts";
@@ -216,6 +217,15 @@ describe("captions of a ready asset", () => {
     expect(again.subtitle).toMatchObject({ id: subtitle.id, status: "pending", error: null });
     expect(again.job.id).not.toBe(job.id);
     expect((await app.call("GET", `/api/v1/caption_jobs/${job.id}`, { key })).status).toBe(404);
+  });
+
+  test("stay with their worker when the server was down for longer than the lease", async () => {
+    await generated();
+    const first = await claimed();
+    app.advance(10 * 60_000);
+    await graceAfterStart(app.opened.app);
+    expect((await claim()).status).toBe(204);
+    expect((await callback(first, "heartbeat")).status).toBe(200);
   });
 
   test("fail when their worker is lost too often, and are released by one that stops", async () => {

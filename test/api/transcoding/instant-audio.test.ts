@@ -70,7 +70,7 @@ const untilUrgent = (from: number): Promise<any> =>
       .from(transcodingTasks)
       .where(eq(transcodingTasks.firstSegment, from))
       .all();
-    return parts.some(({ kind, urgency }) => kind === "audio" && urgency > 0) && (await light());
+    return parts.some(({ kind, serviceClass }) => kind === "audio" && serviceClass !== "normal") && (await light());
   });
 
 test("the audio is encoded in parts of a minute in the order of time, each once", async () => {

@@ -185,10 +185,10 @@ test("a requested segment does not wait for those that follow another one, unles
   await complete(other);
   answers.push(requestEarly(app, made, "360p/00011.m4s"));
   await until("it is known that a viewer waits for it", async () => {
-    const row = await app.opened.app.db.get<{ urgency: number }>(
-      sql`select urgency from transcoding_tasks where id = ${ahead.task.id}`,
+    const row = await app.opened.app.db.get<{ service_class: string }>(
+      sql`select service_class from transcoding_tasks where id = ${ahead.task.id}`,
     );
-    return row?.urgency === 2;
+    return row?.service_class === "requested";
   });
   answers.push((await requested(made, "480p/00023.m4s")).answer);
   expect((await nextTask(app, undefined, { lane: "light" })).status).toBe(204);

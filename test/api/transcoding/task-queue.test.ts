@@ -158,7 +158,7 @@ describe("with parallel=off", () => {
         await claim(
           restarted,
           { key, workerId: null },
-          { takesTasks: true, takesCodecs: true, clipsVersion: 1, takesJoins: true, lane: "main" },
+          { capabilities: { tasks: 3, clips: 1, joins: 1, captions: 0 }, lane: "main" },
         )
       )?.task?.kind;
     expect(await claimed("one")).toBe("audio");

@@ -70,7 +70,7 @@ async function requested(url: string): Promise<number> {
 
 /** The tasks that have a segment, with the leases of each, but not those in which a worker that was to yield had no segment yet. */
 const tasksOf = (rows: Rows, rendition: string, number: number) =>
-  rows(`SELECT task.id, task.urgency, count(lease.id) AS leases FROM transcoding_tasks task
+  rows(`SELECT task.id, task.service_class, count(lease.id) AS leases FROM transcoding_tasks task
     LEFT JOIN task_leases lease ON lease.task_id = task.id AND lease.outcome IS NOT 'released'
     WHERE task.kind = 'chunk' AND task.first_segment <= ${number}
       AND (task.segments IS NULL OR task.first_segment + task.segments > ${number})
@@ -121,7 +121,9 @@ nightly("two servers over S3, and a worker of one: a segment that both request a
   const [first, second] = await Promise.all([requested(at(a, path)), requested(at(b, path))]);
   expect(first).toBeGreaterThan(1000);
   expect(second).toBe(first);
-  expect(await tasksOf(rows, "360p", target)).toEqual([expect.objectContaining({ urgency: 2, leases: 1 })]);
+  expect(await tasksOf(rows, "360p", target)).toEqual([
+    expect.objectContaining({ service_class: "requested", leases: 1 }),
+  ]);
   expect((await seen()).encoding_status).toBe("partial");
 
   // A viewer of each server, who watches the other rendition while it is encoded.

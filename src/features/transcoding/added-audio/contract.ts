@@ -3,7 +3,8 @@ import type { App } from "#app.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { WorkerContract } from "#protocol/worker.ts";
-import { sideContract, signedFor } from "../side-callbacks.ts";
+import { signedFor } from "../lease-urls.ts";
+import { sideContract } from "../side-contract.ts";
 import type { LeasedTrack } from "./queue.ts";
 
 export const AUDIO_TRACK_JOBS = "/api/v1/audio_track_jobs";
@@ -13,7 +14,7 @@ const FIRST_ID = 1_000_000_000_000;
 /** The encode of an added track as a worker receives it: a job with audio alone, as long as the asset. */
 export async function trackContract(
   app: App,
-  { track, asset, token }: LeasedTrack,
+  { row: track, asset, token }: LeasedTrack,
   sharesDisk: boolean,
 ): Promise<v.InferInput<typeof WorkerContract>> {
   const objects = storageOf(app);

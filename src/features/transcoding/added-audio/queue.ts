@@ -3,16 +3,16 @@ import type { App } from "#app.ts";
 import { addStoredBytes } from "#features/assets/stored-bytes.ts";
 import { markReferenced, scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
-import { type AssetRow, type AudioTrackRow, assets, audioTracks } from "#storage/db/schema.ts";
-import { leaseMs } from "../lease.ts";
-import { hasEnded, heldToken, NO_LEASE, nextAttempt, requireLease, startAttempt, WORKER_LOST } from "../side-lease.ts";
+import { type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
+import { isLeased, leaseEnd } from "../lease.ts";
+import { claimSide, type LeasedSide, NO_LEASE, nextAttempt, requireLease } from "../side-lease.ts";
 
 /**
  * The queue of added audio tracks. Each is one encode of the uploaded file by a worker, with the contract of a job, but apart from
  * the jobs of its asset: these change what the asset plays, and one that fails changes nothing here.
  */
 
-export type LeasedTrack = { track: AudioTrackRow; asset: AssetRow; token: string };
+export type LeasedTrack = LeasedSide<AudioTrackRow>;
 
 const isDue = (now: number) =>
   and(
@@ -21,33 +21,23 @@ const isDue = (now: number) =>
     or(isNull(audioTracks.leaseExpiresAt), lte(audioTracks.leaseExpiresAt, now)),
   );
 
+const nextOf = (db: Db, now: number): Promise<AudioTrackRow | undefined> =>
+  db.select().from(audioTracks).where(isDue(now)).orderBy(asc(audioTracks.id)).limit(1).get();
+
 /** Whether a track waits for a worker. */
 export const hasQueuedTrack = async ({ db, clock }: App): Promise<boolean> =>
   (await db.select({ id: audioTracks.id }).from(audioTracks).where(isDue(clock.now())).limit(1).get()) !== undefined;
 
-const KIND = "audio track";
-
 /** Leases the first track that waits, or returns what this key has leased already. Null: there is none. */
-export async function claimTrack(app: App, key: string): Promise<LeasedTrack | null> {
-  if (!(await hasQueuedTrack(app)) && !(await leasedBy(app.db, key))) return null;
-  return app.write(async (tx) => {
-    const now = app.clock.now();
-    const held = await leasedBy(tx, key);
-    const first =
-      held ?? (await tx.select().from(audioTracks).where(isDue(now)).orderBy(asc(audioTracks.id)).limit(1).get());
-    if (!first) return null;
-    const asset = await tx.select().from(assets).where(eq(assets.id, first.assetId)).get();
-    if (!asset) return null;
-    if (held) return { track: held, asset, token: heldToken(app, KIND, held, key) };
-    if (first.attempts >= app.config.max_attempts) {
-      await giveUp(tx, app, first, WORKER_LOST);
-      return null;
-    }
-    const { token, columns } = await startAttempt(tx, app, KIND, first, key);
-    const track = await tx.update(audioTracks).set(columns).where(eq(audioTracks.id, first.id)).returning().get();
-    return { track, asset, token };
+export const claimTrack = (app: App, key: string): Promise<LeasedTrack | null> =>
+  claimSide(app, key, {
+    kind: "track",
+    leasedBy,
+    nextOf: (db) => nextOf(db, app.clock.now()),
+    faultOf: () => null,
+    fail: (tx, track, fault) => giveUp(tx, app, track, fault),
+    start: (tx, { id }, _, lease) => tx.update(audioTracks).set(lease).where(eq(audioTracks.id, id)).returning().get(),
   });
-}
 
 const leasedBy = (db: Db, key: string): Promise<AudioTrackRow | undefined> =>
   db
@@ -70,13 +60,13 @@ export const liveTrack = async (db: Db, app: App, id: number, token: string): Pr
 /** Whether the lease of a track is valid, for the URLs of its worker. */
 export async function isTrackLive({ db, clock }: App, id: number): Promise<boolean> {
   const track = await trackById(db, id);
-  return track !== undefined && !hasEnded(track, clock.now());
+  return track !== undefined && isLeased(track, clock.now());
 }
 
 export const renewTrack = (tx: Db, app: App, { id }: AudioTrackRow): Promise<AudioTrackRow> =>
   tx
     .update(audioTracks)
-    .set({ leaseExpiresAt: app.clock.now() + leaseMs(app) })
+    .set({ leaseExpiresAt: leaseEnd(app) })
     .where(eq(audioTracks.id, id))
     .returning()
     .get();

@@ -1,12 +1,13 @@
 import * as v from "valibot";
-import { invalid } from "#lib/base";
 import { AUDIO_TRACK_STATUSES } from "#model/enums.ts";
 import { route } from "#platform/http/route.ts";
-import { storageOf } from "#platform/http/storage.ts";
-import { Completion, Failure, Heartbeat, HeartbeatAnswer, SignArtifacts, SignedArtifacts } from "#protocol/worker.ts";
+import { Completion } from "#protocol/worker.ts";
+import type { Db } from "#storage/db/open.ts";
 import { leaseTokenOf, STALE } from "../lease.ts";
+import { callback, leaseCallbacks } from "../lease-callbacks.ts";
 import { leaseLock } from "../lease-urls.ts";
-import { callback, renewed, signedFor } from "../side-callbacks.ts";
+import { renewed } from "../side-contract.ts";
+import { signFor } from "../sign-artifacts.ts";
 import { noteWorker } from "../workers.ts";
 import { AUDIO_TRACK_JOBS } from "./contract.ts";
 import { completeTrack, failTrack, liveTrack, renewTrack, requeueTrack } from "./queue.ts";
@@ -32,24 +33,40 @@ const toJob = ({
   asset_id: assetId,
 });
 
+const callbacks = leaseCallbacks<{ id: number }>({
+  path: base,
+  name: "AudioTrack",
+  summaries: {
+    heartbeat: "Renew the lease of an audio track's encode",
+    fail: "Fail the encode of an audio track",
+    release: "Release the encode of an audio track without counting an attempt",
+    artifacts: "Get presigned URLs to upload the files of an audio track to",
+  },
+  result: TrackJob,
+  held({ app, params, headers }) {
+    const live = (db: Db) => liveTrack(db, app, params.id, leaseTokenOf(headers));
+    return {
+      async renew({ worker_id }) {
+        await noteWorker(app, worker_id);
+        return renewed(await app.write(async (tx) => renewTrack(tx, app, await live(tx))));
+      },
+      fail: async (failure) => toJob(await app.write(async (tx) => failTrack(tx, app, await live(tx), failure))),
+      release: async () => toJob(await app.write(async (tx) => requeueTrack(tx, app, await live(tx), false))),
+      async sign(wanted) {
+        const { prefix } = await live(app.db);
+        return signFor(app, `audio:${params.id}`, wanted, {
+          isAllowed: (path) => prefix !== null && path.startsWith(prefix),
+          expected: () => `must be under ${prefix}`,
+          maxBytes: () => MAX_ARTIFACT_BYTES,
+        });
+      },
+    };
+  },
+});
+
 /** The callbacks of the encode of an added audio track: those of a job, with the same bodies. */
 export const addedAudioRoutes = [
-  route({
-    ...callback,
-    path: `${base}/heartbeat`,
-    operationId: "renewAudioTrackLease",
-    summary: "Renew the lease of an audio track's encode",
-    body: Heartbeat,
-    responses: { 200: HeartbeatAnswer },
-    errors: STALE,
-    async handle({ app, params, body, headers }) {
-      await noteWorker(app, body.worker_id);
-      const track = await app.write(async (tx) =>
-        renewTrack(tx, app, await liveTrack(tx, app, params.id, leaseTokenOf(headers))),
-      );
-      return renewed(track);
-    },
-  }),
+  callbacks.heartbeat,
   route({
     ...callback,
     path: `${base}/complete`,
@@ -68,62 +85,7 @@ export const addedAudioRoutes = [
       });
     },
   }),
-  route({
-    ...callback,
-    path: `${base}/fail`,
-    operationId: "failAudioTrack",
-    summary: "Fail the encode of an audio track",
-    body: Failure,
-    responses: { 200: TrackJob },
-    errors: STALE,
-    handle: async ({ app, params, body, headers }) =>
-      toJob(
-        await app.write(async (tx) =>
-          failTrack(tx, app, await liveTrack(tx, app, params.id, leaseTokenOf(headers)), body),
-        ),
-      ),
-  }),
-  route({
-    ...callback,
-    path: `${base}/release`,
-    operationId: "releaseAudioTrack",
-    summary: "Release the encode of an audio track without counting an attempt",
-    responses: { 200: TrackJob },
-    errors: STALE,
-    handle: async ({ app, params, headers }) =>
-      toJob(
-        await app.write(async (tx) =>
-          requeueTrack(tx, app, await liveTrack(tx, app, params.id, leaseTokenOf(headers)), false),
-        ),
-      ),
-  }),
-  route({
-    ...callback,
-    path: `${base}/artifacts`,
-    operationId: "signAudioTrackArtifacts",
-    summary: "Get presigned URLs to upload the files of an audio track to",
-    body: SignArtifacts,
-    responses: { 200: SignedArtifacts },
-    errors: STALE,
-    async handle({ app, params, body, headers }) {
-      const { prefix } = await liveTrack(app.db, app, params.id, leaseTokenOf(headers));
-      const objects = storageOf(app);
-      const options = signedFor(app, `audio:${params.id}`);
-      return Promise.all(
-        body.paths.map(async (path, index) => {
-          const isBelow = prefix !== null && path.startsWith(prefix);
-          if (!isBelow || path.split("/").some((part) => part === "" || part === "." || part === ".."))
-            invalid(`paths.${index}`, `must be under ${prefix}`);
-          const {
-            url,
-            method,
-            headers: signed,
-          } = body.method === "GET"
-            ? await objects.signGet(path, options)
-            : await objects.signPut(path, { ...options, maxBytes: MAX_ARTIFACT_BYTES });
-          return { path, url, method, headers: signed };
-        }),
-      );
-    },
-  }),
+  callbacks.fail,
+  callbacks.release,
+  callbacks.artifacts,
 ];

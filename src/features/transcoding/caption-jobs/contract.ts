@@ -5,7 +5,7 @@ import { wordsPathOf } from "#protocol/speech.ts";
 import type { WorkerContract } from "#protocol/worker.ts";
 import { joinContract } from "../join-contract.ts";
 import { joinedPart } from "../joined-part.ts";
-import { sideContract } from "../side-callbacks.ts";
+import { sideContract } from "../side-contract.ts";
 import type { LeasedCaptions } from "./queue.ts";
 
 export const CAPTION_JOBS = "/api/v1/caption_jobs";
@@ -19,7 +19,7 @@ export const captionsPath = (prefix: string) => `${prefix}${FILE}`;
 /** A job of captions as a worker receives it. */
 export function captionContract(
   app: App,
-  { job, asset, token }: LeasedCaptions,
+  { row: job, asset, token }: LeasedCaptions,
   { sharesDisk, lane }: { sharesDisk: boolean; lane: string },
 ): v.InferInput<typeof WorkerContract> {
   const objects = storageOf(app);

@@ -20,7 +20,7 @@ import {
 import { partFault } from "../joined-part.ts";
 import { workerWaker } from "../wake.ts";
 import { UNDETERMINED } from "./complete.ts";
-import { captionTurnFor } from "./queue.ts";
+import { captionPositionFor } from "./queue.ts";
 
 const AUDIO_CODEC = /\b(mp4a|ac-3|ec-3|ac-4|opus|flac|alac|dts[cehl])\b/i;
 
@@ -88,7 +88,7 @@ export async function generateCaptions(
       status: "queued",
       language,
       translations,
-      turn: await captionTurnFor(tx, asset.tenantId),
+      queuePosition: await captionPositionFor(tx, asset.tenantId),
       availableAt: now,
       createdAt: now,
       updatedAt: now,

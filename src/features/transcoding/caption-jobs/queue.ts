@@ -4,37 +4,34 @@ import { failPending, failWaiting } from "#features/subtitles/pending.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
 import {
-  type AssetRow,
-  assets,
   type CaptionJobRow,
   type CaptionTranslation,
   captionJobs,
   type SubtitleRow,
   subtitles,
 } from "#storage/db/schema.ts";
-import { leaseMs } from "../lease.ts";
-import { hasEnded, heldToken, NO_LEASE, nextAttempt, requireLease, startAttempt, WORKER_LOST } from "../side-lease.ts";
+import { type Claimant, isLeased, leaseEnd } from "../lease.ts";
+import { claimSide, type LeasedSide, NO_LEASE, nextAttempt, requireLease } from "../side-lease.ts";
 
 /**
  * The queue of captions that are generated for assets that are ready. Each is one recognition of an asset's audio by a worker
  * that can transcribe, with the contract of a job, but apart from the jobs of its asset: these change what the asset plays.
  */
 
-const KIND = "caption";
 /** How long captions wait for encodes, which take precedence. */
 const MAX_WAIT_MS = 15 * 60_000;
 
-export type LeasedCaptions = { job: CaptionJobRow; asset: AssetRow; token: string };
+export type LeasedCaptions = LeasedSide<CaptionJobRow>;
 
 // As literals: SQLite uses no partial index for parameters.
 const IS_QUEUED = sql`${captionJobs.status} = 'queued'`;
 const IS_RUNNING = sql`${captionJobs.status} = 'running'`;
 
 /** Start-time fair queueing among tenants, as `queuePositionFor` of jobs. */
-export async function captionTurnFor(tx: Db, tenantId: number): Promise<number> {
+export async function captionPositionFor(tx: Db, tenantId: number): Promise<number> {
   const { served, own } = await tx.get<{ served: number | null; own: number | null }>(sql`select
-    (select min(turn) from caption_jobs indexed by caption_jobs_queue where status = 'queued') as served,
-    (select max(turn) from caption_jobs indexed by caption_jobs_turns
+    (select min(queue_position) from caption_jobs indexed by caption_jobs_queue where status = 'queued') as served,
+    (select max(queue_position) from caption_jobs indexed by caption_jobs_turns
       where status = 'queued' and tenant_id = ${tenantId}) as own`);
   return Math.max(served ?? 0, (own ?? -1) + 1);
 }
@@ -48,7 +45,7 @@ async function nextOf(db: Db, now: number, since = now): Promise<CaptionJobRow |
   const queued = and(IS_QUEUED, lte(captionJobs.availableAt, since));
   return (
     (await firstWhere(db, lost, sql`${captionJobs.leaseExpiresAt}`)) ??
-    (await firstWhere(db, queued, sql`${captionJobs.turn}, ${captionJobs.availableAt}, ${captionJobs.id}`))
+    (await firstWhere(db, queued, sql`${captionJobs.queuePosition}, ${captionJobs.availableAt}, ${captionJobs.id}`))
   );
 }
 
@@ -58,43 +55,28 @@ export async function hasQueuedCaptions({ db, clock }: App, isPreceded: boolean)
   return (await nextOf(db, now, isPreceded ? now - MAX_WAIT_MS : now)) !== undefined;
 }
 
-type Claimant = { key: string; workerId: string | null; isPreceded: boolean };
-
 /** Leases the job that is next, or returns what this key has leased already. Null: there is none. */
-export async function claimCaptions(app: App, { key, workerId, isPreceded }: Claimant): Promise<LeasedCaptions | null> {
-  if (!(await hasQueuedCaptions(app, isPreceded)) && !(await leasedBy(app.db, key))) return null;
-  return app.write(async (tx) => {
-    const now = app.clock.now();
-    const held = await leasedBy(tx, key);
-    const first = held ?? (await nextOf(tx, now, isPreceded ? now - MAX_WAIT_MS : now));
-    if (!first) return null;
-    const asset = await tx.select().from(assets).where(eq(assets.id, first.assetId)).get();
-    if (!asset) return null;
-    if (held) return { job: held, asset, token: heldToken(app, KIND, held, key) };
-    if (first.attempts >= app.config.max_attempts) {
-      await failCaptions(tx, app, first, WORKER_LOST);
-      return null;
-    }
-    if (asset.playbackStatus !== "ready" || asset.manifestPath === null) {
-      await failCaptions(tx, app, first, { code: "asset_not_ready", message: "The asset is not ready any more." });
-      return null;
-    }
-    const { token, columns } = await startAttempt(tx, app, KIND, first, key);
-    const job = await tx
-      .update(captionJobs)
-      .set({
-        ...columns,
-        status: "running",
-        manifestPath: asset.manifestPath,
-        workerId,
-        progress: 0,
-        stage: null,
-        startedAt: now,
-      })
-      .where(eq(captionJobs.id, first.id))
-      .returning()
-      .get();
-    return { job, asset, token };
+export function claimCaptions(
+  app: App,
+  { key, workerId, isPreceded }: Claimant & { isPreceded: boolean },
+): Promise<LeasedCaptions | null> {
+  const now = app.clock.now();
+  return claimSide(app, key, {
+    kind: "captions",
+    leasedBy,
+    nextOf: (db) => nextOf(db, now, isPreceded ? now - MAX_WAIT_MS : now),
+    faultOf: (asset) =>
+      asset.playbackStatus === "ready" && asset.manifestPath !== null
+        ? null
+        : { code: "asset_not_ready", message: "The asset is not ready any more." },
+    fail: (tx, job, fault) => failCaptions(tx, app, job, fault),
+    start: (tx, { id }, { manifestPath }, lease) =>
+      tx
+        .update(captionJobs)
+        .set({ ...lease, status: "running", manifestPath, workerId, progress: 0, stage: null, startedAt: now })
+        .where(eq(captionJobs.id, id))
+        .returning()
+        .get(),
   });
 }
 
@@ -119,7 +101,7 @@ export const liveCaptions = async (db: Db, app: App, id: number, token: string):
 /** Whether the lease of a job is valid, for the URLs of its worker. */
 export async function areCaptionsLive({ db, clock }: App, id: number): Promise<boolean> {
   const job = await runningById(db, id);
-  return job !== undefined && !hasEnded(job, clock.now());
+  return job !== undefined && isLeased(job, clock.now());
 }
 
 type Report = { progress?: number | undefined; stage?: string | undefined };
@@ -133,7 +115,7 @@ export const renewCaptions = (
 ): Promise<CaptionJobRow> =>
   tx
     .update(captionJobs)
-    .set({ progress, stage, leaseExpiresAt: app.clock.now() + leaseMs(app) })
+    .set({ progress, stage, leaseExpiresAt: leaseEnd(app) })
     .where(eq(captionJobs.id, id))
     .returning()
     .get();

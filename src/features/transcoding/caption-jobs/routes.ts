@@ -3,19 +3,20 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { storeText } from "#features/subtitles/store.ts";
 import { noteTranscriber } from "#features/subtitles/transcribers.ts";
-import { invalid, notFound } from "#lib/base";
+import { notFound } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { MAX_WORDS_BYTES, SpeechResult, wordsPathOf } from "#protocol/speech.ts";
-import { Failure, Heartbeat, HeartbeatAnswer, SignArtifacts, SignedArtifacts } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type CaptionJobRow, captionJobs } from "#storage/db/schema.ts";
 import { captionText, readWords } from "../captions.ts";
 import { isOfPart } from "../join-contract.ts";
 import { joinedPart } from "../joined-part.ts";
 import { leaseTokenOf, STALE, stale } from "../lease.ts";
+import { callback, leaseCallbacks } from "../lease-callbacks.ts";
 import { leaseLock } from "../lease-urls.ts";
-import { callback, renewed, signedFor } from "../side-callbacks.ts";
+import { renewed } from "../side-contract.ts";
+import { signFor } from "../sign-artifacts.ts";
 import { noteWorker } from "../workers.ts";
 import { completeCaptions, isChanged, type Recognized } from "./complete.ts";
 import { CAPTION_JOBS, captionsPath } from "./contract.ts";
@@ -24,6 +25,49 @@ import { CaptionJob, toCaptionJob } from "./schema.ts";
 
 const base = `${CAPTION_JOBS}/:id`;
 const MAX_CAPTION_BYTES = 4 * 2 ** 20;
+
+const callbacks = leaseCallbacks<{ id: number }>({
+  path: base,
+  name: "CaptionJob",
+  summaries: {
+    heartbeat: "Renew the lease of a caption job and report progress",
+    fail: "Fail an attempt of a caption job",
+    release: "Release a caption job without counting an attempt",
+    artifacts: "Get presigned URLs to read the media of an asset from, and to upload its captions to",
+  },
+  result: CaptionJob,
+  held({ app, params, headers }) {
+    const live = (db: Db) => liveCaptions(db, app, params.id, leaseTokenOf(headers));
+    return {
+      async renew(report) {
+        await noteWorker(app, report.worker_id);
+        await noteTranscriber(app, report.worker_id);
+        return renewed(await app.write(async (tx) => renewCaptions(tx, app, await live(tx), report)));
+      },
+      async fail(failure) {
+        const job = await app.write(async (tx) => {
+          const job = await live(tx);
+          // Media that were replaced meanwhile cannot be read.
+          const isOther = isChanged(await assetOf(tx, job), job);
+          return isOther ? requeueCaptions(tx, app, job, false) : failAttempt(tx, app, job, failure);
+        });
+        return toCaptionJob(job);
+      },
+      release: async () => toCaptionJob(await app.write(async (tx) => requeueCaptions(tx, app, await live(tx), false))),
+      async sign(wanted) {
+        const job = await live(app.db);
+        const asset = await assetOf(app.db, job);
+        const media = !isChanged(asset, job) ? joinedPart(asset) : null;
+        return signFor(app, `captions:${params.id}`, wanted, {
+          isAllowed: (path, isRead) =>
+            isRead ? media !== null && isOfPart(media, path) : captionFiles(job).includes(path),
+          expected: (isRead) => (isRead ? "must be media of the asset" : "must be speech.path or speech.words_path"),
+          maxBytes: (path) => (path.endsWith(".json") ? MAX_WORDS_BYTES : MAX_CAPTION_BYTES),
+        });
+      },
+    };
+  },
+});
 
 /** The jobs of captions that are generated for ready assets, and the callbacks of their workers: those of a job. */
 export const captionJobRoutes = [
@@ -41,23 +85,7 @@ export const captionJobRoutes = [
       return isOwn ? toCaptionJob(job) : notFound("caption job");
     },
   }),
-  route({
-    ...callback,
-    path: `${base}/heartbeat`,
-    operationId: "renewCaptionJobLease",
-    summary: "Renew the lease of a caption job and report progress",
-    body: Heartbeat,
-    responses: { 200: HeartbeatAnswer },
-    errors: STALE,
-    async handle({ app, params, body, headers }) {
-      await noteWorker(app, body.worker_id);
-      await noteTranscriber(app, body.worker_id);
-      const job = await app.write(async (tx) =>
-        renewCaptions(tx, app, await liveCaptions(tx, app, params.id, leaseTokenOf(headers)), body),
-      );
-      return renewed(job);
-    },
-  }),
+  callbacks.heartbeat,
   route({
     ...callback,
     path: `${base}/complete`,
@@ -79,74 +107,9 @@ export const captionJobRoutes = [
       });
     },
   }),
-  route({
-    ...callback,
-    path: `${base}/fail`,
-    operationId: "failCaptionJob",
-    summary: "Fail an attempt of a caption job",
-    body: Failure,
-    responses: { 200: CaptionJob },
-    errors: STALE,
-    handle: async ({ app, params, body, headers }) =>
-      toCaptionJob(
-        await app.write(async (tx) => {
-          const job = await liveCaptions(tx, app, params.id, leaseTokenOf(headers));
-          // Media that were replaced meanwhile cannot be read.
-          const isOther = isChanged(await assetOf(tx, job), job);
-          return isOther ? requeueCaptions(tx, app, job, false) : failAttempt(tx, app, job, body);
-        }),
-      ),
-  }),
-  route({
-    ...callback,
-    path: `${base}/release`,
-    operationId: "releaseCaptionJob",
-    summary: "Release a caption job without counting an attempt",
-    responses: { 200: CaptionJob },
-    errors: STALE,
-    handle: async ({ app, params, headers }) =>
-      toCaptionJob(
-        await app.write(async (tx) =>
-          requeueCaptions(tx, app, await liveCaptions(tx, app, params.id, leaseTokenOf(headers)), false),
-        ),
-      ),
-  }),
-  route({
-    ...callback,
-    path: `${base}/artifacts`,
-    operationId: "signCaptionJobArtifacts",
-    summary: "Get presigned URLs to read the media of an asset from, and to upload its captions to",
-    body: SignArtifacts,
-    responses: { 200: SignedArtifacts },
-    errors: STALE,
-    async handle({ app, params, body, headers }) {
-      const job = await liveCaptions(app.db, app, params.id, leaseTokenOf(headers));
-      const asset = await assetOf(app.db, job);
-      const objects = storageOf(app);
-      const options = signedFor(app, `captions:${params.id}`);
-      const isRead = body.method === "GET";
-      const isPlain = (path: string) => path.split("/").every((part) => part !== "" && part !== "." && part !== "..");
-      const media = !isChanged(asset, job) ? joinedPart(asset) : null;
-      const isAllowed = (path: string) =>
-        isPlain(path) && (isRead ? media !== null && isOfPart(media, path) : captionFiles(job).includes(path));
-      return Promise.all(
-        body.paths.map(async (path, index) => {
-          if (!isAllowed(path))
-            invalid(
-              `paths.${index}`,
-              isRead ? "must be media of the asset" : "must be speech.path or speech.words_path",
-            );
-          const signed = isRead
-            ? await objects.signGet(path, options)
-            : await objects.signPut(path, {
-                ...options,
-                maxBytes: path.endsWith(".json") ? MAX_WORDS_BYTES : MAX_CAPTION_BYTES,
-              });
-          return { path, url: signed.url, method: signed.method, headers: signed.headers };
-        }),
-      );
-    },
-  }),
+  callbacks.fail,
+  callbacks.release,
+  callbacks.artifacts,
 ];
 
 const captionFiles = ({ prefix }: CaptionJobRow): string[] => {

@@ -1,15 +1,12 @@
 import { eq, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { sha256 } from "#lib/base";
 import { STAGES } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AttemptRow, assets, type JobRow, transcodingAttempts } from "#storage/db/schema.ts";
-import { type Lease, type Leased, leaseMs, leaseToken } from "../lease.ts";
+import type { Leased } from "../job-lease.ts";
+import { type Claimant, type Lease, leaseEnd, leaseHashOf, leaseToken } from "../lease.ts";
 import { cancelTasks, deleteTasks } from "../tasks/lifecycle.ts";
 import { applyTransition, type Changed } from "./apply.ts";
-
-/** `key` is the claim's idempotency key, to which the lease's token is bound. */
-export type Claimant = { key: string; workerId: string | null };
 
 /** Leases a queued job to a new attempt. */
 export async function startAttempt(
@@ -20,12 +17,12 @@ export async function startAttempt(
 ): Promise<Changed & { lease: Lease }> {
   const attempt = await newAttempt(tx, app, job, claimant);
   const { key } = claimant;
-  const token = leaseToken(app, job.id, attempt.id, key);
+  const token = leaseToken(app, "job", { id: job.id, number: attempt.id, key });
   await tx
     .update(transcodingAttempts)
-    .set({ leaseHash: sha256(token) })
+    .set({ leaseHash: leaseHashOf(token) })
     .where(eq(transcodingAttempts.id, attempt.id));
-  const expiresAt = app.clock.now() + leaseMs(app);
+  const expiresAt = leaseEnd(app);
   const changed = await start(tx, app, job, attempt, { stage: "leased", leaseExpiresAt: expiresAt });
   return { ...changed, lease: { token, attemptId: attempt.id, expiresAt } };
 }
@@ -133,7 +130,7 @@ export async function recordProgress(
     position,
     ...(hasProgressed && { progressedAt: now }),
     workerId: beat.workerId ?? job.workerId,
-    leaseExpiresAt: now + leaseMs(app),
+    leaseExpiresAt: leaseEnd(app),
     ...(beat.logTail !== undefined && { logTail: beat.logTail }),
   };
   const subject = { assetId: job.assetId, jobId: job.id };

@@ -8,6 +8,7 @@ import { type AssetRow, assets, type ClipJob, type JobRow, type JoinedPart } fro
 import { profileOfJob, publishedProfile } from "../encoding-profile.ts";
 import { queuePositionFor } from "../fair-queue.ts";
 import { currentParts } from "../joined-part.ts";
+import { requirementsOf } from "../requirements.ts";
 import { applyTransition, type Changed } from "./apply.ts";
 
 /** What an asset and its job show while the job is queued, without an earlier error. */
@@ -39,17 +40,17 @@ export async function queueJob(
 ): Promise<Changed> {
   const now = app.clock.now();
   await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, asset.tenantId));
+  const runs = { ...(profile ?? (await profileOfJob(tx, app, asset))), clip, joined };
   const job = {
     tenantId: asset.tenantId,
     assetId: asset.id,
     priority: asset.priority,
     earlyPlayback: asset.earlyPlayback && clip === null && joined === null,
-    turn: await queuePositionFor(tx, asset.tenantId, now),
+    queuePosition: await queuePositionFor(tx, asset.tenantId, now),
     maxAttempts: app.config.max_attempts,
     availableAt: now,
-    ...(profile ?? (await profileOfJob(tx, app, asset))),
-    clip,
-    joined,
+    ...runs,
+    ...requirementsOf(runs),
     ...(wasPublished && { publishedAt: now }),
   };
   const subject = { assetId: asset.id };
@@ -82,17 +83,21 @@ export async function queueAgain(
     .get();
   if (profileOf || why === "trim")
     await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, job.tenantId));
-  const fresh = {
-    ...QUEUED,
+  const runs = {
     ...(profileOf && { ...(await profileOfJob(tx, app, profileOf)), mediaProfile: publishedProfile(job) }),
     ...(why === "trim" && publishedProfile(job)),
     ...(why !== "retry" && { clip }),
     ...(job.joined && { joined: why === "trim" ? null : await currentParts(tx, job.joined) }),
+  };
+  const fresh = {
+    ...QUEUED,
+    ...runs,
+    ...requirementsOf({ ...job, ...runs }),
     // Media that are complete are not replaced by some that are not.
     ...(before?.playbackStatus === "ready" && before.encoding === null && { earlyPlayback: false }),
     failures: 0,
     publishedAt: before?.playbackStatus === "ready" ? publishedBefore(why, job, now) : null,
-    turn: await queuePositionFor(tx, job.tenantId, now),
+    queuePosition: await queuePositionFor(tx, job.tenantId, now),
     workerId: null,
     logTail: null,
     availableAt: now,

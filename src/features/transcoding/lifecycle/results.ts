@@ -13,7 +13,7 @@ import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type JobRow } from "#storage/db/schema.ts";
-import type { Leased } from "../lease.ts";
+import type { Leased } from "../job-lease.ts";
 import { applyTransition, type Changes } from "./apply.ts";
 import { endAttempt } from "./attempts.ts";
 

@@ -167,7 +167,10 @@ async function queueImages(tx: Db, app: App, { task }: LeasedTask): Promise<bool
     .where(and(ofAttempt, eq(tasks.status, "waiting")))
     .get();
   if (!images) throw new Error(`Attempt ${task.attemptId} has no task that publishes it`);
-  await applyTask(tx, app, "queue", images.id, { turn: task.turn, availableAt: app.clock.now() });
+  await applyTask(tx, app, "queue", images.id, {
+    queuePosition: task.queuePosition,
+    availableAt: app.clock.now(),
+  });
   return true;
 }
 

@@ -3,7 +3,7 @@ import type { App } from "#app.ts";
 import type { PlanResult } from "#protocol/task.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
-import { copiedRendition, deferredRank, encodedOnly, FIRST, primaryRenditions, splitLadder } from "./early-parts.ts";
+import { copiedRendition, deferredRank, encodedOnly, primaryRenditions, splitLadder } from "./early-parts.ts";
 import type { LeasedTask } from "./lease.ts";
 import { IS_QUEUED } from "./lifecycle.ts";
 import { planOf } from "./plan-of.ts";
@@ -56,8 +56,7 @@ const isIn =
  * renditions, which follow when all of it is encoded, or on request.
  */
 export async function deferSlow(tx: Db, app: App, { task, lease }: LeasedTask): Promise<void> {
-  if (task.kind !== "chunk" || task.urgency !== FIRST || task.rank !== 0 || task.publishes || task.segments === null)
-    return;
+  if (task.kind !== "chunk" || task.serviceClass !== "first" || task.publishes || task.segments === null) return;
   const plan = await planOf(tx, task.attemptId);
   if (!plan?.early) return;
   const renditions = primaryRenditions(plan.early);
@@ -114,11 +113,11 @@ async function divide(
     .where(eq(tasks.attemptId, attemptId))
     .get();
   const share = deferred.length / (kept.length + deferred.length);
-  await tx.run(sql`insert into transcoding_tasks (kind, number, first_segment, segments, first_frame, end_frame, status, turn,
-      weight, urgency, rank, publishes, renditions, tenant_id, job_id, attempt_id, priority, available_at, max_attempts,
+  await tx.run(sql`insert into transcoding_tasks (kind, number, first_segment, segments, first_frame, end_frame, status, queue_position,
+      weight, service_class, rank, publishes, renditions, requires, tenant_id, job_id, attempt_id, priority, available_at, max_attempts,
       created_at, updated_at)
-    select kind, number + ${(numbers?.most ?? 0) + 1}, first_segment, segments, first_frame, end_frame, status, turn,
-      weight * ${share}, urgency, rank + ${rank}, publishes, ${JSON.stringify(deferred)}, tenant_id, job_id, attempt_id,
+    select kind, number + ${(numbers?.most ?? 0) + 1}, first_segment, segments, first_frame, end_frame, status, queue_position,
+      weight * ${share}, service_class, rank + ${rank}, publishes, ${JSON.stringify(deferred)}, requires, tenant_id, job_id, attempt_id,
       priority, available_at, max_attempts, ${now}, ${now}
     from transcoding_tasks where ${isWhole} order by id`);
   await tx

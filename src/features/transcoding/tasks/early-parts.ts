@@ -4,15 +4,6 @@ import { audioParts } from "./audio-parts.ts";
 import { AUDIO_WEIGHT, chunksOf, IMAGES_WEIGHT, LEAD_SEGMENTS, PLAN_WEIGHT, rangeOf, segmentsOf } from "./chunks.ts";
 import type { TaskDraft } from "./lifecycle.ts";
 
-/** The urgency of tasks: what a viewer sees first, and what a viewer has requested. */
-export const FIRST = 1;
-export const REQUESTED = 2;
-/**
- * The rank of an urgent chunk that no request waits for any more, whose urgency is `FIRST` from then on. It follows what is waited
- * for, but is still encoded soon and counted: requests that are dropped at once could divide a whole video otherwise.
- */
-export const ABANDONED = -1;
-
 type Early = NonNullable<PlanResult["early"]>;
 
 /**
@@ -112,7 +103,7 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
     weight: lead * share,
   });
   const sound = plan.has_audio ? audioParts(plan, audio, { isEarly: true }) : [];
-  const first = { urgency: FIRST };
+  const first = { serviceClass: "first" as const };
   /** Segments of which the high renditions are encoded apart. */
   const apart = together ? 1 : leadEnd;
   const share = high.length > 0 ? 0.5 : 1;

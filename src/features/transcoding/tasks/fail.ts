@@ -3,7 +3,7 @@ import type { App } from "#app.ts";
 import { attemptPrefix, newKeyName } from "#model/object-keys.ts";
 import type { Db } from "#storage/db/open.ts";
 import { assets, type JobRow, type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
-import { attemptById } from "../lease.ts";
+import { attemptById } from "../job-lease.ts";
 import { backoffMs, endAttempt, type Fault, failAttempt, newAttempt, releaseAttempt } from "../lifecycle/attempts.ts";
 import { PLANNED, WHOLE_TASK } from "./chunks.ts";
 import type { LeasedTask } from "./lease.ts";
@@ -99,7 +99,11 @@ async function fallBack(tx: Db, app: App, job: JobRow, task: TaskRow): Promise<J
   const attemptId = await continueAttempt(tx, app, job, task, INEXACT);
   const back = PLANNED - (job.position ?? 0);
   const moved = await moveJob(tx, app, job, back, { attemptId, stage: "encoding" });
-  await createTasks(tx, app, moved, [WHOLE_TASK], { attemptId, firstTurn: task.turn, turn: task.turn });
+  await createTasks(tx, app, moved, [WHOLE_TASK], {
+    attemptId,
+    firstPosition: task.queuePosition,
+    position: task.queuePosition,
+  });
   return moved;
 }
 

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { hmac, notFound, sameSecret, sha256 } from "#lib/base";
+import { notFound } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import {
   type JobRow,
@@ -10,18 +10,13 @@ import {
   transcodingJobs,
   transcodingTasks,
 } from "#storage/db/schema.ts";
-import { type Lease, leaseMs, stale } from "../lease.ts";
-import type { Claimant } from "../lifecycle/attempts.ts";
+import { type Claimant, isHolder, isLeased, type Lease, leaseEnd, leaseHashOf, leaseToken, stale } from "../lease.ts";
 import { applyTask } from "./lifecycle.ts";
 
 /** What a callback of a task names: its path, and the token of its lease. */
 export type TaskRef = { jobId: number; taskId: number; token: string };
 /** A task and its last lease. */
 export type LeasedTask = { job: JobRow; task: TaskRow; lease: TaskLeaseRow; attempt: { id: number } };
-
-/** 256 bits bound to (task, lease, key), as `leaseToken` of a job. */
-export const taskToken = (app: App, taskId: number, leaseId: number, idempotencyKey: string) =>
-  hmac(app.secrets.signing_secret, `task lease\n${taskId}\n${leaseId}\n${idempotencyKey}`);
 
 /** Leases a queued task. */
 export async function leaseTask(
@@ -36,12 +31,12 @@ export async function leaseTask(
     .values({ taskId: id, idempotencyKey: key, leaseHash: "", workerId, startedAt: now })
     .returning({ id: taskLeases.id })
     .get();
-  const token = taskToken(app, id, lease.id, key);
+  const token = leaseToken(app, "task", { id, number: lease.id, key });
   await tx
     .update(taskLeases)
-    .set({ leaseHash: sha256(token) })
+    .set({ leaseHash: leaseHashOf(token) })
     .where(eq(taskLeases.id, lease.id));
-  const expiresAt = now + leaseMs(app);
+  const expiresAt = leaseEnd(app);
   const task = await applyTask(tx, app, "lease", id, {
     leaseId: lease.id,
     leaseExpiresAt: expiresAt,
@@ -64,7 +59,7 @@ export async function taskOfToken(db: Db, { jobId, taskId, token }: TaskRef): Pr
     .innerJoin(taskLeases, eq(taskLeases.id, transcodingTasks.leaseId))
     .where(and(eq(transcodingTasks.id, taskId), eq(transcodingTasks.jobId, jobId)))
     .get();
-  if (!found || !sameSecret(found.lease.leaseHash, sha256(token))) return stale();
+  if (!found || !isHolder(found.lease.leaseHash, token)) return stale();
   return { job, ...found, attempt: { id: found.task.attemptId } };
 }
 
@@ -79,6 +74,6 @@ export async function liveTask(db: Db, app: App, ref: TaskRef): Promise<LeasedTa
 export const isLiveTask = ({ task, lease, job }: Omit<LeasedTask, "attempt">, now: number): boolean =>
   task.status === "running" &&
   lease.outcome === null &&
-  (task.leaseExpiresAt ?? 0) > now &&
+  isLeased(task, now) &&
   job.status === "running" &&
   job.attemptId === task.attemptId;

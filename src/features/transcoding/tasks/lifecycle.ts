@@ -4,6 +4,8 @@ import type { Chunk, TaskKind } from "#protocol/task.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type JobRow, type TaskRow, taskLeases, transcodingTasks } from "#storage/db/schema.ts";
+import { requirementsOfTask } from "../requirements.ts";
+import type { ServiceClass } from "../service-classes.ts";
 import { workerWaker } from "../wake.ts";
 import { TASK_TRANSITIONS, type TaskTransitionName } from "./transitions.ts";
 
@@ -16,7 +18,7 @@ export type TaskDraft = {
   kind: TaskKind;
   chunk?: Chunk;
   weight: number;
-  urgency?: number;
+  serviceClass?: ServiceClass;
   /** Order among the tasks of the job. */
   rank?: number;
   publishes?: boolean;
@@ -58,18 +60,22 @@ export async function applyTask(
 const BATCH = 200;
 
 /**
- * Creates tasks of an attempt. They are queued in their order behind the tenant's last, from position `turn` on, but the
- * first takes `firstTurn`, the position of the task that it continues; `images` waits for the others.
+ * Creates tasks of an attempt. They are queued in their order behind the tenant's last, from `position` on, but the first
+ * takes `firstPosition`, that of the task that it continues; `images` waits for the others.
  */
 export async function createTasks(
   tx: Db,
   app: App,
   job: JobRow,
   drafts: readonly TaskDraft[],
-  { attemptId, firstTurn, turn }: { attemptId: number; firstTurn: number; turn: number },
+  { attemptId, firstPosition, position }: { attemptId: number; firstPosition: number; position: number },
 ): Promise<void> {
   const now = app.clock.now();
-  const rows = drafts.map(({ kind, chunk, weight, urgency = 0, rank = 0, publishes = false }, index) => [
+  const requiresOf = (kind: TaskKind) => {
+    const requires = requirementsOfTask(job, kind);
+    return requires && JSON.stringify(requires);
+  };
+  const rows = drafts.map(({ kind, chunk, weight, serviceClass = "normal", rank = 0, publishes = false }, index) => [
     kind,
     chunk?.number ?? 0,
     chunk?.first_segment ?? null,
@@ -77,12 +83,13 @@ export async function createTasks(
     chunk?.first_frame ?? null,
     chunk?.end_frame ?? null,
     kind === "images" ? "waiting" : "queued",
-    index === 0 ? firstTurn : turn + index - 1,
+    index === 0 ? firstPosition : position + index - 1,
     weight,
-    urgency,
+    serviceClass,
     rank,
     publishes ? 1 : 0,
     chunk?.renditions ? JSON.stringify(chunk.renditions) : null,
+    requiresOf(kind),
   ]);
   for (let from = 0; from < rows.length; from += BATCH) {
     const batch = JSON.stringify(rows.slice(from, from + BATCH));
@@ -90,7 +97,7 @@ export async function createTasks(
       sql.raw(`json_extract(each.value, '$[${index}]')`),
     );
     await tx.run(sql`insert into transcoding_tasks (kind, number, first_segment, segments, first_frame, end_frame, status,
-        turn, weight, urgency, rank, publishes, renditions, tenant_id, job_id, attempt_id, priority, available_at, max_attempts, created_at, updated_at)
+        queue_position, weight, service_class, rank, publishes, renditions, requires, tenant_id, job_id, attempt_id, priority, available_at, max_attempts, created_at, updated_at)
       select ${sql.join(columns, sql`, `)}, ${job.tenantId}, ${job.id}, ${attemptId}, ${job.priority}, ${now},
         ${job.maxAttempts}, ${now}, ${now}
       from json_each(${batch}) as each order by each.key`);

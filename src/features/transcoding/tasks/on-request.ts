@@ -1,4 +1,4 @@
-import { and, count, eq, inArray, isNotNull, or, type SQL, sql } from "drizzle-orm";
+import { and, count, eq, inArray, isNotNull, or, type SQL } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { attemptPrefix } from "#model/object-keys.ts";
 import { isAudioName } from "#protocol/audio-renditions.ts";
@@ -7,17 +7,14 @@ import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
 import { lastJob } from "../lifecycle/repair.ts";
+import { IS_URGENT, MAX_REQUESTS, REQUESTS } from "../service-classes.ts";
 import { workerWaker } from "../wake.ts";
 import { covers, coversAudio, type SegmentRef } from "./covering.ts";
-import { ABANDONED, FIRST, REQUESTED } from "./early-parts.ts";
 import { IS_QUEUED, IS_RUNNING } from "./lifecycle.ts";
 import { planOf } from "./plan-of.ts";
-import { isAhead, requestAudio, requestTask } from "./split.ts";
+import { requestAudio, requestTask } from "./split.ts";
 import { shouldYield } from "./yield.ts";
 
-/** Tasks of segments that viewers have requested and that are not encoded yet. */
-const MAX_REQUESTED = 16;
-const MAX_REQUESTED_OF_TENANT = 4;
 /** Audio may last a little longer than the video. */
 const AUDIO_MORE = 2;
 
@@ -36,7 +33,7 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
   if (typeof known === "string") return known;
   const { task: first } = known;
   const now = app.clock.now();
-  const isComing = first.status === "running" && !isAhead(first) && !shouldYield(first, ref.number, now);
+  const isComing = first.status === "running" && first.serviceClass !== "ahead" && !shouldYield(first, ref.number, now);
   if (isSplit(first) || isComing) return "coming";
   return app.write(async (tx) => {
     const found = await find(tx, asset, ref);
@@ -45,14 +42,15 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
     if (isSplit(task)) return "coming";
     if (task.status === "running") {
       // From now on a viewer waits for it.
-      if (isAhead(task)) await tx.update(tasks).set({ urgency: REQUESTED, rank: 0 }).where(eq(tasks.id, task.id));
+      if (task.serviceClass === "ahead")
+        await tx.update(tasks).set({ serviceClass: "requested", rank: 0 }).where(eq(tasks.id, task.id));
       // A request that is over a limit waits for the chunk.
       if (shouldYield(task, ref.number, now) && !(await isLimited(tx, asset.tenantId, task.kind)))
         await tx.update(tasks).set({ yieldTo: ref }).where(eq(tasks.id, task.id));
       return "coming";
     }
     // One that was requested before is counted already.
-    if (!isAbandoned(task) && (await isLimited(tx, asset.tenantId, task.kind))) return "later";
+    if (task.serviceClass !== "abandoned" && (await isLimited(tx, asset.tenantId, task.kind))) return "later";
     if (task.kind === "audio") await requestAudio(tx, app, task, { plan, number: ref.number });
     else {
       await requestTask(tx, app, task, { plan, ref });
@@ -74,20 +72,18 @@ export async function abandonSegment(app: App, asset: AssetRow, ref: SegmentRef)
   await app.write(async (tx) => {
     const found = await find(tx, asset, ref);
     if (typeof found === "string" || found.task.kind !== "chunk") return;
-    const { id, urgency, yieldTo } = found.task;
+    const { id, serviceClass, yieldTo } = found.task;
     if (yieldTo?.number === ref.number && yieldTo.rendition === ref.rendition)
       await tx.update(tasks).set({ yieldTo: null }).where(eq(tasks.id, id));
-    if (urgency !== REQUESTED) return;
-    await tx.update(tasks).set({ urgency: FIRST, rank: ABANDONED }).where(eq(tasks.id, id));
+    if (serviceClass !== "requested") return;
+    await tx.update(tasks).set({ serviceClass: "abandoned" }).where(eq(tasks.id, id));
     afterCommit(tx, workerWaker(app));
   });
 }
 
-const isAbandoned = ({ rank }: TaskRow) => rank === ABANDONED;
-
 /** Whether it is encoded next, or as a whole: then a request divides nothing. */
-const isSplit = ({ kind, urgency, firstSegment }: TaskRow) =>
-  urgency === REQUESTED || (kind === "audio" && firstSegment === null);
+const isSplit = ({ kind, serviceClass, firstSegment }: TaskRow) =>
+  serviceClass === "requested" || (kind === "audio" && firstSegment === null);
 
 type Found = { task: TaskRow; plan: PlanResult };
 
@@ -121,13 +117,13 @@ const openTask = (db: Db, { attemptId }: Pick<TaskRow, "attemptId">, condition: 
     .limit(1)
     .get();
 
-const isRequested = or(eq(tasks.urgency, REQUESTED), eq(tasks.rank, ABANDONED), isNotNull(tasks.yieldTo));
+const isRequested = or(inArray(tasks.serviceClass, REQUESTS), isNotNull(tasks.yieldTo));
 
 /** Video and audio count apart: a player needs both of a position. */
 async function isLimited(tx: Db, tenantId: number, kind: TaskRow["kind"]): Promise<boolean> {
   let total = 0;
   let own = 0;
-  for (const isOpen of [and(IS_QUEUED, sql`${tasks.urgency} > 0`), IS_RUNNING]) {
+  for (const isOpen of [and(IS_QUEUED, IS_URGENT), IS_RUNNING]) {
     const groups = await tx
       .select({ tenantId: tasks.tenantId, tasks: count() })
       .from(tasks)
@@ -139,5 +135,5 @@ async function isLimited(tx: Db, tenantId: number, kind: TaskRow["kind"]): Promi
       if (group.tenantId === tenantId) own += group.tasks;
     }
   }
-  return total >= MAX_REQUESTED || own >= MAX_REQUESTED_OF_TENANT;
+  return total >= MAX_REQUESTS.total || own >= MAX_REQUESTS.ofTenant;
 }

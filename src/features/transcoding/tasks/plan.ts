@@ -50,8 +50,8 @@ export async function storePlan(tx: Db, app: App, { job, task }: LeasedTask, pla
   const partsFor = isEarly ? earlyPartsOf : partsOf;
   const drafts = uncuttable === null ? partsFor(plan, chunkSeconds) : [WHOLE_TASK];
   // The plan itself takes no time: what follows has its position in the queue.
-  const turns = { firstTurn: task.turn, turn: await queuePositionFor(tx, job.tenantId, now) };
-  await createTasks(tx, app, job, drafts, { attemptId, ...turns });
+  const position = await queuePositionFor(tx, job.tenantId, now);
+  await createTasks(tx, app, job, drafts, { attemptId, firstPosition: task.queuePosition, position });
 }
 
 /** Whether an earlier attempt of the job found that its chunks are not exact. */

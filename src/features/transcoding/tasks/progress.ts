@@ -3,7 +3,7 @@ import type { App } from "#app.ts";
 import type { Heartbeat } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { JobRow, TaskRow } from "#storage/db/schema.ts";
-import { leaseMs } from "../lease.ts";
+import { leaseEnd } from "../lease.ts";
 import { applyTransition } from "../lifecycle/apply.ts";
 import { isProgress } from "../lifecycle/attempts.ts";
 import { noteWorker } from "../workers.ts";
@@ -59,7 +59,7 @@ export async function heartbeatTask(
       ...(hasProgressed && { progressedAt: now }),
       ...(workerId !== undefined && { workerId }),
       ...(logTail !== undefined && { logTail }),
-      leaseExpiresAt: now + leaseMs(app),
+      leaseExpiresAt: leaseEnd(app),
     });
     // It is the only task that runs: what it reports is what the job does.
     const changes = task.kind === "whole" ? { stage, logTail } : {};

@@ -3,10 +3,12 @@ import * as v from "valibot";
 import { invalid } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";
-import { Completion, Failure, Heartbeat, SignArtifacts, SignedArtifacts, TaskCompletion } from "#protocol/worker.ts";
+import { Completion, TaskCompletion } from "#protocol/worker.ts";
+import type { Db } from "#storage/db/open.ts";
 import { transcodingJobs } from "#storage/db/schema.ts";
 import { countFault, faultOf } from "../failure.ts";
 import { leaseTokenOf, STALE } from "../lease.ts";
+import { callback, leaseCallbacks } from "../lease-callbacks.ts";
 import { renewedSource } from "../lease-urls.ts";
 import { publish } from "../publish.ts";
 import { HeartbeatAnswer, Job, toJob, toTaskHeartbeatAnswer } from "../schema.ts";
@@ -21,13 +23,7 @@ const base = "/api/v1/transcoding_jobs/:id/tasks/:task_id";
 const MAX_RESULT_BYTES = 4 * 2 ** 20;
 
 const TaskParams = v.object({ id: PathId, task_id: PathId });
-const callback = {
-  method: "POST",
-  credential: "worker",
-  lease: true,
-  tag: "Transcoding jobs",
-  params: TaskParams,
-} as const;
+const taskCallback = { ...callback, params: TaskParams } as const;
 
 type Called = { params: v.InferOutput<typeof TaskParams>; headers: Headers };
 const refOf = ({ params, headers }: Called): TaskRef => ({
@@ -36,26 +32,44 @@ const refOf = ({ params, headers }: Called): TaskRef => ({
   token: leaseTokenOf(headers),
 });
 
+const callbacks = leaseCallbacks<v.InferOutput<typeof TaskParams>>({
+  path: base,
+  name: "Task",
+  params: TaskParams,
+  summaries: {
+    heartbeat: "Renew the lease of a task and report its progress",
+    fail: "Fail a task",
+    release: "Release a task without counting an attempt",
+    artifacts: "Get presigned URLs to upload artifacts of a task to, or to read those of other tasks",
+  },
+  result: Job,
+  answer: HeartbeatAnswer,
+  held({ app, ...called }) {
+    const ref = refOf(called);
+    const live = (db: Db) => liveTask(db, app, ref);
+    return {
+      async renew(report) {
+        const task = await heartbeatTask(app, ref, report);
+        const job = await app.db.select().from(transcodingJobs).where(eq(transcodingJobs.id, task.jobId)).get();
+        const leased = { attempt: { id: task.attemptId }, lease: { id: task.leaseId ?? -1 } };
+        return { ...toTaskHeartbeatAnswer(task), ...(job && (await renewedSource(app, { job, ...leased }))) };
+      },
+      async fail(failure) {
+        const job = await app.write(async (tx) => failTask(tx, app, await live(tx), faultOf(failure)));
+        countFault(app, failure);
+        return toJob(job);
+      },
+      release: async () => toJob(await app.write(async (tx) => releaseTask(tx, app, await live(tx)))),
+      sign: async (wanted) => signArtifacts(app, await live(app.db), wanted),
+    };
+  },
+});
+
 /** The callbacks of a leased task: those of a job, for a part of it. */
 export const taskRoutes = [
+  callbacks.heartbeat,
   route({
-    ...callback,
-    path: `${base}/heartbeat`,
-    operationId: "renewTaskLease",
-    summary: "Renew the lease of a task and report its progress",
-    body: Heartbeat,
-    responses: { 200: HeartbeatAnswer },
-    errors: STALE,
-    async handle(context) {
-      const { app, body } = context;
-      const task = await heartbeatTask(app, refOf(context), body);
-      const job = await app.db.select().from(transcodingJobs).where(eq(transcodingJobs.id, task.jobId)).get();
-      const leased = { attempt: { id: task.attemptId }, lease: { id: task.leaseId ?? -1 } };
-      return { ...toTaskHeartbeatAnswer(task), ...(job && (await renewedSource(app, { job, ...leased }))) };
-    },
-  }),
-  route({
-    ...callback,
+    ...taskCallback,
     path: `${base}/complete`,
     operationId: "completeTask",
     summary: "Complete a task; the last one publishes the job's artifacts",
@@ -66,7 +80,7 @@ export const taskRoutes = [
     handle: async (context) => toJob(await completeTask(context.app, refOf(context), context.body)),
   }),
   route({
-    ...callback,
+    ...taskCallback,
     path: `${base}/publish`,
     operationId: "publishTask",
     summary: "Publish manifests that list all segments of all renditions; only for a task that is to publish",
@@ -81,46 +95,7 @@ export const taskRoutes = [
       return toJob(await publish(app, leaseOfTask(app, ref), body));
     },
   }),
-  route({
-    ...callback,
-    path: `${base}/fail`,
-    operationId: "failTask",
-    summary: "Fail a task",
-    body: Failure,
-    responses: { 200: Job },
-    errors: STALE,
-    async handle(context) {
-      const { app, body } = context;
-      const job = await app.write(async (tx) =>
-        failTask(tx, app, await liveTask(tx, app, refOf(context)), faultOf(body)),
-      );
-      countFault(app, body);
-      return toJob(job);
-    },
-  }),
-  route({
-    ...callback,
-    path: `${base}/release`,
-    operationId: "releaseTask",
-    summary: "Release a task without counting an attempt",
-    responses: { 200: Job },
-    errors: STALE,
-    async handle(context) {
-      const { app } = context;
-      return toJob(await app.write(async (tx) => releaseTask(tx, app, await liveTask(tx, app, refOf(context)))));
-    },
-  }),
-  route({
-    ...callback,
-    path: `${base}/artifacts`,
-    operationId: "signTaskArtifacts",
-    summary: "Get presigned URLs to upload artifacts of a task to, or to read those of other tasks",
-    body: SignArtifacts,
-    responses: { 200: SignedArtifacts },
-    errors: STALE,
-    async handle(context) {
-      const { app, body } = context;
-      return signArtifacts(app, await liveTask(app.db, app, refOf(context)), body);
-    },
-  }),
+  callbacks.fail,
+  callbacks.release,
+  callbacks.artifacts,
 ];

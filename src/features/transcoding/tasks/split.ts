@@ -1,11 +1,11 @@
-import { and, eq, gt, max, sql } from "drizzle-orm";
+import { and, eq, max, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import type { PlanResult } from "#protocol/task.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
 import { rangeOf, segmentsOf } from "./chunks.ts";
 import { covers, type SegmentRef } from "./covering.ts";
-import { copiedRendition, deferredRank, FIRST, levelOf, REQUESTED } from "./early-parts.ts";
+import { copiedRendition, deferredRank, levelOf } from "./early-parts.ts";
 import { IS_QUEUED } from "./lifecycle.ts";
 
 const tasks = transcodingTasks;
@@ -18,7 +18,7 @@ const AUDIO_SEGMENTS = 3;
 /** Segments `from` to before `to` of some renditions; null: to the end of the source, all renditions. */
 export type Rectangle = { from: number; to: number | null; renditions: string[] | null };
 type Early = PlanResult & { early: NonNullable<PlanResult["early"]> };
-type Order = { urgency: number; rank: number };
+type Order = Pick<TaskRow, "serviceClass" | "rank">;
 
 /**
  * Makes the task of a requested segment urgent. A queued chunk is divided: the segment of one rendition becomes a task of
@@ -32,16 +32,16 @@ export async function requestTask(
 ): Promise<void> {
   if (!isEarly(plan)) throw new Error(`Task ${task.id} does not belong to early playback`);
   const whole = rangeOfTask(task);
-  const urgent = { urgency: REQUESTED, rank: 0 };
-  const isNext = isAhead(task) && whole.from === ref.number;
+  const urgent = { serviceClass: "requested", rank: 0 } as const;
+  const isNext = task.serviceClass === "ahead" && whole.from === ref.number;
   const wanted = isNext ? whole : within(whole, { from: ref.number, count: 1, plan, rendition: ref.rendition });
   if (isNext) await update(tx, app, task, urgent);
   else await cutOut(tx, app, task, { plan, wanted, order: urgent });
   // A viewer who requests another part has left the one before it.
   await tx
     .update(tasks)
-    .set({ urgency: 0 })
-    .where(and(eq(tasks.attemptId, task.attemptId), IS_QUEUED, isUrgentAhead("chunk")));
+    .set({ serviceClass: "normal" })
+    .where(and(eq(tasks.attemptId, task.attemptId), IS_QUEUED, isAheadOf("chunk")));
   if (wanted.to !== null) await encodeAhead(tx, app, { plan, attemptId: task.attemptId, ref, from: wanted.to });
   await orderFrom(tx, plan, task.attemptId, ref.number);
 }
@@ -64,8 +64,8 @@ export async function requestAudio(
   const isShort = to !== null && to - from <= most;
   const cut = isShort ? from : Math.floor(Math.min(number, last) / step) * step;
   const end = cut + most;
-  const urgent = { urgency: REQUESTED, rank: 0 };
-  const ahead = { urgency: FIRST, rank: 1 };
+  const urgent = { serviceClass: "requested", rank: 0 } as const;
+  const ahead = { serviceClass: "ahead", rank: 1 } as const;
   const parts = [
     { from, to: cut, order: {} },
     { from: cut, to: end < last ? end : to, order: urgent },
@@ -77,8 +77,8 @@ export async function requestAudio(
   // A viewer who requests another part has left the one before it.
   await tx
     .update(tasks)
-    .set({ urgency: 0, rank: sql`${tasks.firstSegment}` })
-    .where(and(eq(tasks.attemptId, task.attemptId), IS_QUEUED, isUrgentAhead("audio")));
+    .set({ serviceClass: "normal", rank: sql`${tasks.firstSegment}` })
+    .where(and(eq(tasks.attemptId, task.attemptId), IS_QUEUED, isAheadOf("audio")));
   for (const [index, part] of parts.entries()) {
     const columns = {
       ...part.order,
@@ -93,9 +93,8 @@ export async function requestAudio(
 
 const isEarly = (plan: PlanResult): plan is Early => Boolean(plan.early);
 
-/** Their rank, which the first tasks of an attempt do not have, keeps the place of their chunk. */
-export const isAhead = ({ urgency, rank }: TaskRow) => urgency === FIRST && rank > 0;
-const isUrgentAhead = (kind: TaskRow["kind"]) => and(eq(tasks.kind, kind), eq(tasks.urgency, FIRST), gt(tasks.rank, 0));
+/** Their rank keeps the place of their chunk, for when the viewer leaves them. */
+const isAheadOf = (kind: TaskRow["kind"]) => and(eq(tasks.kind, kind), eq(tasks.serviceClass, "ahead"));
 
 /** One such task of each attempt is urgent, so that a viewer who seeks does not put a whole video ahead of the queue. */
 async function encodeAhead(
@@ -107,12 +106,19 @@ async function encodeAhead(
   const next = await tx
     .select()
     .from(tasks)
-    .where(and(eq(tasks.attemptId, attemptId), IS_QUEUED, eq(tasks.urgency, 0), covers({ rendition, number: from })))
+    .where(
+      and(
+        eq(tasks.attemptId, attemptId),
+        IS_QUEUED,
+        eq(tasks.serviceClass, "normal"),
+        covers({ rendition, number: from }),
+      ),
+    )
     .limit(1)
     .get();
   if (!next) return;
   const wanted = within(rangeOfTask(next), { from, count: AHEAD_SEGMENTS, plan, rendition });
-  const order = { urgency: FIRST, rank: 1 + levelOf(next, plan.early) };
+  const order = { serviceClass: "ahead", rank: 1 + levelOf(next, plan.early) } as const;
   await cutOut(tx, app, next, { plan, wanted, order });
 }
 
@@ -214,5 +220,13 @@ const orderFrom = (tx: Db, plan: Early, attemptId: number, segment: number) => {
     .set({
       rank: sql`${tasks.rank} / ${level} * ${level} + (${tasks.firstSegment} - ${segment} + ${level}) % ${level}`,
     })
-    .where(and(eq(tasks.attemptId, attemptId), IS_QUEUED, eq(tasks.kind, "chunk"), eq(tasks.urgency, 0), isEncoded));
+    .where(
+      and(
+        eq(tasks.attemptId, attemptId),
+        IS_QUEUED,
+        eq(tasks.kind, "chunk"),
+        eq(tasks.serviceClass, "normal"),
+        isEncoded,
+      ),
+    );
 };

@@ -12,10 +12,11 @@ import {
   transcodingJobs,
   transcodingTasks,
 } from "#storage/db/schema.ts";
-import { type Lease, stale } from "../lease.ts";
-import { type Claimant, startUnleased } from "../lifecycle/attempts.ts";
+import { type Claimant, type Lease, leaseToken, staleKey } from "../lease.ts";
+import { startUnleased } from "../lifecycle/attempts.ts";
+import { isUrgent } from "../service-classes.ts";
 import { PLAN_TASK } from "./chunks.ts";
-import { leaseTask, liveTask, taskToken } from "./lease.ts";
+import { leaseTask, liveTask } from "./lease.ts";
 import { createTasks } from "./lifecycle.ts";
 import { planOf } from "./plan-of.ts";
 import { allWritten } from "./written.ts";
@@ -25,8 +26,8 @@ export type ClaimedTask = { job: JobRow; asset: AssetRow; lease: Lease; task: Ta
 /** Starts an attempt of a queued job, and leases the task that plans it. */
 export async function startWithPlan(tx: Db, app: App, job: JobRow, claimant: Claimant): Promise<ClaimedTask> {
   const { attempt, ...started } = await startUnleased(tx, app, job, claimant);
-  const turns = { firstTurn: job.turn, turn: job.turn };
-  await createTasks(tx, app, started.job, [PLAN_TASK], { attemptId: attempt.id, ...turns });
+  const { queuePosition: position } = job;
+  await createTasks(tx, app, started.job, [PLAN_TASK], { attemptId: attempt.id, firstPosition: position, position });
   const plan = (await tx
     .select()
     .from(transcodingTasks)
@@ -49,9 +50,9 @@ export async function claimedTask(tx: Db, app: App, key: string): Promise<Claime
     .where(eq(taskLeases.idempotencyKey, key))
     .get();
   if (!claimed) return null;
-  const token = taskToken(app, claimed.taskId, claimed.leaseId, key);
+  const token = leaseToken(app, "task", { id: claimed.taskId, number: claimed.leaseId, key });
   const { task } = await liveTask(tx, app, { ...claimed, token }).catch((error) => {
-    if (error instanceof HttpError) return stale("The lease of this Idempotency-Key has ended; claim with a new key.");
+    if (error instanceof HttpError) return staleKey();
     throw error;
   });
   const lease = { token, attemptId: task.attemptId, expiresAt: task.leaseExpiresAt ?? 0 };
@@ -90,12 +91,20 @@ async function planFor(db: Db, attemptId: number): Promise<Record<string, unknow
   return stored.plan;
 }
 
-const chunkOf = ({ number, firstSegment, segments, firstFrame, endFrame, renditions, urgency }: TaskRow): Chunk => ({
+const chunkOf = ({
+  number,
+  firstSegment,
+  segments,
+  firstFrame,
+  endFrame,
+  renditions,
+  serviceClass,
+}: TaskRow): Chunk => ({
   number,
   first_segment: firstSegment ?? 0,
   segments,
   first_frame: firstFrame ?? 0,
   end_frame: endFrame,
   renditions,
-  is_urgent: urgency > 0,
+  is_urgent: isUrgent({ serviceClass }),
 });

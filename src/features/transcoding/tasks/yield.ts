@@ -3,6 +3,7 @@ import type { App } from "#app.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
+import { isUrgent } from "../service-classes.ts";
 import { workerWaker } from "../wake.ts";
 import type { LeasedTask } from "./lease.ts";
 import { planOf } from "./plan-of.ts";
@@ -23,7 +24,7 @@ const tasks = transcodingTasks;
 export function shouldYield(task: TaskRow, number: number, now: number): boolean {
   if (task.kind !== "chunk" || task.status !== "running" || task.publishes) return false;
   // Urgent ones are short.
-  if (task.urgency > 0 || task.yieldTo !== null) return false;
+  if (isUrgent(task) || task.yieldTo !== null) return false;
   const from = task.firstSegment ?? 0;
   const wanted = number + 1 - from;
   // The last chunk ends with the source; it is as long as the others.
@@ -56,7 +57,7 @@ export async function shorten(
     .where(eq(tasks.id, task.id))
     .returning()
     .get();
-  const { tenantId, jobId, attemptId, kind, priority, turn, urgency, rank, maxAttempts } = task;
+  const { tenantId, jobId, attemptId, kind, priority, queuePosition, serviceClass, rank, requires, maxAttempts } = task;
   const rest = await tx
     .insert(tasks)
     .values({
@@ -65,9 +66,10 @@ export async function shorten(
       attemptId,
       kind,
       priority,
-      turn,
-      urgency,
+      queuePosition,
+      serviceClass,
       rank,
+      requires,
       maxAttempts,
       ...columnsOf(plan, { from: from + count, to, renditions }, await placesOf(tx, task)),
       status: "queued",

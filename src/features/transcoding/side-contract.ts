@@ -1,33 +1,11 @@
-import * as v from "valibot";
 import type { App } from "#app.ts";
 import { iso } from "#lib/base";
-import { PathId } from "#platform/http/schemas.ts";
 import { heartbeatSeconds } from "./lease.ts";
-import { type LeaseName, urlLease } from "./lease-urls.ts";
 import type { SideLease } from "./side-lease.ts";
-
-/** The protocol of workers for the work of side-lease.ts: that of jobs, at addresses of its own. */
-
-const SIGNED_FOR_MS = 24 * 3_600_000;
-
-/** What all routes of callbacks have in common. */
-export const callback = {
-  method: "POST",
-  credential: "worker",
-  lease: true,
-  tag: "Transcoding jobs",
-  params: v.object({ id: PathId }),
-} as const;
-
-/** How URLs are signed that end with the lease `name`. */
-export const signedFor = (app: App, name: LeaseName) => ({
-  expiresAt: new Date(app.clock.now() + SIGNED_FOR_MS),
-  lease: urlLease(app, name),
-});
 
 type Leased = { path: string; row: SideLease; token: string; prefix: string; local: (key: string) => string | null };
 
-/** What the contracts have in common; `path` is that of the callbacks. */
+/** What the contracts of the work of side-lease.ts have in common; `path` is that of the callbacks. */
 export function sideContract(app: App, { path, row, token, prefix, local }: Leased) {
   const callbacks = `${app.baseUrl()}${path}/${row.id}`;
   return {
