@@ -16,6 +16,7 @@ const VERSIONS = globSync("*.tar.gz", { cwd: FIXTURES }).map((name) => basename(
 /** More rows, so that requests arrive during the migration. */
 const MORE_ASSETS = 20_000;
 const CLIENTS = 8;
+const DAY_MS = 86_400_000;
 const SETTINGS = {
   VODBOX_RATE_LIMIT_UPLOADS: "1000000/60",
   VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
@@ -27,6 +28,10 @@ function dataOf(version: string): { data: string; expected: Expected } {
   const folder = emptyFolder();
   execFileSync("tar", ["-xzpf", join(FIXTURES, `${version}.tar.gz`), "-C", folder, "--no-same-owner"]);
   const data = join(folder, "data");
+  // It was made long ago: what is open must not end while the test compares it.
+  const database = new Sqlite(join(data, "vodbox.db"));
+  database.exec(`UPDATE uploads SET expires_at = ${Date.now() + DAY_MS} WHERE status = 'pending'`);
+  database.close();
   return { data, expected: JSON.parse(readFileSync(join(data, "expected.json"), "utf8")) };
 }
 
