@@ -70,7 +70,7 @@ const WAYS: { [N in ParserName]: Way<N> } = {
   clipStoryboard: { of: ["vtt"], input: (document) => ({ bytes: bytesOf(document), startMs: 1000, endMs: 9000 }) },
   vtt: { of: ["vtt"], input: ({ text }) => ({ text }) },
   subtitleFile: {
-    of: ["vtt", "srt"],
+    of: ["vtt", "srt", "ttml"],
     input: (document) => ({ filename: `a.${document.extension}`, bytes: bytesOf(document) }),
   },
   syncTexts: { of: ["vtt"], input: ({ text }) => ({ track: text, reference: text }) },

@@ -67,7 +67,7 @@ export const subtitleRoutes = [
     method: "POST",
     path: base,
     operationId: "createSubtitle",
-    summary: "Upload a subtitle file (WebVTT or SubRip)",
+    summary: "Upload a subtitle file (WebVTT, SubRip or TTML)",
     params: AssetParams,
     form: { maxFileBytes: MAX_SUBTITLE_BYTES },
     body: SubtitleForm,

@@ -12,7 +12,6 @@ import {
   type MpdContent,
   readHls,
   readMpd,
-  readXml,
   rebaseMaster,
   rebaseMpd,
   rebaseStoryboard,
@@ -20,7 +19,6 @@ import {
   storyboardJson,
   storyboardPictures,
   type TimeRange,
-  XmlFault,
 } from "#lib/manifests";
 import { captionSections } from "#lib/search";
 import {
@@ -33,6 +31,7 @@ import {
   spokenCues,
   syncTexts,
 } from "#lib/subtitles";
+import { readXml, XmlFault } from "#lib/xml";
 import { readCsvPiece } from "./csv-records.ts";
 import { checkedWords, wordsJson } from "./spoken-words.ts";
 
