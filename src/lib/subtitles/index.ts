@@ -1,3 +1,4 @@
+export { realignedWords } from "./align/realign-words.ts";
 export { type SyncedText, syncTexts } from "./align/sync-texts.ts";
 export { SPACELESS } from "./align/words.ts";
 export { breakLines } from "./cue-text/break-lines.ts";

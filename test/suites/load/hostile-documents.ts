@@ -305,6 +305,13 @@ export const HOSTILE: { [N in ParserName]: Hostile<N> } = {
     texts: around(["", "[", '[["', "[[[", '[["a",1,'], ["", "[", '"', '["a",0,1],']),
     input: (text) => ({ bytes: bytesOf(text) }),
   },
+  editedWords: {
+    texts: TIMED,
+    input: (text) => ({
+      text,
+      words: deflateSync(JSON.stringify([...text.matchAll(/\p{L}+/gu)].map(([word], at) => [word, at, at + 1]))),
+    }),
+  },
   wordsTranscript: {
     texts: subtitles,
     input: (text) => ({ words: deflateSync(JSON.stringify([[text, 0, 1]])), language: "en" }),
