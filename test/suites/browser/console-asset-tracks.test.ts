@@ -175,6 +175,7 @@ describe("subtitles", () => {
     await eventually(texts).toContain("Hello big");
 
     await page.keyboard.press("Control+f");
+    await page.locator(".find-bar input:focus").waitFor();
     await page.keyboard.type("LINE");
     await page.getByRole("status").getByText("1 of 1").waitFor();
     await page.getByLabel("Replace with").fill("row");

@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { useTexts } from "#web/console/texts/texts.tsx";
 import type { Search } from "./cue-edits.ts";
 import { editorTexts } from "./editor-texts.ts";
@@ -19,7 +19,8 @@ export function FindBar({ search, at, count, onSearch, onMove, onReplace }: Prop
   const id = useId();
   const field = useRef<HTMLInputElement>(null);
   const replacement = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.select(), []);
+  // Before the next key, which belongs to it.
+  useLayoutEffect(() => field.current?.focus(), []);
   const replace = (isAll: boolean) => () => onReplace(replacement.current?.value ?? "", isAll);
   const isEmpty = count === 0;
   return (

@@ -1,7 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { vodbox } from "#web/console/api.ts";
 import { ConfirmDialog } from "#web/console/components/dialog.tsx";
-import { Field, Form } from "#web/console/components/form.tsx";
 import { ErrorNotice } from "#web/console/components/notice.tsx";
 import { useToast } from "#web/console/components/toast.tsx";
 import { useAttempt } from "#web/console/hooks/use-attempt.ts";
@@ -22,6 +21,7 @@ import {
 } from "./cue-edits.ts";
 import { CueRow } from "./cue-row.tsx";
 import { commandOf, type EditorCommand, EditorKeys } from "./editor-keys.tsx";
+import { CuePages, EditorTools, Retime } from "./editor-parts.tsx";
 import { editorTexts } from "./editor-texts.ts";
 import { FindBar } from "./find-bar.tsx";
 import type { PlayerFrame } from "./player-frame.ts";
@@ -137,9 +137,6 @@ function Editor({ subtitle, player, content, words, onChanged, onSaved, onClose 
     replace(withReplaced(draft, chosen, text));
     if (isAll) toast(own("replaced", { count: chosen.length }));
   };
-  const retime = async ({ shift, stretch }: Record<string, string>) => {
-    replace(withAllTimes(draft, Number(shift), Number(stretch)));
-  };
   const save = () =>
     attempt(async () => {
       const { asset_id: video_asset_id, id } = subtitle;
@@ -197,27 +194,18 @@ function Editor({ subtitle, player, content, words, onChanged, onSaved, onClose 
         </div>
       </div>
       <p class="fine">{t("previewHint")}</p>
-      <div class="row" role="toolbar" aria-label={own("tools")}>
-        <button type="button" disabled={!state.canUndo} onClick={state.undo}>
-          {own("undo")}
-        </button>
-        <button type="button" disabled={!state.canRedo} onClick={state.redo}>
-          {own("redo")}
-        </button>
-        {!isText && (
-          <button type="button" aria-expanded={search !== null} onClick={search ? run.close : run.find}>
-            {own("find")}
-          </button>
-        )}
-        {!isText && uncertain.size > 0 && (
-          <>
-            <button type="button" onClick={() => moveToUncertain(1)}>
-              {own("nextUncertain")}
-            </button>
-            <span class="fine">{own("uncertainCues", { count: uncertain.size })}</span>
-          </>
-        )}
-      </div>
+      <EditorTools
+        undo={state.canUndo ? state.undo : null}
+        redo={state.canRedo ? state.redo : null}
+        {...(!isText && {
+          cues: {
+            isSearching: search !== null,
+            onSearch: search ? run.close : run.find,
+            uncertain: uncertain.size,
+            onUncertain: run.nextUncertain,
+          },
+        })}
+      />
       {search && !isText && (
         <FindBar
           search={search}
@@ -285,45 +273,9 @@ function Editor({ subtitle, player, content, words, onChanged, onSaved, onClose 
               );
             })}
           </ol>
-          <div class="row">
-            <button type="button" onClick={add}>
-              {t("addCue")}
-            </button>
-            {count > CUES_PER_PAGE && (
-              <>
-                <button type="button" disabled={from === 0} onClick={() => state.setFrom(from - CUES_PER_PAGE)}>
-                  {t("previous")}
-                </button>
-                <span class="fine">
-                  {t("pageOf", { from: from + 1, to: Math.min(from + CUES_PER_PAGE, count), count })}
-                </span>
-                <button
-                  type="button"
-                  disabled={from + CUES_PER_PAGE >= count}
-                  onClick={() => state.setFrom(from + CUES_PER_PAGE)}
-                >
-                  {t("next")}
-                </button>
-              </>
-            )}
-          </div>
+          <CuePages from={from} count={count} onAdd={add} onPage={state.setFrom} />
           <EditorKeys hasUncertain={uncertain.size > 0} />
-          <details>
-            <summary>{t("retime")}</summary>
-            <Form submit={t("apply")} onSubmit={retime}>
-              <Field label={t("shift")} name="shift" type="number" value="0" step="1" required />
-              <Field
-                label={t("stretch")}
-                name="stretch"
-                type="number"
-                value="1"
-                step="any"
-                min="0.1"
-                max="10"
-                required
-              />
-            </Form>
-          </details>
+          <Retime onRetime={(shiftMs, factor) => replace(withAllTimes(draft, shiftMs, factor))} />
         </>
       )}
       {isClosing && <ConfirmDialog text={t("discardQuestion")} onConfirm={onClose} onClose={() => setClosing(false)} />}
