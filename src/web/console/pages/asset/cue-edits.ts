@@ -4,16 +4,19 @@ import { beginOf, type CueDocument, payload, replaced } from "./cue-document.ts"
 /** A word as recognized, in ms; `confidence` is 0 to 1. */
 export type SpokenWord = { text: string; start_ms: number; end_ms: number; confidence?: number | undefined };
 
-const TAG = /<(\/?)([a-z]+)([^>]*)>/gi;
+const TAGS = /<[^<>]*>/g;
+const NAME = /^<(\/?)([a-z]{1,20})/i;
 
 /** The text before and after `at`, with the tags that are open there closed and opened again; null for an empty half. */
 function halves(text: string, at: number): [string, string] | null {
   const open: { name: string; tag: string }[] = [];
   let place = at;
-  for (const { 0: tag, 1: slash, 2: name = "", index } of text.matchAll(TAG)) {
+  for (const { 0: tag, index } of text.matchAll(TAGS)) {
+    const [, slash, name] = NAME.exec(tag) ?? [];
     if (index >= place) break;
     // A cursor within a tag is after it.
     place = Math.max(place, index + tag.length);
+    if (name === undefined) continue;
     if (slash === "") open.push({ name, tag });
     else if (open.at(-1)?.name === name) open.pop();
   }
@@ -31,7 +34,7 @@ function halves(text: string, at: number): [string, string] | null {
   return [before + closing.join(""), open.map(({ tag }) => tag).join("") + after];
 }
 
-const plain = (text: string) => text.replaceAll(/<[^>]*>/g, "");
+const plain = (text: string) => text.replaceAll(TAGS, "");
 const wordsIn = (text: string) => plain(text).split(/\s+/).filter(Boolean).length;
 
 /** When the second half of a cue begins: at its first word where the times of words are known, else by its letters. */
