@@ -61,6 +61,7 @@ async function attachCaptions(
       if (own.has(language)) throw new Error("the video has several captions of this language");
       if (!present.has(language)) {
         const content = await read();
+        // The server detects TTML by its content.
         const isVtt = Buffer.from(content.subarray(0, 9)).toString("utf8").replace("\ufeff", "").startsWith("WEBVTT");
         await patience.until(() => {
           const form = new FormData();

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 
 /** Valid and malformed documents of every kind that clients write. */
-export type FuzzDocument = { extension: "m3u8" | "mpd" | "vtt" | "srt" | "csv"; text: string };
+export type FuzzDocument = { extension: "m3u8" | "mpd" | "vtt" | "srt" | "ttml" | "csv"; text: string };
 
 const word = fc.oneof(
   fc.constantFrom(
@@ -184,6 +184,53 @@ const timed = lines(
   ),
 );
 
+const ttmlTime = fc.oneof(
+  time,
+  fc.constantFrom("1s", "00:00:01:12", "1500ms", "45f", "10t", "9h", 'wallclock("2000")'),
+  noise,
+);
+const ttmlAttributes = fc
+  .array(
+    fc.oneof(
+      fc.tuple(fc.constantFrom("begin", "end", "dur"), ttmlTime),
+      fc.tuple(
+        fc.constantFrom("timeContainer", "style", "region", "xml:lang", "xml:space", "xml:id"),
+        fc.oneof(noise, fc.constantFrom("seq", "a", "preserve", "de")),
+      ),
+      fc.tuple(
+        fc.constantFrom(
+          "tts:origin",
+          "tts:extent",
+          "tts:displayAlign",
+          "tts:fontStyle",
+          "tts:ruby",
+          "ttp:frameRate",
+          "ttp:tickRate",
+        ),
+        fc.oneof(noise, number.map(String), fc.constantFrom("10% 10%", "1c 1c", "after", "italic", "base", "text")),
+      ),
+      fc.tuple(
+        fc.constantFrom("xmlns", "xmlns:tts"),
+        fc.constantFrom("http://www.w3.org/ns/ttml", "http://www.w3.org/ns/ttml#styling", "urn:x"),
+      ),
+    ),
+    { maxLength: 4 },
+  )
+  .map((all) => [...new Map(all)].map(([name, value]) => ` ${name}="${value.replaceAll(/["<&]/g, "")}"`).join(""));
+const { ttml } = fc.letrec<{ ttml: string }>((tie) => ({
+  ttml: fc.oneof(
+    { maxDepth: 6 },
+    fc.oneof(noise, fc.constantFrom("x", "<br/>", "<![CDATA[x]]>", "&amp;")),
+    fc
+      .tuple(
+        fc.constantFrom("div", "p", "span", "region", "style", "set", "x"),
+        ttmlAttributes,
+        fc.array(tie("ttml"), { maxLength: 4 }),
+      )
+      .map(([name, list, inner]) => `<${name}${list}>${inner.join("")}</${name}>`),
+  ),
+}));
+
 const documents: Record<FuzzDocument["extension"], fc.Arbitrary<string>> = {
   m3u8: hls,
   mpd: fc.oneof(
@@ -193,6 +240,12 @@ const documents: Record<FuzzDocument["extension"], fc.Arbitrary<string>> = {
   ),
   vtt: timed.map((text) => `WEBVTT\n\n${text}`),
   srt: timed.map((text) => text.replaceAll(".", ",")),
+  ttml: fc
+    .tuple(ttmlAttributes, ttml, ttml)
+    .map(
+      ([list, head, body]) =>
+        `<tt${list}><head><styling>${head}</styling><layout>${head}</layout></head><body>${body}</body></tt>`,
+    ),
   csv: lines(
     fc
       .array(

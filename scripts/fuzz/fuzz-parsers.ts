@@ -70,7 +70,7 @@ const WAYS: { [N in ParserName]: Way<N> } = {
   clipStoryboard: { of: ["vtt"], input: (document) => ({ bytes: bytesOf(document), startMs: 1000, endMs: 9000 }) },
   vtt: { of: ["vtt"], input: ({ text }) => ({ text }) },
   subtitleFile: {
-    of: ["vtt", "srt"],
+    of: ["vtt", "srt", "ttml"],
     input: (document) => ({ filename: `a.${document.extension}`, bytes: bytesOf(document) }),
   },
   syncTexts: { of: ["vtt"], input: ({ text }) => ({ track: text, reference: text }) },
@@ -78,6 +78,13 @@ const WAYS: { [N in ParserName]: Way<N> } = {
   payloads: { of: ["vtt"], input: ({ text }) => ({ text }) },
   transcript: { of: ["vtt"], input: ({ text }) => ({ text, asJson: null }) },
   spokenWords: { of: ["csv", "vtt"], input: ({ text }) => ({ bytes: Buffer.from(JSON.stringify([[text, 0, 1]])) }) },
+  editedWords: {
+    of: ["vtt"],
+    input: ({ text }) => ({
+      text,
+      words: deflateSync(JSON.stringify(text.split(/\s+/).map((word, at) => [word.slice(0, 200), at, at + 1, 0.5]))),
+    }),
+  },
   wordsTranscript: {
     of: ["vtt"],
     input: ({ text }) => ({ words: deflateSync(JSON.stringify([[text, 0, 1]])), language: "en" }),

@@ -143,6 +143,7 @@ async function ingest(
     mpd: { dash: { manifest_path: name } },
     vtt: { storyboard_path: name, subtitles: [{ language: "en", label: "English", path: name }] },
     srt: { subtitles: [{ language: "en", label: "English", path: name }] },
+    ttml: { subtitles: [{ language: "en", label: "English", path: name }] },
   }[extension];
   const headers = { ...batch.headers, "content-type": "application/json" };
   const body = JSON.stringify({ assets: [{ ...MANIFEST, ...fields }] });

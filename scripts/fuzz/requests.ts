@@ -64,7 +64,7 @@ const bodyOf = ({ route, example }: FuzzRoute): fc.Arbitrary<FuzzRequest["body"]
   const json = fc.record({ kind: fc.constant("json" as const), dice: fc.array(fc.nat(), { maxLength: 12 }) });
   const document = fc.record({
     kind: fc.constant("document" as const),
-    document: fc.oneof(documentOf("vtt"), documentOf("srt"), documentOf("csv")),
+    document: fc.oneof(documentOf("vtt"), documentOf("srt"), documentOf("ttml"), documentOf("csv")),
   });
   const takesText =
     route.form !== undefined || route.raw === true || JSON.stringify(example ?? "").includes('"content"');

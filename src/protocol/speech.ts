@@ -16,8 +16,11 @@ export const MAX_WORDS_BYTES = 8 * 2 ** 20;
 /** Longer ones are none: an engine may join what it hears in one breath. */
 export const MAX_WORD_CHARACTERS = 200;
 
-/** Words in the order in which they are said, with their start and end in ms, as JSON. */
-export type SpokenWords = readonly (readonly [text: string, startMs: number, endMs: number])[];
+/**
+ * Words in the order in which they are said, with their start and end in ms, as JSON. `confidence` is 0 to 1, absent
+ * where the engine does not say.
+ */
+export type SpokenWords = readonly (readonly [text: string, startMs: number, endMs: number, confidence?: number])[];
 
 /** The version of this protocol, as workers announce it in `capabilities.captions`. */
 export const CAPTIONS_VERSION = 1;

@@ -11,6 +11,8 @@ export type AddedAudioMedia = {
   timescale: number;
   channels: number;
   segments: [start: number, duration: number, repeat: number][];
+  /** Where the presentation begins on the clock of the segments, for a track that was cut; else 0. */
+  startSeconds?: number;
 };
 
 /** Audio tracks of assets; see migration 0066. */

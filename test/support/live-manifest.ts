@@ -1,4 +1,4 @@
-import { readXml, type XmlElement } from "#src/lib/manifests/xml-read.ts";
+import { readXml, type XmlElement } from "#src/lib/xml/index.ts";
 
 /** Reads the DASH manifest of a live stream, and checks it by the rules of ISO/IEC 23009-1 and the DASH-IF guidelines. */
 

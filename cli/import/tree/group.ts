@@ -13,7 +13,7 @@ export type TreeItem = { video: TreeFile; sideCars: TreeFile[] };
 
 const VIDEO =
   /\.(mp4|m4v|mov|mkv|webm|avi|mpg|mpeg|ts|m2ts|mts|vob|wmv|asf|flv|f4v|ogv|ogg|3gp|3g2|mxf|dv|gif|mp3|m4a|aac|wav|flac|aiff?|opus)$/i;
-const SIDE_CAR = /\.(vtt|srt|json|nfo|jpe?g|png|webp)$/i;
+const SIDE_CAR = /\.(vtt|srt|ttml|dfxp|xml|json|nfo|jpe?g|png|webp)$/i;
 /** Files that begin with the same characters up to a dot, and are held until all of them are listed. */
 const MAX_GROUP = 100_000;
 

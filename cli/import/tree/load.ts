@@ -1,3 +1,4 @@
+import { languageOfTtml } from "#lib/subtitles";
 import { type Caption, type Item, ItemError, type Media, plainItem } from "../source.ts";
 import type { TreeFile, TreeItem } from "./group.ts";
 import { type Metadata, metadataOfJson, metadataOfNfo } from "./metadata.ts";
@@ -30,6 +31,14 @@ export async function loadTreeItem({ video, sideCars }: TreeItem, media: Media):
       // A caption file without a language is of an undetermined one (BCP 47).
       const language = /^(.+)\.\w+$/.exec(rest)?.[1] ?? "und";
       captions.push({ language, label: "", read: () => file.read(MAX_CAPTION_BYTES) });
+    } else if (/\.(ttml|dfxp|xml)$/i.test(file.path)) {
+      try {
+        const caption = await ttmlCaption(file, rest);
+        if (caption) captions.push(caption);
+      } catch (error) {
+        if (!(error instanceof ItemError)) throw error;
+        problems.push(`${file.path}: ${error.message}`);
+      }
     } else if (/^(info\.)?json$/i.test(rest)) await read(metadataOfJson);
     else if (/^nfo$/i.test(rest)) await read(metadataOfNfo);
     else if (/^(jpe?g|png|webp)$/i.test(rest)) image ??= file;
@@ -46,4 +55,16 @@ export async function loadTreeItem({ video, sideCars }: TreeItem, media: Media):
     thumbnail: thumbnail && (() => thumbnail.read(MAX_IMAGE_BYTES)),
     oldPaths: [{ path: `/${video.path}`, to: "watch" }],
   });
+}
+
+/** A root element begins within the first characters of a document, after a few comments. */
+const ROOT_CHARACTERS = 20_000;
+
+/** A TTML file: its language is in its name, else in the document. Null for XML of another kind. Throws ItemError. */
+async function ttmlCaption(file: TreeFile, rest: string): Promise<Caption | null> {
+  const content = await file.read(MAX_CAPTION_BYTES);
+  const head = Buffer.from(content.subarray(0, ROOT_CHARACTERS)).toString("utf8");
+  if (/\.xml$/i.test(file.path) && !/<(?:[\w.-]{1,50}:)?tt[\s>]/.test(head)) return null;
+  const language = /^(.+)\.\w+$/.exec(rest)?.[1] ?? languageOfTtml(head.replace(/^\ufeff/, "")) ?? "und";
+  return { language, label: "", read: async () => content };
 }

@@ -1,4 +1,4 @@
-import { readXml, type XmlElement } from "#lib/manifests";
+import { readXml, type XmlElement } from "#lib/xml";
 import { amountOf, flags, record, records, text, time } from "../json.ts";
 import { type Chapter, type Item, ItemError } from "../source.ts";
 

@@ -16,6 +16,7 @@ import { insertAsset } from "../assets/stored-bytes.ts";
 import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks, type RangeMs } from "../subtitles/cut-texts.ts";
 import { addSubtitle, type StoredText, storeTextUnder } from "../subtitles/store.ts";
 import { requireStored } from "../tenants/quota.ts";
+import { addCutTracks, type CutAudio, cutAddedTracks } from "../tracks/audio/cut-tracks.ts";
 import { copySourceTracks } from "../tracks/audio/source-tracks.ts";
 import { upsertTrack } from "../tracks/timed/write.ts";
 import { emitAssetReady } from "../transcoding/lifecycle/events.ts";
@@ -41,6 +42,7 @@ export type PreparedClip = {
   bytes: number;
   subtitles: (CutSubtitle & { stored: StoredText })[];
   tracks: CutTrack[];
+  audio: CutAudio[];
 };
 
 /**
@@ -74,6 +76,11 @@ export async function prepareClip(
           cutSubtitles(app, objects, { asset: parent, range, signal }),
           cutTracks(app, parent.id, range),
         ]);
+  const audio = await cutAddedTracks(app, objects, {
+    asset: parent,
+    range: { start: media.exact ? frameAt(parent, start) : start, end },
+    signal,
+  });
   const prefix = newDeliveredPrefix(parent.tenantId);
   await registerPending(app, [prefix]);
   const [subtitles, copied] = await Promise.all([
@@ -91,8 +98,12 @@ export async function prepareClip(
   ]);
   const written = media.files.reduce((sum, file) => sum + file.bytes.length, 0);
   const bytes = copied.reduce((sum, size) => sum + size, written);
-  return { parent, preparedAt, prefix, range, title: title ?? parent.title, media, bytes, subtitles, tracks };
+  return { parent, preparedAt, prefix, range, title: title ?? parent.title, media, bytes, subtitles, tracks, audio };
 }
+
+/** When the first frame at or after `seconds` is shown, with which an exact clip begins. */
+const frameAt = ({ frameRate }: AssetRow, seconds: number) =>
+  frameRate === null ? seconds : Math.ceil((seconds - ROUNDED_SECONDS) * frameRate) / frameRate;
 
 /** Resolves with the size. */
 async function copyOwn(objects: ObjectStore, { mediaPrefix }: AssetRow, { path, to }: { path: string; to: string }) {
@@ -113,7 +124,7 @@ export function requireReady({ playbackStatus, encoding }: AssetRow): void {
  * 409 `asset_conflict` when the asset got other media meanwhile, 403 `quota_exceeded`.
  */
 export async function insertClip(tx: Db, app: App, caller: Caller, clip: PreparedClip): Promise<AssetRow> {
-  const { prefix, media, bytes, subtitles, tracks } = clip;
+  const { prefix, media, bytes, subtitles, tracks, audio } = clip;
   // While it exists, and has these media, they are not deleted.
   const parent = (await getAsset(tx, caller, clip.parent.id)) ?? notFound("asset");
   requireReady(parent);
@@ -123,7 +134,7 @@ export async function insertClip(tx: Db, app: App, caller: Caller, clip: Prepare
   requireStored(
     app,
     tenant,
-    subtitles.reduce((sum, { stored }) => sum + stored.bytes, bytes),
+    [...audio, ...subtitles.map(({ stored }) => stored)].reduce((sum, one) => sum + one.bytes, bytes),
   );
   await markReferenced(tx, prefix);
   const asset = await insertAsset(tx, app, clipValues(app, parent, clip));
@@ -132,6 +143,7 @@ export async function insertClip(tx: Db, app: App, caller: Caller, clip: Prepare
     await queueJob(tx, app, asset, { clip: clipJob(asset, prefix, media.exact), profile });
   } else await emitAssetReady(tx, app, asset);
   await copySourceTracks(tx, app, parent, asset);
+  await addCutTracks(tx, app, asset, audio);
   for (const { row, stored } of subtitles) await addSubtitle(tx, app, asset, row, { stored });
   const owner: Caller = { kind: "key", keyId: 0, tenantId: parent.tenantId, scopes: [] };
   for (const { id: _, updatedAt: __, ...track } of tracks) await upsertTrack(tx, app, owner, asset.id, track);

@@ -12,7 +12,8 @@ import { passOnMedia, scheduleRelease } from "../assets/shared-media.ts";
 import { addStoredBytes, mediaBytesOf } from "../assets/stored-bytes.ts";
 import { conflict, trimTexts } from "../subtitles/trim-texts.ts";
 import { requireStored } from "../tenants/quota.ts";
-import { hasAddedTracks } from "../tracks/audio/source-tracks.ts";
+import { trimAddedTracks } from "../tracks/audio/cut-tracks.ts";
+import { hasAddedTracks, rowsOf } from "../tracks/audio/source-tracks.ts";
 import { emitAssetReady } from "../transcoding/lifecycle/events.ts";
 import { profileOfMedia } from "../transcoding/lifecycle/media-profile.ts";
 import { queueAgain, queueJob } from "../transcoding/lifecycle/queue.ts";
@@ -34,9 +35,12 @@ export async function prepareTrim(
   const asset = (await getAsset(app.db, caller, id)) ?? notFound("asset");
   if (asset.mediaPrefix !== null && !isMediaPrefix(asset.mediaPrefix, asset.tenantId))
     impossible("its media were registered and are not managed here");
-  if (await hasAddedTracks(app.db, id))
-    impossible("it has added audio tracks, which are not cut; remove them, and add them again after the trim");
-  return prepareClip(app, caller, id, { ...wanted, title: undefined }, { signal, isTrim: true });
+  if ((await rowsOf(app.db, id)).some(({ status }) => status === "processing"))
+    impossible("an added audio track is being encoded; repeat the request when it is ready");
+  const trim = await prepareClip(app, caller, id, { ...wanted, title: undefined }, { signal, isTrim: true });
+  if (trim.media.exact && (await hasAddedTracks(app.db, id)))
+    impossible("it has added audio tracks, which are not cut at frames; use the mode instant");
+  return trim;
 }
 
 /**
@@ -67,6 +71,7 @@ export async function trimAsset(tx: Db, app: App, caller: Caller, trim: Prepared
   }
   await scheduleDeletion(tx, app, [imagesPrefix(before)]);
   await trimTexts(tx, app, trimmed, trim);
+  if (!(await trimAddedTracks(tx, app, trimmed, { cut: trim.audio, keepMs: OLD_MEDIA_MS }))) conflict();
   const after = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
   await emitAssetReady(tx, app, after);
   return after;

@@ -9,6 +9,7 @@ import { readSmallObject } from "#storage/objects/small-objects.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
 import { mediaKey } from "../assets/shared-media.ts";
 import { playedTracks } from "../tracks/audio/delivery.ts";
+import { PLAYLIST } from "../transcoding/added-audio/verify.ts";
 import { chosenBy, isAudioOnly, type Sized } from "./names.ts";
 
 const MAX_MASTER_BYTES = 256 * 1024;
@@ -21,7 +22,9 @@ export type FilePart = { key: string; bytes: number; isAudio: boolean };
 /** A file that consists of an init segment and of objects, in order. */
 export type StaticFile = { init: Buffer; parts: FilePart[]; audioTrack: number | null; bytes: number };
 
-type Rendition = { path: string; segments: HlsSegment[]; init: Buffer };
+type Rendition = { place: Place; segments: HlsSegment[]; init: Buffer };
+/** A playlist and the objects that it refers to. */
+type Place = { path: string; keyOf(path: string): string };
 type Source = { app: App; objects: ObjectStore; asset: AssetRow };
 
 const none = () => notFound("file");
@@ -39,13 +42,14 @@ export async function findParts(app: App, objects: ObjectStore, asset: AssetRow,
   const { isMaster, variants } = await parsed(source, text);
   if (!isMaster) return none();
   const [main, audio] = isAudioOnly(name)
-    ? [await audioOf(source, top, text, groupOf(variants[0])), null]
+    ? [await audioOf(source, top, text, variants[0]), null]
     : await videoOf(source, { top, text, variants }, name);
   const first = main && (await readRendition(source, main));
   const second = audio && (await readRendition(source, audio));
   return first ? joined(source, first, second || null) : none();
 }
 
+const AUDIO_CODEC = /(^|,)\s*(mp4a|opus|fLaC|ac-3|ec-3)/i;
 const groupOf = (variant: HlsVariant | undefined) => variant?.attributes.get("AUDIO") ?? null;
 
 /** Playlists of the video that `name` means, and of its audio; null where the video contains it, or has none. */
@@ -53,7 +57,7 @@ async function videoOf(
   source: Source,
   { top, text, variants }: { top: string; text: string; variants: HlsVariant[] },
   name: string,
-): Promise<[string, string | null]> {
+): Promise<[Place, Place | null]> {
   const sized = variants.map((variant): Sized & { variant: HlsVariant } => {
     const size = /^(\d{1,5})x(\d{1,5})$/.exec(variant.attributes.get("RESOLUTION") ?? "");
     return { variant, width: size && Number(size[1]), height: size && Number(size[2]) };
@@ -62,13 +66,27 @@ async function videoOf(
   const isUsual = ({ variant }: (typeof sized)[number]) => /^avc1\./.test(variant.attributes.get("CODECS") ?? "");
   const usual = sized.filter(isUsual);
   const { variant } = chosenBy(name, usual) ?? chosenBy(name, sized) ?? none();
-  return [below(top, variant.uri), await audioOf(source, top, text, groupOf(variant))];
+  return [ownPlace(source.asset, below(top, variant.uri)), await audioOf(source, top, text, variant)];
 }
 
+const ownPlace = (asset: AssetRow, path: string): Place => ({ path, keyOf: (one) => mediaKey(asset, one) });
+
 /** The playlist of the audio that players begin with. */
-async function audioOf({ app, asset }: Source, top: string, text: string, group: string | null) {
-  if (group === null) return null;
+async function audioOf(
+  { app, asset }: Source,
+  top: string,
+  text: string,
+  variant: HlsVariant | undefined,
+): Promise<Place | null> {
+  const group = groupOf(variant);
   const changed = await playedTracks(app, asset.id);
+  const isSilent = group === null && !AUDIO_CODEC.test(variant?.attributes.get("CODECS") ?? "");
+  const all = changed.filter(({ rendition, isRemoved }) => rendition === null && !isRemoved);
+  // A file has one track: that of the variant itself cannot be replaced.
+  const added = group === null && !isSilent ? undefined : all.find(({ isDefault }) => isDefault);
+  const chosenAdded = added ?? (isSilent ? all[0] : undefined);
+  if (chosenAdded?.prefix) return { path: PLAYLIST, keyOf: (path) => chosenAdded.prefix + path };
+  if (group === null) return null;
   const rowOf = (path: string) =>
     changed.find(({ rendition }) => rendition !== null && path === folderOf(top, rendition));
   const found = text.split("\n").flatMap((line) => {
@@ -80,26 +98,29 @@ async function audioOf({ app, asset }: Source, top: string, text: string, group:
     if (row?.isRemoved) return [];
     return [{ path, isFirst: row?.isDefault ?? false, isDefault: hlsAttribute(line, "DEFAULT") === "YES" }];
   });
-  return (found.find(({ isFirst }) => isFirst) ?? found.find(({ isDefault }) => isDefault) ?? found[0])?.path ?? null;
+  const chosen = found.find(({ isFirst }) => isFirst) ?? found.find(({ isDefault }) => isDefault) ?? found[0];
+  return chosen ? ownPlace(asset, chosen.path) : null;
 }
 
 const folderOf = (top: string, rendition: string) => top.slice(0, top.lastIndexOf("/") + 1) + rendition;
 
-async function readRendition(source: Source, path: string): Promise<Rendition> {
-  const { objects, asset } = source;
-  const { isMaster, segments } = await parsed(source, (await readText(source, path, MAX_PLAYLIST_BYTES)) ?? none());
+async function readRendition(source: Source, place: Place): Promise<Rendition> {
+  const { objects } = source;
+  const { path, keyOf } = place;
+  const playlist = await readSmallObject(objects, keyOf(path), { maxBytes: MAX_PLAYLIST_BYTES });
+  const { isMaster, segments } = await parsed(source, playlist?.toString("utf8") ?? none());
   const map = segments[0]?.map;
   const isPlain = segments.every((one) => !one.isEncrypted && one.span === null && one.map?.uri === map?.uri);
   if (isMaster || !map || map.span !== null || !isPlain) return none();
-  const init = await readSmallObject(objects, mediaKey(asset, below(path, map.uri)), { maxBytes: MAX_INIT_BYTES });
-  return { path, segments, init: init ?? none() };
+  const init = await readSmallObject(objects, keyOf(below(path, map.uri)), { maxBytes: MAX_INIT_BYTES });
+  return { place, segments, init: init ?? none() };
 }
 
 /** Audio follows the video that it begins with, so that a player needs to read no further ahead than a segment. */
 async function joined({ objects, asset }: Source, main: Rendition, audio: Rendition | null): Promise<StaticFile> {
   const { init, audioTrack } = initOf(main, audio, asset.durationSeconds);
-  const ofMain = await partsOf({ objects, asset }, main, false);
-  const ofAudio = audio ? await partsOf({ objects, asset }, audio, true) : [];
+  const ofMain = await partsOf(objects, main, false);
+  const ofAudio = audio ? await partsOf(objects, audio, true) : [];
   const parts: FilePart[] = [];
   let next = 0;
   let audioEnd = 0;
@@ -126,11 +147,11 @@ function initOf(main: Rendition, audio: Rendition | null, durationSeconds: numbe
 }
 
 async function partsOf(
-  { objects, asset }: Omit<Source, "app">,
-  { path, segments }: Rendition,
+  objects: ObjectStore,
+  { place: { path, keyOf }, segments }: Rendition,
   isAudio: boolean,
 ): Promise<FilePart[]> {
-  const keys = segments.map(({ uri }) => mediaKey(asset, below(path, uri)));
+  const keys = segments.map(({ uri }) => keyOf(below(path, uri)));
   const sizes = new Map<string, number>();
   for (const folder of new Set(keys.map((key) => key.slice(0, key.lastIndexOf("/") + 1))))
     for await (const { key, bytes } of listAll(objects, folder)) sizes.set(key, bytes);

@@ -4,12 +4,14 @@ import { notFound } from "#lib/base";
 import { decodeKey, encodeKey, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
+import { parseDocument } from "#platform/parsing/parse-document.ts";
 import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
 import { checkedVtt, languageOf, MAX_SUBTITLE_BYTES, subtitleContent, vttOfFile } from "./content.ts";
 import { requireSubtitle, subtitlesOf } from "./queries.ts";
 import { AssetParams, Subtitle, SubtitleForm, SubtitleParams, SubtitlePatch, SubtitleQuery } from "./schema.ts";
 import { addSubtitle, changeSubtitle, removeSubtitle, storeText } from "./store.ts";
+import { wordsOf } from "./transcript.ts";
 import { refreshedUrl, subtitleRecord } from "./urls.ts";
 
 const base = "/api/v1/assets/:video_asset_id/subtitles";
@@ -67,7 +69,7 @@ export const subtitleRoutes = [
     method: "POST",
     path: base,
     operationId: "createSubtitle",
-    summary: "Upload a subtitle file (WebVTT or SubRip)",
+    summary: "Upload a subtitle file (WebVTT, SubRip or TTML)",
     params: AssetParams,
     form: { maxFileBytes: MAX_SUBTITLE_BYTES },
     body: SubtitleForm,
@@ -128,7 +130,10 @@ export const subtitleRoutes = [
         content === undefined
           ? undefined
           : await checkedVtt(app, "content", content, { tenantId: current.asset.tenantId, signal });
-      const stored = checked && (await storeText(app, current.asset, checked));
+      const stored = checked && {
+        ...(await storeText(app, current.asset, checked)),
+        words: await wordsOfEdited(app, current, checked.text, signal),
+      };
       const changed = await app.write(async (tx) => {
         const { subtitle } = await requireSubtitle(tx, caller, params);
         return changeSubtitle(tx, app, subtitle, { language, label, position, isDefault }, stored);
@@ -152,6 +157,24 @@ export const subtitleRoutes = [
     },
   }),
 ];
+
+/** The words of a recognized text keep their times when it is corrected; null for a text without such times. */
+async function wordsOfEdited(
+  app: App,
+  { asset, subtitle }: { asset: AssetRow; subtitle: SubtitleRow },
+  text: string,
+  signal: AbortSignal,
+): Promise<Buffer | null> {
+  const before = await wordsOf(app, subtitle);
+  if (!before) return null;
+  const { words } = await parseDocument(
+    app,
+    "editedWords",
+    { text, words: before },
+    { tenantId: asset.tenantId, signal },
+  );
+  return words && Buffer.from(words);
+}
 
 async function withContent(app: App, asset: AssetRow, row: SubtitleRow) {
   return { ...(await subtitleRecord(app, asset, row)), content: await subtitleContent(app, row) };

@@ -16,12 +16,18 @@ const Cue = v.object({
   start_ms: v.pipe(v.number(), v.description("When it is said, in ms")),
   end_ms: v.number(),
 });
+const Word = v.object({
+  ...Cue.entries,
+  confidence: v.optional(
+    v.pipe(v.number(), v.description("0 to 1: how certain speech recognition is; absent where it is not known")),
+  ),
+});
 const Transcript = v.pipe(
   v.object({
     language: v.string(),
     words: v.optional(
       v.pipe(
-        v.array(Cue),
+        v.array(Word),
         v.description("In the order in which they are said; absent where no times of words are known"),
       ),
     ),
@@ -30,7 +36,8 @@ const Transcript = v.pipe(
   v.title("Transcript"),
 );
 
-const wordsOf = async ({ db }: App, { objectKey }: SubtitleRow): Promise<Buffer | undefined> =>
+/** The times of the words of a track, as `checkedWords` has them; undefined for a text without. */
+export const wordsOf = async ({ db }: App, { objectKey }: SubtitleRow): Promise<Buffer | undefined> =>
   (await db.select().from(subtitleWords).where(eq(subtitleWords.objectKey, objectKey)).get())?.words;
 
 /** What is said in an asset, from its subtitles. */

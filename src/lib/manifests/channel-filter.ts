@@ -1,7 +1,7 @@
+import { XmlFault, xmlTokens } from "#lib/xml";
 import { withoutVariants } from "./codec-filter.ts";
 import { hlsAttribute } from "./hls-attributes.ts";
 import { linesOf } from "./lines-of.ts";
-import { XmlFault, xmlTokens } from "./xml-tokens.ts";
 
 /*
  * Manifests without audio of more than two channels, where there is other audio. hls.js takes variants that differ only in

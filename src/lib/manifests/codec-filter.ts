@@ -1,6 +1,6 @@
+import { XmlFault, xmlTokens } from "#lib/xml";
 import { hlsAttribute } from "./hls-attributes.ts";
 import { linesOf } from "./lines-of.ts";
-import { XmlFault, xmlTokens } from "./xml-tokens.ts";
 
 /**
  * Manifests without what is encoded with some codecs. `hidden` are the sample entries of these: the first elements of

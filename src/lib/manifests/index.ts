@@ -36,6 +36,4 @@ export {
   SharedPaths,
 } from "./shared-media.ts";
 export { storyboardPictures } from "./storyboard.ts";
-export { readXml, type XmlElement } from "./xml-read.ts";
-export { XmlFault } from "./xml-tokens.ts";
 export { writeXml } from "./xml-write.ts";

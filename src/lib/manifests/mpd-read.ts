@@ -1,7 +1,7 @@
 import { DOCUMENT_LIMITS, requireAtMost } from "#lib/base";
+import type { XmlElement } from "#lib/xml";
 import { type NeededObject, NeededObjects } from "./needed-objects.ts";
 import { resolveReference } from "./relative-reference.ts";
-import type { XmlElement } from "./xml-read.ts";
 
 export type MpdFault = { where: string; code: string; message: string };
 /** Paths are relative to the root of the manifest's own path. */

@@ -1,4 +1,5 @@
 import { DOCUMENT_LIMITS, requireAtMost } from "#lib/base";
+import { XmlFault, xmlTokens } from "#lib/xml";
 import { mpdWithAudio } from "./audio-tracks/dash.ts";
 import { withAudio } from "./audio-tracks/hls.ts";
 import type { AudioChanges } from "./audio-tracks/types.ts";
@@ -9,7 +10,6 @@ import { withSubtitles } from "./m3u8-subtitles.ts";
 import * as mpds from "./mpd.ts";
 import { masterAscending, masterWithin, type SideRange } from "./resolution-filter.ts";
 import { mapStoryboard, storyboardTiles } from "./storyboard.ts";
-import { XmlFault, xmlTokens } from "./xml-tokens.ts";
 
 /**
  * Only the top manifests and the storyboard are rewritten: their references get a path prefix that contains token and

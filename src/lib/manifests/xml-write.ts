@@ -1,4 +1,4 @@
-import type { XmlElement } from "./xml-read.ts";
+import type { XmlElement } from "#lib/xml";
 
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 const escaped = (text: string) => text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "");

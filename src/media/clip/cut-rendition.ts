@@ -47,8 +47,12 @@ const ROUNDED_SECONDS = 0.002;
 
 type Loaded = { samples: Sample[]; kept: Sample[]; start: number };
 
-/** Cuts one rendition at frames or packets, and encodes at most the GOPs at both ends. */
-export async function cutRendition(rendition: Rendition, range: MediaRange, encoding: Encoding): Promise<RenditionCut> {
+/** Cuts one rendition at frames or packets, and encodes at most the GOPs at both ends. `encoding`: null for audio. */
+export async function cutRendition(
+  rendition: Rendition,
+  range: MediaRange,
+  encoding: Encoding | null,
+): Promise<RenditionCut> {
   const cutter = new Cutter(rendition, range);
   const { first, end } = await cutter.bounds();
   const parts = await cutter.ownParts(first, end);
@@ -181,13 +185,18 @@ class Cutter {
 type Mode = { isForeign: boolean };
 
 /** The clip's own segments; null when encoded frames do not fit to the init segment. */
-async function joined(cutter: Cutter, parts: Part[], encoding: Encoding, mode: Mode): Promise<OwnSegment[] | null> {
+async function joined(
+  cutter: Cutter,
+  parts: Part[],
+  encoding: Encoding | null,
+  mode: Mode,
+): Promise<OwnSegment[] | null> {
   const own: OwnSegment[] = [];
   for (const { from, to } of parts) {
     const loaded = await Promise.all(Array.from({ length: to - from }, (_, index) => cutter.load(from + index)));
     const all = loaded.flatMap(({ samples }) => samples);
     const samples = cutter.isVideo
-      ? await keptFrames(cutter, all, encoding, mode)
+      ? await keptFrames(cutter, all, encoding as Encoding, mode)
       : all.filter((one) => cutter.isKept(one));
     if (samples === null) return null;
     const earliest = (list: readonly Sample[]) => list.reduce((least, { cts }) => Math.min(least, cts), Infinity);

@@ -8,8 +8,8 @@ import {
   typeOf,
   writeTimeline,
   writeXml,
-  type XmlElement,
 } from "#lib/manifests";
+import type { XmlElement } from "#lib/xml";
 import type { RenditionCut } from "./cut-rendition.ts";
 import { ClipImpossible } from "./impossible.ts";
 

@@ -12,7 +12,6 @@ import {
   type MpdContent,
   readHls,
   readMpd,
-  readXml,
   rebaseMaster,
   rebaseMpd,
   rebaseStoryboard,
@@ -20,7 +19,6 @@ import {
   storyboardJson,
   storyboardPictures,
   type TimeRange,
-  XmlFault,
 } from "#lib/manifests";
 import { captionSections } from "#lib/search";
 import {
@@ -33,8 +31,9 @@ import {
   spokenCues,
   syncTexts,
 } from "#lib/subtitles";
+import { readXml, XmlFault } from "#lib/xml";
 import { readCsvPiece } from "./csv-records.ts";
-import { checkedWords, wordsJson } from "./spoken-words.ts";
+import { checkedWords, editedWords, wordsJson } from "./spoken-words.ts";
 
 /** For a document in storage, which was checked at ingest or written by an encoder: invalid UTF-8 is replaced. */
 const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
@@ -144,6 +143,9 @@ export const PARSERS = {
 
   /** Checks the times of words, and compresses them. */
   spokenWords: ({ bytes }: { bytes: Uint8Array }) => checkedWords(textOf(bytes)),
+
+  /** The times of the words of a WebVTT text that was edited, from those in the database. */
+  editedWords: ({ text, words }: { text: string; words: Uint8Array }) => ({ words: editedWords(text, words) }),
 
   /** Times of words from the database, as JSON with this language. */
   wordsTranscript: ({ words, language }: { words: Uint8Array; language: string }) => ({

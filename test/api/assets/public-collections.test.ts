@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { readXml } from "#src/lib/manifests/xml-read.ts";
+import { readXml } from "#src/lib/xml/index.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { readyAsset, uploaded } from "#test/support/flow.ts";

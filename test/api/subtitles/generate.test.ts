@@ -159,10 +159,10 @@ describe("captions of a ready asset", () => {
     expect((await list()).map((row: Row) => row.language)).toEqual([language]);
   });
 
-  test("have the times of their words, as long as their text is the recognized one", async () => {
+  test("have the times of their words, also after a correction, until they are another text", async () => {
     const words = [
-      ["Good", 100, 480],
-      ["morning", 500, 1900],
+      ["Good", 100, 480, 0.97],
+      ["morning", 500, 1900, 0.3],
     ];
     await generated({ language: "en" });
     const contract = await claimed();
@@ -173,15 +173,17 @@ describe("captions of a ready asset", () => {
     expect(bytes).toBeGreaterThan(0);
     const transcript = async () =>
       (await app.call("GET", `/api/v1/assets/${asset.id}/transcript?format=json`, { key })).body;
-    const shown = words.map(([text, start_ms, end_ms]) => ({ text, start_ms, end_ms }));
+    const shown = words.map(([text, start_ms, end_ms, confidence]) => ({ text, start_ms, end_ms, confidence }));
     expect(await transcript()).toEqual({ language: "en", words: shown });
     const [row] = await list();
     const text = VTT.replace("morning", "evening");
     expect((await app.call("PATCH", `${path()}/${row.id}`, { key, body: { content: text } })).status).toBe(200);
-    expect(await transcript()).toEqual({
-      language: "en",
-      cues: [{ text: "Good evening", start_ms: 0, end_ms: 2000 }],
-    });
+    const evening = { text: "evening", start_ms: 480, end_ms: 2000 };
+    expect(await transcript()).toEqual({ language: "en", words: [shown[0], evening] });
+    const other = VTT.replace("Good morning", "Something else");
+    expect((await app.call("PATCH", `${path()}/${row.id}`, { key, body: { content: other } })).status).toBe(200);
+    const cues = [{ text: "Something else", start_ms: 0, end_ms: 2000 }];
+    expect(await transcript()).toEqual({ language: "en", cues });
     expect(await databaseBytes(app, tenant.id)).toBe(before);
   });
 
@@ -190,6 +192,8 @@ describe("captions of a ready asset", () => {
     ["no list", '{"words":[]}'],
     ["a word without an end", '[["a",1]]'],
     ["a time that is no whole number", '[["a",1.5,2]]'],
+    ["a confidence over 1", '[["a",1,2,1.5]]'],
+    ["more than four values", '[["a",1,2,0.5,0.5]]'],
     ["a word that ends before it starts", '[["a",5,2]]'],
     ["a word of a million letters", JSON.stringify([["a".repeat(1e6), 0, 1]])],
   ])("are complete without malformed times of words: %s", async (_, text) => {

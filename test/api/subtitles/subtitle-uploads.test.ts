@@ -134,6 +134,13 @@ describe("an upload", () => {
       "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nHi\nthere\n",
       skipped(2, /^2 cues were left out: 1 without duration \(line 2\), 1 without text \(line 10\)\.$/),
     ],
+    [
+      "TTML",
+      '<tt xmlns="http://www.w3.org/ns/ttml"><body><div>\n<p begin="1s" end="2.5s">Tom<br/>Jerry</p>\n<p begin="3s">B</p></div></body></tt>',
+      "a.dfxp",
+      "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nTom\nJerry\n",
+      skipped(1, /1 without an end \(line 3\)/),
+    ],
   ])("of %s is repaired, and says what was left out", async (_, file, name, expected, warnings) => {
     const { status, body } = await post({}, file, name);
     expect([status, body.warnings]).toEqual([201, warnings]);
@@ -158,6 +165,13 @@ describe("an upload", () => {
     ["a header alone", "WEBVTT\n\nNOTE empty\n", "a.vtt", /at least one cue/],
     ["SubRip that says nothing", "\n\n", "a.srt", /at least one cue/],
     ["a letter", "Dear Sir,\nhow are you?", "a.vtt", /line 1: "Dear Sir," has no timing line/],
+    [
+      "TTML with a document type",
+      '<?xml version="1.0"?>\n<!DOCTYPE tt SYSTEM "file:///etc/passwd"><tt/>',
+      "a.ttml",
+      /line 2: a document type is not supported/,
+    ],
+    ["malformed TTML", "<tt>\n<body>\n</tt>", "a.ttml", /line 3: <\/tt> has no start tag/],
     ["a letter in SubRip", "Dear Sir,\nhow are you?", "a.srt", /line 1: text precedes/],
     [
       "bad times",

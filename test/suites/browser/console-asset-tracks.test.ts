@@ -39,7 +39,7 @@ describe("subtitles", () => {
     await button(page, "Upload subtitles").click();
     const file = join(emptyFolder(), "en.vtt");
     writeFileSync(file, `${VTT}\n00:00:06.000 --> 00:00:06.000\nGone\n`);
-    await page.getByLabel("SubRip or WebVTT file").setInputFiles(file);
+    await page.getByLabel("WebVTT, SubRip or TTML file").setInputFiles(file);
     await page.getByLabel("Language", { exact: true }).last().fill("en");
     await page.getByLabel("Label").fill("English");
     await button(page, "Upload").click();
@@ -58,7 +58,7 @@ describe("subtitles", () => {
     await button(page, "Upload subtitles").click();
     const file = join(emptyFolder(), "en.vtt");
     writeFileSync(file, VTT);
-    await page.getByLabel("SubRip or WebVTT file").setInputFiles(file);
+    await page.getByLabel("WebVTT, SubRip or TTML file").setInputFiles(file);
     await page.getByLabel("Language", { exact: true }).last().fill("english");
     await page.getByLabel("Label").fill("English");
     await button(page, "Upload").click();
@@ -89,7 +89,7 @@ describe("subtitles", () => {
     await page.getByLabel("Stretch (factor)").fill("0.5");
     await button(page, "Apply").click();
     expect(await page.getByLabel("Start of cue 2").inputValue()).toBe("00:00:01.350");
-    await button(page, "Remove").first().click();
+    await button(page, "Remove cue 1").click();
     await button(page, "Save").click();
     await heading(page, "Edit English").waitFor({ state: "detached" });
     expect((await api("GET", `${assetId}/subtitles/${track.id}`)).content).toBe(
@@ -134,6 +134,73 @@ describe("subtitles", () => {
     await alert.getByText("line 3: the cue must end after it starts", { exact: false }).waitFor();
     expect(await alert.textContent()).toMatch(/Request req_[\w-]+/);
     expect((await api("GET", `${assetId}/subtitles/${track.id}`)).content).toBe(VTT);
+  });
+
+  test("are split, merged, searched and played by the keyboard, and every step can be undone", async () => {
+    const { platform } = pages;
+    const track = await subtitled(platform, platform.key, assetId, { language: "en", label: "English" }, VTT);
+    const seen = await pages.open({ tab: "subtitles" });
+    const { page } = seen;
+    await button(page, "Edit").click();
+    const frame = await playerOf(page);
+    const text = (number: number) => page.getByLabel(`Text of cue ${number}`);
+    const texts = async () => Promise.all((await page.locator(".cues textarea").all()).map((one) => one.inputValue()));
+    const both = ["Hello", "Second line\nof two"];
+    await page.getByText("Split at the cursor", { exact: true }).waitFor();
+
+    // From the keyboard alone: to the next cue, split at the cursor, undo, redo, merge.
+    await text(1).focus();
+    await page.keyboard.press("Alt+ArrowDown");
+    await page.keyboard.press("Control+Home");
+    for (const _ of "Second") await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Alt+Enter");
+    await eventually(texts).toEqual(["Hello", "Second", "line\nof two"]);
+    const [start, end] = await Promise.all([page.getByLabel("Start of cue 3"), page.getByLabel("End of cue 2")]);
+    expect(await start.inputValue()).toBe(await end.inputValue());
+    await page.keyboard.press("Control+z");
+    await eventually(texts).toEqual(both);
+    await page.keyboard.press("Control+Shift+Z");
+    await eventually(texts).toHaveLength(3);
+    await page.keyboard.press("Alt+ArrowUp");
+    await text(2).focus();
+    await page.keyboard.press("Alt+Shift+Enter");
+    await eventually(texts).toEqual(["Hello", "Second\nline\nof two"]);
+
+    // Typing is undone word by word.
+    await text(1).focus();
+    await page.keyboard.press("End");
+    await page.keyboard.type(" big world");
+    await eventually(texts).toContain("Hello big world");
+    await page.keyboard.press("Control+z");
+    await eventually(texts).toContain("Hello big");
+
+    await page.keyboard.press("Control+f");
+    await page.locator(".find-bar input:focus").waitFor();
+    await page.keyboard.type("LINE");
+    await page.getByRole("status").getByText("1 of 1").waitFor();
+    await page.getByLabel("Replace with").fill("row");
+    await button(page, "Replace all").click();
+    await eventually(texts).toEqual(["Hello big", "Second\nrow\nof two"]);
+    await page.getByLabel("Find", { exact: true }).focus();
+    await page.keyboard.press("Escape");
+    await text(2).focus();
+    await page.keyboard.press("Control+Enter");
+    await eventually(() => positionOf(frame)).toBeGreaterThan(2.6);
+    await page.keyboard.press("Control+Enter");
+    await eventually(() => frame.evaluate("document.querySelector('svc-player').video.paused")).toBe(true);
+
+    // Another tab of the page asks, and so does closing the editor.
+    const asked = page.waitForEvent("dialog");
+    const clicked = page.getByRole("tab", { name: "Overview" }).click();
+    await (await asked).dismiss();
+    await clicked;
+    await button(page, "Close").click();
+    await button(page, "Cancel").click();
+    await text(2).focus();
+    await page.keyboard.press("Control+s");
+    await heading(page, "Edit English").waitFor({ state: "detached" });
+    expect((await api("GET", `${assetId}/subtitles/${track.id}`)).content).toContain("line:0\nSecond\nrow\nof two\n");
+    expect(faultsOf(seen)).toEqual([]);
   });
 
   nightly("are translated and aligned", async () => {

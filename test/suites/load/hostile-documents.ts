@@ -145,6 +145,40 @@ const CLIPPABLE: Named[] = [
   ],
 ];
 
+const paragraphs =
+  (paragraph: (index: number) => string): Text =>
+  (size) => {
+    const length = paragraph(1000).length;
+    return `<tt><body><div>${Array.from({ length: size / length }, (_, index) => paragraph(index)).join("")}</div></body></tt>`;
+  };
+const TTML: Named[] = [
+  ["paragraphs", paragraphs((index) => `<p begin="${index}s" dur="1s">x</p>`)],
+  [
+    "paragraphs in a sequence of themselves",
+    paragraphs((index) => `<p xml:id="p${index}" timeContainer="seq"><span dur="1ms">x</span></p>`),
+  ],
+  [
+    "timed words",
+    paragraphs((index) => `<p begin="0s" end="9h"><span begin="${index}ms">x</span><span begin="1ms">y</span></p>`),
+  ],
+  [
+    "one paragraph of timed words",
+    (size) =>
+      `<tt><body><div><p begin="0s" end="9h">${Array.from({ length: size / 40 }, (_, index) => `<span begin="${index}ms">x</span>`).join("")}</p></div></body></tt>`,
+  ],
+  [
+    "nested words",
+    (size) =>
+      `<tt><body><div><p begin="0s" end="9h">${repeated(`${"<span>".repeat(30)}x${"</span>".repeat(30)}`, size)}</p></div></body></tt>`,
+  ],
+  [
+    "styles that refer to each other",
+    (size) =>
+      `<tt><head><styling>${Array.from({ length: size / 40 }, (_, index) => `<style xml:id="${index}" style="${index + 1} 0"/>`).join("")}</styling></head></tt>`,
+  ],
+  ["namespaces", (size) => `<tt>${repeated('<a xmlns:a="b" xmlns:c="d"><a:b c:d=""/></a>', size)}</tt>`],
+];
+
 /** Timed texts with chosen words, which determine the cost of pairing. */
 const cues =
   (text: (index: number) => string, end: (index: number) => number = (index) => index + 1): Text =>
@@ -209,6 +243,13 @@ const subtitles = [
   ...around(["WEBVTT\n\n", "WEBVTT\n\n00:00.000 --> 00:01.000", "WEBVTT\n\n00:00.000 --> 00:01.000\n"]),
   ...TIMED,
 ];
+const ttml = [
+  ...around(
+    ["<tt><body><div><p begin='0s' end='1s'>", "<tt><head><styling>", "<tt "],
+    ["", "</p></div></body></tt>", "</styling></head></tt>"],
+  ),
+  ...TTML,
+];
 const subRip = around(["", "1\n00:00:00,000 --> 00:00:01,000\n", "1\n00:00:00,000 --> "]);
 
 /** Hostile documents for each parser. */
@@ -256,13 +297,20 @@ export const HOSTILE: { [N in ParserName]: Hostile<N> } = {
   clipVtt: { texts: subtitles, input: (text) => ({ bytes: bytesOf(text), startMs: 0, endMs: 1e9 }) },
   clipStoryboard: { texts: storyboards, input: (text) => ({ bytes: bytesOf(text), startMs: 0, endMs: 1e9 }) },
   vtt: { texts: subtitles, input: (text) => ({ text }) },
-  subtitleFile: { texts: subRip, input: (text) => ({ filename: "a.srt", bytes: bytesOf(text) }) },
+  subtitleFile: { texts: [...subRip, ...ttml], input: (text) => ({ filename: "a.srt", bytes: bytesOf(text) }) },
   syncTexts: { texts: TIMED, input: (text) => ({ track: text, reference: text }) },
   payloads: { texts: subtitles, input: (text) => ({ text }) },
   transcript: { texts: subtitles, input: (text) => ({ text, asJson: "en" }) },
   spokenWords: {
     texts: around(["", "[", '[["', "[[[", '[["a",1,'], ["", "[", '"', '["a",0,1],']),
     input: (text) => ({ bytes: bytesOf(text) }),
+  },
+  editedWords: {
+    texts: TIMED,
+    input: (text) => ({
+      text,
+      words: deflateSync(JSON.stringify([...text.matchAll(/\p{L}+/gu)].map(([word], at) => [word, at, at + 1]))),
+    }),
   },
   wordsTranscript: {
     texts: subtitles,

@@ -19,6 +19,11 @@ const COMPOSED: Record<string, [count: number, reason: string]> = {
     1,
     "one character class with a sequel, and a flag that recheck does not know; timed as syncTexts",
   ],
+  "src/lib/subtitles/align/realign-words.ts": [
+    2,
+    "character classes after which nothing must follow, so nothing is tried twice; timed as editedWords",
+  ],
+  "src/web/console/pages/asset/cue-edits.ts": [1, "the words that a person searches, escaped"],
   "src/lib/search/fold.ts": [
     2,
     "one character class with a sequel, and flags that recheck does not know; timed as searchSections",

@@ -134,6 +134,15 @@ const DOCUMENTS: Record<string, [ending: string, make: (bytes: number) => string
   "SRT of indexes": ["srt", (bytes) => times("1\n", bytes)],
   "SRT of styles": ["srt", (bytes) => `1\n00:00:00,000 --> 00:00:01,000\n${times("{\\an8}<font color=a>\\N", bytes)}`],
   "SRT of carriage returns": ["srt", (bytes) => `1\r\n00:00:00,000 --> 00:00:01,000\r\n${times("a\r", bytes)}`],
+  "TTML of cues": [
+    "ttml",
+    (bytes) =>
+      `<tt><body><div>${indexed(bytes, (n) => `<p begin="${n}s" end="${n + 1}s">x</p>`, "\n")}</div></body></tt>`,
+  ],
+  "TTML of words": [
+    "ttml",
+    (bytes) => `<tt><body><div><p end="1s">${times("<span>x</span> ", bytes)}</p></div></body></tt>`,
+  ],
   zeros: ["vtt", (bytes) => times("\0", bytes)],
 };
 

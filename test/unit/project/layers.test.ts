@@ -8,7 +8,7 @@ const names = (list: string) => list.split(" ");
 
 /** Each imports `base` and libraries before it. */
 const LIBRARIES = names(
-  "base executable sandbox network codecs publishing mpegts srt rtmp isobmff subtitles closed-captions search manifests",
+  "base xml executable sandbox network codecs publishing mpegts srt rtmp isobmff subtitles closed-captions search manifests",
 );
 
 /** Each imports features before it. A group (credentials, operations) is one feature. */

@@ -16,10 +16,13 @@ export const playedTracks = async (app: App, assetId: number): Promise<AudioTrac
 
 const folderOf = ({ id, prefix }: AudioTrackRow) => `${ADDED}${id}/${prefix?.split("/").at(-2)}/`;
 
-/** What manifests show. `carried` and `root` as in `Below` of src/lib/manifests/rebase.ts. */
+/**
+ * What manifests show. `carried` and `root` as in `Below` of src/lib/manifests/rebase.ts. `isPart`: the asset plays a part of
+ * media, as tracks that were cut with it do.
+ */
 export function audioChanges(
   rows: readonly AudioTrackRow[],
-  { carried, root }: { carried: string; root: string },
+  { carried, root, isPart }: { carried: string; root: string; isPart: boolean },
 ): AudioChanges {
   const label = ({ name, language, role, isDefault }: AudioTrackRow) => ({ name, language, role, isDefault });
   return {
@@ -31,7 +34,9 @@ export function audioChanges(
       const folder = folderOf(row);
       const list = `${carried}${folder}${PLAYLIST}`;
       const base = `${root}${folder}${FOLDER}/`;
-      return [{ ...label(row), ...row.media, id: row.id, list, base }];
+      // An asset that was encoded again has its full length, and begins at the beginning.
+      const startSeconds = isPart ? row.media.startSeconds : 0;
+      return [{ ...label(row), ...row.media, startSeconds, id: row.id, list, base }];
     }),
   };
 }

@@ -80,12 +80,13 @@ function addedSet(one: AddedAudio, isDefault: boolean): string {
   const timeline = one.segments
     .map(([start, duration, repeat]) => `<S t="${start}" d="${duration}"${repeat > 0 ? ` r="${repeat}"` : ""}/>`)
     .join("");
+  const offset = Math.round((one.startSeconds ?? 0) * one.timescale);
   return `  <AdaptationSet id="${FIRST_ID + one.id}"${langOf(one.language)} contentType="audio" mimeType="audio/mp4" segmentAlignment="true" startWithSAP="1">
       ${describe({ ...one, isDefault })}
       <Representation id="added-audio-${one.id}" bandwidth="${Math.ceil(one.bandwidth)}" codecs="${attribute(one.codec)}" audioSamplingRate="${one.timescale}">
         <AudioChannelConfiguration schemeIdUri="urn:mpeg:dash:23003:3:audio_channel_configuration:2011" value="${one.channels}"/>
         <BaseURL>${attribute(one.base)}</BaseURL>
-        <SegmentTemplate timescale="${one.timescale}" initialization="init.mp4" media="$Number%05d$.m4s" startNumber="1"><SegmentTimeline>${timeline}</SegmentTimeline></SegmentTemplate>
+        <SegmentTemplate timescale="${one.timescale}" initialization="init.mp4" media="$Number%05d$.m4s" startNumber="1"${offset > 0 ? ` presentationTimeOffset="${offset}"` : ""}><SegmentTimeline>${timeline}</SegmentTimeline></SegmentTemplate>
       </Representation>
     </AdaptationSet>
   `;

@@ -18,6 +18,8 @@ export type AddedAudio = AudioLabel & {
   timescale: number;
   channels: number;
   segments: readonly [start: number, duration: number, repeat: number][];
+  /** Where the presentation begins on the clock of the segments, in seconds; by default 0. */
+  startSeconds?: number | undefined;
 };
 
 export type AudioChanges = { changed: readonly ChangedAudio[]; added: readonly AddedAudio[] };

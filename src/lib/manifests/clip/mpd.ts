@@ -1,7 +1,6 @@
+import { readXml, type XmlElement, XmlFault } from "#lib/xml";
 import { readMpd } from "../mpd-read.ts";
 import { isShared, type SharedMedia } from "../shared-media.ts";
-import { readXml, type XmlElement } from "../xml-read.ts";
-import { XmlFault } from "../xml-tokens.ts";
 import { writeXml } from "../xml-write.ts";
 import { ClipFault } from "./fault.ts";
 import type { CutRange, Selection } from "./range.ts";

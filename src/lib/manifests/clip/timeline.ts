@@ -1,4 +1,4 @@
-import type { XmlElement } from "../xml-read.ts";
+import type { XmlElement } from "#lib/xml";
 import { ClipFault } from "./fault.ts";
 import { type CutRange, isFrom, isUntil, type Selection, type TimeRange } from "./range.ts";
 

@@ -1,5 +1,5 @@
 /** Why a cue of a file is left out. */
-export type SkipReason = "duration" | "before" | "text";
+export type SkipReason = "duration" | "before" | "text" | "end" | "image";
 /** A cue that is left out, and the line of its times, counted from 1. */
 export type SkippedCue = { line: number; reason: SkipReason };
 /** An entry of a subtitle's `warnings` in the API, and of their column in the database. */
@@ -9,6 +9,8 @@ const REASONS: Record<SkipReason, string> = {
   duration: "without duration",
   before: "before the start of the video",
   text: "without text",
+  end: "without an end",
+  image: "with an image in place of text",
 };
 /** More would hide the other reasons. */
 const LISTED_LINES = 10;

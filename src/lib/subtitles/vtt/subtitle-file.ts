@@ -1,4 +1,5 @@
 import { runToEnd } from "#lib/base";
+import { fromTtml, looksLikeTtml } from "../ttml/from-ttml.ts";
 import { decodeText } from "./decode.ts";
 import { type Fault, parsing, withHeader } from "./parse.ts";
 import { repairing } from "./repair.ts";
@@ -24,20 +25,26 @@ export function checkVtt(content: string): CheckedSubtitle {
 
 /**
  * Converts a file to WebVTT. SubRip is converted: a file without the signature of WebVTT that is named `.srt`, or that has
- * the times of SubRip. Throws TooComplex.
+ * the times of SubRip. XML is TTML, whatever its name is. Throws TooComplex.
  */
 export function checkSubtitleFile({ filename, bytes }: { filename: string; bytes: Uint8Array }): CheckedSubtitle {
   const decoded = decodeText(bytes);
   if ("fault" in decoded) return { message: `cannot be read: ${decoded.fault}` };
   const { text } = decoded;
+  if (looksLikeTtml(text)) return converted(fromTtml(text));
   const isSrt = !/^\s*WEBVTT/i.test(text) && (/\.srt$/i.test(filename) || looksLikeSrt(text));
-  if (!isSrt) return checkVtt(text);
-  const { text: converted, faults, skipped } = runToEnd(fromSrt(text));
+  return isSrt ? converted(runToEnd(fromSrt(text))) : checkVtt(text);
+}
+
+type Converted = { text: string; faults: Fault[]; skipped: SkippedCue[] };
+
+function converted({ text, faults, skipped }: Converted): CheckedSubtitle {
   if (faults.length > 0) return { faults };
+  if (!text.isWellFormed()) return { message: "must be well-formed Unicode" };
   // What players would not accept is not stored.
-  const result = runToEnd(parsing(converted));
+  const result = runToEnd(parsing(text));
   if (result.faults.length > 0) return { faults: result.faults };
-  return result.cues.length === 0 ? withoutCues(skipped) : { text: converted, warnings: skippedWarnings(skipped) };
+  return result.cues.length === 0 ? withoutCues(skipped) : { text, warnings: skippedWarnings(skipped) };
 }
 
 function withoutCues(skipped: readonly SkippedCue[]): { message: string } {

@@ -61,11 +61,14 @@ export function wordsOf({ utterances }: Pick<Speech, "utterances">): string | nu
   const spoken = utterances.filter(({ text }) => text.trim() !== "");
   if (spoken.length === 0 || spoken.some(({ words }) => words.length === 0)) return null;
   const words: SpokenWords = spoken
-    .flatMap((utterance) => utterance.words)
-    .flatMap(({ text, startMs, endMs }): SpokenWords => {
+    .flatMap((utterance) => utterance.words.map((word) => ({ ...word, ofUtterance: utterance.confidence })))
+    .flatMap(({ text, startMs, endMs, confidence, ofUtterance }): SpokenWords => {
       const word = text.trim();
+      if (word === "") return [];
       const from = Math.max(0, Math.round(startMs));
-      return word === "" ? [] : [[word, from, Math.max(from, Math.round(endMs))]];
+      const to = Math.max(from, Math.round(endMs));
+      const share = confidence ?? ofUtterance;
+      return [share === null ? [word, from, to] : [word, from, to, Math.round(share * 100) / 100]];
     })
     .toSorted(([, one], [, other]) => one - other);
   if (words.some(([text]) => text.length > MAX_WORD_CHARACTERS)) return null;

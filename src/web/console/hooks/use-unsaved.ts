@@ -1,7 +1,9 @@
 import { useEffect } from "preact/hooks";
 import { useTexts } from "../texts/texts.tsx";
 
-/** Asks before the page is left, by the browser or by a link of the console, while there are changes that are not saved. */
+const KEYS_OF_TABS = new Set(["ArrowLeft", "ArrowRight", "Home", "End"]);
+
+/** Asks before the page is left, by the browser, a link of the console or another tab of the page, while there are changes that are not saved. */
 export function useUnsaved(isChanged: boolean): void {
   const t = useTexts();
   const question = t("leaveUnsaved");
@@ -16,9 +18,21 @@ export function useUnsaved(isChanged: boolean): void {
       event.preventDefault();
       event.stopPropagation();
     };
+    const askForTab = (event: MouseEvent | KeyboardEvent) => {
+      const tab = event.target instanceof Element ? event.target.closest('[role="tab"]') : null;
+      const leaves =
+        event instanceof KeyboardEvent ? KEYS_OF_TABS.has(event.key) : tab?.getAttribute("aria-selected") === "false";
+      if (!tab || !leaves || confirm(question)) return;
+      event.preventDefault();
+      event.stopPropagation();
+    };
     addEventListener("beforeunload", ask);
     addEventListener("click", askForLink, true);
+    addEventListener("click", askForTab, true);
+    addEventListener("keydown", askForTab, true);
     return () => {
+      removeEventListener("click", askForTab, true);
+      removeEventListener("keydown", askForTab, true);
       removeEventListener("beforeunload", ask);
       removeEventListener("click", askForLink, true);
     };

@@ -5,8 +5,9 @@ import { time } from "#cli/import/json.ts";
 import { pagesOf } from "#cli/import/paging.ts";
 import { forEachBounded, planOf, videosOf } from "#cli/import/plan.ts";
 import { redirects } from "#cli/import/redirects.ts";
-import { type Listed, plainItem } from "#cli/import/source.ts";
+import { type Listed, type Media, plainItem } from "#cli/import/source.ts";
 import { type TreeFile, type TreeItem, videosIn } from "#cli/import/tree/group.ts";
+import { loadTreeItem } from "#cli/import/tree/load.ts";
 import { metadataOfJson, metadataOfNfo } from "#cli/import/tree/metadata.ts";
 import { differences } from "#cli/import/verify.ts";
 
@@ -89,6 +90,7 @@ test("a tree is grouped by name, each side-car with the longest name that fits",
     "a.b.en.vtt",
     "a.b.mp4",
     "a.de.srt",
+    "a.fr.ttml",
     "a.info.json",
     "a.jpg",
     "a.mov",
@@ -103,9 +105,30 @@ test("a tree is grouped by name, each side-car with the longest name that fits",
   const found = await Array.fromAsync(videosIn(files()));
   expect(found.map(({ id, data }) => [id, (data as TreeItem).sideCars.map(({ path }) => path)])).toEqual([
     ["a.b.mp4", ["a.b.en.vtt"]],
-    ["a.mov", ["a.de.srt", "a.info.json", "a.jpg"]],
+    ["a.mov", ["a.de.srt", "a.fr.ttml", "a.info.json", "a.jpg"]],
     ["d/a.mp4", ["d/a.nfo"]],
   ]);
+});
+
+test("TTML next to a video is a caption in the language of its name or its root, other XML is none", async () => {
+  const ttml = (language: string) =>
+    `<?xml version="1.0"?>\n<tt xmlns="http://www.w3.org/ns/ttml" ${language}><body/></tt>`;
+  const sideCars = {
+    "a.ttml": ttml('xml:lang="de-at"'),
+    "a.fr.xml": ttml('xml:lang="en"'),
+    "a.dfxp": ttml(""),
+    "a.xml": "<movie><title/></movie>",
+  };
+  const file = (path: string, content = ""): TreeFile => ({
+    path,
+    bytes: content.length,
+    modifiedAt: null,
+    read: async () => Buffer.from(content),
+  });
+  const files = Object.entries(sideCars).map(([path, content]) => file(path, content));
+  const { captions, problems } = await loadTreeItem({ video: file("a.mp4"), sideCars: files }, {} as Media);
+  expect([captions.map(({ language }) => language), problems]).toEqual([["de-AT", "fr", "und"], []]);
+  expect(await captions[1]?.read()).toEqual(Buffer.from(sideCars["a.fr.xml"]));
 });
 
 test("side-car files of several tools are read, and faulty ones are refused", () => {

@@ -16,7 +16,7 @@ export function openCues(source: string): CueDocument {
 
 type Piece = { from: number; to: number; text: string };
 /** `pieces` in the order of the text. */
-function replaced(source: string, pieces: readonly Piece[]): CueDocument {
+export function replaced(source: string, pieces: readonly Piece[]): CueDocument {
   let text = "";
   let done = 0;
   for (const piece of pieces) {
@@ -27,7 +27,7 @@ function replaced(source: string, pieces: readonly Piece[]): CueDocument {
 }
 
 /** A blank line would end the cue, and an arrow begin one. */
-const payload = (text: string) =>
+export const payload = (text: string) =>
   text
     .replaceAll("-->", "--&gt;")
     .split(/\r\n|\n|\r/)
@@ -46,7 +46,7 @@ export const withTiming = ({ source, cues }: CueDocument, index: number, timing:
 };
 
 /** Where the block of a cue begins: its id is in the line before the times. */
-function beginOf(source: string, { id, startAt }: Cue): number {
+export function beginOf(source: string, { id, startAt }: Cue): number {
   const line = Math.max(source.lastIndexOf("\n", startAt.from - 1), source.lastIndexOf("\r", startAt.from - 1)) + 1;
   return id === null ? line : source.lastIndexOf(id, line - 1);
 }

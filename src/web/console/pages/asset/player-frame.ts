@@ -46,6 +46,19 @@ export class PlayerFrame {
     this.#player?.video.pause();
   }
 
+  /** Plays from a position; pauses what plays already where `mayPause`. */
+  play(seconds: number, { mayPause = false } = {}): void {
+    const video = this.#player?.video;
+    if (!video) return;
+    if (mayPause && !video.paused) {
+      video.pause();
+      return;
+    }
+    this.seek(seconds);
+    // A browser may refuse to play before a click in the frame.
+    video.play().catch(() => {});
+  }
+
   /** Shows these cues instead of the subtitles of the video; null: the subtitles again. */
   preview(cues: readonly PreviewCue[] | null): void {
     this.#cues = cues;

@@ -1,4 +1,4 @@
-import { useId, useRef } from "preact/hooks";
+import { useId, useRef, useState } from "preact/hooks";
 import { vodbox } from "#web/console/api.ts";
 import { Dialog } from "#web/console/components/dialog.tsx";
 import { Field, Form, Select } from "#web/console/components/form.tsx";
@@ -12,6 +12,7 @@ export function UploadDialog({ assetId, onDone, onClose }: UploadProps) {
   const t = useTexts(texts);
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
+  const [stated, setStated] = useState("");
   const send = async ({ language = "", label = "", is_default }: Record<string, string>) => {
     const file = input.current?.files?.[0];
     if (!file) return;
@@ -23,9 +24,23 @@ export function UploadDialog({ assetId, onDone, onClose }: UploadProps) {
       <Form submit={t("upload")} onSubmit={send}>
         <div class="field">
           <label for={id}>{t("subtitleFile")}</label>
-          <input id={id} ref={input} type="file" accept=".srt,.vtt,text/vtt" required />
+          <input
+            id={id}
+            ref={input}
+            type="file"
+            accept=".srt,.vtt,.ttml,.dfxp,.xml,text/vtt,application/ttml+xml"
+            required
+            onChange={async ({ currentTarget: { files } }) => setStated(await statedLanguage(files?.[0]))}
+          />
         </div>
-        <Field label={t("subtitleLanguage")} name="language" hint={t("languageHint")} required />
+        <Field
+          key={stated}
+          label={t("subtitleLanguage")}
+          name="language"
+          value={stated}
+          hint={t("languageHint")}
+          required
+        />
         <Field label={t("label")} name="label" hint={t("labelHint")} />
         <label class="check">
           <input type="checkbox" name="is_default" /> {t("isDefault")}
@@ -33,6 +48,15 @@ export function UploadDialog({ assetId, onDone, onClose }: UploadProps) {
       </Form>
     </Dialog>
   );
+}
+
+const XML = "http://www.w3.org/XML/1998/namespace";
+
+/** The language that a TTML file states for its text; empty for another file. */
+async function statedLanguage(file: File | undefined): Promise<string> {
+  if (!file || !/\.(ttml|dfxp|xml)$/i.test(file.name)) return "";
+  const { documentElement } = new DOMParser().parseFromString(await file.text(), "application/xml");
+  return documentElement.getAttributeNS(XML, "lang") ?? "";
 }
 
 /** A long track takes minutes; the server ends one that takes longer. */

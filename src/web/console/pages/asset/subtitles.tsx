@@ -21,7 +21,7 @@ import { SubtitleEditor } from "./subtitle-editor.tsx";
 import { texts } from "./texts.ts";
 import { useAssetEvents } from "./use-asset-events.ts";
 
-type Open = { what: "edit" | "translate" | "align" | "delete"; subtitle: Subtitle } | { what: "upload" | "generate" };
+type Open = { what: "translate" | "align" | "delete"; subtitle: Subtitle } | { what: "upload" | "generate" };
 const ORIGINS = { upload: "upload_source", translation: "translation", auto: "auto" } as const;
 
 export default function Subtitles({ asset, player, reloadPlayer }: SectionProps) {
@@ -31,6 +31,10 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
   const { may } = useSession();
   const toast = useToast();
   const [open, setOpen] = useState<Open | null>(null);
+  const [edited, setEdited] = useState<Subtitle | null>(null);
+  const [isChanged, setChanged] = useState(false);
+  /** The track to edit next, once it is confirmed that changes of the one before are discarded. */
+  const [next, setNext] = useState<Subtitle | null>(null);
   const { failure, attempt } = useAttempt();
   const list = useList(() => vodbox.listSubtitles({ video_asset_id: asset.id }), [asset.id]);
   const features = useResource(() => vodbox.getFeatures(), []);
@@ -42,6 +46,11 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
     toast(text);
     list.reload();
     reloadPlayer();
+  };
+  const edit = (subtitle: Subtitle | null) => {
+    setEdited(subtitle);
+    setChanged(false);
+    setNext(null);
   };
   const uploaded = ({ warnings }: Subtitle) => done([t("saved"), ...warnings.map(({ message }) => message)].join(". "));
   const download = (one: Subtitle) => () =>
@@ -58,6 +67,7 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
     attempt(async () => {
       setOpen(null);
       await vodbox.deleteSubtitle(at(one));
+      if (edited?.id === one.id) edit(null);
       done(t("deleted"));
     });
   return (
@@ -114,7 +124,14 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
                 <div class="row">
                   {mayWrite && one.status !== "pending" && (
                     <>
-                      <button type="button" onClick={() => setOpen({ what: "edit", subtitle: one })}>
+                      <button
+                        type="button"
+                        onClick={() => {
+                          if (edited?.id === one.id) return;
+                          if (isChanged) setNext(one);
+                          else edit(one);
+                        }}
+                      >
                         {t("edit")}
                       </button>
                       <button
@@ -158,15 +175,20 @@ export default function Subtitles({ asset, player, reloadPlayer }: SectionProps)
           {t("noTranslation")}
         </p>
       )}
-      {open?.what === "edit" && (
+      {edited && (
         <SubtitleEditor
-          key={open.subtitle.id}
-          subtitle={open.subtitle}
+          key={edited.id}
+          subtitle={edited}
           player={player}
-          onSaved={() => done(t("saved"))}
-          onClose={() => setOpen(null)}
+          onChanged={setChanged}
+          onSaved={() => {
+            edit(null);
+            done(t("saved"));
+          }}
+          onClose={() => edit(null)}
         />
       )}
+      {next && <ConfirmDialog text={t("discardQuestion")} onConfirm={() => edit(next)} onClose={() => setNext(null)} />}
       {open?.what === "upload" && <UploadDialog assetId={asset.id} onDone={uploaded} onClose={() => setOpen(null)} />}
       {open?.what === "generate" && (
         <GenerateDialog

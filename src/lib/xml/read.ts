@@ -1,5 +1,5 @@
 import { DOCUMENT_LIMITS, requireAtMost } from "#lib/base";
-import { unescapeXml, XmlFault, xmlTokens } from "./xml-tokens.ts";
+import { unescapeXml, XmlFault, xmlTokens } from "./tokens.ts";
 
 export type XmlElement = {
   name: string;

@@ -1,10 +1,16 @@
 import { DOCUMENT_LIMITS, requireAtMost } from "#lib/base";
 
-/** Malformed XML, or XML features that manifests do not need; the message contains the position. */
+/**
+ * Malformed XML, or features of XML that are not supported; the message contains the position. `at` is the position in
+ * UTF-16 code units where markup is malformed, else null.
+ */
 export class XmlFault extends Error {
-  constructor(message: string) {
+  readonly at: number | null;
+
+  constructor(message: string, at: number | null = null) {
     super(message);
     this.name = "XmlFault";
+    this.at = at;
   }
 }
 
@@ -12,19 +18,22 @@ export class XmlFault extends Error {
 export type XmlToken = { from: number; to: number } & (
   | { kind: "open"; name: string; attributes: ReadonlyMap<string, string>; isEmpty: boolean }
   | { kind: "close"; name: string }
-  | { kind: "text" }
+  /** `isCdata`: a CDATA section with its marks. */
+  | { kind: "text"; isCdata?: true }
 );
 
 const NONE: ReadonlyMap<string, string> = new Map();
 const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 const LONGEST_ENTITY = 8;
+export const CDATA_START = "<![CDATA[";
+export const CDATA_END = "]]>";
 
 /**
  * Tags and texts of an XML document in order, without comments and processing instructions. A document type, custom
- * entities and CDATA are faults, so that nothing is expanded or fetched. Each character is read at most twice. Throws
- * XmlFault and TooComplex.
+ * entities and, unless `hasCdata`, CDATA are faults, so that nothing is expanded or fetched. Each character is read at
+ * most twice. Throws XmlFault and TooComplex.
  */
-export function* xmlTokens(text: string): Generator<XmlToken, void> {
+export function* xmlTokens(text: string, { hasCdata = false } = {}): Generator<XmlToken, void> {
   for (let from = 0; from < text.length; ) {
     if (text[from] !== "<") {
       const to = endAt(text, "<", from);
@@ -35,6 +44,14 @@ export function* xmlTokens(text: string): Generator<XmlToken, void> {
     const skipped = afterComment(text, from);
     if (skipped !== null) {
       from = skipped;
+      continue;
+    }
+    if (hasCdata && text.startsWith(CDATA_START, from)) {
+      const end = text.indexOf(CDATA_END, from + CDATA_START.length);
+      if (end === -1) throw notTaken(from);
+      const to = end + CDATA_END.length;
+      yield { kind: "text", isCdata: true, from, to };
+      from = to;
       continue;
     }
     const token = text[from + 1] === "/" ? closeAt(text, from) : openAt(text, from);
@@ -151,4 +168,4 @@ function endAt(text: string, character: string, from: number): number {
 }
 
 const notTaken = (at: number) =>
-  new XmlFault(`Unsupported markup at character ${at}; expected an element, text or a comment.`);
+  new XmlFault(`Unsupported markup at character ${at}; expected an element, text or a comment.`, at);

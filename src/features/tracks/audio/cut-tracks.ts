@@ -1,0 +1,201 @@
+import { and, eq } from "drizzle-orm";
+import type { App } from "#app.ts";
+import { addStoredBytes } from "#features/assets/stored-bytes.ts";
+import { FOLDER, PLAYLIST } from "#features/transcoding/added-audio/verify.ts";
+import { mapBounded } from "#lib/base";
+import { impossible, mediaPlaylist, type TimeRange } from "#lib/manifests";
+import { cutRendition, type Rendition } from "#media/clip/cut-rendition.ts";
+import { contentTypeOf } from "#model/media-types.ts";
+import { newDeliveredPrefix } from "#model/object-keys.ts";
+import { markReferenced, registerPending, scheduleDeletion } from "#platform/http/object-gc.ts";
+import type { Db } from "#storage/db/open.ts";
+import { type AddedAudioMedia, type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
+import { readSmallObject, writeSmallObject } from "#storage/objects/small-objects.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
+import { rowsOf } from "./source-tracks.ts";
+
+const AT_ONCE = 16;
+/** Objects that a request copies, of all tracks: those of a day. */
+const MAX_SEGMENTS = 22_000;
+const MAX_SEGMENT_BYTES = 16 * 2 ** 20;
+const HLS_VERSION = 7;
+
+/** An added track, cut: its media below `prefix`, which no row references yet. */
+export type CutAudio = { row: AudioTrackRow; prefix: string; media: AddedAudioMedia; bytes: number };
+
+/** Added tracks that play, and would be missing from a part of their asset. */
+export const isCuttable = ({ rendition, status, isRemoved }: AudioTrackRow): boolean =>
+  rendition === null && status === "ready" && !isRemoved;
+
+/**
+ * Cuts the added tracks of an asset to a range in seconds, at packets: nothing is encoded, segments within the range are
+ * copied. Throws 422 `clip_not_possible`.
+ */
+export async function cutAddedTracks(
+  app: App,
+  objects: ObjectStore,
+  { asset, range, signal }: { asset: AssetRow; range: TimeRange; signal: AbortSignal },
+): Promise<CutAudio[]> {
+  const rows = (await rowsOf(app.db, asset.id)).filter(isCuttable);
+  const chosen = rows.map((row) => ({ row, segments: segmentsIn(row, range) }));
+  if (chosen.reduce((sum, { segments }) => sum + segments.length, 0) > MAX_SEGMENTS)
+    impossible("its added audio tracks have too many segments in this range");
+  const cut: CutAudio[] = [];
+  for (const { row, segments } of chosen)
+    if (segments.length > 0) cut.push(await cutTrack(app, objects, { row, segments, range, signal }));
+  return cut;
+}
+
+/** Times in units of the timescale, as the manifest of the track has them. */
+type Segment = { file: string; start: number; duration: number };
+
+/** A packet before a segment may be heard in it. */
+const NEIGHBOR_SECONDS = 0.1;
+
+function segmentsIn({ media }: AudioTrackRow, range: TimeRange): Segment[] {
+  if (!media) return [];
+  const { timescale, startSeconds = 0 } = media;
+  const from = (range.start + startSeconds - NEIGHBOR_SECONDS) * timescale;
+  const to = (range.end + startSeconds + NEIGHBOR_SECONDS) * timescale;
+  const found: Segment[] = [];
+  let number = 0;
+  for (const [first, duration, repeat] of media.segments)
+    for (let count = 0; count <= repeat; count++) {
+      const start = first + count * duration;
+      number++;
+      if (start < to && start + duration > from) found.push({ file: fileOf(number), start, duration });
+    }
+  return found;
+}
+
+const fileOf = (number: number) => `${FOLDER}/${String(number).padStart(5, "0")}.m4s`;
+
+type Cut = { row: AudioTrackRow; segments: readonly Segment[]; range: TimeRange; signal: AbortSignal };
+
+async function cutTrack(app: App, objects: ObjectStore, { row, segments, range, signal }: Cut): Promise<CutAudio> {
+  const old = row.prefix as string;
+  const media = row.media as AddedAudioMedia;
+  const { timescale, startSeconds = 0 } = media;
+  const read = async (file: string) =>
+    (await readSmallObject(objects, old + file, { maxBytes: MAX_SEGMENT_BYTES })) ??
+    impossible("a segment of an added audio track is missing from storage");
+  const init = await read(`${FOLDER}/init.mp4`);
+  const rendition: Rendition = {
+    kind: "audio",
+    init,
+    count: segments.length,
+    read: (index) => read((segments[index] as Segment).file),
+    isShared: () => true,
+  };
+  const { first, end, own } = await cutOf(rendition, {
+    start: range.start + startSeconds,
+    end: range.end + startSeconds,
+  });
+  const prefix = newDeliveredPrefix(row.tenantId);
+  await registerPending(app, [prefix]);
+  const written: { segment: Segment; data: Buffer | null }[] = [];
+  for (let index = first; index < end; ) {
+    const segment = segments[index] as Segment;
+    const part = own.find(({ from }) => from === index);
+    if (part)
+      written.push({
+        segment: { ...segment, start: segment.start + part.skipped, duration: part.duration },
+        data: part.data,
+      });
+    else written.push({ segment, data: null });
+    index = part ? part.to : index + 1;
+  }
+  const write = (file: string, bytes: Buffer) =>
+    writeSmallObject(objects, prefix + file, bytes, { contentType: contentTypeOf(file) });
+  const sizes = await mapBounded(
+    [...written.entries()],
+    { atOnce: AT_ONCE, signal },
+    async ([index, { segment, data }]) => {
+      const file = fileOf(index + 1);
+      if (!data) return (await objects.copy(old + segment.file, prefix + file)).bytes;
+      await write(file, data);
+      return data.length;
+    },
+  );
+  const playlist = Buffer.from(playlistOf(written, timescale));
+  await write(`${FOLDER}/init.mp4`, init);
+  await write(PLAYLIST, playlist);
+  return {
+    row,
+    prefix,
+    bytes: sizes.reduce((sum, one) => sum + one, init.length + playlist.length),
+    media: {
+      ...media,
+      startSeconds: startSeconds + range.start,
+      segments: written.map(({ segment: { start, duration } }) => [start, duration, 0]),
+    },
+  };
+}
+
+/** Throws 422 `clip_not_possible` for media of another form. */
+async function cutOf(rendition: Rendition, range: TimeRange) {
+  try {
+    return await cutRendition(rendition, range, null);
+  } catch (error) {
+    if (error instanceof Error && "status" in error) throw error;
+    return impossible("an added audio track cannot be cut in this range");
+  }
+}
+
+function playlistOf(written: readonly { segment: Segment }[], timescale: number): string {
+  const segments = written.map(({ segment }, index) => ({
+    uri: fileOf(index + 1).slice(FOLDER.length + 1),
+    durationSeconds: segment.duration / timescale,
+  }));
+  const longest = segments.reduce((most, { durationSeconds }) => Math.max(most, durationSeconds), 0);
+  const targetDurationSeconds = Math.max(1, Math.round(longest));
+  return mediaPlaylist({ version: HLS_VERSION, initUri: "init.mp4", segments, targetDurationSeconds });
+}
+
+/** Gives a clip the cut tracks of its parent, labeled as these are now; those removed meanwhile are left out. */
+export async function addCutTracks(tx: Db, app: App, clip: AssetRow, cut: readonly CutAudio[]): Promise<void> {
+  const now = app.clock.now();
+  for (const { row: before, prefix, media, bytes } of cut) {
+    const row = await currentRow(tx, before);
+    if (!row) continue;
+    await markReferenced(tx, prefix);
+    await addStoredBytes(tx, app, clip, bytes);
+    const { tenantId, language, name, role, isDefault } = row;
+    await tx.insert(audioTracks).values({
+      ...{ tenantId, language, name, role, isDefault, prefix, media, bytes },
+      assetId: clip.id,
+      status: "ready",
+      lengthSeconds: clip.durationSeconds,
+      createdAt: now,
+      updatedAt: now,
+    });
+  }
+}
+
+/** Replaces the media of an asset's added tracks by cut ones. False when there are other tracks than those that were cut. */
+export async function trimAddedTracks(
+  tx: Db,
+  app: App,
+  asset: AssetRow,
+  { cut, keepMs }: { cut: readonly CutAudio[]; keepMs: number },
+): Promise<boolean> {
+  const rows = (await rowsOf(tx, asset.id)).filter(isCuttable);
+  if (rows.some((row) => !cut.some((one) => one.row.id === row.id && one.row.prefix === row.prefix))) return false;
+  for (const { row: before, prefix, media, bytes } of cut) {
+    const row = await currentRow(tx, before);
+    if (!row) continue;
+    await markReferenced(tx, prefix);
+    await scheduleDeletion(tx, app, [row.prefix as string], keepMs);
+    await addStoredBytes(tx, app, asset, bytes - row.bytes);
+    const columns = { prefix, media, bytes, lengthSeconds: asset.durationSeconds, updatedAt: app.clock.now() };
+    await tx.update(audioTracks).set(columns).where(eq(audioTracks.id, row.id));
+  }
+  return true;
+}
+
+/** The row as it is now; undefined when it was removed, or has other media. */
+async function currentRow(tx: Db, { id, assetId, prefix }: AudioTrackRow): Promise<AudioTrackRow | undefined> {
+  const isRow = and(eq(audioTracks.id, id), eq(audioTracks.assetId, assetId));
+  const row = await tx.select().from(audioTracks).where(isRow).get();
+  return row && isCuttable(row) && row.prefix === prefix ? row : undefined;
+}

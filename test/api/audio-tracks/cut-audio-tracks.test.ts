@@ -1,0 +1,160 @@
+import { beforeAll, expect, test } from "vitest";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { clipOf, createClip, film, filmAsset } from "#test/support/clips.ts";
+import { expectError } from "#test/support/error.ts";
+import { next } from "#test/support/flow.ts";
+
+/** What clips, trims and static files keep of added audio tracks: real media, so that they can be cut. */
+let app: TestApp;
+let key: string;
+let files: Awaited<ReturnType<typeof film>>;
+beforeAll(async () => {
+  app = await testApp({ rate_limit_uploads: "10000/60" });
+  key = await app.key((await app.tenant()).id);
+  files = await film();
+  return app.close;
+});
+
+type Track = {
+  id: number;
+  name: string;
+  language: string;
+  role: string;
+  is_default: boolean;
+  status: string;
+  source: string;
+  bytes: number;
+};
+const added = async (id: number): Promise<Track[]> =>
+  (await app.call("GET", `/api/v1/assets/${id}/audio_tracks`, { key })).body.filter(
+    (one: Track) => one.source === "upload",
+  );
+const read = async (url: string) => {
+  const response = await app.opened.server.fetch(new Request(url));
+  return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
+};
+const textOf = async (url: string) => (await read(url)).bytes.toString("utf8");
+
+/** An asset with a dub in German, which is its default, and a description: both have the audio of the film. */
+async function dubbed() {
+  const asset = await filmAsset(app, key, files, { title: "The film", playback_policy: "public" });
+  const mpd = Buffer.from(files["manifest.mpd"] as Uint8Array).toString("utf8");
+  const at = mpd.indexOf('contentType="audio"');
+  const audio = mpd.slice(mpd.lastIndexOf("<AdaptationSet", at), mpd.indexOf("</AdaptationSet>", at));
+  for (const fields of [
+    { language: "de", name: "Deutsch", role: "dub", is_default: "true" },
+    { language: "en", name: "Described", role: "description", is_default: "false" },
+  ]) {
+    const data = new FormData();
+    for (const [name, value] of Object.entries(fields)) data.append(name, value);
+    data.append("file", new Blob(["audio"]), "dub.wav");
+    const { status } = await app.call("POST", `/api/v1/assets/${asset.id}/audio_tracks`, { key, raw: data });
+    expect(status).toBe(201);
+    const { body: contract } = await next(app);
+    const call = (url: string, body: unknown) =>
+      app.call("POST", url, { worker: app.worker, headers: { "x-svc-job-lease-token": contract.lease.token }, body });
+    const own = Object.entries(files).filter(([name]) => name.startsWith("audio/"));
+    const all = [...own, ["manifest.mpd", Buffer.from(audio)] as const];
+    const paths = all.map(([name]) => contract.outputs.prefix + name);
+    const { body: signed } = await call(contract.artifacts.sign_url, { paths });
+    for (const [index, [, raw]] of all.entries())
+      await app.call("PUT", signed[index].url, { raw: raw as Uint8Array<ArrayBuffer>, headers: signed[index].headers });
+    const done = await call(contract.callbacks.complete_url, {});
+    expect(done.status, done.text).toBe(200);
+  }
+  return asset;
+}
+
+const LABELS = [
+  { language: "de", name: "Deutsch", role: "dub", is_default: true, status: "ready" },
+  { language: "en", name: "Described", role: "description", is_default: false, status: "ready" },
+];
+
+/** The playlist of a track in the manifests of an asset: its segments, their seconds, and how far DASH moves them. */
+async function playlistOf(externalId: string, name: string) {
+  const master = `http://vodbox.test/media/${externalId}/master.m3u8`;
+  const line = (await textOf(master)).split("\n").find((one) => one.includes(`NAME="${name}"`)) ?? "";
+  const url = new URL(/URI="([^"]+)"/.exec(line)?.[1] as string, master).href;
+  const playlist = await textOf(url);
+  const seconds = [...playlist.matchAll(/#EXTINF:([\d.]+)/g)].reduce((sum, [, one]) => sum + Number(one), 0);
+  const segments = playlist.split("\n").filter((one) => one.endsWith(".m4s"));
+  const mpd = await textOf(`http://vodbox.test/media/${externalId}/manifest.mpd`);
+  const set = mpd.split("<AdaptationSet").find((one) => one.includes(`<Label>${name}</Label>`)) ?? "";
+  const offset =
+    Number(/ presentationTimeOffset="(\d+)"/.exec(set)?.[1] ?? 0) / Number(/timescale="(\d+)"/.exec(set)?.[1]);
+  const starts = [...set.matchAll(/<S t="(\d+)"/g)].map(
+    ([, t]) => Number(t) / Number(/timescale="(\d+)"/.exec(set)?.[1]),
+  );
+  return { line, url, seconds, offset, starts, segments: segments.map((one) => new URL(one, url).href) };
+}
+
+/** The time of the first packet of a segment, in seconds of the media's clock. */
+function timeOf(segment: Buffer, timescale = 48_000): number {
+  const at = segment.indexOf("tfdt") + 4;
+  return (segment[at] === 1 ? Number(segment.readBigUInt64BE(at + 4)) : segment.readUInt32BE(at + 4)) / timescale;
+}
+
+test("a clip keeps the tracks with label, role and default, cut to its range, also when its parent is deleted", async () => {
+  const parent = await dubbed();
+  const [first] = await added(parent.id);
+  const exact = await createClip(app, key, parent.id, { start_seconds: 5, end_seconds: 11.5, mode: "exact" });
+  expect([exact.status, await added(exact.body.id)]).toMatchObject([201, LABELS]);
+  const { body: clip } = await createClip(app, key, parent.id, { start_seconds: 5, end_seconds: 11.5 });
+  const tracks = await added(clip.id);
+  expect(tracks).toMatchObject(LABELS);
+  for (const { bytes } of tracks) expect(bytes).toBeLessThan(first?.bytes ?? 0);
+  const { storage_bytes: held } = (await app.call("GET", `/api/v1/assets/${clip.id}`, { key })).body;
+  expect(held).toBeGreaterThan(tracks.reduce((sum, { bytes }) => sum + bytes, 0));
+
+  const { line, seconds, offset, starts, segments } = await playlistOf(clip.external_id, "Deutsch");
+  expect(line).toContain('LANGUAGE="de",DEFAULT=YES');
+  expect((await playlistOf(clip.external_id, "Described")).line).toContain("describes-video");
+  expect([seconds, offset, starts[0]].map((one) => Math.round((one ?? 0) * 10) / 10)).toEqual([8, 4, 4]);
+  const media = await Promise.all(segments.map(read));
+  expect(media.map((one) => one.status)).toEqual(segments.map(() => 200));
+  expect(timeOf(media[0]?.bytes as Buffer)).toBeCloseTo(4, 1);
+
+  const again = await clipOf(app, key, clip.id, 4, 8);
+  expect(await added(again.id)).toMatchObject(LABELS);
+  expect((await playlistOf(again.external_id, "Deutsch")).offset).toBeCloseTo(8, 3);
+  expect((await app.call("DELETE", `/api/v1/assets/${parent.id}`, { key })).status).toBeLessThan(300);
+  expect((await read(segments[0] as string)).status).toBe(200);
+});
+
+test("a trim cuts the tracks with the video, and frees what they had before", async () => {
+  const asset = await dubbed();
+  const before = await added(asset.id);
+  const trim = (body: Record<string, unknown>) => app.call("POST", `/api/v1/assets/${asset.id}/trim`, { key, body });
+  expectError(await trim({ start_seconds: 1, end_seconds: 7, mode: "exact" }), 422, "clip_not_possible");
+  const old = await playlistOf(asset.external_id, "Deutsch");
+  const { status, body } = await trim({ start_seconds: 4, end_seconds: 12 });
+  expect([status, body.duration_seconds]).toEqual([200, 8]);
+  const after = await added(asset.id);
+  expect(after.map(({ id }) => id)).toEqual(before.map(({ id }) => id));
+  expect(after).toMatchObject(LABELS);
+  const now = await playlistOf(asset.external_id, "Deutsch");
+  expect(now.seconds).toBeCloseTo(8, 1);
+  expect(now.url).not.toBe(old.url);
+  for (const url of now.segments) expect((await read(url)).status).toBe(200);
+  expect((await read(old.segments[0] as string)).status).toBe(404);
+});
+
+test("a static file has the track that players begin with, also an added one", async () => {
+  const asset = await dubbed();
+  const statics = `/api/v1/assets/${asset.id}/static_renditions`;
+  for (const name of ["audio-only", "highest"])
+    expect((await app.call("POST", statics, { key, body: { name } })).status).toBeLessThan(300);
+  const file = async (name: string) =>
+    (await read(`http://vodbox.test/media/${asset.external_id}/static/${name}`)).bytes;
+  const own = await file("audio.m4a");
+  expect((await file("highest.mp4")).length).toBeGreaterThan(own.length);
+  const [dub] = await added(asset.id);
+  // Its own audio is the same; the file follows the track's media, which are cut by a trim.
+  expect(
+    (await app.call("POST", `/api/v1/assets/${asset.id}/trim`, { key, body: { start_seconds: 0, end_seconds: 4 } }))
+      .status,
+  ).toBe(200);
+  expect((await file("audio.m4a")).length).toBeLessThan(own.length);
+  expect((await app.call("DELETE", `/api/v1/assets/${asset.id}/audio_tracks/${dub?.id}`, { key })).status).toBe(204);
+  expect((await file("audio.m4a")).length).toBeGreaterThan(1000);
+});
