@@ -37,7 +37,8 @@ function decoded(bytes: Uint8Array): string | null {
 function failure(error: unknown): FromThread {
   if (error instanceof TooComplex) return { type: "tooComplex", reason: error.message };
   // "Maximum call stack size exceeded" and "Invalid string length": limits that no parser checks itself.
-  if (error instanceof RangeError) return { type: "tooComplex", reason: "It is nested too deeply or expands to too much." };
+  if (error instanceof RangeError)
+    return { type: "tooComplex", reason: "It is nested too deeply or expands to too much." };
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
   return { type: "failed", error: { name, message, stack } };
 }
