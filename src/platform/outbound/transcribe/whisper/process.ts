@@ -24,9 +24,7 @@ export type RecognitionJob = {
   language: string | null;
   threads: number;
 };
-export type RecognitionLine =
-  | { type: "utterance"; utterance: Utterance }
-  | { type: "end"; language: string | null };
+export type RecognitionLine = { type: "utterance"; utterance: Utterance } | { type: "end"; language: string | null };
 
 /** How it fails; other statuses and signals are faults of the library. */
 export const EXIT = { library: 10, model: 11, recognition: 12 } as const;
