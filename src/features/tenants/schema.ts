@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import { canonicalLanguage, iso } from "#lib/base";
-import { TENANT_STATES, TENANT_STATUSES } from "#model/enums.ts";
+import { PLANS, TENANT_STATES, TENANT_STATUSES } from "#model/enums.ts";
 import { Name, oneOf, PlaybackPolicy, Time, whole } from "#platform/http/schemas.ts";
 import { ProfileName } from "#protocol/encoding-profile.ts";
-import { PLANS, type TenantRow } from "#storage/db/schema.ts";
+import type { TenantRow } from "#storage/db/schema.ts";
 import { storedBytesOf, wholeMinutes } from "./usage.ts";
 
 export const PlanName = oneOf(PLANS);

@@ -1,10 +1,10 @@
 import * as v from "valibot";
 import { iso } from "#lib/base";
-import { DISABLED_REASONS, WEBHOOK_FORMATS } from "#model/enums.ts";
+import { DISABLED_REASONS, WEBHOOK_DELIVERY_STATUSES, WEBHOOK_FORMATS } from "#model/enums.ts";
 import { EVENT_TYPES, EVENTS, type EventType } from "#platform/events/catalog.ts";
 import { ONLY_MUX_NAMES } from "#platform/events/mux-names.ts";
 import { Id, Name, NullableTime, oneOf, Paging, PathId, QueryId, Text, Time } from "#platform/http/schemas.ts";
-import { DELIVERY_STATUS, type DeliveryRow, type EndpointRow } from "#storage/db/schema.ts";
+import type { DeliveryRow, EndpointRow } from "#storage/db/schema.ts";
 
 const EventName = v.picklist(EVENT_TYPES, `must be among ${EVENT_TYPES.join(", ")}`);
 
@@ -113,7 +113,7 @@ const OptionalTime = (about: string) =>
     v.transform((time) => Date.parse(time)),
     v.description(about),
   );
-const Status = v.picklist(DELIVERY_STATUS, `must be among ${DELIVERY_STATUS.join(", ")}`);
+const Status = v.picklist(WEBHOOK_DELIVERY_STATUSES, `must be among ${WEBHOOK_DELIVERY_STATUSES.join(", ")}`);
 export const DeliveryQuery = v.object({
   ...Paging,
   status: v.optional(Status),
@@ -185,7 +185,7 @@ export const Delivery = v.pipe(
     endpoint_id: v.number(),
     event_id: v.string(),
     event: v.string(),
-    status: v.picklist(DELIVERY_STATUS),
+    status: v.picklist(WEBHOOK_DELIVERY_STATUSES),
     attempts: v.number(),
     next_attempt_at: NullableTime,
     last_attempt_at: NullableTime,
