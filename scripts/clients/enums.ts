@@ -27,7 +27,7 @@ const constantOf = (name: string, field: string) =>
 
 /**
  * The values of all enumerations, as constants: `ASSET_PLAYBACK_STATUS` for the field of a schema, `CREATE_API_KEY_SCOPES` for
- * a field of a body or a parameter of an operation. A bundler removes those that nobody imports.
+ * a field of a body or a parameter of an operation. A bundler removes those that are not imported.
  */
 export function enumTables(document: OpenAPI3): string {
   const found = new Map<string, string[]>();
