@@ -15,6 +15,7 @@ import { printReport, replace, reportOf, writeCsv } from "./import/report.ts";
 import { runImport } from "./import/run.ts";
 import { ItemError, type Provider, type Source } from "./import/source.ts";
 import { verifier } from "./import/verify.ts";
+import { requirePlaybackPolicy } from "./playback-policy.ts";
 import { api } from "./push/http.ts";
 import { retryPolicy } from "./push/retry-policy.ts";
 import type { FileSender } from "./push/send.ts";
@@ -202,8 +203,7 @@ async function publicUrl({ call, server }: FileSender, ledger: Ledger): Promise<
 }
 
 function fieldsOf({ collection, playbackPolicy, encodingProfile }: Options): Record<string, unknown> {
-  if (playbackPolicy !== undefined && !["public", "signed"].includes(playbackPolicy))
-    throw new UserError("--playback-policy must be public or signed.", 2);
+  requirePlaybackPolicy(playbackPolicy);
   if (collection !== undefined && !/^[1-9]\d{0,14}$/.test(collection))
     throw new UserError("--collection must be the id of a collection.", 2);
   return {

@@ -1,4 +1,6 @@
 import { Command, Help, Option } from "commander";
+import { alternatives } from "#lib/base";
+import { PLAYBACK_POLICIES } from "#model/enums.ts";
 import { addAdmin } from "./admin/admin.ts";
 import { addExamples } from "./examples.ts";
 import { printError, sentence } from "./report-error.ts";
@@ -97,7 +99,7 @@ export function createProgram(given: ParsedFlags): Command {
     .option("--title <T>", "title of a single file; default: the file name")
     .option("--tag <K=V>", "tag as name=value; may be repeated", (pair: string, all: string[]) => [...all, pair], [])
     .option("--collection <ID>", "id of the collection")
-    .option("--playback-policy <P>", "public or signed; default: the tenant's")
+    .option("--playback-policy <P>", `${alternatives(PLAYBACK_POLICIES)}; default: the tenant's`)
     .option("--encoding-profile <NAME>", "what is produced from the videos; default: the tenant's")
     .option("--jobs <N>", "concurrent parts; default: 1, with --encode 8")
     .option("--encode", "encode locally to the server's specification and upload the result")
@@ -121,7 +123,10 @@ export function createProgram(given: ParsedFlags): Command {
     .option("--limit <N>", "import at most the first N videos")
     .option("--jobs <N>", "concurrent videos; default: 3")
     .option("--collection <ID>", "id of the collection")
-    .option("--playback-policy <P>", "public or signed; default: as the provider has it, else the tenant's")
+    .option(
+      "--playback-policy <P>",
+      `${alternatives(PLAYBACK_POLICIES)}; default: as the provider has it, else the tenant's`,
+    )
     .option("--encoding-profile <NAME>", "what is produced from the videos; default: the tenant's")
     .option("--redirects <FORMAT>", "also write redirects from the provider's paths: nginx, caddy or csv")
     .option("--no-wait", "do not wait until the videos are encoded; a later run verifies them")

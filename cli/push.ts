@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { slots, UserError } from "#lib/base";
 import { durationMs } from "./admin/time.ts";
 import { serverOfEnvironment } from "./connect.ts";
+import { requirePlaybackPolicy } from "./playback-policy.ts";
 import { line, plain, printJson } from "./print.ts";
 import { openEncoder } from "./push/encoder.ts";
 import { api, RequestRefused } from "./push/http.ts";
@@ -149,8 +150,7 @@ function fieldsOf(
   files: number,
 ): Record<string, unknown> {
   if (title !== undefined && files !== 1) throw new UserError("--title requires a single file.", 2);
-  if (playbackPolicy !== undefined && !["public", "signed"].includes(playbackPolicy))
-    throw new UserError("--playback-policy must be public or signed.", 2);
+  requirePlaybackPolicy(playbackPolicy);
   if (collection !== undefined && !/^[1-9]\d{0,14}$/.test(collection))
     throw new UserError("--collection must be the id of a collection.", 2);
   const tags = Object.fromEntries(

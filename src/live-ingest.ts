@@ -48,26 +48,30 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
       const started = spawnSelf(["live-ingest"], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
       child = started;
       started.on("message", (message: FromIngest) => {
-        if ("ready" in message) {
-          ports = message.ready;
-          setIngestPorts(app, ports);
-          first.resolve(ports);
-          streams
-            .connected(send)
-            .catch((error) => app.log.error({ err: error }, "live streams could not be recovered"));
-        } else if ("failed" in message) {
-          app.log.error({ reason: message.failed }, "live streams cannot be received");
-          first.reject(cannotListen(message.failed));
-        } else if ("log" in message) app.log[message.log.level](message.log.fields, message.log.message);
-        else if ("whip" in message) whip.answer(message);
-        else {
-          streams.receive(message);
-          relay?.report(message);
-          encodes.observe(message);
-          speech.observe(message);
+        switch (message.type) {
+          case "ready":
+            ports = message.ports;
+            setIngestPorts(app, ports);
+            first.resolve(ports);
+            streams
+              .connected(send)
+              .catch((error) => app.log.error({ err: error }, "live streams could not be recovered"));
+            return;
+          case "failed":
+            app.log.error({ reason: message.reason }, "live streams cannot be received");
+            return first.reject(cannotListen(message.reason));
+          case "log":
+            return app.log[message.level](message.fields, message.message);
+          case "whip":
+            return whip.answer(message);
+          default:
+            streams.receive(message);
+            relay?.report(message);
+            encodes.observe(message);
+            speech.observe(message);
         }
       });
-      send({ options: optionsOf(app, ports, files && readPair(files)) });
+      send({ type: "options", options: optionsOf(app, ports, files && readPair(files)) });
       return started;
     },
     onError: (_, error) => first.reject(error),
@@ -91,12 +95,14 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
     });
   supervisor.start(0);
   const endWatch = files
-    ? watchPair(files, app.log, ({ cert, key }) => send({ tls: { cert: cert.toString(), key: key.toString() } }))
+    ? watchPair(files, app.log, ({ cert, key }) =>
+        send({ type: "tls", tls: { cert: cert.toString(), key: key.toString() } }),
+      )
     : () => {};
 
   const stop = async () => {
     endWatch();
-    send({ shutdown: true });
+    send({ type: "shutdown" });
     await supervisor.stop();
     await streams.idle();
     streams.close();

@@ -1,6 +1,15 @@
 import { type Command, Option } from "commander";
 import { alternatives } from "#lib/base";
-import { ROLES, STORE_KINDS } from "#model/enums.ts";
+import {
+  JOB_STATUSES,
+  PLANS,
+  PLAYBACK_POLICIES,
+  PLAYBACK_STATUSES,
+  ROLES,
+  STORE_KINDS,
+  UPLOAD_STATUSES,
+  WEBHOOK_DELIVERY_STATUSES,
+} from "#model/enums.ts";
 import type { ConnectOptions } from "../connect.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -71,15 +80,15 @@ function addTenants(admin: Command): void {
   operation(tenant, "create", "create a tenant", tenants, "create", { mayCreate: true })
     .requiredOption("--name <N>", "name")
     .requiredOption("--slug <S>", "lower-case name for URLs and commands")
-    .option("--plan <PLAN>", "free, starter, pro or enterprise", "pro")
-    .option("--playback-policy <P>", "default of new assets: public or signed", "signed")
+    .option("--plan <PLAN>", alternatives(PLANS), "pro")
+    .option("--playback-policy <P>", `default of new assets: ${alternatives(PLAYBACK_POLICIES)}`, "signed")
     .option("--allowed-origins <LIST>", "origins that may embed the player, comma-separated; * allows all");
   operation(tenant, "list", "list tenants", tenants, "list");
   operation(tenant, "show <tenant>", "show a tenant, by id or slug", tenants, "show");
   operation(tenant, "update <tenant>", "update a tenant", tenants, "update")
     .option("--name <N>", "name")
-    .option("--plan <PLAN>", "free, starter, pro or enterprise")
-    .option("--playback-policy <P>", "public or signed")
+    .option("--plan <PLAN>", alternatives(PLANS))
+    .option("--playback-policy <P>", alternatives(PLAYBACK_POLICIES))
     .option("--allowed-origins <LIST>", "origins that may embed the player, comma-separated; * allows all")
     .option("--encoding-profile <NAME>", "encoding profile of assets that name none; or default")
     .option("--language <TAG>", "language of captions where none is detected, such as de; or none")
@@ -215,7 +224,7 @@ function addAssets(admin: Command): void {
   const assets = () => import("./asset.ts");
   operation(asset, "list", "list assets, newest first, up to 1,000", assets, "list")
     .option("--tenant <T>", "tenant, by id or slug")
-    .option("--status <S>", "draft, processing, ready or errored");
+    .option("--status <S>", alternatives(PLAYBACK_STATUSES));
   operation(asset, "search <words...>", "search titles, descriptions, captions and chapters", assets, "search")
     .requiredOption("--tenant <T>", "tenant, by id or slug")
     .option("--language <TAG>", "only captions in this language, such as de")
@@ -230,14 +239,14 @@ function addAssets(admin: Command): void {
   const upload = admin.command("upload").description("show uploads");
   operation(upload, "list", "list uploads, newest first, up to 1,000", () => import("./upload.ts"), "list")
     .option("--tenant <T>", "tenant, by id or slug")
-    .option("--status <S>", "pending, completed, failed, aborted or expired");
+    .option("--status <S>", alternatives(UPLOAD_STATUSES));
 }
 
 function addJobs(admin: Command): void {
   const job = admin.command("job").description("manage transcoding jobs");
   const jobs = () => import("./job.ts");
   operation(job, "list", "list jobs, newest first", jobs, "list")
-    .option("--state <S>", "queued, running, completed, failed or canceled")
+    .option("--state <S>", alternatives(JOB_STATUSES))
     .option("--tenant <T>", "tenant, by id or slug");
   operation(job, "show <id>", "show a job, with the end of the ffmpeg log if it failed", jobs, "show").option(
     "--follow",
@@ -265,13 +274,13 @@ function addLive(admin: Command): void {
     .requiredOption("--tenant <T>", "tenant, by id or slug")
     .requiredOption("--channel <C>", "channel name (a-z 0-9 _ -); its path at the gateway is live/<C>")
     .option("--name <N>", "display name; default: the channel name")
-    .option("--playback-policy <P>", "public or signed; default: the tenant's")
+    .option("--playback-policy <P>", `${alternatives(PLAYBACK_POLICIES)}; default: the tenant's`)
     .option("--publisher <USER>", "the only user name that is allowed to publish");
   withBroadcasts(create);
   operation(live, "show <channel>", "show a channel, by name or id", channels, "show");
   const update = operation(live, "update <channel>", "update a channel, by name or id", channels, "update")
     .option("--name <N>", "display name")
-    .option("--playback-policy <P>", "public or signed")
+    .option("--playback-policy <P>", alternatives(PLAYBACK_POLICIES))
     .option("--publisher <USER>", 'the only user name that is allowed to publish; "" allows any');
   withBroadcasts(update);
   operation(live, "list", "list channels, newest first", channels, "list").option(
@@ -394,6 +403,6 @@ const withFilters = (command: Command): Command =>
     .option("--tenant <T>", "tenant, by id or slug")
     .option("--endpoint <ID>", "endpoint id")
     .option("--event <NAME>", "event type, such as video.asset.ready")
-    .option("--status <S>", "pending, delivered, failed or skipped")
+    .option("--status <S>", alternatives(WEBHOOK_DELIVERY_STATUSES))
     .option("--since <TIME>", "events after this time: 2h, 7d or 2026-11-20T09:30:00Z")
     .option("--until <TIME>", "events before this time");

@@ -1,18 +1,10 @@
+import type { Asset, SearchResult } from "#build/client/methods.ts";
+import type { Result } from "#clients/typescript/types.ts";
 import { UserError } from "#lib/base";
 import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";
 import { amount, duration, relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
-
-type Asset = Record<string, unknown> & {
-  id: number;
-  playback_status: string;
-  duration_seconds: number;
-  storage_bytes: number;
-  error: { code: string; message: string } | null;
-  warnings?: { code: string; message: string }[];
-};
-type BulkResult = { applied: number[]; errors: { id: number; code: string; message: string }[] };
 
 const path = "/api/v1/assets";
 const at = (id: string | undefined, rest = "") => `${path}/${encodeURIComponent(id ?? "")}${rest}`;
@@ -40,9 +32,6 @@ export async function list({ admin, json, options }: CommandContext<ListOptions>
   printList(await admin.call<Asset[]>("GET", `${path}?${query}`), COLUMNS, json);
 }
 
-type Match = { kind: string; text: string; start_ms?: number };
-type Result = { asset_id: number; title: string; matches: Match[] };
-
 export async function search({
   admin,
   json,
@@ -52,7 +41,7 @@ export async function search({
   const query = new URLSearchParams({ q: args.join(" "), limit: options.limit });
   query.set("tenant_id", String(await tenantId(admin, options.tenant)));
   if (options.language !== undefined) query.set("language", options.language);
-  const results = await admin.call<Result[]>("GET", `/api/v1/search?${query}`);
+  const results = await admin.call<SearchResult[]>("GET", `/api/v1/search?${query}`);
   if (json) return printJson(results);
   const rows = results.flatMap(({ asset_id, title, matches }) =>
     matches.map((match) => ({ ...match, asset_id, title })),
@@ -74,7 +63,7 @@ export const show = async ({ admin, json, args }: CommandContext) =>
   print(await admin.call<Asset>("GET", at(args[0])), json);
 
 export async function retry({ admin, json, args }: CommandContext): Promise<void> {
-  const { asset } = await admin.call<{ asset: Asset }>("POST", at(args[0], "/retry"));
+  const { asset } = await admin.call<Result<"retryAsset">>("POST", at(args[0], "/retry"));
   print(asset, json);
 }
 
@@ -90,10 +79,10 @@ export async function remove({ admin, json, args, options }: CommandContext<{ ye
   });
   if (!options.yes)
     throw new UserError("Assets are deleted with their media and sources, for good; confirm it with --yes.", 2);
-  const result: BulkResult = { applied: [], errors: [] };
+  const result: Result<"changeAssets"> = { applied: [], errors: [] };
   for (let from = 0; from < ids.length; from += MAX_IDS) {
     const body = { ids: ids.slice(from, from + MAX_IDS), action: "delete" };
-    const { applied, errors } = await admin.call<BulkResult>("POST", at("bulk"), body);
+    const { applied, errors } = await admin.call<Result<"changeAssets">>("POST", at("bulk"), body);
     result.applied.push(...applied);
     result.errors.push(...errors);
   }

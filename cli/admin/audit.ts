@@ -1,3 +1,4 @@
+import type { Item } from "#clients/typescript/types.ts";
 import { UserError } from "#lib/base";
 import { type Column, printList } from "../print.ts";
 import { relative } from "../units.ts";
@@ -5,20 +6,7 @@ import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 import { momentOf } from "./time.ts";
 
-type Entry = {
-  created_at: string;
-  actor: string;
-  actor_name: string | null;
-  tenant_id: number | null;
-  address: string;
-  operator: string | null;
-  method: string;
-  route: string;
-  target_id: string | null;
-  fields: string[];
-};
-
-const COLUMNS: Column<Entry>[] = [
+const COLUMNS: Column<Item<"listAuditEntries">>[] = [
   ["WHEN", (entry) => relative(entry.created_at)],
   ["WHO", (entry) => [entry.actor_name ?? entry.actor, entry.operator].filter((part) => part !== null).join(" ")],
   ["FROM", (entry) => entry.address],
@@ -41,5 +29,5 @@ export async function audit({ admin, json, options }: CommandContext<Options>): 
     ...(action !== undefined && { action }),
     ...(since !== undefined && { since: momentOf("--since", since) }),
   });
-  printList(await admin.call<Entry[]>("GET", `/api/v1/admin/audit?${query}`), COLUMNS, json);
+  printList(await admin.call<Item<"listAuditEntries">[]>("GET", `/api/v1/admin/audit?${query}`), COLUMNS, json);
 }

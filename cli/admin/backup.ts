@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
+import type { Result } from "#clients/typescript/types.ts";
 import { checkBackup, restoreBackup } from "#features/operations/backup/restore.ts";
 import { writeBackup } from "#features/operations/backup/write.ts";
 import { openStores } from "#features/operations/migration/storage-location.ts";
@@ -21,7 +22,6 @@ import type { CommandContext } from "./command-context.ts";
 const HOLDS = "/api/v1/admin/removal_holds";
 const TRY_AGAIN_MS = 1000;
 
-type Hold = { id: number; expires_in: number };
 type Options = { objects?: boolean; withoutSecrets?: boolean; force?: boolean };
 
 export async function backup({ admin, json, options, args, command }: CommandContext<Options>): Promise<void> {
@@ -138,7 +138,7 @@ const openerOf =
 
 /** Blocks the deletion of objects until `end`; renewed in time, or reported as lost. */
 async function holdRemovals(admin: CommandContext["admin"]) {
-  const { id, expires_in } = await admin.call<Hold>("POST", HOLDS);
+  const { id, expires_in } = await admin.call<Result<"createRemovalHold">>("POST", HOLDS);
   const holdLost = new AbortController();
   const over = new AbortController();
   const renew = async () => {
@@ -146,7 +146,7 @@ async function holdRemovals(admin: CommandContext["admin"]) {
     for (let waitMs = expires_in * 100; ; ) {
       await sleep(waitMs, undefined, { signal: over.signal });
       try {
-        await admin.call<Hold>("PUT", `${HOLDS}/${id}`);
+        await admin.call<Result<"renewRemovalHold">>("PUT", `${HOLDS}/${id}`);
         until = Date.now() + expires_in * 1000;
         waitMs = expires_in * 100;
       } catch {

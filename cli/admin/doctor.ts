@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { Checkup } from "#build/client/methods.ts";
 import { type Finding, runCheck } from "#features/operations/doctor/finding.ts";
 import { checkOffline } from "#features/operations/doctor/offline.ts";
 import { sleep, UserError } from "#lib/base";
@@ -10,14 +11,6 @@ import { type Admin, connect, serverOfEnvironment } from "../connect.ts";
 import { type Column, line, printJson, printList, state } from "../print.ts";
 import { showProgress } from "../progress.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
-
-type Checkup = {
-  status: "running" | "done" | "failed";
-  stage: string;
-  objects: number;
-  findings: Finding[];
-  server_time: string;
-};
 
 const PATH = "/api/v1/admin/doctor/checkup";
 const LOOK_AGAIN_MS = 200;

@@ -1,3 +1,4 @@
+import type { TranscodingJob as Job } from "#build/client/methods.ts";
 import { sleep } from "#lib/base";
 import { type Column, printList, printRecord, state } from "../print.ts";
 import { showProgress } from "../progress.ts";
@@ -5,17 +6,6 @@ import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 
-type Job = Record<string, unknown> & {
-  id: number;
-  status: string;
-  stage: string | null;
-  progress: number;
-  worker_id: string | null;
-  error: { code: string; message: string } | null;
-  /** Absent in the responses to changes. */
-  asset?: { external_id: string; title: string };
-  log_tail?: string | null;
-};
 type Options = { state?: string; tenant?: string };
 const FOLLOW_MS = 1000;
 const isUnderWay = ({ status }: Job) => status === "queued" || status === "running";

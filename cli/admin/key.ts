@@ -1,3 +1,5 @@
+import type { ApiKey } from "#build/client/methods.ts";
+import type { Result } from "#clients/typescript/types.ts";
 import { listOf } from "../list-option.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import { relative } from "../units.ts";
@@ -5,11 +7,10 @@ import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 import { durationMs } from "./time.ts";
 
-type Key = Record<string, unknown> & { id: number; name: string; scopes: string[]; last_four: string; token?: string };
 type Options = { tenant: string; name: string; scopes: string; expiresIn?: string };
 const path = "/api/v1/api_keys";
 
-const COLUMNS: Column<Key>[] = [
+const COLUMNS: Column<ApiKey>[] = [
   ["ID", (key) => key.id],
   ["NAME", (key) => key.name],
   ["SCOPES", (key) => key.scopes.join(", ")],
@@ -26,7 +27,7 @@ export async function issue({ admin, json, options }: CommandContext<Options>): 
       ? null
       : new Date(Date.now() + durationMs("--expires-in", options.expiresIn)).toISOString();
   const body = { tenant_id: await tenantId(admin, options.tenant), name: options.name, scopes, expires_at: expiresAt };
-  const key = await admin.call<Key>("POST", path, body);
+  const key = await admin.call<Result<"createApiKey">>("POST", path, body);
   if (json) return printJson(key);
   printRecord(key, false);
   line("\nSave the token now; it is not shown again.");
@@ -34,7 +35,7 @@ export async function issue({ admin, json, options }: CommandContext<Options>): 
 
 export async function list({ admin, json, options }: CommandContext<Options>): Promise<void> {
   printList(
-    await admin.call<Key[]>("GET", `${path}?tenant_id=${await tenantId(admin, options.tenant)}`),
+    await admin.call<ApiKey[]>("GET", `${path}?tenant_id=${await tenantId(admin, options.tenant)}`),
     COLUMNS,
     json,
   );
@@ -42,7 +43,11 @@ export async function list({ admin, json, options }: CommandContext<Options>): P
 
 export async function rotate({ admin, json, args, options }: CommandContext<{ graceHours: string }>): Promise<void> {
   const body = { grace_hours: Number(options.graceHours) };
-  const key = await admin.call<Key>("POST", `${path}/${encodeURIComponent(args[0] ?? "")}/rotate`, body);
+  const key = await admin.call<Result<"rotateApiKey">>(
+    "POST",
+    `${path}/${encodeURIComponent(args[0] ?? "")}/rotate`,
+    body,
+  );
   if (json) return printJson(key);
   printRecord(key, false);
   line(`\nSave the token now; it is not shown again. Key ${args[0]} ${endsIn(body.grace_hours)}.`);

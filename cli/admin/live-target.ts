@@ -1,4 +1,5 @@
 import { text } from "node:stream/consumers";
+import type { SimulcastTarget as Target } from "#build/client/methods.ts";
 import { UserError } from "#lib/base";
 import type { Admin } from "../connect.ts";
 import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";
@@ -7,7 +8,6 @@ import type { CommandContext } from "./command-context.ts";
 import { channelId } from "./live.ts";
 import { isOn } from "./switch.ts";
 
-type Target = Record<string, unknown> & { id: number; status: string | null };
 type Options = { url?: string; name?: string; enabled?: string; streamKeyStdin?: boolean };
 
 const COLUMNS: Column<Target>[] = [

@@ -1,3 +1,5 @@
+import type { LiveChannel as Channel } from "#build/client/methods.ts";
+import type { Result } from "#clients/typescript/types.ts";
 import { UserError } from "#lib/base";
 import type { Admin } from "../connect.ts";
 import { listOf } from "../list-option.ts";
@@ -8,23 +10,6 @@ import { isOn } from "./switch.ts";
 import { tenantId } from "./tenant.ts";
 import { durationMs } from "./time.ts";
 
-type Health = {
-  bitrate: number;
-  frame_rate: number | null;
-  dropped_frames?: number | null;
-  keyframe_seconds: number | null;
-  speed: number | null;
-  advice: string[];
-  warnings?: { message: string }[];
-};
-type Channel = Record<string, unknown> & {
-  id: number;
-  channel: string;
-  status: string;
-  health: Health | null;
-  ingest?: Record<string, string | null>;
-  stream_key?: string;
-};
 type Fields = {
   name?: string;
   playbackPolicy?: string;
@@ -123,7 +108,7 @@ export async function token({ admin, json, args, options }: CommandContext<{ exp
   const id = await channelId(admin, args[0] ?? "");
   const { expiresIn } = options;
   const body = expiresIn === undefined ? {} : { expires_in: durationMs("--expires-in", expiresIn) / 1000 };
-  printRecord(await admin.call<Record<string, unknown>>("POST", `${path}/${id}/token`, body), json);
+  printRecord(await admin.call<Result<"createChannelToken">>("POST", `${path}/${id}/token`, body), json);
 }
 
 /** Advice follows the fields, because it is sentences. */
@@ -136,7 +121,13 @@ function printChannel(channel: Channel, json: boolean): void {
   for (const text of [...(channel.health?.advice ?? []), ...warnings]) line(`\n${text}`);
 }
 
-function healthText({ bitrate, frame_rate, dropped_frames, keyframe_seconds, speed }: Health): string {
+function healthText({
+  bitrate,
+  frame_rate,
+  dropped_frames,
+  keyframe_seconds,
+  speed,
+}: NonNullable<Channel["health"]>): string {
   const parts = [
     `${(bitrate / 1e6).toFixed(2)} Mbit/s`,
     frame_rate !== null && `${frame_rate} frames/s`,

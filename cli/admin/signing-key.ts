@@ -1,18 +1,12 @@
 import { readFile } from "node:fs/promises";
+import type { SigningKey } from "#build/client/methods.ts";
+import type { Result } from "#clients/typescript/types.ts";
 import { UserError } from "#lib/base";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 
-type SigningKey = Record<string, unknown> & {
-  id: number;
-  key_id: string;
-  name: string;
-  algorithm: string;
-  public_key: string;
-  private_key?: string;
-};
 type Options = { tenant: string; name: string; algorithm?: string; publicKey?: string };
 const path = "/api/v1/signing_keys";
 
@@ -33,7 +27,7 @@ export async function create({ admin, json, options }: CommandContext<Options>):
     algorithm,
     ...(publicKey !== undefined && { public_key: await contentOf(publicKey) }),
   };
-  const key = await admin.call<SigningKey>("POST", path, body);
+  const key = await admin.call<Result<"createSigningKey">>("POST", path, body);
   if (json) return printJson(key);
   // It has several lines, and the owner has it anyway.
   const { public_key: _, ...shown } = key;

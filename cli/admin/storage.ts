@@ -1,3 +1,5 @@
+import type { StorageMigration as Migration } from "#build/client/methods.ts";
+import type { Result } from "#clients/typescript/types.ts";
 import { alternatives, sleep, UserError } from "#lib/base";
 import { STORE_KINDS } from "#model/enums.ts";
 import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";
@@ -8,9 +10,7 @@ import type { CommandContext } from "./command-context.ts";
 const LOOK_AGAIN_MS = 300;
 const PATH = "/api/v1/admin/storage/migration";
 
-type Finding = { check: string; ok: boolean; detail: string };
-
-const COLUMNS: Column<Finding>[] = [
+const COLUMNS: Column<Result<"checkStorage">["findings"][number]>[] = [
   ["", (finding) => state(finding.ok ? "ok" : "FAULT")],
   ["CHECK", (finding) => finding.check],
   ["FOUND", (finding) => finding.detail],
@@ -18,10 +18,7 @@ const COLUMNS: Column<Finding>[] = [
 
 /** Exits with 1 on a fault. */
 export async function check({ admin, json }: CommandContext): Promise<void> {
-  const report = await admin.call<{ ok: boolean; kind: string; findings: Finding[] }>(
-    "POST",
-    "/api/v1/admin/storage/check",
-  );
+  const report = await admin.call<Result<"checkStorage">>("POST", "/api/v1/admin/storage/check");
   if (json) printJson(report);
   else {
     printList(report.findings, COLUMNS, false);
@@ -30,24 +27,7 @@ export async function check({ admin, json }: CommandContext): Promise<void> {
   if (!report.ok) process.exitCode = 1;
 }
 
-type Amount = { objects: number; bytes: number };
-type Migration = {
-  active: string;
-  configured: string;
-  phase: "settled" | "copying" | "verifying" | "switching" | "draining" | "cleaning";
-  to: string | null;
-  paused: boolean;
-  running: boolean;
-  total: Amount | null;
-  done: Amount;
-  copied: Amount;
-  verified: number;
-  fixed: number;
-  waiting_for: { uploads: number; jobs: number; batches: number };
-  old_copies: string | null;
-  error: string | null;
-};
-type Estimate = Amount & { to: string; objects_there: number; bytes_there: number };
+type Estimate = Extract<Result<"startMigration">, { objects_there: number }>;
 type Wishes = { to: string; quick?: boolean; dryRun?: boolean; removeOld?: boolean };
 
 /** Runs the migration to its end, or as far as possible now; completed work is kept, however this command ends. */

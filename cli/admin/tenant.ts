@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
+import type { Tenant, TenantDeletion } from "#build/client/methods.ts";
 import { UserError } from "#lib/base";
 import type { Admin } from "../connect.ts";
 import { type Column, line, printList, printRecord, state } from "../print.ts";
 import type { CommandContext } from "./command-context.ts";
 import { isOn } from "./switch.ts";
 
-type Tenant = Record<string, unknown> & { id: number; name: string; slug: string; status: string; plan_name: string };
 type Options = {
   name?: string;
   slug?: string;
@@ -99,7 +99,7 @@ export async function logo({ admin, json, args: [ref, file], options }: CommandC
 
 export async function remove({ admin, json, args, options }: CommandContext<Options>): Promise<void> {
   const query = new URLSearchParams({ confirm: options.confirm ?? "" });
-  const deletion = await admin.call<Tenant>("DELETE", `${at(args[0])}?${query}`);
+  const deletion = await admin.call<TenantDeletion>("DELETE", `${at(args[0])}?${query}`);
   if (json) return printRecord(deletion, true);
   line(
     `The tenant ${deletion.slug} is being deleted in the background. It is listed as deleting until that is complete.`,

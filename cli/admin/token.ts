@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { Result } from "#clients/typescript/types.ts";
 import { UserError } from "#lib/base";
 import { hasSecrets, loadSecrets, TOKEN_NAMES, type TokenName } from "#platform/config/secrets.ts";
 import { connect } from "../connect.ts";
@@ -24,10 +25,7 @@ export async function show(name: string | undefined, command: Command): Promise<
 }
 
 export async function rotate({ admin, json, args }: CommandContext): Promise<void> {
-  const answer = await admin.call<{ name: string; token: string }>(
-    "POST",
-    `/api/v1/admin/tokens/${named(args[0] ?? "")}/rotate`,
-  );
+  const answer = await admin.call<Result<"rotateToken">>("POST", `/api/v1/admin/tokens/${named(args[0] ?? "")}/rotate`);
   if (json) printJson(answer);
   else line(answer.token);
 }

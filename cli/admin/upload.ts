@@ -1,14 +1,8 @@
+import type { Upload } from "#build/client/methods.ts";
 import { type Column, printList, state } from "../print.ts";
 import { amount, relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
-
-type Upload = Record<string, unknown> & {
-  id: number;
-  status: string;
-  bytes_expected: number;
-  bytes_received: number | null;
-};
 
 const COLUMNS: Column<Upload>[] = [
   ["ID", (upload) => upload.id],

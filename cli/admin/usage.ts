@@ -1,22 +1,12 @@
+import type { UsageSummary } from "#build/client/methods.ts";
 import { type Column, printList } from "../print.ts";
 import { amount } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 
-type Summary = {
-  tenant_id: number;
-  tenant: string;
-  plan_name: string;
-  period_start: string;
-  storage_bytes: number;
-  egress_bytes: number;
-  transcoding_minutes: number;
-  live_minutes: number;
-  estimate: { currency: string; total_minor: number };
-};
 type Options = { tenant?: string; month?: string };
 
-const COLUMNS: Column<Summary>[] = [
+const COLUMNS: Column<UsageSummary>[] = [
   ["ID", (row) => row.tenant_id],
   ["TENANT", (row) => row.tenant],
   ["PLAN", (row) => row.plan_name],
@@ -28,7 +18,7 @@ const COLUMNS: Column<Summary>[] = [
   ["ESTIMATE", (row) => money(row.estimate)],
 ];
 
-function money({ currency, total_minor }: Summary["estimate"]): string {
+function money({ currency, total_minor }: UsageSummary["estimate"]): string {
   const format = new Intl.NumberFormat("en", { style: "currency", currency, currencyDisplay: "code" });
   return format.format(total_minor / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2));
 }
@@ -37,5 +27,5 @@ export async function usage({ admin, json, options }: CommandContext<Options>): 
   const query = new URLSearchParams();
   if (options.month !== undefined) query.set("month", options.month);
   if (options.tenant !== undefined) query.set("tenant_id", String(await tenantId(admin, options.tenant)));
-  printList(await admin.call<Summary[]>("GET", `/api/v1/usage/summary?${query}`), COLUMNS, json);
+  printList(await admin.call<UsageSummary[]>("GET", `/api/v1/usage/summary?${query}`), COLUMNS, json);
 }

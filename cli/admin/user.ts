@@ -1,16 +1,10 @@
+import type { NewInvitation, ResetLink, User } from "#build/client/methods.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { readPassword } from "./password.ts";
 import { tenantId } from "./tenant.ts";
 
-type User = Record<string, unknown> & {
-  id: number;
-  tenant_id: number;
-  email_address: string;
-  role: string;
-  created_at: string;
-};
 type Options = { tenant?: string; email?: string; name?: string; role?: string; passwordStdin?: boolean };
 const path = "/api/v1/admin/users";
 const at = (ref: string | undefined) => `${path}/${encodeURIComponent(ref ?? "")}`;
@@ -38,7 +32,7 @@ export async function list({ admin, json, options }: CommandContext<Options>): P
 
 export async function invite({ admin, json, args, options }: CommandContext<Options>): Promise<void> {
   const body = { tenant_id: await tenantId(admin, options.tenant ?? ""), email: args[0], role: options.role };
-  const invitation = await admin.call<{ url: string }>("POST", "/api/v1/users/invitations", body);
+  const invitation = await admin.call<NewInvitation>("POST", "/api/v1/users/invitations", body);
   if (json) printJson(invitation);
   else line(`${invitation.url}\nThe URL works once, for 72 hours. Send it to ${args[0]}.`);
 }
@@ -53,7 +47,7 @@ export async function passwd({ admin, json, args, options }: CommandContext<Opti
 }
 
 export async function resetLink({ admin, json, args }: CommandContext): Promise<void> {
-  const link = await admin.call<{ url: string }>("POST", `${at(args[0])}/reset_link`);
+  const link = await admin.call<ResetLink>("POST", `${at(args[0])}/reset_link`);
   if (json) printJson(link);
   else line(`${link.url}\nThe link works once, for an hour. Send it to ${args[0]}.`);
 }

@@ -1,3 +1,5 @@
+import type { WebhookDelivery as Delivery, WebhookEndpoint as Endpoint } from "#build/client/methods.ts";
+import type { Result } from "#clients/typescript/types.ts";
 import { UserError } from "#lib/base";
 import { listOf } from "../list-option.ts";
 import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";
@@ -7,14 +9,7 @@ import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 import { momentOf } from "./time.ts";
 
-type Endpoint = Record<string, unknown> & { id: number; event_types: string[]; secret?: string };
-type Delivery = Record<string, unknown> & {
-  id: number;
-  delivery_id: string;
-  response_status: number | null;
-  error: { code: string } | null;
-};
-type Batch = { matched: number; replayed: number; paused: number; unknown: string[]; last: number | null };
+type Batch = Result<"replayDeliveries">;
 type Filters = {
   tenant?: string;
   endpoint?: string;
@@ -51,7 +46,7 @@ const DELIVERIES: Column<Delivery>[] = [
 type Create = { tenant: string; url: string; events?: string; description?: string };
 
 export async function create({ admin, json, options }: CommandContext<Create>): Promise<void> {
-  const endpoint = await admin.call<Endpoint>("POST", path, {
+  const endpoint = await admin.call<Result<"createWebhook">>("POST", path, {
     tenant_id: await tenantId(admin, options.tenant),
     url: options.url,
     description: options.description,

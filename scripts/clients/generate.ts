@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { paths } from "../build/paths.ts";
 import { apiTypes } from "./api-types.ts";
 import { openApiDocument } from "./document.ts";
+import { enumTables } from "./enums.ts";
 import { methodTypes, operationTable } from "./operations.ts";
 
 /**
@@ -17,4 +18,5 @@ export async function generateClient(): Promise<void> {
   writeFileSync(join(folder, "api.d.ts"), await apiTypes(document));
   writeFileSync(join(folder, "operations.ts"), operationTable(document));
   writeFileSync(join(folder, "methods.ts"), methodTypes(document));
+  writeFileSync(join(folder, "enums.ts"), enumTables(document));
 }

@@ -3,6 +3,8 @@
 export const TENANT_STATUSES = ["active", "suspended"] as const;
 /** A tenant that is being deleted is stored as suspended. */
 export const TENANT_STATES = [...TENANT_STATUSES, "deleting"] as const;
+export const PLANS = ["free", "starter", "pro", "enterprise"] as const;
+export type PlanName = (typeof PLANS)[number];
 export const PLAYBACK_POLICIES = ["public", "signed"] as const;
 
 /** What a user may do: src/platform/http/roles.ts. */
@@ -53,5 +55,6 @@ export const CAPTION_TRANSLATION_STATUSES = ["pending", "ready", "failed", "skip
 export type CaptionTranslationStatus = (typeof CAPTION_TRANSLATION_STATUSES)[number];
 export const AUDIO_TRACK_STATUSES = ["processing", "ready", "failed"] as const;
 
+export const WEBHOOK_DELIVERY_STATUSES = ["pending", "delivered", "failed", "skipped"] as const;
 /** Forms of webhook deliveries: our own, and that of Mux. */
 export const WEBHOOK_FORMATS = ["svc", "mux"] as const;

@@ -78,6 +78,38 @@ export const newPosterKey = (asset: AssetIds) => `${assetPrefix(asset)}poster/${
 /** Several servers may check the same bucket at once. */
 export const newProbeKey = () => `${PROBE}-${randomBytes(6).toString("hex")}`;
 
+/*
+ * A manifest and all that it refers to are below one prefix, which rows and messages contain once: the rest of a key is a
+ * path. These functions are the only code that takes keys and such paths apart.
+ */
+
+/** The path of `key` below `prefix`; null when it is elsewhere. */
+export const pathBelow = (prefix: string, key: string): string | null =>
+  key.startsWith(prefix) ? key.slice(prefix.length) : null;
+
+/** The same for a key that is known to be below `prefix`. Throws a RangeError for another one. */
+export function ownPath(prefix: string, key: string): string {
+  const path = pathBelow(prefix, key);
+  if (path === null) throw new RangeError(`${key} is not below ${prefix}.`);
+  return path;
+}
+
+/** The folder of a key or a path, with its slash; empty for a path without a folder. */
+export const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/") + 1);
+
+/** The last segment of a key or a path. */
+export const fileNameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+
+/** The name of the last folder of a key, a path or a prefix, without slashes; empty when there is none. */
+export const lastFolderOf = (path: string): string => fileNameOf(folderOf(path).slice(0, -1));
+
+/** Whether a path has no empty segment, and none that a browser or a file system would resolve: `.` or `..`. */
+export const isPlainPath = (path: string): boolean =>
+  path.split("/").every((segment) => segment !== "" && segment !== "." && segment !== "..");
+
+/** A key or a path as a part of a URL. */
+export const urlPathOf = (path: string): string => path.split("/").map(encodeURIComponent).join("/");
+
 /** A plain extension in lower case with its dot; empty when there is none. */
 export const extensionOf = (filename: string) => /\.[A-Za-z0-9]{1,8}$/.exec(filename)?.[0].toLowerCase() ?? "";
 

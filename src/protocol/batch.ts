@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { BATCH_STATUSES, BATCH_UPLOAD_MODES, BATCH_UPLOAD_STATUSES, STORE_KINDS } from "#model/enums.ts";
 import { MAX_PARTS } from "#model/multipart.ts";
+import { isPlainPath } from "#model/object-keys.ts";
 import {
   ByteCount,
   Id,
@@ -38,10 +39,7 @@ export const ObjectKey = v.pipe(
   v.check((key) => key.isWellFormed() && !/\p{Cc}/u.test(key), "must not contain control characters"),
   v.check((key) => !key.includes("\\"), "must not contain a backslash"),
   v.check((key) => !key.startsWith("/"), "must not begin with a slash"),
-  v.check(
-    (key) => key.split("/").every((part) => part !== "" && part !== "." && part !== ".."),
-    "must not contain empty segments, . or ..",
-  ),
+  v.check(isPlainPath, "must not contain empty segments, . or .."),
   v.check(
     (key) => key.split("/").every((part) => Buffer.byteLength(part) <= 200),
     "must have segments of at most 200 bytes",

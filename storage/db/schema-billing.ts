@@ -1,9 +1,6 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { ORDER_STATUSES, PAYMENT_KINDS } from "#model/enums.ts";
+import { ORDER_STATUSES, PAYMENT_KINDS, PLANS } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
-
-export const PLANS = ["free", "starter", "pro", "enterprise"] as const;
-export type PlanName = (typeof PLANS)[number];
 
 export const usageMonths = sqliteTable(
   "usage_months",

@@ -7,16 +7,17 @@ import {
   BATCH_UPLOAD_STATUSES,
   DISABLED_REASONS,
   INPUT_STATUSES,
+  PLANS,
   PLAYBACK_POLICIES,
   PLAYBACK_STATUSES,
   TENANT_STATUSES,
   UPLOAD_STATUSES,
+  WEBHOOK_DELIVERY_STATUSES,
   WEBHOOK_FORMATS,
 } from "#model/enums.ts";
 import type { Warning } from "#model/warnings.ts";
 import { id, times } from "./columns.ts";
 import type { RenditionRow } from "./rendition-row.ts";
-import { PLANS } from "./schema-billing.ts";
 import type { taskLeases, transcodingAttempts, transcodingJobs, transcodingTasks, workers } from "./schema-jobs.ts";
 import type { PlaybackId } from "./schema-playback-ids.ts";
 
@@ -26,8 +27,6 @@ export {
   billingEvents,
   billingOrders,
   type OrderRow,
-  PLANS,
-  type PlanName,
   type UsageMonthRow,
   usageMonths,
 } from "./schema-billing.ts";
@@ -300,8 +299,6 @@ export const webhookEndpoints = sqliteTable("webhook_endpoints", {
   ...times,
 });
 
-export const DELIVERY_STATUS = ["pending", "delivered", "failed", "skipped"] as const;
-
 export const webhookDeliveries = sqliteTable("webhook_deliveries", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
@@ -309,7 +306,7 @@ export const webhookDeliveries = sqliteTable("webhook_deliveries", {
   eventId: integer("event_id").notNull(),
   /** The name of the event for an endpoint in Mux's form. */
   name: text("name"),
-  status: text("status", { enum: DELIVERY_STATUS }).notNull().default("pending"),
+  status: text("status", { enum: WEBHOOK_DELIVERY_STATUSES }).notNull().default("pending"),
   attempts: integer("attempts").notNull().default(0),
   tries: integer("tries").notNull().default(0),
   nextAttemptAt: integer("next_attempt_at"),

@@ -1,4 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
+import { urlPathOf } from "#model/object-keys.ts";
 import { checkKey } from "./keys.ts";
 
 export type UrlSigning = {
@@ -53,7 +54,7 @@ export function signUrl({ secret, baseUrl }: UrlSigning, address: SignedUrl): st
     const value = parameters[name];
     if (value !== undefined) query += `${name}=${encodeURIComponent(value)}&`;
   }
-  const path = address.key.split("/").map(encodeURIComponent).join("/");
+  const path = urlPathOf(address.key);
   return `${baseUrl}${PATH}${path}?${query}sig=${signatureOf(secret, address.key, parameters)}`;
 }
 

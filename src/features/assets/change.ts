@@ -11,7 +11,7 @@ import { type AssetRow, assets, type PlaybackPolicy, type TagValue } from "#stor
 import { withinStorage } from "../tenants/quota.ts";
 import { getAsset, ownCollection } from "./queries.ts";
 import { Asset, type AssetPatch, toAsset } from "./schema.ts";
-import { type TextValues, toColumns } from "./texts.ts";
+import { type TextValues, textColumns } from "./texts.ts";
 
 const MAX_TAGS = 100;
 
@@ -24,7 +24,7 @@ type AssetChange = v.InferOutput<typeof AssetPatch>["video_asset"];
 export const updateAsset = (app: App, caller: Caller, id: number, change: AssetChange): Promise<AssetRow> =>
   app.write(async (tx) => {
     const { collection_id: collectionId, playback_policy: policy, expires_at: expiresAt, ...rest } = change;
-    const texts = toColumns(rest);
+    const texts = textColumns(rest);
     const fixed = fixedFieldsOf(rest);
     // A single statement where possible: with a remote database each is a round trip.
     const isShort = texts.description == null;

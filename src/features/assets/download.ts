@@ -1,6 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { HttpError, notFound } from "#lib/base";
+import { fileNameOf } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { type AssetRow, uploads } from "#storage/db/schema.ts";
 
@@ -20,7 +21,7 @@ export async function downloadOf(app: App, asset: AssetRow) {
     .from(uploads)
     .where(and(eq(uploads.assetId, asset.id), eq(uploads.objectKey, asset.sourceKey)))
     .get();
-  const filename = asset.originalFilename ?? (asset.sourceKey.split("/").at(-1) as string);
+  const filename = asset.originalFilename ?? fileNameOf(asset.sourceKey);
   const contentType = upload?.contentType ?? "application/octet-stream";
   const expiresAt = new Date(app.clock.now() + DOWNLOAD_SECONDS * 1000);
   const { url, method } = await objects.signGet(asset.sourceKey, { expiresAt, filename, contentType });

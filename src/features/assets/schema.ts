@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
 import { codecNameOf, HDR_FORMATS } from "#lib/codecs";
 import { ASSET_PROVIDERS, INPUT_STATUSES, PLAYBACK_STATUSES } from "#model/enums.ts";
+import { toRecord } from "#platform/http/records.ts";
 import {
   ClientTime,
   Id,
@@ -284,45 +284,13 @@ export const Asset = v.pipe(
 );
 export type Asset = v.InferOutput<typeof Asset>;
 
-export const toAsset = (row: AssetRow): v.InferInput<typeof Asset> => ({
-  id: row.id,
-  tenant_id: row.tenantId,
-  external_id: row.externalId,
-  ...textsOf(row),
-  collection_id: row.collectionId,
-  input_status: row.inputStatus,
-  playback_status: row.playbackStatus,
-  encoding_status: encodingStatus(row),
-  playback_policy: row.playbackPolicy,
-  playback_ids: playbackIdsOf(row),
-  encoding_profile: row.encodingProfile ?? DEFAULT_PROFILE,
-  provider: row.provider,
-  manifest_url: row.manifestUrl,
-  source_bytes: row.sourceBytes,
-  storage_bytes: row.storageBytes,
-  duration_seconds: row.durationSeconds,
-  source_key: row.sourceKey,
-  source_sha256: row.sourceSha256,
-  source_deleted_at: iso(row.sourceDeletedAt),
-  original_filename: row.originalFilename,
-  relative_path: row.relativePath,
-  manifest_path: row.manifestPath,
-  dash_manifest_path: row.dashManifestPath,
-  thumbnail_path: posterOf(row),
-  poster_path: row.posterPath,
-  storyboard_path: row.storyboardPath,
-  width: row.width,
-  height: row.height,
-  frame_rate: row.frameRate,
-  renditions: [...row.renditions, ...row.audioRenditions].map(toRendition),
-  tags: row.tags,
-  progress: row.progress,
-  stage: row.stage,
-  error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
-  warnings: row.warnings,
-  ready_at: iso(row.readyAt),
-  expires_at: iso(row.expiresAt),
-  parent_asset_id: row.parentAssetId,
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toAsset = (row: AssetRow) =>
+  toRecord(Asset, row, {
+    ...textsOf(row),
+    encoding_status: encodingStatus(row),
+    playback_ids: playbackIdsOf(row),
+    encoding_profile: row.encodingProfile ?? DEFAULT_PROFILE,
+    thumbnail_path: posterOf(row),
+    renditions: [...row.renditions, ...row.audioRenditions].map(toRendition),
+    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+  });

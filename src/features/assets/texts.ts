@@ -1,12 +1,6 @@
+import { type Camel, camel } from "#platform/http/records.ts";
 import { ASSET_TEXT_NAMES, type AssetText, type AssetTexts, EVENT_TEXT_NAMES } from "#protocol/asset-fields.ts";
 import { type AssetRow, assets } from "#storage/db/schema.ts";
-
-/** `original_filename` → `originalFilename`. */
-type Camel<Name extends string> = Name extends `${infer First}_${infer Rest}`
-  ? `${First}${Capitalize<Camel<Rest>>}`
-  : Name;
-const camel = <Name extends string>(name: Name) =>
-  name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) as Camel<Name>;
 
 type TextColumn = Camel<AssetText>;
 /** The columns of the texts of an asset. */
@@ -16,7 +10,7 @@ export type TextValues = Pick<AssetRow, TextColumn>;
 export const TEXT_COLUMNS = ASSET_TEXT_NAMES.map((name) => ({ name, column: camel(name) }));
 
 /** Column values of the texts that are given. */
-export const toColumns = <Given extends { [Name in AssetText]?: AssetTexts[Name] | undefined }>(given: Given) =>
+export const textColumns = <Given extends { [Name in AssetText]?: AssetTexts[Name] | undefined }>(given: Given) =>
   Object.fromEntries(
     TEXT_COLUMNS.flatMap(({ name, column }) => (given[name] === undefined ? [] : [[column, given[name]]])),
   ) as { [Name in keyof Given & AssetText as Camel<Name>]: Exclude<Given[Name], undefined> };

@@ -8,7 +8,7 @@ import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type BatchRow, tenants, uploadBatches } from "#storage/db/schema.ts";
 import { toAsset } from "../assets/schema.ts";
 import { insertAsset } from "../assets/stored-bytes.ts";
-import { toColumns } from "../assets/texts.ts";
+import { textColumns } from "../assets/texts.ts";
 import { languageOf } from "../subtitles/content.ts";
 import { addSubtitle } from "../subtitles/store.ts";
 import { requireStored } from "../tenants/quota.ts";
@@ -103,7 +103,7 @@ async function createAsset(tx: Db, app: App, { tenantId, policy, one }: AssetCre
   const asset = await insertAsset(tx, app, {
     tenantId,
     externalId: given.external_id ?? newExternalId(),
-    ...toColumns(given),
+    ...textColumns(given),
     inputStatus: "uploaded",
     playbackStatus: "ready",
     playbackPolicy: given.playback_policy ?? policy,

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { batchPrefix } from "#model/object-keys.ts";
+import { batchPrefix, ownPath } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { pagesOf } from "#storage/db/pages.ts";
 import { type BatchRow, batchUploads } from "#storage/db/schema.ts";
@@ -22,7 +22,7 @@ export async function inventoryOf(app: App, batch: BatchRow): Promise<Inventory>
   const prefix = batchPrefix(batch);
   const objects = new Map<string, { bytes: number; announced: number | null }>();
   for await (const { key, bytes } of listAll(store, prefix))
-    objects.set(key.slice(prefix.length), { bytes, announced: null });
+    objects.set(ownPath(prefix, key), { bytes, announced: null });
   const pages = pagesOf({ from: 0, limit: PAGE, keyOf: (row: { id: number }) => row.id }, (after) =>
     app.db
       .select({ id: batchUploads.id, key: batchUploads.objectKey, bytes: batchUploads.bytesExpected })

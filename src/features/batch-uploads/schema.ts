@@ -2,9 +2,10 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { iso } from "#lib/base";
 import { MAX_PARTS } from "#model/multipart.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { ByteCount, Paging, PathId, QueryId } from "#platform/http/schemas.ts";
 import { storageOf } from "#platform/http/storage.ts";
-import { Batch, type BatchUpload, BatchUploadStatus, type DesktopStorage, MAX_LEASE_SECONDS } from "#protocol/batch.ts";
+import { Batch, BatchUpload, BatchUploadStatus, type DesktopStorage, MAX_LEASE_SECONDS } from "#protocol/batch.ts";
 import { PartNumber } from "#protocol/fields.ts";
 import type { BatchRow, BatchUploadRow } from "#storage/db/schema.ts";
 import type { SignedRequest } from "#storage/objects/store.ts";
@@ -65,18 +66,11 @@ export const storageInfo = (app: App, tenantId: number, prefix: string): v.Infer
   };
 };
 
-export const toBatch = (app: App, row: BatchRow, prefix: string): v.InferInput<typeof Batch> => ({
-  id: row.id,
-  tenant_id: row.tenantId,
-  name: row.name,
-  status: row.status === "open" && row.expiresAt <= app.clock.now() ? "expired" : row.status,
-  expires_at: iso(row.expiresAt),
-  ended_at: iso(row.endedAt),
-  upload_count: row.uploadCount,
-  storage: storageInfo(app, row.tenantId, prefix),
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toBatch = (app: App, row: BatchRow, prefix: string) =>
+  toRecord(Batch, row, {
+    status: row.status === "open" && row.expiresAt <= app.clock.now() ? "expired" : row.status,
+    storage: storageInfo(app, row.tenantId, prefix),
+  });
 
 export const partCountOf = ({ bytesExpected, partSize }: BatchUploadRow) =>
   partSize === null ? null : Math.max(1, Math.ceil(bytesExpected / partSize));
@@ -87,17 +81,8 @@ export function toIntent(
   { parts = [], put }: { parts?: readonly PartRow[]; put?: SignedRequest | null } = {},
 ): v.InferInput<typeof BatchUpload> {
   const isPartly = row.status === "pending" && row.partSize !== null;
-  return {
-    id: row.id,
-    batch_id: row.batchId,
-    object_key: row.objectKey,
-    status: row.status,
-    mode: row.mode,
-    content_type: row.contentType,
-    bytes_expected: row.bytesExpected,
+  return toRecord(BatchUpload, row, {
     bytes_received: row.bytesReceived ?? parts.reduce((sum, { bytes }) => sum + bytes, 0),
-    sha256: row.sha256,
-    part_size: row.partSize,
     part_count: partCountOf(row),
     ...(isPartly && {
       parts: parts.map(({ partNumber, bytes, etag }) => ({ part_number: partNumber, bytes, etag })),
@@ -108,7 +93,5 @@ export function toIntent(
       upload_headers: put.headers,
       upload_expires_at: iso(put.expiresAt.getTime()),
     }),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
-  };
+  });
 }

@@ -1,13 +1,14 @@
 import { and, eq, sql } from "drizzle-orm";
 import { type App, lockNamespace } from "#app.ts";
 import { HttpError, invalid, newOrderId, sha256 } from "#lib/base";
+import type { PlanName } from "#model/enums.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { metricsOf } from "#platform/http/metrics.ts";
 import { paymentsOf } from "#platform/outbound/payments/configured.ts";
 import { type Created, PaymentFailed, type PaymentProvider } from "#platform/outbound/payments/provider.ts";
 import { RETURN_PATH } from "#platform/outbound/payments/return-url.ts";
 import type { Db } from "#storage/db/open.ts";
-import { billingOrders, type OrderRow, type PlanName } from "#storage/db/schema.ts";
+import { billingOrders, type OrderRow } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { pricesOf } from "../tenants/quota.ts";
 

@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { iso } from "#lib/base";
 import { ORDER_STATUSES, PAYMENT_KINDS } from "#model/enums.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { Id, NullableTime, QueryId, Time } from "#platform/http/schemas.ts";
 import type { OrderRow } from "#storage/db/schema.ts";
 import { PlanName } from "../tenants/schema.ts";
@@ -94,20 +95,11 @@ export const Order = v.pipe(
 export function toOrder(row: OrderRow, now: number): v.InferInput<typeof Order> {
   const isOver = row.status !== "paid" && row.expiresAt <= now;
   const status = isOver ? "expired" : row.status;
-  return {
-    order_id: row.orderId,
+  return toRecord(Order, row, {
     status,
     checkout_url: status === "pending" ? row.checkoutUrl : null,
-    provider: row.provider,
-    expires_at: iso(row.expiresAt),
-    tenant_id: row.tenantId,
-    plan_name: row.planName,
-    amount_minor: row.amountMinor,
-    currency: row.currency,
     paid_at: row.paidAt === null ? null : iso(row.paidAt),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
-  };
+  });
 }
 
 export const Received = v.object({

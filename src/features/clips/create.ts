@@ -3,7 +3,7 @@ import type { App } from "#app.ts";
 import { HttpError, invalid, mapBounded, newExternalId, notFound } from "#lib/base";
 import { impossible, type TimeRange } from "#lib/manifests";
 import { contentTypeOf } from "#model/media-types.ts";
-import { assetPrefix, newDeliveredPrefix } from "#model/object-keys.ts";
+import { assetPrefix, newDeliveredPrefix, ownPath, pathBelow } from "#model/object-keys.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { markReferenced, registerPending } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";
@@ -154,7 +154,7 @@ type Manifests = Pick<AssetRow, "manifestPath" | "dashManifestPath" | "storyboar
 
 /** The manifests are below the prefix, and their paths in the job relative to it. */
 export function clipJob(asset: Manifests, prefix: string, exact: NonNullable<ClipMedia["exact"]>): ClipJob {
-  const below = (key: string | null) => key?.slice(prefix.length) ?? null;
+  const below = (key: string | null) => key && ownPath(prefix, key);
   return {
     prefix,
     ...exact,
@@ -194,7 +194,10 @@ function clipValues(app: App, parent: AssetRow, clip: PreparedClip) {
 /** The columns of an asset that plays a part of `parent`. */
 export function mediaColumns(parent: AssetRow, { prefix, media }: Pick<PreparedClip, "prefix" | "media">) {
   const own = parent.mediaPrefix as string;
-  const moved = (key: string | null) => (key?.startsWith(own) ? prefix + key.slice(own.length) : null);
+  const moved = (key: string | null) => {
+    const path = pathBelow(own, key ?? "");
+    return path === null ? null : prefix + path;
+  };
   return {
     durationSeconds: media.exact?.durationSeconds ?? media.end - media.start,
     mediaPrefix: prefix,

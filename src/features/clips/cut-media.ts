@@ -15,6 +15,7 @@ import {
   type TimeRange,
 } from "#lib/manifests";
 import { encodingSpec } from "#media/encoding-spec.ts";
+import { pathBelow } from "#model/object-keys.ts";
 import { parseServed } from "#platform/parsing/parse-document.ts";
 import { ALL_CODECS_VERSION } from "#protocol/clip.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
@@ -55,11 +56,11 @@ export async function cutMedia(
   { asset, wanted, mode, signal }: { asset: AssetRow; wanted: TimeRange; mode: ClipMode; signal: AbortSignal },
 ): Promise<ClipMedia> {
   const { mediaPrefix: prefix, manifestPath } = asset;
-  if (prefix === null || !manifestPath?.startsWith(prefix)) return impossible("its media are not stored here");
+  const path = prefix === null ? null : pathBelow(prefix, manifestPath ?? "");
+  if (prefix === null || path === null) return impossible("its media are not stored here");
   const source = { app, objects, asset, prefix, signal };
   const read = reader(source);
   const parsing = { tenantId: asset.tenantId, signal };
-  const path = manifestPath.slice(prefix.length);
   const master = await read(path);
   const { playlists } = possible(await parseServed(app, "clipMaster", { bytes: master, path }, parsing));
   const [first, ...others] = playlists as [ClipPlaylist, ...ClipPlaylist[]];
@@ -83,10 +84,10 @@ export async function cutMedia(
     { path: first.path, bytes: main.text },
     ...others.map((playlist, index) => ({ path: playlist.path, bytes: (cut[index] as CutPlaylist).text })),
   ];
-  if (asset.dashManifestPath?.startsWith(prefix)) {
-    const path = asset.dashManifestPath.slice(prefix.length);
-    const mpd = { bytes: reduceMpd(await read(path), range), path, range, shared };
-    files.push({ path, bytes: possible(await parseServed(app, "clipMpd", mpd, parsing)).text });
+  const mpdPath = pathBelow(prefix, asset.dashManifestPath ?? "");
+  if (mpdPath !== null) {
+    const mpd = { bytes: reduceMpd(await read(mpdPath), range), path: mpdPath, range, shared };
+    files.push({ path: mpdPath, bytes: possible(await parseServed(app, "clipMpd", mpd, parsing)).text });
   }
   const storyboard = await cutStoryboard(source, read, exact ? wanted : range);
   if (storyboard) {
@@ -94,8 +95,8 @@ export async function cutMedia(
     shared.objects.push(...storyboard.sheets);
   }
   // The image of media without video, which has no first frame.
-  if (asset.width === null && asset.thumbnailPath?.startsWith(asset.sharedPrefix ?? prefix))
-    shared.objects.push(asset.thumbnailPath.slice((asset.sharedPrefix ?? prefix).length));
+  const image = pathBelow(asset.sharedPrefix ?? prefix, asset.thumbnailPath ?? "");
+  if (asset.width === null && image !== null) shared.objects.push(image);
   const copies = takeOwn(asset, shared);
   const { start, end } = range;
   return { start, end, files, copies, storyboard: storyboard?.file.path ?? null, shared, exact };
@@ -175,8 +176,8 @@ async function cutStoryboard(
   read: (path: string) => Promise<Buffer>,
   { start, end }: TimeRange,
 ): Promise<{ file: ClipFile; sheets: string[] } | null> {
-  if (!asset.storyboardPath?.startsWith(prefix)) return null;
-  const path = asset.storyboardPath.slice(prefix.length);
+  const path = pathBelow(prefix, asset.storyboardPath ?? "");
+  if (path === null) return null;
   const range = { startMs: Math.round(start * 1000), endMs: Math.round(end * 1000) };
   const options = { tenantId: asset.tenantId, signal };
   const { text, images } = await parseServed(app, "clipStoryboard", { bytes: await read(path), ...range }, options);

@@ -2,6 +2,7 @@ import type { App } from "#app.ts";
 import { DOCUMENT_LIMITS, HttpError, mapBounded } from "#lib/base";
 import { readInit } from "#lib/isobmff";
 import { differenceOf, type EncodingOfPart, renditionName } from "#media/join/encoding.ts";
+import { ownPath } from "#model/object-keys.ts";
 import { parseServed } from "#platform/parsing/parse-document.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
@@ -52,7 +53,7 @@ async function encodingOf(
       throw error;
     }
   };
-  const path = (asset.manifestPath as string).slice(prefix.length);
+  const path = ownPath(prefix, asset.manifestPath as string);
   const master = await parseServed(
     app,
     "clipMaster",

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
 import { schemaOf } from "#platform/http/openapi-schema.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { Id, Name, Text, Time } from "#platform/http/schemas.ts";
 import type { CollectionRow } from "#storage/db/schema.ts";
 import { Slug } from "../tenants/schema.ts";
@@ -72,22 +72,12 @@ export const collectionPath = (what: "page" | "embed" | "feed", code: string) =>
   what === "embed" ? `/embed/c/${code}` : `/c/${code}${what === "feed" ? "/feed.xml" : ""}`;
 
 /** `baseUrl`: of the server, before the path of its page. */
-export const toCollection = (baseUrl: string, row: CollectionRow): v.InferInput<typeof Collection> => ({
-  id: row.id,
-  tenant_id: row.tenantId,
-  parent_id: row.parentId,
-  name: row.name,
-  slug: row.slug,
-  description: row.description,
-  position: row.position,
-  asset_count: row.assetCount,
-  is_public: row.isPublic,
-  public_url: urlOf(baseUrl, "page", row),
-  embed_url: urlOf(baseUrl, "embed", row),
-  feed_url: urlOf(baseUrl, "feed", row),
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toCollection = (baseUrl: string, row: CollectionRow) =>
+  toRecord(Collection, row, {
+    public_url: urlOf(baseUrl, "page", row),
+    embed_url: urlOf(baseUrl, "embed", row),
+    feed_url: urlOf(baseUrl, "feed", row),
+  });
 
 const urlOf = (baseUrl: string, what: "page" | "embed" | "feed", { isPublic, publicCode }: CollectionRow) =>
   isPublic && publicCode !== null ? baseUrl + collectionPath(what, publicCode) : null;

@@ -70,23 +70,9 @@ export async function requireFree(tx: Db, tenantId: number, channel: string): Pr
 
 /** Columns that a client may change. */
 export type ChannelChange = Partial<
-  Pick<
+  Omit<
     LiveChannelRow,
-    | "name"
-    | "playbackPolicy"
-    | "publisher"
-    | "streamKeyHash"
-    | "record"
-    | "dvrSeconds"
-    | "lowLatency"
-    | "takeover"
-    | "encodingProfile"
-    | "captions"
-    | "captionsLive"
-    | "startsAt"
-    | "enabled"
-    | "reconnectSeconds"
-    | "maxDurationSeconds"
+    "id" | "tenantId" | "channel" | "endedStream" | "revision" | "createdAt" | "updatedAt" | "revokedAt"
   >
 >;
 

@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { iso, newStreamKey, sha256 } from "#lib/base";
 import { emit } from "#platform/events/emit.ts";
 import { byId, page } from "#platform/http/paging.ts";
+import { toColumns } from "#platform/http/records.ts";
 import { type Route, route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";
 import { liveChannels } from "#storage/db/schema.ts";
@@ -103,20 +104,11 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
         const row = await tx
           .insert(liveChannels)
           .values({
+            ...toColumns(body),
             tenantId: tenant.id,
-            channel: body.channel,
             name: body.name ?? body.channel,
             playbackPolicy: body.playback_policy ?? tenant.defaultPlaybackPolicy,
             streamKeyHash: sha256(streamKey),
-            publisher: body.publisher,
-            record: body.record,
-            dvrSeconds: body.dvr_seconds,
-            lowLatency: body.low_latency,
-            takeover: body.takeover,
-            reconnectSeconds: body.reconnect_seconds,
-            maxDurationSeconds: body.max_duration_seconds,
-            enabled: body.enabled,
-            encodingProfile: body.encoding_profile,
             captions: canonicalCaptions(body.captions),
             captionsLive: canonicalCaptions(body.captions_live),
             startsAt: timeOf(body.starts_at),
@@ -156,25 +148,16 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     responses: { 200: LiveChannel },
     errors: { 409: ["channel_revoked"], 422: ["validation_failed", "encoding_profile_unknown", "watermark_missing"] },
     async handle({ app, caller, params: { id }, body }) {
+      const { captions, captions_live, starts_at, ...others } = body;
       const row = await changeChannel(app, caller, id, {
-        ...(body.name !== undefined && { name: body.name }),
-        ...(body.playback_policy !== undefined && { playbackPolicy: body.playback_policy }),
-        ...(body.publisher !== undefined && { publisher: body.publisher }),
-        ...(body.record !== undefined && { record: body.record }),
-        ...(body.dvr_seconds !== undefined && { dvrSeconds: body.dvr_seconds }),
-        ...(body.low_latency !== undefined && { lowLatency: body.low_latency }),
-        ...(body.takeover !== undefined && { takeover: body.takeover }),
-        ...(body.reconnect_seconds !== undefined && { reconnectSeconds: body.reconnect_seconds }),
-        ...(body.max_duration_seconds !== undefined && { maxDurationSeconds: body.max_duration_seconds }),
-        ...(body.enabled !== undefined && { enabled: body.enabled }),
-        ...(body.encoding_profile !== undefined && { encodingProfile: body.encoding_profile }),
-        ...(body.captions !== undefined && { captions: canonicalCaptions(body.captions) }),
-        ...(body.captions_live !== undefined && { captionsLive: canonicalCaptions(body.captions_live) }),
-        ...(body.starts_at !== undefined && { startsAt: timeOf(body.starts_at) }),
+        ...toColumns(others),
+        ...(captions && { captions: canonicalCaptions(captions) }),
+        ...(captions_live && { captionsLive: canonicalCaptions(captions_live) }),
+        ...(starts_at !== undefined && { startsAt: timeOf(starts_at) }),
       });
       return {
         ...toLiveChannel(app, row),
-        ...(await captionWarnings(app, [...(body.captions ?? []), ...(body.captions_live ?? [])])),
+        ...(await captionWarnings(app, [...(captions ?? []), ...(captions_live ?? [])])),
       };
     },
   }),

@@ -1,47 +1,25 @@
-import type * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/base";
 import type { StreamHealth } from "#live/ingest/stream-health.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { ingestUrls } from "./ingest-urls.ts";
 import type { Channel } from "./queries.ts";
 import { type LiveStream, liveRegistry, viewersOf } from "./registry.ts";
-import { type LiveChannel, pathOf } from "./schema.ts";
+import { LiveChannel, pathOf } from "./schema.ts";
 import { storedStreams } from "./shared/stored-streams.ts";
 import { liveDashUrl, liveUrl } from "./urls.ts";
 
 /** A channel as the API shows it. */
-export function toLiveChannel(app: App, row: Channel): v.InferInput<typeof LiveChannel> {
+export function toLiveChannel(app: App, row: Channel) {
   const stream = streamOf(app, row);
-  return {
-    id: row.id,
-    tenant_id: row.tenantId,
-    channel: row.channel,
+  return toRecord(LiveChannel, row, {
     path: pathOf(row.channel),
-    name: row.name,
-    playback_policy: row.playbackPolicy,
-    publisher: row.publisher,
-    record: row.record,
-    dvr_seconds: row.dvrSeconds,
-    low_latency: row.lowLatency,
-    takeover: row.takeover,
-    reconnect_seconds: row.reconnectSeconds,
-    max_duration_seconds: row.maxDurationSeconds,
-    encoding_profile: row.encodingProfile,
-    captions: row.captions,
-    captions_live: row.captionsLive,
-    starts_at: iso(row.startsAt),
-    enabled: row.enabled,
     status: row.startedAt === null ? "idle" : "live",
-    started_at: iso(row.startedAt),
     viewers: stream ? viewersOf(stream, app.clock.now()) : storedStreams(app).viewersOf(row.id),
     health: stream?.health ? toHealth(stream.health) : null,
     ingest: ingestUrls(app, row.channel),
     hls_url: liveUrl(app.baseUrl(), row.channel, null),
     dash_url: row.startedAt === null ? null : liveDashUrl(app.baseUrl(), row.channel, null),
-    revoked_at: iso(row.revokedAt),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
-  };
+  });
 }
 
 /** The running broadcast, if this server receives it. */

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { iso } from "#lib/base";
 import { NOTIFICATION_KINDS, type NotificationKind } from "#model/enums.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { Id, oneOf, Paging, Time } from "#platform/http/schemas.ts";
 import { isMailConfigured } from "#platform/outbound/mail/smtp.ts";
 import type { NotificationRow, UserRow } from "#storage/db/schema.ts";
@@ -30,13 +30,7 @@ export const Notification = v.pipe(
   v.title("Notification"),
 );
 export type Listed = NotificationRow & { isRead: boolean };
-export const toNotification = (row: Listed): v.InferInput<typeof Notification> => ({
-  id: row.id,
-  kind: row.kind,
-  data: row.data,
-  is_read: row.isRead,
-  created_at: iso(row.createdAt),
-});
+export const toNotification = (row: Listed) => toRecord(Notification, row);
 
 export const Unread = v.object({ count: v.pipe(v.number(), v.description("At most 200, as many as are kept")) });
 export const MarkRead = v.object({

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
+import { toRecord } from "#platform/http/records.ts";
 import { Id, Time } from "#platform/http/schemas.ts";
 import type { PlaybackRestrictionRow } from "#storage/db/schema-playback-ids.ts";
 
@@ -45,12 +45,4 @@ export const PlaybackRestriction = v.pipe(
   v.title("PlaybackRestriction"),
 );
 
-export const toRestriction = (row: PlaybackRestrictionRow): v.InferInput<typeof PlaybackRestriction> => ({
-  id: row.id,
-  tenant_id: row.tenantId,
-  allowed_domains: row.allowedDomains,
-  allow_no_referrer: row.allowNoReferrer,
-  allow_no_user_agent: row.allowNoUserAgent,
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toRestriction = (row: PlaybackRestrictionRow) => toRecord(PlaybackRestriction, row);

@@ -1,4 +1,5 @@
 import { contentTypeOf } from "#model/media-types.ts";
+import { folderOf, pathBelow } from "#model/object-keys.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 
 /**
@@ -22,8 +23,6 @@ function belowVersion({ mediaPrefix, thumbnailPath, storyboardPath }: AssetRow, 
   const key = mediaPrefix + file.slice(slash + 1);
   if (key === thumbnailPath) return "t";
   if (storyboardPath === null) return undefined;
-  const isSheet =
-    key.startsWith(storyboardPath.slice(0, storyboardPath.lastIndexOf("/") + 1)) &&
-    contentTypeOf(key).startsWith("image/");
+  const isSheet = pathBelow(folderOf(storyboardPath), key) !== null && contentTypeOf(key).startsWith("image/");
   return key === storyboardPath || isSheet ? "s" : undefined;
 }

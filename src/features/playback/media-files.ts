@@ -205,14 +205,13 @@ class MediaRequest {
   }
 
   async #versionedFile(): Promise<Response> {
-    const { key, media } = await versionedKey(this.#app, this.#asset, this.#file);
+    const { key, media, path } = await versionedKey(this.#app, this.#asset, this.#file);
     const isPartial = this.#asset.encoding !== null && media.mediaPrefix === this.#asset.mediaPrefix;
     if (isPartial && this.#context.method === "GET" && !this.#shared.cache?.get(key))
       await waitForSegment(this.#app, { objects: this.#objects, asset: this.#asset, key }, this.#context.signal);
     if (this.#isRedirected(key)) return this.#redirect(key);
     // Storage answers 404 for a segment that is not encoded yet; this server has it encoded.
     if (this.#delivery !== "rewrite" || isPartial || !key.endsWith(".m3u8")) return this.#lastingFile(key);
-    const path = key.slice(media.mediaPrefix.length);
     const rewrite = (bytes: Buffer) =>
       withPresignedUrls(this.#app, this.#objects, { media, path }, bytes.toString("utf8"));
     return manifest(this.#context, key, rewrite, { ...this.#common, scope: this.#scope, isLasting: false });

@@ -1,5 +1,6 @@
 import type { App } from "#app.ts";
 import { notFound } from "#lib/base";
+import { folderOf, isPlainPath, lastFolderOf, pathBelow, urlPathOf } from "#model/object-keys.ts";
 import type { Rebased } from "#platform/parsing/parsers.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { posterOf } from "../assets/poster.ts";
@@ -25,29 +26,24 @@ export function topFile(asset: AssetRow, file: string): Top | null {
   return {
     key,
     // It becomes part of a URL; clients choose the names of their own directories.
-    folder: `${versionOf(prefix)}/${key
-      .slice(prefix.length, key.lastIndexOf("/") + 1)
-      .split("/")
-      .map(encodeURIComponent)
-      .join("/")}`,
+    folder: `${lastFolderOf(prefix)}/${urlPathOf(folderOf(pathBelow(prefix, key) ?? ""))}`,
     ...(what && { what }),
   };
 }
-
-const versionOf = (prefix: string) => prefix.split("/").at(-2) as string;
 
 /** A file of the published media, or of those that they have replaced less than an hour ago. */
 export async function versionedKey(
   app: App,
   asset: AssetRow,
   file: string,
-): Promise<{ key: string; media: Media & { mediaPrefix: string } }> {
+): Promise<{ key: string; path: string; media: Media & { mediaPrefix: string } }> {
   const prefix = asset.mediaPrefix as string;
-  const [version, ...rest] = file.split("/");
-  if (rest.length === 0 || rest.some((part) => part === "" || part === "." || part === "..")) notFound("file");
-  const path = rest.join("/");
-  if (version === versionOf(prefix)) return { key: mediaKey(asset, path), media: { ...asset, mediaPrefix: prefix } };
+  const slash = file.indexOf("/");
+  const [version, path] = [file.slice(0, slash), file.slice(slash + 1)];
+  if (slash === -1 || !isPlainPath(path)) notFound("file");
+  if (version === lastFolderOf(prefix))
+    return { key: mediaKey(asset, path), path, media: { ...asset, mediaPrefix: prefix } };
   const media =
-    (await replacedMediaOf(app, asset.id)).find((one) => versionOf(one.mediaPrefix) === version) ?? notFound("file");
-  return { key: mediaKey(media, path), media };
+    (await replacedMediaOf(app, asset.id)).find((one) => lastFolderOf(one.mediaPrefix) === version) ?? notFound("file");
+  return { key: mediaKey(media, path), path, media };
 }

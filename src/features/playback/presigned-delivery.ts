@@ -3,6 +3,7 @@ import type { App } from "#app.ts";
 import { notFound, pacer, runInSlices } from "#lib/base";
 import { mappingReferences } from "#lib/manifests";
 import { contentTypeOf } from "#model/media-types.ts";
+import { folderOf, isPlainPath } from "#model/object-keys.ts";
 import { storeDriver } from "#platform/config/stores.ts";
 import type { Context } from "#platform/http/route.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
@@ -70,7 +71,7 @@ export async function withPresignedUrls(
   { media, path }: PlaylistAt,
   text: string,
 ): Promise<string> {
-  const folder = path.slice(0, path.lastIndexOf("/") + 1);
+  const folder = folderOf(path);
   const expiresAt = new Date(app.clock.now() + PLAYLIST_GOOD_MS);
   const addresses = new Map<string, string>();
   const pace = pacer();
@@ -89,5 +90,4 @@ export async function withPresignedUrls(
 }
 
 /** A plain relative name, as our packager writes. Other references are unchanged, and resolve to this server. */
-const isNeighbor = (uri: string) =>
-  /^[A-Za-z0-9._\-/]+$/.test(uri) && uri.split("/").every((part) => part !== "" && part !== "." && part !== "..");
+const isNeighbor = (uri: string) => /^[A-Za-z0-9._\-/]+$/.test(uri) && isPlainPath(uri);

@@ -2,6 +2,7 @@ import type { App } from "#app.ts";
 import { DOCUMENT_LIMITS, notFound, sha256, tooComplex } from "#lib/base";
 import { subtitlePlaylist, withTimestampMap } from "#lib/manifests";
 import { contentTypeOf } from "#model/media-types.ts";
+import { fileNameOf } from "#model/object-keys.ts";
 import { encodedText, MIN_CODED_BYTES } from "#platform/http/content-encoding.ts";
 import type { Context } from "#platform/http/route.ts";
 import { type ObjectResponse, serveObject } from "#platform/http/serve-object.ts";
@@ -119,8 +120,7 @@ export function subtitleText(
 
 /** Below the manifest, so that a token in its path also covers the text. */
 export function playlistOf(context: Context, asset: AssetRow, row: SubtitleRow, scope: string): Promise<Response> {
-  const file = subtitleFile(row);
-  const uri = file.slice(file.lastIndexOf("/") + 1) + (asset.sharedMedia ? `?${IN_PLAYLIST}` : "");
+  const uri = fileNameOf(subtitleFile(row)) + (asset.sharedMedia ? `?${IN_PLAYLIST}` : "");
   const text = async () => subtitlePlaylist(uri, asset.durationSeconds);
   return encodedText(context, { text, headers: headersOf(contentTypeOf(".m3u8"), `${scope}, no-cache`) });
 }

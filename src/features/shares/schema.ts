@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
+import { toRecord } from "#platform/http/records.ts";
 import { ClientTime, Name, NullableTime, oneOf, Paging, PathId, Time, whole } from "#platform/http/schemas.ts";
 import type { ShareRow } from "#storage/db/schema.ts";
 import { SHARE_STATUSES, shareStatus } from "./rules.ts";
@@ -65,19 +65,10 @@ export const Share = v.pipe(
 export const sharePath = (page: "watch" | "embed", code: string) => `/${page === "embed" ? "embed/s" : "s"}/${code}`;
 
 /** `now`: in milliseconds since the epoch. */
-export const toShare = (row: ShareRow, baseUrl: string, now: number): v.InferInput<typeof Share> => ({
-  id: row.id,
-  tenant_id: row.tenantId,
-  asset_id: row.assetId,
-  name: row.name,
-  url: baseUrl + sharePath("watch", row.code),
-  embed_url: baseUrl + sharePath("embed", row.code),
-  status: shareStatus(row, now),
-  has_password: row.passwordHash !== null,
-  expires_at: iso(row.expiresAt),
-  max_plays: row.maxPlays,
-  play_count: row.playCount,
-  allow_download: row.allowDownload,
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toShare = (row: ShareRow, baseUrl: string, now: number) =>
+  toRecord(Share, row, {
+    url: baseUrl + sharePath("watch", row.code),
+    embed_url: baseUrl + sharePath("embed", row.code),
+    status: shareStatus(row, now),
+    has_password: row.passwordHash !== null,
+  });

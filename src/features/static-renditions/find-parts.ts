@@ -2,6 +2,7 @@ import type { App } from "#app.ts";
 import { notFound } from "#lib/base";
 import { joinedInit } from "#lib/isobmff";
 import { type HlsSegment, type HlsVariant, hlsAttribute, resolveReference } from "#lib/manifests";
+import { folderOf, pathBelow } from "#model/object-keys.ts";
 import { parseServed } from "#platform/parsing/parse-document.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { listAll } from "#storage/objects/list-all.ts";
@@ -36,8 +37,7 @@ const none = () => notFound("file");
 export async function findParts(app: App, objects: ObjectStore, asset: AssetRow, name: string): Promise<StaticFile> {
   const source = { app, objects, asset };
   const prefix = asset.mediaPrefix ?? none();
-  if (!asset.manifestPath?.startsWith(prefix)) return none();
-  const top = asset.manifestPath.slice(prefix.length);
+  const top = pathBelow(prefix, asset.manifestPath ?? "") ?? none();
   const text = (await readText(source, top, MAX_MASTER_BYTES)) ?? none();
   const { isMaster, variants } = await parsed(source, text);
   if (!isMaster) return none();
@@ -87,22 +87,20 @@ async function audioOf(
   const chosenAdded = added ?? (isSilent ? all[0] : undefined);
   if (chosenAdded?.prefix) return { path: PLAYLIST, keyOf: (path) => chosenAdded.prefix + path };
   if (group === null) return null;
-  const rowOf = (path: string) =>
-    changed.find(({ rendition }) => rendition !== null && path === folderOf(top, rendition));
+  const rowOf = (folder: string) =>
+    changed.find(({ rendition }) => rendition !== null && folder === `${folderOf(top)}${rendition}/`);
   const found = text.split("\n").flatMap((line) => {
     if (!line.startsWith("#EXT-X-MEDIA:") || hlsAttribute(line, "GROUP-ID") !== group) return [];
     const uri = hlsAttribute(line, "URI");
     if (hlsAttribute(line, "TYPE") !== "AUDIO" || uri === undefined) return [];
     const path = below(top, uri);
-    const row = rowOf(path.slice(0, path.lastIndexOf("/")));
+    const row = rowOf(folderOf(path));
     if (row?.isRemoved) return [];
     return [{ path, isFirst: row?.isDefault ?? false, isDefault: hlsAttribute(line, "DEFAULT") === "YES" }];
   });
   const chosen = found.find(({ isFirst }) => isFirst) ?? found.find(({ isDefault }) => isDefault) ?? found[0];
   return chosen ? ownPlace(asset, chosen.path) : null;
 }
-
-const folderOf = (top: string, rendition: string) => top.slice(0, top.lastIndexOf("/") + 1) + rendition;
 
 async function readRendition(source: Source, place: Place): Promise<Rendition> {
   const { objects } = source;
@@ -153,7 +151,7 @@ async function partsOf(
 ): Promise<FilePart[]> {
   const keys = segments.map(({ uri }) => keyOf(below(path, uri)));
   const sizes = new Map<string, number>();
-  for (const folder of new Set(keys.map((key) => key.slice(0, key.lastIndexOf("/") + 1))))
+  for (const folder of new Set(keys.map(folderOf)))
     for await (const { key, bytes } of listAll(objects, folder)) sizes.set(key, bytes);
   return keys.map((key) => {
     const bytes = sizes.get(key) ?? none();
@@ -162,8 +160,9 @@ async function partsOf(
 }
 
 async function readText({ objects, asset }: Source, path: string, maxBytes: number): Promise<string | undefined> {
-  const key =
-    path === asset.manifestPath?.slice(asset.mediaPrefix?.length) ? asset.manifestPath : mediaKey(asset, path);
+  const { mediaPrefix, manifestPath } = asset;
+  const isTop = manifestPath !== null && path === pathBelow(mediaPrefix ?? "", manifestPath);
+  const key = isTop ? manifestPath : mediaKey(asset, path);
   return (await readSmallObject(objects, key, { maxBytes }))?.toString("utf8");
 }
 

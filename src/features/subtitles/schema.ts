@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
 import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "#model/enums.ts";
 import { FormFileField } from "#platform/http/form.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { Name, Paging, PathId, Text, Time } from "#platform/http/schemas.ts";
 import { SubtitleWarnings } from "#protocol/subtitle-warnings.ts";
 import type { SubtitleRow } from "#storage/db/schema.ts";
@@ -87,20 +87,8 @@ export const Subtitle = v.pipe(
   v.title("Subtitle"),
 );
 
-export const toSubtitle = (row: SubtitleRow, url: string | null): v.InferInput<typeof Subtitle> => ({
-  id: row.id,
-  asset_id: row.assetId,
-  language: row.language,
-  label: row.label,
-  position: row.position,
-  source: row.source,
-  is_default: row.isDefault,
-  status: row.status,
-  bytes: row.bytes,
-  warnings: row.warnings,
-  confidence: row.confidence,
-  error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
-  url,
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toSubtitle = (row: SubtitleRow, url: string | null) =>
+  toRecord(Subtitle, row, {
+    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+    url,
+  });

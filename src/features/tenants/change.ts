@@ -2,14 +2,12 @@ import type * as v from "valibot";
 import type { App } from "#app.ts";
 import { invalid, notFound } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
+import { toColumns } from "#platform/http/records.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { TenantRow } from "#storage/db/schema.ts";
 import { requireProfile } from "../encoding-profiles/queries.ts";
 import { findTenant, putTenant, refuseDeleting } from "./queries.ts";
 import { playerOf, type TenantPatch, type TenantSettings, toTenant } from "./schema.ts";
-
-/** Null is a value. */
-const given = <T>(value: T | undefined, current: T): T => (value === undefined ? current : value);
 
 /** The tenant that the caller may access, by id or slug. Throws 404. */
 export const ownTenant = async (db: Db, caller: Caller, ref: string): Promise<TenantRow> =>
@@ -26,22 +24,13 @@ export async function changeTenant(
   body: v.InferOutput<typeof TenantPatch>,
 ): Promise<TenantRow> {
   const tenant = refuseDeleting(row);
-  if (body.default_encoding_profile) await requireProfile(tx, tenant.id, body.default_encoding_profile);
-  const { logo_url, ...player } = body.player ?? {};
+  const { player: { logo_url, ...player } = {}, ...settings } = body;
+  if (settings.default_encoding_profile) await requireProfile(tx, tenant.id, settings.default_encoding_profile);
   if (logo_url !== undefined && logo_url !== playerOf(tenant, app.baseUrl()).logo_url)
     invalid("player.logo_url", "is changed with PUT or DELETE /api/v1/tenants/{id}/logo");
   return putTenant(tx, {
     ...tenant,
-    name: body.name ?? tenant.name,
-    planName: body.plan_name ?? tenant.planName,
-    defaultPlaybackPolicy: body.default_playback_policy ?? tenant.defaultPlaybackPolicy,
-    allowedOrigins: body.allowed_origins ?? tenant.allowedOrigins,
-    status: body.status ?? tenant.status,
-    earlyPlayback: given(body.early_playback, tenant.earlyPlayback),
-    deleteSourcesAfterDays: given(body.delete_sources_after_days, tenant.deleteSourcesAfterDays),
-    deleteAnalyticsAfterDays: given(body.delete_analytics_after_days, tenant.deleteAnalyticsAfterDays),
-    defaultEncodingProfile: given(body.default_encoding_profile, tenant.defaultEncodingProfile),
-    language: given(body.language, tenant.language),
+    ...toColumns(settings),
     player: { ...tenant.player, ...player },
     updatedAt: app.clock.now(),
   });

@@ -4,6 +4,7 @@ import { type App, forApp } from "#app.ts";
 import { HttpError, notFound } from "#lib/base";
 import { type Caller, ownerOf, tenantFor } from "#platform/http/caller.ts";
 import { readPage } from "#platform/http/list-cache.ts";
+import { toColumns } from "#platform/http/records.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type Given, prepared, preparedFor } from "#storage/db/prepared.ts";
@@ -84,11 +85,7 @@ export const insertTenant = (tx: Db, fields: v.InferOutput<typeof TenantWrite>, 
   tx
     .insert(tenants)
     .values({
-      name: fields.name,
-      slug: fields.slug,
-      planName: fields.plan_name,
-      defaultPlaybackPolicy: fields.default_playback_policy,
-      allowedOrigins: fields.allowed_origins,
+      ...toColumns(fields),
       createdAt: now,
       updatedAt: now,
     })

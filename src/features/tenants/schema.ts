@@ -1,9 +1,10 @@
 import * as v from "valibot";
-import { canonicalLanguage, iso } from "#lib/base";
-import { TENANT_STATES, TENANT_STATUSES } from "#model/enums.ts";
+import { canonicalLanguage } from "#lib/base";
+import { PLANS, TENANT_STATES, TENANT_STATUSES } from "#model/enums.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { Name, oneOf, PlaybackPolicy, Time, whole } from "#platform/http/schemas.ts";
 import { ProfileName } from "#protocol/encoding-profile.ts";
-import { PLANS, type TenantRow } from "#storage/db/schema.ts";
+import type { TenantRow } from "#storage/db/schema.ts";
 import { storedBytesOf, wholeMinutes } from "./usage.ts";
 
 export const PlanName = oneOf(PLANS);
@@ -159,28 +160,14 @@ export function playerOf(row: Pick<TenantRow, "id" | "logo" | "player">, baseUrl
   return { accent_color, logo_url: path && `${baseUrl}${path}`, show_title, allow_download };
 }
 
-export const toTenant = (row: TenantRow, baseUrl: string): v.InferInput<typeof Tenant> => ({
-  id: row.id,
-  name: row.name,
-  slug: row.slug,
-  status: row.deleteRequestedAt === null ? row.status : "deleting",
-  plan_name: row.planName,
-  default_playback_policy: row.defaultPlaybackPolicy,
-  allowed_origins: row.allowedOrigins,
-  early_playback: row.earlyPlayback,
-  delete_sources_after_days: row.deleteSourcesAfterDays,
-  delete_analytics_after_days: row.deleteAnalyticsAfterDays,
-  default_encoding_profile: row.defaultEncodingProfile,
-  language: row.language,
-  player: playerOf(row, baseUrl),
-  storage_bytes: storedBytesOf(row),
-  source_bytes: row.sourceBytes,
-  egress_bytes: row.egressBytes,
-  transcoding_minutes: wholeMinutes(row.transcodingMs),
-  live_minutes: wholeMinutes(row.liveMs),
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toTenant = (row: TenantRow, baseUrl: string) =>
+  toRecord(Tenant, row, {
+    status: row.deleteRequestedAt === null ? row.status : "deleting",
+    player: playerOf(row, baseUrl),
+    storage_bytes: storedBytesOf(row),
+    transcoding_minutes: wholeMinutes(row.transcodingMs),
+    live_minutes: wholeMinutes(row.liveMs),
+  });
 
 export const TenantDeletion = v.pipe(
   v.object({ id: v.number(), slug: v.string(), status: v.literal("deleting") }),

@@ -14,7 +14,7 @@ import { possiblePolicy } from "../assets/change.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { Asset, creationEntries, InputStatus, PlaybackStatus } from "../assets/schema.ts";
 import { insertAsset } from "../assets/stored-bytes.ts";
-import { toColumns } from "../assets/texts.ts";
+import { textColumns } from "../assets/texts.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { requireStored } from "../tenants/quota.ts";
 import { profileFor } from "./encoding-profile.ts";
@@ -109,7 +109,7 @@ export async function createAsset(
   const asset = await insertAsset(tx, app, {
     tenantId: tenant.id,
     externalId: given.external_id ?? newExternalId(),
-    ...toColumns(given),
+    ...textColumns(given),
     collectionId: await ownCollection(tx, tenant.id, given.collection_id ?? null),
     inputStatus: given.input_status,
     playbackStatus: given.playback_status,

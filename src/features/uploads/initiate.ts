@@ -7,7 +7,7 @@ import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type UploadRow, uploads } from "#storage/db/schema.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { insertAsset } from "../assets/stored-bytes.ts";
-import { toColumns } from "../assets/texts.ts";
+import { textColumns } from "../assets/texts.ts";
 import { canonicalCaptions } from "../subtitles/caption-request.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { requireMinutes, requireStorage } from "../tenants/quota.ts";
@@ -36,7 +36,7 @@ export async function initiate(
   const asset = await insertAsset(tx, app, {
     tenantId: tenant.id,
     externalId: body.external_id ?? newExternalId(),
-    ...toColumns({ ...body, title: body.title ?? titleOf(body.filename) }),
+    ...textColumns({ ...body, title: body.title ?? titleOf(body.filename) }),
     collectionId: await ownCollection(tx, tenant.id, body.collection_id ?? null),
     inputStatus: "pending",
     playbackStatus: "draft",

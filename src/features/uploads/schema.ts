@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
+import { toRecord } from "#platform/http/records.ts";
 import { ByteCount, Id, Name, PathId, Sha256, Text } from "#platform/http/schemas.ts";
 import { MediaType } from "#protocol/fields.ts";
 import { Upload } from "#protocol/upload.ts";
@@ -64,31 +64,12 @@ export const toPut = ({ url, method, headers }: SignedRequest) => ({
 });
 
 /** `put` is present only while it can be used. */
-export const toUpload = (
-  row: UploadRow,
-  externalId: string,
-  put: SignedRequest | null,
-): v.InferInput<typeof Upload> => ({
-  id: row.id,
-  tenant_id: row.tenantId,
-  asset_id: row.assetId,
-  external_id: externalId,
-  status: row.status,
-  filename: row.filename,
-  content_type: row.contentType,
-  bytes_expected: row.bytesExpected,
-  bytes_received: row.bytesReceived,
-  source_width: row.sourceWidth,
-  source_height: row.sourceHeight,
-  captions: row.captions,
-  captions_required: row.captionsRequired,
-  expires_at: iso(row.expiresAt),
-  completed_at: iso(row.completedAt),
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-  ...(put && toPut(put)),
-  ...(row.mode === "multipart" && row.partSize !== null && { part_size: row.partSize, part_count: partCountOf(row) }),
-});
+export const toUpload = (row: UploadRow, externalId: string, put: SignedRequest | null) =>
+  toRecord(Upload, row, {
+    external_id: externalId,
+    ...(put && toPut(put)),
+    ...(row.mode === "multipart" && row.partSize !== null && { part_size: row.partSize, part_count: partCountOf(row) }),
+  });
 
 /** The parts of a pending upload, and their multipart id in storage. */
 export const toParts = (uploadId: string, parts: readonly Part[]) => ({

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
 import { ROLES, THEMES } from "#model/enums.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { Id, Name, NullableTime, oneOf, Paging, QueryId, Time } from "#platform/http/schemas.ts";
 import type { InvitationRow, UserRow } from "#storage/db/schema.ts";
 import { EmailAddress, NewPassword, Password } from "../credentials/devices/schema.ts";
@@ -36,15 +36,10 @@ export const TenantUser = v.pipe(
   }),
   v.title("TenantUser"),
 );
-export const toTenantUser = (row: UserRow): v.InferInput<typeof TenantUser> => ({
-  id: row.id,
-  tenant_id: row.tenantId,
-  email: row.emailAddress,
-  name: row.name,
-  role: row.role,
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toTenantUser = (row: UserRow) =>
+  toRecord(TenantUser, row, {
+    email: row.emailAddress,
+  });
 
 export const InvitationWrite = v.object({ tenant_id: TenantId, email: EmailAddress, role: Role });
 const invitation = {
@@ -65,14 +60,10 @@ export const NewInvitation = v.pipe(
   }),
   v.title("NewInvitation"),
 );
-export const toInvitation = (row: InvitationRow): v.InferInput<typeof Invitation> => ({
-  id: row.id,
-  tenant_id: row.tenantId,
-  email: row.emailAddress,
-  role: row.role,
-  created_at: iso(row.createdAt),
-  expires_at: iso(row.expiresAt),
-});
+export const toInvitation = (row: InvitationRow) =>
+  toRecord(Invitation, row, {
+    email: row.emailAddress,
+  });
 
 export const Invited = v.pipe(
   v.object({ email: v.string(), role: oneOf(ROLES), tenant_name: v.string(), expires_at: Time }),

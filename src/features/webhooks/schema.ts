@@ -1,10 +1,10 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
-import { DISABLED_REASONS, WEBHOOK_FORMATS } from "#model/enums.ts";
+import { DISABLED_REASONS, WEBHOOK_DELIVERY_STATUSES, WEBHOOK_FORMATS } from "#model/enums.ts";
 import { EVENT_TYPES, EVENTS, type EventType } from "#platform/events/catalog.ts";
 import { ONLY_MUX_NAMES } from "#platform/events/mux-names.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { Id, Name, NullableTime, oneOf, Paging, PathId, QueryId, Text, Time } from "#platform/http/schemas.ts";
-import { DELIVERY_STATUS, type DeliveryRow, type EndpointRow } from "#storage/db/schema.ts";
+import type { DeliveryRow, EndpointRow } from "#storage/db/schema.ts";
 
 const EventName = v.picklist(EVENT_TYPES, `must be among ${EVENT_TYPES.join(", ")}`);
 
@@ -81,22 +81,7 @@ export const RotatedEndpoint = v.object({
   previous_secret_expires_at: v.pipe(Time, v.description("Until then, deliveries are also signed with the old secret")),
 });
 
-export const toEndpoint = (row: EndpointRow): v.InferInput<typeof Endpoint> => ({
-  id: row.id,
-  tenant_id: row.tenantId,
-  url: row.url,
-  description: row.description,
-  format: row.format,
-  event_types: row.eventTypes,
-  active: row.active,
-  failure_count: row.failureCount,
-  failing_since: iso(row.failingSince),
-  disabled_at: iso(row.disabledAt),
-  disabled_reason: row.disabledReason,
-  last_delivery_at: iso(row.lastDeliveryAt),
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toEndpoint = (row: EndpointRow) => toRecord(Endpoint, row);
 
 /** A delivery id: its number, or the number after `whd_`. Returns the number. */
 const DeliveryRef = v.pipe(
@@ -113,7 +98,7 @@ const OptionalTime = (about: string) =>
     v.transform((time) => Date.parse(time)),
     v.description(about),
   );
-const Status = v.picklist(DELIVERY_STATUS, `must be among ${DELIVERY_STATUS.join(", ")}`);
+const Status = v.picklist(WEBHOOK_DELIVERY_STATUSES, `must be among ${WEBHOOK_DELIVERY_STATUSES.join(", ")}`);
 export const DeliveryQuery = v.object({
   ...Paging,
   status: v.optional(Status),
@@ -186,7 +171,7 @@ export const Delivery = v.pipe(
     endpoint_id: v.number(),
     event_id: v.string(),
     event: v.string(),
-    status: v.picklist(DELIVERY_STATUS),
+    status: v.picklist(WEBHOOK_DELIVERY_STATUSES),
     attempts: v.number(),
     next_attempt_at: NullableTime,
     last_attempt_at: NullableTime,
@@ -220,22 +205,9 @@ export const DeliveryDetails = v.object({
 /** A delivery with a summary of its event. */
 export type DeliveryWithEvent = DeliveryRow & { eventName: string; event: string };
 
-export const toDelivery = (row: DeliveryWithEvent): v.InferInput<typeof Delivery> => ({
-  id: row.id,
-  delivery_id: `whd_${row.id}`,
-  tenant_id: row.tenantId,
-  endpoint_id: row.endpointId,
-  event_id: row.eventName,
-  event: row.event,
-  status: row.status,
-  attempts: row.attempts,
-  next_attempt_at: iso(row.nextAttemptAt),
-  last_attempt_at: iso(row.lastAttemptAt),
-  delivered_at: iso(row.deliveredAt),
-  response_status: row.responseStatus,
-  response_body: row.responseBody,
-  duration_ms: row.durationMs,
-  error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toDelivery = (row: DeliveryWithEvent) =>
+  toRecord(Delivery, row, {
+    delivery_id: `whd_${row.id}`,
+    event_id: row.eventName,
+    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+  });

@@ -129,7 +129,7 @@ export class Broadcast {
   /** The connection of the publisher broke. */
   interrupt(): void {
     const written = this.#packager.interrupt();
-    if (!this.#isInterrupted) this.#report(written, () => ({ stream: this.name, interrupted: true }));
+    if (!this.#isInterrupted) this.#report(written, () => ({ type: "interrupted", stream: this.name }));
     this.#isInterrupted = true;
   }
 
@@ -164,9 +164,9 @@ export class Broadcast {
   #captionReader(codec: CaptionedCodec): CaptionReader {
     return new CaptionReader({
       codec,
-      onService: (service) => this.#send({ stream: this.name, service }),
+      onService: (service) => this.#send({ type: "service", stream: this.name, service }),
       onCaption: (caption) => {
-        this.#send({ stream: this.name, caption });
+        this.#send({ type: "caption", stream: this.name, caption });
         this.#writtenCaptions.add(caption);
       },
     });
@@ -187,13 +187,13 @@ export class Broadcast {
     await Promise.all([this.#reports, this.#writtenCaptions.settled()]);
     if (this.#early.length > 0) this.#open();
     if (!this.#isOpened) return rm(this.#folder, { recursive: true, force: true });
-    this.#options.send({ stream: this.name, endedAtMs: Math.max(this.#startedAtMs, Date.now()) });
+    this.#options.send({ type: "ended", stream: this.name, endedAtMs: Math.max(this.#startedAtMs, Date.now()) });
     const { record, isEncoded: withSource, captionsLive } = this.channel;
     if (record && captionsLive.length > 0) await this.#untilSpeechWritten(speechMs);
     const { requireSpace: admit } = this.#options;
     const target = recordingFolder(this.#options.root, this.name);
     const finished = record ? await finishRecording(this.#folder, target, recording, { admit, withSource }) : null;
-    this.#options.send({ stream: this.name, finished });
+    this.#options.send({ type: "finished", stream: this.name, finished });
   }
 
   /** A server that cannot recognize the rest costs its captions, not the recording. */
@@ -214,7 +214,7 @@ export class Broadcast {
   #resumed(): void {
     this.#isInterrupted = false;
     const resumedAtMs = Date.now();
-    this.#report(Promise.resolve(), () => ({ stream: this.name, resumedAtMs }));
+    this.#report(Promise.resolve(), () => ({ type: "resumed", stream: this.name, resumedAtMs }));
   }
 
   /** After all reports before, and after `written`. */
@@ -227,7 +227,7 @@ export class Broadcast {
 
   #init({ path: _, ...track }: TrackInfo & { path: string }): void {
     this.#tracks.set(track.kind, track);
-    if (this.#isOpened) this.#options.send({ stream: this.name, init: this.#initEvent(track) });
+    if (this.#isOpened) this.#options.send({ type: "init", stream: this.name, init: this.#initEvent(track) });
   }
 
   #send(message: FromIngest): void {
@@ -238,13 +238,13 @@ export class Broadcast {
   #part({ track, path, data: _, ...rest }: Part): void {
     if (path === null) return;
     const part: PartEvent = { ...rest, track: this.#nameOf(track) };
-    this.#send({ stream: this.name, part });
+    this.#send({ type: "part", stream: this.name, part });
   }
 
   #segment({ track, name, ...segment }: SegmentInfo): void {
     if (name === null) return;
     const event = { ...segment, track: this.#nameOf(track), name };
-    this.#send({ stream: this.name, segment: event });
+    this.#send({ type: "segment", stream: this.name, segment: event });
     this.#segments.add(
       event,
       [...this.#tracks.values()].map((one) => one.name),
@@ -266,6 +266,7 @@ export class Broadcast {
     const tracks = [...this.#tracks.values()];
     const { segmentSeconds, partSeconds } = this.#packager.targets ?? DEFAULT_TARGETS;
     this.#options.send({
+      type: "opened",
       opened: {
         name: this.name,
         channel: this.channel,

@@ -125,8 +125,8 @@ export class Gateway {
     const simulcast = new Simulcast({
       channel,
       connect,
-      log: (level, message, fields) => send({ log: { level, message, fields } }),
-      report: (report) => send({ simulcast: report }),
+      log: (level, message, fields) => send({ type: "log", level, message, fields }),
+      report: (report) => send({ type: "simulcast", report }),
     });
     simulcast.setTargets(targets);
     return simulcast;
@@ -139,7 +139,12 @@ export class Gateway {
       keyId,
       restart: (restarted, ended) => this.#restart(restarted, ended),
       onWarning: ({ code, message }) =>
-        this.#options.send({ log: { level: "warn", message, fields: { channel: broadcast.channel.channel, code } } }),
+        this.#options.send({
+          type: "log",
+          level: "warn",
+          message,
+          fields: { channel: broadcast.channel.channel, code },
+        }),
       onEnd: (ended, end) => this.#ended(ended, end),
     });
     this.#onAir.set(broadcast.channel.channelId, { broadcast, simulcast, publisher, timer: null });
@@ -160,7 +165,10 @@ export class Gateway {
       requireSpace: isLastResort ? async () => {} : this.#options.requireSpace,
       onHealth: (health) => {
         send({
-          log: { level: "warn", message: health.message, fields: { channel: channel.channel, code: health.code } },
+          type: "log",
+          level: "warn",
+          message: health.message,
+          fields: { channel: channel.channel, code: health.code },
         });
         if (health.code === "recording_stopped") broadcast.isRecordingStopped = true;
         ofBroadcast()?.react(health);
@@ -173,7 +181,7 @@ export class Gateway {
   #reportHealth(): void {
     for (const { broadcast, publisher, simulcast } of this.#onAir.values()) {
       simulcast.report();
-      if (publisher) this.#options.send({ stream: broadcast.name, health: publisher.health });
+      if (publisher) this.#options.send({ type: "health", stream: broadcast.name, health: publisher.health });
     }
   }
 
@@ -218,7 +226,7 @@ export class Gateway {
         .catch((error) => {
           // The next start of the server recovers its files.
           const fields = { channel: broadcast.channel.channel, error: String(error) };
-          this.#options.send({ log: { level: "error", message: "a stream could not be completed", fields } });
+          this.#options.send({ type: "log", level: "error", message: "a stream could not be completed", fields });
         })
         .finally(() => this.#completing.delete(broadcast.name)),
     );

@@ -101,53 +101,58 @@ export type FinishedRecording = Packaged & {
 export type WantedClip = { startSeconds: number; endSeconds: number } | { lastSeconds: number };
 
 export type FromIngest =
-  | { ready: IngestPorts }
+  | { type: "ready"; ports: IngestPorts }
   /** It cannot listen, and exits. */
-  | { failed: string }
+  | { type: "failed"; reason: string }
   /** A question that the answer with the same number answers. */
-  | { question: number; publish: PublishQuestion }
-  | { opened: OpenedStream }
+  | { type: "question"; number: number; publish: PublishQuestion }
+  | { type: "opened"; opened: OpenedStream }
   /** A track that begins later. */
-  | { stream: string; init: InitEvent }
-  | { stream: string; part: PartEvent }
-  | { stream: string; segment: SegmentEvent }
+  | { type: "init"; stream: string; init: InitEvent }
+  | { type: "part"; stream: string; part: PartEvent }
+  | { type: "segment"; stream: string; segment: SegmentEvent }
   /** Its publisher sends captions of this service; before the first of them. */
-  | { stream: string; service: string; language?: string }
+  | { type: "service"; stream: string; service: string; language?: string }
   /** Before the segment in which it is shown. */
-  | { stream: string; caption: ShownCaption }
-  | { stream: string; interrupted: true }
-  | { stream: string; resumedAtMs: number }
+  | { type: "caption"; stream: string; caption: ShownCaption }
+  | { type: "interrupted"; stream: string }
+  | { type: "resumed"; stream: string; resumedAtMs: number }
   /** Every two seconds while there is a publisher. */
-  | { stream: string; health: StreamHealth }
-  | { stream: string; endedAtMs: number }
-  /** Comes after `endedAtMs`, or answers `recover`. Null: there is no media. */
-  | { stream: string; finished: FinishedRecording | null }
+  | { type: "health"; stream: string; health: StreamHealth }
+  | { type: "ended"; stream: string; endedAtMs: number }
+  /** Comes after `ended`, or answers `recover`. Null: there is no media. */
+  | { type: "finished"; stream: string; finished: FinishedRecording | null }
   /**
    * Answers `clip`: the files are in the directory with its name. Null: there is no complete segment of that time. It
    * failed when it is absent.
    */
-  | { clip: string; made?: FinishedRecording | null }
+  | { type: "clip"; clip: string; made?: FinishedRecording | null }
   /** Every two seconds while a channel with targets is on air, and after each change. */
-  | { simulcast: SimulcastReport }
+  | { type: "simulcast"; report: SimulcastReport }
   /** Answers the request with the same number. */
-  | { whip: number; answer: WhipAnswer }
-  | { log: { level: LogLevel; message: string; fields: Record<string, string | number> } };
+  | { type: "whip"; number: number; answer: WhipAnswer }
+  | { type: "log"; level: LogLevel; message: string; fields: Record<string, string | number> };
+
+/** The messages of one type, or of several. */
+export type FromIngestOf<Type extends FromIngest["type"]> = Extract<FromIngest, { type: Type }>;
+export type ToIngestOf<Type extends ToIngest["type"]> = Extract<ToIngest, { type: Type }>;
 
 export type ToIngest =
-  | { options: IngestOptions }
-  | { answer: number; permission: Permission }
+  | { type: "options"; options: IngestOptions }
+  /** Answers the question with the same number. */
+  | { type: "answer"; number: number; permission: Permission }
   /** The targets of a channel that is on air have changed. */
-  | { targets: SimulcastTarget[]; of: number }
+  | { type: "targets"; channelId: number; targets: SimulcastTarget[] }
   /** Ends a stream; `reason` is sent to its publisher. */
-  | { stop: string; reason: string }
+  | { type: "stop"; stream: string; reason: string }
   /** All speech of a stream that has ended is in its captions: its recording may be completed. */
-  | { spoken: string }
+  | { type: "spoken"; stream: string }
   /** Copies a part of a running stream to a directory named by `clip`. */
-  | { clip: string; of: string; wanted: WantedClip }
+  | { type: "clip"; clip: string; stream: string; wanted: WantedClip }
   /** Completes the files of a stream that another process left, in the directory `from`. */
-  | { recover: string; from: string; isEncoded: boolean }
+  | { type: "recover"; stream: string; from: string; isEncoded: boolean }
   /** An HTTP request of a WHIP publisher. */
-  | { whip: number; request: WhipRequest }
-  | { tls: { [Part in keyof KeyPair]: string } }
+  | { type: "whip"; number: number; request: WhipRequest }
+  | { type: "tls"; tls: { [Part in keyof KeyPair]: string } }
   /** Ends all streams and exits. */
-  | { shutdown: true };
+  | { type: "shutdown" };

@@ -10,7 +10,7 @@ import { recordingFolder } from "./broadcast.ts";
 import { diskReserve } from "./disk-reserve.ts";
 import { recoverRecording } from "./finish-recording.ts";
 import { Gateway } from "./gateway.ts";
-import type { FromIngest, IngestOptions, Permission, PublishQuestion, ToIngest } from "./messages.ts";
+import type { FromIngest, IngestOptions, Permission, PublishQuestion, ToIngest, ToIngestOf } from "./messages.ts";
 
 /** The channel to the server that started this process. */
 export type IngestChannel = {
@@ -30,35 +30,31 @@ export async function runIngest({ send, onMessage }: IngestChannel): Promise<voi
   let asked = 0;
   const ask = (publish: PublishQuestion) =>
     new Promise<Permission>((resolve) => {
-      const question = ++asked;
+      const number = ++asked;
       const answer = (permission: Permission) => {
         clearTimeout(timer);
-        questions.delete(question);
+        questions.delete(number);
         resolve(permission);
       };
       const timer = setTimeout(() => answer({ accepted: false, reason: "unavailable" }), ANSWER_MS);
-      questions.set(question, answer);
-      send({ question, publish });
+      questions.set(number, answer);
+      send({ type: "question", number, publish });
     });
 
   onMessage((message) => {
-    if ("options" in message) {
-      running ??= start(message.options, { ask, send });
-      // The server starts it again.
-      void running.then((ingest) => ingest ?? stop());
-    } else if ("answer" in message) questions.get(message.answer)?.(message.permission);
-    else if ("shutdown" in message) stop();
-    else
-      void running?.then((ingest) => {
-        if (!ingest) return;
-        if ("stop" in message) ingest.gateway.stop(message.stop, message.reason);
-        else if ("spoken" in message) ingest.gateway.speechWritten(message.spoken);
-        else if ("targets" in message) ingest.gateway.setTargets(message.of, message.targets);
-        else if ("clip" in message) void clip(ingest, message, send);
-        else if ("whip" in message) void answerWhip(ingest, message, send);
-        else if ("recover" in message) void recoverStream(ingest, message, send);
-        else ingest.rtmps?.setTls(message.tls);
-      });
+    switch (message.type) {
+      case "options":
+        running ??= start(message.options, { ask, send });
+        // The server starts it again.
+        void running.then((ingest) => ingest ?? stop());
+        return;
+      case "answer":
+        return questions.get(message.number)?.(message.permission);
+      case "shutdown":
+        return stop();
+      default:
+        void running?.then((ingest) => ingest && receive(ingest, message, send));
+    }
   });
   await stopped;
   const ingest = await running;
@@ -77,11 +73,38 @@ type Ingest = {
 };
 type Server = { ask: (question: PublishQuestion) => Promise<Permission>; send: (message: FromIngest) => void };
 
+/** A message that only a running ingest can handle. */
+function receive(
+  ingest: Ingest,
+  message: Exclude<ToIngest, ToIngestOf<"options" | "answer" | "shutdown">>,
+  send: Server["send"],
+): void {
+  const { gateway, rtmps } = ingest;
+  switch (message.type) {
+    case "stop":
+      return gateway.stop(message.stream, message.reason);
+    case "spoken":
+      return gateway.speechWritten(message.stream);
+    case "targets":
+      return gateway.setTargets(message.channelId, message.targets);
+    case "clip":
+      return void clip(ingest, message, send);
+    case "whip":
+      return void answerWhip(ingest, message, send);
+    case "recover":
+      return void recoverStream(ingest, message, send);
+    case "tls":
+      return rtmps?.setTls(message.tls);
+    default:
+      message satisfies never;
+  }
+}
+
 /** Null when it cannot listen. */
 async function start(options: IngestOptions, { ask, send }: Server): Promise<Ingest | null> {
   const requireSpace = diskReserve(options.folder, options.minFreeBytes);
   const gateway = new Gateway({ ...options, requireSpace, connect: connector(options.allowCidrs), ask, send });
-  const log: Log = (level, message, fields) => send({ log: { level, message, fields } });
+  const log: Log = (level, message, fields) => send({ type: "log", level, message, fields });
   const limits = { connectionsPerAddress: options.connectionsPerAddress };
   const authorize = gateway.authorize.bind(gateway);
   const listen = async (port: number | null, tls: IngestOptions["tls"]) => {
@@ -99,7 +122,8 @@ async function start(options: IngestOptions, { ask, send }: Server): Promise<Ing
     const whip = options.whipPort === null ? null : await startWhip(options, { authorize, limits, log });
     await whip?.listen(options.whipPort ?? 0, options.host);
     send({
-      ready: {
+      type: "ready",
+      ports: {
         rtmpPort: rtmp?.port ?? null,
         rtmpsPort: rtmps?.port ?? null,
         srtPort: srt?.port ?? null,
@@ -109,7 +133,7 @@ async function start(options: IngestOptions, { ask, send }: Server): Promise<Ing
     const servers = [rtmp, rtmps, srt, whip].filter((server) => server !== null);
     return { gateway, servers, rtmps, whip, folder: options.folder, requireSpace };
   } catch (error) {
-    send({ failed: (error as Error).message });
+    send({ type: "failed", reason: (error as Error).message });
     return null;
   }
 }
@@ -124,36 +148,29 @@ async function startWhip(
   return createWhipServer({ ...shared, ffmpeg, addresses: options.whipAddresses });
 }
 
-type WhipMessage = Extract<ToIngest, { whip: number }>;
-async function answerWhip({ whip }: Ingest, { whip: number, request }: WhipMessage, send: Server["send"]) {
+async function answerWhip({ whip }: Ingest, { number, request }: ToIngestOf<"whip">, send: Server["send"]) {
   const isOff = { status: 503, message: "This server does not receive WHIP at this time." } as const;
-  send({ whip: number, answer: whip ? await whip.handle(request) : isOff });
+  send({ type: "whip", number, answer: whip ? await whip.handle(request) : isOff });
 }
 
-type ClipMessage = Extract<ToIngest, { clip: string }>;
-async function clip({ gateway, folder }: Ingest, { clip, of, wanted }: ClipMessage, send: Server["send"]) {
+async function clip({ gateway, folder }: Ingest, { clip, stream, wanted }: ToIngestOf<"clip">, send: Server["send"]) {
   try {
-    send({ clip, made: await gateway.clip(of, wanted, join(folder, clip)) });
+    send({ type: "clip", clip, made: await gateway.clip(stream, wanted, join(folder, clip)) });
   } catch (error) {
-    send({
-      log: { level: "error", message: "a clip could not be made", fields: { stream: of, error: String(error) } },
-    });
-    send({ clip });
+    const fields = { stream, error: String(error) };
+    send({ type: "log", level: "error", message: "a clip could not be made", fields });
+    send({ type: "clip", clip });
   }
 }
 
-type RecoverMessage = Extract<ToIngest, { recover: string }>;
-async function recoverStream(
-  ingest: Ingest,
-  { recover: stream, from, isEncoded }: RecoverMessage,
-  send: Server["send"],
-) {
+async function recoverStream(ingest: Ingest, { stream, from, isEncoded }: ToIngestOf<"recover">, send: Server["send"]) {
   const { folder, requireSpace } = ingest;
   try {
     const options = { admit: requireSpace, withSource: isEncoded };
-    send({ stream, finished: await recoverRecording(join(folder, from), recordingFolder(folder, stream), options) });
+    const finished = await recoverRecording(join(folder, from), recordingFolder(folder, stream), options);
+    send({ type: "finished", stream, finished });
   } catch (error) {
     const fields = { stream, error: String(error) };
-    send({ log: { level: "error", message: "a recording could not be recovered", fields } });
+    send({ type: "log", level: "error", message: "a recording could not be recovered", fields });
   }
 }

@@ -7,13 +7,13 @@ export const RENDITIONS_FOLDER = "renditions";
 
 /** What is reported of the renditions of a running stream, and of its recognized speech, in addition to what its ingest process reports. */
 export type RenditionReport =
-  | { stream: string; init: InitEvent }
-  | { stream: string; part: PartEvent }
-  | { stream: string; segment: SegmentEvent }
-  | { stream: string; gap: GapEvent }
-  | { stream: string; service: string; language?: string }
-  | { stream: string; caption: ShownCaption }
+  | { type: "init"; stream: string; init: InitEvent }
+  | { type: "part"; stream: string; part: PartEvent }
+  | { type: "segment"; stream: string; segment: SegmentEvent }
+  | { type: "gap"; stream: string; gap: GapEvent }
+  | { type: "service"; stream: string; service: string; language?: string }
+  | { type: "caption"; stream: string; caption: ShownCaption }
   /** The names of all that are being encoded. */
-  | { stream: string; encoded: string[] }
+  | { type: "encoded"; stream: string; encoded: string[] }
   /** Those that the DASH manifest lists. */
-  | { stream: string; renditions: RenditionsFrom };
+  | { type: "renditions"; stream: string; renditions: RenditionsFrom };

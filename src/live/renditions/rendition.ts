@@ -11,7 +11,11 @@ import type { EncodedSample } from "./fragment-reader.ts";
 import type { SourceSegments } from "./source-segments.ts";
 
 /** What a rendition reports, in order. */
-export type RenditionChange = { init: InitEvent } | { part: PartEvent } | { segment: SegmentEvent } | { gap: GapEvent };
+export type RenditionChange =
+  | { type: "init"; init: InitEvent }
+  | { type: "part"; part: PartEvent }
+  | { type: "segment"; segment: SegmentEvent }
+  | { type: "gap"; gap: GapEvent };
 
 export type RenditionOptions = {
   name: string;
@@ -145,7 +149,9 @@ export class Rendition {
     for (; this.#next <= last; this.#next++) {
       const segment = this.#next;
       const startSeconds = this.#options.source.find(segment)?.startSeconds ?? 0;
-      this.#writer?.inOrder(() => this.#options.report({ gap: { track: this.name, segment, startSeconds } }));
+      this.#writer?.inOrder(() =>
+        this.#options.report({ type: "gap", gap: { track: this.name, segment, startSeconds } }),
+      );
     }
   }
 
@@ -164,14 +170,14 @@ export class Rendition {
       startTime: 0,
       callbacks: {
         admit,
-        onInit: () => report({ init: { ...initEventOf(info), frameRate, isEncoded: true } }),
+        onInit: () => report({ type: "init", init: { ...initEventOf(info), frameRate, isEncoded: true } }),
         onPart: ({ data: _, path, ...part }) => {
-          if (path !== null) report({ part: { ...part, track: this.name } });
+          if (path !== null) report({ type: "part", part: { ...part, track: this.name } });
         },
         onSegment: ({ name, ...segment }) => {
           if (name === null) return;
           const event = { ...segment, name, track: this.name };
-          report({ segment: event });
+          report({ type: "segment", segment: event });
           this.#segments.add(event, [this.name]);
         },
       },

@@ -39,29 +39,29 @@ class Channel {
   readonly #locks = new Map<number, { abort: AbortController; granted: () => void }>();
   readonly #topics = new Map<string, (value: unknown, from: number) => void>();
   readonly #pendingRequests = new Map<number, (answer: unknown) => void>();
-  readonly #welcome = Promise.withResolvers<Extract<ToWorker, { welcome: unknown }>["welcome"]>();
+  readonly #welcome = Promise.withResolvers<Omit<Extract<ToWorker, { type: "welcome" }>, "type">>();
   #figures: () => MetricsReport["families"] = () => [];
   #receiveBroadcast: (broadcast: Broadcast) => void = () => {};
 
   async join(): Promise<ClusterWorker> {
     process.on("message", (message: ToWorker) => this.#receive(message));
-    this.#send({ join: true });
+    this.#send({ type: "join" });
     return {
       ...(await this.#welcome.promise),
       take: (name, options) => this.#acquire(name, options),
-      gather: async () => (await this.#ask((id) => ({ gather: id }))) as MetricsReport[],
-      post: async (name, value) => void (await this.#ask((id) => ({ post: name, value, id }))),
-      publish: (topic, value, to) => this.#send({ publish: topic, value, to: to ?? null }),
+      gather: async () => (await this.#ask((id) => ({ type: "gather", id }))) as MetricsReport[],
+      post: async (name, value) => void (await this.#ask((id) => ({ type: "post", name, value, id }))),
+      publish: (topic, value, to) => this.#send({ type: "publish", topic, value, to: to ?? null }),
       subscribe: (topic, receive) => void this.#topics.set(topic, receive),
-      posted: (name) => this.#ask((id) => ({ posted: name, id })),
+      posted: (name) => this.#ask((id) => ({ type: "posted", name, id })),
       leave() {
         process.off("disconnect", end);
         if (process.connected) process.disconnect();
       },
-      ready: (where) => this.#send({ ready: where }),
+      ready: (where) => this.#send({ type: "ready", where }),
       link: (app, figures) => {
         this.#figures = figures;
-        this.#receiveBroadcast = connectBroadcast(app, (broadcast) => this.#send({ broadcast }));
+        this.#receiveBroadcast = connectBroadcast(app, (broadcast) => this.#send({ type: "broadcast", broadcast }));
       },
     };
   }
@@ -71,27 +71,41 @@ class Channel {
   }
 
   #receive(message: ToWorker): void {
-    if ("granted" in message) this.#locks.get(message.granted)?.granted();
-    else if ("contested" in message) this.#locks.get(message.contested)?.abort.abort();
-    else if ("broadcast" in message) this.#receiveBroadcast(message.broadcast);
-    else if ("topic" in message) this.#topics.get(message.topic)?.(message.value, message.from);
-    else if ("ping" in message) this.#send({ pong: true });
-    else if ("figures" in message) this.#send({ figures: message.figures, families: this.#figures() });
-    else if ("answer" in message) {
-      this.#pendingRequests.get(message.answer)?.(message.value);
-      this.#pendingRequests.delete(message.answer);
-    } else this.#welcome.resolve(message.welcome);
+    switch (message.type) {
+      case "welcome": {
+        const { type: _, ...welcome } = message;
+        return this.#welcome.resolve(welcome);
+      }
+      case "granted":
+        return this.#locks.get(message.id)?.granted();
+      case "contested":
+        return this.#locks.get(message.id)?.abort.abort();
+      case "broadcast":
+        return this.#receiveBroadcast(message.broadcast);
+      case "published":
+        return this.#topics.get(message.topic)?.(message.value, message.from);
+      case "ping":
+        return this.#send({ type: "pong" });
+      case "figures":
+        return this.#send({ type: "figures", number: message.number, families: this.#figures() });
+      case "answer":
+        this.#pendingRequests.get(message.id)?.(message.value);
+        this.#pendingRequests.delete(message.id);
+        return;
+      default:
+        message satisfies never;
+    }
   }
 
   #acquire(name: string, options: LockOptions = {}): Promise<Lock> {
     const id = ++this.#count;
     const abort = new AbortController();
     const end = () => {
-      if (this.#locks.delete(id)) this.#send({ end: { id, name } });
+      if (this.#locks.delete(id)) this.#send({ type: "unlock", id, name });
     };
     return new Promise((resolve) => {
       this.#locks.set(id, { abort, granted: () => resolve({ contested: abort.signal, end }) });
-      this.#send({ ask: { id, name, ...options } });
+      this.#send({ type: "lock", request: { id, name, ...options } });
     });
   }
 

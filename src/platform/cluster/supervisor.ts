@@ -54,8 +54,8 @@ export class Supervisor {
   readonly #gatherings = new Map<number, Gathering>();
   readonly #localProof = randomName(40);
   readonly #locks = new LockManager<Process>({
-    granted: (to, id) => send(to, { granted: id }),
-    contested: (to, id) => send(to, { contested: id }),
+    granted: (to, id) => send(to, { type: "granted", id }),
+    contested: (to, id) => send(to, { type: "contested", id }),
   });
   readonly #posted = new Map<string, { by: Process; value: unknown }>();
   #count = 0;
@@ -106,13 +106,7 @@ export class Supervisor {
     });
     const one: Process = { slot, child, where: null, unanswered: 0 };
     this.#processes.set(slot, one);
-    child.on("message", (message: ToSupervisor) => {
-      if ("join" in message) {
-        const isFirst = this.#starting.get(slot)?.isFirst ?? false;
-        send(one, { welcome: { slot, isFirst, localProof: this.#localProof } });
-      } else if ("ready" in message) this.#ready(one, message.ready);
-      else this.#receive(one, message);
-    });
+    child.on("message", (message: ToSupervisor) => this.#receive(one, message));
     return child;
   }
 
@@ -140,30 +134,53 @@ export class Supervisor {
   }
 
   #ping(one: Process): void {
-    if (one.unanswered++ < MAX_UNANSWERED) return send(one, { ping: true });
+    if (one.unanswered++ < MAX_UNANSWERED) return send(one, { type: "ping" });
     this.#options.log.error({ process: one.slot }, "a server process is unresponsive and is killed");
     one.child.kill("SIGKILL");
   }
 
-  #receive(from: Process, message: Exclude<ToSupervisor, { join: true } | { ready: Listening }>): void {
-    if ("ask" in message) this.#locks.ask(from, message.ask);
-    else if ("pong" in message) from.unanswered = 0;
-    else if ("end" in message) this.#locks.end(from, message.end);
-    else if ("broadcast" in message) {
-      for (const other of this.#processes.values()) if (other !== from) send(other, message);
-    } else if ("publish" in message) {
-      const { publish: topic, value, to } = message;
-      for (const other of this.#processes.values())
-        if (other !== from && (to === null || other.slot === to)) send(other, { topic, value, from: from.slot });
-    } else if ("post" in message) {
-      this.#posted.set(message.post, { by: from, value: message.value });
-      send(from, { answer: message.id });
-    } else if ("posted" in message) send(from, { answer: message.id, value: this.#posted.get(message.posted)?.value });
-    else if ("gather" in message) this.#gather(from, message.gather);
-    else {
-      const gathering = this.#gatherings.get(message.figures);
-      if (gathering) this.#answered(gathering, from, { slot: from.slot, families: message.families });
+  #receive(from: Process, message: ToSupervisor): void {
+    switch (message.type) {
+      case "join": {
+        const isFirst = this.#starting.get(from.slot)?.isFirst ?? false;
+        return send(from, { type: "welcome", slot: from.slot, isFirst, localProof: this.#localProof });
+      }
+      case "ready":
+        return this.#ready(from, message.where);
+      case "lock":
+        return this.#locks.ask(from, message.request);
+      case "unlock":
+        return this.#locks.end(from, message);
+      case "pong":
+        from.unanswered = 0;
+        return;
+      case "broadcast":
+        return this.#sendToOthers(from, null, message);
+      case "publish": {
+        const { topic, value, to } = message;
+        return this.#sendToOthers(from, to, { type: "published", topic, value, from: from.slot });
+      }
+      case "post":
+        this.#posted.set(message.name, { by: from, value: message.value });
+        return send(from, { type: "answer", id: message.id });
+      case "posted":
+        return send(from, { type: "answer", id: message.id, value: this.#posted.get(message.name)?.value });
+      case "gather":
+        return this.#gather(from, message.id);
+      case "figures": {
+        const gathering = this.#gatherings.get(message.number);
+        if (gathering) this.#answered(gathering, from, { slot: from.slot, families: message.families });
+        return;
+      }
+      default:
+        message satisfies never;
     }
+  }
+
+  /** `to`: null for all processes but the sender. */
+  #sendToOthers(from: Process, to: number | null, message: ToWorker): void {
+    for (const other of this.#processes.values())
+      if (other !== from && (to === null || other.slot === to)) send(other, message);
   }
 
   #gather(asker: Process, id: number): void {
@@ -172,12 +189,12 @@ export class Supervisor {
     const done = () => {
       clearTimeout(timer);
       this.#gatherings.delete(number);
-      send(asker, { answer: id, value: gathering.found.toSorted((a, b) => a.slot - b.slot) });
+      send(asker, { type: "answer", id, value: gathering.found.toSorted((a, b) => a.slot - b.slot) });
     };
     const gathering: Gathering = { asker, id, waiting, found: [], done };
     const timer = setTimeout(done, GATHER_MS);
     this.#gatherings.set(number, gathering);
-    for (const one of waiting) send(one, { figures: number });
+    for (const one of waiting) send(one, { type: "figures", number });
   }
 
   #answered(gathering: Gathering, from: Process, figures?: MetricsReport): void {

@@ -80,7 +80,7 @@ export class ParserPool {
       if (signal?.aborted) return reject(clientClosed());
       const task: Task = {
         tenantId,
-        message: { parse: name, input, utf8 },
+        message: { type: "parse", parser: name, input, utf8 },
         signal,
         resolve,
         reject,
@@ -141,29 +141,37 @@ export class ParserPool {
   }
 
   #receive(thread: Thread, message: FromThread): void {
-    if (message === "ready") {
+    if (message.type === "ready") {
       thread.isReady = true;
       if (thread.task) this.#post(thread);
       return;
     }
     const { task } = thread;
     if (!task) return;
-    if (message === "notUtf8") return this.#release(thread, () => task.reject(new NotUtf8("It is not valid UTF-8.")));
-    if ("field" in message) {
-      const items = thread.arrays.get(message.field) ?? [];
-      for (const item of message.items) items.push(item);
-      thread.arrays.set(message.field, items);
-      // Other requests are answered between two pieces.
-      setImmediate(() => thread.task === task && thread.worker.postMessage("more" satisfies ToThread));
-    } else if ("result" in message) {
-      const result = thread.arrays.size === 0 ? message.result : merged(message.result as object, thread.arrays);
-      this.#release(thread, () => task.resolve(result));
-    } else if ("tooComplex" in message) {
-      // The parser stopped by itself, so the thread is reusable; starting a new one takes 20 ms of CPU time.
-      this.#release(thread, () => task.reject(tooComplex(message.tooComplex)));
-    } else {
-      const error = Object.assign(new Error(message.failed.message), message.failed);
-      this.#release(thread, () => task.reject(error));
+    switch (message.type) {
+      case "items": {
+        const items = thread.arrays.get(message.field) ?? [];
+        for (const item of message.items) items.push(item);
+        thread.arrays.set(message.field, items);
+        // Other requests are answered between two pieces.
+        setImmediate(() => thread.task === task && thread.worker.postMessage({ type: "more" } satisfies ToThread));
+        return;
+      }
+      case "result": {
+        const result = thread.arrays.size === 0 ? message.result : merged(message.result as object, thread.arrays);
+        return this.#release(thread, () => task.resolve(result));
+      }
+      // In this and the next cases the parser stopped by itself, so the thread is reusable; starting a new one takes 20 ms of CPU time.
+      case "tooComplex":
+        return this.#release(thread, () => task.reject(tooComplex(message.reason)));
+      case "notUtf8":
+        return this.#release(thread, () => task.reject(new NotUtf8("It is not valid UTF-8.")));
+      case "failed": {
+        const error = Object.assign(new Error(message.error.message), message.error);
+        return this.#release(thread, () => task.reject(error));
+      }
+      default:
+        message satisfies never;
     }
   }
 
@@ -219,7 +227,7 @@ const TOO_MUCH = `It takes over ${DOCUMENT_LIMITS.heapMebibytes} MiB of memory t
 
 /** A buffer that is moved instead of being copied. A view of a larger buffer is copied. */
 function ownedBuffer(message: ToThread): ArrayBuffer[] {
-  const bytes = message === "more" ? undefined : message.utf8;
+  const bytes = message.type === "parse" ? message.utf8 : undefined;
   return bytes && bytes.byteLength > 0 && bytes.byteLength === bytes.buffer.byteLength
     ? [bytes.buffer as ArrayBuffer]
     : [];

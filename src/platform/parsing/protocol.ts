@@ -4,17 +4,19 @@
  * `more` asks for the next piece of a result, so that the serving thread never copies a large one at once. `utf8` is the
  * field `text` of the input, to be decoded on the thread.
  */
-export type ToThread = { parse: string; input: unknown; utf8?: Uint8Array | undefined } | "more";
+export type ToThread =
+  | { type: "parse"; parser: string; input: unknown; utf8?: Uint8Array | undefined }
+  | { type: "more" };
 
 export type FromThread =
-  | "ready"
+  | { type: "ready" }
   /** Items to append to the array `field` of the result. */
-  | { field: string; items: unknown[] }
+  | { type: "items"; field: string; items: unknown[] }
   /** The rest of the result; its long arrays were sent before, as pieces. */
-  | { result: unknown }
-  | { tooComplex: string }
-  | "notUtf8"
-  | { failed: { name: string; message: string; stack: string | undefined } };
+  | { type: "result"; result: unknown }
+  | { type: "tooComplex"; reason: string }
+  | { type: "notUtf8" }
+  | { type: "failed"; error: { name: string; message: string; stack: string | undefined } };
 
 /** Items and weight of a piece. Copying one takes the serving thread about a millisecond. */
 const PIECE_ITEMS = 1000;
@@ -23,7 +25,7 @@ const PIECE_WEIGHT = 128 * 1024;
 /** `output` as messages. Only arrays that are fields of the result itself are split. */
 export function* piecesOf(output: unknown): Generator<FromThread, void> {
   if (typeof output !== "object" || output === null || Array.isArray(output) || ArrayBuffer.isView(output)) {
-    yield { result: output };
+    yield { type: "result", result: output };
     return;
   }
   const rest: Record<string, unknown> = {};
@@ -39,13 +41,13 @@ export function* piecesOf(output: unknown): Generator<FromThread, void> {
       items.push(item);
       weight += weightOf(item);
       if (items.length < PIECE_ITEMS && weight < PIECE_WEIGHT) continue;
-      yield { field, items };
+      yield { type: "items", field, items };
       items = [];
       weight = 0;
     }
-    if (items.length > 0) yield { field, items };
+    if (items.length > 0) yield { type: "items", field, items };
   }
-  yield { result: rest };
+  yield { type: "result", result: rest };
 }
 
 /** Approximate size in bytes. Results are shallow, so recursion is bounded by their shape. */

@@ -10,10 +10,10 @@ export function serveParsers(port: MessagePort, parsers: Parsers): void {
   let pieces: Iterator<FromThread, void> | undefined;
   port.on("message", async (message: ToThread) => {
     try {
-      if (message !== "more") {
-        const parse = parsers[message.parse] as (input: unknown) => unknown;
+      if (message.type === "parse") {
+        const parse = parsers[message.parser] as (input: unknown) => unknown;
         const text = message.utf8 && decoded(message.utf8);
-        if (text === null) return send("notUtf8");
+        if (text === null) return send({ type: "notUtf8" });
         pieces = piecesOf(await parse(text === undefined ? message.input : { ...(message.input as object), text }));
       }
       const next = pieces?.next();
@@ -23,7 +23,7 @@ export function serveParsers(port: MessagePort, parsers: Parsers): void {
       send(failure(error));
     }
   });
-  send("ready");
+  send({ type: "ready" });
 }
 
 function decoded(bytes: Uint8Array): string | null {
@@ -35,16 +35,17 @@ function decoded(bytes: Uint8Array): string | null {
 }
 
 function failure(error: unknown): FromThread {
-  if (error instanceof TooComplex) return { tooComplex: error.message };
+  if (error instanceof TooComplex) return { type: "tooComplex", reason: error.message };
   // "Maximum call stack size exceeded" and "Invalid string length": limits that no parser checks itself.
-  if (error instanceof RangeError) return { tooComplex: "It is nested too deeply or expands to too much." };
+  if (error instanceof RangeError)
+    return { type: "tooComplex", reason: "It is nested too deeply or expands to too much." };
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
-  return { failed: { name, message, stack } };
+  return { type: "failed", error: { name, message, stack } };
 }
 
 /** Buffers of a result are moved instead of being copied, unless they share memory with others. */
 function buffersOf(message: FromThread): ArrayBuffer[] {
-  if (typeof message !== "object" || !("result" in message)) return [];
+  if (message.type !== "result") return [];
   const { result } = message;
   const values = ArrayBuffer.isView(result) ? [result] : Object.values((result as object | undefined) ?? {});
   const whole = values.filter(

@@ -33,6 +33,3 @@ export type {
 
 export type Role = TenantUser["role"];
 export type AuditEntry = Item<"listAuditEntries">;
-
-export const STATUSES = ["draft", "processing", "ready", "errored"] as const;
-export const JOB_STATUSES = ["queued", "running", "completed", "failed", "canceled"] as const;

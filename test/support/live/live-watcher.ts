@@ -61,8 +61,8 @@ export function watchedGateway() {
   }
 
   function receive(message: FromIngest): void {
-    if ("log" in message) log.push(message.log);
-    if ("opened" in message) {
+    if (message.type === "log") log.push(message);
+    if (message.type === "opened") {
       const { name, channel, startedAtMs, partTargetSeconds, segmentTargetSeconds, tracks } = message.opened;
       const { dvrSeconds, isLowLatency } = channel;
       const timeline = new LiveTimeline({
@@ -80,16 +80,16 @@ export function watchedGateway() {
     const watched = streams.find(({ name }) => name === message.stream);
     if (!watched) return;
     const { timeline } = watched;
-    if ("init" in message) timeline.init(message.init);
-    if ("part" in message) timeline.part(message.part);
-    if ("segment" in message) timeline.segment(message.segment);
-    if ("interrupted" in message) timeline.interrupted();
-    if ("resumedAtMs" in message) timeline.resumed(message.resumedAtMs);
-    if ("endedAtMs" in message) {
+    if (message.type === "init") timeline.init(message.init);
+    if (message.type === "part") timeline.part(message.part);
+    if (message.type === "segment") timeline.segment(message.segment);
+    if (message.type === "interrupted") timeline.interrupted();
+    if (message.type === "resumed") timeline.resumed(message.resumedAtMs);
+    if (message.type === "ended") {
       timeline.ended();
       watched.hasEnded = true;
     }
-    if ("finished" in message) watched.finished = message.finished;
+    if (message.type === "finished") watched.finished = message.finished;
     validate(watched);
   }
 

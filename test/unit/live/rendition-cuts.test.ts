@@ -120,9 +120,9 @@ test("segments begin where those of the publisher do, and an encoder after anoth
   for (const one of renditions) await one.settled();
   const { timeline } = broadcast;
   for (const change of changes) {
-    if ("init" in change) timeline.init(change.init);
-    else if ("part" in change) timeline.part(change.part);
-    else if ("gap" in change) timeline.gap(change.gap);
+    if (change.type === "init") timeline.init(change.init);
+    else if (change.type === "part") timeline.part(change.part);
+    else if (change.type === "gap") timeline.gap(change.gap);
     else timeline.segment(change.segment);
   }
   timeline.encode(["120p", "90p"]);

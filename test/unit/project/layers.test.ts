@@ -186,9 +186,11 @@ describe("imports", () => {
     }
   });
 
-  test("of generated files are in the TypeScript client and the console", () => {
+  test("of generated files are in the TypeScript client and the console, and of types in admin commands", () => {
     expect(generated.length).toBeGreaterThan(0);
-    expect(shown(generated.filter(({ path }) => !/^src\/(clients\/typescript|web\/console)\//.test(path)))).toEqual([]);
+    expect(
+      shown(generated.filter(({ path }) => !/^(src\/(clients\/typescript|web\/console)|cli\/admin)\//.test(path))),
+    ).toEqual([]);
   });
 
   test("of other areas begin with #, and those of the same area climb at most one folder", () => {

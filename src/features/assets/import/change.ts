@@ -4,7 +4,7 @@ import type { AssetRow, TagValue } from "#storage/db/schema.ts";
 import { mergedTags } from "../change.ts";
 import { readTags } from "../csv-cells.ts";
 import { TagPatch } from "../schema.ts";
-import { TEXT_COLUMNS, type TextValues, toColumns } from "../texts.ts";
+import { TEXT_COLUMNS, type TextValues, textColumns } from "../texts.ts";
 
 /** The fields of an asset that an import can change. */
 export type Fields = TextValues & Pick<AssetRow, "id" | "tags">;
@@ -42,7 +42,7 @@ export function changed(asset: Fields, change: Change): { after: Fields; set: Ch
       return text === undefined || text === asset[column] ? [] : [[name, text]];
     }),
   );
-  const after = { ...asset, ...toColumns(texts), ...(hasTags && { tags: merged }) };
+  const after = { ...asset, ...textColumns(texts), ...(hasTags && { tags: merged }) };
   return { after, set: { ...texts, ...(hasTags && { tags }) } };
 }
 

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
 import { ROLES } from "#model/enums.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { Id, Name, oneOf, Paging, QueryId, Time } from "#platform/http/schemas.ts";
 import type { UserRow } from "#storage/db/schema.ts";
 
@@ -35,15 +35,7 @@ export const User = v.pipe(
   }),
   v.title("User"),
 );
-export const toUser = (row: UserRow): v.InferInput<typeof User> => ({
-  id: row.id,
-  tenant_id: row.tenantId,
-  email_address: row.emailAddress,
-  name: row.name,
-  role: row.role,
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toUser = (row: UserRow) => toRecord(User, row);
 
 export const PairingCode = v.pipe(
   v.object({ tenant_id: v.number(), pairing_code: v.string(), expires_at: Time }),

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
 import { SCOPES } from "#platform/http/caller.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { ClientTime, Id, Name, NullableTime, Time } from "#platform/http/schemas.ts";
 import type { ApiKeyRow } from "#storage/db/schema.ts";
 
@@ -52,15 +52,4 @@ export const NewApiKey = v.object({
   token: v.optional(v.pipe(v.string(), v.description("Plaintext token; returned once, not by a replayed request"))),
 });
 
-export const toApiKey = (row: ApiKeyRow): v.InferInput<typeof ApiKey> => ({
-  id: row.id,
-  tenant_id: row.tenantId,
-  name: row.name,
-  scopes: row.scopes,
-  last_four: row.lastFour,
-  expires_at: iso(row.expiresAt),
-  last_used_at: iso(row.lastUsedAt),
-  revoked_at: iso(row.revokedAt),
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toApiKey = (row: ApiKeyRow) => toRecord(ApiKey, row);

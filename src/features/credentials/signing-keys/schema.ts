@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
+import { toRecord } from "#platform/http/records.ts";
 import { Id, Name, NullableTime, Text, Time } from "#platform/http/schemas.ts";
 import { SIGNING_ALGORITHMS, type SigningKeyRow } from "#storage/db/schema.ts";
 
@@ -51,14 +51,4 @@ export const NewSigningKey = v.object({
   ),
 });
 
-export const toSigningKey = (row: SigningKeyRow): v.InferInput<typeof SigningKey> => ({
-  id: row.id,
-  key_id: row.keyId,
-  tenant_id: row.tenantId,
-  name: row.name,
-  algorithm: row.algorithm,
-  public_key: row.publicKey,
-  revoked_at: iso(row.revokedAt),
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toSigningKey = (row: SigningKeyRow) => toRecord(SigningKey, row);

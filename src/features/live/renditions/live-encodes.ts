@@ -1,12 +1,15 @@
 import type { Socket } from "node:net";
 import { type App, forApp } from "#app.ts";
 import { setTimeout } from "#lib/base";
-import type { FromIngest, OpenedStream } from "#live/ingest/messages.ts";
+import type { FromIngest, FromIngestOf, OpenedStream } from "#live/ingest/messages.ts";
 import type { RenditionReport } from "#live/renditions/messages.ts";
 import { liveRegistry } from "../registry.ts";
 import { applyReport } from "../shared/reports.ts";
 import { type EncodeChange, StreamEncode } from "./stream-encode.ts";
 import { wantedRenditions } from "./wanted-renditions.ts";
+
+/** What an encode needs of the publisher's video. */
+type OfStream = FromIngestOf<"part" | "segment" | "ended">;
 
 /**
  * The renditions of the streams that this process receives, which workers encode while the streams run. An encode is no job:
@@ -16,7 +19,7 @@ export class LiveEncodes {
   readonly #app: App;
   readonly #encodes = new Map<string, StreamEncode>();
   /** Streams whose renditions are being determined. What is reported meanwhile. */
-  readonly #opening = new Map<string, FromIngest[]>();
+  readonly #opening = new Map<string, OfStream[]>();
   readonly #waiting = new Set<() => void>();
   #replicate: (report: RenditionReport) => void = () => {};
 
@@ -31,8 +34,8 @@ export class LiveEncodes {
 
   /** Called with each message of the ingest process, after the playlists have changed. */
   observe(message: FromIngest): void {
-    if ("opened" in message) return void this.#open(message.opened);
-    if (!("stream" in message)) return;
+    if (message.type === "opened") return void this.#open(message.opened);
+    if (message.type !== "part" && message.type !== "segment" && message.type !== "ended") return;
     const early = this.#opening.get(message.stream);
     if (early) return void early.push(message);
     const encode = this.#encodes.get(message.stream);
@@ -84,7 +87,7 @@ export class LiveEncodes {
   async #open(opened: OpenedStream): Promise<void> {
     const stream = liveRegistry(this.#app).byName(opened.name);
     if (!stream) return;
-    const early: FromIngest[] = [];
+    const early: OfStream[] = [];
     this.#opening.set(opened.name, early);
     try {
       const wanted = await wantedRenditions(this.#app, opened, stream.folder);
@@ -101,7 +104,7 @@ export class LiveEncodes {
         },
       });
       this.#encodes.set(opened.name, encode);
-      for (const message of early) if ("stream" in message) this.#receive(encode, message);
+      for (const message of early) this.#receive(encode, message);
     } catch (error) {
       this.#app.log.warn({ err: error, stream: opened.name }, "a live stream has no renditions");
     } finally {
@@ -109,11 +112,11 @@ export class LiveEncodes {
     }
   }
 
-  #receive(encode: StreamEncode, message: Extract<FromIngest, { stream: string }>): void {
+  #receive(encode: StreamEncode, message: OfStream): void {
     const { track } = encode;
-    if ("part" in message && message.part.track === track) encode.sourcePart(message.part);
-    else if ("segment" in message && message.segment.track === track) encode.sourceSegment(message.segment);
-    else if ("endedAtMs" in message) {
+    if (message.type === "part" && message.part.track === track) encode.sourcePart(message.part);
+    else if (message.type === "segment" && message.segment.track === track) encode.sourceSegment(message.segment);
+    else if (message.type === "ended") {
       encode.end();
       this.#encodes.delete(message.stream);
     }

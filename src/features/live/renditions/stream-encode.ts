@@ -43,7 +43,10 @@ type Run = {
   timers: NodeJS.Timeout[];
 };
 
-export type EncodeChange = RenditionChange | { encoded: string[] } | { renditions: RenditionsFrom };
+export type EncodeChange =
+  | RenditionChange
+  | { type: "encoded"; encoded: string[] }
+  | { type: "renditions"; renditions: RenditionsFrom };
 
 export type StreamEncodeOptions = {
   app: App;
@@ -81,7 +84,9 @@ export class StreamEncode {
 
   constructor(options: StreamEncodeOptions) {
     this.#options = options;
-    this.#manifest = new ManifestRenditions(this.source, (renditions) => options.report({ renditions }));
+    this.#manifest = new ManifestRenditions(this.source, (renditions) =>
+      options.report({ type: "renditions", renditions }),
+    );
     this.#wanted = options.wanted.renditions;
     this.#folder = join(options.stream.folder, RENDITIONS_FOLDER);
     this.#admit = diskReserve(options.stream.folder, options.app.config.min_free_bytes);
@@ -221,13 +226,13 @@ export class StreamEncode {
     if (this.source.isEnded) return;
     try {
       this.#options.report(change);
-      if ("segment" in change) this.#manifest.segment(change.segment.track, change.segment.segment);
-      else if ("gap" in change) this.#manifest.gap(change.gap.track, change.gap.segment);
+      if (change.type === "segment") this.#manifest.segment(change.segment.track, change.segment.segment);
+      else if (change.type === "gap") this.#manifest.gap(change.gap.track, change.gap.segment);
     } catch (error) {
       return this.#giveUp(`a rendition was reported incorrectly: ${error}`);
     }
     const run = this.#run;
-    if (!run || !("segment" in change)) return;
+    if (!run || change.type !== "segment") return;
     const { track } = change.segment;
     // One that an encoder before has completed is not of this run.
     if (this.#encoded.includes(track) || change.segment.segment < run.from) return;
@@ -280,7 +285,7 @@ export class StreamEncode {
 
   /** Other renditions are encoded than before. */
   #listed(): void {
-    this.#options.report({ encoded: this.#encoded });
+    this.#options.report({ type: "encoded", encoded: this.#encoded });
     this.#manifest.encoded(this.#encoded);
   }
 

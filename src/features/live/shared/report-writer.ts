@@ -71,7 +71,7 @@ export class ReportWriter {
   add(name: string, report: StoredReport, options: { state: StoredState | null; stored?: Promise<unknown> }): void {
     const written = this.#streams.get(name);
     if (!written) return;
-    if ("segment" in report) {
+    if (report.type === "segment") {
       const { startSeconds, durationSeconds } = report.segment;
       written.endSeconds = Math.max(written.endSeconds, startSeconds + durationSeconds);
     }
@@ -119,7 +119,7 @@ export class ReportWriter {
       if (written.id === null) continue;
       const entries = written.entries.splice(0);
       this.#rows.push(...rowsOf(entries, written, written.id));
-      if (entries.some(({ report }) => "endedAtMs" in report)) this.#streams.delete(name);
+      if (entries.some(({ report }) => report.type === "ended")) this.#streams.delete(name);
     }
     for (let rows = this.#rows.slice(0, ROWS_AT_ONCE); rows.length > 0; rows = this.#rows.slice(0, ROWS_AT_ONCE)) {
       await this.#app.write(async (tx) => {

@@ -132,7 +132,7 @@ export class StoredStreams {
         followed.number = number;
         followed.reportedAt = performance.now();
         for (const report of JSON.parse(reports) as StoredReport[])
-          if ("endedAtMs" in report) end(followed, stream, report.endedAtMs);
+          if (report.type === "ended") end(followed, stream, report.endedAtMs);
           else applyReport(stream, report);
       }
       isMore = rows.length === PAGE;

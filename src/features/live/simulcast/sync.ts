@@ -44,11 +44,11 @@ export class TargetSync {
       running.map(({ channelId }) => channelId),
     );
     const sent = new Map<string, string>();
-    for (const { name, channelId: of } of running) {
-      const list = targets.get(of) ?? [];
+    for (const { name, channelId } of running) {
+      const list = targets.get(channelId) ?? [];
       const text = JSON.stringify(list);
       // A stream that has just opened may have begun with those before a change.
-      if (this.#sent.get(name) !== text) this.#send({ targets: list, of });
+      if (this.#sent.get(name) !== text) this.#send({ type: "targets", channelId, targets: list });
       sent.set(name, text);
     }
     this.#sent = sent;

@@ -5,11 +5,12 @@ import { HttpError, invalid, iso, notFound } from "#lib/base";
 import { BlockedDestination, literalOf, rangesOf, requireAllowed } from "#lib/network";
 import { PublishUrlInvalid, readPublishUrl } from "#lib/rtmp";
 import type { SimulcastTarget as SentTarget } from "#live/simulcast/messages.ts";
+import { toRecord } from "#platform/http/records.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type SimulcastTargetRow, simulcastTargets as targets } from "#storage/db/schema-live.ts";
 import type { Channel } from "../queries.ts";
 import { liveRegistry } from "../registry.ts";
-import type { SimulcastTarget, TargetPatch, TargetWrite } from "./schema.ts";
+import { SimulcastTarget, type TargetPatch, type TargetWrite } from "./schema.ts";
 import { readStreamKey, sealStreamKey } from "./secret.ts";
 import { targetStates } from "./states.ts";
 
@@ -126,19 +127,11 @@ export function toTarget(app: App, channel: Channel, row: SimulcastTargetRow): v
         ?.find(({ id }) => id === row.id)
     : undefined;
   const isElsewhere = channel.startedAt !== null && liveRegistry(app).running(channel.channel) === undefined;
-  return {
-    id: row.id,
-    tenant_id: row.tenantId,
-    channel_id: row.channelId,
-    name: row.name,
-    url: row.url,
-    enabled: row.enabled,
+  return toRecord(SimulcastTarget, row, {
     status: state?.status ?? (isElsewhere && row.enabled ? null : "idle"),
     status_changed_at: iso(state?.sinceMs ?? null),
     error: isReadable ? (state?.error ?? null) : UNREADABLE,
     sent_bytes: state?.sentBytes ?? 0,
     dropped_frames: state?.droppedFrames ?? 0,
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
-  };
+  });
 }

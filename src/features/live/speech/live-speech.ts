@@ -37,14 +37,14 @@ export class LiveSpeech {
 
   /** Called with each message of the ingest process, after the playlists have changed. */
   observe(message: FromIngest): void {
-    if ("opened" in message) {
+    if (message.type === "opened") {
       if (message.opened.channel.captionsLive.length > 0) this.#opened(message.opened);
-    } else if ("stream" in message && "segment" in message) {
+    } else if (message.type === "segment") {
       const { stream, segment } = message;
       this.#opening.get(stream)?.push(segment);
       const speech = this.#streams.get(stream);
       if (speech?.track === segment.track) speech.add(segment);
-    } else if ("stream" in message && "endedAtMs" in message) void this.#finish(message.stream);
+    } else if (message.type === "ended") void this.#finish(message.stream);
   }
 
   /** The ingest process has exited, and its streams have ended. */
@@ -59,7 +59,7 @@ export class LiveSpeech {
     this.#streams.delete(name);
     this.#opening.delete(name);
     await speech?.finish();
-    this.#send({ spoken: name });
+    this.#send({ type: "spoken", stream: name });
   }
 
   #end(name: string): void {
@@ -74,7 +74,8 @@ export class LiveSpeech {
     if (config.transcribe === "off")
       return log.warn({ stream: name }, "a stream has no captions: no transcriber is configured on this server");
     // At once: players read the multivariant playlist when it has its first segment, and only then.
-    for (const language of channel.captionsLive) this.#report({ stream: name, service: serviceOf(language), language });
+    for (const language of channel.captionsLive)
+      this.#report({ type: "service", stream: name, service: serviceOf(language), language });
     void this.#open(opened);
   }
 
@@ -99,7 +100,7 @@ export class LiveSpeech {
         ffmpeg,
         memoryBytes: config.ffmpeg_memory_bytes,
         admit: () => diskOf(this.#app).ensure(),
-        show: (caption) => this.#report({ stream: name, caption }),
+        show: (caption) => this.#report({ type: "caption", stream: name, caption }),
         onError: (error) => {
           if (performance.now() - loggedAt < LOGGED_EVERY_MS) return;
           loggedAt = performance.now();

@@ -4,7 +4,15 @@ import { isNull } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
 import { HttpError, setInterval, setTimeout } from "#lib/base";
 import { refusalText } from "#lib/rtmp";
-import type { FinishedRecording, FromIngest, OpenedStream, ToIngest, WantedClip } from "#live/ingest/messages.ts";
+import type {
+  FinishedRecording,
+  FromIngest,
+  FromIngestOf,
+  OpenedStream,
+  ToIngest,
+  ToIngestOf,
+  WantedClip,
+} from "#live/ingest/messages.ts";
 import { TAKEN_OVER } from "#live/ingest/publisher.ts";
 import type { RenditionReport } from "#live/renditions/messages.ts";
 import { INIT_NAME } from "#media/arguments.ts";
@@ -43,12 +51,8 @@ const CLIP_MS = 10_000;
 const WATCH_MS = 2000;
 
 /** What every process of a server that serves a stream has to know. */
-export type ReplicatedMessage =
-  | StreamReport
-  | RenditionReport
-  | { opened: OpenedStream }
-  | Extract<FromIngest, { simulcast: unknown }>;
-type StreamMessage = Exclude<FromIngest, { ready: unknown } | { failed: string } | { log: unknown } | { whip: number }>;
+export type ReplicatedMessage = StreamReport | RenditionReport | FromIngestOf<"opened" | "simulcast">;
+type StreamMessage = Exclude<FromIngest, FromIngestOf<"ready" | "failed" | "log" | "whip">>;
 
 /**
  * The streams that the ingest process of this server reports: their playlists in memory, their rows and recordings. One
@@ -131,7 +135,7 @@ export class LiveStreams {
     const { promise, resolve } = Promise.withResolvers<FinishedRecording | null | undefined>();
     const timer = setTimeout(() => resolve(undefined), CLIP_MS);
     this.#clips.set(clip, resolve);
-    this.#send({ clip, of: stream.name, wanted });
+    this.#send({ type: "clip", clip, stream: stream.name, wanted });
     const made = await promise;
     clearTimeout(timer);
     this.#clips.delete(clip);
@@ -140,20 +144,32 @@ export class LiveStreams {
   }
 
   #receive(message: StreamMessage): void {
-    if ("question" in message) {
-      const answer = (permission: Awaited<ReturnType<typeof permitPublish>>) =>
-        this.#send({ answer: message.question, permission });
-      // Streams that the process before has left would be taken for those of another server.
-      this.#recovered
-        .then(() => permitPublish(this.#app, message.publish))
-        .then(answer, (error) => {
-          this.#app.log.error({ err: error }, "a publish could not be authorized");
-          answer({ accepted: false, reason: "unavailable" });
-        });
-    } else if ("opened" in message) this.#opened(message.opened);
-    else if ("simulcast" in message) simulcastReports(this.#app).receive(message.simulcast);
-    else if ("clip" in message) this.#clips.get(message.clip)?.(message.made);
-    else this.#changed(message);
+    switch (message.type) {
+      case "question":
+        return this.#answer(message);
+      case "opened":
+        return this.#opened(message.opened);
+      case "simulcast":
+        return simulcastReports(this.#app).receive(message.report);
+      case "clip":
+        return this.#clips.get(message.clip)?.(message.made);
+      case "finished":
+        return this.#finished(message.stream, message.finished);
+      default:
+        this.#changed(message);
+    }
+  }
+
+  #answer({ number, publish }: FromIngestOf<"question">): void {
+    const answer = (permission: Awaited<ReturnType<typeof permitPublish>>) =>
+      this.#send({ type: "answer", number, permission });
+    // Streams that the process before has left would be taken for those of another server.
+    this.#recovered
+      .then(() => permitPublish(this.#app, publish))
+      .then(answer, (error) => {
+        this.#app.log.error({ err: error }, "a publish could not be authorized");
+        answer({ accepted: false, reason: "unavailable" });
+      });
   }
 
   /** Resolves when the rows and recordings of all streams that were reported are complete. */
@@ -181,7 +197,7 @@ export class LiveStreams {
       if (stored.length === 0) return void this.#unfinished.delete(name);
       this.#recordings.set(name, new StoredRecording(this.#app, tenantId, { prefix, stored }));
       // Another encode would need a source, which only the dead server has.
-      this.#send({ recover: name, from: name + STORED, isEncoded: false });
+      this.#send({ type: "recover", stream: name, from: name + STORED, isEncoded: false });
     });
   }
 
@@ -189,13 +205,14 @@ export class LiveStreams {
   disconnectedReplica(): void {
     simulcastReports(this.#app).clear();
     for (const stream of liveRegistry(this.#app).all())
-      if (stream.endedAt === null) this.replicate({ stream: stream.name, endedAtMs: this.#app.clock.now() });
+      if (stream.endedAt === null)
+        this.replicate({ type: "ended", stream: stream.name, endedAtMs: this.#app.clock.now() });
   }
 
   /** In such a process: requests for clips go to the other one. */
-  sendClipsBy(send: (message: Extract<ToIngest, { clip: string }>) => void): void {
+  sendClipsBy(send: (message: ToIngestOf<"clip">) => void): void {
     this.#send = (message) => {
-      if ("clip" in message) send(message);
+      if (message.type === "clip") send(message);
     };
   }
 
@@ -209,11 +226,11 @@ export class LiveStreams {
   }
 
   #replicate(message: ReplicatedMessage): void {
-    if ("opened" in message) return void this.#register(message.opened);
-    if ("simulcast" in message) return simulcastReports(this.#app).replicate(message.simulcast);
+    if (message.type === "opened") return void this.#register(message.opened);
+    if (message.type === "simulcast") return simulcastReports(this.#app).replicate(message.report);
     const stream = liveRegistry(this.#app).byName(message.stream);
     if (!stream || stream.endedAt !== null) return;
-    if ("endedAtMs" in message) {
+    if (message.type === "ended") {
       this.#over(stream, message.endedAtMs);
       setTimeout(() => liveRegistry(this.#app).remove(stream), LINGER_MS).unref();
     } else applyReport(stream, message);
@@ -246,14 +263,13 @@ export class LiveStreams {
     });
   }
 
-  #changed(message: Extract<FromIngest, { stream: string }>): void {
-    if ("finished" in message) return this.#finished(message.stream, message.finished);
+  #changed(message: StreamReport): void {
     const stream = liveRegistry(this.#app).byName(message.stream);
     if (!stream || stream.endedAt !== null) return;
-    if ("endedAtMs" in message) return this.#ended(stream, message.endedAtMs);
-    if ("part" in message || "health" in message) {
+    if (message.type === "ended") return this.#ended(stream, message.endedAtMs);
+    if (message.type === "part" || message.type === "health") {
       applyReport(stream, message);
-      if ("part" in message) liveMeter(this.#app).receive(stream, message.part);
+      if (message.type === "part") liveMeter(this.#app).receive(stream, message.part);
       return;
     }
     const state = this.#reports.stateBefore(stream);
@@ -262,14 +278,14 @@ export class LiveStreams {
     const path = fileOf(report);
     const stored = path === null ? undefined : this.#recordings.get(name)?.add(stream.folder, path);
     this.#reports.add(name, report, { state, stored });
-    if ("interrupted" in report) this.#interrupted(name, this.#app.clock.now());
-    if ("resumedAtMs" in report) this.#interrupted(name, null);
+    if (report.type === "interrupted") this.#interrupted(name, this.#app.clock.now());
+    if (report.type === "resumed") this.#interrupted(name, null);
   }
 
   /** Passes a report of renditions on to other servers, after the playlists have changed. */
   shareRendition({ stream: name, ...report }: RenditionReport): void {
     const stream = liveRegistry(this.#app).byName(name);
-    if (!stream || "part" in report || !sharesStreams(this.#app)) return;
+    if (!stream || report.type === "part" || !sharesStreams(this.#app)) return;
     const path = fileOf(report);
     const stored = path === null ? undefined : this.#recordings.get(name)?.addRendition(stream.folder, path);
     this.#reports.add(name, report, { state: null, ...(stored && { stored }) });
@@ -281,7 +297,7 @@ export class LiveStreams {
 
   #ended(stream: LiveStream, endedAtMs: number): void {
     this.#over(stream, endedAtMs);
-    this.#reports.add(stream.name, { endedAtMs }, { state: null });
+    this.#reports.add(stream.name, { type: "ended", endedAtMs }, { state: null });
     this.#work.add(stream.name, async () => void (await endStream(this.#app, stream.name, endedAtMs)));
     setTimeout(() => void this.#forget(stream), LINGER_MS).unref();
   }
@@ -328,7 +344,7 @@ export class LiveStreams {
       const endedAt = await lastWrite(join(root, name), this.#app.clock.now());
       this.#work.add(name, async () => void (await endStream(this.#app, name, endedAt)));
       if (recorded && isHere)
-        this.#send({ recover: name, from: name, isEncoded: await isEncoded(this.#app, channelId) });
+        this.#send({ type: "recover", stream: name, from: name, isEncoded: await isEncoded(this.#app, channelId) });
       else this.#finished(name, null);
     }
     for (const name of folders)
@@ -358,7 +374,7 @@ export class LiveStreams {
 
   /** `reason` is sent to the publisher. */
   #stop(name: string, reason: string): void {
-    this.#send({ stop: name, reason });
+    this.#send({ type: "stop", stream: name, reason });
   }
 
   async #forget(stream: LiveStream): Promise<void> {

@@ -1,6 +1,6 @@
 import type { App, Peers } from "#app.ts";
 import { setInterval } from "#lib/base";
-import type { FromIngest, ToIngest } from "#live/ingest/messages.ts";
+import type { FromIngestOf, ToIngest, ToIngestOf } from "#live/ingest/messages.ts";
 import type { RenditionReport } from "#live/renditions/messages.ts";
 import { liveRegistry } from "../registry.ts";
 import { liveStreams, type ReplicatedMessage } from "./live-streams.ts";
@@ -13,16 +13,16 @@ const SNAPSHOT_MESSAGES = 500;
 
 /** Messages between the processes of a server (`serve --processes`). */
 type Relayed =
-  | { report: ReplicatedMessage | Extract<FromIngest, { clip: string }> }
+  | { type: "report"; report: ReplicatedMessage | FromIngestOf<"clip"> }
   /** From a process that has started: it has no streams yet. */
-  | { sync: true }
+  | { type: "sync" }
   /** Answers `sync`, in several messages. What was reported before it is in it. */
-  | { snapshot: ReplicatedMessage[]; isLast: boolean }
+  | { type: "snapshot"; reports: ReplicatedMessage[]; isLast: boolean }
   /** The process that receives streams has started again: those before have ended. */
-  | { reset: true }
-  | { toIngest: Extract<ToIngest, { clip: string }> }
+  | { type: "reset" }
+  | { type: "toIngest"; message: ToIngestOf<"clip"> }
   /** The viewers of each stream by its name, in one process. */
-  | { viewers: Record<string, number> };
+  | { type: "viewers"; viewers: Record<string, number> };
 
 /**
  * One process of a server receives streams, and all serve them: it passes on what its ingest process reports, and a
@@ -43,11 +43,23 @@ export class LiveRelay {
   lead(send: (message: ToIngest) => void): void {
     this.#peers.subscribe(TOPIC, (value, from) => {
       const message = value as Relayed;
-      if ("sync" in message) this.#publishSnapshot(from);
-      else if ("toIngest" in message) send(message.toIngest);
-      else if ("viewers" in message) this.#viewers(message.viewers, from);
+      switch (message.type) {
+        case "sync":
+          return this.#publishSnapshot(from);
+        case "toIngest":
+          return send(message.message);
+        case "viewers":
+          return this.#viewers(message.viewers, from);
+        case "report":
+        case "snapshot":
+        case "reset":
+          // From this process.
+          return;
+        default:
+          message satisfies never;
+      }
     });
-    this.#publish({ reset: true });
+    this.#publish({ type: "reset" });
   }
 
   /** Another process, `leader`, receives them. */
@@ -56,31 +68,42 @@ export class LiveRelay {
     let isSynced = false;
     this.#peers.subscribe(TOPIC, (value, from) => {
       const message = value as Relayed;
-      if ("viewers" in message) this.#viewers(message.viewers, from);
-      else if ("reset" in message) streams.disconnectedReplica();
-      else if ("snapshot" in message) {
-        for (const report of message.snapshot) streams.replicate(report);
-        isSynced ||= message.isLast;
-      } else if ("report" in message) {
-        if ("clip" in message.report) streams.receive(message.report);
-        else if (isSynced) streams.replicate(message.report);
+      switch (message.type) {
+        case "viewers":
+          return this.#viewers(message.viewers, from);
+        case "reset":
+          return streams.disconnectedReplica();
+        case "snapshot":
+          for (const report of message.reports) streams.replicate(report);
+          isSynced ||= message.isLast;
+          return;
+        case "report":
+          if (message.report.type === "clip") streams.receive(message.report);
+          else if (isSynced) streams.replicate(message.report);
+          return;
+        case "sync":
+        case "toIngest":
+          // For the process that receives the streams.
+          return;
+        default:
+          message satisfies never;
       }
     });
-    streams.sendClipsBy((toIngest) => this.#publish({ toIngest }, leader));
-    this.#publish({ sync: true }, leader);
+    streams.sendClipsBy((message) => this.#publish({ type: "toIngest", message }, leader));
+    this.#publish({ type: "sync" }, leader);
   }
 
   /** The ingest process has exited, and its streams with it. */
   ended(): void {
     this.#log.clear();
-    this.#publish({ reset: true });
+    this.#publish({ type: "reset" });
   }
 
   /** Called with each message of the ingest process, and of the renditions of its streams. */
   report(message: Parameters<ReturnType<typeof liveStreams>["receive"]>[0] | RenditionReport): void {
-    if ("question" in message || "finished" in message) return;
-    if (!("clip" in message)) this.#log.add(message);
-    this.#publish({ report: message });
+    if (message.type === "question" || message.type === "finished") return;
+    if (message.type !== "clip") this.#log.add(message);
+    this.#publish({ type: "report", report: message });
   }
 
   #publish(message: Relayed, to?: number): void {
@@ -91,14 +114,14 @@ export class LiveRelay {
     const all = [...this.#log.all()];
     for (let from = 0; from === 0 || from < all.length; from += SNAPSHOT_MESSAGES) {
       const end = from + SNAPSHOT_MESSAGES;
-      this.#publish({ snapshot: all.slice(from, end), isLast: end >= all.length }, to);
+      this.#publish({ type: "snapshot", reports: all.slice(from, end), isLast: end >= all.length }, to);
     }
   }
 
   #publishViewers(): void {
     const now = this.#app.clock.now();
     const counts = [...liveRegistry(this.#app).all()].map(({ name, viewers }) => [name, viewers.count(now)]);
-    if (counts.length > 0) this.#publish({ viewers: Object.fromEntries(counts) });
+    if (counts.length > 0) this.#publish({ type: "viewers", viewers: Object.fromEntries(counts) });
   }
 
   #viewers(counts: Record<string, number>, from: number): void {

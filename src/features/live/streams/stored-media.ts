@@ -1,9 +1,10 @@
 import { mkdir, open, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { App } from "#app.ts";
 import { mapBounded, writeAll } from "#lib/base";
 import { SEGMENT_HEAD_BYTES } from "#lib/isobmff";
 import { INIT_NAME, SEGMENT_PATTERN, segmentFileName } from "#media/arguments.ts";
+import { fileNameOf, lastFolderOf, ownPath } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { diskOf } from "#platform/limits/disk-reserve.ts";
 import { listAll } from "#storage/objects/list-all.ts";
@@ -34,7 +35,7 @@ export async function readStoredMedia(app: App, prefix: string, folder: string):
   ]);
   for (const { name } of tracks) await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
   return mapBounded(wanted, { atOnce: AT_ONCE }, async ({ info, isWhole }) => {
-    const path = info.key.slice(prefix.length);
+    const path = ownPath(prefix, info.key);
     await copyObject(app, info, { path: join(folder, path), isWhole: isWhole || info.bytes <= SMALL_BYTES });
     return path;
   });
@@ -43,11 +44,11 @@ export async function readStoredMedia(app: App, prefix: string, folder: string):
 async function storedTracks(objects: Pick<ObjectStore, "list">, prefix: string): Promise<StoredTrack[]> {
   const byTrack = new Map<string, Map<string, ObjectInfo>>();
   for await (const info of listAll(objects, prefix)) {
-    const path = info.key.slice(prefix.length);
-    const track = dirname(path);
-    const name = path.slice(path.lastIndexOf("/") + 1);
+    const path = ownPath(prefix, info.key);
+    const track = lastFolderOf(path);
+    const name = fileNameOf(path);
     // Renditions have their own directory.
-    if (track.includes("/")) continue;
+    if (path !== `${track}/${name}`) continue;
     if (name !== INIT_NAME && !SEGMENT_PATTERN.test(name)) continue;
     const files = byTrack.get(track) ?? new Map<string, ObjectInfo>();
     byTrack.set(track, files.set(name, info));

@@ -12,18 +12,18 @@ export class StreamLog {
   readonly #streams = new Map<string, Logged>();
 
   add(message: ReplicatedMessage): void {
-    if ("opened" in message) {
+    if (message.type === "opened") {
       const { name, channel } = message.opened;
       this.#streams.set(name, { messages: [message], dvrSeconds: channel.dvrSeconds, added: 0 });
       return;
     }
     // Reported every two seconds.
-    if ("simulcast" in message) return;
+    if (message.type === "simulcast") return;
     const { stream } = message;
-    if ("endedAtMs" in message) return void this.#streams.delete(stream);
+    if (message.type === "ended") return void this.#streams.delete(stream);
     const logged = this.#streams.get(stream);
     // The next report of it replaces it.
-    if (!logged || "health" in message) return;
+    if (!logged || message.type === "health") return;
     logged.messages.push(message);
     if (++logged.added % PRUNE_EVERY === 0) logged.messages = pruned(logged);
   }
@@ -39,20 +39,30 @@ export class StreamLog {
 
 /** A segment needs to be known as long as playlists list it, and one more: numbers are consecutive. */
 function pruned({ messages, dvrSeconds }: Logged): ReplicatedMessage[] {
-  const last = messages.findLast((message) => "segment" in message);
+  const last = messages.findLast((message) => message.type === "segment");
   if (!last) return messages;
   const { segment, startSeconds } = last.segment;
   const oldest = startSeconds - 2 * Math.max(dvrSeconds, 72);
-  const encoded = messages.findLast((message) => "encoded" in message);
+  const encoded = messages.findLast((message) => message.type === "encoded");
   const renditions = messages.findLast(
-    (message) => "renditions" in message && message.renditions.startSeconds < oldest,
+    (message) => message.type === "renditions" && message.renditions.startSeconds < oldest,
   );
   return messages.filter((message) => {
-    if ("encoded" in message) return message === encoded;
-    if ("renditions" in message) return message.renditions.startSeconds >= oldest || message === renditions;
-    if ("part" in message) return message.part.segment > segment - SEGMENTS_WITH_PARTS;
-    if ("gap" in message) return message.gap.startSeconds >= oldest;
-    if ("caption" in message) return message.caption.endMs >= oldest * 1000;
-    return !("segment" in message) || message.segment.startSeconds >= oldest;
+    switch (message.type) {
+      case "encoded":
+        return message === encoded;
+      case "renditions":
+        return message.renditions.startSeconds >= oldest || message === renditions;
+      case "part":
+        return message.part.segment > segment - SEGMENTS_WITH_PARTS;
+      case "gap":
+        return message.gap.startSeconds >= oldest;
+      case "caption":
+        return message.caption.endMs >= oldest * 1000;
+      case "segment":
+        return message.segment.startSeconds >= oldest;
+      default:
+        return true;
+    }
   });
 }

@@ -1,6 +1,6 @@
 import { type App, forApp } from "#app.ts";
 import { setTimeout } from "#lib/base";
-import type { FromIngest, ToIngest } from "#live/ingest/messages.ts";
+import type { FromIngestOf, ToIngest } from "#live/ingest/messages.ts";
 import type { WhipAnswer, WhipRequest } from "#live/whip/messages.ts";
 
 const TOPIC = "whip";
@@ -12,7 +12,9 @@ const unavailable: WhipAnswer = {
 };
 
 /** Messages between the processes of a server (`serve --processes`). */
-type Relayed = { request: WhipRequest; of: number } | { answer: WhipAnswer; of: number };
+type Relayed =
+  | { type: "request"; number: number; request: WhipRequest }
+  | { type: "answer"; number: number; answer: WhipAnswer };
 
 /** HTTP requests of WHIP publishers, on their way to the ingest process of this server, which one of its processes has. */
 class WhipRequests {
@@ -27,26 +29,29 @@ class WhipRequests {
 
   /** This process has the ingest process; `send` is the channel to it. */
   lead(send: (message: ToIngest) => void): void {
-    this.#send = (number, request) => send({ whip: number, request });
+    this.#send = (number, request) => send({ type: "whip", number, request });
     this.#app.peers?.subscribe(TOPIC, (value, from) => {
       const message = value as Relayed;
-      if (!("request" in message)) return;
-      const { request, of } = message;
-      void this.pass(request).then((answer) => this.#app.peers?.publish(TOPIC, { answer, of } satisfies Relayed, from));
+      if (message.type !== "request") return;
+      const { number, request } = message;
+      void this.pass(request).then((answer) =>
+        this.#app.peers?.publish(TOPIC, { type: "answer", number, answer } satisfies Relayed, from),
+      );
     });
   }
 
   /** Another process, `leader`, has it. */
   follow(leader: number): void {
-    this.#send = (of, request) => this.#app.peers?.publish(TOPIC, { request, of } satisfies Relayed, leader);
+    this.#send = (number, request) =>
+      this.#app.peers?.publish(TOPIC, { type: "request", number, request } satisfies Relayed, leader);
     this.#app.peers?.subscribe(TOPIC, (value) => {
       const message = value as Relayed;
-      if ("answer" in message) this.answer({ whip: message.of, answer: message.answer });
+      if (message.type === "answer") this.answer(message);
     });
   }
 
-  answer({ whip, answer }: Extract<FromIngest, { whip: number }>): void {
-    this.#pending.get(whip)?.(answer);
+  answer({ number, answer }: Pick<FromIngestOf<"whip">, "number" | "answer">): void {
+    this.#pending.get(number)?.(answer);
   }
 
   /** The ingest process has exited. */

@@ -1,5 +1,6 @@
 import { rm } from "node:fs/promises";
 import Sqlite from "libsql";
+import { folderOf } from "#model/object-keys.ts";
 import type { ReferenceKind } from "../backup/references.ts";
 
 /** An object that a row references. `row` is the row's id; `asset` is null for a delivery without an asset. */
@@ -120,7 +121,7 @@ export class ReferenceIndex {
   }
 
   #liesInFolder(key: string): boolean {
-    const path = key.slice(0, key.lastIndexOf("/") + 1);
+    const path = folderOf(key);
     if (path === this.#lastFolder.path) return this.#lastFolder.isNamed;
     let isNamed = false;
     for (let end = path.indexOf("/"); end >= 0 && !isNamed; end = path.indexOf("/", end + 1))

@@ -1,6 +1,6 @@
 import { and, count, eq, inArray, isNull, lte } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { attemptPrefix, batchPrefix } from "#model/object-keys.ts";
+import { attemptPrefix, batchPrefix, pathBelow } from "#model/object-keys.ts";
 import { transcodingAttempts, transcodingJobs, uploadBatches, uploads } from "#storage/db/schema.ts";
 
 /** Those of `keys` that are still being written: their uploads are not completed, or their jobs run. */
@@ -18,14 +18,14 @@ export async function unfinished(app: App, keys: readonly string[]): Promise<Set
     .where(and(eq(transcodingJobs.status, "running"), isNull(transcodingAttempts.outcome)))
     .all();
   const prefixes = running.map(({ attempt, job }) => attemptPrefix(job, attempt));
-  const matching = keys.filter((key) => prefixes.some((prefix) => key.startsWith(prefix)));
+  const matching = keys.filter((key) => prefixes.some((prefix) => pathBelow(prefix, key) !== null));
   const open = await app.db
     .select({ tenantId: uploadBatches.tenantId, folder: uploadBatches.folder })
     .from(uploadBatches)
     .where(eq(uploadBatches.status, "open"))
     .all();
   const folders = open.map(batchPrefix);
-  const delivered = keys.filter((key) => folders.some((folder) => key.startsWith(folder)));
+  const delivered = keys.filter((key) => folders.some((folder) => pathBelow(folder, key) !== null));
   return new Set([...pending.map(({ key }) => key), ...matching, ...delivered]);
 }
 

@@ -4,6 +4,7 @@ import type { App } from "#app.ts";
 import { mediaKey } from "#features/assets/shared-media.ts";
 import { DOCUMENT_LIMITS, notFound } from "#lib/base";
 import { type HlsSegment, type HlsVariant, resolveReference, type Span } from "#lib/manifests";
+import { pathBelow } from "#model/object-keys.ts";
 import { parseServed } from "#platform/parsing/parse-document.ts";
 import type { ParserOutput } from "#platform/parsing/parsers.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
@@ -36,7 +37,8 @@ export function clipReader(app: App) {
   /** Null without video. Throws 404 when it is encrypted, or does not match the playlist. */
   return async (objects: ObjectStore, asset: Published, request: ClipRequest): Promise<Clip | null> => {
     const prefix = asset.mediaPrefix;
-    if (prefix === null || !asset.manifestPath?.startsWith(prefix)) return null;
+    const top = prefix === null ? null : pathBelow(prefix, asset.manifestPath ?? "");
+    if (prefix === null || top === null) return null;
     const read = async (path: string): Promise<HlsPlaylist> => {
       const name = `${asset.readyAt} ${prefix}${path}`;
       const cached = known.get(name);
@@ -47,7 +49,6 @@ export function clipReader(app: App) {
       known.set(name, playlist, { size });
       return playlist;
     };
-    const top = asset.manifestPath.slice(prefix.length);
     const master = await read(top);
     const variant = master.isMaster ? smallest(master.variants, request) : null;
     if (master.isMaster && !variant) return null;

@@ -1,6 +1,7 @@
 import { type App, forApp } from "#app.ts";
 import { FOLDER, PLAYLIST } from "#features/transcoding/added-audio/verify.ts";
 import type { AudioChanges } from "#lib/manifests";
+import { isPlainPath, lastFolderOf, ownPath } from "#model/object-keys.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { AudioTrackRow } from "#storage/db/schema.ts";
 import { rowsOf } from "./source-tracks.ts";
@@ -14,7 +15,7 @@ const remembered = forApp((app) => cacheUntilCommit(app.commits, (assetId: numbe
 export const playedTracks = async (app: App, assetId: number): Promise<AudioTrackRow[]> =>
   (await remembered(app)(assetId)).filter(({ status }) => status === "ready");
 
-const folderOf = ({ id, prefix }: AudioTrackRow) => `${ADDED}${id}/${prefix?.split("/").at(-2)}/`;
+const addedFolder = ({ id, prefix }: AudioTrackRow) => `${ADDED}${id}/${lastFolderOf(prefix ?? "")}/`;
 
 /**
  * What manifests show. `carried` and `root` as in `Below` of src/lib/manifests/rebase.ts. `isPart`: the asset plays a part of
@@ -31,7 +32,7 @@ export function audioChanges(
     ),
     added: rows.flatMap((row) => {
       if (row.rendition !== null || !row.media || row.isRemoved) return [];
-      const folder = folderOf(row);
+      const folder = addedFolder(row);
       const list = `${carried}${folder}${PLAYLIST}`;
       const base = `${root}${folder}${FOLDER}/`;
       // An asset that was encoded again has its full length, and begins at the beginning.
@@ -44,8 +45,8 @@ export function audioChanges(
 /** The object of a file of an added track; null when the path is not one, undefined when there is no such file. */
 export function addedFile(rows: readonly AudioTrackRow[], file: string): string | null | undefined {
   if (!file.startsWith(ADDED)) return null;
-  const row = rows.find((one) => one.prefix !== null && !one.isRemoved && file.startsWith(folderOf(one)));
-  const path = row && file.slice(folderOf(row).length);
-  if (!path || path.split("/").some((part) => part === "" || part === "." || part === "..")) return undefined;
+  const row = rows.find((one) => one.prefix !== null && !one.isRemoved && file.startsWith(addedFolder(one)));
+  const path = row && ownPath(addedFolder(row), file);
+  if (!path || !isPlainPath(path)) return undefined;
   return `${row.prefix}${path}`;
 }

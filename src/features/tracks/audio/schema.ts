@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
 import { AUDIO_ROLES } from "#lib/manifests";
 import { AUDIO_TRACK_STATUSES } from "#model/enums.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { Name, oneOf, PathId, Time } from "#platform/http/schemas.ts";
 import type { AudioTrackRow } from "#storage/db/schema.ts";
 
@@ -54,17 +54,9 @@ export const AudioTrack = v.pipe(
   v.title("AudioTrack"),
 );
 
-export const toAudioTrack = (row: AudioTrackRow, isDefault: boolean): v.InferInput<typeof AudioTrack> => ({
-  id: row.id,
-  asset_id: row.assetId,
-  language: row.language,
-  name: row.name,
-  role: row.role,
-  is_default: isDefault,
-  source: row.rendition === null ? "upload" : "source",
-  status: row.status,
-  error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
-  bytes: row.bytes,
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toAudioTrack = (row: AudioTrackRow, isDefault: boolean) =>
+  toRecord(AudioTrack, row, {
+    is_default: isDefault,
+    source: row.rendition === null ? "upload" : "source",
+    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+  });

@@ -2,6 +2,7 @@ import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { canonicalLanguage } from "#lib/base";
 import { hlsAttribute } from "#lib/manifests";
+import { lastFolderOf } from "#model/object-keys.ts";
 import { isAudioName, stereoName } from "#protocol/audio-renditions.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
@@ -21,7 +22,7 @@ async function tracksOfMedia(app: App, asset: AssetRow): Promise<SourceTrack[]> 
   const listed = new Map<string, { name: string; language: string | null }>();
   for (const line of (bytes?.toString("utf8") ?? "").split("\n")) {
     if (!line.startsWith("#EXT-X-MEDIA:") || hlsAttribute(line, "TYPE") !== "AUDIO") continue;
-    const folder = hlsAttribute(line, "URI")?.split("/").at(-2) ?? "";
+    const folder = lastFolderOf(hlsAttribute(line, "URI") ?? "");
     const language = canonicalLanguage(hlsAttribute(line, "LANGUAGE") ?? "") ?? null;
     if (!listed.has(folder)) listed.set(folder, { name: hlsAttribute(line, "NAME") ?? "", language });
   }

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { iso } from "#lib/base";
 import { TEXT_TRACK_STATUSES } from "#model/enums.ts";
+import { toRecord } from "#platform/http/records.ts";
 import { Name, oneOf, Paging, PathId, Text, Time } from "#platform/http/schemas.ts";
 import type { TrackRow } from "#storage/db/schema.ts";
 
@@ -103,17 +103,4 @@ export const Track = v.pipe(
   v.title("Track"),
 );
 
-export const toTrack = (row: TrackRow): v.InferInput<typeof Track> => ({
-  id: row.id,
-  asset_id: row.assetId,
-  kind: row.kind,
-  name: row.name,
-  position: row.position,
-  status: row.status,
-  cues: row.cues,
-  storage_key: row.storageKey,
-  source: row.source,
-  producer: row.producer,
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});
+export const toTrack = (row: TrackRow) => toRecord(Track, row);

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
+import { LIST_DELIVERIES_EVENT } from "#build/client/enums.ts";
 import { vodbox } from "../api.ts";
 import { BASE } from "../base.ts";
-import { EVENT_TYPES } from "../event-types.ts";
 
 /** An event of the stream, as in webhook bodies. */
 export type LiveEvent = { type: string; tenant_id: number; created_at: string; data: Record<string, unknown> };
@@ -42,7 +42,7 @@ function open(): void {
     const event = JSON.parse(data) as LiveEvent;
     for (const { onEvent } of listeners) onEvent(event);
   };
-  for (const type of [...EVENT_TYPES, "job.progress"]) opened.addEventListener(type, receive);
+  for (const type of [...LIST_DELIVERIES_EVENT, "job.progress"]) opened.addEventListener(type, receive);
 }
 
 /** Opens the stream again if the session is valid. One that has ended leads to the sign-in (api.ts). */

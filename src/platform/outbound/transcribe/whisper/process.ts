@@ -24,7 +24,7 @@ export type RecognitionJob = {
   language: string | null;
   threads: number;
 };
-export type RecognitionLine = Utterance | { language: string | null };
+export type RecognitionLine = { type: "utterance"; utterance: Utterance } | { type: "end"; language: string | null };
 
 /** How it fails; other statuses and signals are faults of the library. */
 export const EXIT = { library: 10, model: 11, recognition: 12 } as const;
@@ -52,7 +52,7 @@ export async function recognitionProcess(job: RecognitionJob): Promise<void> {
 
   const out = createWriteStream(job.out, { flags: "wx" });
   const write = (line: RecognitionLine) => void out.write(`${JSON.stringify(line)}\n`);
-  const filter = new LoopFilter(write);
+  const filter = new LoopFilter((utterance) => write({ type: "utterance", utterance }));
   const { recognized, language } = await detect();
   let words: TimedWord[] = [];
   for (const [index, part] of parts.entries()) {
@@ -72,7 +72,7 @@ export async function recognitionProcess(job: RecognitionJob): Promise<void> {
     if (out.writableNeedDrain) await once(out, "drain");
   }
   filter.flush();
-  write({ language: parts.length === 0 || !language.detected ? null : languageTag(language.detected) });
+  write({ type: "end", language: parts.length === 0 || !language.detected ? null : languageTag(language.detected) });
   out.end();
   await once(out, "close");
   process.exit(0);

@@ -130,7 +130,7 @@ async function readSpeech(path: string): Promise<Speech> {
   let language: string | null | undefined;
   for await (const text of createInterface({ input: createReadStream(path) })) {
     const line = JSON.parse(text) as RecognitionLine;
-    if ("text" in line) utterances.push(line);
+    if (line.type === "utterance") utterances.push(line.utterance);
     else language = line.language;
   }
   if (language === undefined) throw new Error("The result is incomplete.");

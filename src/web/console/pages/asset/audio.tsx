@@ -1,4 +1,5 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { AUDIO_TRACK_ROLE } from "#build/client/enums.ts";
 import { vodbox } from "#web/console/api.ts";
 import { Badge } from "#web/console/components/badge.tsx";
 import { ConfirmDialog, Dialog } from "#web/console/components/dialog.tsx";
@@ -14,7 +15,6 @@ import { audioTexts } from "./audio-texts.ts";
 import type { SectionProps } from "./section.ts";
 import { texts } from "./texts.ts";
 
-const ROLES = ["main", "alternate", "commentary", "dub", "description"] as const;
 const ROLE_TEXTS = {
   ...({ main: "roleMain", alternate: "roleAlternate", commentary: "roleCommentary" } as const),
   ...({ dub: "roleDub", description: "roleDescription" } as const),
@@ -171,7 +171,7 @@ function TrackDialog({ assetId: id, track, onDone, onClose }: DialogProps) {
           label={own("audioRole")}
           name="role"
           value={track?.role ?? "alternate"}
-          options={ROLES.map((role) => [role, own(ROLE_TEXTS[role])] as const)}
+          options={AUDIO_TRACK_ROLE.map((role) => [role, own(ROLE_TEXTS[role])] as const)}
         />
       </Form>
     </Dialog>

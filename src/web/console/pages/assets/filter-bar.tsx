@@ -1,9 +1,10 @@
 import { useEffect, useState } from "preact/hooks";
+import { ASSET_PLAYBACK_POLICY, ASSET_PLAYBACK_STATUS, LIST_ASSETS_SORT } from "#build/client/enums.ts";
 import { StatusFilter } from "#web/console/components/status-filter.tsx";
 import { useDebounced } from "#web/console/hooks/use-debounced.ts";
 import { useTexts } from "#web/console/texts/texts.tsx";
-import { STATUSES, type Tenant } from "#web/console/types.ts";
-import { type Filters, isSortable, POLICIES, SORTS, type Sort } from "./filters.ts";
+import type { Tenant } from "#web/console/types.ts";
+import { type Filters, isSortable, type Sort } from "./filters.ts";
 import { texts } from "./texts.ts";
 
 /** How long typing rests before a search. */
@@ -29,7 +30,7 @@ export function FilterBar({ filters, isAdmin, tenants, layout, onChange, onLayou
   }, [settled]);
   // Back and forward.
   useEffect(() => setWords(filters.q), [filters.q]);
-  const sorts = isSortable(filters, isAdmin) ? SORTS : (["newest", "oldest"] as const);
+  const sorts = isSortable(filters, isAdmin) ? LIST_ASSETS_SORT : (["newest", "oldest"] as const);
   const names: Record<Sort, string> = {
     newest: t("newest"),
     oldest: t("oldest"),
@@ -69,7 +70,7 @@ export function FilterBar({ filters, isAdmin, tenants, layout, onChange, onLayou
       )}
       <StatusFilter
         value={filters.status}
-        options={STATUSES.map((one) => [one, t(one)])}
+        options={ASSET_PLAYBACK_STATUS.map((one) => [one, t(one)])}
         onChange={(status) => onChange({ status })}
       />
       <label>
@@ -102,7 +103,7 @@ export function FilterBar({ filters, isAdmin, tenants, layout, onChange, onLayou
               onChange={({ currentTarget }) => onChange({ policy: currentTarget.value as Filters["policy"] })}
             >
               <option value="">{t("anyPolicy")}</option>
-              {POLICIES.map((policy) => (
+              {ASSET_PLAYBACK_POLICY.map((policy) => (
                 <option key={policy} value={policy}>
                   {t(policy)}
                 </option>

@@ -1,9 +1,8 @@
+import { ASSET_PLAYBACK_POLICY, ASSET_PLAYBACK_STATUS, LIST_ASSETS_SORT } from "#build/client/enums.ts";
 import type { Params } from "#clients/typescript/types.ts";
-import { type Asset, STATUSES } from "#web/console/types.ts";
+import type { Asset } from "#web/console/types.ts";
 
-export const SORTS = ["newest", "oldest", "title", "duration", "size"] as const;
-export type Sort = (typeof SORTS)[number];
-export const POLICIES = ["public", "signed"] as const;
+export type Sort = (typeof LIST_ASSETS_SORT)[number];
 
 /** What the list shows, as in the page's address. Empty texts and null: no restriction. */
 export type Filters = {
@@ -26,9 +25,9 @@ const day = (value: string | undefined) =>
 
 export const filtersOf = (query: Record<string, string>): Filters => ({
   q: (query.q ?? "").slice(0, 200),
-  status: one(STATUSES, query.status),
-  policy: one(POLICIES, query.policy),
-  sort: one(SORTS, query.sort) || "newest",
+  status: one(ASSET_PLAYBACK_STATUS, query.status),
+  policy: one(ASSET_PLAYBACK_POLICY, query.policy),
+  sort: one(LIST_ASSETS_SORT, query.sort) || "newest",
   collection: id(query.collection),
   tenant: id(query.tenant),
   from: day(query.from),

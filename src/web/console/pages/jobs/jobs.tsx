@@ -1,15 +1,17 @@
 import { useLocation } from "preact-iso/router";
+import { TRANSCODING_JOB_STATUS } from "#build/client/enums.ts";
 import { pagePath } from "#web/console/base.ts";
 import { PageHead } from "#web/console/components/page-head.tsx";
 import { StatusFilter } from "#web/console/components/status-filter.tsx";
 import { useSession } from "#web/console/session.tsx";
 import { useTexts } from "#web/console/texts/texts.tsx";
-import { JOB_STATUSES, type Job } from "#web/console/types.ts";
+import type { Job } from "#web/console/types.ts";
 import { Queue, textOf } from "./queue.tsx";
 import { texts } from "./texts.ts";
 import { Workers } from "./workers.tsx";
 
-const statusOf = (text: string | undefined): Job["status"] | "" => JOB_STATUSES.find((one) => one === text) ?? "";
+const statusOf = (text: string | undefined): Job["status"] | "" =>
+  TRANSCODING_JOB_STATUS.find((one) => one === text) ?? "";
 
 /** The queue, and for the operator the workers. View and filter are in the page's address. */
 export default function Jobs() {
@@ -28,7 +30,7 @@ export default function Jobs() {
         {view === "queue" && (
           <StatusFilter
             value={status}
-            options={JOB_STATUSES.map((one) => [one, t(textOf(one))])}
+            options={TRANSCODING_JOB_STATUS.map((one) => [one, t(textOf(one))])}
             onChange={(one) => show({ status: one })}
           />
         )}

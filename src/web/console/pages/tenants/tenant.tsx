@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso/router";
+import { TENANT_PLAN_NAME } from "#build/client/enums.ts";
 import { vodbox } from "#web/console/api.ts";
 import { pagePath } from "#web/console/base.ts";
 import { Badge } from "#web/console/components/badge.tsx";
@@ -118,8 +119,6 @@ function Details({ tenant, onChange }: { tenant: Tenant; onChange(tenant: Tenant
   );
 }
 
-const PLANS = ["free", "starter", "pro", "enterprise"] as const;
-
 /** Empty is null: never. */
 const days = (text = "") => (text.trim() === "" ? null : Number(text));
 
@@ -146,7 +145,7 @@ function Settings({ tenant, onChange }: { tenant: Tenant; onChange(tenant: Tenan
         label={t("plan")}
         name="plan_name"
         value={tenant.plan_name}
-        options={PLANS.map((plan) => [plan, plan] as [string, string])}
+        options={TENANT_PLAN_NAME.map((plan) => [plan, plan] as [string, string])}
       />
       <Select
         label={t("defaultPolicy")}

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { CREATE_ORDER_PLAN_NAME } from "#build/client/enums.ts";
 import { vodbox } from "#web/console/api.ts";
 import { Badge } from "#web/console/components/badge.tsx";
 import { Form, Select } from "#web/console/components/form.tsx";
@@ -62,7 +63,6 @@ export function Estimate({ tenantId, month }: Props) {
   );
 }
 
-const PLANS = ["free", "starter", "pro", "enterprise"] as const;
 const COLORS = { creating: "processing", pending: "processing", paid: "ready", expired: "queued" };
 
 /** Orders of a plan, which are paid at the payment provider. */
@@ -72,7 +72,7 @@ export function Orders({ tenantId }: { tenantId: number }) {
   const [url, setUrl] = useState<string | null>(null);
   const list = useList(() => vodbox.listOrders({ tenant_id: tenantId }), [tenantId]);
   const order = async ({ plan_name }: Record<string, string>) => {
-    const plan = plan_name as (typeof PLANS)[number];
+    const plan = plan_name as (typeof CREATE_ORDER_PLAN_NAME)[number];
     const { checkout_url } = await vodbox.createOrder({ body: { plan_name: plan, tenant_id: tenantId } });
     setUrl(checkout_url);
     list.reload();
@@ -86,7 +86,9 @@ export function Orders({ tenantId }: { tenantId: number }) {
             label={t("plan")}
             name="plan_name"
             value="starter"
-            options={PLANS.filter((plan) => plan !== "free").map((plan) => [plan, plan] as [string, string])}
+            options={CREATE_ORDER_PLAN_NAME.filter((plan) => plan !== "free").map(
+              (plan) => [plan, plan] as [string, string],
+            )}
           />
         </Form>
       </div>

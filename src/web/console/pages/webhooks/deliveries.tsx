@@ -1,4 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
+import { WEBHOOK_DELIVERY_STATUS } from "#build/client/enums.ts";
 import { vodbox } from "#web/console/api.ts";
 import { Badge } from "#web/console/components/badge.tsx";
 import { ListView } from "#web/console/components/list-view.tsx";
@@ -14,7 +15,6 @@ import { COLORS } from "./delivery-colors.ts";
 import { DeliveryDialog } from "./delivery-dialog.tsx";
 import { texts } from "./texts.ts";
 
-const STATUSES = ["pending", "delivered", "failed", "skipped"] as const;
 /** An attempt emits no event, so the list is loaded again when the next one is due, and not before. */
 const REFRESH_MS = 2000;
 const MAX_WAIT_MS = 3_600_000;
@@ -86,7 +86,7 @@ export function Deliveries({ endpointId, canResend, sent }: Props) {
         <div class="row">
           <StatusFilter
             value={status}
-            options={STATUSES.map((one) => [one, t(one)])}
+            options={WEBHOOK_DELIVERY_STATUS.map((one) => [one, t(one)])}
             onChange={(one) => setStatus(one)}
           />
           {canResend && items.length > 0 && (

@@ -1,5 +1,5 @@
+import { CREATE_WEBHOOK_EVENT_TYPES } from "#build/client/enums.ts";
 import { Field } from "#web/console/components/form.tsx";
-import { EVENT_TYPES } from "#web/console/event-types.ts";
 import { useTexts } from "#web/console/texts/texts.tsx";
 import type { WebhookEndpoint } from "#web/console/types.ts";
 import { texts } from "./texts.ts";
@@ -14,7 +14,7 @@ export function EndpointFields({ endpoint }: { endpoint?: WebhookEndpoint }) {
       <fieldset>
         <legend>{t("events")}</legend>
         <p class="fine">{t("eventsHint")}</p>
-        {EVENT_TYPES.map((type) => (
+        {CREATE_WEBHOOK_EVENT_TYPES.map((type) => (
           <label key={type} class="check">
             <input type="checkbox" name={type} defaultChecked={endpoint?.event_types.includes(type) ?? false} />{" "}
             <code>{type}</code>
@@ -29,5 +29,5 @@ export function EndpointFields({ endpoint }: { endpoint?: WebhookEndpoint }) {
 export const endpointOf = ({ url = "", description, ...types }: Record<string, string>) => ({
   url,
   description: description || null,
-  event_types: EVENT_TYPES.filter((type) => type in types),
+  event_types: CREATE_WEBHOOK_EVENT_TYPES.filter((type) => type in types),
 });
