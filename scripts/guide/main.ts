@@ -8,7 +8,7 @@ import { writeGuide } from "./write.ts";
 const usage =
   "usage: npm run docs:site -- [--out DIR]   the guide as a static site, which any web server serves; default: build/site";
 
-/** The folder is created anew, so it must be empty, or a guide. */
+/** The folder is emptied first, so it must be empty already, or a guide. */
 function refuseOthersFiles(out: string): void {
   const names = existsSync(out) ? readdirSync(out) : [];
   if (names.length > 0 && !names.includes("guide.css"))

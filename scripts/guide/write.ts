@@ -10,7 +10,7 @@ import { fileOf, PAGES } from "./pages.ts";
 export type SearchEntry = { url: string; page: string; title: string; text: string };
 
 /**
- * Writes the documents as HTML into `folder`, which is created anew: pages, images, the style sheet and the texts that its search
+ * Writes the documents as HTML into `folder`, which is emptied first: pages, images, the style sheet and the texts that its search
  * looks through. All files are in one folder and all links relative, so that any path serves them. The script comes with
  * the other scripts for browsers.
  */

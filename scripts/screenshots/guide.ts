@@ -6,7 +6,7 @@ import { startBrowser } from "#test/support/browser/browser.ts";
 import { type Demo, startDemo } from "./demo-server.ts";
 import { keep } from "./keep.ts";
 
-/** `node scripts/screenshots/guide.ts [PICTURE…]` takes the pictures of docs/guide, by doing what the pages say. */
+/** `node scripts/screenshots/guide.ts [PICTURE…]` takes the images of docs/guide, by doing what the pages say. */
 const PASSWORD = "north light";
 
 type Picture = (page: Page, demo: Demo) => Promise<unknown>;

@@ -132,7 +132,7 @@ describe("an endpoint with Mux's format", () => {
     const ids = both.received.map(({ json }) => json.id);
     expect(new Set(ids).size).toBe(ids.length);
 
-    // The id of the second one selects it alone, that of the first both: it is that of our event.
+    // The id of the second one selects it alone. The first one has the id of our event, which selects both.
     const second = both.received.find(({ json }) => json.type === "video.upload.asset_created")?.json.id;
     const replay = (...chosen: string[]) =>
       app.call("POST", "/api/v1/admin/webhooks/replay", { admin: app.admin, body: { ids: chosen } });

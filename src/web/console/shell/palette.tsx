@@ -89,7 +89,7 @@ function Palette({ onClose }: { onClose(): void }) {
   useEffect(() => {
     const dialog = element.current as HTMLDialogElement;
     dialog.showModal();
-    // Beside of it, as Escape does, which the browser handles.
+    // A click next to the dialog closes it, as Escape does, which the browser handles.
     dialog.addEventListener("click", ({ target }) => target === dialog && onClose());
   }, []);
   useEffect(() => {
