@@ -1,6 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { startBrowser } from "#test/support/browser/browser.ts";
 import { type Demo, startDemo } from "./demo-server.ts";
@@ -19,8 +19,9 @@ const toVideo = async (page: Page, { base, assetId }: Demo) => {
 const PICTURES: Record<string, Picture> = {
   upload: async (page, { base, film }) => {
     await page.goto(`${base}/console/uploads`);
-    const file = { name: "opening-night.mp4", mimeType: "video/mp4", buffer: readFileSync(film) };
-    await page.locator('input[type="file"]').first().setInputFiles(file);
+    const named = join(dirname(film), "Opening night.mp4");
+    copyFileSync(film, named);
+    await page.locator('input[type="file"]').first().setInputFiles(named);
     await page.getByText("Waiting for a worker").or(page.getByText("%")).first().waitFor();
   },
   video: toVideo,
