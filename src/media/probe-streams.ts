@@ -4,17 +4,17 @@ import { isAudio, isVideo, type Stream } from "./tracks.ts";
 /** Numbers as ffprobe writes them. */
 type Counted = Stream & { nb_frames: string; nb_read_packets: string };
 
-/** The streams of a source without declared tracks that have no packets. `count` reads all of it. */
+/** The streams of a source without declared tracks that have no packets. `read` finds those with packets in all of it. */
 export async function withPackets<S extends Counted>(
   { format, streams }: { format: { format_name: string }; streams: readonly S[] },
-  count: () => Promise<readonly Pick<Counted, "index" | "nb_read_packets">[]>,
+  read: () => Promise<ReadonlySet<number>>,
 ): Promise<readonly S[]> {
   // The index of these files lists the packets of each track; other containers state any number.
   const isListed = /(^|,)mov(,|$)/.test(format.format_name);
   const isEmpty = (one: S) =>
     (isVideo(one) || isAudio(one)) && !(Number(one.nb_read_packets) > 0) && !(isListed && Number(one.nb_frames) > 0);
   if (!streams.some(isEmpty)) return streams;
-  const found = new Set((await count()).filter((one) => Number(one.nb_read_packets) > 0).map(({ index }) => index));
+  const found = await read();
   return streams.filter((one) => !isEmpty(one) || found.has(one.index));
 }
 

@@ -8,6 +8,7 @@ import { fraction, seconds, withPackets, withParameters } from "./probe-streams.
 import { ofFirstProgram } from "./programs.ts";
 import { isPng, knownFormat, readHead } from "./signatures.ts";
 import { SPHERICAL_ENTRIES, sphericalOf } from "./spherical-side-data.ts";
+import { streamsWithPackets } from "./streams-with-packets.ts";
 import type { Jumps } from "./timeline/packet-lines.ts";
 import type { Pause } from "./timeline/pauses.ts";
 import { divideTracks, nothingPlays, type SkippedTrack, stillImage, unsupportedFormat } from "./tracks.ts";
@@ -154,7 +155,6 @@ const FfprobeOutput = v.object({
   programs: v.optional(v.array(v.object({ streams: v.optional(v.array(v.object({ index: v.number() })), []) })), []),
 });
 type Stream = v.InferOutput<typeof FfprobeStream>;
-const CountedStream = v.object({ index: v.number(), nb_read_packets: text });
 
 const ENTRIES = [
   "format=format_name,duration,start_time",
@@ -179,12 +179,7 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
   const { format, programs } = answer.output;
   const streams = await withPackets(answer.output, async () => {
     await options.makeWhole?.();
-    const counted = await ffprobe(path, binaries, ["-count_packets", ...UNPARSED, "-show_entries", COUNTED], {
-      ...options,
-      timeLimitMs: COUNT_LIMIT_MS,
-    });
-    return v.parse(v.pipe(v.string(), v.parseJson(), v.object({ streams: v.array(CountedStream) })), counted.toString())
-      .streams;
+    return streamsWithPackets(path, binaries, options).catch((error) => blameSource(error, path));
   });
   const decodable = await decodableCodecs(binaries.ffmpeg);
   const known = await withParameters(streams, decodable, async () => {
@@ -211,14 +206,11 @@ export type ProbeOptions = {
 
 /** In which each track usually has some: more are read only for a track without any. */
 const FIRST_PACKETS = 60;
-/** Parsers return nothing of damaged packets. */
-const UNPARSED = ["-fflags", "+noparse+nofillin"];
 /** Reads as much as it takes to know the parameters of all tracks, without keeping it. */
 const UNTIL_KNOWN = ["-fflags", "+nobuffer", "-probesize", String(2 ** 50), "-analyzeduration", String(2 ** 50)].concat(
   "-read_intervals",
   "%+#1",
 );
-const COUNTED = "stream=index,nb_read_packets";
 /** All of a large source is read, without decoding. */
 const COUNT_LIMIT_MS = 3_600_000;
 

@@ -261,6 +261,14 @@ describe.concurrent("a declared track without packets does not exist", () => {
     expect(result.renditions.length).toBeGreaterThan(0);
   });
 
+  test("and reading all of the source for it is progress", async () => {
+    let moves = 0;
+    const input = await made("moves.mkv", [...both, ...h264, ...words("-c:a mp2"), ...drop("v")]);
+    const { video, audio } = await probe(input, binaries, { onMove: () => moves++ });
+    expect([video, audio.length]).toEqual([null, 1]);
+    expect(moves).toBeGreaterThan(0);
+  });
+
   test("but one that begins late does", async () => {
     const args = [...picture("64x36", "25", 8), ...words("-itsoffset 6"), ...sound(1)];
     const { tracks } = await encoded(await made("late.mkv", [...args, ...h264, "-c:a", "aac"]));
