@@ -172,7 +172,8 @@ export const nextLightTask = (tx: Db, wanted: Wanted, workerId: string | null): 
 export const nextRequestedTask = (tx: Db, wanted: Wanted, workerId: string | null): Promise<TaskRow | undefined> =>
   firstIn(tx, transcodingTasks, wanted, {
     index: "tasks_urgent",
-    where: sql`${IS_URGENT} and service_class = 'requested' and ${isNextUrgent(workerId)}`,
+    // The expression that the index begins with, so that other urgent tasks are not read.
+    where: sql`${IS_URGENT} and ${CLASS_ORDER} = -1 and ${isNextUrgent(workerId)}`,
     order: URGENT,
   });
 

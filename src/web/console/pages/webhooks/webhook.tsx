@@ -60,7 +60,7 @@ function Endpoint({ endpoint, onChange }: Props) {
   );
   const rotate = trying(async () => setRotated(await vodbox.rotateWebhookSecret({ id })));
   const save = async (values: Record<string, string>) => {
-    onChange(await vodbox.updateWebhook({ id, body: endpointOf(values) }));
+    onChange(await vodbox.updateWebhook({ id, body: endpointOf(values, endpoint.format) }));
     setEditing(false);
     toast(t("saved"));
   };

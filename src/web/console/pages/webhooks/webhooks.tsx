@@ -25,7 +25,7 @@ export default function Webhooks() {
   const list = useList(() => vodbox.listWebhooks(), []);
   const { reload } = list;
   const create = async (values: Record<string, string>) => {
-    const body = { ...endpointOf(values), tenant_id: session.tenant_id ?? Number(values.tenant_id) };
+    const body = { ...endpointOf(values, "svc"), tenant_id: session.tenant_id ?? Number(values.tenant_id) };
     setSecret((await vodbox.createWebhook({ body })).secret ?? null);
     setNew(false);
     reload();
