@@ -61,7 +61,7 @@ async function packDocumentation(kind: BuildKind): Promise<void> {
 async function packGuide(kind: BuildKind): Promise<void> {
   const folder = join(paths.assets, "guide");
   writeGuide(folder);
-  const texts = readdirSync(folder).filter((name) => !name.endsWith(".webp"));
+  const texts = readdirSync(folder).filter((name) => !/\.(webp|png)$/.test(name));
   for (const name of texts) {
     await writeCompressed(join(folder, name), kind);
     rmSync(join(folder, name));

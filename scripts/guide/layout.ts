@@ -48,7 +48,7 @@ function document(title: string, side: string, main: string): string {
 <link rel="icon" href="guide-icon.svg"><link rel="stylesheet" href="guide.css"><script src="guide.js" defer></script></head>
 <body><a class="skip" href="#main">Skip to the text</a>
 <header><button id="menu" aria-expanded="false" aria-controls="side">Menu</button><a class="home" href="index.html"><img src="guide-icon.svg" alt="" width="22" height="22">vodbox guide</a>
-<div class="search" role="search"><input id="query" type="search" placeholder="Search" aria-label="Search the guide" autocomplete="off" spellcheck="false"><kbd>/</kbd><div id="found" role="status"></div></div></header>
+<div class="search" role="search"><input id="query" type="search" placeholder="Search" aria-label="Search the guide" autocomplete="off" spellcheck="false"><kbd>/</kbd><div id="found"></div><p id="count" class="heard" role="status"></p></div></header>
 <div class="columns"><nav id="side" aria-label="Pages">${side}</nav>
 <main id="main">${main}</main></div></body></html>
 `;

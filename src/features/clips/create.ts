@@ -17,7 +17,7 @@ import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks, type RangeMs 
 import { addSubtitle, type StoredText, storeTextUnder } from "../subtitles/store.ts";
 import { requireStored } from "../tenants/quota.ts";
 import { addCutTracks, type CutAudio, cutAddedTracks } from "../tracks/audio/cut-tracks.ts";
-import { copySourceTracks } from "../tracks/audio/source-tracks.ts";
+import { copySourceTracks, hasAddedTracks } from "../tracks/audio/source-tracks.ts";
 import { upsertTrack } from "../tracks/timed/write.ts";
 import { emitAssetReady } from "../transcoding/lifecycle/events.ts";
 import { profileOfMedia } from "../transcoding/lifecycle/media-profile.ts";
@@ -76,6 +76,8 @@ export async function prepareClip(
           cutSubtitles(app, objects, { asset: parent, range, signal }),
           cutTracks(app, parent.id, range),
         ]);
+  if (isTrim && media.exact && (await hasAddedTracks(app.db, parent.id)))
+    impossible("it has added audio tracks, which are not cut at frames; use the mode instant");
   const audio = await cutAddedTracks(app, objects, {
     asset: parent,
     range: { start: media.exact ? frameAt(parent, start) : start, end },

@@ -12,8 +12,8 @@ import { passOnMedia, scheduleRelease } from "../assets/shared-media.ts";
 import { addStoredBytes, mediaBytesOf } from "../assets/stored-bytes.ts";
 import { conflict, trimTexts } from "../subtitles/trim-texts.ts";
 import { requireStored } from "../tenants/quota.ts";
-import { trimAddedTracks } from "../tracks/audio/cut-tracks.ts";
-import { hasAddedTracks, rowsOf } from "../tracks/audio/source-tracks.ts";
+import { isCuttable, trimAddedTracks } from "../tracks/audio/cut-tracks.ts";
+import { rowsOf } from "../tracks/audio/source-tracks.ts";
 import { emitAssetReady } from "../transcoding/lifecycle/events.ts";
 import { profileOfMedia } from "../transcoding/lifecycle/media-profile.ts";
 import { queueAgain, queueJob } from "../transcoding/lifecycle/queue.ts";
@@ -38,8 +38,9 @@ export async function prepareTrim(
   if ((await rowsOf(app.db, id)).some(({ status }) => status === "processing"))
     impossible("an added audio track is being encoded; repeat the request when it is ready");
   const trim = await prepareClip(app, caller, id, { ...wanted, title: undefined }, { signal, isTrim: true });
-  if (trim.media.exact && (await hasAddedTracks(app.db, id)))
-    impossible("it has added audio tracks, which are not cut at frames; use the mode instant");
+  const left = (await rowsOf(app.db, id)).filter(isCuttable);
+  if (!trim.media.exact && left.some(({ id: row }) => !trim.audio.some((one) => one.row.id === row)))
+    impossible("an added audio track has nothing in this range; delete the track first");
   return trim;
 }
 

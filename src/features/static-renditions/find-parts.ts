@@ -71,6 +71,8 @@ async function videoOf(
 
 const ownPlace = (asset: AssetRow, path: string): Place => ({ path, keyOf: (one) => mediaKey(asset, one) });
 
+const addedPlace = (prefix: string): Place => ({ path: PLAYLIST, keyOf: (path) => prefix + path });
+
 /** The playlist of the audio that players begin with. */
 async function audioOf(
   { app, asset }: Source,
@@ -85,7 +87,7 @@ async function audioOf(
   // A file has one track: that of the variant itself cannot be replaced.
   const added = group === null && !isSilent ? undefined : all.find(({ isDefault }) => isDefault);
   const chosenAdded = added ?? (isSilent ? all[0] : undefined);
-  if (chosenAdded?.prefix) return { path: PLAYLIST, keyOf: (path) => chosenAdded.prefix + path };
+  if (chosenAdded?.prefix) return addedPlace(chosenAdded.prefix);
   if (group === null) return null;
   const rowOf = (folder: string) =>
     changed.find(({ rendition }) => rendition !== null && folder === `${folderOf(top)}${rendition}/`);
@@ -99,7 +101,9 @@ async function audioOf(
     return [{ path, isFirst: row?.isDefault ?? false, isDefault: hlsAttribute(line, "DEFAULT") === "YES" }];
   });
   const chosen = found.find(({ isFirst }) => isFirst) ?? found.find(({ isDefault }) => isDefault) ?? found[0];
-  return chosen ? ownPlace(asset, chosen.path) : null;
+  if (chosen) return ownPlace(asset, chosen.path);
+  // Without a track of the source players begin with an added one.
+  return all[0]?.prefix ? addedPlace(all[0].prefix) : null;
 }
 
 async function readRendition(source: Source, place: Place): Promise<Rendition> {

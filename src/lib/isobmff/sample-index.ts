@@ -206,11 +206,9 @@ function readTimes(
         pts[sample] = (dts[sample] as number) + (offset | 0) / scale;
     });
   const end = time / scale + shift;
-  // Frames that are stored out of order are shown later than they are decoded.
-  const shownUntil = pts.reduce(
-    (most, seconds, index) => Math.max(most, seconds + ((dts[index + 1] ?? end) - (dts[index] as number))),
-    Number.NEGATIVE_INFINITY,
-  );
+  // Frames that are stored out of order are shown later than they are decoded. How long each is shown is only known of the last one.
+  const lastShown = pts.reduce((most, seconds) => Math.max(most, seconds), Number.NEGATIVE_INFINITY);
+  const shownUntil = lastShown + (end - (dts[count - 1] as number));
   return { dts, pts, ticks: time, shownUntil: count > 0 ? shownUntil : end };
 }
 

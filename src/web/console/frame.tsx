@@ -5,6 +5,7 @@ import { BASE, pagePath } from "./base.ts";
 import { ConnectionNotice } from "./components/connection.tsx";
 import { useEventStream } from "./hooks/live.ts";
 import { useDrops } from "./hooks/use-drops.ts";
+import { mayLeave } from "./hooks/use-unsaved.ts";
 import { Bell } from "./notifications/bell.tsx";
 import { listedPages, PAGES } from "./page-list.ts";
 import NotFound from "./pages/not-found.tsx";
@@ -28,7 +29,9 @@ export function Frame() {
     if ([`${BASE}/`, `${BASE}/console`, `${BASE}/console/`, pagePath("setup")].includes(path))
       route(pagePath("assets"), true);
   }, [path]);
-  useDrops(may("assets:write") ? session.session.tenant_id : null, () => route(pagePath("uploads")));
+  useDrops(may("assets:write") ? session.session.tenant_id : null, () => {
+    if (mayLeave(t("leaveUnsaved"))) route(pagePath("uploads"));
+  });
   const onRouteChange = () => {
     setOpen(false);
     // Screen readers and the keyboard continue at the new page.

@@ -64,6 +64,19 @@ test("Ctrl-K leads to pages, actions, videos, and to what is said in them, with 
   await page.keyboard.press("Enter");
   await expect.poll(() => new URL(page.url()).search).toBe("?t=2");
 
+  // What is not saved is kept, unless the person agrees.
+  await page.getByLabel("Title", { exact: true }).fill("Not saved");
+  const asked: string[] = [];
+  page.once("dialog", (dialog) => {
+    asked.push(dialog.message());
+    return dialog.dismiss();
+  });
+  await goTo(page, "webh");
+  await page.keyboard.press("Enter");
+  await expect.poll(() => asked).toEqual(["There are changes that are not saved. Leave anyway?"]);
+  await page.keyboard.press("Escape");
+  expect(await page.getByLabel("Title", { exact: true }).inputValue()).toBe("Not saved");
+
   await goTo(page, "nothing has this name");
   await page.getByText("Nothing found.").waitFor();
   expect(faultsOf(seen)).toEqual([]);

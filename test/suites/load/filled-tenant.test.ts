@@ -229,6 +229,7 @@ const UNREACHED: readonly string[] = [
   "/api/v1/worker/speech_models/:sha256",
   "/api/v1/worker/speech_models/selected",
   "/console/files/:name",
+  "/docs/guide/:name",
   "/embed/:id/download",
   "/embed/live/:channel",
   "/live/:channel/**:file",

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { PAGES } from "#scripts/guide/pages.ts";
 import { type SearchEntry, writeGuide } from "#scripts/guide/write.ts";
+import { testApp } from "#test/support/app.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -40,6 +41,16 @@ describe("pages", () => {
     expect(html.match(/<h1/g)).toHaveLength(1);
     expect(html).not.toMatch(/<script(?! src="guide\.js")|<style|<[^>]* (?:style|on[a-z]+)=/);
   });
+});
+
+test("a server has every file of it", async () => {
+  const { opened } = await testApp();
+  const missing: string[] = [];
+  for (const name of [...readdirSync(folder), "guide.js"]) {
+    const { status } = await opened.server.fetch(new Request(`http://vodbox.test/docs/guide/${name}`));
+    if (status !== 200) missing.push(`${name}: ${status}`);
+  }
+  expect(missing).toEqual([]);
 });
 
 test("the search has each section once, with its text", () => {

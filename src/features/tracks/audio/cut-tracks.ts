@@ -11,7 +11,7 @@ import { markReferenced, registerPending, scheduleDeletion } from "#platform/htt
 import type { Db } from "#storage/db/open.ts";
 import { type AddedAudioMedia, type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
 import { readSmallObject, writeSmallObject } from "#storage/objects/small-objects.ts";
-import type { ObjectStore } from "#storage/objects/store.ts";
+import { type ObjectStore, StorageUnavailable } from "#storage/objects/store.ts";
 import { rowsOf } from "./source-tracks.ts";
 
 const AT_ONCE = 16;
@@ -37,12 +37,16 @@ export async function cutAddedTracks(
   { asset, range, signal }: { asset: AssetRow; range: TimeRange; signal: AbortSignal },
 ): Promise<CutAudio[]> {
   const rows = (await rowsOf(app.db, asset.id)).filter(isCuttable);
-  const chosen = rows.map((row) => ({ row, segments: segmentsIn(row, range) }));
+  const chosen = rows.map((row) => {
+    // An asset that was encoded again has its full length, and begins at the beginning, as its manifests say.
+    const startSeconds = asset.sharedMedia === null ? 0 : (row.media?.startSeconds ?? 0);
+    return { row, startSeconds, segments: segmentsIn(row, range, startSeconds) };
+  });
   if (chosen.reduce((sum, { segments }) => sum + segments.length, 0) > MAX_SEGMENTS)
     impossible("its added audio tracks have too many segments in this range");
   const cut: CutAudio[] = [];
-  for (const { row, segments } of chosen)
-    if (segments.length > 0) cut.push(await cutTrack(app, objects, { row, segments, range, signal }));
+  for (const { row, startSeconds, segments } of chosen)
+    if (segments.length > 0) cut.push(await cutTrack(app, objects, { row, startSeconds, segments, range, signal }));
   return cut;
 }
 
@@ -52,9 +56,9 @@ type Segment = { file: string; start: number; duration: number };
 /** A packet before a segment may be heard in it. */
 const NEIGHBOR_SECONDS = 0.1;
 
-function segmentsIn({ media }: AudioTrackRow, range: TimeRange): Segment[] {
+function segmentsIn({ media }: AudioTrackRow, range: TimeRange, startSeconds: number): Segment[] {
   if (!media) return [];
-  const { timescale, startSeconds = 0 } = media;
+  const { timescale } = media;
   const from = (range.start + startSeconds - NEIGHBOR_SECONDS) * timescale;
   const to = (range.end + startSeconds + NEIGHBOR_SECONDS) * timescale;
   const found: Segment[] = [];
@@ -70,12 +74,23 @@ function segmentsIn({ media }: AudioTrackRow, range: TimeRange): Segment[] {
 
 const fileOf = (number: number) => `${FOLDER}/${String(number).padStart(5, "0")}.m4s`;
 
-type Cut = { row: AudioTrackRow; segments: readonly Segment[]; range: TimeRange; signal: AbortSignal };
+/** `startSeconds`: when the asset begins, on the clock of the track. */
+type Cut = {
+  row: AudioTrackRow;
+  startSeconds: number;
+  segments: readonly Segment[];
+  range: TimeRange;
+  signal: AbortSignal;
+};
 
-async function cutTrack(app: App, objects: ObjectStore, { row, segments, range, signal }: Cut): Promise<CutAudio> {
+async function cutTrack(
+  app: App,
+  objects: ObjectStore,
+  { row, startSeconds, segments, range, signal }: Cut,
+): Promise<CutAudio> {
   const old = row.prefix as string;
   const media = row.media as AddedAudioMedia;
-  const { timescale, startSeconds = 0 } = media;
+  const { timescale } = media;
   const read = async (file: string) =>
     (await readSmallObject(objects, old + file, { maxBytes: MAX_SEGMENT_BYTES })) ??
     impossible("a segment of an added audio track is missing from storage");
@@ -137,7 +152,7 @@ async function cutOf(rendition: Rendition, range: TimeRange) {
   try {
     return await cutRendition(rendition, range, null);
   } catch (error) {
-    if (error instanceof Error && "status" in error) throw error;
+    if (error instanceof StorageUnavailable || (error instanceof Error && "status" in error)) throw error;
     return impossible("an added audio track cannot be cut in this range");
   }
 }
@@ -172,14 +187,19 @@ export async function addCutTracks(tx: Db, app: App, clip: AssetRow, cut: readon
   }
 }
 
-/** Replaces the media of an asset's added tracks by cut ones. False when there are other tracks than those that were cut. */
+/**
+ * Replaces the media of an asset's added tracks by cut ones. False when there are other tracks than those that were cut: one
+ * that is being encoded would have the length and the times of before.
+ */
 export async function trimAddedTracks(
   tx: Db,
   app: App,
   asset: AssetRow,
   { cut, keepMs }: { cut: readonly CutAudio[]; keepMs: number },
 ): Promise<boolean> {
-  const rows = (await rowsOf(tx, asset.id)).filter(isCuttable);
+  const all = await rowsOf(tx, asset.id);
+  if (all.some(({ status }) => status === "processing")) return false;
+  const rows = all.filter(isCuttable);
   if (rows.some((row) => !cut.some((one) => one.row.id === row.id && one.row.prefix === row.prefix))) return false;
   for (const { row: before, prefix, media, bytes } of cut) {
     const row = await currentRow(tx, before);

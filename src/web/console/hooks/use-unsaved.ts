@@ -1,6 +1,12 @@
 import { useEffect } from "preact/hooks";
 import { useTexts } from "../texts/texts.tsx";
 
+/** Parts of the page that have changes which are not saved. */
+const unsaved = new Set<symbol>();
+
+/** For code that leaves the page by itself: whether nothing is lost by it, or the person agrees to that. */
+export const mayLeave = (question: string): boolean => unsaved.size === 0 || confirm(question);
+
 const KEYS_OF_TABS = new Set(["ArrowLeft", "ArrowRight", "Home", "End"]);
 
 /** Asks before the page is left, by the browser, a link of the console or another tab of the page, while there are changes that are not saved. */
@@ -9,6 +15,8 @@ export function useUnsaved(isChanged: boolean): void {
   const question = t("leaveUnsaved");
   useEffect(() => {
     if (!isChanged) return;
+    const part = Symbol("changes");
+    unsaved.add(part);
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
     // Before the router, which listens to the same clicks.
     const askForLink = (event: MouseEvent) => {
@@ -31,6 +39,7 @@ export function useUnsaved(isChanged: boolean): void {
     addEventListener("click", askForTab, true);
     addEventListener("keydown", askForTab, true);
     return () => {
+      unsaved.delete(part);
       removeEventListener("click", askForTab, true);
       removeEventListener("keydown", askForTab, true);
       removeEventListener("beforeunload", ask);

@@ -5,6 +5,7 @@ import { useLocation } from "preact-iso/router";
 import { vodbox } from "../api.ts";
 import { pagePath } from "../base.ts";
 import { duration } from "../format.ts";
+import { mayLeave } from "../hooks/use-unsaved.ts";
 import { listedPages } from "../page-list.ts";
 import { useSession } from "../session.tsx";
 import { useTexts } from "../texts/texts.tsx";
@@ -23,7 +24,7 @@ const matches = (query: string, text: string) =>
     .every((word) => text.toLowerCase().includes(word));
 
 /** Videos by title, description and what is said in them, a moment after the last key. */
-function useVideos(query: string): Item[] {
+function useVideos(query: string): { items: Item[]; isPending: boolean } {
   const { may, session } = useSession();
   const [found, setFound] = useState<{ query: string; items: Item[] }>({ query: "", items: [] });
   const isAllowed = may("assets:read");
@@ -39,7 +40,9 @@ function useVideos(query: string): Item[] {
       clearTimeout(timer);
     };
   }, [query, isAllowed]);
-  return query.length < 2 ? [] : found.items;
+  const isSearched = isAllowed && query.length >= 2;
+  const isCurrent = found.query === query;
+  return { items: isSearched && isCurrent ? found.items : [], isPending: isSearched && !isCurrent };
 }
 
 async function bySearch(query: string): Promise<Item[]> {
@@ -63,7 +66,7 @@ async function byTitle(query: string): Promise<Item[]> {
 }
 
 /** Pages and actions whose names match, then videos. */
-function useItems(query: string): Item[] {
+function useItems(query: string): { items: Item[]; isPending: boolean } {
   const t = useTexts();
   const { session, may } = useSession();
   const pages: Item[] = listedPages(session).map(({ path, text, icon }) => ({ key: path, icon, title: t(text), path }));
@@ -73,7 +76,8 @@ function useItems(query: string): Item[] {
     ...(may("assets:write") ? [{ key: "do live", icon: Plus, title: t("startStream"), path: "live" }] : []),
   ];
   const named = [...pages, ...actions].filter(({ title }) => matches(query, title));
-  return [...named, ...useVideos(query.trim())];
+  const videos = useVideos(query.trim());
+  return { items: [...named, ...videos.items], isPending: videos.isPending };
 }
 
 /** Ctrl-K: goes to any page or video that its words name. A list box with a field, as in the ARIA pattern "combobox". */
@@ -84,20 +88,21 @@ function Palette({ onClose }: { onClose(): void }) {
   const element = useRef<HTMLDialogElement>(null);
   const [query, setQuery] = useState("");
   const [selected, setSelected] = useState(0);
-  const items = useItems(query);
+  const { items, isPending } = useItems(query);
   const current = Math.min(selected, items.length - 1);
   useEffect(() => {
     const dialog = element.current as HTMLDialogElement;
     dialog.showModal();
     // A click next to the dialog closes it, as Escape does, which the browser handles.
-    dialog.addEventListener("click", ({ target }) => target === dialog && onClose());
+    dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
   }, []);
   useEffect(() => {
     document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: "nearest" });
   }, [current]);
   const open = (item: Item | undefined) => {
-    if (!item) return;
-    onClose();
+    if (!item || !mayLeave(t("leaveUnsaved"))) return;
+    // The browser returns the focus to where it was, and `onClose` follows.
+    element.current?.close();
     route(pagePath(item.path));
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -150,7 +155,7 @@ function Palette({ onClose }: { onClose(): void }) {
           </div>
         ))}
       </div>
-      {items.length === 0 && (
+      {items.length === 0 && !isPending && (
         <p class="empty" role="status">
           {t("nothingFound")}
         </p>

@@ -70,13 +70,18 @@ function itemOf(result: SearchResult): HTMLElement {
 export function offerSearch(): void {
   const query = document.querySelector<HTMLInputElement>("#query");
   const found = document.querySelector<HTMLElement>("#found");
-  if (!query || !found) return;
+  const heard = document.querySelector<HTMLElement>("#count");
+  if (!query || !found || !heard) return;
   const say = (text: string) => {
     const line = document.createElement("p");
     line.textContent = text;
     found.replaceChildren(line);
+    heard.textContent = text;
   };
-  const close = () => found.replaceChildren();
+  const close = () => {
+    found.replaceChildren();
+    heard.textContent = "";
+  };
   const search = async () => {
     const text = query.value.trim();
     if (text === "") return close();
@@ -85,7 +90,11 @@ export function offerSearch(): void {
       // What was typed meanwhile has a search of its own.
       if (query.value.trim() !== text) return;
       if (results.length === 0) say(`Nothing about “${text}”.`);
-      else found.replaceChildren(...results.map(itemOf));
+      else {
+        found.replaceChildren(...results.map(itemOf));
+        // The results themselves would be read again after each key.
+        heard.textContent = results.length === 1 ? "One result" : `${results.length} results`;
+      }
     } catch {
       say("The search could not be loaded; try again.");
     }
