@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
-import { clipOf, createClip, film, filmAsset } from "#test/support/clips.ts";
+import { clipOf, createClip, encodedAgain, film, filmAsset } from "#test/support/clips.ts";
 import { expectError } from "#test/support/error.ts";
 import { next } from "#test/support/flow.ts";
 
@@ -157,4 +157,16 @@ test("a static file has the track that players begin with, also an added one", a
   expect((await file("audio.m4a")).length).toBeLessThan(own.length);
   expect((await app.call("DELETE", `/api/v1/assets/${asset.id}/audio_tracks/${dub?.id}`, { key })).status).toBe(204);
   expect((await file("audio.m4a")).length).toBeGreaterThan(1000);
+});
+
+test("a clip of a trimmed asset that was encoded again has its tracks at the times that this one shows", async () => {
+  const asset = await dubbed();
+  const trim = { start_seconds: 4, end_seconds: 12 };
+  expect((await app.call("POST", `/api/v1/assets/${asset.id}/trim`, { key, body: trim })).status).toBe(200);
+  const whole = await encodedAgain(app, key, asset.id, files);
+  const shown = await playlistOf(whole.external_id, "Deutsch");
+  expect([shown.offset, shown.starts[0]].map(Math.round as (one: number | undefined) => number)).toEqual([0, 4]);
+  const clip = await clipOf(app, key, asset.id, 4, 8);
+  const { offset, starts, seconds } = await playlistOf(clip.external_id, "Deutsch");
+  expect([offset, starts[0], seconds].map((one) => Math.round(one ?? 0))).toEqual([4, 4, 4]);
 });
