@@ -29,7 +29,7 @@ test("the first page leads to each guide, and the search to a section, with the 
   await page.keyboard.press("/");
   await page.keyboard.type("zyxzyx");
   const found = page.locator("#found a");
-  await page.getByText("Nothing about").waitFor();
+  await page.locator("#found").getByText("Nothing about").waitFor();
   await page.getByRole("searchbox").fill("rotat secret");
   await found.first().waitFor();
   await page.keyboard.press("ArrowDown");

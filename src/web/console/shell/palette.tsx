@@ -167,25 +167,33 @@ function Palette({ onClose }: { onClose(): void }) {
 /** The button that opens the palette, which Ctrl-K and ⌘K do as well. */
 export function PaletteButton() {
   const t = useTexts();
-  const [isOpen, setOpen] = useState(false);
+  // Counted, because a dialog reports that it was closed a moment later, when the next one may be open.
+  const [opened, setOpened] = useState({ count: 0, isOpen: false });
+  const open = () => setOpened(({ count }) => ({ count: count + 1, isOpen: true }));
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey)
         return;
       event.preventDefault();
-      setOpen(true);
+      if (!document.querySelector(".palette[open]")) open();
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
+  const { count } = opened;
   return (
     <>
-      <button type="button" class="go-to" onClick={() => setOpen(true)}>
+      <button type="button" class="go-to" onClick={open}>
         <Icon node={Search} />
         <span>{t("goTo")}</span>
         <kbd>Ctrl K</kbd>
       </button>
-      {isOpen && <Palette onClose={() => setOpen(false)} />}
+      {opened.isOpen && (
+        <Palette
+          key={count}
+          onClose={() => setOpened((now) => (now.count === count ? { count, isOpen: false } : now))}
+        />
+      )}
     </>
   );
 }
