@@ -62,8 +62,8 @@ test.each<[string, ReturnType<typeof cue>[], TimedWord[], string[]]>([
   [
     "a word that was moved into the cue before",
     [cue("one two three", 0, 1500), cue("four", 4000, 6000)],
-    [...said("one two"), ...said("three four", 4000)],
-    ["one 0-100?", "two 100-200?", "three 4000-4100?", "four 4100-4200?"],
+    [...said("one two", 200), ...said("three four", 4000)],
+    ["one 200-300?", "two 300-400?", "three 4000-4100?", "four 4100-4200?"],
   ],
   [
     "a word with several parts",
