@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
-import { notFound } from "#lib/base";
+import { HttpError, notFound } from "#lib/base";
 import { decodeKey, encodeKey, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
@@ -158,7 +158,13 @@ export const subtitleRoutes = [
   }),
 ];
 
-/** The words of a recognized text keep their times when it is corrected; null for a text without such times. */
+/** Why the times of words cannot be read, or not now. */
+const NO_WORDS = new Set(["document_too_complex", "rate_limited", "busy"]);
+
+/**
+ * The words of a recognized text keep their times when it is corrected; null for a text without such times. The text is
+ * complete without, so what prevents them is only logged.
+ */
 async function wordsOfEdited(
   app: App,
   { asset, subtitle }: { asset: AssetRow; subtitle: SubtitleRow },
@@ -167,13 +173,16 @@ async function wordsOfEdited(
 ): Promise<Buffer | null> {
   const before = await wordsOf(app, subtitle);
   if (!before) return null;
-  const { words } = await parseDocument(
-    app,
-    "editedWords",
-    { text, words: before },
-    { tenantId: asset.tenantId, signal },
-  );
-  return words && Buffer.from(words);
+  const { tenantId } = asset;
+  try {
+    const { words } = await parseDocument(app, "editedWords", { text, words: before }, { tenantId, signal });
+    return words && Buffer.from(words);
+  } catch (error) {
+    if (!(error instanceof HttpError && NO_WORDS.has(error.code))) throw error;
+    const fields = { path: subtitle.objectKey, reason: error.message };
+    app.log.warn(fields, "the times of the words of an edited subtitle cannot be kept");
+    return null;
+  }
 }
 
 async function withContent(app: App, asset: AssetRow, row: SubtitleRow) {

@@ -1,6 +1,8 @@
 import { eq } from "drizzle-orm";
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { graceAfterStart } from "#features/transcoding/recover.ts";
+import { HttpError } from "#lib/base";
+import { ParserPool } from "#platform/parsing/pool.ts";
 import { tenants } from "#storage/db/schema.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { databaseBytes } from "#test/support/database-bytes.ts";
@@ -35,6 +37,7 @@ beforeEach(async () => {
 });
 // No job is left for the next test.
 afterEach(async () => {
+  vi.restoreAllMocks();
   await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
 });
 
@@ -185,6 +188,30 @@ describe("captions of a ready asset", () => {
     const cues = [{ text: "Something else", start_ms: 0, end_ms: 2000 }];
     expect(await transcript()).toEqual({ language: "en", cues });
     expect(await databaseBytes(app, tenant.id)).toBe(before);
+  });
+
+  test.each<[number, string]>([
+    [422, "document_too_complex"],
+    [429, "rate_limited"],
+    [503, "busy"],
+  ])("are corrected all the same where the times of words cannot be read: %i %s", async (status, code) => {
+    await generated({ language: "en" });
+    const contract = await claimed();
+    await writeWords(contract, '[["Good",100,480],["morning",500,1900]]');
+    expect((await complete({ language: "en" }, contract)).status).toBe(200);
+    const [{ id }] = await list();
+    const run = ParserPool.prototype.run;
+    const spy = vi.spyOn(ParserPool.prototype, "run").mockImplementation(function (this: ParserPool, ...input) {
+      return input[0] === "editedWords"
+        ? Promise.reject(new HttpError(status, code, "The words cannot be read."))
+        : run.apply(this, input);
+    });
+    const content = VTT.replace("morning", "evening");
+    const { status: saved } = await app.call("PATCH", `${path()}/${id}`, { key, body: { content } });
+    expect([saved, spy.mock.calls.some(([name]) => name === "editedWords")]).toEqual([200, true]);
+    expect(await list()).toMatchObject([{ id, content }]);
+    const { body } = await app.call("GET", `/api/v1/assets/${asset.id}/transcript?format=json`, { key });
+    expect(body).toEqual({ language: "en", cues: [{ text: "Good evening", start_ms: 0, end_ms: 2000 }] });
   });
 
   test.each([

@@ -181,7 +181,22 @@ describe("subtitles", () => {
     await page.getByLabel("Replace with").fill("row");
     await button(page, "Replace all").click();
     await eventually(texts).toEqual(["Hello big", "Second\nrow\nof two"]);
-    await page.getByLabel("Find", { exact: true }).focus();
+
+    // The command of an open search selects its text; each Enter replaces the next match, and shows it.
+    const find = page.getByLabel("Find", { exact: true });
+    await text(2).focus();
+    await page.keyboard.press("Control+f");
+    await page.locator(".find-bar input:focus").waitFor();
+    await page.keyboard.type("o");
+    expect(await find.inputValue()).toBe("o");
+    await page.getByLabel("Replace with").fill("oo");
+    for (const after of ["Helloo", "Secoond"]) {
+      await page.keyboard.press("Enter");
+      await eventually(texts).toContainEqual(expect.stringContaining(after));
+    }
+    await eventually(texts).toEqual(["Helloo big", "Secoond\nrow\nof two"]);
+    await page.getByRole("status").getByText("5 of 7").waitFor();
+    await find.focus();
     await page.keyboard.press("Escape");
     await text(2).focus();
     await page.keyboard.press("Control+Enter");
@@ -199,7 +214,7 @@ describe("subtitles", () => {
     await text(2).focus();
     await page.keyboard.press("Control+s");
     await heading(page, "Edit English").waitFor({ state: "detached" });
-    expect((await api("GET", `${assetId}/subtitles/${track.id}`)).content).toContain("line:0\nSecond\nrow\nof two\n");
+    expect((await api("GET", `${assetId}/subtitles/${track.id}`)).content).toContain("line:0\nSecoond\nrow\nof two\n");
     expect(faultsOf(seen)).toEqual([]);
   });
 

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { openCues } from "#web/console/pages/asset/cue-document.ts";
 import {
+  type Match,
+  matchBehind,
   matchesOf,
   type SpokenWord,
   uncertainOf,
@@ -77,6 +79,24 @@ test("text is found and replaced in all cues", () => {
   ]);
   const [, second] = matchesOf(document, search);
   expect(shown(withReplaced(document, second ? [second] : [], "x"))?.[0]?.[3]).toBe("Words, x (words)");
+});
+
+test.each<[name: string, search: string, text: string, replacement: string, at: number, next: [number, number]]>([
+  ["a longer text that contains it", "ann", "ann, ann", "anna", 0, [0, 6]],
+  ["a text that it equals but for case", "words", "Words, words", "Words", 0, [0, 7]],
+  ["a text that is written with other characters", "w", "w and w", "-->", 0, [0, 11]],
+  ["nothing", "ab", "ababab", "", 1, [0, 2]],
+  ["the last one of a cue", "words", "a words", "swords", 0, [1, 5]],
+  ["the last one of all", "words", "a words", "words", 1, [0, 2]],
+])("replacing continues behind %s", (_name, find, text, replacement, at, expected) => {
+  const search = { text: find, isExact: false };
+  const document = documentOf(text);
+  const match = matchesOf(document, search)[at] as Match;
+  const next = withReplaced(document, [match], replacement);
+  const [before = "", after = ""] = [document, next].map(({ cues }) => cues[match.cue]?.text);
+  const matches = matchesOf(next, search);
+  const { cue, from } = matches[matchBehind(matches, match, { before, after })] as Match;
+  expect([cue, from]).toEqual(expected);
 });
 
 test("cues are marked whose words recognition was not certain of, until these are corrected", () => {

@@ -54,6 +54,18 @@ test.each<[string, ReturnType<typeof cue>[], TimedWord[], string[]]>([
     ["one 60000-60100?", "two 60100-60200?", "three 60200-60300?"],
   ],
   [
+    "words that were moved into the next cue",
+    [cue("one", 0, 1500), cue("and then we go home", 3000, 6000)],
+    [...said("one and then", 800), ...said("we go", 3200), ...said("home", 5500)],
+    ["one 800-900?", "and 900-1000?", "then 1000-1100?", "we 3200-3300?", "go 3300-3400?", "home 5500-5600?"],
+  ],
+  [
+    "a word that was moved into the cue before",
+    [cue("one two three", 0, 1500), cue("four", 4000, 6000)],
+    [...said("one two", 200), ...said("three four", 4000)],
+    ["one 200-300?", "two 300-400?", "three 4000-4100?", "four 4100-4200?"],
+  ],
+  [
     "a word with several parts",
     [cue("one well-known two")],
     said("one well known two"),

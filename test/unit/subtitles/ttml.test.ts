@@ -107,6 +107,29 @@ describe("times", () => {
       '<div><p begin="1s" timeContainer="seq"><span dur="1s">a</span> <span dur="1s">b</span></p></div>',
       ["1000-2000 a", "2000-3000 b"],
     ],
+    ...(
+      [
+        ["a line break", "<br/>", "A|B"],
+        ["white space", "<span> </span>", "A B"],
+        ["a line break in an element", "<span><br/></span>", "A|B"],
+        ["a hidden element", '<span tts:display="none">no</span>', "AB"],
+        ["a text that is not visible", '<span tts:visibility="hidden">no</span>', "AB"],
+      ] as const
+    ).map(([name, between, text]): [string, string, string[]] => [
+      `${name} between timed words`,
+      `<div><p><span begin="1s" end="2s">A</span>${between}<span begin="1s" end="2s">B</span></p></div>`,
+      [`1000-2000 ${text}`],
+    ]),
+    [
+      "a line break in a sequence of paragraphs",
+      '<div timeContainer="seq"><p><span end="1s">a</span><br/><span end="1s">b</span></p><p dur="1s">c</p></div>',
+      ["0-1000 a|b", "1000-2000 c"],
+    ],
+    [
+      "a text that has no end next to one that has",
+      '<div><p begin="1s">no <span end="1s">a</span><br/><span end="2s">b</span></p></div>',
+      ["1000-2000 a|b", "2000-3000 b"],
+    ],
     [
       "paragraphs without order",
       '<div><p begin="3s" end="4s">b</p><p begin="1s" end="2s">a</p></div>',
@@ -219,16 +242,16 @@ test("what cannot be shown is left out, with a warning", () => {
 <p begin="1s" end="1s">a</p>
 <p begin="1s">b</p>
 <p begin="1s" end="2s"> <br/> </p>
-<p begin="1s" end="2s">c</p>`;
+<p begin="1s">d <span end="1s">c</span></p>`;
   const checked = checkSubtitleFile({ filename: "a.ttml", bytes: Buffer.from(tt({ body })) });
   expect(checked).toEqual({
     text: "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\nc\n",
     warnings: [
       {
         code: "cues_skipped",
-        count: 4,
+        count: 5,
         message:
-          "4 cues were left out: 1 with an image in place of text (line 4), 1 without duration (line 5), 1 without an end (line 6), 1 without text (line 7).",
+          "5 cues were left out: 1 with an image in place of text (line 4), 1 without duration (line 5), 2 without an end (lines 6, 8), 1 without text (line 7).",
       },
     ],
   });

@@ -92,13 +92,15 @@ function timedUnits(cue: TimedText, units: readonly TimedText[], { spans, words 
 const isEqual = (text: string, word: TimedWord | undefined) =>
   word !== undefined && wordsOf(text).join(" ") === wordsOf(word.text).join(" ");
 
-/** How far words are from a cue that was moved; 0 where they are said in it. */
+/**
+ * How far words are from a cue that was moved; 0 where at least half of them are said in it: others were moved into it from
+ * a neighbor, and keep their times.
+ */
 function shiftOf({ startMs, endMs }: TimedText, known: readonly (TimedWord | null)[]): number {
   const said = known.filter((word) => word !== null);
+  const outside = said.filter((word) => word.startMs < startMs - SLACK_MS || word.endMs > endMs + SLACK_MS);
   const [first] = said;
-  const last = said.at(-1);
-  if (!first || !last || (first.startMs >= startMs - SLACK_MS && last.endMs <= endMs + SLACK_MS)) return 0;
-  return startMs - first.startMs;
+  return first && outside.length > said.length / 2 ? startMs - first.startMs : 0;
 }
 
 /** Gives units without a time (-1) that between their neighbors, or the edges of the cue. */

@@ -72,6 +72,8 @@ class Converter {
   readonly #languages = new Map<string, string | null>();
   /** Leaves of the paragraph that is being read. */
   #leaves: Leaf[] | null = null;
+  /** Leaves of the document that are not only white space. */
+  #spokenLeaves = 0;
   #timedRuns = 0;
   #characters = 0;
 
@@ -93,9 +95,19 @@ class Converter {
     for (const body of elementsOf(tt)) if (body.name === "body") this.#visit(body, context, outer);
   }
 
-  /** Reads an element and what it contains. Returns its end. */
+  /**
+   * Reads an element and what it contains. Returns its end. One without times in which nothing is to be read lasts as
+   * long as the element around it, which it does not prolong: outside a sequence it returns the begin of that one.
+   */
   #visit(element: TtmlElement, context: Context, outer: Outer): number {
     const interval = this.#intervalOf(element, outer);
+    const spokenBefore = this.#spokenLeaves;
+    const end = this.#visitWithin(element, context, outer, interval);
+    const isSilent = this.#spokenLeaves === spokenBefore && !interval?.isExplicit;
+    return isSilent && !outer.isSequence ? outer.from : end;
+  }
+
+  #visitWithin(element: TtmlElement, context: Context, outer: Outer, interval: ActiveInterval | null): number {
     const inner = this.#contextOf(element, context);
     const style = { ...inner.style, ...this.#styles.specified(element) };
     if (style["tts:display"] === "none" || style["tts:ruby"] === "delimiter") return interval?.end ?? outer.from;
@@ -131,8 +143,11 @@ class Converter {
       if (typeof child === "string") {
         if (!this.#leaves) continue;
         // A text of a sequence has no duration (TTML 2, 12.2.4), but the space between its elements is kept.
-        this.#addLeaf(child, style, inner, { begin, end: isSequence && child.trim() !== "" ? begin : limit });
-        hasText ||= !isSequence && child.trim() !== "";
+        const hasRead = this.#addLeaf(child, style, inner, {
+          begin,
+          end: isSequence && child.trim() !== "" ? begin : limit,
+        });
+        hasText ||= !isSequence && hasRead;
       } else if (TIMED.has(child.name)) {
         const from = isSequence ? last : begin;
         const end = this.#visit(child, own, { from, end: limit, isSequence });
@@ -192,9 +207,10 @@ class Converter {
     return this.#languages.get(tag) ?? null;
   }
 
-  #addLeaf(text: string, style: Style, { region, language, isPreserved }: Context, { begin, end }: Interval): void {
+  /** Returns whether there is something to read in it. */
+  #addLeaf(text: string, style: Style, { region, language, isPreserved }: Context, { begin, end }: Interval): boolean {
     const merged = { ...inherited(region), ...style };
-    if (!this.#leaves || text === "" || merged["tts:visibility"] === "hidden") return;
+    if (!this.#leaves || text === "" || merged["tts:visibility"] === "hidden") return false;
     const ruby = style["tts:ruby"];
     const tags = [
       ...(language !== null && language !== this.#language ? [`lang ${language}`] : []),
@@ -202,17 +218,27 @@ class Converter {
       ...(ruby === "base" ? ["ruby"] : ruby === "text" ? ["ruby", "rt"] : []),
     ];
     this.#leaves.push({ text, tags, isPreserved, begin, end });
+    if (!isSpoken({ text })) return false;
+    this.#spokenLeaves++;
+    return true;
   }
 
-  /** Writes a paragraph: one cue, or one for each of the times at which its text changes. */
-  #endParagraph(element: TtmlElement, style: Style, { region }: Context, { begin, end }: Interval): void {
+  /**
+   * Writes a paragraph: one cue, or one for each of the times at which its text changes. One without an end lasts as long
+   * as those of its texts that have one; the others are left out.
+   */
+  #endParagraph(element: TtmlElement, style: Style, { region }: Context, interval: Interval): void {
     const { line } = element;
-    const leaves = this.#leaves ?? [];
-    const spoken = leaves.filter(({ text }) => text.trim() !== "");
-    if (spoken.length === 0) {
-      if (!hasImage(element)) this.#skip(line, "text");
-    } else if (end === Number.POSITIVE_INFINITY) this.#skip(line, "end");
-    else if (toMs(end) <= toMs(begin)) this.#skip(line, "duration");
+    const { begin } = interval;
+    const all = this.#leaves ?? [];
+    const leaves = all.filter((leaf) => !isSpoken(leaf) || leaf.end < Number.POSITIVE_INFINITY);
+    const lastEnd = leaves.filter(isSpoken).reduce((last, leaf) => Math.max(last, leaf.end), 0);
+    const end = Math.min(interval.end, Math.max(begin, lastEnd));
+    const hasEndless = leaves.length < all.length;
+    if (hasEndless) this.#skip(line, "end");
+    if (!leaves.some(isSpoken)) {
+      if (!hasEndless && !hasImage(element)) this.#skip(line, "text");
+    } else if (toMs(end) <= toMs(begin)) this.#skip(line, "duration");
     else {
       const settings = settingsOf({ ...region, ...style }, this.#root);
       const inside = (time: number) => toMs(Math.min(end, Math.max(begin, time)));
@@ -250,6 +276,7 @@ class Converter {
  */
 type ActiveInterval = Interval & { limit: number; isExplicit: boolean };
 
+const isSpoken = ({ text }: Pick<Run, "text">) => text.trim() !== "";
 const toMs = (seconds: number) => Math.round(seconds * 1000);
 
 /** The image profile of IMSC, and SMPTE-TT. */

@@ -112,6 +112,17 @@ export function withReplaced({ source, cues }: CueDocument, matches: readonly Ma
   return replaced(source, pieces);
 }
 
+/**
+ * The index of the match at which replacing continues, among those of the text after `match` was replaced: the first one
+ * behind the replacement, else the first of all.
+ */
+export function matchBehind(matches: readonly Match[], match: Match, texts: { before: string; after: string }): number {
+  // What is behind a match stays as it is; a replacement may be written with other characters.
+  const behind = Math.max(match.from, texts.after.length - (texts.before.length - match.to));
+  const next = matches.findIndex(({ cue, from }) => cue > match.cue || (cue === match.cue && from >= behind));
+  return Math.max(0, next);
+}
+
 /** A word of lower confidence is shown as uncertain. */
 const UNCERTAIN = 0.6;
 const MAX_SHOWN = 8;

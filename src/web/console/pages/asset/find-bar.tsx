@@ -5,6 +5,8 @@ import { editorTexts } from "./editor-texts.ts";
 
 type Props = {
   search: Search;
+  /** How often the command was given: each time, the field gets the focus. */
+  finds: number;
   /** The shown match, from 0; -1 for none. */
   at: number;
   count: number;
@@ -14,13 +16,16 @@ type Props = {
 };
 
 /** Find and replace. Enter moves to the next match, Shift and Enter to the previous one. */
-export function FindBar({ search, at, count, onSearch, onMove, onReplace }: Props) {
+export function FindBar({ search, finds, at, count, onSearch, onMove, onReplace }: Props) {
   const t = useTexts(editorTexts);
   const id = useId();
   const field = useRef<HTMLInputElement>(null);
   const replacement = useRef<HTMLInputElement>(null);
   // Before the next key, which belongs to it.
-  useLayoutEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => {
+    field.current?.focus();
+    field.current?.select();
+  }, [finds]);
   const replace = (isAll: boolean) => () => onReplace(replacement.current?.value ?? "", isAll);
   const isEmpty = count === 0;
   return (

@@ -11,6 +11,7 @@ import { useTexts } from "#web/console/texts/texts.tsx";
 import type { Subtitle } from "#web/console/types.ts";
 import { openCues, withAllTimes, withCue, withoutCue, withText, withTiming } from "./cue-document.ts";
 import {
+  matchBehind,
   matchesOf,
   type Search,
   type SpokenWord,
@@ -74,6 +75,7 @@ function Editor({ subtitle, player, content, words, onChanged, onSaved, onClose 
   const { draft, revision, from, fields, active, focus, replace } = state;
   const [isText, setText] = useState(false);
   const [search, setSearch] = useState<Search | null>(null);
+  const [finds, setFinds] = useState(0);
   const [match, setMatch] = useState(0);
   const [isClosing, setClosing] = useState(false);
   const { failure, attempt } = useAttempt();
@@ -124,8 +126,8 @@ function Editor({ subtitle, player, content, words, onChanged, onSaved, onClose 
         : (indexes.findLast((index) => index < active.current) ?? indexes.at(-1));
     if (next !== undefined) focus(next);
   };
-  const showMatch = (index: number) => {
-    const found = matches[index];
+  const showMatch = (index: number, among = matches) => {
+    const found = among[index];
     if (!found) return;
     setMatch(index);
     focus(found.cue, [found.from, found.to], true);
@@ -133,9 +135,14 @@ function Editor({ subtitle, player, content, words, onChanged, onSaved, onClose 
   const replaceMatches = (text: string, isAll: boolean) => {
     const at = Math.min(match, matches.length - 1);
     const chosen = isAll ? matches : matches.slice(at, at + 1);
-    if (chosen.length === 0) return;
-    replace(withReplaced(draft, chosen, text));
-    if (isAll) toast(own("replaced", { count: chosen.length }));
+    const [first] = chosen;
+    if (!search || !first) return;
+    const next = withReplaced(draft, chosen, text);
+    replace(next);
+    if (isAll) return toast(own("replaced", { count: chosen.length }));
+    const [before = "", after = ""] = [draft, next].map(({ cues }) => cues[first.cue]?.text);
+    const left = matchesOf(next, search);
+    showMatch(matchBehind(left, first, { before, after }), left);
   };
   const save = () =>
     attempt(async () => {
@@ -153,7 +160,10 @@ function Editor({ subtitle, player, content, words, onChanged, onSaved, onClose 
     remove: () => remove(active.current),
     previousUncertain: () => moveToUncertain(-1),
     nextUncertain: () => moveToUncertain(1),
-    find: () => setSearch(search ?? { text: "", isExact: false }),
+    find: () => {
+      setSearch(search ?? { text: "", isExact: false });
+      setFinds((times) => times + 1);
+    },
     undo: state.undo,
     redo: state.redo,
     save: () => isChanged && save(),
@@ -209,6 +219,7 @@ function Editor({ subtitle, player, content, words, onChanged, onSaved, onClose 
       {search && !isText && (
         <FindBar
           search={search}
+          finds={finds}
           at={Math.min(match, matches.length - 1)}
           count={matches.length}
           onSearch={(next) => {
