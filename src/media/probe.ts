@@ -178,8 +178,9 @@ export async function probe(path: string, binaries: Binaries, options: ProbeOpti
   if (image?.isImage) throw stillImage(image.name);
   const { format, programs } = answer.output;
   const streams = await withPackets(answer.output, async () => {
-    await options.makeWhole?.();
-    return streamsWithPackets(path, binaries, options).catch((error) => blameSource(error, path));
+    const { makeWhole, timeLimitMs: _, ...others } = options;
+    await makeWhole?.();
+    return streamsWithPackets(path, binaries, others).catch((error) => blameSource(error, path));
   });
   const decodable = await decodableCodecs(binaries.ffmpeg);
   const known = await withParameters(streams, decodable, async () => {

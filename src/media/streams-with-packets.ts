@@ -1,6 +1,5 @@
 import { Writable } from "node:stream";
-import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
-import type { ProbeOptions } from "./probe.ts";
+import { type Binaries, type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
 
 /** All of a large source is read, without decoding. */
 const LIMIT_MS = 3_600_000;
@@ -9,6 +8,8 @@ const MAX_LINE = 100;
 /** Parsers return nothing of damaged packets. */
 const UNPARSED = ["-fflags", "+noparse+nofillin"];
 
+type Options = Pick<RunOptions, "cwd" | "memoryBytes" | "onMove" | "pidDir" | "signal">;
+
 /**
  * The streams of a file that have packets, by reading all of them. `onMove` is called as they are read: ffprobe's own count
  * says nothing before its end, which takes minutes for a large source. Throws MediaError.
@@ -16,7 +17,7 @@ const UNPARSED = ["-fflags", "+noparse+nofillin"];
 export async function streamsWithPackets(
   path: string,
   { ffprobe }: Pick<Binaries, "ffprobe">,
-  { makeWhole: _, onMove, timeLimitMs: __, ...options }: ProbeOptions,
+  { onMove, ...options }: Options,
 ): Promise<ReadonlySet<number>> {
   const found = new Set<number>();
   let rest = "";
