@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import { Marked, type Tokens } from "marked";
+import { html, Markup } from "#web/html.ts";
 import { type GuidePage, PAGES } from "./pages.ts";
 
 export type Heading = { depth: number; id: string; text: string };
@@ -25,8 +26,6 @@ export const anchorOf = (heading: string): string =>
     .replaceAll(/[^\p{L}\p{N}_\- ]/gu, "")
     .replaceAll(" ", "-");
 
-const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-export const escaped = (text: string): string => text.replaceAll(/[&<>"]/g, (sign) => ENTITIES[sign] as string);
 const plain = (html: string): string =>
   html
     .replaceAll(/<[^>]+>/g, " ")
@@ -65,20 +64,19 @@ export function rendered(page: GuidePage, markdown: string): Rendered {
   marked.use({
     renderer: {
       heading({ tokens, depth, text }: Tokens.Heading) {
-        const html = this.parser.parseInline(tokens);
+        const content = this.parser.parseInline(tokens);
         const id = anchorOf(text);
-        headings.push({ depth, id, text: plain(html) });
-        return `<h${depth} id="${id}">${html}${depth === 1 ? "" : `<a class="anchor" href="#${id}" aria-label="Link to this section">#</a>`}</h${depth}>\n`;
+        headings.push({ depth, id, text: plain(content) });
+        return `<h${depth} id="${id}">${content}${depth === 1 ? "" : `<a class="anchor" href="#${id}" aria-label="Link to this section">#</a>`}</h${depth}>\n`;
       },
-      link({ href, title, tokens }: Tokens.Link) {
-        const html = this.parser.parseInline(tokens);
+      link({ href, tokens }: Tokens.Link) {
+        const text = this.parser.parseInline(tokens);
         const target = targetOf(page, href);
-        if (target === undefined) return html;
-        return `<a href="${escaped(target)}"${title ? ` title="${escaped(title)}"` : ""}>${html}</a>`;
+        return target === undefined ? text : html`<a href="${target}">${new Markup(text)}</a>`.text;
       },
-      image: ({ href, text }: Tokens.Image) => `<img src="${imageOf(href)}" alt="${escaped(text)}" loading="lazy">`,
+      image: ({ href, text }: Tokens.Image) => html`<img src="${imageOf(href)}" alt="${text}" loading="lazy">`.text,
       // Scrolled with the keyboard, too, as tables are, which are wider than a phone.
-      code: ({ text }: Tokens.Code) => `<pre tabindex="0"><code>${escaped(text)}\n</code></pre>\n`,
+      code: ({ text }: Tokens.Code) => html`<pre tabindex="0"><code>${text}\n</code></pre>\n`.text,
       table(token: Tokens.Table) {
         // A header without a text is none for screen readers.
         const cells = (row: Tokens.TableCell[]) =>
@@ -93,14 +91,14 @@ export function rendered(page: GuidePage, markdown: string): Rendered {
         text.replaceAll(/(src|srcset)="([^":]+)"/g, (_, name: string, href: string) => `${name}="${imageOf(href)}"`),
     },
   });
-  const html = marked.parse(markdown, { async: false });
+  const body = marked.parse(markdown, { async: false });
   const title = headings[0]?.text ?? page.name;
   return {
     title,
-    summary: plain(/<p>([\s\S]*?)<\/p>/.exec(html)?.[1] ?? ""),
-    html,
+    summary: plain(/<p>([\s\S]*?)<\/p>/.exec(body)?.[1] ?? ""),
+    html: body,
     headings,
-    sections: sectionsOf(html, title),
+    sections: sectionsOf(body, title),
     images,
   };
 }

@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { startBrowser } from "#test/support/browser/browser.ts";
 import { type Demo, startDemo } from "./demo-server.ts";
 import { keep } from "./keep.ts";
+import { openConsole } from "./open-console.ts";
 
 /**
  * `node scripts/screenshots/console.ts [PAGE…]` takes the documents' screenshots of the console's pages: light, dark and on
@@ -39,19 +40,6 @@ const SHOTS: Record<string, Shot> = {
   "system-log": at("system?view=log", "admin"),
 };
 
-async function openConsole(browser: Browser, demo: Demo, as: Shot["as"], form: keyof typeof FORMS): Promise<Page> {
-  const page = await browser.newPage(FORMS[form]);
-  await page.goto(`${demo.base}/console`);
-  if (as === "admin") await page.getByLabel("Admin token or API key").fill(demo.admin);
-  else {
-    await page.getByLabel("Email").fill(demo.user.email);
-    await page.getByLabel("Password").fill(demo.user.password);
-  }
-  await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByRole("heading", { name: "Assets", exact: true }).waitFor();
-  return page;
-}
-
 const chosen = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "vodbox-screenshot-"));
 const demo = await startDemo(folder);
@@ -60,7 +48,7 @@ try {
   for (const form of Object.keys(FORMS) as (keyof typeof FORMS)[])
     for (const [name, { path, as, before }] of Object.entries(SHOTS)) {
       if (chosen.length > 0 && !chosen.includes(name)) continue;
-      const page = await openConsole(browser, demo, as, form);
+      const page = await openConsole(browser, demo, as, FORMS[form]);
       await before?.(page, demo);
       await page.goto(`${demo.base}/console/${path(demo)}`);
       // Posters, charts and the player appear one after the other.

@@ -1,22 +1,23 @@
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { startBrowser } from "#test/support/browser/browser.ts";
 import { type Demo, startDemo } from "./demo-server.ts";
 import { keep } from "./keep.ts";
+import { openConsole } from "./open-console.ts";
 
-/** `node scripts/screenshots/guide.ts [PICTURE…]` takes the images of docs/guide, by doing what the pages say. */
+/** `node scripts/screenshots/guide.ts [SHOT…]` takes the images of docs/guide, by doing what the pages say. */
 const PASSWORD = "north light";
 
-type Picture = (page: Page, demo: Demo) => Promise<unknown>;
+type Shot = (page: Page, demo: Demo) => Promise<unknown>;
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const toVideo = async (page: Page, { base, assetId }: Demo) => {
   await page.goto(`${base}/console/assets/${assetId}`);
   await button(page, "Share").first().waitFor();
 };
 
-const PICTURES: Record<string, Picture> = {
+const SHOTS: Record<string, Shot> = {
   upload: async (page, { base, film }) => {
     await page.goto(`${base}/console/uploads`);
     const named = join(dirname(film), "Opening night.mp4");
@@ -33,7 +34,7 @@ const PICTURES: Record<string, Picture> = {
     await page.getByLabel("Most plays").fill("50");
   },
   shares: async (page, demo) => {
-    await PICTURES.share?.(page, demo);
+    await SHOTS.share?.(page, demo);
     await button(page, "Create").click();
     const shares = page.getByRole("heading", { name: "Shares" });
     await page.getByText("Press preview").waitFor();
@@ -50,7 +51,7 @@ const PICTURES: Record<string, Picture> = {
     await button(page, "Upload subtitles").scrollIntoViewIfNeeded();
   },
   editor: async (page, demo) => {
-    await PICTURES.captions?.(page, demo);
+    await SHOTS.captions?.(page, demo);
     await button(page, "Edit").last().click();
     await page.getByLabel("Text of cue 1").scrollIntoViewIfNeeded();
   },
@@ -63,31 +64,23 @@ const PICTURES: Record<string, Picture> = {
     await page.getByText("Waiting for an encoder").first().waitFor();
   },
   studio: async (page, demo) => {
-    await PICTURES.channel?.(page, demo);
+    await SHOTS.channel?.(page, demo);
     await page.getByRole("link", { name: "Go live" }).or(button(page, "Go live")).first().click();
     await page.getByLabel("Title").fill("Opening night");
   },
 };
 
-async function signedIn(browser: Browser, { base, user }: Demo): Promise<Page> {
-  const page = await browser.newPage({ viewport: { width: 1120, height: 720 }, colorScheme: "light" });
-  await page.goto(`${base}/console`);
-  await page.getByLabel("Email").fill(user.email);
-  await page.getByLabel("Password").fill(user.password);
-  await button(page, "Sign in").click();
-  await page.getByRole("heading", { name: "Assets", exact: true }).waitFor();
-  return page;
-}
+const FORM = { viewport: { width: 1120, height: 720 }, colorScheme: "light" } as const;
 
 const chosen = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "vodbox-screenshot-"));
 const demo = await startDemo(folder, { VODBOX_WHIP_PORT: "0", VODBOX_RTMP_PORT: "0" });
 const browser = await startBrowser("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream");
 try {
-  for (const [name, take] of Object.entries(PICTURES)) {
+  for (const [name, take] of Object.entries(SHOTS)) {
     if (chosen.length > 0 && !chosen.includes(name)) continue;
-    const page = await signedIn(browser, demo);
-    if (name === "password") await PICTURES.shares?.(page, demo);
+    const page = await openConsole(browser, demo, "user", FORM);
+    if (name === "password") await SHOTS.shares?.(page, demo);
     await take(page, demo);
     // Posters and the player appear one after the other.
     await page.waitForTimeout(2500);

@@ -6,7 +6,7 @@ import { deliveryOf } from "#features/playback/presigned-delivery.ts";
 import { HttpError, notFound } from "#lib/base";
 import { embedded, embeddedNames } from "#lib/executable";
 import { type Context, type Route, route } from "#platform/http/route.ts";
-import { embeddedFile } from "./embedded-file.ts";
+import { embeddedFile, typeOf } from "./embedded-file.ts";
 import { html } from "./html.ts";
 import { htmlResponse, newNonce } from "./html-response.ts";
 import { ICON } from "./page.ts";
@@ -15,7 +15,6 @@ import { ICON } from "./page.ts";
 type Files = { script: string; style: string; preload: string[] };
 
 const open = { method: "GET", credential: "none", tag: "Pages", hidden: true, responses: { 200: null } } as const;
-const TYPES: Record<string, string> = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8" };
 
 let files: Files | undefined;
 function filesOf(): Files {
@@ -45,7 +44,7 @@ export const consoleRoutes: Route[] = [
     handle(context) {
       const { name } = context.params;
       names ??= new Set(embeddedNames("console/").map((one) => one.slice("console/".length)));
-      const type = TYPES[name.split(".").at(-1) as string];
+      const type = typeOf(name);
       if (type === undefined || !names.has(name)) notFound("file");
       // Names contain a hash of the content.
       const cacheControl = "public, max-age=31536000, immutable";

@@ -4,6 +4,18 @@ import { embedded, embeddedNames } from "#lib/executable";
 import type { Context } from "#platform/http/route.ts";
 import { type About, type Bytes, type StaticBytes, serveStatic, staticBytes } from "./static-bytes.ts";
 
+const TYPES: Record<string, string> = {
+  css: "text/css; charset=utf-8",
+  html: "text/html; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  json: "application/json; charset=utf-8",
+  png: "image/png",
+  svg: "image/svg+xml",
+  webp: "image/webp",
+};
+/** The media type of a file of ours by its extension; undefined for one that is not sent. Never for a tenant's file. */
+export const typeOf = (name: string): string | undefined => TYPES[name.slice(name.lastIndexOf(".") + 1)];
+
 const prepared = new Map<string, StaticBytes>();
 
 const fromBrotli = promisify(brotliDecompress);

@@ -2,25 +2,16 @@ import * as v from "valibot";
 import { notFound } from "#lib/base";
 import { embeddedNames } from "#lib/executable";
 import { type Context, Reply, type Route, route } from "#platform/http/route.ts";
-import { embeddedFile } from "./embedded-file.ts";
+import { embeddedFile, typeOf } from "./embedded-file.ts";
+import { pagePolicy, policyText } from "./html-response.ts";
 
 const FOLDER = "guide/";
 const SCRIPT = "guide.js";
-const TYPES: Record<string, string> = {
-  css: "text/css; charset=utf-8",
-  html: "text/html; charset=utf-8",
-  js: "text/javascript; charset=utf-8",
-  json: "application/json; charset=utf-8",
-  png: "image/png",
-  svg: "image/svg+xml",
-  webp: "image/webp",
-};
 /** Pages have no inline scripts or styles: all they load are files of the guide. */
-const POLICY = ["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"]
-  .concat(["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"])
-  .join("; ");
-
-const PAGE_HEADERS = { "content-security-policy": POLICY, "referrer-policy": "no-referrer" };
+const PAGE_HEADERS = {
+  "content-security-policy": policyText({ ...pagePolicy("'self'"), "img-src": "'self'", "connect-src": "'self'" }),
+  "referrer-policy": "no-referrer",
+};
 
 let names: Set<string> | undefined;
 /** Names of the guide's files, most of which are only compressed in the executable. */
@@ -31,7 +22,7 @@ function files(): Set<string> {
 
 function send(context: Context<{ name: string }>): Promise<Response> {
   const { name } = context.params;
-  const type = TYPES[name.split(".").at(-1) as string];
+  const type = typeOf(name);
   if (type === undefined || !(name === SCRIPT || files().has(name))) notFound("page");
   const file = name === SCRIPT ? `web/${SCRIPT}` : `${FOLDER}${name}`;
   const more: Record<string, string> = name.endsWith(".html") ? PAGE_HEADERS : {};

@@ -8,15 +8,21 @@ export type Policy = Record<string, string>;
 /** For the scripts and styles of one response. */
 export const newNonce = () => randomBytes(16).toString("base64");
 
-/** What every page forbids, and its own scripts and styles, by nonce: no other file of this server is executed. */
-const common = (nonce: string): Policy => ({
+/** What every page forbids, and where its own scripts and styles come from. */
+export const pagePolicy = (source: string): Policy => ({
   "default-src": "'none'",
-  "script-src": `'nonce-${nonce}'`,
-  "style-src": `'nonce-${nonce}'`,
+  "script-src": source,
+  "style-src": source,
   "base-uri": "'none'",
   "form-action": "'none'",
   "frame-ancestors": "'none'",
 });
+
+/** The value of the header. */
+export const policyText = (policy: Policy): string =>
+  Object.entries(policy)
+    .map(([directive, value]) => `${directive} ${value}`)
+    .join("; ");
 
 type Page = {
   nonce: string;
@@ -31,9 +37,8 @@ export const htmlResponse = (body: Markup, { nonce, policy, status = 200, header
     status,
     headers: {
       "content-type": "text/html; charset=utf-8",
-      "content-security-policy": Object.entries({ ...common(nonce), ...policy })
-        .map(([directive, value]) => `${directive} ${value}`)
-        .join("; "),
+      // By nonce: no other file of this server is executed.
+      "content-security-policy": policyText({ ...pagePolicy(`'nonce-${nonce}'`), ...policy }),
       "cache-control": "no-store",
       "x-content-type-options": "nosniff",
       // The URL may contain a token, which must not be sent to other sites as referrer.

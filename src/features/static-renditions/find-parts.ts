@@ -1,10 +1,10 @@
 import type { App } from "#app.ts";
 import { notFound } from "#lib/base";
 import { joinedInit } from "#lib/isobmff";
-import { type HlsSegment, type HlsVariant, hlsAttribute, resolveReference } from "#lib/manifests";
+import { type HlsSegment, type HlsVariant, hasAudioCodec, hlsAttribute, resolveReference } from "#lib/manifests";
 import { folderOf, pathBelow } from "#model/object-keys.ts";
 import { parseServed } from "#platform/parsing/parse-document.ts";
-import type { AssetRow } from "#storage/db/schema.ts";
+import type { AssetRow, AudioTrackRow } from "#storage/db/schema.ts";
 import { listAll } from "#storage/objects/list-all.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
@@ -49,7 +49,6 @@ export async function findParts(app: App, objects: ObjectStore, asset: AssetRow,
   return first ? joined(source, first, second || null) : none();
 }
 
-const AUDIO_CODEC = /(^|,)\s*(mp4a|opus|fLaC|ac-3|ec-3)/i;
 const groupOf = (variant: HlsVariant | undefined) => variant?.attributes.get("AUDIO") ?? null;
 
 /** Playlists of the video that `name` means, and of its audio; null where the video contains it, or has none. */
@@ -71,8 +70,6 @@ async function videoOf(
 
 const ownPlace = (asset: AssetRow, path: string): Place => ({ path, keyOf: (one) => mediaKey(asset, one) });
 
-const addedPlace = (prefix: string): Place => ({ path: PLAYLIST, keyOf: (path) => prefix + path });
-
 /** The playlist of the audio that players begin with. */
 async function audioOf(
   { app, asset }: Source,
@@ -81,14 +78,22 @@ async function audioOf(
   variant: HlsVariant | undefined,
 ): Promise<Place | null> {
   const group = groupOf(variant);
-  const changed = await playedTracks(app, asset.id);
-  const isSilent = group === null && !AUDIO_CODEC.test(variant?.attributes.get("CODECS") ?? "");
-  const all = changed.filter(({ rendition, isRemoved }) => rendition === null && !isRemoved);
   // A file has one track: that of the variant itself cannot be replaced.
-  const added = group === null && !isSilent ? undefined : all.find(({ isDefault }) => isDefault);
-  const chosenAdded = added ?? (isSilent ? all[0] : undefined);
-  if (chosenAdded?.prefix) return addedPlace(chosenAdded.prefix);
-  if (group === null) return null;
+  if (group === null && hasAudioCodec(variant?.attributes.get("CODECS"))) return null;
+  const changed = await playedTracks(app, asset.id);
+  const added = changed.filter(({ rendition, isRemoved }) => rendition === null && !isRemoved);
+  const chosen = added.find(({ isDefault }) => isDefault);
+  const own = chosen || group === null ? null : sourceTrack(text, { top, group, changed });
+  if (own) return ownPlace(asset, own);
+  const prefix = (chosen ?? added[0])?.prefix;
+  return prefix ? { path: PLAYLIST, keyOf: (path) => prefix + path } : null;
+}
+
+/** The path of the playlist that players begin with, of the source's tracks in a group; null where all of them were removed. */
+function sourceTrack(
+  text: string,
+  { top, group, changed }: { top: string; group: string; changed: readonly AudioTrackRow[] },
+): string | null {
   const rowOf = (folder: string) =>
     changed.find(({ rendition }) => rendition !== null && folder === `${folderOf(top)}${rendition}/`);
   const found = text.split("\n").flatMap((line) => {
@@ -100,10 +105,7 @@ async function audioOf(
     if (row?.isRemoved) return [];
     return [{ path, isFirst: row?.isDefault ?? false, isDefault: hlsAttribute(line, "DEFAULT") === "YES" }];
   });
-  const chosen = found.find(({ isFirst }) => isFirst) ?? found.find(({ isDefault }) => isDefault) ?? found[0];
-  if (chosen) return ownPlace(asset, chosen.path);
-  // Without a track of the source players begin with an added one.
-  return all[0]?.prefix ? addedPlace(all[0].prefix) : null;
+  return (found.find(({ isFirst }) => isFirst) ?? found.find(({ isDefault }) => isDefault) ?? found[0])?.path ?? null;
 }
 
 async function readRendition(source: Source, place: Place): Promise<Rendition> {

@@ -158,12 +158,10 @@ export const subtitleRoutes = [
   }),
 ];
 
-/** Why the times of words cannot be read, or not now. */
-const NO_WORDS = new Set(["document_too_complex", "rate_limited", "busy"]);
-
 /**
  * The words of a recognized text keep their times when it is corrected; null for a text without such times. The text is
- * complete without, so what prevents them is only logged.
+ * complete without, so one that is too complex is only logged. Throws 429 and 503 while the parser is busy: a repeated request keeps
+ * the times.
  */
 async function wordsOfEdited(
   app: App,
@@ -178,7 +176,7 @@ async function wordsOfEdited(
     const { words } = await parseDocument(app, "editedWords", { text, words: before }, { tenantId, signal });
     return words && Buffer.from(words);
   } catch (error) {
-    if (!(error instanceof HttpError && NO_WORDS.has(error.code))) throw error;
+    if (!(error instanceof HttpError && error.code === "document_too_complex")) throw error;
     const fields = { path: subtitle.objectKey, reason: error.message };
     app.log.warn(fields, "the times of the words of an edited subtitle cannot be kept");
     return null;

@@ -1,11 +1,11 @@
 export { realignedWords } from "./align/realign-words.ts";
 export { type SyncedText, syncTexts } from "./align/sync-texts.ts";
-export { SPACELESS } from "./align/words.ts";
 export { breakLines } from "./cue-text/break-lines.ts";
 export { escapeText, fragmentOf, fromFragment, plainOf } from "./cue-text/fragment.ts";
 export { plainText } from "./cue-text/plain-text.ts";
 export { type Part, type Piece, partsOf, type Sentence } from "./cue-text/sentences.ts";
 export { shapedCues } from "./cues/shape.ts";
+export { SPACELESS } from "./spaceless.ts";
 export { languageOfTtml } from "./ttml/from-ttml.ts";
 export { clippedVtt } from "./vtt/clip.ts";
 export { decodeText } from "./vtt/decode.ts";

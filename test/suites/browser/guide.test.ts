@@ -23,8 +23,8 @@ test("the first page leads to each guide, and the search to a section, with the 
     .getByRole("link", { name: /^Share a video with a password/ })
     .click();
   await page.getByRole("heading", { level: 1, name: "Share a video with a password" }).waitFor();
-  const picture = page.getByRole("img", { name: "The dialog with name, password and limits" });
-  await picture.scrollIntoViewIfNeeded();
+  const image = page.getByRole("img", { name: "The dialog with name, password and limits" });
+  await image.scrollIntoViewIfNeeded();
   await page.waitForFunction(`[...document.images].some(({ naturalWidth }) => naturalWidth > 1000)`);
   await page.keyboard.press("/");
   await page.keyboard.type("zyxzyx");

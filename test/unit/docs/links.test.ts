@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import { anchorOf } from "#scripts/guide/markdown.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].concat(
@@ -8,13 +9,6 @@ const pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].concat(
     .filter((name) => name.endsWith(".md"))
     .map((name) => `docs/${name}`),
 );
-/** As GitHub makes the anchor of a heading. */
-const anchorOf = (heading: string) =>
-  heading
-    .trim()
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}_\- ]/gu, "")
-    .replaceAll(" ", "-");
 const textOf = (page: string) => readFileSync(join(root, page), "utf8");
 const anchorsOf = (page: string) =>
   new Set([...textOf(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => anchorOf(heading)));

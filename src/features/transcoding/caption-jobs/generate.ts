@@ -7,6 +7,7 @@ import { translatedLabel } from "#features/subtitles/translate.ts";
 import { requireTenant } from "#features/tenants/queries.ts";
 import { requireMinutes } from "#features/tenants/quota.ts";
 import { HttpError, invalid, ownName } from "#lib/base";
+import { hasAudioCodec } from "#lib/manifests";
 import { isAudioName } from "#protocol/audio-renditions.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
@@ -21,8 +22,6 @@ import { partFault } from "../joined-part.ts";
 import { workerWaker } from "../wake.ts";
 import { UNDETERMINED } from "./complete.ts";
 import { captionPositionFor } from "./queue.ts";
-
-const AUDIO_CODEC = /\b(mp4a|ac-3|ec-3|ac-4|opus|flac|alac|dts[cehl])\b/i;
 
 export type Generation = {
   /** A canonical BCP 47 tag; null: it is detected. */
@@ -48,7 +47,7 @@ export function requireSpeech(asset: AssetRow): void {
 /** What a client delivered may have any names and no codecs; its worker looks. */
 function hasAudio({ renditions, audioRenditions }: AssetRow): boolean {
   const all = [...renditions, ...audioRenditions];
-  return all.length === 0 || all.some(({ name, codecs }) => isAudioName(name) || AUDIO_CODEC.test(codecs ?? ""));
+  return all.length === 0 || all.some(({ name, codecs }) => isAudioName(name) || hasAudioCodec(codecs));
 }
 
 /**

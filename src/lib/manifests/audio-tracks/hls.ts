@@ -1,12 +1,11 @@
 import { hlsAttribute } from "../hls-attributes.ts";
 import { linesOf } from "../lines-of.ts";
 import { quoted } from "../m3u8.ts";
+import { hasAudioCodec } from "./has-audio-codec.ts";
 import { type AddedAudio, type AudioChanges, type AudioLabel, hasChanges, stereoOf } from "./types.ts";
 
 const STREAM = "#EXT-X-STREAM-INF:";
 const OWN_GROUP = "added-audio";
-/** Sample entries of audio in CODECS. */
-const AUDIO_CODEC = /(^|,)\s*(mp4a|opus|fLaC|ac-3|ec-3)/i;
 /** HTTP Live Streaming, Authoring Specification for Apple Devices: audio that describes video. */
 const DESCRIBES_VIDEO = "public.accessibility.describes-video";
 
@@ -69,7 +68,7 @@ function withGroups(lines: string[], { changed, added }: AudioChanges): string[]
   const [first] = added;
   const streams = lines.filter((line) => line.startsWith(STREAM));
   if (!first || streams.some((line) => hlsAttribute(line, "AUDIO") !== undefined)) return lines;
-  const hasOwn = streams.some((line) => AUDIO_CODEC.test(hlsAttribute(line, "CODECS") ?? ""));
+  const hasOwn = streams.some((line) => hasAudioCodec(hlsAttribute(line, "CODECS")));
   const isAudioOnly = streams.every((line) => hlsAttribute(line, "RESOLUTION") === undefined) && hasOwn;
   const isOwnRemoved = changed.some(({ rendition, isRemoved }) => rendition === MAIN && isRemoved);
   // Without video the variant itself is a track: another one takes its place.

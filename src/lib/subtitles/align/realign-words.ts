@@ -1,9 +1,10 @@
 import type { Sliced } from "#lib/base";
 import { plainText } from "../cue-text/plain-text.ts";
+import { HAS_SPACELESS, SPACELESS } from "../spaceless.ts";
 import { pairWords } from "./pairing.ts";
 import type { TimedText } from "./timing.ts";
 import { wordRows } from "./vocabulary.ts";
-import { SPACELESS, wordsOf } from "./words.ts";
+import { wordsOf } from "./words.ts";
 
 /** A word, and when it is said in ms. `confidence` is 0 to 1, absent where it is not known. */
 export type TimedWord = { text: string; startMs: number; endMs: number; confidence?: number | undefined };
@@ -13,8 +14,7 @@ const SLACK_MS = 1500;
 /** A text with fewer words of the one before is another text, and when it is said is not known. */
 const LEAST_SHARE = 0.5;
 const WORDS_PER_SLICE = 500;
-const UNITS = new RegExp(String.raw`[${SPACELESS}]\p{M}*\P{L}*|[^${SPACELESS}]+`, "gv");
-const HAS_SPACELESS = new RegExp(`[${SPACELESS}]`, "v");
+const UNITS = new RegExp(String.raw`[${SPACELESS}]\P{L}*|[^${SPACELESS}]+`, "gu");
 
 /**
  * The words of `cues` whose text was edited, with the times of the same words in `words`, which were said before. A word

@@ -1,7 +1,7 @@
+import { SPACELESS } from "../spaceless.ts";
 import { decodeEntities } from "./entities.ts";
 
-/** Scripts without spaces between words: each character counts as a word. */
-export const SPACELESS = String.raw`\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmr}\p{scx=Mymr}`;
+/** Each character of a script without spaces counts as a word. */
 const WORD = new RegExp(String.raw`[[${SPACELESS}]&&\p{L}]\p{M}*|[[\p{L}\p{N}\p{M}]--[[${SPACELESS}]&&\p{L}]]+`, "gv");
 /** Tags of WebVTT, and the style overrides of SubStation that converters leave in, such as {\an8}. */
 const MARKUP = /<[^<>]*>|\{\\[^{}]*\}/g;

@@ -1,4 +1,5 @@
-const SPACELESS = /[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmr}\p{scx=Mymr}]/u;
+import { HAS_SPACELESS } from "../spaceless.ts";
+
 /** A tag contains no other `<`: the search for its end stops at the next one, and takes linear time. */
 const TOKENS = /<[^<>]*>|&[a-z#\d]{1,20};|[\s\S]/giu;
 
@@ -16,7 +17,7 @@ export function breakLines(text: string, lines: number, terminator: string): str
   let shown = 0;
   for (const [at, token] of tokens.entries()) {
     if (token === " " && shown > 0) candidates.push({ at, shown, drop: true });
-    else if (at > 0 && SPACELESS.test(token) && SPACELESS.test(tokens[at - 1] as string))
+    else if (at > 0 && HAS_SPACELESS.test(token) && HAS_SPACELESS.test(tokens[at - 1] as string))
       candidates.push({ at, shown, drop: false });
     if (!isTag(token)) shown++;
   }

@@ -1,8 +1,7 @@
 import type { Sliced } from "#lib/base";
+import { HAS_SPACELESS } from "../spaceless.ts";
 import { widthOf } from "./width.ts";
 
-/** Scripts in which words are not separated by spaces. */
-const SPACELESS = /[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmr}\p{scx=Mymr}]/u;
 /** Begins no line: closing brackets and quotation marks, punctuation, long-vowel and iteration marks. */
 const NO_START = /^[\p{Pe}\p{Pf}\p{Po}\p{Pd}\p{M}ーゝゞヽヾ々ๆໆ!?.,:;'"…]/u;
 /** Ends no line: opening brackets and quotation marks. */
@@ -25,7 +24,7 @@ export const oneLine = (text: string): string => text.replace(CONTROLS, " ").rep
 
 /** Whether the two texts are written without a space between them. */
 export const joinsWithoutSpace = (before: string, after: string): boolean =>
-  SPACELESS.test(before.slice(-2)) && (SPACELESS.test(after.slice(0, 2)) || NO_START.test(after));
+  HAS_SPACELESS.test(before.slice(-2)) && (HAS_SPACELESS.test(after.slice(0, 2)) || NO_START.test(after));
 
 /**
  * Divides a text of one line into pieces: at spaces, and between the words of scripts without spaces; what is wider than
@@ -37,7 +36,7 @@ export function* piecesOf(text: string, maxWidth: number): Sliced<Piece[]> {
     if (index % CHUNKS_PER_SLICE === 0) yield;
     if (chunk === "") continue;
     let isSpaced = pieces.length > 0;
-    for (const part of SPACELESS.test(chunk) ? yield* wordsOf(chunk) : [chunk])
+    for (const part of HAS_SPACELESS.test(chunk) ? yield* wordsOf(chunk) : [chunk])
       for (const own of widthOf(part) > maxWidth ? yield* narrowed(part, maxWidth) : [part]) {
         pieces.push({ text: own, isSpaced });
         isSpaced = false;

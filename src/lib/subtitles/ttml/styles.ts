@@ -88,7 +88,6 @@ export function tagsOf(style: Style): string[] {
   return tags;
 }
 
-const elementsOf = (parent: TtmlElement | undefined): TtmlElement[] =>
+/** The children of an element that are no texts. */
+export const elementsOf = (parent: TtmlElement | undefined): TtmlElement[] =>
   parent?.children.filter((child): child is TtmlElement => typeof child !== "string") ?? [];
-
-export { elementsOf };

@@ -1,6 +1,8 @@
+import { Bell as BellIcon } from "lucide";
 import { useId, useRef, useState } from "preact/hooks";
 import { pagePath } from "../base.ts";
 import { Time } from "../components/time.tsx";
+import { Icon } from "../shell/icon.tsx";
 import { useTexts } from "../texts/texts.tsx";
 import type { Notification } from "../types.ts";
 import { texts } from "./texts.ts";
@@ -26,9 +28,7 @@ export function Bell() {
         aria-expanded={isOpen}
         aria-label={unread > 0 ? t("unreadCount", { count: unread }) : t("notifications")}
       >
-        <svg viewBox="0 0 24 24" aria-hidden="true">
-          <path d="M18 9a6 6 0 1 0-12 0c0 6-2.5 7.5-2.5 7.5h17S18 15 18 9M13.7 20a2 2 0 0 1-3.4 0" />
-        </svg>
+        <Icon node={BellIcon} />
         {unread > 0 && <span class="bell-count">{unread > MAX_SHOWN ? `${MAX_SHOWN}+` : unread}</span>}
       </button>
       <div

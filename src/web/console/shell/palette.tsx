@@ -1,5 +1,4 @@
-import type { IconNode } from "lucide";
-import { Clapperboard, Plus, Search, Upload } from "lucide";
+import { Clapperboard, type IconNode, Plus, Search, Upload } from "lucide";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { vodbox } from "../api.ts";
