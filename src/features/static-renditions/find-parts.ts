@@ -1,7 +1,8 @@
 import type { App } from "#app.ts";
 import { notFound } from "#lib/base";
+import { hasAudioCodec } from "#lib/codecs";
 import { joinedInit } from "#lib/isobmff";
-import { type HlsSegment, type HlsVariant, hasAudioCodec, hlsAttribute, resolveReference } from "#lib/manifests";
+import { type HlsSegment, type HlsVariant, hlsAttribute, resolveReference } from "#lib/manifests";
 import { folderOf, pathBelow } from "#model/object-keys.ts";
 import { parseServed } from "#platform/parsing/parse-document.ts";
 import type { AssetRow, AudioTrackRow } from "#storage/db/schema.ts";

@@ -6,6 +6,7 @@ export { readH264 } from "./configurations/h264.ts";
 export { readAudioFormat, readVideoFormat } from "./configurations/read-format.ts";
 export { deviceArguments, type Encoder, type Encoders, encoderFor, usesDevices } from "./encoders.ts";
 export { h264 } from "./h264.ts";
+export { hasAudioCodec } from "./has-audio-codec.ts";
 export {
   CHROMATICITY_UNITS,
   type Chromaticity,

@@ -1,4 +1,3 @@
-export { hasAudioCodec } from "./audio-tracks/has-audio-codec.ts";
 export { AUDIO_ROLES, type AudioChanges } from "./audio-tracks/types.ts";
 export { ClipFault, type Clipped, clipped } from "./clip/fault.ts";
 export { type ClipPlaylist, type CutPlaylist, clipPlaylists, cutAlong, cutMain } from "./clip/hls.ts";

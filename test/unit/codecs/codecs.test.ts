@@ -163,10 +163,8 @@ const NAMED_ELSEWHERE = [
   "cli/import/tree/group.ts",
   "src/features/static-renditions/find-parts.ts",
   // Reads what a client delivered, in any codec.
-  "src/features/transcoding/caption-jobs/generate.ts",
   // Where captions are in the data differs.
   "src/lib/closed-captions/user-data.ts",
-  "src/lib/manifests/audio-tracks/hls.ts",
   "src/lib/mpegts/access-unit-reader.ts",
   "src/lib/mpegts/h264.ts",
   "src/lib/mpegts/hevc.ts",

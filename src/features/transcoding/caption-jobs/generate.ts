@@ -7,7 +7,7 @@ import { translatedLabel } from "#features/subtitles/translate.ts";
 import { requireTenant } from "#features/tenants/queries.ts";
 import { requireMinutes } from "#features/tenants/quota.ts";
 import { HttpError, invalid, ownName } from "#lib/base";
-import { hasAudioCodec } from "#lib/manifests";
+import { hasAudioCodec } from "#lib/codecs";
 import { isAudioName } from "#protocol/audio-renditions.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";

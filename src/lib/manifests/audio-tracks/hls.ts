@@ -1,7 +1,7 @@
+import { hasAudioCodec } from "#lib/codecs";
 import { hlsAttribute } from "../hls-attributes.ts";
 import { linesOf } from "../lines-of.ts";
 import { quoted } from "../m3u8.ts";
-import { hasAudioCodec } from "./has-audio-codec.ts";
 import { type AddedAudio, type AudioChanges, type AudioLabel, hasChanges, stereoOf } from "./types.ts";
 
 const STREAM = "#EXT-X-STREAM-INF:";
