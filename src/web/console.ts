@@ -11,14 +11,15 @@ import { html } from "./html.ts";
 import { htmlResponse, newNonce } from "./html-response.ts";
 import { ICON } from "./page.ts";
 
-/** The files of the build, by their role (scripts/build/console.ts). */
+/** What the build writes next to the files: each of them by its role (scripts/build/console.ts). Not for browsers. */
+const MANIFEST = "files.json";
 type Files = { script: string; style: string; preload: string[] };
 
 const open = { method: "GET", credential: "none", tag: "Pages", hidden: true, responses: { 200: null } } as const;
 
 let files: Files | undefined;
 function filesOf(): Files {
-  files ??= JSON.parse(embedded("console/files.json").toString("utf8")) as Files;
+  files ??= JSON.parse(embedded(`console/${MANIFEST}`).toString("utf8")) as Files;
   return files;
 }
 let names: Set<string> | undefined;
@@ -45,7 +46,7 @@ export const consoleRoutes: Route[] = [
       const { name } = context.params;
       names ??= new Set(embeddedNames("console/").map((one) => one.slice("console/".length)));
       const type = typeOf(name);
-      if (type === undefined || !names.has(name)) notFound("file");
+      if (type === undefined || name === MANIFEST || !names.has(name)) notFound("file");
       // Names contain a hash of the content.
       const cacheControl = "public, max-age=31536000, immutable";
       return embeddedFile(context, `console/${name}`, { type, cacheControl });
