@@ -8,6 +8,7 @@ import { writeGuide } from "../guide/write.ts";
 import { compressed, writeCompressed } from "./compressed.ts";
 import { bundleConsole } from "./console.ts";
 import type { BuildKind } from "./kind.ts";
+import { pageColors } from "./page-colors.ts";
 import { installedVersion, nodeVersion, own, paths } from "./paths.ts";
 
 /**
@@ -19,6 +20,8 @@ export async function writeAssets(kind: BuildKind): Promise<void> {
     rmSync(join(paths.assets, folder), { recursive: true, force: true });
   mkdirSync(paths.assets, { recursive: true });
   copyMigrations();
+  mkdirSync(join(paths.assets, "web"));
+  writeFileSync(join(paths.assets, "web/colors.css"), pageColors());
   const versions = { version: own.version, node: nodeVersion, libsql: installedVersion("libsql") };
   writeFileSync(join(paths.assets, "build-info.json"), JSON.stringify(versions));
   // The console contains the client, with the operations of a server, which needs the migrations.

@@ -23,6 +23,7 @@ export async function bundleConsole(kind: BuildKind): Promise<void> {
     jsx: "automatic",
     jsxImportSource: "preact",
     minify: true,
+    define: { IS_DEVELOPMENT: String(kind !== "release") },
     metafile: true,
     entryNames: "[name]-[hash]",
     chunkNames: "[name]-[hash]",

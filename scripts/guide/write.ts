@@ -21,7 +21,7 @@ export function writeGuide(folder: string): void {
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
   write("index.html", startPage(chapters));
   for (const chapter of chapters) write(`${chapter.name}.html`, chapterPage(chapter, chapters));
-  const tokens = readFileSync(join(paths.root, "src/web/console/style/tokens.css"), "utf8");
+  const tokens = readFileSync(join(paths.root, "src/web/console/design/tokens.css"), "utf8");
   write("guide.css", `${tokens}\n${readFileSync(join(import.meta.dirname, "guide.css"), "utf8")}`);
   write("guide-icon.svg", decodeURIComponent(ICON.slice(ICON.indexOf(",") + 1)));
   write("search.json", JSON.stringify(chapters.flatMap(entriesOf)));

@@ -1,7 +1,7 @@
 import { html, type Markup } from "./html.ts";
 import { htmlResponse, newNonce, type Policy } from "./html-response.ts";
 import type { PageLanguage } from "./page-language.ts";
-import { PAGE_STYLE } from "./style.ts";
+import { pageStyle } from "./style.ts";
 
 export type PageName = "watch" | "embed";
 
@@ -48,7 +48,7 @@ export function respond(page: PageName, view: View): Response {
 <title>${view.title}</title>${view.head}
 ${view.isListed === false && html`<meta name="robots" content="noindex, nofollow">`}${view.refresh && html`<meta http-equiv="refresh" content="${REFRESH_SECONDS}">`}
 <link rel="icon" href="${ICON}">
-<style nonce="${nonce}">${PAGE_STYLE}${view.style}${view.shape && html`:root{--shape:${view.shape}}`}</style></head>
+<style nonce="${nonce}">${pageStyle()}${view.style}${view.shape && html`:root{--shape:${view.shape}}`}</style></head>
 <body><main>${view.content}</main>
 ${view.script && html`<script nonce="${nonce}" src="${view.script}" defer></script>`}${view.moreScript && html`<script nonce="${nonce}" src="${view.moreScript}" defer></script>`}</body></html>`;
   const { status, headers = {} } = view;

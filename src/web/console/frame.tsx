@@ -10,6 +10,7 @@ import { Bell } from "./notifications/bell.tsx";
 import { listedPages, PAGES } from "./page-list.ts";
 import NotFound from "./pages/not-found.tsx";
 import { useSession } from "./session.tsx";
+import { Brand } from "./shell/brand.tsx";
 import { Icon } from "./shell/icon.tsx";
 import { PaletteButton } from "./shell/palette.tsx";
 import { UserMenu } from "./shell/user-menu.tsx";
@@ -86,14 +87,3 @@ export function Frame() {
     </div>
   );
 }
-
-/** The mark of the pages' icon, and the name. */
-const Brand = () => (
-  <span class="brand">
-    <svg viewBox="0 0 32 32" aria-hidden="true">
-      <circle cx="16" cy="16" r="16" />
-      <path d="M12 9l12 7-12 7z" />
-    </svg>
-    vodbox
-  </span>
-);

@@ -22,6 +22,9 @@ import type { Session } from "./types.ts";
 
 type Loaded = () => Promise<{ default: ComponentType }>;
 
+/** Whether this is a build for development (scripts/build/console.ts). */
+declare const IS_DEVELOPMENT: boolean;
+
 /** One page of the console. */
 export type Page = {
   /** Below `/console/`, with parameters as `:id`. */
@@ -72,6 +75,7 @@ export const PAGES: readonly Page[] = [
   }),
   page("usage", () => import("./pages/usage/usage.tsx"), { text: "usage", icon: Gauge }),
   page("system", () => import("./pages/system/system.tsx"), { text: "system", icon: Server, for: operators }),
+  ...(IS_DEVELOPMENT ? [page("design", () => import("./pages/design/design.tsx"))] : []),
   page("account", () => import("./pages/account/account.tsx"), { text: "account", icon: CircleUser, for: people }),
 ];
 

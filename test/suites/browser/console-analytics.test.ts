@@ -131,6 +131,23 @@ test("period, interval and video are in the page's address, also of a reloaded p
   expect(faultsOf(seen).filter((fault) => !/status of 404/.test(fault))).toEqual([]);
 });
 
+test("figures are compared with the period before, and explained", async () => {
+  const seen = await open();
+  const { page } = seen;
+  // Tomorrow the views of today are those of the day before.
+  await page.clock.setFixedTime(Date.now() + 24 * 3_600_000);
+  await page.goto(`${platform.base}/console/analytics?period=24h`);
+  await tile(seen, "Plays").getByText("0", { exact: true }).waitFor();
+  const text = async (name: string) => page.locator(".tile", { hasText: name }).textContent();
+  expect(await text("Plays")).toContain("Against the period before: -100%");
+  expect(await page.locator(".tile", { hasText: "Plays" }).locator(".worse").count()).toBe(1);
+  expect(await page.locator(".tile", { hasText: "Errors" }).locator(".better").count()).toBe(1);
+  await page.getByText("How often a video was started.", { exact: false }).waitFor();
+  await page.locator(".tile", { hasText: "Completion" }).click();
+  await page.getByText("The share of plays that reached the end.").waitFor();
+  expect(faultsOf(seen)).toEqual([]);
+});
+
 test("the retention curve is over the storyboard, with a marker at the pointer", async () => {
   const seen = await open();
   const { page } = seen;

@@ -1,9 +1,12 @@
+import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
 import { sharedBrowser } from "#test/support/browser/browser.ts";
-import { emptyFolder } from "#test/support/folder.ts";
+import { atEnd, emptyFolder } from "#test/support/folder.ts";
 import { nightly } from "#test/support/nightly.ts";
 import { type RunningServer, startServer, tenantKey } from "#test/support/process.ts";
 import { startRelay } from "#test/support/relay.ts";
@@ -16,9 +19,9 @@ beforeAll(async () => {
 });
 
 /** A server of its own, with a tenant and a key. */
-async function started(): Promise<{ server: RunningServer; key: string; dataDir: string }> {
+async function started(env = {}): Promise<{ server: RunningServer; key: string; dataDir: string }> {
   const dataDir = join(emptyFolder(), "data");
-  const server = await startServer(dataDir);
+  const server = await startServer(dataDir, { env });
   const key = await tenantKey(server, ["assets:read", "assets:write"]);
   return { server, key, dataDir };
 }
@@ -72,6 +75,33 @@ test("the operator uploads to the tenant that is shown, and not before it is", a
   await expect.poll(async () => (await assets())[0]?.input_status).toBe("uploaded");
   expect(await assets()).toMatchObject([{ title: "Short film", tenant_id: shown }]);
   expect(faultsOf(seen)).toEqual([]);
+});
+
+test("the server fetches a video from a URL, and a field says what is wrong with one", async () => {
+  const { server, key } = await started({ VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" });
+  const site = createServer((_, response) => response.end(Buffer.alloc(1000, "film"))).listen(0, "127.0.0.1");
+  await once(site, "listening");
+  atEnd(async () => {
+    site.close();
+  });
+  const seen = await signedIn(browser, server.base, key);
+  const { page } = seen;
+  await link(page, "Uploads").click();
+  await button(page, "From a URL").click();
+  const address = page.getByLabel("URL of the file");
+  await address.fill("ftp://example.com/film.mp4");
+  await button(page, "Fetch").click();
+  await page.getByRole("alert").waitFor();
+  expect(await address.getAttribute("aria-invalid")).toBe("true");
+  await address.fill(`http://127.0.0.1:${(site.address() as AddressInfo).port}/film.mp4`);
+  await page.getByLabel("Title").fill("From elsewhere");
+  await button(page, "Fetch").click();
+  await heading(page, "From elsewhere").waitFor();
+  const assets = async () => (await server.call("GET", "/api/v1/assets", { key })).body;
+  await expect
+    .poll(assets, { timeout: 60_000 })
+    .toMatchObject([{ title: "From elsewhere", input_status: "uploaded", source_bytes: 1000 }]);
+  expect(faultsOf(seen).filter((fault) => !/status of 422/.test(fault))).toEqual([]);
 });
 
 test("without a tenant the operator cannot upload, and the page says why", async () => {

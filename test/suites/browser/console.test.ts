@@ -92,6 +92,14 @@ test("the operator creates a tenant and a key, which signs in to that tenant alo
   await page.getByLabel("Slug").fill("web");
   await button(page, "Create").click();
   await page.getByRole("alert").getByText("slug: web is taken").waitFor();
+  // The field says it too.
+  const described = (await page.getByLabel("Slug").getAttribute("aria-describedby")) ?? "";
+  expect(await page.getByLabel("Slug").getAttribute("aria-invalid")).toBe("true");
+  expect(await page.locator(`[id="${described}"]`).getAttribute("data-text")).toBe("is taken");
+  await button(page, "Cancel").click();
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
+  await button(page, "New tenant").click();
+  await page.getByLabel("Name").fill("Second");
   await page.getByLabel("Slug").fill("second");
   await button(page, "Create").click();
   await page.getByRole("cell", { name: "second", exact: true }).waitFor();
@@ -197,6 +205,8 @@ test("axe finds nothing on any page, light and dark, wide and narrow", async () 
     "system?view=backup": "Backup",
     "system?view=settings": "Settings",
     "system?view=log": "Log",
+    // All components in all of their states.
+    design: "Design",
   };
   for (const { colorScheme, width } of APPEARANCES) {
     const { page } = await visit(browser, `${platform.base}/console`, {

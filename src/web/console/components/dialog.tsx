@@ -1,8 +1,11 @@
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, createContext } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { useTexts } from "../texts/texts.tsx";
 
 type Props = { title: string; children: ComponentChildren; onClose(): void };
+
+/** Closes the dialog around the caller; null outside of one. */
+export const CloseContext = createContext<(() => void) | null>(null);
 
 /** A modal dialog: the browser keeps the focus inside, and Escape closes it. */
 export function Dialog({ title, children, onClose }: Props) {
@@ -12,7 +15,7 @@ export function Dialog({ title, children, onClose }: Props) {
   return (
     <dialog ref={element} aria-labelledby={id} onClose={onClose}>
       <h2 id={id}>{title}</h2>
-      {children}
+      <CloseContext.Provider value={onClose}>{children}</CloseContext.Provider>
     </dialog>
   );
 }

@@ -2,6 +2,8 @@ import { type ComponentChildren, createContext } from "preact";
 import { useCallback, useContext, useId, useLayoutEffect, useState } from "preact/hooks";
 import { VodboxError } from "#clients/typescript/error.ts";
 import { useUnsaved } from "../hooks/use-unsaved.ts";
+import { useTexts } from "../texts/texts.tsx";
+import { CloseContext } from "./dialog.tsx";
 import { ErrorNotice } from "./notice.tsx";
 
 type FormProps = {
@@ -25,8 +27,24 @@ export function useFormWait(isWaiting: boolean): void {
   }, [isWaiting, wait]);
 }
 
-/** A form that sends its fields by name, shows what the API objects to, and cannot be sent twice at once. */
+const NO_FAULTS = {};
+/** What the API objects to in the last attempt, by the path of a field. */
+const FaultsContext = createContext<Record<string, string[]>>(NO_FAULTS);
+
+/** What is wrong with the field of this name; the path of a nested one ends with it. */
+function useFault(name: string): string | undefined {
+  const faults = useContext(FaultsContext);
+  const [, messages] = Object.entries(faults).find(([path]) => path === name || path.endsWith(`.${name}`)) ?? [];
+  return messages?.[0];
+}
+
+/**
+ * A form that sends its fields by name, shows what the API objects to, also at the field, and cannot be sent twice at once. In a
+ * dialog it can be canceled.
+ */
 export function Form({ submit, onSubmit, children, asksBeforeLeaving = false }: FormProps) {
+  const t = useTexts();
+  const close = useContext(CloseContext);
   const [isChanged, setChanged] = useState(false);
   useUnsaved(asksBeforeLeaving && isChanged);
   const [error, setError] = useState<unknown>(null);
@@ -51,13 +69,45 @@ export function Form({ submit, onSubmit, children, asksBeforeLeaving = false }: 
   };
   return (
     <form onSubmit={send} onInput={() => setChanged(true)} noValidate={error instanceof VodboxError}>
-      <WaitContext.Provider value={wait}>{children}</WaitContext.Provider>
+      <WaitContext.Provider value={wait}>
+        <FaultsContext.Provider value={(error instanceof VodboxError && error.details) || NO_FAULTS}>
+          {children}
+        </FaultsContext.Provider>
+      </WaitContext.Provider>
       <ErrorNotice error={error} />
-      <button type="submit" class="primary" disabled={isWaiting}>
-        {submit}
-      </button>
+      <div class="row form-end">
+        {close && (
+          <button type="button" onClick={close}>
+            {t("cancel")}
+          </button>
+        )}
+        <button type="submit" class="primary" disabled={isWaiting}>
+          {submit}
+        </button>
+      </div>
     </form>
   );
+}
+
+/** What a field needs and what is wrong with it, and the attributes for screen readers. */
+function useNotes(name: string, hint: string | undefined) {
+  const id = useId();
+  const fault = useFault(name);
+  const described = [hint && `${id}-hint`, fault && `${id}-fault`].filter(Boolean).join(" ");
+  return {
+    attributes: { id, "aria-describedby": described || undefined, "aria-invalid": fault ? true : undefined },
+    notes: (
+      <>
+        {/* Generated content: the notice of the form has the same words, and scripts that drive the console look for them once. */}
+        {fault && <small id={`${id}-fault`} class="fault" data-text={fault} />}
+        {hint && (
+          <small id={`${id}-hint`} class="fine">
+            {hint}
+          </small>
+        )}
+      </>
+    ),
+  };
 }
 
 type FieldProps = {
@@ -77,25 +127,20 @@ type FieldProps = {
 };
 
 export function Field({ label, hint, type = "text", value, onInput, ...rest }: FieldProps) {
-  const id = useId();
+  const { attributes, notes } = useNotes(rest.name, hint);
   return (
     <div class="field">
-      <label for={id}>{label}</label>
+      <label for={attributes.id}>{label}</label>
       <input
         {...rest}
-        id={id}
+        {...attributes}
         // JSX has a type for each kind of input; all of these have the same properties.
         type={type as "text"}
         // Not `value`, which would discard what was typed when the page is rendered again.
         defaultValue={value}
-        aria-describedby={hint ? `${id}-hint` : undefined}
         onInput={({ currentTarget }) => onInput?.(currentTarget.value)}
       />
-      {hint && (
-        <small id={`${id}-hint`} class="fine">
-          {hint}
-        </small>
-      )}
+      {notes}
     </div>
   );
 }
@@ -109,17 +154,18 @@ type SelectProps = {
 };
 
 export function Select({ label, name, value, options, onChange }: SelectProps) {
-  const id = useId();
+  const { attributes, notes } = useNotes(name, undefined);
   return (
     <div class="field">
-      <label for={id}>{label}</label>
-      <select id={id} name={name} onChange={({ currentTarget }) => onChange?.(currentTarget.value)}>
+      <label for={attributes.id}>{label}</label>
+      <select {...attributes} name={name} onChange={({ currentTarget }) => onChange?.(currentTarget.value)}>
         {options.map(([option, text]) => (
           <option key={option} value={option} selected={option === value}>
             {text}
           </option>
         ))}
       </select>
+      {notes}
     </div>
   );
 }
@@ -128,22 +174,12 @@ type AreaProps = { label: string; name: string; value?: string; hint?: string; r
 
 /** A field of several lines. */
 export function Area({ label, name, value, hint, rows = 4 }: AreaProps) {
-  const id = useId();
+  const { attributes, notes } = useNotes(name, hint);
   return (
     <div class="field">
-      <label for={id}>{label}</label>
-      <textarea
-        id={id}
-        name={name}
-        rows={rows}
-        defaultValue={value}
-        aria-describedby={hint ? `${id}-hint` : undefined}
-      />
-      {hint && (
-        <small id={`${id}-hint`} class="fine">
-          {hint}
-        </small>
-      )}
+      <label for={attributes.id}>{label}</label>
+      <textarea {...attributes} name={name} rows={rows} defaultValue={value} />
+      {notes}
     </div>
   );
 }
@@ -152,24 +188,14 @@ type CheckboxProps = { label: string; name: string; isChecked: boolean; hint?: s
 
 /** Sends `on` under its name while it is checked, else nothing. */
 export function Checkbox({ label, name, isChecked, hint }: CheckboxProps) {
-  const id = useId();
+  const { attributes, notes } = useNotes(name, hint);
   return (
     <div class="field">
-      <label class="row" for={id}>
-        <input
-          id={id}
-          type="checkbox"
-          name={name}
-          defaultChecked={isChecked}
-          aria-describedby={hint ? `${id}-hint` : undefined}
-        />
+      <label class="row" for={attributes.id}>
+        <input {...attributes} type="checkbox" name={name} defaultChecked={isChecked} />
         {label}
       </label>
-      {hint && (
-        <small id={`${id}-hint`} class="fine">
-          {hint}
-        </small>
-      )}
+      {notes}
     </div>
   );
 }

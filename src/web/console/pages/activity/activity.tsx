@@ -1,3 +1,4 @@
+import { Activity as ActivityIcon } from "lucide";
 import { useState } from "preact/hooks";
 import { vodbox } from "#web/console/api.ts";
 import { ListView } from "#web/console/components/list-view.tsx";
@@ -45,7 +46,7 @@ export default function Activity() {
           />
         </label>
       </PageHead>
-      <ListView list={list} empty={t("noActivity")}>
+      <ListView list={list} empty={t("noActivity")} icon={ActivityIcon}>
         {(items) => (
           <Table
             items={items}

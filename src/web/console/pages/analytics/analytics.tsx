@@ -12,7 +12,7 @@ import { AssetSearch } from "./asset-search.tsx";
 import { Devices } from "./devices.tsx";
 import { Filters } from "./filters.tsx";
 import { Overview } from "./overview.tsx";
-import { selectionOf } from "./period.ts";
+import { before, selectionOf } from "./period.ts";
 import { Retention } from "./retention.tsx";
 import { texts } from "./texts.ts";
 import { TopAssets } from "./top-assets.tsx";
@@ -41,15 +41,21 @@ export default function Analytics() {
     if (asset === null && tenant === null) return null;
     const { from, to, by, utcOffsetHours } = selectionOf(query, Date.now());
     const range = { from, to, interval: by, utc_offset_hours: utcOffsetHours, details: "true" } as const;
+    const earlier = { ...before({ from, to }), details: "true" } as const;
     if (asset === null) {
       const scope = session.tenant_id === null && tenant !== null ? { tenant_id: tenant } : {};
-      return { asset: null, analytics: await vodbox.getAnalytics({ ...range, ...scope, top: TOP }) };
+      const [analytics, previous] = await Promise.all([
+        vodbox.getAnalytics({ ...range, ...scope, top: TOP }),
+        vodbox.getAnalytics({ ...earlier, ...scope }),
+      ]);
+      return { asset: null, analytics, previous };
     }
-    const [found, analytics] = await Promise.all([
+    const [found, analytics, previous] = await Promise.all([
       vodbox.getAsset({ id: asset }),
       vodbox.getAssetAnalytics({ id: asset, ...range, retention: "true" }),
+      vodbox.getAssetAnalytics({ id: asset, ...earlier }),
     ]);
-    return { asset: found, analytics };
+    return { asset: found, analytics, previous };
   }, [selection, asset, tenant]);
   const analytics = value?.analytics;
   return (
@@ -83,7 +89,9 @@ export default function Analytics() {
           </button>
         </p>
       )}
-      {analytics && <Overview analytics={analytics} selection={selection} name={nameOf(analytics)} />}
+      {value && analytics && (
+        <Overview analytics={analytics} previous={value.previous} selection={selection} name={nameOf(analytics)} />
+      )}
       {value?.asset && analytics && "retention" in analytics && analytics.retention && (
         <Retention
           assetId={value.asset.id}

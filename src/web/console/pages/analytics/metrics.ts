@@ -8,6 +8,10 @@ export type Bucket = NonNullable<Result<"getAnalytics">["timeseries"]>[number];
 
 export type Metric = {
   name: keyof typeof texts.en;
+  /** What is counted, in a sentence. */
+  meaning: keyof typeof texts.en;
+  /** Whether less of it is better. */
+  isLessBetter?: boolean;
   /** The column of a CSV file: the API's field. */
   field: keyof Bucket;
   total(analytics: Analytics): number | null;
@@ -28,9 +32,18 @@ const watchTime = (value: number, language: Language) =>
   value < 3600 ? duration(value) : `${count(Math.floor(value / 3600), language)} h ${Math.floor(value / 60) % 60} min`;
 
 export const METRICS: readonly Metric[] = [
-  { name: "plays", field: "play_count", total: (all) => all.play_count, format: count, least: 5, isWhole: true },
+  {
+    name: "plays",
+    meaning: "playsMeaning",
+    field: "play_count",
+    total: (all) => all.play_count,
+    format: count,
+    least: 5,
+    isWhole: true,
+  },
   {
     name: "viewers",
+    meaning: "viewersMeaning",
     field: "unique_viewers",
     total: (all) => all.unique_viewers,
     format: count,
@@ -39,6 +52,7 @@ export const METRICS: readonly Metric[] = [
   },
   {
     name: "watchTime",
+    meaning: "watchTimeMeaning",
     field: "watch_time_seconds",
     total: (all) => all.watch_time_seconds,
     more: (all) => `⌀ ${duration(all.average_watch_seconds)}`,
@@ -46,9 +60,18 @@ export const METRICS: readonly Metric[] = [
     least: 60,
     isWhole: true,
   },
-  { name: "completion", field: "completion_rate", total: (all) => all.completion_rate, format: percent, least: 0.1 },
+  {
+    name: "completion",
+    meaning: "completionMeaning",
+    field: "completion_rate",
+    total: (all) => all.completion_rate,
+    format: percent,
+    least: 0.1,
+  },
   {
     name: "startup",
+    meaning: "startupMeaning",
+    isLessBetter: true,
     field: "startup_p50_ms",
     total: (all) => all.startup?.p50_ms ?? null,
     more: (all, language) => (all.startup?.p95_ms == null ? null : `95 %: ${seconds(all.startup.p95_ms, language)}`),
@@ -57,13 +80,24 @@ export const METRICS: readonly Metric[] = [
   },
   {
     name: "rebuffering",
+    meaning: "rebufferingMeaning",
+    isLessBetter: true,
     field: "rebuffer_ratio",
     total: (all) => all.rebuffering?.ratio ?? null,
     more: (all, language) => (all.rebuffering ? `${count(all.rebuffering.count, language)} ×` : null),
     format: percent,
     least: 0.01,
   },
-  { name: "errors", field: "error_count", total: (all) => all.error_count, format: count, least: 5, isWhole: true },
+  {
+    name: "errors",
+    meaning: "errorsMeaning",
+    isLessBetter: true,
+    field: "error_count",
+    total: (all) => all.error_count,
+    format: count,
+    least: 5,
+    isWhole: true,
+  },
 ];
 
 export const formatPercent = percent;

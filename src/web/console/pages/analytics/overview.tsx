@@ -7,7 +7,13 @@ import { type Analytics, type Bucket, METRICS, type Metric } from "./metrics.ts"
 import type { Selection } from "./period.ts";
 import { texts } from "./texts.ts";
 
-type Props = { analytics: Analytics; selection: Selection; name: string };
+type Props = {
+  analytics: Analytics;
+  /** The period of the same length before. */
+  previous: Analytics;
+  selection: Selection;
+  name: string;
+};
 
 type Row = Bucket & { id: string };
 
@@ -18,7 +24,7 @@ const numberIn = (bucket: Bucket, { field }: Metric) => {
 };
 
 /** The sums of the period, of which one is drawn by time. */
-export function Overview({ analytics, selection: { by, utcOffsetHours }, name }: Props) {
+export function Overview({ analytics, previous, selection: { by, utcOffsetHours }, name }: Props) {
   const t = useTexts(texts);
   const { language } = useLanguage();
   const [metric, setMetric] = useState<Metric>(METRICS[0] as Metric);
@@ -62,10 +68,14 @@ export function Overview({ analytics, selection: { by, utcOffsetHours }, name }:
           >
             <span class="fine">{t(one.name)}</span>
             <strong>{shown(one.total(analytics), one)}</strong>
-            <span class="fine">{one.more?.(analytics, language) ?? "\u00a0"}</span>
+            <span class="fine">
+              <Change metric={one} now={one.total(analytics)} then={one.total(previous)} />{" "}
+              {one.more?.(analytics, language) ?? "\u00a0"}
+            </span>
           </button>
         ))}
       </fieldset>
+      <p class="fine">{t(metric.meaning)}</p>
       {analytics.play_count === 0 && <p class="empty">{t("noViews")}</p>}
       <Chart
         label={t(metric.name)}
@@ -103,5 +113,27 @@ export function Overview({ analytics, selection: { by, utcOffsetHours }, name }:
         />
       </details>
     </section>
+  );
+}
+
+type ChangeProps = { metric: Metric; now: number | null; then: number | null };
+
+/** How much of the metric there is against the period before; nothing where that had none of it. */
+function Change({ metric, now, then }: ChangeProps) {
+  const t = useTexts(texts);
+  const { language } = useLanguage();
+  if (now === null || !then) return null;
+  const change = now / then - 1;
+  const text = new Intl.NumberFormat(language, {
+    style: "percent",
+    maximumFractionDigits: 0,
+    signDisplay: "exceptZero",
+  }).format(change);
+  const isBetter = change > 0 !== (metric.isLessBetter ?? false);
+  return (
+    <span class={change === 0 ? "" : isBetter ? "better" : "worse"} title={t("change", { change: text })}>
+      <span aria-hidden="true">{text}</span>
+      <span class="unseen">{t("change", { change: text })}</span>
+    </span>
   );
 }

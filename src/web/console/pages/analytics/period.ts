@@ -37,6 +37,12 @@ function dayOf(ms: number): string {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
+/** The period of the same length before. */
+export function before({ from, to }: Pick<Selection, "from" | "to">): Pick<Selection, "from" | "to"> {
+  const start = Date.parse(from);
+  return { from: new Date(2 * start - Date.parse(to)).toISOString(), to: from };
+}
+
 /**
  * Reads the parameters of the page's address; what is missing or wrong has its default. Periods end now, and begin at a
  * whole hour or, by days, at midnight, as the API's buckets do.

@@ -1,7 +1,9 @@
+import { Clapperboard, SearchX } from "lucide";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { vodbox } from "#web/console/api.ts";
 import { pagePath } from "#web/console/base.ts";
+import { Empty } from "#web/console/components/empty.tsx";
 import { ErrorNotice } from "#web/console/components/notice.tsx";
 import { PageHead } from "#web/console/components/page-head.tsx";
 import { count as number } from "#web/console/format.ts";
@@ -152,7 +154,16 @@ export default function Assets() {
               {total === 1 ? t("matchingOne") : total > 1 && t("matching", { count: number(total, language) })}
             </span>
           </div>
-          {list.count === 0 && <p class="empty">{isSearch ? t("nothingFound") : t("noAssets")}</p>}
+          {list.count === 0 && isSearch && <Empty icon={SearchX} text={t("nothingFound")} />}
+          {list.count === 0 && !isSearch && (
+            <Empty icon={Clapperboard} text={t("noAssets")}>
+              {mayWrite && (
+                <button type="button" class="primary" onClick={() => route(uploadPath)}>
+                  {t("uploadFirst")}
+                </button>
+              )}
+            </Empty>
+          )}
           {total > 0 && (
             <AssetItems
               {...{ list, layout, selection }}

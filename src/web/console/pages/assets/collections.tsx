@@ -282,7 +282,7 @@ function Tree({ collections, chosen, mayWrite, onChoose, onDropAt, onRename, onD
               aria-selected={own === chosen}
               aria-expanded={node?.hasChildren ? node.isExpanded : undefined}
               draggable={mayWrite && own !== null}
-              style={{ paddingInlineStart: `${Math.min(node?.level ?? 0, 12) * 16 + 4}px` }}
+              style={{ paddingInlineStart: `${Math.min(node?.level ?? 0, 12) * 16 + 10}px` }}
               onClick={() => {
                 setActive(own);
                 onChoose(own);

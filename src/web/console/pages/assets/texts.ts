@@ -2,7 +2,8 @@ import { dictionary } from "#web/console/texts/dictionary.ts";
 
 export const texts = dictionary(
   {
-    noAssets: "No videos yet. Upload one to begin.",
+    noAssets: "No videos yet. Drop a file anywhere on this page, or choose one.",
+    uploadFirst: "Upload a video",
     grid: "Grid",
     list: "List",
     collections: "Collections",
@@ -75,7 +76,8 @@ export const texts = dictionary(
     foundAt: "Found at {time}",
   },
   {
-    noAssets: "Noch keine Videos. Laden Sie eines hoch.",
+    noAssets: "Noch keine Videos. Ziehen Sie eine Datei auf diese Seite, oder wählen Sie eine aus.",
+    uploadFirst: "Ein Video hochladen",
     grid: "Kacheln",
     list: "Liste",
     collections: "Sammlungen",

@@ -1,3 +1,4 @@
+import { ListChecks } from "lucide";
 import { useCallback, useState } from "preact/hooks";
 import { vodbox } from "#web/console/api.ts";
 import { pagePath } from "#web/console/base.ts";
@@ -47,7 +48,7 @@ export function Queue({ status }: { status: Job["status"] | "" }) {
   return (
     <>
       <ErrorNotice error={failure} />
-      <ListView list={list} empty={t("noJobs")}>
+      <ListView list={list} empty={t("noJobs")} icon={ListChecks}>
         {(items) => (
           <div class="wide">
             <Table

@@ -1,3 +1,4 @@
+import { KeyRound } from "lucide";
 import { useState } from "preact/hooks";
 import { vodbox } from "#web/console/api.ts";
 import { Badge } from "#web/console/components/badge.tsx";
@@ -61,7 +62,18 @@ export default function Keys() {
       </PageHead>
       {token !== null && <ShownOnce text={t("keyShownOnce")} secret={token} />}
       <ErrorNotice error={failure} />
-      <ListView list={list} empty={t("noKeys")}>
+      <ListView
+        list={list}
+        empty={t("noKeys")}
+        icon={KeyRound}
+        action={
+          may("api_keys:write") && (
+            <button type="button" class="primary" onClick={() => setNew(true)}>
+              {t("firstKey")}
+            </button>
+          )
+        }
+      >
         {(items) => (
           <Table
             items={items}

@@ -3,7 +3,8 @@ import { dictionary } from "#web/console/texts/dictionary.ts";
 export const texts = dictionary(
   {
     newApiKey: "New API key",
-    noKeys: "No API keys yet.",
+    noKeys: "No API keys yet. Your software calls the API with one.",
+    firstKey: "Create an API key",
     scopes: "Scopes",
     signingKeys: "Signing keys",
     signingKeysHint:
@@ -43,7 +44,8 @@ export const texts = dictionary(
   },
   {
     newApiKey: "Neuer API-Schlüssel",
-    noKeys: "Noch keine API-Schlüssel.",
+    noKeys: "Noch keine API-Schlüssel. Mit einem ruft Ihre Software die API auf.",
+    firstKey: "Einen API-Schlüssel anlegen",
     scopes: "Rechte",
     signingKeys: "Signaturschlüssel",
     signingKeysHint:

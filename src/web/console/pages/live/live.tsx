@@ -1,3 +1,4 @@
+import { Radio } from "lucide";
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { vodbox } from "#web/console/api.ts";
@@ -71,7 +72,18 @@ export default function Live() {
       </PageHead>
       {key !== null && <ShownOnce text={t("keyShownOnce")} secret={key} />}
       <ErrorNotice error={failure} />
-      <ListView list={list} empty={t("noChannels")}>
+      <ListView
+        list={list}
+        empty={t("noChannels")}
+        icon={Radio}
+        action={
+          may("assets:write") && (
+            <button type="button" class="primary" onClick={() => setNew(true)}>
+              {t("firstChannel")}
+            </button>
+          )
+        }
+      >
         {(items) => (
           <Table
             items={items}

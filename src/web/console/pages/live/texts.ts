@@ -3,7 +3,8 @@ import { dictionary } from "#web/console/texts/dictionary.ts";
 export const texts = dictionary(
   {
     newChannel: "New channel",
-    noChannels: "No channels yet. A channel lets one encoder publish a live stream.",
+    noChannels: "No channels yet. A channel lets one encoder or browser publish a live stream.",
+    firstChannel: "Create a channel",
     onAir: "Live",
     watching: "watching",
     signal: "Signal",
@@ -116,7 +117,8 @@ export const texts = dictionary(
   },
   {
     newChannel: "Neuer Kanal",
-    noChannels: "Noch keine Kanäle. Über einen Kanal sendet ein Encoder einen Livestream.",
+    noChannels: "Noch keine Kanäle. Über einen Kanal sendet ein Encoder oder Browser einen Livestream.",
+    firstChannel: "Einen Kanal anlegen",
     onAir: "Live",
     watching: "Zuschauer",
     signal: "Signal",

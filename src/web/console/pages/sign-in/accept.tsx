@@ -3,21 +3,18 @@ import { pagePath } from "#web/console/base.ts";
 import { Field, Form } from "#web/console/components/form.tsx";
 import { NewPassword } from "#web/console/components/new-password.tsx";
 import { ErrorNotice } from "#web/console/components/notice.tsx";
-import { Preferences } from "#web/console/components/preferences.tsx";
 import { useResource } from "#web/console/hooks/use-resource.ts";
-import { usePageTitle } from "#web/console/page-title.tsx";
 import { useTexts } from "#web/console/texts/texts.tsx";
 import type { Session } from "#web/console/types.ts";
+import { Door } from "./door.tsx";
 import { texts } from "./texts.ts";
 
 /** The page of an invitation's address. */
 export function Accept({ code, onDone }: { code: string; onDone(session: Session): void }) {
   const t = useTexts(texts);
-  usePageTitle(t("invitation"));
   const { value: invited, error, reload } = useResource(() => vodbox.getInvitation({ code }), [code]);
   return (
-    <main class="door">
-      <h1>{t("invitation")}</h1>
+    <Door title={t("invitation")}>
       <ErrorNotice error={error} onRetry={reload} />
       {error !== null && <a href={pagePath("assets")}>{t("signIn")}</a>}
       {invited && (
@@ -34,7 +31,6 @@ export function Accept({ code, onDone }: { code: string; onDone(session: Session
           </Form>
         </>
       )}
-      <Preferences />
-    </main>
+    </Door>
   );
 }

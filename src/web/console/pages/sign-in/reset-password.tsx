@@ -3,23 +3,20 @@ import { vodbox } from "#web/console/api.ts";
 import { pagePath } from "#web/console/base.ts";
 import { Form } from "#web/console/components/form.tsx";
 import { NewPassword } from "#web/console/components/new-password.tsx";
-import { Preferences } from "#web/console/components/preferences.tsx";
-import { usePageTitle } from "#web/console/page-title.tsx";
 import { useTexts } from "#web/console/texts/texts.tsx";
+import { Door } from "./door.tsx";
 import { texts } from "./texts.ts";
 
 /** The page of the link with which a user sets a new password. */
 export function ResetPassword({ code, onDone }: { code: string; onDone(): void }) {
   const t = useTexts(texts);
-  usePageTitle(t("resetPassword"));
   const [isDone, setDone] = useState(false);
   const toSignIn = (event: MouseEvent) => {
     event.preventDefault();
     onDone();
   };
   return (
-    <main class="door">
-      <h1>{t("resetPassword")}</h1>
+    <Door title={t("resetPassword")}>
       {isDone ? (
         <p role="status">{t("passwordSet")}</p>
       ) : (
@@ -36,7 +33,6 @@ export function ResetPassword({ code, onDone }: { code: string; onDone(): void }
       <a href={pagePath("assets")} onClick={toSignIn}>
         {t("signIn")}
       </a>
-      <Preferences />
-    </main>
+    </Door>
   );
 }

@@ -4,10 +4,9 @@ import { vodbox } from "#web/console/api.ts";
 import { BASE, OIDC_NAME } from "#web/console/base.ts";
 import { CodeField } from "#web/console/components/code-field.tsx";
 import { Field, Form } from "#web/console/components/form.tsx";
-import { Preferences } from "#web/console/components/preferences.tsx";
-import { usePageTitle } from "#web/console/page-title.tsx";
 import { useTexts } from "#web/console/texts/texts.tsx";
 import type { Session } from "#web/console/types.ts";
+import { Door } from "./door.tsx";
 import { ForgotPassword } from "./forgot-password.tsx";
 import { texts } from "./texts.ts";
 
@@ -26,7 +25,6 @@ const credentialOf = ({
 
 export function SignIn({ onDone, notice }: Props) {
   const t = useTexts(texts);
-  usePageTitle(t("signIn"));
   // The callback of the OpenID provider names the reason.
   const failed = new URLSearchParams(location.search).get("oidc_error");
   const refusal = failed === null ? null : failed === "refused" ? "oidcRefused" : "oidcFailed";
@@ -40,9 +38,7 @@ export function SignIn({ onDone, notice }: Props) {
     }
   };
   return (
-    <main class="door">
-      <h1>vodbox</h1>
-      <p>{t("signInHint")}</p>
+    <Door title={t("signInTitle")} windowTitle={t("signIn")}>
       {refusal && (
         <p class="notice error" role="alert">
           {t(refusal)}
@@ -54,11 +50,11 @@ export function SignIn({ onDone, notice }: Props) {
         </p>
       )}
       <Form submit={t("signIn")} onSubmit={send}>
-        <Field label={t("tokenOrKey")} name="token" type="password" autocomplete="off" />
-        <p class="or">{t("or")}</p>
         <Field label={t("email")} name="email" type="email" autocomplete="username" />
         <Field label={t("password")} name="password" type="password" autocomplete="current-password" />
         {needsCode && <CodeField />}
+        <p class="or">{t("or")}</p>
+        <Field label={t("tokenOrKey")} name="token" type="password" autocomplete="off" />
       </Form>
       {OIDC_NAME !== undefined && (
         <a class="button" href={`${BASE}/api/v1/session/oidc/start`}>
@@ -66,7 +62,6 @@ export function SignIn({ onDone, notice }: Props) {
         </a>
       )}
       <ForgotPassword />
-      <Preferences />
-    </main>
+    </Door>
   );
 }

@@ -2,7 +2,7 @@ import { dictionary } from "#web/console/texts/dictionary.ts";
 
 export const texts = dictionary(
   {
-    signInHint: "With a token, or as a user with a password.",
+    signInTitle: "Sign in to vodbox",
     tokenOrKey: "Admin token or API key",
     or: "or",
     invitation: "You are invited",
@@ -26,7 +26,7 @@ export const texts = dictionary(
     sessionEnded: "Your session has ended. Sign in again.",
   },
   {
-    signInHint: "Mit einem Token oder als Benutzer mit Passwort.",
+    signInTitle: "Bei vodbox anmelden",
     tokenOrKey: "Admin-Token oder API-Schlüssel",
     or: "oder",
     invitation: "Sie sind eingeladen",

@@ -1,3 +1,4 @@
+import { Building2 } from "lucide";
 import { useState } from "preact/hooks";
 import { vodbox } from "#web/console/api.ts";
 import { pagePath } from "#web/console/base.ts";
@@ -30,7 +31,7 @@ export default function Tenants() {
           {t("newTenant")}
         </button>
       </PageHead>
-      <ListView list={list} empty={t("noTenants")}>
+      <ListView list={list} empty={t("noTenants")} icon={Building2}>
         {(items) => (
           <Table
             items={items}

@@ -20,6 +20,11 @@ export const texts = dictionary(
     filesSent: "{count} of {total} files sent",
     allFiles: "All files",
     intoCollection: "Into the collection “{name}”",
+    fromUrl: "From a URL",
+    fromUrlTitle: "Fetch a video from a URL",
+    address: "URL of the file",
+    addressHint: "Begins with https://. The server fetches it; you can leave this page.",
+    fetch: "Fetch",
     notAllowed: "This session may not upload.",
   },
   {
@@ -42,6 +47,11 @@ export const texts = dictionary(
     filesSent: "{count} von {total} Dateien gesendet",
     allFiles: "Alle Dateien",
     intoCollection: "In die Sammlung „{name}“",
+    fromUrl: "Von einer URL",
+    fromUrlTitle: "Ein Video von einer URL holen",
+    address: "URL der Datei",
+    addressHint: "Sie beginnt mit https://. Der Server holt sie; Sie können diese Seite verlassen.",
+    fetch: "Holen",
     notAllowed: "Diese Sitzung darf nichts hochladen.",
   },
 );

@@ -12,6 +12,7 @@ import { useResource } from "#web/console/hooks/use-resource.ts";
 import { useSession } from "#web/console/session.tsx";
 import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import { chosenFiles, type FoundFile, filesOf } from "./dropped-files.ts";
+import { FromUrl } from "./from-url.tsx";
 import { texts } from "./texts.ts";
 import { type Target, type Transfer, transfers, useTransfers } from "./transfers.ts";
 import { isSameFile, type Unfinished } from "./unfinished.ts";
@@ -61,6 +62,7 @@ export default function Uploads() {
   return (
     <>
       <PageHead title={t("uploads")}>
+        <FromUrl target={target} isDisabled={isWithoutTenant} />
         <button type="button" disabled={isWithoutTenant} onClick={() => choose("folder")}>
           {t("chooseFolder")}
         </button>

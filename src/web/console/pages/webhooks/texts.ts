@@ -4,6 +4,7 @@ export const texts = dictionary(
   {
     newWebhook: "New webhook",
     noWebhooks: "No webhooks yet. Register a URL, and events are sent to it.",
+    firstWebhook: "Register a URL",
     events: "Events",
     allEvents: "all",
     eventsHint: "None chosen: all events, also those of later versions.",
@@ -52,6 +53,7 @@ export const texts = dictionary(
   {
     newWebhook: "Neuer Webhook",
     noWebhooks: "Noch keine Webhooks. Geben Sie eine URL an, an die Ereignisse gesendet werden.",
+    firstWebhook: "Eine URL angeben",
     events: "Ereignisse",
     allEvents: "alle",
     eventsHint: "Ohne Auswahl: alle Ereignisse, auch die späterer Versionen.",

@@ -1,3 +1,4 @@
+import { Webhook } from "lucide";
 import { useState } from "preact/hooks";
 import { vodbox } from "#web/console/api.ts";
 import { pagePath } from "#web/console/base.ts";
@@ -40,7 +41,18 @@ export default function Webhooks() {
         )}
       </PageHead>
       {secret !== null && <ShownOnce text={t("secretShownOnce")} secret={secret} />}
-      <ListView list={list} empty={t("noWebhooks")}>
+      <ListView
+        list={list}
+        empty={t("noWebhooks")}
+        icon={Webhook}
+        action={
+          may("webhooks:write") && (
+            <button type="button" class="primary" onClick={() => setNew(true)}>
+              {t("firstWebhook")}
+            </button>
+          )
+        }
+      >
         {(items) => (
           <Table
             items={items}
