@@ -68,9 +68,9 @@ export function Overview({ analytics, previous, selection: { by, utcOffsetHours 
           >
             <span class="fine">{t(one.name)}</span>
             <strong>{shown(one.total(analytics), one)}</strong>
-            <span class="fine">
-              <Change metric={one} now={one.total(analytics)} then={one.total(previous)} />{" "}
-              {one.more?.(analytics, language) ?? "\u00a0"}
+            <span class="fine row">
+              <Change metric={one} now={one.total(analytics)} then={one.total(previous)} />
+              <span>{one.more?.(analytics, language) ?? "\u00a0"}</span>
             </span>
           </button>
         ))}
@@ -116,6 +116,9 @@ export function Overview({ analytics, previous, selection: { by, utcOffsetHours 
   );
 }
 
+/** Smaller changes are shown as 0 %. */
+const LEAST_CHANGE = 0.005;
+
 type ChangeProps = { metric: Metric; now: number | null; then: number | null };
 
 /** How much of the metric there is against the period before; nothing where that had none of it. */
@@ -124,6 +127,7 @@ function Change({ metric, now, then }: ChangeProps) {
   const { language } = useLanguage();
   if (now === null || !then) return null;
   const change = now / then - 1;
+  if (Math.abs(change) < LEAST_CHANGE) return null;
   const text = new Intl.NumberFormat(language, {
     style: "percent",
     maximumFractionDigits: 0,
@@ -131,7 +135,7 @@ function Change({ metric, now, then }: ChangeProps) {
   }).format(change);
   const isBetter = change > 0 !== (metric.isLessBetter ?? false);
   return (
-    <span class={change === 0 ? "" : isBetter ? "better" : "worse"} title={t("change", { change: text })}>
+    <span class={isBetter ? "better" : "worse"} title={t("change", { change: text })}>
       <span aria-hidden="true">{text}</span>
       <span class="unseen">{t("change", { change: text })}</span>
     </span>
