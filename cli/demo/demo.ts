@@ -69,7 +69,9 @@ async function showVideo(
     );
     sending.done();
     const asset = await untilReady(api, asset_id);
-    line(`\nReady. Watch it:\n\n  ${target.baseUrl}/watch/${asset.external_id}\n`);
+    const address = `${target.baseUrl}/watch/${asset.external_id}`;
+    if (isWhole) line(`\nReady. The server stops now. After \`vodbox serve\` the video plays at\n\n  ${address}\n`);
+    else line(`\nReady. Watch it:\n\n  ${address}\n`);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -156,6 +156,17 @@ describe("a named server", () => {
     expect(await refused(["admin", "tenant", "list", "--server", "nowhere"], 2)).toContain("is not a URL");
     const none = { VODBOX_SERVER: "http://127.0.0.1:9", VODBOX_ADMIN_TOKEN: server.admin };
     await refused(["admin", "tenant", "list"], 1, { env: none });
+    // The server's settings, not those of this shell.
+    const shell = { VODBOX_ADMIN_TOKEN: server.admin, VODBOX_LEASE_SECONDS: "77" };
+    const shown = await json(["admin", "config", "--data", server.dataDir], { env: shell });
+    const lease = shown.find((row: { setting: string }) => row.setting === "lease_seconds");
+    expect(lease).toMatchObject({ value: expect.any(Number), origin: "default" });
+    expect(lease.value).not.toBe(77);
+    const text = await run(["admin", "config", "--data", server.dataDir], { env: shell });
+    expect(text.stdout).toContain(`These are the settings of the server at ${server.base}.`);
+    const without = await run(["admin", "config", "--data", local], { env: shell });
+    expect(without.stdout).toMatch(/lease_seconds +77/);
+    expect(without.stdout).toContain(`No server runs on ${local}`);
   });
 
   nightly("does not change what works only on this machine", async () => {

@@ -26,7 +26,9 @@ test("the demo is a landscape whose colors are tagged", async () => {
   const cwd = emptyFolder();
   const demo = await run(["demo", "--port", "0", "--once", "--seconds", "4"], { cwd });
   expect(demo.code).toBe(0);
-  expect(demo.stdout).toMatch(/http:\/\/\S+\/watch\/\S+/);
+  expect(demo.stdout).toMatch(
+    /The server stops now\. After `vodbox serve` the video plays at\s+http:\/\/\S+\/watch\/\S+/,
+  );
   const [source = ""] = globSync("**/sources/*.mp4", { cwd });
   const [poster = ""] = globSync("**/thumbnail.jpg", { cwd });
   const tags = (await tool("ffprobe", ...TAG_FIELDS, ...TAGS, join(cwd, source))).toString();
