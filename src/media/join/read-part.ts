@@ -18,6 +18,8 @@ export type PartRendition = {
   surroundOf: string | null;
   /** Paths relative to the root of the media. */
   segments: string[];
+  /** The durations of the segments in seconds, as the playlist states them. */
+  seconds: number[];
 };
 export type Part = {
   assetId: number;
@@ -42,7 +44,7 @@ export async function readPart(
     const name = renditionName(path);
     if (name === null || renditions.some((one) => one.name === name))
       throw new JoinImpossible("a rendition has no directory of its own");
-    const { initPath, segments } = playlistOf((await read(path)).toString("utf8"), path);
+    const { initPath, segments, seconds } = playlistOf((await read(path)).toString("utf8"), path);
     const bytes = await read(initPath);
     const init = legible(() => readInit(bytes));
     const listed = media.find((one) => one.path === path);
@@ -51,6 +53,7 @@ export async function readPart(
       bytes,
       init,
       segments,
+      seconds,
       kind: init.width > 0 ? "video" : "audio",
       defaults: legible(() => readDefaults(bytes)),
       channels: listed?.channels ?? channelsOf(bytes),
@@ -74,7 +77,9 @@ export function legible<T>(parse: () => T): T {
   }
 }
 
-function playlistOf(text: string, path: string): { initPath: string; segments: string[] } {
+type Playlist = { initPath: string; segments: string[]; seconds: number[] };
+
+function playlistOf(text: string, path: string): Playlist {
   const { segments, faults } = legible(() => readHls(text));
   const map = segments[0]?.map;
   if (faults.length > 0 || !map) throw new JoinImpossible("a playlist is not complete, or has no fMP4 segments");
@@ -89,7 +94,8 @@ function playlistOf(text: string, path: string): { initPath: string; segments: s
     if (!("path" in resolved)) throw new JoinImpossible("a playlist refers to segments elsewhere");
     return resolved.path;
   };
-  return { initPath: at(map.uri), segments: segments.map(({ uri }) => at(uri)) };
+  const seconds = segments.map(({ durationSeconds }) => durationSeconds);
+  return { initPath: at(map.uri), segments: segments.map(({ uri }) => at(uri)), seconds };
 }
 
 /** An EXT-X-MEDIA (RFC 8216, 4.3.4.1). */
