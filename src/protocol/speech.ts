@@ -35,7 +35,7 @@ export const PARTS_VERSION = 2;
 export const PARTS_FROM_MS = 120_000;
 /** What is recognized before and after a part, so that a word at a cut is whole in one of the parts. */
 export const PART_OVERLAP_MS = 1000;
-/** Parts of a day of audio have at least 40 s each, but for what pauses leave. */
+/** More than a day of audio has in parts of 40 s. */
 export const MAX_PARTS = 3000;
 /** Bytes of the JSON of what is said in a part: a minute of fast speech has a tenth of it. */
 export const MAX_PART_BYTES = 2 ** 18;
@@ -47,6 +47,7 @@ const Milliseconds = v.pipe(
   v.safeInteger("must be a whole number"),
   v.minValue(0, "must not be negative"),
   v.maxValue(MAX_MEDIA_SECONDS * 1000, `must be at most ${MAX_MEDIA_SECONDS * 1000}`),
+  v.description("Milliseconds of the asset"),
 );
 const PartTimes = v.object({ start_ms: Milliseconds, end_ms: Milliseconds });
 export type PartTimes = v.InferOutput<typeof PartTimes>;
@@ -67,26 +68,39 @@ const MAX_UTTERANCE_CHARACTERS = 20_000;
 const MAX_UTTERANCES = 1000;
 const MAX_WORDS = 5000;
 const Said = {
-  text: v.pipe(v.string(), v.maxLength(MAX_UTTERANCE_CHARACTERS)),
-  startMs: Milliseconds,
-  endMs: Milliseconds,
-  confidence: Share,
+  text: v.pipe(v.string(), v.maxLength(MAX_UTTERANCE_CHARACTERS), v.description("What is said")),
+  start_ms: Milliseconds,
+  end_ms: Milliseconds,
+  confidence: v.pipe(Share, v.description("0 to 1; null where the engine does not say")),
 };
-/** What was said in one stretch; times are those of the asset. `words` is empty when the engine has no times of words. */
-const SaidUtterance = v.object({ ...Said, words: v.pipe(v.array(v.object(Said)), v.maxLength(MAX_WORDS)) });
+const SaidUtterance = v.object({
+  ...Said,
+  words: v.pipe(
+    v.array(v.object(Said)),
+    v.maxLength(MAX_WORDS),
+    v.description("Empty when the engine has no times of words"),
+  ),
+});
 
-/** What was recognized in a part: `language` is a BCP 47 tag, null without detection. */
+/** What was recognized in a part; times are those of the asset. */
 export const PartSpeech = v.object({
-  language: Language,
-  audio_language: v.optional(Language, null),
-  utterances: v.pipe(v.array(SaidUtterance), v.maxLength(MAX_UTTERANCES)),
+  language: v.pipe(Language, v.description("A BCP 47 tag that was detected; null without detection")),
+  audio_language: v.pipe(v.optional(Language, null), v.description("What the audio rendition declares")),
+  utterances: v.pipe(
+    v.array(SaidUtterance),
+    v.maxLength(MAX_UTTERANCES),
+    v.description("What is said, in milliseconds of the asset; none: nothing"),
+  ),
 });
 export type PartSpeech = v.InferOutput<typeof PartSpeech>;
 
-/** A page of what was recognized in the parts, in order; `next` is the URL of the next one. */
+/** A page of what was recognized in the parts. */
 export const PartPage = v.object({
-  parts: v.array(v.object({ ...PartTimes.entries, ...PartSpeech.entries })),
-  next: v.nullable(v.string()),
+  parts: v.pipe(
+    v.array(v.object({ ...PartTimes.entries, ...PartSpeech.entries })),
+    v.description("In the order of their times"),
+  ),
+  next: v.pipe(v.nullable(v.string()), v.description("The URL of the next page; null: this is the last")),
 });
 export type PartPage = v.InferOutput<typeof PartPage>;
 

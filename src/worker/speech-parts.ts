@@ -48,7 +48,8 @@ export async function transcribePart(
   );
   const heard = speech.utterances.filter(({ startMs, endMs }) => isHeard(startMs, endMs));
   const utterances = shifted(heard, { startMs: fromMs, endMs: fromMs + Math.ceil(durationSeconds * 1000) });
-  const result = { language: speech.language, audio_language: audio.language, utterances: utterances.map(inWholeMs) };
+  const sent = utterances.map((utterance) => ({ ...toWire(utterance), words: utterance.words.map(toWire) }));
+  const result = { language: speech.language, audio_language: audio.language, utterances: sent };
   requireStorable(result);
   const fields = { job_id: job.job.id, language, from_ms: fromMs, sound_seconds: Math.round(durationSeconds) };
   context.log.info(fields, "Part of long audio recognized.");
@@ -59,22 +60,30 @@ export async function transcribePart(
 export async function joinSpeech(job: SpeechContract, { client }: JobContext, { heartbeat }: Workspace) {
   const merger = new PartMerger();
   let audioLanguage: string | null = null;
-  for await (const { start_ms, end_ms, audio_language, ...speech } of client.parts(job, heartbeat.signal)) {
+  for await (const { start_ms, end_ms, audio_language, language, utterances } of client.parts(job, heartbeat.signal)) {
     audioLanguage ??= audio_language;
-    merger.add({ startMs: start_ms, endMs: end_ms, ...speech });
+    const received = utterances.map(({ words, ...one }) => ({ ...fromWire(one), words: words.map(fromWire) }));
+    merger.add({ startMs: start_ms, endMs: end_ms, language, utterances: received });
     heartbeat.move();
   }
   const speech: Speech = merger.end();
   return { speech, audioLanguage };
 }
 
-function inWholeMs<W extends Word & { words?: readonly Word[] }>(said: W) {
-  const whole = ({ text, startMs, endMs, confidence }: Word) => {
-    const from = Math.max(0, Math.round(startMs));
-    return { text, startMs: from, endMs: Math.max(from, Math.round(endMs)), confidence };
-  };
-  return { ...whole(said), words: (said.words ?? []).map(whole) };
+type SentWord = Omit<PartSpeech["utterances"][number], "words">;
+
+/** In whole milliseconds. */
+function toWire({ text, startMs, endMs, confidence }: Word): SentWord {
+  const from = Math.max(0, Math.round(startMs));
+  return { text, start_ms: from, end_ms: Math.max(from, Math.round(endMs)), confidence };
 }
+
+const fromWire = ({ text, start_ms, end_ms, confidence }: SentWord): Word => ({
+  text,
+  startMs: start_ms,
+  endMs: end_ms,
+  confidence,
+});
 
 /** The server takes no more than people can say. */
 function requireStorable(speech: PartSpeech): void {

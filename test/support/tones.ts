@@ -37,11 +37,11 @@ export function tones(pausesMs: readonly number[]): { wav: Buffer; words: Tone[]
  */
 export const RECOGNIZER = `
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
-const beside = (name) => new URL(name, import.meta.url);
-appendFileSync(beside("log.txt"), process.env.RECOGNIZER + "\\n");
+const nextTo = (name) => new URL(name, import.meta.url);
+appendFileSync(nextTo("log.txt"), process.env.RECOGNIZER + "\\n");
 const wav = readFileSync(process.argv[2]);
 const samples = new Int16Array(wav.buffer.slice(wav.byteOffset + 44));
-while (existsSync(beside("wait"))) await new Promise((resolve) => setTimeout(resolve, 50));
+while (existsSync(nextTo("wait"))) await new Promise((resolve) => setTimeout(resolve, 50));
 const HOP = ${RATE / 100};
 const isLoud = (hop) => samples.subarray(hop * HOP, (hop + 1) * HOP).some((sample) => Math.abs(sample) > 3000);
 const words = [];

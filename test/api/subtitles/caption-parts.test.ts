@@ -68,7 +68,13 @@ const sign = (contract: Contract, body: unknown) =>
 /** `count` parts of 40 s, each but the first after a pause of a second. */
 const planOf = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ start_ms: index * 41_000, end_ms: index * 41_000 + 40_000 }));
-const said = (text: string, startMs: number) => ({ text, startMs, endMs: startMs + 400, confidence: 0.5, words: [] });
+const said = (text: string, startMs: number) => ({
+  text,
+  start_ms: startMs,
+  end_ms: startMs + 400,
+  confidence: 0.5,
+  words: [],
+});
 const speech = (text: string | null, language: string | null = "en") => ({
   language,
   utterances: text === null ? [] : [said(text, 1000)],
@@ -113,7 +119,7 @@ const BAD_SPEECH: readonly [string, Row, number][] = [
 ];
 
 describe("captions of long audio", () => {
-  test("are recognized in parts by several workers, whose progress is that of the job, and joined by one", async () => {
+  test("are recognized in parts by several workers, and joined by one; the progress of the job counts all parts", async () => {
     const job = await divided(3);
     const parts = [await claimed(), await claimed(), await claimed()];
     expect(parts.map(startOf)).toEqual([0, 41_000, 82_000]);

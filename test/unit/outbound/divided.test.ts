@@ -190,7 +190,7 @@ describe("dividing long audio", () => {
     ["a cut is in the longest pause", "0-44 45-50 53-60 60.5-100", "0-50 53-100"],
     ["silence is in no part", "0-30 200-230", "0-30 200-230"],
     ["a pause that is longer than a part", "0-50 300-350", "0-50 300-350"],
-    ["short sounds with long pauses share a part", "0-1 20-21 41-42 60-61", "0-21 41-61"],
+    ["short words with long pauses share a part", "0-1 20-21 41-42 60-61", "0-21 41-61"],
   ])("%s", (_, heard, expected) => {
     expect(shown(dividedAt(stretches(heard), levels))).toBe(expected);
   });

@@ -6,7 +6,7 @@ import { captionContract, partContract } from "./contract.ts";
 import { claimPart, nextPart, partOfKey } from "./parts/queue.ts";
 import { availableSince, captionsOfKey, claimCaptions, nextCaptions, type Wanted } from "./queue.ts";
 
-/** Work of both queues, that of jobs and that of their parts, as one worker takes it. */
+/** A worker takes work from two queues: jobs, and parts of jobs. */
 
 type Takes = { isPreceded: boolean; capabilities: Capabilities };
 
