@@ -64,7 +64,8 @@ async function readRendition(
   const reader = new PartReader({ ...job, join: job.join }, context, part, signal);
   heartbeat.report("downloading", 0);
   try {
-    const opened = await readPart(part.asset_id, part.manifest_path, (path) => reader.read(path));
+    const read = (path: string) => reader.read(path);
+    const opened = await readPart(part.asset_id, part.manifest_path, read, { prefersAudio: true });
     const rendition = chosen(opened, job.speech.language) ?? noAudio();
     const segments = range ? segmentsOf(rendition, range) : rendition.segments;
     reader.announce([segments]);

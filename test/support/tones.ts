@@ -33,7 +33,8 @@ export function tones(pausesMs: readonly number[]): { wav: Buffer; words: Tone[]
 
 /**
  * A program for Node.js that recognizes them: a transcription command. It writes a line to `log.txt` in its own folder, with the
- * environment variable RECOGNIZER, when it begins, and waits there while `wait` exists.
+ * environment variable RECOGNIZER, when it begins, and waits there while `wait` exists. Into a silence of three seconds it invents
+ * a phrase, as Whisper does.
  */
 export const RECOGNIZER = `
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
@@ -45,6 +46,7 @@ while (existsSync(nextTo("wait"))) await new Promise((resolve) => setTimeout(res
 const HOP = ${RATE / 100};
 const isLoud = (hop) => samples.subarray(hop * HOP, (hop + 1) * HOP).some((sample) => Math.abs(sample) > 3000);
 const words = [];
+const invented = [];
 for (let hop = 0; hop * HOP < samples.length; hop++) {
   if (!isLoud(hop)) continue;
   const start = hop;
@@ -57,9 +59,14 @@ for (let hop = 0; hop * HOP < samples.length; hop++) {
   }
   const hertz = ((crossings.length - 1) * ${RATE}) / (crossings.at(-1) - crossings[0]);
   const word = "w" + Math.round((hertz - ${FIRST_HERTZ}) / ${STEP_HERTZ});
+  const before = words.at(-1)?.end ?? 0;
+  if (start / 100 - before > 3) {
+    const [from, to] = [before + 1, before + 2];
+    invented.push({ start: from, end: to, text: "Thanks for watching.", words: [{ word: "Thanks", start: from, end: to }] });
+  }
   words.push({ word, start: start / 100, end: hop / 100 });
 }
 const text = words.map(({ word }) => word).join(" ");
 const segments = words.length === 0 ? [] : [{ start: words[0].start, end: words.at(-1).end, text, words }];
-process.stdout.write(JSON.stringify({ language: "en", segments }));
+process.stdout.write(JSON.stringify({ language: "en", segments: [...invented, ...segments] }));
 `;

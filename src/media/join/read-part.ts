@@ -29,18 +29,24 @@ export type Part = {
   read(path: string): Promise<Buffer>;
 };
 
-/** Reads the manifests and init segments of a part. Throws JoinImpossible, and what `read` throws. */
+/**
+ * Reads the manifests and init segments of a part; with `prefersAudio` only those of audio, where it has a playlist of its own.
+ * Throws JoinImpossible, and what `read` throws.
+ */
 export async function readPart(
   assetId: number,
   manifestPath: string,
   read: (path: string) => Promise<Buffer>,
+  { prefersAudio = false } = {},
 ): Promise<Part> {
   const master = (await read(manifestPath)).toString("utf8");
   const { variants } = legible(() => readHls(master));
   const media = mediaOf(master, manifestPath);
   const renditions: PartRendition[] = [];
-  for (const { kind, path } of legible(() => clipPlaylists(master, manifestPath))) {
-    if (kind === "frames") continue;
+  const playlists = legible(() => clipPlaylists(master, manifestPath));
+  const isAudioOnly = prefersAudio && playlists.some(({ kind }) => kind === "audio");
+  for (const { kind, path } of playlists) {
+    if (kind === "frames" || (isAudioOnly && kind !== "audio")) continue;
     const name = renditionName(path);
     if (name === null || renditions.some((one) => one.name === name))
       throw new JoinImpossible("a rendition has no directory of its own");

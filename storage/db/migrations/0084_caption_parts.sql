@@ -5,7 +5,7 @@ ALTER TABLE caption_jobs ADD COLUMN parts INTEGER;
 CREATE TABLE caption_parts (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   job_id INTEGER NOT NULL REFERENCES caption_jobs (id) ON DELETE CASCADE,
-  tenant_id INTEGER NOT NULL,
+  tenant_id INTEGER NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
   asset_id INTEGER NOT NULL,
   -- From 0, in the order of their times.
   number INTEGER NOT NULL,
@@ -34,6 +34,6 @@ CREATE TABLE caption_parts (
   UNIQUE (job_id, number)
 ) STRICT;
 CREATE INDEX caption_parts_queue ON caption_parts (queue_position, available_at, id) WHERE status = 'queued';
-CREATE INDEX caption_parts_of_tenant ON caption_parts (tenant_id, queue_position) WHERE status IN ('waiting', 'queued');
+CREATE INDEX caption_parts_of_tenant ON caption_parts (tenant_id, queue_position);
 CREATE INDEX caption_parts_running ON caption_parts (lease_expires_at) WHERE status = 'running';
 CREATE INDEX caption_parts_claimed ON caption_parts (claim_key) WHERE claim_key IS NOT NULL;

@@ -8,10 +8,10 @@ import { fast, ffmpeg, picture } from "#test/support/media/sources.ts";
 import { startServer, tenantKey, vodbox } from "#test/support/process.ts";
 import { RECOGNIZER, tones } from "#test/support/tones.ts";
 
-/** A minute without a pause to cut at, then sentences. */
+/** A minute without a pause to cut at, then sentences, and a silence in the last part. */
 const PAUSES_MS = [
   ...Array<number>(220).fill(50),
-  ...Array.from({ length: 140 }, (_, index) => (index % 12 === 11 ? 1200 : 260)),
+  ...Array.from({ length: 140 }, (_, index) => (index === 115 ? 4000 : index % 12 === 11 ? 1200 : 260)),
 ];
 /** What speech recognition times words with. */
 const EXACT_MS = 100;

@@ -1,8 +1,12 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { PartMerger } from "#platform/outbound/transcribe/divided/merge.ts";
-import { dividedAt } from "#platform/outbound/transcribe/divided/plan.ts";
+import { activityIn, dividedAt, partsOfAudio } from "#platform/outbound/transcribe/divided/plan.ts";
 import type { Utterance } from "#platform/outbound/transcribe/speech.ts";
+import { headerOf } from "#platform/outbound/transcribe/wav.ts";
 import { HOP_MS } from "#platform/outbound/transcribe/whisper/activity.ts";
+import { emptyFolder } from "#test/support/folder.ts";
 
 const OVERLAP_MS = 1000;
 
@@ -207,5 +211,19 @@ describe("dividing long audio", () => {
     }
   });
 
-  test("nothing is heard", () => expect(dividedAt([], levels)).toEqual([]));
+  test("silence has no parts, a word in it has one", async () => {
+    const wavPath = join(emptyFolder(), "silence.wav");
+    const samples = new Int16Array(130 * 16_000);
+    const write = () => {
+      const bytes = Buffer.from(samples.buffer);
+      writeFileSync(wavPath, Buffer.concat([headerOf(bytes.length), bytes]));
+    };
+    write();
+    expect(await partsOfAudio(wavPath)).toEqual([]);
+    for (let at = 0; at < 8000; at++) samples[100 * 16_000 + at] = 9000 * Math.sin(at / 5);
+    write();
+    expect(await partsOfAudio(wavPath)).toEqual([{ startMs: 99_700, endMs: 100_800 }]);
+    const isHeard = await activityIn(wavPath);
+    expect([isHeard(100_100, 100_300), isHeard(99_000, 99_600), isHeard(50_000, 60_000)]).toEqual([true, true, false]);
+  });
 });

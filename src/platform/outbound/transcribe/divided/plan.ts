@@ -1,7 +1,8 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
+import { runInSlices } from "#lib/base";
 import { samplesOf } from "../wav.ts";
-import { activityOf, HOP_MS, levelsOf, type Stretch, stretchesOf } from "../whisper/activity.ts";
+import { activityOf, findingActivity, HOP_MS, levelsOf, type Stretch, stretchesOf } from "../whisper/activity.ts";
 import { cutsOf, type Lengths } from "../whisper/parts.ts";
 
 /** A part of long audio, in milliseconds of it. */
@@ -17,7 +18,7 @@ const LENGTHS: Lengths = { shortestMs: 40_000, longestMs: 58_000 };
 export async function partsOfAudio(wavPath: string): Promise<Part[]> {
   await using file = await open(wavPath, constants.O_RDONLY | constants.O_NOFOLLOW);
   const levels = await levelsOf(file, await samplesOf(file));
-  return dividedAt(stretchesOf(activityOf(levels)), levels);
+  return dividedAt(stretchesOf(await runInSlices(findingActivity(levels))), levels);
 }
 
 /** The parts of stretches of activity. `levels`: of the hops, to cut audio that has no pause. */
