@@ -12,8 +12,8 @@ import {
 } from "#storage/db/schema.ts";
 import { UNREVOCABLE_MS } from "#storage/objects/store.ts";
 import { isTrackLive } from "./added-audio/queue.ts";
-import { isPartLive } from "./caption-jobs/parts/queue.ts";
 import { areCaptionsLive } from "./caption-jobs/queue.ts";
+import { isPartLive } from "./caption-parts/queue.ts";
 import { isLiveJob } from "./job-lease.ts";
 import { isLiveTask } from "./tasks/lease.ts";
 

@@ -1,9 +1,9 @@
 import type { App } from "#app.ts";
 import { PARTS_VERSION } from "#protocol/speech.ts";
+import { claimPart, nextPart, partOfKey } from "../caption-parts/queue.ts";
 import type { Claimant } from "../lease.ts";
 import type { Capabilities } from "../requirements.ts";
 import { captionContract, partContract } from "./contract.ts";
-import { claimPart, nextPart, partOfKey } from "./parts/queue.ts";
 import { availableSince, captionsOfKey, claimCaptions, nextCaptions, type Wanted } from "./queue.ts";
 
 /** A worker takes work from two queues: jobs, and parts of jobs. */

@@ -5,11 +5,11 @@ import { storageOf } from "#platform/http/storage.ts";
 import { PARTS_FROM_MS, type SpeechWork, wordsPathOf } from "#protocol/speech.ts";
 import type { WorkerContract } from "#protocol/worker.ts";
 import type { AssetRow, CaptionJobRow } from "#storage/db/schema.ts";
+import type { LeasedPart } from "../caption-parts/queue.ts";
 import { joinContract } from "../join-contract.ts";
 import { joinedPart } from "../joined-part.ts";
 import { sideContract } from "../side-contract.ts";
 import type { SideLease } from "../side-lease.ts";
-import type { LeasedPart } from "./parts/queue.ts";
 import type { LeasedCaptions } from "./queue.ts";
 
 export const CAPTION_JOBS = "/api/v1/caption_jobs";

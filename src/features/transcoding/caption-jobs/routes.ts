@@ -9,6 +9,7 @@ import { storageOf } from "#platform/http/storage.ts";
 import { MAX_WORDS_BYTES, type PartTimes, SpeechPlan, SpeechResult, wordsPathOf } from "#protocol/speech.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type CaptionJobRow, captionJobs } from "#storage/db/schema.ts";
+import { divideCaptions } from "../caption-parts/divide.ts";
 import { captionText, incomplete, readWords } from "../captions.ts";
 import { isOfPart } from "../join-contract.ts";
 import { joinedPart } from "../joined-part.ts";
@@ -20,7 +21,6 @@ import { signFor } from "../sign-artifacts.ts";
 import { noteWorker } from "../workers.ts";
 import { completeCaptions, isChanged, type Recognized } from "./complete.ts";
 import { CAPTION_JOBS, captionsPath } from "./contract.ts";
-import { divideCaptions } from "./parts/divide.ts";
 import {
   assetOfCaptions,
   failAttempt,

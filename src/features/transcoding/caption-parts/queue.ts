@@ -2,9 +2,9 @@ import { and, eq, lte, type SQL, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type CaptionJobRow, type CaptionPartRow, captionJobs, captionParts } from "#storage/db/schema.ts";
-import { type Claimant, isLeased, leaseEnd, stale } from "../../lease.ts";
-import { claimSide, type LeasedSide, NO_LEASE, nextAttempt, requireLease } from "../../side-lease.ts";
-import { failCaptions } from "../queue.ts";
+import { failCaptions } from "../caption-jobs/queue.ts";
+import { type Claimant, isLeased, leaseEnd, stale } from "../lease.ts";
+import { claimSide, type LeasedSide, NO_LEASE, nextAttempt, requireLease } from "../side-lease.ts";
 
 /**
  * The parts of long audio. Each is leased by itself, so a worker that is lost costs its part only, and has a position of its own in

@@ -5,8 +5,8 @@ import type { PartTimes } from "#protocol/speech.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type CaptionJobRow, captionJobs, captionParts } from "#storage/db/schema.ts";
-import { workerWaker } from "../../wake.ts";
-import { captionPositionFor, failCaptions, NOT_RUNNING } from "../queue.ts";
+import { captionPositionFor, failCaptions, NOT_RUNNING } from "../caption-jobs/queue.ts";
+import { workerWaker } from "../wake.ts";
 
 const ROWS_AT_ONCE = 100;
 

@@ -7,8 +7,8 @@ import { MAX_PART_BYTES, type PartPage, type PartSpeech } from "#protocol/speech
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type CaptionJobRow, type CaptionPartRow, captionJobs, captionParts } from "#storage/db/schema.ts";
-import { NO_LEASE } from "../../side-lease.ts";
-import { workerWaker } from "../../wake.ts";
+import { NO_LEASE } from "../side-lease.ts";
+import { workerWaker } from "../wake.ts";
 import { queueWaiting } from "./divide.ts";
 import { jobOfPart, moveJob } from "./queue.ts";
 
