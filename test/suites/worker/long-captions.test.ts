@@ -30,7 +30,7 @@ test("workers share the parts of long audio; one that is killed costs its part, 
   await ffmpeg(...picture("64x36", "1", seconds), "-i", wavPath, ...fast, "-c:a", "aac", "-b:a", "96k", clip);
   const server = await startServer(join(folder, "data"), {
     args: ["--workers", "1"],
-    env: { VODBOX_MIN_FREE_BYTES: "0", VODBOX_LEASE_SECONDS: "2" },
+    env: { VODBOX_MIN_FREE_BYTES: "0", VODBOX_LEASE_SECONDS: "10" },
   });
   const { call } = server;
   const key = await tenantKey(server);
