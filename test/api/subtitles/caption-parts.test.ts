@@ -140,6 +140,8 @@ describe("captions of long audio", () => {
 
     const join = await claimed();
     expect(join.speech).toMatchObject({ step: "join", language: "en" });
+    await callback(join, "heartbeat", { progress: 0, stage: "captioning" });
+    expect(await jobOf(job)).toMatchObject({ status: "running", progress: 99, attempt: 1 });
     const options = { worker: app.worker, lease: join.lease.token };
     const { body } = await app.call("GET", join.speech.parts_url, options);
     expect(body.next).toBeNull();

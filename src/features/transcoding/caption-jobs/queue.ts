@@ -136,16 +136,16 @@ export async function areCaptionsLive({ db, clock }: App, id: number): Promise<b
 
 type Report = { progress?: number | undefined; stage?: string | undefined };
 
-/** Extends the lease, with what the worker reports. */
+/** Extends the lease, with what the worker reports. Joining parts takes nothing from their progress. */
 export const renewCaptions = (
   tx: Db,
   app: App,
-  { id }: CaptionJobRow,
+  { id, parts, progress: shown }: CaptionJobRow,
   { progress, stage }: Report,
 ): Promise<CaptionJobRow> =>
   tx
     .update(captionJobs)
-    .set({ progress, stage, leaseExpiresAt: leaseEnd(app) })
+    .set({ progress: parts === null ? progress : shown, stage, leaseExpiresAt: leaseEnd(app) })
     .where(eq(captionJobs.id, id))
     .returning()
     .get();
