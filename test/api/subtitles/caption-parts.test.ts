@@ -170,7 +170,14 @@ describe("captions of long audio", () => {
     app.advance(10 * 60_000);
     const again = await claimed();
     expect([startOf(again), again.job.attempt]).toEqual([0, 2]);
-    expectError(await callback(lost, "complete", { speech: speech("late") }), 409, "stale_lease");
+    for (const [name, body] of [
+      ...[["complete", { speech: speech("late") }] as const, ["heartbeat", { progress: 90 }] as const],
+      ...[["fail", { message: "late", retryable: false }] as const, ["release", {}] as const],
+    ])
+      expectError(await callback(lost, name, body), 409, "stale_lease", name);
+    const [media] = lost.join.parts;
+    const read = { paths: [media.prefix + media.manifest_path], method: "GET" };
+    expectError(await sign(lost, read), 409, "stale_lease");
     expect((await callback(again, "release")).body).toMatchObject({ id: job.id, status: "running" });
     const left = [await claimed(), await claimed()];
     expect(left.map(startOf).toSorted()).toEqual([0, 82_000]);

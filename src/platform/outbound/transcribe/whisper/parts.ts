@@ -64,7 +64,8 @@ export function cutsOf(run: readonly Stretch[], levels: Int8Array, { shortestMs,
       const after = (run[each + 1] as Stretch).startMs;
       if (before >= to) break;
       const at = Math.round((Math.max(before, from) + Math.min(after, to)) / 2);
-      if (after > before && after - before > (best?.length ?? 0)) best = { at, length: after - before };
+      // The latest of equal ones, which keeps parts long.
+      if (after > before && after - before >= (best?.length ?? 0)) best = { at, length: after - before };
     }
     const cut = best?.at ?? quietest(levels, from, to);
     cuts.push(cut);
@@ -80,7 +81,7 @@ function quietest(levels: Int8Array, fromMs: number, toMs: number): number {
   for (let hop = Math.floor(fromMs / HOP_MS); hop <= last; hop++) {
     let sum = 0;
     for (let each = hop; each < hop + QUIET_HOPS; each++) sum += levels[each] as number;
-    // The latest of equal ones, which keeps parts long.
+    // The latest of equal ones here, too.
     if (sum > least) continue;
     least = sum;
     best = (hop + QUIET_HOPS / 2) * HOP_MS;
