@@ -359,7 +359,7 @@ describe("workers and queues", () => {
     await recognize(part);
   });
 
-  test("a day of audio is read in pages", async () => {
+  test("many parts are read in pages", async () => {
     await divided(20);
     for (let number = 0; number < 20; number++) await recognize(await claimed(), `part ${number}`);
     const join = await claimed();
