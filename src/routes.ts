@@ -66,6 +66,7 @@ import { assetJobRoutes } from "#features/transcoding/asset-routes.ts";
 import { bulkRoutes } from "#features/transcoding/bulk.ts";
 import { generateSubtitleRoute } from "#features/transcoding/caption-jobs/generate-route.ts";
 import { captionJobRoutes } from "#features/transcoding/caption-jobs/routes.ts";
+import { captionPartRoutes } from "#features/transcoding/caption-parts/routes.ts";
 import { cloudJobRoutes } from "#features/transcoding/cloud-routes.ts";
 import { jobRoutes } from "#features/transcoding/routes.ts";
 import { taskRoutes } from "#features/transcoding/tasks/routes.ts";
@@ -132,6 +133,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...cloudJobRoutes,
     ...addedAudioRoutes,
     ...captionJobRoutes,
+    ...captionPartRoutes,
     ...trackRoutes,
     ...clipRoutes,
     ...joinRoutes,

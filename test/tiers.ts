@@ -37,7 +37,7 @@ const REMOTE_NIGHTLY = [
   "test/api/assets/lifecycle.test.ts",
   "test/api/clips/clips.test.ts",
   "test/api/http/isolation.test.ts",
-  "test/api/subtitles/subtitles.test.ts",
+  "test/api/subtitles/{caption-parts,subtitles}.test.ts",
   "test/suites/load/import-limits.test.ts",
 ];
 

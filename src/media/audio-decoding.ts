@@ -21,6 +21,8 @@ export type DecodedTrack = {
   whole?: Pick<EncodePlan, "video" | "audio" | "isTransport" | "clockStart"> | undefined;
   /** Whole seconds; nothing before is returned. Of a source with an index. */
   fromSeconds?: number | undefined;
+  /** The input begins in the middle: its times are kept. */
+  isMiddle?: boolean | undefined;
 };
 
 /** It keeps times to the sample. */
@@ -60,7 +62,7 @@ export const hasTimePerPacket = ({ codec }: Pick<AudioTrack, "codec">): boolean 
 const PIECE = 64;
 
 /** Arguments of the process that decodes a track. */
-function decoderArguments({ input, track, channelLayout, whole, fromSeconds }: DecodedTrack): string[] {
+function decoderArguments({ input, track, channelLayout, whole, fromSeconds, isMiddle }: DecodedTrack): string[] {
   const seek = fromSeconds === undefined ? [] : ["-copyts", "-start_at_zero"];
   const isTimed = fromSeconds === undefined && hasTimePerPacket(track);
   const clockStart = isTimed ? (whole?.clockStart ?? null) : null;
@@ -76,6 +78,7 @@ function decoderArguments({ input, track, channelLayout, whole, fromSeconds }: D
   return [
     ...["-nostdin", "-hide_banner", "-loglevel", "warning", "-nostats", ...ANY_ERROR_RATE],
     ...(clockStart === null ? [] : ["-copyts", "-fflags", "+nofillin"]),
+    ...(isMiddle ? ["-copyts"] : []),
     ...[...seek, ...(fromSeconds ? ["-noaccurate_seek", "-ss", String(fromSeconds)] : []), ...untrustedInput(input)],
     ...["-map", `0:${track.index}`, "-af", filters.join(","), "-c:a", "pcm_f32le"],
     ...["-map_metadata", "-1", "-map_chapters", "-1", "-f", CONTAINER, "pipe:1"],

@@ -23,6 +23,8 @@ type SpeechAudioOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memory
   track: AudioTrack;
   /** What is produced from the source in all, which decides on the times of a transport stream. */
   whole?: DecodedTrack["whole"];
+  /** Only this part of the track, of an input that may begin in the middle. Default: all of it. */
+  range?: { fromMs: number; toMs: number };
   /** Absolute. */
   wavPath: string;
 };
@@ -32,15 +34,17 @@ type SpeechAudioOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memory
  * video. Returns its length in seconds. Throws MediaError.
  */
 export async function writeSpeech(options: SpeechAudioOptions): Promise<number> {
-  const { ffmpeg, input, track, whole, wavPath, ...room } = options;
+  const { ffmpeg, input, track, whole, range, wavPath, ...room } = options;
+  const [from, to] = [range?.fromMs, range?.toMs].map((ms) => ((ms ?? 0) / 1000).toFixed(3));
+  const cut = range ? `atrim=start=${from}:end=${to},asetpts=PTS-${from}/TB,` : "";
   await runDecoded(ffmpeg, {
     ...room,
-    decoded: { input, track, channelLayout: "stereo", whole },
+    decoded: { input, track, channelLayout: "stereo", whole, isMiddle: range !== undefined },
     args: [
       ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
       ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5", ...DECODED_INPUT],
       // Gaps and a late start are filled with silence as in the encode, so that captions are in sync.
-      ...["-filter_complex", `${DECODED_TRACK}aresample=${RATE}:${SYNCED}:first_pts=0[a]`, "-map", "[a]"],
+      ...["-filter_complex", `${DECODED_TRACK}${cut}aresample=${RATE}:${SYNCED}:first_pts=0[a]`, "-map", "[a]"],
       ...["-ac", "1", "-c:a", "pcm_s16le", "-map_metadata", "-1", "-fflags", "+bitexact"],
       ...["-t", String(MAX_DURATION_SECONDS), "-f", "wav", `file:${wavPath}`],
     ],

@@ -51,6 +51,7 @@ export const STORE_KINDS = ["local", "s3"] as const;
 export type StoreKind = (typeof STORE_KINDS)[number];
 
 export const CAPTION_JOB_STATUSES = ["queued", "running", "completed", "failed"] as const;
+export const CAPTION_PART_STATUSES = ["waiting", "queued", "running", "completed"] as const;
 export const CAPTION_TRANSLATION_STATUSES = ["pending", "ready", "failed", "skipped"] as const;
 export type CaptionTranslationStatus = (typeof CAPTION_TRANSLATION_STATUSES)[number];
 export const AUDIO_TRACK_STATUSES = ["processing", "ready", "failed"] as const;

@@ -3,7 +3,7 @@ import type { VrTags } from "#lib/codecs";
 import type { Warning } from "#model/warnings.ts";
 import { Clip, type ClipResult } from "./clip.ts";
 import { Join } from "./join.ts";
-import { type SpeechResult, SpeechWork } from "./speech.ts";
+import { type PartSpeech, type PartTimes, type SpeechResult, SpeechWork } from "./speech.ts";
 import { Task } from "./task.ts";
 import type { STAGES } from "./worker.ts";
 import * as server from "./worker.ts";
@@ -87,5 +87,5 @@ export type Completion = Omit<ServerCompletion, "media" | "clip"> & {
 /** The body of `complete` of a task. */
 export type TaskResult = Partial<Omit<Completion, "media">> & v.InferInput<typeof server.TaskCompletion>;
 /** The body of `complete` of a job that recognized speech. */
-export type SpeechCompletion = { speech: SpeechResult };
+export type SpeechCompletion = { speech: SpeechResult } | { parts: readonly PartTimes[] } | { speech: PartSpeech };
 export type Failure = Complete<v.InferInput<typeof server.Failure>>;

@@ -33,7 +33,12 @@ export const Claim = v.object({
       clips: v.optional(
         v.pipe(v.number(), v.description("2: the worker leases jobs that cut exact clips; 1: only those of H.264")),
       ),
-      captions: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that recognize speech"))),
+      captions: v.optional(
+        v.pipe(
+          v.number(),
+          v.description("1: the worker leases jobs that recognize speech; 2: also parts of long ones"),
+        ),
+      ),
       speech_model: v.optional(
         v.pipe(
           v.boolean(),

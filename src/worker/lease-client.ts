@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { abortAfter, sleep, withoutTrailing } from "#lib/base";
 import { describeConnectionError, isCertificateError } from "#lib/network";
 import { type LiveClaim, LiveContract } from "#protocol/live-encode.ts";
+import { PartPage } from "#protocol/speech.ts";
 import type { Claim, Heartbeat, Lane, SignArtifacts } from "#protocol/worker.ts";
 import {
   type Completion,
@@ -42,7 +43,8 @@ export class ServerUnreachable extends Error {
 }
 
 type CallOptions = {
-  body: unknown;
+  /** Without one it is a GET. */
+  body?: unknown;
   lease?: string;
   idempotencyKey?: string;
   signal?: AbortSignal | undefined;
@@ -195,6 +197,16 @@ export class LeaseClient {
     return this.fetch(signed, signal);
   }
 
+  /** What was recognized in the parts of a job, which is leased to join them, in order. */
+  async *parts(job: WorkerContract, signal: AbortSignal): AsyncGenerator<PartPage["parts"][number]> {
+    const options = { lease: job.lease.token, signal, attempts: LONG_RETRY, timeoutMs: CALL_TIMEOUT_MS };
+    for (let url = job.speech?.parts_url ?? null; url !== null; ) {
+      const page: PartPage = v.parse(PartPage, await this.#call(url, options));
+      yield* page.parts;
+      url = page.next;
+    }
+  }
+
   /** Reads an object by its presigned URL. */
   async fetch(signed: Omit<SignedArtifact, "path">, signal: AbortSignal): Promise<Buffer> {
     return retrying({ attempts: LONG_RETRY, signal }, async () => {
@@ -237,9 +249,9 @@ export class LeaseClient {
     });
     return retrying({ attempts: options.attempts, signal: options.signal }, async () => {
       const response = await request(url, {
-        method: "POST",
+        method: options.body === undefined ? "GET" : "POST",
         headers: headers(),
-        body: JSON.stringify(options.body),
+        ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
         // The tokens in the headers are for this server only.
         redirect: "error",
         signal: withTimeout(options.timeoutMs, options.signal),

@@ -181,7 +181,7 @@ class Loop {
     const job = await client.next({
       key: this.#key,
       capabilities: await capabilities(sharedDisk, {
-        ...(isOnce && transcriber && { captions: CAPTIONS_VERSION }),
+        ...((isOnce || lane === "captions") && transcriber && { captions: CAPTIONS_VERSION }),
         ...(transcriber?.usesServerModel && { speech_model: true }),
       }),
       waitSeconds: this.#isConnected ? WAIT_SECONDS : 0,

@@ -9,10 +9,11 @@ import type { JobContext } from "./context.ts";
 import { joinMedia } from "./join-job.ts";
 import { LeaseLost, ServerRefused, ServerUnreachable } from "./lease-client.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
+import { SpeechFailed } from "./speech-failed.ts";
 import { runTask } from "./tasks/run-task.ts";
 import { timeAfterStop } from "./time-after-stop.ts";
 import { transcode } from "./transcode-job.ts";
-import { SpeechFailed, transcribeMedia } from "./transcribe-job.ts";
+import { transcribeMedia } from "./transcribe-job.ts";
 import { removeFolder, SourceCorrupt } from "./transfer.ts";
 import { watchSpace } from "./watch-space.ts";
 

@@ -30,7 +30,13 @@ export {
   type UsageMonthRow,
   usageMonths,
 } from "./schema-billing.ts";
-export { type CaptionJobRow, type CaptionTranslation, captionJobs } from "./schema-captions.ts";
+export {
+  type CaptionJobRow,
+  type CaptionPartRow,
+  type CaptionTranslation,
+  captionJobs,
+  captionParts,
+} from "./schema-captions.ts";
 export { type SourceFetchRow, sourceFetches } from "./schema-fetches.ts";
 export { type ImportRow, importRows, imports } from "./schema-imports.ts";
 export type { ClipJob, JoinedPart, Requirements, TrimJob } from "./schema-jobs.ts";

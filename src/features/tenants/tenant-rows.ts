@@ -48,6 +48,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("search_queue"),
   owned("search_sections"),
   owned("audio_tracks"),
+  owned("caption_parts"),
   owned("caption_jobs"),
   owned("static_renditions"),
   owned("subtitle_words", "object_key"),

@@ -34,6 +34,8 @@ const RETRIES: Times[] = [
   // Another worker gets them when theirs is lost.
   { table: "caption_jobs", column: "available_at", where: RUNNING },
   { table: "caption_jobs", column: "translate_at" },
+  { table: "caption_parts", column: "available_at", where: QUEUED },
+  { table: "caption_parts", column: "available_at", where: RUNNING },
   { table: "audio_tracks", column: "available_at", where: PROCESSING },
   { table: "source_sums", column: "available_at" },
   { table: "source_fetches", column: "due_at" },
@@ -51,6 +53,7 @@ const HEARTBEATS: Times[] = [
 /** Leases that have no more than their end; those of jobs and tasks have time limits too (`settleLeases`). */
 const LEASES: Times[] = [
   { table: "caption_jobs", column: "lease_expires_at", where: RUNNING },
+  { table: "caption_parts", column: "lease_expires_at", where: RUNNING },
   { table: "audio_tracks", column: "lease_expires_at", where: PROCESSING },
 ];
 /** Since when something lasts that has consequences after some days: not longer. */

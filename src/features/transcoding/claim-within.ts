@@ -10,8 +10,7 @@ import type { TaskRow } from "#storage/db/schema.ts";
 import { hasSpeechModel, noteTranscriber } from "../subtitles/transcribers.ts";
 import { trackContract } from "./added-audio/contract.ts";
 import { claimTrack } from "./added-audio/queue.ts";
-import { captionContract } from "./caption-jobs/contract.ts";
-import { claimCaptions } from "./caption-jobs/queue.ts";
+import { claimSpeech } from "./caption-jobs/claim.ts";
 import { type Claimed, claim, isEncodingQueued } from "./claim.ts";
 import { workerContract } from "./contract.ts";
 import { nameOfLease } from "./lease-urls.ts";
@@ -75,12 +74,13 @@ export async function claimWithin(
       wakeNext(app);
       return trackContract(app, track, sharesDisk(app, body));
     }
-    const captions = takesCaptions()
-      ? await claimCaptions(app, { key, workerId, isPreceded: await isEncodingQueued(app) })
+    const isPreceded = takesCaptions() && (await isEncodingQueued(app));
+    const speech = takesCaptions()
+      ? await claimSpeech(app, { key, workerId, isPreceded, capabilities }, { sharesDisk: sharesDisk(app, body), lane })
       : null;
-    if (captions) {
+    if (speech) {
       wakeNext(app);
-      return captionContract(app, captions, { sharesDisk: sharesDisk(app, body), lane });
+      return speech;
     }
     passOn(app, takes.lane, seen);
     const leftSeconds = (deadline - performance.now()) / 1000;

@@ -13,7 +13,7 @@ import {
   transcodingTasks,
 } from "#storage/db/schema.ts";
 import { hasQueuedTrack } from "./added-audio/queue.ts";
-import { hasQueuedCaptions } from "./caption-jobs/queue.ts";
+import { hasQueuedSpeech } from "./caption-jobs/claim.ts";
 import { nextEarlyJob, nextJob, nextLightTask, nextRequestedTask, nextUnit, type Unit } from "./fair-queue.ts";
 import { type Claimant, isLeased, type Lease, leaseToken, staleKey } from "./lease.ts";
 import { startAttempt } from "./lifecycle/attempts.ts";
@@ -77,7 +77,7 @@ export async function hasQueued(
   workerId: string | null = null,
 ): Promise<boolean> {
   const now = app.clock.now();
-  if (lane === "captions") return hasQueuedCaptions(app, await isEncodingQueued(app));
+  if (lane === "captions") return hasQueuedSpeech(app, { isPreceded: await isEncodingQueued(app), capabilities });
   const isEverythingTaken = takesAll(capabilities);
   if (lane !== "main") {
     if (!takesTasks(capabilities)) return false;

@@ -13,11 +13,17 @@ import {
 import { UNREVOCABLE_MS } from "#storage/objects/store.ts";
 import { isTrackLive } from "./added-audio/queue.ts";
 import { areCaptionsLive } from "./caption-jobs/queue.ts";
+import { isPartLive } from "./caption-parts/queue.ts";
 import { isLiveJob } from "./job-lease.ts";
 import { isLiveTask } from "./tasks/lease.ts";
 
 /** The lease of a whole job is that of its attempt, the one of a task is a row of its own. */
-export type LeaseName = `attempt:${number}` | `task:${number}` | `audio:${number}` | `captions:${number}`;
+export type LeaseName =
+  | `attempt:${number}`
+  | `task:${number}`
+  | `audio:${number}`
+  | `captions:${number}`
+  | `part:${number}`;
 
 export const nameOfLease = ({ attempt, lease }: { attempt: { id: number }; lease?: { id: number } }): LeaseName =>
   lease ? `task:${lease.id}` : `attempt:${attempt.id}`;
@@ -48,11 +54,18 @@ export const signedFor = (app: App, name: LeaseName | null) => ({
 export async function requireUrlLease(app: App, value: string): Promise<LeaseName> {
   const [kind = "", id = "", mark = ""] = value.split(":");
   if (!sameSecret(mark, tokenMark(app))) return revoked("The worker token was rotated.");
-  const checks = { task: isTaskLive, audio: isTrackLive, captions: areCaptionsLive, attempt: isAttemptLive };
-  const known = kind === "task" || kind === "audio" || kind === "captions" ? kind : "attempt";
-  if (!(await checks[known](app, Number(id)))) return revoked("The lease has ended.");
+  const known = Object.hasOwn(CHECKS, kind) ? (kind as keyof typeof CHECKS) : "attempt";
+  if (!(await CHECKS[known](app, Number(id)))) return revoked("The lease has ended.");
   return `${known}:${Number(id)}`;
 }
+
+const CHECKS = {
+  attempt: isAttemptLive,
+  task: isTaskLive,
+  audio: isTrackLive,
+  captions: areCaptionsLive,
+  part: isPartLive,
+};
 
 /**
  * The `source_url` of a heartbeat's answer: another URL of the source, where storage serves it itself and the earlier one

@@ -2,12 +2,18 @@ import type { App } from "#app.ts";
 import { HttpError, hmac, sameSecret, sha256 } from "#lib/base";
 
 /**
- * What all leases have in common, whatever is leased: a job as a whole, a task of one, an added audio track, or captions. A
+ * What all leases have in common, whatever is leased: a job as a whole, a task of one, an added audio track, captions, or a part of them. A
  * lease has a token, of which only the hash is stored, and an end, which each heartbeat moves.
  */
 
 /** The names that tokens are derived with. Others would invalidate the tokens of what runs. */
-const NAMES = { job: "lease", task: "task lease", track: "audio track lease", captions: "caption lease" } as const;
+const NAMES = {
+  job: "lease",
+  task: "task lease",
+  track: "audio track lease",
+  captions: "caption lease",
+  part: "caption part lease",
+} as const;
 export type LeaseKind = keyof typeof NAMES;
 /** One lease of the row `id`: `number` is that of the attempt, and `key` the claim's Idempotency-Key. */
 export type LeaseId = { id: number; number: number; key: string };

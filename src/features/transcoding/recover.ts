@@ -1,7 +1,7 @@
 import { and, asc, eq, isNotNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import type { Db } from "#storage/db/open.ts";
-import { audioTracks, captionJobs, transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
+import { audioTracks, captionJobs, captionParts, transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
 import { attemptById } from "./job-lease.ts";
 import { leaseEnd } from "./lease.ts";
 import { type Fault, failAttempt } from "./lifecycle/attempts.ts";
@@ -46,6 +46,7 @@ const LIMITED = [
 /** Tables whose leases have no other limit than their end: the next claim takes what is lost. */
 const UNLIMITED = [
   { table: captionJobs, isRunning: sql`${captionJobs.status} = 'running'` },
+  { table: captionParts, isRunning: sql`${captionParts.status} = 'running'` },
   { table: audioTracks, isRunning: sql`${audioTracks.status} = 'processing'` },
 ] as const;
 

@@ -7,8 +7,8 @@ import { type AssetRow, assets } from "#storage/db/schema.ts";
 import { isHolder, isLeased, type LeaseKind, leaseEnd, leaseHashOf, leaseToken, stale, staleKey } from "./lease.ts";
 
 /**
- * Leases of work that workers do for an asset next to its jobs, which change what the asset plays: added audio tracks, and captions.
- * Its rows have these columns of their own.
+ * Leases of work that workers do for an asset next to its jobs, which change what the asset plays: added audio tracks, captions,
+ * and parts of captions. Its rows have these columns of their own.
  */
 export type SideLease = {
   id: number;
@@ -18,8 +18,8 @@ export type SideLease = {
   leaseExpiresAt: number | null;
 };
 type Fault = { code: string; message: string };
-type Attempt = Awaited<ReturnType<typeof startAttempt>>;
-export type SideKind = Extract<LeaseKind, "track" | "captions">;
+type Attempt = ReturnType<typeof startAttempt>;
+export type SideKind = Extract<LeaseKind, "track" | "captions" | "part">;
 
 /** What an attempt that was lost has written is deleted then; its worker's URLs have ended. */
 const ABANDONED_MS = 26 * 3_600_000;
@@ -33,6 +33,8 @@ export const NO_LEASE = { claimKey: null, leaseHash: null, leaseExpiresAt: null 
 /** The queue of such work. */
 type SideQueue<Row> = {
   kind: SideKind;
+  /** Nothing is written to storage: the result is in the completion. */
+  isWithoutObjects?: boolean;
   /** What a key has leased, also when that lease has expired. */
   leasedBy(db: Db, key: string): Promise<Row | undefined>;
   /** What runs next; undefined: nothing is due. */
@@ -40,7 +42,8 @@ type SideQueue<Row> = {
   /** Why it cannot run any more; null when it can. */
   faultOf(asset: AssetRow): Fault | null;
   fail(tx: Db, row: Row, fault: Fault): Promise<unknown>;
-  start(tx: Db, row: Row, asset: AssetRow, lease: Attempt["columns"]): Promise<Row>;
+  /** `prefix`: where the attempt writes, which is deleted unless a row refers to it. */
+  start(tx: Db, row: Row, asset: AssetRow, lease: Attempt["columns"] & { prefix: string }): Promise<Row>;
 };
 export type LeasedSide<Row> = { row: Row; asset: AssetRow; token: string };
 
@@ -51,7 +54,7 @@ export type LeasedSide<Row> = { row: Row; asset: AssetRow; token: string };
 export async function claimSide<Row extends SideLease & { assetId: number }>(
   app: App,
   key: string,
-  { kind, leasedBy, nextOf, faultOf, fail, start }: SideQueue<Row>,
+  { kind, isWithoutObjects = false, leasedBy, nextOf, faultOf, fail, start }: SideQueue<Row>,
 ): Promise<LeasedSide<Row> | null> {
   // Checked outside the write queue first: there is almost never anything to do.
   if (!(await nextOf(app.db)) && !(await leasedBy(app.db, key))) return null;
@@ -66,8 +69,10 @@ export async function claimSide<Row extends SideLease & { assetId: number }>(
       await fail(tx, first, fault);
       return null;
     }
-    const { token, columns } = await startAttempt(tx, app, kind, first, key);
-    return { row: await start(tx, first, asset, columns), asset, token };
+    const { token, columns } = startAttempt(app, kind, first, key);
+    const prefix = newDeliveredPrefix(first.tenantId);
+    if (!isWithoutObjects) await scheduleDeletion(tx, app, [prefix], ABANDONED_MS);
+    return { row: await start(tx, first, asset, { ...columns, prefix }), asset, token };
   });
 }
 
@@ -78,14 +83,12 @@ function heldToken(app: App, kind: SideKind, row: SideLease, key: string): strin
 }
 
 /** The token and the columns of another attempt. */
-async function startAttempt(tx: Db, app: App, kind: SideKind, row: SideLease, key: string) {
+function startAttempt(app: App, kind: SideKind, row: SideLease, key: string) {
   const now = app.clock.now();
-  const prefix = newDeliveredPrefix(row.tenantId);
-  await scheduleDeletion(tx, app, [prefix], ABANDONED_MS);
   const attempts = row.attempts + 1;
   const token = leaseToken(app, kind, { id: row.id, number: attempts, key });
   const lease = { claimKey: key, leaseHash: leaseHashOf(token), leaseExpiresAt: leaseEnd(app) };
-  return { token, columns: { attempts, prefix, ...lease, updatedAt: now } };
+  return { token, columns: { attempts, ...lease, updatedAt: now } };
 }
 
 /** The row of a token whose lease is valid. Throws 409 `stale_lease`, also when it was deleted. */

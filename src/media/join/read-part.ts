@@ -18,6 +18,8 @@ export type PartRendition = {
   surroundOf: string | null;
   /** Paths relative to the root of the media. */
   segments: string[];
+  /** The durations of the segments in seconds, as the playlist states them. */
+  seconds: number[];
 };
 export type Part = {
   assetId: number;
@@ -27,22 +29,28 @@ export type Part = {
   read(path: string): Promise<Buffer>;
 };
 
-/** Reads the manifests and init segments of a part. Throws JoinImpossible, and what `read` throws. */
+/**
+ * Reads the manifests and init segments of a part; with `prefersAudio` only those of audio, where it has a playlist of its own.
+ * Throws JoinImpossible, and what `read` throws.
+ */
 export async function readPart(
   assetId: number,
   manifestPath: string,
   read: (path: string) => Promise<Buffer>,
+  { prefersAudio = false } = {},
 ): Promise<Part> {
   const master = (await read(manifestPath)).toString("utf8");
   const { variants } = legible(() => readHls(master));
   const media = mediaOf(master, manifestPath);
   const renditions: PartRendition[] = [];
-  for (const { kind, path } of legible(() => clipPlaylists(master, manifestPath))) {
-    if (kind === "frames") continue;
+  const playlists = legible(() => clipPlaylists(master, manifestPath));
+  const isAudioOnly = prefersAudio && playlists.some(({ kind }) => kind === "audio");
+  for (const { kind, path } of playlists) {
+    if (kind === "frames" || (isAudioOnly && kind !== "audio")) continue;
     const name = renditionName(path);
     if (name === null || renditions.some((one) => one.name === name))
       throw new JoinImpossible("a rendition has no directory of its own");
-    const { initPath, segments } = playlistOf((await read(path)).toString("utf8"), path);
+    const { initPath, segments, seconds } = playlistOf((await read(path)).toString("utf8"), path);
     const bytes = await read(initPath);
     const init = legible(() => readInit(bytes));
     const listed = media.find((one) => one.path === path);
@@ -51,6 +59,7 @@ export async function readPart(
       bytes,
       init,
       segments,
+      seconds,
       kind: init.width > 0 ? "video" : "audio",
       defaults: legible(() => readDefaults(bytes)),
       channels: listed?.channels ?? channelsOf(bytes),
@@ -74,7 +83,9 @@ export function legible<T>(parse: () => T): T {
   }
 }
 
-function playlistOf(text: string, path: string): { initPath: string; segments: string[] } {
+type Playlist = { initPath: string; segments: string[]; seconds: number[] };
+
+function playlistOf(text: string, path: string): Playlist {
   const { segments, faults } = legible(() => readHls(text));
   const map = segments[0]?.map;
   if (faults.length > 0 || !map) throw new JoinImpossible("a playlist is not complete, or has no fMP4 segments");
@@ -89,7 +100,8 @@ function playlistOf(text: string, path: string): { initPath: string; segments: s
     if (!("path" in resolved)) throw new JoinImpossible("a playlist refers to segments elsewhere");
     return resolved.path;
   };
-  return { initPath: at(map.uri), segments: segments.map(({ uri }) => at(uri)) };
+  const seconds = segments.map(({ durationSeconds }) => durationSeconds);
+  return { initPath: at(map.uri), segments: segments.map(({ uri }) => at(uri)), seconds };
 }
 
 /** An EXT-X-MEDIA (RFC 8216, 4.3.4.1). */

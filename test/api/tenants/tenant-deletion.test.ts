@@ -188,6 +188,9 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
         SELECT tenant_id, id, 'a', 'main', 'ready', 1, 1 FROM assets WHERE tenant_id = ${id} LIMIT 1`);
       await insert(`INSERT INTO caption_jobs (tenant_id, asset_id, subtitle_id, status, available_at, created_at, updated_at)
         SELECT tenant_id, asset_id, id, 'failed', 1, 1, 1 FROM subtitles WHERE tenant_id = ${id} LIMIT 1`);
+      await insert(`INSERT INTO caption_parts (job_id, tenant_id, asset_id, number, start_ms, end_ms, status, queue_position,
+        available_at, created_at, updated_at)
+        SELECT id, tenant_id, asset_id, 0, 0, 1, 'queued', 0, 1, 1, 1 FROM caption_jobs WHERE tenant_id = ${id} LIMIT 1`);
       await insert(`INSERT INTO subtitle_words (object_key, tenant_id, words)
         SELECT object_key, tenant_id, x'00' FROM subtitles WHERE tenant_id = ${id} LIMIT 1`);
     }

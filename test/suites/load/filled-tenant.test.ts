@@ -211,6 +211,7 @@ const UNREACHED: readonly string[] = [
   "/api/v1/assets/:id/transcript",
   "/api/v1/assets/:video_asset_id/subtitles/:id",
   "/api/v1/caption_jobs/:id",
+  "/api/v1/caption_jobs/:id/parts",
   "/api/v1/encoding_profiles/:name/watermark",
   "/api/v1/invitations/:code",
   "/api/v1/live/channels/:id/playback",

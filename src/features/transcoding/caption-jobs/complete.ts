@@ -17,7 +17,7 @@ import {
   subtitles,
 } from "#storage/db/schema.ts";
 import { stale } from "../lease.ts";
-import { failCaptions, NOT_RUNNING, requeueCaptions } from "./queue.ts";
+import { failCaptions, NOT_RUNNING, removeParts, restartCaptions } from "./queue.ts";
 
 /** The language of captions whose language nothing states. */
 export const UNDETERMINED = "und";
@@ -39,7 +39,7 @@ export async function completeCaptions(
   const asset = await tx.select().from(assets).where(eq(assets.id, job.assetId)).get();
   const subtitle = await tx.select().from(subtitles).where(eq(subtitles.id, job.subtitleId)).get();
   if (!asset || !subtitle) return stale();
-  if (isChanged(asset, job)) return requeueCaptions(tx, app, job, false);
+  if (isChanged(asset, job)) return restartCaptions(tx, app, job);
   const tenant = await requireTenant(tx, { kind: "admin" }, asset.tenantId);
   const candidates = [speech.language, asset.tags.language, speech.audio_language, tenant.language];
   const language = languageFor(subtitle, job, candidates);
@@ -69,6 +69,7 @@ export async function completeCaptions(
     .returning()
     .get();
   if (job.prefix !== null) await scheduleDeletion(tx, app, [job.prefix]);
+  await removeParts(tx, job);
   if (other) await removeSubtitle(tx, app, other);
   const isRenamed = language !== subtitle.language;
   const place = other?.status === "ready" && { position: other.position, isDefault: other.isDefault };

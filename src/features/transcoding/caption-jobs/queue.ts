@@ -1,16 +1,19 @@
-import { and, eq, lte, type SQL, sql } from "drizzle-orm";
+import { and, eq, isNull, lte, type SQL, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { failPending, failWaiting } from "#features/subtitles/pending.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
 import {
+  type AssetRow,
+  assets,
   type CaptionJobRow,
   type CaptionTranslation,
   captionJobs,
+  captionParts,
   type SubtitleRow,
   subtitles,
 } from "#storage/db/schema.ts";
-import { type Claimant, isLeased, leaseEnd } from "../lease.ts";
+import { type Claimant, isLeased, leaseEnd, stale } from "../lease.ts";
 import { claimSide, type LeasedSide, NO_LEASE, nextAttempt, requireLease } from "../side-lease.ts";
 
 /**
@@ -27,60 +30,83 @@ export type LeasedCaptions = LeasedSide<CaptionJobRow>;
 const IS_QUEUED = sql`${captionJobs.status} = 'queued'`;
 const IS_RUNNING = sql`${captionJobs.status} = 'running'`;
 
-/** Start-time fair queueing among tenants, as `queuePositionFor` of jobs. */
+/** Start-time fair queueing among tenants, as `queuePositionFor` of jobs; parts of long audio have positions of their own. */
 export async function captionPositionFor(tx: Db, tenantId: number): Promise<number> {
-  const { served, own } = await tx.get<{ served: number | null; own: number | null }>(sql`select
+  const found = await tx.get<Record<"served" | "servedPart" | "own" | "ownPart", number | null>>(sql`select
     (select min(queue_position) from caption_jobs indexed by caption_jobs_queue where status = 'queued') as served,
+    (select min(queue_position) from caption_parts indexed by caption_parts_queue where status = 'queued') as servedPart,
     (select max(queue_position) from caption_jobs indexed by caption_jobs_turns
-      where status = 'queued' and tenant_id = ${tenantId}) as own`);
-  return Math.max(served ?? 0, (own ?? -1) + 1);
+      where status = 'queued' and tenant_id = ${tenantId}) as own,
+    (select max(queue_position) from caption_parts indexed by caption_parts_of_tenant
+      where status in ('waiting', 'queued') and tenant_id = ${tenantId}) as ownPart`);
+  const [served, servedPart] = [found.served, found.servedPart].map((one) => one ?? Number.POSITIVE_INFINITY) as [
+    ...[number, number],
+  ];
+  const first = Math.min(served, servedPart);
+  return Math.max(first === Number.POSITIVE_INFINITY ? 0 : first, (found.own ?? -1) + 1, (found.ownPart ?? -1) + 1);
 }
 
 const firstWhere = (db: Db, where: SQL | undefined, order: SQL) =>
   db.select().from(captionJobs).where(where).orderBy(order).limit(1).get();
 
-/** The job that runs next: first those whose worker was lost. */
-async function nextOf(db: Db, now: number, since = now): Promise<CaptionJobRow | undefined> {
-  const lost = and(IS_RUNNING, lte(captionJobs.leaseExpiresAt, now), lte(captionJobs.availableAt, since));
-  const queued = and(IS_QUEUED, lte(captionJobs.availableAt, since));
+/**
+ * The job that runs next of those that were available at `since`: first those whose worker was lost. Those that are divided into
+ * parts are for workers that know parts.
+ */
+export async function nextCaptions(
+  db: Db,
+  now: number,
+  { since, takesParts }: Wanted,
+): Promise<CaptionJobRow | undefined> {
+  const isKnown = takesParts ? undefined : isNull(captionJobs.parts);
+  const lost = and(IS_RUNNING, lte(captionJobs.leaseExpiresAt, now), lte(captionJobs.availableAt, since), isKnown);
+  const queued = and(IS_QUEUED, lte(captionJobs.availableAt, since), isKnown);
   return (
     (await firstWhere(db, lost, sql`${captionJobs.leaseExpiresAt}`)) ??
     (await firstWhere(db, queued, sql`${captionJobs.queuePosition}, ${captionJobs.availableAt}, ${captionJobs.id}`))
   );
 }
 
-/** Whether a job waits for a worker; while others are `preceded` by encodes, only one that has waited long. */
-export async function hasQueuedCaptions({ db, clock }: App, isPreceded: boolean): Promise<boolean> {
-  const now = clock.now();
-  return (await nextOf(db, now, isPreceded ? now - MAX_WAIT_MS : now)) !== undefined;
-}
+/** `since`: when work must have been available; `takesParts`: whether the worker knows parts. */
+export type Wanted = { since: number; takesParts: boolean };
+
+/** While captions are `preceded` by encodes, only those are next that have waited long. */
+export const availableSince = ({ clock }: App, isPreceded: boolean): number =>
+  isPreceded ? clock.now() - MAX_WAIT_MS : clock.now();
 
 /** Leases the job that is next, or returns what this key has leased already. Null: there is none. */
 export function claimCaptions(
   app: App,
-  { key, workerId, isPreceded }: Claimant & { isPreceded: boolean },
+  { key, workerId, ...wanted }: Claimant & Wanted,
 ): Promise<LeasedCaptions | null> {
   const now = app.clock.now();
   return claimSide(app, key, {
     kind: "captions",
-    leasedBy,
-    nextOf: (db) => nextOf(db, now, isPreceded ? now - MAX_WAIT_MS : now),
+    leasedBy: captionsOfKey,
+    nextOf: (db) => nextCaptions(db, now, wanted),
     faultOf: (asset) =>
       asset.playbackStatus === "ready" && asset.manifestPath !== null
         ? null
         : { code: "asset_not_ready", message: "The asset is not ready any more." },
     fail: (tx, job, fault) => failCaptions(tx, app, job, fault),
-    start: (tx, { id }, { manifestPath }, lease) =>
-      tx
+    start: (tx, { id, parts, ...job }, asset, lease) => {
+      // What was recognized in parts is that of the media from which they were read.
+      const begun =
+        parts === null
+          ? { manifestPath: asset.manifestPath, progress: 0, startedAt: now }
+          : { manifestPath: job.manifestPath };
+      return tx
         .update(captionJobs)
-        .set({ ...lease, status: "running", manifestPath, workerId, progress: 0, stage: null, startedAt: now })
+        .set({ ...lease, ...begun, status: "running", workerId, stage: null })
         .where(eq(captionJobs.id, id))
         .returning()
-        .get(),
+        .get();
+    },
   });
 }
 
-const leasedBy = (db: Db, key: string): Promise<CaptionJobRow | undefined> =>
+/** The job that a claim with this key has leased. */
+export const captionsOfKey = (db: Db, key: string): Promise<CaptionJobRow | undefined> =>
   db
     .select()
     .from(captionJobs)
@@ -98,6 +124,10 @@ const runningById = (db: Db, id: number): Promise<CaptionJobRow | undefined> =>
 export const liveCaptions = async (db: Db, app: App, id: number, token: string): Promise<CaptionJobRow> =>
   requireLease(app, await runningById(db, id), token);
 
+/** The asset of a job. Throws 409 `stale_lease` when it was deleted. */
+export const assetOfCaptions = async (db: Db, { assetId }: CaptionJobRow): Promise<AssetRow> =>
+  (await db.select().from(assets).where(eq(assets.id, assetId)).get()) ?? stale();
+
 /** Whether the lease of a job is valid, for the URLs of its worker. */
 export async function areCaptionsLive({ db, clock }: App, id: number): Promise<boolean> {
   const job = await runningById(db, id);
@@ -106,16 +136,16 @@ export async function areCaptionsLive({ db, clock }: App, id: number): Promise<b
 
 type Report = { progress?: number | undefined; stage?: string | undefined };
 
-/** Extends the lease, with what the worker reports. */
+/** Extends the lease, with what the worker reports. Joining parts takes nothing from their progress. */
 export const renewCaptions = (
   tx: Db,
   app: App,
-  { id }: CaptionJobRow,
+  { id, parts, progress: shown }: CaptionJobRow,
   { progress, stage }: Report,
 ): Promise<CaptionJobRow> =>
   tx
     .update(captionJobs)
-    .set({ progress, stage, leaseExpiresAt: leaseEnd(app) })
+    .set({ progress: parts === null ? progress : shown, stage, leaseExpiresAt: leaseEnd(app) })
     .where(eq(captionJobs.id, id))
     .returning()
     .get();
@@ -123,7 +153,7 @@ export const renewCaptions = (
 /** The columns of a job without a lease. */
 export const NOT_RUNNING = { ...NO_LEASE, workerId: null, stage: null };
 
-/** Queues the job again; `isCounted` is false for a worker that stops, and for media that were changed meanwhile. */
+/** Queues the job again, with the parts that it has; `isCounted` is false for a worker that stops. */
 export async function requeueCaptions(
   tx: Db,
   app: App,
@@ -136,15 +166,27 @@ export async function requeueCaptions(
     .set({
       ...NOT_RUNNING,
       ...nextAttempt(job, isCounted, now),
+      ...(job.parts === null && { manifestPath: null, progress: 0 }),
       status: "queued",
       prefix: null,
-      manifestPath: null,
-      progress: 0,
       updatedAt: now,
     })
     .where(eq(captionJobs.id, job.id))
     .returning()
     .get();
+}
+
+/** Begins again, at no cost, with the media that have taken the place of those that were read. */
+export async function restartCaptions(tx: Db, app: App, job: CaptionJobRow): Promise<CaptionJobRow> {
+  await removeParts(tx, job);
+  return requeueCaptions(tx, app, { ...job, parts: null }, false);
+}
+
+/** Deletes the parts of a job, and so ends the leases of their workers. */
+export async function removeParts(tx: Db, { id, parts }: CaptionJobRow): Promise<void> {
+  if (parts === null) return;
+  await tx.delete(captionParts).where(eq(captionParts.jobId, id));
+  await tx.update(captionJobs).set({ parts: null }).where(eq(captionJobs.id, id));
 }
 
 type Fault = { code: string; message: string };
@@ -172,6 +214,7 @@ export async function failCaptions(
   }
   const now = app.clock.now();
   if (job.prefix !== null) await scheduleDeletion(tx, app, [job.prefix]);
+  await removeParts(tx, job);
   return tx
     .update(captionJobs)
     .set({

@@ -6,13 +6,14 @@ import { noteTranscriber } from "#features/subtitles/transcribers.ts";
 import { notFound } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
-import { MAX_WORDS_BYTES, SpeechResult, wordsPathOf } from "#protocol/speech.ts";
+import { MAX_WORDS_BYTES, type PartTimes, SpeechPlan, SpeechResult, wordsPathOf } from "#protocol/speech.ts";
 import type { Db } from "#storage/db/open.ts";
-import { type AssetRow, assets, type CaptionJobRow, captionJobs } from "#storage/db/schema.ts";
-import { captionText, readWords } from "../captions.ts";
+import { type CaptionJobRow, captionJobs } from "#storage/db/schema.ts";
+import { divideCaptions } from "../caption-parts/divide.ts";
+import { captionText, incomplete, readWords } from "../captions.ts";
 import { isOfPart } from "../join-contract.ts";
 import { joinedPart } from "../joined-part.ts";
-import { leaseTokenOf, STALE, stale } from "../lease.ts";
+import { leaseTokenOf, STALE } from "../lease.ts";
 import { callback, leaseCallbacks } from "../lease-callbacks.ts";
 import { leaseLock } from "../lease-urls.ts";
 import { renewed } from "../side-contract.ts";
@@ -20,7 +21,14 @@ import { signFor } from "../sign-artifacts.ts";
 import { noteWorker } from "../workers.ts";
 import { completeCaptions, isChanged, type Recognized } from "./complete.ts";
 import { CAPTION_JOBS, captionsPath } from "./contract.ts";
-import { failAttempt, liveCaptions, renewCaptions, requeueCaptions } from "./queue.ts";
+import {
+  assetOfCaptions,
+  failAttempt,
+  liveCaptions,
+  renewCaptions,
+  requeueCaptions,
+  restartCaptions,
+} from "./queue.ts";
 import { CaptionJob, toCaptionJob } from "./schema.ts";
 
 const base = `${CAPTION_JOBS}/:id`;
@@ -48,15 +56,15 @@ const callbacks = leaseCallbacks<{ id: number }>({
         const job = await app.write(async (tx) => {
           const job = await live(tx);
           // Media that were replaced meanwhile cannot be read.
-          const isOther = isChanged(await assetOf(tx, job), job);
-          return isOther ? requeueCaptions(tx, app, job, false) : failAttempt(tx, app, job, failure);
+          const isOther = isChanged(await assetOfCaptions(tx, job), job);
+          return isOther ? restartCaptions(tx, app, job) : failAttempt(tx, app, job, failure);
         });
         return toCaptionJob(job);
       },
       release: async () => toCaptionJob(await app.write(async (tx) => requeueCaptions(tx, app, await live(tx), false))),
       async sign(wanted) {
         const job = await live(app.db);
-        const asset = await assetOf(app.db, job);
+        const asset = await assetOfCaptions(app.db, job);
         const media = !isChanged(asset, job) ? joinedPart(asset) : null;
         return signFor(app, `captions:${params.id}`, wanted, {
           isAllowed: (path, isRead) =>
@@ -90,20 +98,21 @@ export const captionJobRoutes = [
     ...callback,
     path: `${base}/complete`,
     operationId: "completeCaptionJob",
-    summary: "Complete a caption job: its captions are in storage",
-    body: v.object({ speech: SpeechResult }),
+    summary: "Complete a caption job: its captions are in storage; or the step `plan`, with the parts of the audio",
+    body: v.object({ speech: v.optional(SpeechResult), parts: v.optional(SpeechPlan) }),
     responses: { 200: CaptionJob },
     errors: { ...STALE, 422: ["invalid_transcoding_result"] },
     async handle({ app, params, body, headers }) {
       const token = leaseTokenOf(headers);
       return leaseLock(app).withLock(`captions:${params.id}`, async () => {
-        const job = await liveCaptions(app.db, app, params.id, token);
-        const recognized: Recognized = { stored: await storedText(app, job), speech: body.speech };
-        return toCaptionJob(
-          await app.write(async (tx) =>
-            completeCaptions(tx, app, await liveCaptions(tx, app, params.id, token), recognized),
-          ),
-        );
+        const live = (db: Db) => liveCaptions(db, app, params.id, token);
+        const job = await live(app.db);
+        const { speech, parts } = body;
+        if (parts && job.parts === null)
+          return toCaptionJob(await app.write(async (tx) => plannedCaptions(tx, app, await live(tx), parts)));
+        if (!speech) return incomplete("speech", "is required");
+        const recognized: Recognized = { stored: await storedText(app, job), speech };
+        return toCaptionJob(await app.write(async (tx) => completeCaptions(tx, app, await live(tx), recognized)));
       });
     },
   }),
@@ -117,8 +126,10 @@ const captionFiles = ({ prefix }: CaptionJobRow): string[] => {
   return [path, wordsPathOf(path)];
 };
 
-const assetOf = async (db: Db, { assetId }: CaptionJobRow): Promise<AssetRow> =>
-  (await db.select().from(assets).where(eq(assets.id, assetId)).get()) ?? stale();
+async function plannedCaptions(tx: Db, app: App, job: CaptionJobRow, parts: readonly PartTimes[]) {
+  const isOther = isChanged(await assetOfCaptions(tx, job), job);
+  return isOther ? restartCaptions(tx, app, job) : divideCaptions(tx, app, job, parts);
+}
 
 async function storedText(app: App, job: CaptionJobRow) {
   const path = captionsPath(job.prefix as string);

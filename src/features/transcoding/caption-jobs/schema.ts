@@ -32,6 +32,12 @@ export const CaptionJob = v.pipe(
     ),
     progress: v.pipe(v.number(), v.description("0 to 100")),
     stage: v.nullable(v.string()),
+    parts: v.pipe(
+      v.nullable(v.number()),
+      v.description(
+        "The number of parts of long audio that workers recognize at once; null: one worker recognizes all",
+      ),
+    ),
     attempt: v.pipe(v.number(), v.description("Number of attempts, including the running one")),
     error: Fault,
     started_at: NullableTime,
@@ -51,7 +57,9 @@ export const toCaptionJob = (row: CaptionJobRow): v.InferInput<typeof CaptionJob
   translations: row.translations.map(({ attempts: _, ...one }) => one),
   progress: row.progress,
   stage: row.stage,
-  attempt: row.attempts,
+  parts: row.parts,
+  // Parts have attempts of their own.
+  attempt: Math.max(row.attempts, row.parts === null ? 0 : 1),
   error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
   started_at: iso(row.startedAt),
   finished_at: iso(row.finishedAt),

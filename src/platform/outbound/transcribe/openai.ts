@@ -42,6 +42,8 @@ export function openai({ base, key, model, timeoutMs, limits = LIMITS }: OpenAiO
   const url = isInference ? new URL(base) : serviceUrl(base, "/v1/audio/transcriptions");
   // whisper.cpp's server takes English for granted without this field.
   const undetermined = isInference ? "auto" : undefined;
+  // What the service has accepted: long audio is sent in many parts, each of which would be refused first.
+  let format = 0;
   return {
     async transcribe({ wavPath, language, signal, onProgress }: SpeechAudio) {
       const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
@@ -55,7 +57,6 @@ export function openai({ base, key, model, timeoutMs, limits = LIMITS }: OpenAiO
       const start = pieces[0]?.from ?? 0;
       const all: Utterance[] = [];
       const detected = new Map<string, number>();
-      let format = 0;
       // Sequentially: a self-hosted server processes one request at a time, and others limit requests.
       for (const [index, samples] of pieces.entries()) {
         const request = { url, headers, wavPath, samples, signal, timeoutMs };

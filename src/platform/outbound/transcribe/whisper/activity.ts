@@ -1,4 +1,5 @@
 import type { FileHandle } from "node:fs/promises";
+import { runToEnd, type Sliced } from "#lib/base";
 import { BYTES_PER_SECOND, type Samples } from "../wav.ts";
 
 /**
@@ -61,8 +62,13 @@ function quantile(counts: Uint32Array, total: number, share: number): number {
   return 0;
 }
 
+const HOPS_PER_SLICE = 10_000;
+
 /** Whether something is heard in each hop. */
-export function activityOf(levels: Int8Array): Uint8Array {
+export const activityOf = (levels: Int8Array): Uint8Array => runToEnd(findingActivity(levels));
+
+/** The same in slices: a day of audio takes half a second. */
+export function* findingActivity(levels: Int8Array): Sliced<Uint8Array> {
   const all = new Uint32Array(-SILENT_DB + 1);
   for (const level of levels) all[level - SILENT_DB] = (all[level - SILENT_DB] as number) + 1;
   const low = Math.max(LEAST_DB, Math.min(LOW_DB, quantile(all, levels.length, 0.95) - RANGE_DB));
@@ -75,6 +81,7 @@ export function activityOf(levels: Int8Array): Uint8Array {
     around[index] = (around[index] as number) + change;
   };
   for (let hop = 0; hop < levels.length; hop++) {
+    if (hop % HOPS_PER_SLICE === 0) yield;
     while (end < Math.min(levels.length, hop + FLOOR_HOPS)) count(end++, 1);
     while (first < hop - FLOOR_HOPS) count(first++, -1);
     const floor = quantile(around, end - first, FLOOR_SHARE);

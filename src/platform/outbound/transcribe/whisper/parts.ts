@@ -8,8 +8,9 @@ import { HOP_MS, type Stretch } from "./activity.ts";
 /** `fromMs` to `toMs` is recognized; words between `startMs` and `endMs` belong to the part. */
 export type Part = { startMs: number; endMs: number; fromMs: number; toMs: number };
 
-const SHORTEST_MS = 20_000;
-const LONGEST_MS = 28_000;
+/** Where audio is cut: a part has at least the first length, and at most the second, in ms. */
+export type Lengths = { shortestMs: number; longestMs: number };
+const WINDOW: Lengths = { shortestMs: 20_000, longestMs: 28_000 };
 /** On each side of a cut, so that a word that is cut is whole in one of the parts. */
 export const OVERLAP_MS = 1000;
 /** A silence that is left out: Whisper invents text there. */
@@ -23,7 +24,7 @@ export function partsOf(stretches: readonly Stretch[], levels: Int8Array): Part[
   for (const run of runsOf(stretches)) {
     const startMs = (run[0] as Stretch).startMs;
     const endMs = (run.at(-1) as Stretch).endMs;
-    const cuts = cutsOf(run, levels);
+    const cuts = cutsOf(run, levels, WINDOW);
     const bounds = [startMs, ...cuts, endMs];
     for (let index = 0; index + 1 < bounds.length; index++) {
       const from = bounds[index] as number;
@@ -47,14 +48,15 @@ function runsOf(stretches: readonly Stretch[]): Stretch[][] {
   return runs;
 }
 
-function cutsOf(run: readonly Stretch[], levels: Int8Array): number[] {
+/** Where stretches are cut, which are at least one: in the longest pause, else where it is quietest. */
+export function cutsOf(run: readonly Stretch[], levels: Int8Array, { shortestMs, longestMs }: Lengths): number[] {
   const endMs = (run.at(-1) as Stretch).endMs;
   const cuts: number[] = [];
   let start = (run[0] as Stretch).startMs;
   let index = 0;
-  while (endMs - start > LONGEST_MS) {
-    const from = start + SHORTEST_MS;
-    const to = start + LONGEST_MS;
+  while (endMs - start > longestMs) {
+    const from = start + shortestMs;
+    const to = start + longestMs;
     while (index + 1 < run.length && (run[index + 1] as Stretch).startMs <= from) index++;
     let best: { at: number; length: number } | null = null;
     for (let each = index; each + 1 < run.length; each++) {
@@ -62,7 +64,8 @@ function cutsOf(run: readonly Stretch[], levels: Int8Array): number[] {
       const after = (run[each + 1] as Stretch).startMs;
       if (before >= to) break;
       const at = Math.round((Math.max(before, from) + Math.min(after, to)) / 2);
-      if (after > before && after - before > (best?.length ?? 0)) best = { at, length: after - before };
+      // The latest of equal ones, which keeps parts long.
+      if (after > before && after - before >= (best?.length ?? 0)) best = { at, length: after - before };
     }
     const cut = best?.at ?? quietest(levels, from, to);
     cuts.push(cut);
@@ -78,7 +81,7 @@ function quietest(levels: Int8Array, fromMs: number, toMs: number): number {
   for (let hop = Math.floor(fromMs / HOP_MS); hop <= last; hop++) {
     let sum = 0;
     for (let each = hop; each < hop + QUIET_HOPS; each++) sum += levels[each] as number;
-    // The latest of equal ones, which keeps parts long.
+    // The latest of equal ones here, too.
     if (sum > least) continue;
     least = sum;
     best = (hop + QUIET_HOPS / 2) * HOP_MS;
