@@ -168,7 +168,7 @@ class MediaRequest {
     const carried = this.#isElsewhere ? root : inPath;
     const { hidden, variant, isStereo, sides, isAscending } = manifestParameters(asset, query, what === "master");
     const played = await playedTracks(this.#app, asset.id);
-    const audio = audioChanges(played, { carried, root, isPart: this.#asset.sharedMedia !== null });
+    const audio = audioChanges(played, { carried, root });
     const image = what === "storyboard" ? await this.#sheet() : null;
     const sheet = image === null ? null : carried + image;
     const selected = { hidden, variant, isStereo, sides, isAscending, sheet };

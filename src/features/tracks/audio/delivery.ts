@@ -1,10 +1,10 @@
 import { type App, forApp } from "#app.ts";
+import { rowsOf } from "#features/transcoding/added-audio/rows.ts";
 import { FOLDER, PLAYLIST } from "#features/transcoding/added-audio/verify.ts";
 import type { AudioChanges } from "#lib/manifests";
 import { isPlainPath, lastFolderOf, ownPath } from "#model/object-keys.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { AudioTrackRow } from "#storage/db/schema.ts";
-import { rowsOf } from "./source-tracks.ts";
 
 /** Below `/media/<asset>/`: the folder of added tracks. */
 export const ADDED = "audio-tracks/";
@@ -17,13 +17,10 @@ export const playedTracks = async (app: App, assetId: number): Promise<AudioTrac
 
 const addedFolder = ({ id, prefix }: AudioTrackRow) => `${ADDED}${id}/${lastFolderOf(prefix ?? "")}/`;
 
-/**
- * What manifests show. `carried` and `root` as in `Below` of src/lib/manifests/rebase.ts. `isPart`: the asset plays a part of
- * media, as tracks that were cut with it do.
- */
+/** What manifests show. `carried` and `root` as in `Below` of src/lib/manifests/rebase.ts. */
 export function audioChanges(
   rows: readonly AudioTrackRow[],
-  { carried, root, isPart }: { carried: string; root: string; isPart: boolean },
+  { carried, root }: { carried: string; root: string },
 ): AudioChanges {
   const label = ({ name, language, role, isDefault }: AudioTrackRow) => ({ name, language, role, isDefault });
   return {
@@ -35,9 +32,7 @@ export function audioChanges(
       const folder = addedFolder(row);
       const list = `${carried}${folder}${PLAYLIST}`;
       const base = `${root}${folder}${FOLDER}/`;
-      // An asset that was encoded again has its full length, and begins at the beginning.
-      const startSeconds = isPart ? row.media.startSeconds : 0;
-      return [{ ...label(row), ...row.media, startSeconds, id: row.id, list, base }];
+      return [{ ...label(row), ...row.media, id: row.id, list, base }];
     }),
   };
 }

@@ -1,7 +1,5 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { addStoredBytes } from "#features/assets/stored-bytes.ts";
-import { FOLDER, PLAYLIST } from "#features/transcoding/added-audio/verify.ts";
 import { mapBounded } from "#lib/base";
 import { impossible, mediaPlaylist, type TimeRange } from "#lib/manifests";
 import { cutRendition, type Rendition } from "#media/clip/cut-rendition.ts";
@@ -12,7 +10,9 @@ import type { Db } from "#storage/db/open.ts";
 import { type AddedAudioMedia, type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
 import { readSmallObject, writeSmallObject } from "#storage/objects/small-objects.ts";
 import { type ObjectStore, StorageUnavailable } from "#storage/objects/store.ts";
-import { rowsOf } from "./source-tracks.ts";
+import { addStoredBytes } from "../../assets/stored-bytes.ts";
+import { isPlayed, rowsOf } from "./rows.ts";
+import { FOLDER, PLAYLIST } from "./verify.ts";
 
 const AT_ONCE = 16;
 /** Objects that a request copies, of all tracks: those of a day. */
@@ -23,10 +23,6 @@ const HLS_VERSION = 7;
 /** An added track, cut: its media below `prefix`, which no row references yet. */
 export type CutAudio = { row: AudioTrackRow; prefix: string; media: AddedAudioMedia; bytes: number };
 
-/** Added tracks that play, and would be missing from a part of their asset. */
-export const isCuttable = ({ rendition, status, isRemoved }: AudioTrackRow): boolean =>
-  rendition === null && status === "ready" && !isRemoved;
-
 /**
  * Cuts the added tracks of an asset to a range in seconds, at packets: nothing is encoded, segments within the range are
  * copied. Throws 422 `clip_not_possible`.
@@ -36,10 +32,9 @@ export async function cutAddedTracks(
   objects: ObjectStore,
   { asset, range, signal }: { asset: AssetRow; range: TimeRange; signal: AbortSignal },
 ): Promise<CutAudio[]> {
-  const rows = (await rowsOf(app.db, asset.id)).filter(isCuttable);
+  const rows = (await rowsOf(app.db, asset.id)).filter(isPlayed);
   const chosen = rows.map((row) => {
-    // An asset that was encoded again has its full length, and begins at the beginning, as its manifests say.
-    const startSeconds = asset.sharedMedia === null ? 0 : (row.media?.startSeconds ?? 0);
+    const startSeconds = row.media?.startSeconds ?? 0;
     return { row, startSeconds, segments: segmentsIn(row, range, startSeconds) };
   });
   if (chosen.reduce((sum, { segments }) => sum + segments.length, 0) > MAX_SEGMENTS)
@@ -52,6 +47,10 @@ export async function cutAddedTracks(
 
 /** Times in units of the timescale, as the manifest of the track has them. */
 type Segment = { file: string; start: number; duration: number };
+
+/** Whether an added track has any audio in a range of its asset, in seconds. */
+export const hasAudioIn = (row: AudioTrackRow, range: TimeRange): boolean =>
+  segmentsIn(row, range, row.media?.startSeconds ?? 0).length > 0;
 
 /** A packet before a segment may be heard in it. */
 const NEIGHBOR_SECONDS = 0.1;
@@ -199,7 +198,7 @@ export async function trimAddedTracks(
 ): Promise<boolean> {
   const all = await rowsOf(tx, asset.id);
   if (all.some(({ status }) => status === "processing")) return false;
-  const rows = all.filter(isCuttable);
+  const rows = all.filter(isPlayed);
   if (rows.some((row) => !cut.some((one) => one.row.id === row.id && one.row.prefix === row.prefix))) return false;
   for (const { row: before, prefix, media, bytes } of cut) {
     const row = await currentRow(tx, before);
@@ -213,9 +212,19 @@ export async function trimAddedTracks(
   return true;
 }
 
+/** The tracks of an exact clip begin with its first frame, which its job has found. */
+export async function startCutTracks(tx: Db, clip: AssetRow, startSeconds: number): Promise<void> {
+  for (const { id, media, ...row } of (await rowsOf(tx, clip.id)).filter(isPlayed))
+    if (media && row.prefix !== null)
+      await tx
+        .update(audioTracks)
+        .set({ media: { ...media, startSeconds }, lengthSeconds: clip.durationSeconds })
+        .where(eq(audioTracks.id, id));
+}
+
 /** The row as it is now; undefined when it was removed, or has other media. */
 async function currentRow(tx: Db, { id, assetId, prefix }: AudioTrackRow): Promise<AudioTrackRow | undefined> {
   const isRow = and(eq(audioTracks.id, id), eq(audioTracks.assetId, assetId));
   const row = await tx.select().from(audioTracks).where(isRow).get();
-  return row && isCuttable(row) && row.prefix === prefix ? row : undefined;
+  return row && isPlayed(row) && row.prefix === prefix ? row : undefined;
 }

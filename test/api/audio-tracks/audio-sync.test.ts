@@ -1,0 +1,94 @@
+import { beforeAll, expect, test } from "vitest";
+import { type TestApp, testApp } from "#test/support/app.ts";
+import { workOnce } from "#test/support/clip-worker.ts";
+import { createClip, downloaded, FPS, film, filmAsset } from "#test/support/clips.ts";
+import { beepsOf, flashesOf } from "#test/support/media/beeps.ts";
+import { marked, markedAudio, markedFile, marksIn } from "#test/support/media/marks.ts";
+import { presented } from "#test/support/media/presented.ts";
+import { fast } from "#test/support/media/sources.ts";
+
+/** Added tracks are heard when the frames are seen to which they belong, also in what is cut: decoded, in HLS and in DASH. */
+const SECONDS = 12;
+/** Lips are out of sync beyond it. */
+const TOLERATED = 0.075;
+
+let app: TestApp;
+let key: string;
+let files: Awaited<ReturnType<typeof film>>;
+beforeAll(async () => {
+  app = await testApp({ rate_limit_uploads: "10000/60" });
+  key = await app.key((await app.tenant()).id);
+  files = await film([...marked("64x36", FPS), ...markedAudio(0, SECONDS), ...fast, "-c:a", "aac"]);
+  return app.close;
+});
+
+const read = async (url: string) => {
+  const response = await app.opened.server.fetch(new Request(url));
+  if (response.status !== 200) throw new Error(`${url}: ${response.status}`);
+  return Buffer.from(await response.arrayBuffer());
+};
+const newFilm = () => filmAsset(app, key, files, { playback_policy: "public" }, SECONDS);
+
+/** Adds a track that belongs to the material from `from` on. */
+async function add(id: number, name: string, from: number, to = SECONDS): Promise<void> {
+  const data = new FormData();
+  data.append("language", "de");
+  data.append("name", name);
+  data.append("file", new Blob([new Uint8Array(await markedFile(from, to - from))]), "dub.wav");
+  const { status, text } = await app.call("POST", `/api/v1/assets/${id}/audio_tracks`, { key, raw: data });
+  expect(status, text).toBe(201);
+  expect(await workOnce(app)).toBe("completed");
+}
+
+async function clip(id: number, start_seconds: number, end_seconds: number, mode: "instant" | "exact") {
+  const { status, text, body } = await createClip(app, key, id, { start_seconds, end_seconds, mode });
+  expect(status, text).toBe(201);
+  if (mode === "exact") expect(await workOnce(app)).toBe("completed");
+  return body as { id: number };
+}
+
+async function trim(id: number, start_seconds: number, end_seconds: number, mode: "instant" | "exact") {
+  const body = { start_seconds, end_seconds, mode };
+  const { status, text } = await app.call("POST", `/api/v1/assets/${id}/trim`, { key, body });
+  expect(status, text).toBe(mode === "exact" ? 202 : 200);
+  if (mode === "exact") expect(await workOnce(app)).toBe("completed");
+}
+
+const isNear = (found: readonly number[], expected: readonly number[]) =>
+  found.length === expected.length && found.every((at, index) => Math.abs(at - (expected[index] ?? 0)) < TOLERATED);
+
+/** The asset plays the material from `from` to `to`, with these added tracks. */
+async function expectInSync(id: number, { from, to, tracks }: { from: number; to: number; tracks: readonly string[] }) {
+  const { body: playback } = await app.call("GET", `/api/v1/playback/${id}`, { key });
+  const marks = marksIn(from, to);
+  const found: Record<string, readonly number[]> = {};
+  const hls = await downloaded(app, playback.hls_url);
+  found["HLS video"] = await flashesOf(hls, FPS);
+  for (const [index, name] of ["own", ...tracks].entries()) found[`HLS ${name}`] = await beepsOf(hls, index);
+  const video = await presented(playback.dash_url, read);
+  const shift = (times: readonly number[], by: number) => times.map((at) => at + by);
+  found["DASH video"] = shift(await flashesOf(video.file, FPS), video.start);
+  for (const name of tracks) {
+    const audio = await presented(playback.dash_url, read, name);
+    found[`DASH ${name}`] = shift(await beepsOf(audio.file), audio.start);
+  }
+  const off = Object.entries(found).filter(([, times]) => !isNear(times, marks));
+  expect(Object.fromEntries(off), `marks at ${marks.join(", ")}`).toEqual({});
+}
+
+test("an added track of an asset is in sync", async () => {
+  const { id } = await newFilm();
+  await add(id, "One", 0);
+  await expectInSync(id, { from: 0, to: SECONDS, tracks: ["One"] });
+});
+
+test("a track that is added to an instant clip, to an exact clip of that, and to a clip of the clip, is in sync", async () => {
+  const { id } = await newFilm();
+  await add(id, "One", 0);
+  const instant = await clip(id, 4, 12, "instant");
+  await add(instant.id, "Two", 4);
+  await expectInSync(instant.id, { from: 4, to: 12, tracks: ["One", "Two"] });
+  const exact = await clip(instant.id, 1.2, 7.6, "exact");
+  await add(exact.id, "Three", 5.2, 11.6);
+  await expectInSync(exact.id, { from: 5.2, to: 11.6, tracks: ["One", "Two", "Three"] });
+});
