@@ -9,5 +9,9 @@ import { lastJob } from "./lifecycle/repair.ts";
 export async function requireNotTrimming(db: Db, assetId: number): Promise<void> {
   const job = await lastJob(db, assetId);
   if (job?.clip?.trim && (job.status === "queued" || job.status === "running"))
-    throw new HttpError(409, "asset_conflict", "The asset is being trimmed; add the audio track when that is complete.");
+    throw new HttpError(
+      409,
+      "asset_conflict",
+      "The asset is being trimmed; add the audio track when that is complete.",
+    );
 }

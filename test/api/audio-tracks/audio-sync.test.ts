@@ -47,20 +47,22 @@ async function clip(id: number, start_seconds: number, end_seconds: number, mode
   return body as { id: number };
 }
 
-async function trim(id: number, start_seconds: number, end_seconds: number, mode: "instant" | "exact") {
-  const body = { start_seconds, end_seconds, mode };
-  const { status, text } = await app.call("POST", `/api/v1/assets/${id}/trim`, { key, body });
-  expect(status, text).toBe(mode === "exact" ? 202 : 200);
-  if (mode === "exact") expect(await workOnce(app)).toBe("completed");
-}
+const trim = (id: number, start_seconds: number, end_seconds: number, mode: "instant" | "exact") =>
+  app.call("POST", `/api/v1/assets/${id}/trim`, { key, body: { start_seconds, end_seconds, mode } });
 
 const isNear = (found: readonly number[], expected: readonly number[]) =>
   found.length === expected.length && found.every((at, index) => Math.abs(at - (expected[index] ?? 0)) < TOLERATED);
 
+type Heard = { marks: readonly number[]; tracks: readonly (readonly [name: string, marks: readonly number[]])[] };
+
 /** The asset plays the material from `from` to `to`, with these added tracks. */
-async function expectInSync(id: number, { from, to, tracks }: { from: number; to: number; tracks: readonly string[] }) {
+const expectInSync = (id: number, { from, to, tracks }: { from: number; to: number; tracks: readonly string[] }) =>
+  expectMarks(id, { marks: marksIn(from, to), tracks: tracks.map((name) => [name, marksIn(from, to)]) });
+
+/** When the flashes and beeps of an asset are, in HLS and in DASH. Its own audio is the first track, and complete. */
+async function expectMarks(id: number, { marks, tracks: wanted }: Heard) {
   const { body: playback } = await app.call("GET", `/api/v1/playback/${id}`, { key });
-  const marks = marksIn(from, to);
+  const tracks = wanted.map(([name]) => name);
   const found: Record<string, readonly number[]> = {};
   const hls = await downloaded(app, playback.hls_url);
   found["HLS video"] = await flashesOf(hls, FPS);
@@ -72,7 +74,10 @@ async function expectInSync(id: number, { from, to, tracks }: { from: number; to
     const audio = await presented(playback.dash_url, read, name);
     found[`DASH ${name}`] = shift(await beepsOf(audio.file), audio.start);
   }
-  const off = Object.entries(found).filter(([, times]) => !isNear(times, marks));
+  const expected = new Map(
+    wanted.flatMap(([name, times]) => [`HLS ${name}`, `DASH ${name}`].map((one) => [one, times])),
+  );
+  const off = Object.entries(found).filter(([name, times]) => !isNear(times, expected.get(name) ?? marks));
   expect(Object.fromEntries(off), `marks at ${marks.join(", ")}`).toEqual({});
 }
 
@@ -91,4 +96,43 @@ test("a track that is added to an instant clip, to an exact clip of that, and to
   const exact = await clip(instant.id, 1.2, 7.6, "exact");
   await add(exact.id, "Three", 5.2, 11.6);
   await expectInSync(exact.id, { from: 5.2, to: 11.6, tracks: ["One", "Two", "Three"] });
+});
+
+test("an asset that is trimmed exactly, and then at once, keeps its tracks in sync, and those added between", async () => {
+  const { id } = await newFilm();
+  await add(id, "One", 0);
+  await add(id, "Gone", 0);
+  expect((await trim(id, 1.2, 11.2, "exact")).status).toBe(202);
+  const gone = (await app.call("GET", `/api/v1/assets/${id}/audio_tracks`, { key })).body.at(-1);
+  expect((await app.call("DELETE", `/api/v1/assets/${id}/audio_tracks/${gone.id}`, { key })).status).toBe(204);
+  expect(await workOnce(app)).toBe("completed");
+  await expectInSync(id, { from: 1.2, to: 11.2, tracks: ["One"] });
+  await add(id, "Two", 1.2, 11.2);
+  expect((await trim(id, 2.8, 10, "instant")).status).toBe(200);
+  await expectInSync(id, { from: 4, to: 11.2, tracks: ["One", "Two"] });
+});
+
+test("a join has the tracks of its parts at their places, also those of clips, and silence where a part has none", async () => {
+  const dubbed = await newFilm();
+  await add(dubbed.id, "One", 0);
+  const plain = await newFilm();
+  const cut = await clip(dubbed.id, 3.32, 9.84, "exact");
+  const asset_ids = [cut, plain, dubbed, cut].map(({ id }) => id);
+  const { status, text, body } = await app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids } });
+  expect(status, text).toBe(201);
+  // Its media are its own by now.
+  const track = (await app.call("GET", `/api/v1/assets/${cut.id}/audio_tracks`, { key })).body.at(-1);
+  await app.call("PATCH", `/api/v1/assets/${cut.id}/audio_tracks/${track.id}`, { key, body: { name: "Renamed" } });
+  expect(await workOnce(app)).toBe("completed");
+  for (const { id } of [cut, plain, dubbed])
+    expect((await app.call("DELETE", `/api/v1/assets/${id}`, { key })).status).toBe(204);
+  app.advance(2 * 3_600_000);
+  await app.runTask("sweep-objects");
+  const length = 6.52;
+  const at = (from: number, marks: number[]) => marks.map((mark) => mark + from);
+  const [first, whole] = [marksIn(3.32, 9.84), marksIn(0, SECONDS)];
+  const last = at(length + 2 * SECONDS, first);
+  const heard = [...first, ...at(length + SECONDS, whole), ...last];
+  const seen = [...first, ...at(length, whole), ...at(length + SECONDS, whole), ...last];
+  await expectMarks(body.id, { marks: seen, tracks: [["One", heard]] });
 });

@@ -17,7 +17,9 @@ export async function presented(mpdUrl: string, read: Read, label?: string): Pro
   const playlists = label === undefined ? manifest.playlists : groups.flatMap((one) => one.playlists);
   const set = mpd
     .split("<AdaptationSet")
-    .find((one) => (label === undefined ? one.includes('contentType="video"') : one.includes(`<Label>${label}</Label>`)));
+    .find((one) =>
+      label === undefined ? one.includes('contentType="video"') : one.includes(`<Label>${label}</Label>`),
+    );
   const id = /<Representation id="([^"]+)"/.exec(set ?? "")?.[1];
   const playlist = playlists.find((one) => one.attributes.NAME === id);
   if (!set || !playlist) throw new Error(`No ${label ?? "video"} in ${mpd}`);

@@ -21,7 +21,7 @@ import { listedTracks } from "./source-tracks.ts";
 /** Twelve hours of uncompressed stereo. */
 export const MAX_FILE_BYTES = 8 * 2 ** 30;
 /** A player lists them, and each is in every manifest. */
-const MAX_TRACKS = 32;
+export const MAX_TRACKS = 32;
 /** A slow sender of the largest file. */
 const UPLOAD_MS = 24 * 3_600_000;
 

@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { mapBounded } from "#lib/base";
-import { impossible, mediaPlaylist, type TimeRange } from "#lib/manifests";
+import { impossible, type TimeRange } from "#lib/manifests";
 import { cutRendition, type Rendition } from "#media/clip/cut-rendition.ts";
 import { contentTypeOf } from "#model/media-types.ts";
 import { newDeliveredPrefix } from "#model/object-keys.ts";
@@ -12,13 +12,13 @@ import { readSmallObject, writeSmallObject } from "#storage/objects/small-object
 import { type ObjectStore, StorageUnavailable } from "#storage/objects/store.ts";
 import { addStoredBytes } from "../../assets/stored-bytes.ts";
 import { isPlayed, rowsOf } from "./rows.ts";
-import { FOLDER, PLAYLIST } from "./verify.ts";
+import { playlistOf } from "./splice.ts";
+import { FOLDER, PLAYLIST, segmentFile } from "./verify.ts";
 
 const AT_ONCE = 16;
 /** Objects that a request copies, of all tracks: those of a day. */
 const MAX_SEGMENTS = 22_000;
 const MAX_SEGMENT_BYTES = 16 * 2 ** 20;
-const HLS_VERSION = 7;
 
 /** An added track, cut: its media below `prefix`, which no row references yet. */
 export type CutAudio = { row: AudioTrackRow; prefix: string; media: AddedAudioMedia; bytes: number };
@@ -66,12 +66,10 @@ function segmentsIn({ media }: AudioTrackRow, range: TimeRange, startSeconds: nu
     for (let count = 0; count <= repeat; count++) {
       const start = first + count * duration;
       number++;
-      if (start < to && start + duration > from) found.push({ file: fileOf(number), start, duration });
+      if (start < to && start + duration > from) found.push({ file: segmentFile(number), start, duration });
     }
   return found;
 }
-
-const fileOf = (number: number) => `${FOLDER}/${String(number).padStart(5, "0")}.m4s`;
 
 /** `startSeconds`: when the asset begins, on the clock of the track. */
 type Cut = {
@@ -125,13 +123,15 @@ async function cutTrack(
     [...written.entries()],
     { atOnce: AT_ONCE, signal },
     async ([index, { segment, data }]) => {
-      const file = fileOf(index + 1);
+      const file = segmentFile(index + 1);
       if (!data) return (await objects.copy(old + segment.file, prefix + file)).bytes;
       await write(file, data);
       return data.length;
     },
   );
-  const playlist = Buffer.from(playlistOf(written, timescale));
+  const playlist = Buffer.from(
+    playlistOf(written.map(({ segment }) => ({ durationSeconds: segment.duration / timescale }))),
+  );
   await write(`${FOLDER}/init.mp4`, init);
   await write(PLAYLIST, playlist);
   return {
@@ -154,16 +154,6 @@ async function cutOf(rendition: Rendition, range: TimeRange) {
     if (error instanceof StorageUnavailable || (error instanceof Error && "status" in error)) throw error;
     return impossible("an added audio track cannot be cut in this range");
   }
-}
-
-function playlistOf(written: readonly { segment: Segment }[], timescale: number): string {
-  const segments = written.map(({ segment }, index) => ({
-    uri: fileOf(index + 1).slice(FOLDER.length + 1),
-    durationSeconds: segment.duration / timescale,
-  }));
-  const longest = segments.reduce((most, { durationSeconds }) => Math.max(most, durationSeconds), 0);
-  const targetDurationSeconds = Math.max(1, Math.round(longest));
-  return mediaPlaylist({ version: HLS_VERSION, initUri: "init.mp4", segments, targetDurationSeconds });
 }
 
 /** Gives a clip the cut tracks of its parent, labeled as these are now; those removed meanwhile are left out. */

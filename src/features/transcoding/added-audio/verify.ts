@@ -1,5 +1,6 @@
 import type { App } from "#app.ts";
 import { HttpError } from "#lib/base";
+import { segmentFileName } from "#media/arguments.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { STEREO_CHANNELS, stereoName } from "#protocol/audio-renditions.ts";
@@ -9,6 +10,8 @@ import { readSmallObject } from "#storage/objects/small-objects.ts";
 /** The folder of the only rendition. */
 export const FOLDER = stereoName(0);
 export const PLAYLIST = `${FOLDER}/${encodingSpec.hls.playlist}`;
+/** The file of segment `number`, from 1. */
+export const segmentFile = (number: number): string => `${FOLDER}/${segmentFileName(number)}`;
 const MAX_MANIFEST_BYTES = 4 * 2 ** 20;
 const MAX_SEGMENTS = 50_000;
 const PAGE = 1000;
