@@ -71,7 +71,7 @@ export async function trimAsset(tx: Db, app: App, caller: Caller, trim: Prepared
   }
   await scheduleDeletion(tx, app, [imagesPrefix(before)]);
   await trimTexts(tx, app, trimmed, trim);
-  if (!(await trimAddedTracks(tx, app, trimmed, { cut: trim.audio, keepMs: OLD_MEDIA_MS }))) conflict();
+  if (!(await trimAddedTracks(tx, app, trimmed, { cut: trim.audio, isKept: false }))) conflict();
   const after = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
   await emitAssetReady(tx, app, after);
   return after;

@@ -14,7 +14,7 @@ import { STATIC, staticFiles } from "../static-renditions/deliver.ts";
 import { nameOfFile } from "../static-renditions/names.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/urls.ts";
-import { ADDED, addedFile, audioChanges, playedTracks } from "../tracks/audio/delivery.ts";
+import { addedFile, audioChanges, playedTracks } from "../tracks/audio/delivery.ts";
 import type { Egress } from "./egress.ts";
 import { createImageHandler } from "./images/image-handler.ts";
 import { parseImageRequest } from "./images/image-request.ts";
@@ -96,7 +96,7 @@ class MediaRequest {
     if (top?.what) return this.#manifest(top, top.what);
     if (top) return this.#fixedFile(top);
     if (file.startsWith(STATIC)) return this.#staticFile();
-    const added = addedFile(file.startsWith(ADDED) ? await playedTracks(this.#app, asset.id) : [], file);
+    const added = await addedFile(this.#app, asset.id, file);
     if (added !== null) return this.#addedFile(added ?? notFound("file"));
     return this.#versionedFile();
   }

@@ -7,7 +7,6 @@ import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type ClipJob, type JobRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
-import { KEPT_MS } from "../assets/replaced-media.ts";
 import { scheduleRelease } from "../assets/shared-media.ts";
 import { subtitlesOf } from "../subtitles/queries.ts";
 import { changeSubtitle, type StoredText, storeText } from "../subtitles/store.ts";
@@ -131,7 +130,7 @@ export async function applyClip(tx: Db, app: App, job: JobRow, verified: Verifie
   if (trimmed) {
     const after = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
     await trimTexts(tx, app, after, trimmed);
-    if (!(await trimAddedTracks(tx, app, after, { cut: trimmed.audio, keepMs: KEPT_MS }))) conflict();
+    if (!(await trimAddedTracks(tx, app, after, { cut: trimmed.audio, isKept: true }))) conflict();
     return;
   }
   const asset = (await tx.update(assets).set({ sharedMedia: shared }).where(isAsset).returning().get()) as AssetRow;

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { workOnce } from "#test/support/clip-worker.ts";
-import { createClip, downloaded, FPS, film, filmAsset } from "#test/support/clips.ts";
+import { createClip, downloaded, encodedAgain, FPS, film, filmAsset } from "#test/support/clips.ts";
 import { beepsOf, flashesOf } from "#test/support/media/beeps.ts";
 import { marked, markedAudio, markedFile, marksIn } from "#test/support/media/marks.ts";
 import { presented } from "#test/support/media/presented.ts";
@@ -110,6 +110,10 @@ test("an asset that is trimmed exactly, and then at once, keeps its tracks in sy
   await add(id, "Two", 1.2, 11.2);
   expect((await trim(id, 2.8, 10, "instant")).status).toBe(200);
   await expectInSync(id, { from: 4, to: 11.2, tracks: ["One", "Two"] });
+  // The trim did not change its source.
+  await encodedAgain(app, key, id, files, SECONDS);
+  const kept = marksIn(0, SECONDS).filter((at) => at >= 4 && at < 11.2);
+  await expectMarks(id, { marks: marksIn(0, SECONDS), tracks: ["One", "Two"].map((name) => [name, kept]) });
 });
 
 test("a join has the tracks of its parts at their places, also those of clips, and silence where a part has none", async () => {

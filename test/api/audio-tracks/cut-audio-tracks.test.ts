@@ -125,7 +125,6 @@ test("a trim cuts the tracks with the video, and frees what they had before", as
   const asset = await dubbed();
   const before = await added(asset.id);
   const trim = (body: Record<string, unknown>) => app.call("POST", `/api/v1/assets/${asset.id}/trim`, { key, body });
-  expectError(await trim({ start_seconds: 1, end_seconds: 7, mode: "exact" }), 422, "clip_not_possible");
   const old = await playlistOf(asset.external_id, "Deutsch");
   const { status, body } = await trim({ start_seconds: 4, end_seconds: 12 });
   expect([status, body.duration_seconds]).toEqual([200, 8]);
@@ -159,14 +158,46 @@ test("a static file has the track that players begin with, also an added one", a
   expect((await file("audio.m4a")).length).toBeGreaterThan(1000);
 });
 
-test("a clip of a trimmed asset that was encoded again has its tracks at the times that this one shows", async () => {
+test("a trimmed asset that is encoded again has its tracks where they were, with silence around them", async () => {
   const asset = await dubbed();
   const trim = { start_seconds: 4, end_seconds: 12 };
   expect((await app.call("POST", `/api/v1/assets/${asset.id}/trim`, { key, body: trim })).status).toBe(200);
   const whole = await encodedAgain(app, key, asset.id, files);
-  const shown = await playlistOf(whole.external_id, "Deutsch");
-  expect([shown.offset, shown.starts[0]].map(Math.round as (one: number | undefined) => number)).toEqual([0, 4]);
-  const clip = await clipOf(app, key, asset.id, 4, 8);
-  const { offset, starts, seconds } = await playlistOf(clip.external_id, "Deutsch");
-  expect([offset, starts[0], seconds].map((one) => Math.round(one ?? 0))).toEqual([4, 4, 4]);
+  expect(await added(asset.id)).toMatchObject(LABELS);
+  const rounded = async (externalId: string) => {
+    const { offset, starts, seconds } = await playlistOf(externalId, "Deutsch");
+    return [offset, starts[0], seconds].map((one) => Math.round((one ?? 0) * 10) / 10);
+  };
+  expect(await rounded(whole.external_id)).toEqual([0, 0, 18]);
+  expect(await rounded((await clipOf(app, key, asset.id, 4, 8)).external_id)).toEqual([4, 4, 4]);
+});
+
+test("a new track and a trim by a job exclude each other: each would be at the times of the other's media", async () => {
+  const asset = await dubbed();
+  const post = (path: string, body: unknown = {}) =>
+    app.call("POST", `/api/v1/assets/${asset.id}/${path}`, { key, body });
+  const exact = { start_seconds: 1, end_seconds: 7, mode: "exact" };
+  const add = () => {
+    const data = new FormData();
+    for (const [name, value] of Object.entries({ language: "fr", name: "Français" })) data.append(name, value);
+    data.append("file", new Blob(["audio"]), "dub.wav");
+    return app.call("POST", `/api/v1/assets/${asset.id}/audio_tracks`, { key, raw: data });
+  };
+  const fail = async (capabilities: Record<string, number>) => {
+    const { body: contract } = await next(app, undefined, { capabilities });
+    const headers = { "x-svc-job-lease-token": contract.lease.token };
+    const body = { code: "encode_failed", message: "No.", retryable: false };
+    expect((await app.call("POST", contract.callbacks.fail_url, { worker: app.worker, headers, body })).status).toBe(
+      200,
+    );
+  };
+  expect((await post("trim", exact)).status).toBe(202);
+  expectError(await add(), 409, "asset_conflict");
+  await fail({ clips: 2 });
+  expect((await add()).status).toBe(201);
+  expectError(await post("retry"), 409, "asset_conflict");
+  expectError(await post("trim", exact), 422, "clip_not_possible");
+  await fail({});
+  expect((await post("retry")).status).toBe(200);
+  expectError(await add(), 409, "asset_conflict");
 });

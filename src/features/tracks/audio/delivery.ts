@@ -1,13 +1,14 @@
 import { type App, forApp } from "#app.ts";
+import { replacedMediaOf } from "#features/assets/replaced-media.ts";
 import { rowsOf } from "#features/transcoding/added-audio/rows.ts";
 import { FOLDER, PLAYLIST } from "#features/transcoding/added-audio/verify.ts";
 import type { AudioChanges } from "#lib/manifests";
-import { isPlainPath, lastFolderOf, ownPath } from "#model/object-keys.ts";
+import { isPlainPath, lastFolderOf } from "#model/object-keys.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { AudioTrackRow } from "#storage/db/schema.ts";
 
 /** Below `/media/<asset>/`: the folder of added tracks. */
-export const ADDED = "audio-tracks/";
+const ADDED = "audio-tracks/";
 
 const remembered = forApp((app) => cacheUntilCommit(app.commits, (assetId: number) => rowsOf(app.db, assetId)));
 
@@ -37,11 +38,19 @@ export function audioChanges(
   };
 }
 
-/** The object of a file of an added track; null when the path is not one, undefined when there is no such file. */
-export function addedFile(rows: readonly AudioTrackRow[], file: string): string | null | undefined {
+/**
+ * The object of a file of an added track, also of media that it had less than an hour ago; null when the path is not one,
+ * undefined when there is no such file.
+ */
+export async function addedFile(app: App, assetId: number, file: string): Promise<string | null | undefined> {
   if (!file.startsWith(ADDED)) return null;
-  const row = rows.find((one) => one.prefix !== null && !one.isRemoved && file.startsWith(addedFolder(one)));
-  const path = row && ownPath(addedFolder(row), file);
-  if (!path || !isPlainPath(path)) return undefined;
-  return `${row.prefix}${path}`;
+  const rows = await playedTracks(app, assetId);
+  const [id = "", version = ""] = file.slice(ADDED.length).split("/", 2);
+  const row = rows.find((one) => one.prefix !== null && !one.isRemoved && String(one.id) === id);
+  const path = file.slice(`${ADDED}${id}/${version}/`.length);
+  if (!row || version === "" || !isPlainPath(path)) return undefined;
+  const isVersion = (prefix: string | null) => lastFolderOf(prefix ?? "") === version;
+  if (isVersion(row.prefix)) return `${row.prefix}${path}`;
+  const before = (await replacedMediaOf(app, assetId)).find(({ mediaPrefix }) => isVersion(mediaPrefix));
+  return before && `${before.mediaPrefix}${path}`;
 }

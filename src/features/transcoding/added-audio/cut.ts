@@ -11,11 +11,14 @@ import { type AddedAudioMedia, type AssetRow, type AudioTrackRow, audioTracks } 
 import { readSmallObject, writeSmallObject } from "#storage/objects/small-objects.ts";
 import { type ObjectStore, StorageUnavailable } from "#storage/objects/store.ts";
 import { addStoredBytes } from "../../assets/stored-bytes.ts";
+import { replaceTrackMedia } from "./fit.ts";
 import { isPlayed, rowsOf } from "./rows.ts";
 import { playlistOf } from "./splice.ts";
 import { FOLDER, PLAYLIST, segmentFile } from "./verify.ts";
 
 const AT_ONCE = 16;
+/** Players that have just read the old playlist may still request its segments from a bucket. */
+const OLD_MEDIA_MS = 60_000;
 /** Objects that a request copies, of all tracks: those of a day. */
 const MAX_SEGMENTS = 22_000;
 const MAX_SEGMENT_BYTES = 16 * 2 ** 20;
@@ -184,7 +187,7 @@ export async function trimAddedTracks(
   tx: Db,
   app: App,
   asset: AssetRow,
-  { cut, keepMs }: { cut: readonly CutAudio[]; keepMs: number },
+  { cut, isKept }: { cut: readonly CutAudio[]; isKept: boolean },
 ): Promise<boolean> {
   const all = await rowsOf(tx, asset.id);
   if (all.some(({ status }) => status === "processing")) return false;
@@ -194,7 +197,8 @@ export async function trimAddedTracks(
     const row = await currentRow(tx, before);
     if (!row) continue;
     await markReferenced(tx, prefix);
-    await scheduleDeletion(tx, app, [row.prefix as string], keepMs);
+    if (isKept) await replaceTrackMedia(tx, app, row);
+    else await scheduleDeletion(tx, app, [row.prefix as string], OLD_MEDIA_MS);
     await addStoredBytes(tx, app, asset, bytes - row.bytes);
     const columns = { prefix, media, bytes, lengthSeconds: asset.durationSeconds, updatedAt: app.clock.now() };
     await tx.update(audioTracks).set(columns).where(eq(audioTracks.id, row.id));

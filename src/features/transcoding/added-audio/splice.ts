@@ -5,6 +5,7 @@ import { readDefaults } from "#media/clip/fragments.ts";
 import { comparableInit } from "#media/join/comparable-init.ts";
 import { JoinImpossible } from "#media/join/faults.ts";
 import { AudioJoiner } from "#media/join/join-audio.ts";
+import { legible } from "#media/join/read-part.ts";
 import { contentTypeOf } from "#model/media-types.ts";
 import { newDeliveredPrefix } from "#model/object-keys.ts";
 import { registerPending } from "#platform/http/object-gc.ts";
@@ -61,10 +62,10 @@ export async function spliceTrack(
     bytes += data.length;
     return writes.add(() => writeSmallObject(objects, prefix + file, data, { contentType: contentTypeOf(file) }));
   };
-  const defaults = readDefaults(init);
+  const defaults = legible(() => readDefaults(init));
   const { channels, codec, bandwidth } = first.media;
   const rendition = { name: FOLDER, bytes: init, channels, defaults };
-  const joiner = new AudioJoiner(rendition, (folder, file, data) => write(`${folder}/${file}`, data));
+  const joiner = legible(() => new AudioJoiner(rendition, (folder, file, data) => write(`${folder}/${file}`, data)));
   for (const [index, { from, to, audio }] of stretches.entries()) {
     const end = { time: to, timescale: 1 };
     if (!audio) {
