@@ -184,7 +184,9 @@ test("a new track and a trim by a job exclude each other: each would be at the t
     return app.call("POST", `/api/v1/assets/${asset.id}/audio_tracks`, { key, raw: data });
   };
   const fail = async (capabilities: Record<string, number>) => {
-    const { body: contract } = await next(app, undefined, { capabilities });
+    let { body: contract } = await next(app, undefined, { capabilities });
+    // Another test left the job of a clip.
+    if (contract.job.asset_id !== asset.id) ({ body: contract } = await next(app, undefined, { capabilities }));
     const headers = { "x-svc-job-lease-token": contract.lease.token };
     const body = { code: "encode_failed", message: "No.", retryable: false };
     expect((await app.call("POST", contract.callbacks.fail_url, { worker: app.worker, headers, body })).status).toBe(
