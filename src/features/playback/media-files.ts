@@ -11,6 +11,7 @@ import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
 import { basePath, publicId } from "../assets/urls.ts";
 import { STATIC, staticFiles } from "../static-renditions/deliver.ts";
+import { isMp4Current, serveMp4 } from "../static-renditions/mp4.ts";
 import { nameOfFile } from "../static-renditions/names.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/urls.ts";
@@ -187,10 +188,14 @@ class MediaRequest {
     return manifest(this.#context, key, rewrite, { ...this.#common, scope: this.#scope, tracks, leftOut });
   }
 
-  #fixedFile({ key }: Top): Promise<Response> {
-    // As large as all segments together, so it is delivered like them.
-    if (this.#file === "video.mp4" && this.#isRedirected(key)) return this.#redirect(key);
+  async #fixedFile({ key }: Top): Promise<Response> {
     const cacheControl = `${this.#scope}, max-age=60`;
+    if (this.#file === "video.mp4") {
+      const asset = { ...this.#asset, mp4Path: key };
+      // As large as all segments together, so it is delivered like them.
+      if (this.#isRedirected(key) && (await isMp4Current(this.#app, asset))) return this.#redirect(key);
+      return serveMp4(this.#app, { ...this.#common, asset, cacheControl });
+    }
     return serveObject({ ...this.#common, key, contentType: contentTypeOf(key), cacheControl });
   }
 
