@@ -3,14 +3,12 @@ import { type TestApp, testApp } from "#test/support/app.ts";
 import { workOnce } from "#test/support/clip-worker.ts";
 import { createClip, downloaded, encodedAgain, FPS, film, filmAsset } from "#test/support/clips.ts";
 import { beepsOf, flashesOf } from "#test/support/media/beeps.ts";
-import { marked, markedAudio, markedFile, marksIn } from "#test/support/media/marks.ts";
+import { areNear, marked, markedAudio, markedFile, marksIn } from "#test/support/media/marks.ts";
 import { presented } from "#test/support/media/presented.ts";
 import { fast } from "#test/support/media/sources.ts";
 
 /** Added tracks are heard when the frames are seen to which they belong, also in what is cut: decoded, in HLS and in DASH. */
 const SECONDS = 12;
-/** Lips are out of sync beyond it. */
-const TOLERATED = 0.075;
 
 let app: TestApp;
 let key: string;
@@ -50,9 +48,6 @@ async function clip(id: number, start_seconds: number, end_seconds: number, mode
 const trim = (id: number, start_seconds: number, end_seconds: number, mode: "instant" | "exact") =>
   app.call("POST", `/api/v1/assets/${id}/trim`, { key, body: { start_seconds, end_seconds, mode } });
 
-const isNear = (found: readonly number[], expected: readonly number[]) =>
-  found.length === expected.length && found.every((at, index) => Math.abs(at - (expected[index] ?? 0)) < TOLERATED);
-
 type Heard = { marks: readonly number[]; tracks: readonly (readonly [name: string, marks: readonly number[]])[] };
 
 /** The asset plays the material from `from` to `to`, with these added tracks. */
@@ -77,7 +72,7 @@ async function expectMarks(id: number, { marks, tracks: wanted }: Heard) {
   const expected = new Map(
     wanted.flatMap(([name, times]) => [`HLS ${name}`, `DASH ${name}`].map((one) => [one, times])),
   );
-  const off = Object.entries(found).filter(([name, times]) => !isNear(times, expected.get(name) ?? marks));
+  const off = Object.entries(found).filter(([name, times]) => !areNear(times, expected.get(name) ?? marks));
   expect(Object.fromEntries(off), `marks at ${marks.join(", ")}`).toEqual({});
 }
 

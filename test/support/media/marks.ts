@@ -32,3 +32,10 @@ export async function markedFile(from: number, seconds: number): Promise<Buffer>
   await ffmpeg(...markedAudio(from, seconds), path);
   return readFileSync(path);
 }
+
+/** Lips are out of sync beyond it, in seconds. */
+const TOLERATED = 0.075;
+
+/** Whether marks are found where they are expected, and nowhere else. */
+export const areNear = (found: readonly number[], expected: readonly number[]): boolean =>
+  found.length === expected.length && found.every((at, index) => Math.abs(at - (expected[index] ?? 0)) < TOLERATED);
