@@ -83,7 +83,8 @@ function requireEqualRemovals(
 
 /**
  * Tracks of one language and role are one. Where a part has several of these, equal names decide first, then their order. They
- * have the name of the first part that has them; players begin with the track that they begin with in the first part.
+ * have the name of the first part that has them; players begin with the track that they begin with in the first part, if all parts
+ * have it.
  */
 function groupsOf(parts: readonly (readonly AudioTrackRow[])[]): Group[] {
   const groups: Group[] = [];
@@ -110,7 +111,8 @@ function groupsOf(parts: readonly (readonly AudioTrackRow[])[]): Group[] {
     }
     for (const group of groups) group.rows[index] ??= null;
   }
-  return groups;
+  // Nobody is to begin with silence where a part has audio of its own.
+  return groups.map((group) => ({ ...group, isDefault: group.isDefault && group.rows.every((row) => row !== null) }));
 }
 
 /**

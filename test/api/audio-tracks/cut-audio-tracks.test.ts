@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { clipOf, createClip, encodedAgain, film, filmAsset } from "#test/support/clips.ts";
 import { expectError } from "#test/support/error.ts";
+import { delivered } from "#test/support/films.ts";
 import { next } from "#test/support/flow.ts";
 
 /** What clips, trims and static files keep of added audio tracks: real media, so that they can be cut. */
@@ -202,4 +203,55 @@ test("a new track and a trim by a job exclude each other: each would be at the t
   await fail({});
   expect((await post("retry")).status).toBe(200);
   expectError(await add(), 409, "asset_conflict");
+});
+
+test("a join has one track of each language and role, and begins with none that is silent in a part", async () => {
+  const [first, second] = [await dubbed(), await dubbed()];
+  const tracks = (id: number) => `/api/v1/assets/${id}/audio_tracks`;
+  const [dub, described] = await added(second.id);
+  await app.call("PATCH", `${tracks(second.id)}/${dub?.id}`, { key, body: { name: "German" } });
+  const join = (...asset_ids: number[]) => app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids } });
+  const { status, body, text } = await join(first.id, second.id);
+  expect([status, await added(body.id)], text).toMatchObject([201, LABELS]);
+  const bytes = (await added(first.id)).reduce((sum, one) => sum + one.bytes, 0);
+  const joined = (await added(body.id)).reduce((sum, one) => sum + one.bytes, 0);
+  expect(Math.abs(joined / bytes - 2)).toBeLessThan(0.1);
+  expect((await app.call("GET", `/api/v1/assets/${body.id}`, { key })).body.storage_bytes).toBe(joined);
+
+  // Another role, another language, and none.
+  await app.call("PATCH", `${tracks(second.id)}/${dub?.id}`, { key, body: { role: "commentary" } });
+  await app.call("PATCH", `${tracks(second.id)}/${described?.id}`, { key, body: { language: "fr" } });
+  const plain = await filmAsset(app, key, files);
+  const mixed = await join(plain.id, first.id, second.id);
+  const labels = (await added(mixed.body.id)).map(({ name, role, language, is_default }) => [
+    ...[name, role, language, is_default],
+  ]);
+  expect(labels).toEqual([
+    ["Deutsch", "dub", "de", true],
+    ["Described", "description", "en", false],
+    ["German", "commentary", "de", false],
+    ["Described", "description", "fr", false],
+  ]);
+  const before = await join(first.id, plain.id);
+  expect((await added(before.body.id)).map(({ name }) => name)).toEqual(["Deutsch", "Described"]);
+  const { line } = await playlistOf(first.external_id, "Deutsch");
+  expect(line).toContain("DEFAULT=YES");
+});
+
+test("media that a client packaged may begin at any time: a track is encoded for that", async () => {
+  const later = Object.entries(files).flatMap(([name, bytes]): [string, Uint8Array][] => {
+    if (!name.endsWith(".m3u8")) return [[name, bytes as Uint8Array]];
+    const text = Buffer.from(bytes as Uint8Array).toString("utf8");
+    const without = text.replace(/#EXTINF:[^\n]*\n00001\.m4s\n/, "").replace(/#EXT-X-I-FRAME-STREAM-INF:.*\n/g, "");
+    return [[name, new Uint8Array(Buffer.from(without))]];
+  });
+  const placed = Object.fromEntries(later.map(([name, bytes]) => [`film/${name}`, bytes]));
+  const { film: asset } = await delivered(app, key, { files: placed, assets: { film: {} } });
+  const data = new FormData();
+  for (const [name, value] of Object.entries({ language: "fr", name: "Français" })) data.append(name, value);
+  data.append("file", new Blob(["audio"]), "dub.wav");
+  expect((await app.call("POST", `/api/v1/assets/${asset.id}/audio_tracks`, { key, raw: data })).status).toBe(201);
+  let { body: contract } = await next(app);
+  while (contract.job.asset_id !== asset.id) ({ body: contract } = await next(app));
+  expect(contract.encoding_spec.audio.start_seconds).toBeCloseTo(4, 1);
 });

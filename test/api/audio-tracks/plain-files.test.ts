@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { workOnce } from "#test/support/clip-worker.ts";
+import { createClip } from "#test/support/clips.ts";
+import { expectError } from "#test/support/error.ts";
 import { uploaded } from "#test/support/flow.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { beepsOf, flashesOf } from "#test/support/media/beeps.ts";
@@ -70,6 +72,12 @@ async function expectHeard({ status, bytes }: Read, earlier: number, name = "the
   ]);
 }
 
+/** The audio tracks of an asset that a job has completed. */
+async function tracksOf(id: number): Promise<{ source: string }[]> {
+  expect(await workOnce(app)).toBe("completed");
+  return (await app.call("GET", `/api/v1/assets/${id}/audio_tracks`, { key })).body;
+}
+
 test("the MP4 file and downloads have the default track, whichever that is", async () => {
   const asset = await encoded(...markedAudio(0, SECONDS));
   const tracks = `/api/v1/assets/${asset.id}/audio_tracks`;
@@ -84,12 +92,18 @@ test("the MP4 file and downloads have the default track, whichever that is", asy
   const [own] = (await app.call("GET", tracks, { key })).body;
   expect((await choose(own.id)).status).toBe(200);
   expect((await read(mp4)).bytes.equals(stored.bytes)).toBe(true);
+  const { body: clip } = await createClip(app, key, asset.id, { start_seconds: 0, end_seconds: SECONDS });
   // What was removed is in no file any more.
   expect((await app.call("DELETE", `${tracks}/${own.id}`, { key })).status).toBe(204);
   await expectHeard(await read(mp4), EARLIER);
   const download = await read(`http://vodbox.test/embed/${asset.external_id}/download`);
   await expectHeard(download, EARLIER);
   expect(download.disposition).toMatch(/^attachment/);
+  const join = (...asset_ids: number[]) => app.call("POST", "/api/v1/assets/join", { key, body: { asset_ids } });
+  const joined = await join(asset.id, asset.id);
+  expect((await tracksOf(joined.body.id)).map(({ source }) => source)).toEqual(["upload"]);
+  // Its audio would be heard again in one part.
+  expectError(await join(asset.id, clip.id), 422, "join_not_possible");
 });
 
 test("files of a video without audio of its own have the track that was added", async () => {

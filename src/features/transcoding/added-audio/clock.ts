@@ -1,15 +1,21 @@
 import type { App } from "#app.ts";
-import { find, isLong, readInit, readSegmentTimes, SEGMENT_HEAD_BYTES, uint32 } from "#lib/isobmff";
+import { find, readInit, readTrackFragment } from "#lib/isobmff";
 import { resolveReference } from "#lib/manifests";
+import { readDefaults } from "#media/clip/fragments.ts";
 import { assetPrefix, ownPath } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { parseServed } from "#platform/parsing/parse-document.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
+import { ObjectTooLarge } from "#storage/objects/store.ts";
 import { mediaKey } from "../../assets/shared-media.ts";
 
 const MAX_PLAYLIST_BYTES = 8 * 2 ** 20;
 const MAX_INIT_BYTES = 2 ** 20;
+/** The index of a segment, and all fields of its first fragment. */
+const HEAD_BYTES = 64 * 1024;
+/** Frames of a fragment of any length that is usual. */
+const MAX_SAMPLES = 5000;
 /** What is nearer to 0 is meant to be 0: the edit list of audio, and rounded times. */
 const ROUNDED_SECONDS = 0.03;
 
@@ -41,23 +47,20 @@ async function firstTime(app: App, asset: AssetRow, path: string): Promise<numbe
   if (!init || !head) return null;
   try {
     const { timescale, delay } = readInit(init);
-    const seconds = timeOf(head, timescale) - delay / timescale;
+    const seconds = (firstPresented(head, init) - delay) / timescale;
     return seconds < ROUNDED_SECONDS ? 0 : seconds;
   } catch {
     return null;
   }
 }
 
-/** Seconds, as the index of a segment states them (ISO/IEC 14496-12, 8.16.3), else its first fragment (8.8.12). */
-function timeOf(head: Buffer, timescale: number): number {
-  if (find(head, ["sidx"])) {
-    const { start, timescale: own } = readSegmentTimes(head);
-    return start / own;
-  }
-  const tfdt = find(head, ["moof", "traf", "tfdt"]);
-  if (!tfdt) throw new Error("The segment has no time.");
-  const time = isLong(head, tfdt) ? uint32(head, tfdt, 4) * 2 ** 32 + uint32(head, tfdt, 8) : uint32(head, tfdt, 4);
-  return time / timescale;
+/** The earliest presentation of the first fragment of a segment, before the edit list applies. Throws Error without one. */
+function firstPresented(head: Buffer, init: Buffer): number {
+  const moof = find(head, ["moof"]);
+  const traf = moof && find(head, ["traf"], moof);
+  if (!moof || !traf) throw new Error("The segment has no fragment.");
+  const options = { moof, traf, defaults: readDefaults(init), most: MAX_SAMPLES };
+  return readTrackFragment(head, options).reduce((least, { cts }) => Math.min(least, cts), Number.POSITIVE_INFINITY);
 }
 
 async function readPlaylist(app: App, asset: AssetRow, path: string) {
@@ -65,13 +68,25 @@ async function readPlaylist(app: App, asset: AssetRow, path: string) {
   return bytes && parseServed(app, "hlsSegments", { bytes }, { tenantId: asset.tenantId });
 }
 
-const readBelow = (app: App, asset: AssetRow, path: string | null, options: Parameters<typeof readSmallObject>[2]) =>
-  path === null ? null : readSmallObject(storageOf(app), mediaKey(asset, path), options);
+async function readBelow(
+  app: App,
+  asset: AssetRow,
+  path: string | null,
+  options: Parameters<typeof readSmallObject>[2],
+): Promise<Buffer | null> {
+  if (path === null) return null;
+  try {
+    return await readSmallObject(storageOf(app), mediaKey(asset, path), options);
+  } catch (error) {
+    if (error instanceof ObjectTooLarge) return null;
+    throw error;
+  }
+}
 
 async function readHead(app: App, asset: AssetRow, path: string | null, start: number): Promise<Buffer | null> {
   const size = path === null ? 0 : ((await storageOf(app).head(mediaKey(asset, path)))?.bytes ?? 0);
-  const end = Math.min(size, start + SEGMENT_HEAD_BYTES) - 1;
-  return end < start ? null : readBelow(app, asset, path, { range: { start, end }, maxBytes: SEGMENT_HEAD_BYTES });
+  const end = Math.min(size, start + HEAD_BYTES) - 1;
+  return end < start ? null : readBelow(app, asset, path, { range: { start, end }, maxBytes: HEAD_BYTES });
 }
 
 function below(base: string, uri: string): string | null {
