@@ -111,7 +111,7 @@ function groupsOf(parts: readonly (readonly AudioTrackRow[])[]): Group[] {
     }
     for (const group of groups) group.rows[index] ??= null;
   }
-  // Nobody is to begin with silence where a part has audio of its own.
+  // Players are not to begin with silence where a part has audio of its own.
   return groups.map((group) => ({ ...group, isDefault: group.isDefault && group.rows.every((row) => row !== null) }));
 }
 

@@ -14,7 +14,7 @@ import { fast, ffmpeg } from "#test/support/media/sources.ts";
 /** Files for players without HLS have the audio that players begin with: really encoded, decoded again. */
 const SECONDS = 6;
 const FPS = 25;
-/** The dub says everything earlier, so that it can be told from the audio of the source. */
+/** The dub has its beeps earlier than the audio of the source. */
 const EARLIER = 0.52;
 
 let app: TestApp;

@@ -1,4 +1,5 @@
 import type { App } from "#app.ts";
+import { mediaKey } from "#features/assets/shared-media.ts";
 import { find, readInit, readTrackFragment } from "#lib/isobmff";
 import { resolveReference } from "#lib/manifests";
 import { readDefaults } from "#media/clip/fragments.ts";
@@ -8,7 +9,6 @@ import { parseServed } from "#platform/parsing/parse-document.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
 import { ObjectTooLarge } from "#storage/objects/store.ts";
-import { mediaKey } from "../../assets/shared-media.ts";
 
 const MAX_PLAYLIST_BYTES = 8 * 2 ** 20;
 const MAX_INIT_BYTES = 2 ** 20;
@@ -21,8 +21,8 @@ const ROUNDED_SECONDS = 0.03;
 
 /**
  * When the media of a playable asset begin on the clock of their segments, in seconds: players of HLS play renditions next to
- * each other by these times. Those of a clip are the times of its asset, and those of a clip of a live stream the stream's.
- * Whatever a job writes begins at 0.
+ * each other by these times. A clip has the times of its asset, and a clip of a live stream those of the stream. Whatever a job
+ * writes begins at 0.
  */
 export async function startOfMedia(app: App, asset: AssetRow): Promise<number> {
   const { mediaPrefix, manifestPath, sharedMedia } = asset;

@@ -1,5 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
+import { addStoredBytes } from "#features/assets/stored-bytes.ts";
 import { mapBounded } from "#lib/base";
 import { impossible, type TimeRange } from "#lib/manifests";
 import { cutRendition, type Rendition } from "#media/clip/cut-rendition.ts";
@@ -10,7 +11,6 @@ import type { Db } from "#storage/db/open.ts";
 import { type AddedAudioMedia, type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
 import { readSmallObject, writeSmallObject } from "#storage/objects/small-objects.ts";
 import { type ObjectStore, StorageUnavailable } from "#storage/objects/store.ts";
-import { addStoredBytes } from "../../assets/stored-bytes.ts";
 import { replaceTrackMedia } from "./fit.ts";
 import { isPlayed, rowsOf } from "./rows.ts";
 import { playlistOf } from "./splice.ts";

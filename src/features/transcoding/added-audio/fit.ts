@@ -1,12 +1,12 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
+import { replaceMedia } from "#features/assets/replaced-media.ts";
+import { addStoredBytes } from "#features/assets/stored-bytes.ts";
 import { JoinImpossible } from "#media/join/faults.ts";
 import { markReferenced } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AddedAudioMedia, type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
-import { replaceMedia } from "../../assets/replaced-media.ts";
-import { addStoredBytes } from "../../assets/stored-bytes.ts";
 import { isPlayed, rowsOf } from "./rows.ts";
 import { type Stretch, spliceTrack, type TrackMedia } from "./splice.ts";
 
