@@ -80,7 +80,7 @@ export const pageRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
       // A share decides on downloads itself, and has a URL for them.
       if (share) throw downloadNotAllowed();
       const file = await viewerDownload(app, asset);
-      if ("filename" in file)
+      if ("asset" in file)
         return serveMp4(app, {
           ...{ objects: storageOf(app), asset: file.asset, method, headers },
           cacheControl: "private, no-store",
