@@ -1,9 +1,15 @@
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
+import type { Files } from "#test/support/batches.ts";
 import { clipOf, createClip, encodedAgain, film, filmAsset } from "#test/support/clips.ts";
 import { expectError } from "#test/support/error.ts";
 import { delivered } from "#test/support/films.ts";
 import { next } from "#test/support/flow.ts";
+import { emptyFolder } from "#test/support/folder.ts";
+import { marked } from "#test/support/media/marks.ts";
+import { fast, ffmpeg } from "#test/support/media/sources.ts";
 
 /** What clips, trims and static files keep of added audio tracks: real media, so that they can be cut. */
 let app: TestApp;
@@ -238,20 +244,44 @@ test("a join has one track of each language and role, and begins with none that 
   expect(line).toContain("DEFAULT=YES");
 });
 
-test("media that a client packaged may begin at any time: a track is encoded for that", async () => {
-  const later = Object.entries(files).flatMap(([name, bytes]): [string, Uint8Array][] => {
-    if (!name.endsWith(".m3u8")) return [[name, bytes as Uint8Array]];
+/** Media of the film without its first segment. */
+function laterFilm(): Files {
+  const later = Object.entries(files).map(([name, bytes]): [string, Uint8Array] => {
+    if (!name.endsWith(".m3u8")) return [name, bytes as Uint8Array];
     const text = Buffer.from(bytes as Uint8Array).toString("utf8");
     const without = text.replace(/#EXTINF:[^\n]*\n00001\.m4s\n/, "").replace(/#EXT-X-I-FRAME-STREAM-INF:.*\n/g, "");
-    return [[name, new Uint8Array(Buffer.from(without))]];
+    return [name, new Uint8Array(Buffer.from(without))];
   });
-  const placed = Object.fromEntries(later.map(([name, bytes]) => [`film/${name}`, bytes]));
-  const { film: asset } = await delivered(app, key, { files: placed, assets: { film: {} } });
-  const data = new FormData();
-  for (const [name, value] of Object.entries({ language: "fr", name: "Français" })) data.append(name, value);
-  data.append("file", new Blob(["audio"]), "dub.wav");
-  expect((await app.call("POST", `/api/v1/assets/${asset.id}/audio_tracks`, { key, raw: data })).status).toBe(201);
-  let { body: contract } = await next(app);
-  while (contract.job.asset_id !== asset.id) ({ body: contract } = await next(app));
-  expect(contract.encoding_spec.audio.start_seconds).toBeCloseTo(4, 1);
+  return Object.fromEntries(later.map(([name, bytes]) => [`fmp4/${name}`, bytes]));
+}
+
+/** Transport streams of two seconds, whose times begin where ffmpeg lets them begin. */
+async function transportStream(): Promise<Files> {
+  const folder = emptyFolder();
+  const source = join(folder, "source.mp4");
+  await ffmpeg(...marked("64x36", 25, 2), ...fast, source);
+  const hls = ["-c", "copy", "-f", "hls", "-hls_time", "1", "-hls_playlist_type", "vod"];
+  await ffmpeg("-i", source, ...hls, join(folder, "low.m3u8"));
+  rmSync(source);
+  const variant = `BANDWIDTH=90000,RESOLUTION=64x36,CODECS="avc1.64001e"`;
+  const master = Buffer.from(`#EXTM3U\n#EXT-X-STREAM-INF:${variant}\nlow.m3u8\n`);
+  const written = readdirSync(folder).map((name) => [`ts/${name}`, new Uint8Array(readFileSync(join(folder, name)))]);
+  return { ...Object.fromEntries(written), "ts/master.m3u8": new Uint8Array(master) };
+}
+
+test("media that a client packaged may begin at any time: a track is encoded for that", async () => {
+  const packaged = { ...laterFilm(), ...(await transportStream()) };
+  const both = await delivered(app, key, { files: packaged, assets: { fmp4: {}, ts: {} } });
+  for (const [asset, start] of [
+    [both.fmp4, 4],
+    [both.ts, 1.4],
+  ] as const) {
+    const data = new FormData();
+    for (const [name, value] of Object.entries({ language: "fr", name: "Français" })) data.append(name, value);
+    data.append("file", new Blob(["audio"]), "dub.wav");
+    expect((await app.call("POST", `/api/v1/assets/${asset.id}/audio_tracks`, { key, raw: data })).status).toBe(201);
+    let { body: contract } = await next(app);
+    while (contract.job.asset_id !== asset.id) ({ body: contract } = await next(app));
+    expect(contract.encoding_spec.audio.start_seconds).toBeCloseTo(start, 1);
+  }
 });

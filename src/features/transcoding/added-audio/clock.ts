@@ -2,6 +2,7 @@ import type { App } from "#app.ts";
 import { mediaKey } from "#features/assets/shared-media.ts";
 import { find, readInit, readTrackFragment } from "#lib/isobmff";
 import { resolveReference } from "#lib/manifests";
+import { firstPresentation } from "#lib/mpegts";
 import { readDefaults } from "#media/clip/fragments.ts";
 import { assetPrefix, ownPath } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
@@ -38,13 +39,17 @@ async function firstTime(app: App, asset: AssetRow, path: string): Promise<numbe
   const at = variant ? below(path, variant.uri) : path;
   const segments = at === null ? undefined : (variant ? await readPlaylist(app, asset, at) : playlist)?.segments;
   const [first] = segments ?? [];
-  const map = first?.map ?? null;
-  if (at === null || !first || map === null || map.span !== null || first.isEncrypted) return null;
-  const [init, head] = await Promise.all([
-    readBelow(app, asset, below(at, map.uri), { maxBytes: MAX_INIT_BYTES }),
-    readHead(app, asset, below(at, first.uri), first.span?.start ?? 0),
-  ]);
-  if (!init || !head) return null;
+  if (at === null || !first || first.isEncrypted) return null;
+  const head = await readHead(app, asset, below(at, first.uri), first.span?.start ?? 0);
+  if (!head) return null;
+  if (first.map === null) return firstPresentation(head);
+  if (first.map.span !== null) return null;
+  const init = await readBelow(app, asset, below(at, first.map.uri), { maxBytes: MAX_INIT_BYTES });
+  return init && fragmentTime(head, init);
+}
+
+/** Null where it cannot be read. */
+function fragmentTime(head: Buffer, init: Buffer): number | null {
   try {
     const { timescale, delay } = readInit(init);
     const seconds = (firstPresented(head, init) - delay) / timescale;
