@@ -12,8 +12,8 @@ import { passOnMedia, scheduleRelease } from "../assets/shared-media.ts";
 import { addStoredBytes, mediaBytesOf } from "../assets/stored-bytes.ts";
 import { conflict, trimTexts } from "../subtitles/trim-texts.ts";
 import { requireStored } from "../tenants/quota.ts";
-import { hasAudioIn, trimAddedTracks } from "../transcoding/added-audio/cut.ts";
-import { isAdding, isPlayed, rowsOf } from "../transcoding/added-audio/rows.ts";
+import { requireAudioIn, trimAddedTracks } from "../transcoding/added-audio/cut.ts";
+import { isAdding } from "../transcoding/added-audio/rows.ts";
 import { emitAssetReady } from "../transcoding/lifecycle/events.ts";
 import { profileOfMedia } from "../transcoding/lifecycle/media-profile.ts";
 import { queueAgain, queueJob } from "../transcoding/lifecycle/queue.ts";
@@ -38,8 +38,7 @@ export async function prepareTrim(
   if (await isAdding(app.db, id))
     impossible("an added audio track is being encoded; repeat the request when it is ready");
   const trim = await prepareClip(app, caller, id, { ...wanted, title: undefined }, { signal, isTrim: true });
-  if ((await rowsOf(app.db, id)).some((row) => isPlayed(row) && !hasAudioIn(row, wanted)))
-    impossible("an added audio track has nothing in this range; delete the track first");
+  await requireAudioIn(app, asset, wanted);
   return trim;
 }
 

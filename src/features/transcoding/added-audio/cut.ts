@@ -35,13 +35,7 @@ export async function cutAddedTracks(
   objects: ObjectStore,
   { asset, range, signal }: { asset: AssetRow; range: TimeRange; signal: AbortSignal },
 ): Promise<CutAudio[]> {
-  const rows = (await rowsOf(app.db, asset.id)).filter(isPlayed);
-  const chosen = rows.map((row) => {
-    const startSeconds = row.media?.startSeconds ?? 0;
-    return { row, startSeconds, segments: segmentsIn(row, range, startSeconds) };
-  });
-  if (chosen.reduce((sum, { segments }) => sum + segments.length, 0) > MAX_SEGMENTS)
-    impossible("its added audio tracks have too many segments in this range");
+  const chosen = await chooseSegments(app, asset, range);
   const cut: CutAudio[] = [];
   for (const { row, startSeconds, segments } of chosen)
     if (segments.length > 0) cut.push(await cutTrack(app, objects, { row, startSeconds, segments, range, signal }));
@@ -51,9 +45,24 @@ export async function cutAddedTracks(
 /** Times in units of the timescale, as the manifest of the track has them. */
 type Segment = { file: string; start: number; duration: number };
 
-/** Whether an added track has any audio in a range of its asset, in seconds. */
-export const hasAudioIn = (row: AudioTrackRow, range: TimeRange): boolean =>
-  segmentsIn(row, range, row.media?.startSeconds ?? 0).length > 0;
+/** What each added track has in a range of its asset, in seconds. Throws 422 `clip_not_possible` for too much. */
+async function chooseSegments(app: App, { id }: AssetRow, range: TimeRange) {
+  const rows = (await rowsOf(app.db, id)).filter(isPlayed);
+  const chosen = rows.map((row) => {
+    const startSeconds = row.media?.startSeconds ?? 0;
+    return { row, startSeconds, segments: segmentsIn(row, range, startSeconds) };
+  });
+  if (chosen.reduce((sum, { segments }) => sum + segments.length, 0) > MAX_SEGMENTS)
+    impossible("its added audio tracks have too many segments in this range");
+  return chosen;
+}
+
+/** Throws 422 `clip_not_possible` where a trim to the range could not cut the added tracks, or would leave nothing of one. */
+export async function requireAudioIn(app: App, asset: AssetRow, range: TimeRange): Promise<void> {
+  const chosen = await chooseSegments(app, asset, range);
+  if (chosen.some(({ segments }) => segments.length === 0))
+    impossible("an added audio track has nothing in this range; delete the track first");
+}
 
 /** A packet before a segment may be heard in it. */
 const NEIGHBOR_SECONDS = 0.1;
