@@ -196,15 +196,17 @@ test("a new track and a trim by a job exclude each other: each would be at the t
     if (contract.job.asset_id !== asset.id) ({ body: contract } = await next(app, undefined, { capabilities }));
     const headers = { "x-svc-job-lease-token": contract.lease.token };
     const body = { code: "encode_failed", message: "No.", retryable: false };
-    expect((await app.call("POST", contract.callbacks.fail_url, { worker: app.worker, headers, body })).status).toBe(
-      200,
-    );
+    const failed = await app.call("POST", contract.callbacks.fail_url, { worker: app.worker, headers, body });
+    expect(failed.status, failed.text).toBe(200);
+    return contract.job.id;
   };
   expect((await post("trim", exact)).status).toBe(202);
   expectError(await add(), 409, "asset_conflict");
-  await fail({ clips: 2 });
+  const job = await fail({ clips: 2 });
   expect((await add()).status).toBe(201);
   expectError(await post("retry"), 409, "asset_conflict");
+  const retried = await app.call("POST", `/api/v1/transcoding_jobs/${job}/retry`, { admin: app.admin });
+  expectError(retried, 409, "job_conflict");
   expectError(await post("trim", exact), 422, "clip_not_possible");
   await fail({});
   expect((await post("retry")).status).toBe(200);

@@ -17,7 +17,8 @@ type Fitted = TrackMedia & { bytes: number };
 
 /**
  * The media of a track that is to be heard with media of another length, which begin at 0: an asset that was trimmed has its full
- * length when it is encoded again. Silence is before and after what there is. Null when it fits already. Throws JoinImpossible.
+ * length when it is encoded again. Silence is before and after what there is. Null when it fits already, or when it cannot be
+ * changed: the asset is to play its media all the same.
  */
 export async function fitted(
   app: App,
@@ -36,7 +37,13 @@ export async function fitted(
     { from: to, to: durationSeconds, audio: null },
   ];
   const some = stretches.filter((one) => one.to - one.from > TOLERATED_SECONDS / 10);
-  return spliceTrack(app, storageOf(app), { tenantId, stretches: some, signal });
+  try {
+    return await spliceTrack(app, storageOf(app), { tenantId, stretches: some, signal });
+  } catch (error) {
+    if (!(error instanceof JoinImpossible)) throw error;
+    app.log.warn({ prefix, reason: error.message }, "an audio track could not be fitted to its asset");
+    return null;
+  }
 }
 
 /** Seconds, on the clock of the segments. */
@@ -56,15 +63,7 @@ export async function fitTracks(
   for (const row of (await rowsOf(app.db, id)).filter(isPlayed)) {
     const { tenantId, prefix, media } = row;
     if (prefix === null || !media) continue;
-    const to = await fitted(app, { tenantId, prefix, media }, options).catch((error: unknown) => {
-      if (!(error instanceof JoinImpossible)) throw error;
-      // The asset is to play its new media all the same.
-      app.log.warn(
-        { asset: id, track: row.id, reason: error.message },
-        "an audio track could not be fitted to its asset",
-      );
-      return null;
-    });
+    const to = await fitted(app, { tenantId, prefix, media }, options);
     tracks.push({ row, to });
   }
   return tracks;

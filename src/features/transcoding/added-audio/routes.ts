@@ -7,7 +7,7 @@ import { route } from "#platform/http/route.ts";
 import { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type AudioTrackRow, assets } from "#storage/db/schema.ts";
-import { leaseTokenOf, STALE, stale } from "../lease.ts";
+import { leaseTokenOf, stale } from "../lease.ts";
 import { callback, leaseCallbacks } from "../lease-callbacks.ts";
 import { leaseLock } from "../lease-urls.ts";
 import { renewed } from "../side-contract.ts";
@@ -114,7 +114,7 @@ export const addedAudioRoutes = [
     summary: "Complete the encode of an audio track",
     body: Completion,
     responses: { 200: TrackJob },
-    errors: { ...STALE, 409: ["stale_lease", "asset_conflict"], 422: ["invalid_transcoding_result"] },
+    errors: { 409: ["stale_lease", "asset_conflict"], 422: ["invalid_transcoding_result"] },
     async handle({ app, params, headers, signal }) {
       const token = leaseTokenOf(headers);
       return leaseLock(app).withLock(`audio:${params.id}`, async () =>
