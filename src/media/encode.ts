@@ -13,6 +13,7 @@ import { type EncodeResult, endsEarly, type FileNames, fileNames, finish, type R
 import { addInitBoxes } from "./init-boxes.ts";
 import { withGains } from "./loudness.ts";
 import { unseenSeconds } from "./manifests.ts";
+import { moveAudio } from "./moved-audio.ts";
 import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
 import { withTitle } from "./per-title/analyze.ts";
@@ -348,6 +349,8 @@ async function finishRun(
   const primary = await read(plan.video?.renditions ?? []);
   const others = additional.flatMap((one) => one.plan.video.renditions);
   const videos = [...primary, ...(await read(others, primary[0]?.segments.length))];
+  const { start_seconds: start = 0 } = spec.audio;
+  if (start > 0 && plan.video === null) for (const { name } of plan.audio) await moveAudio(outDir, name, start);
   const audios = await read(plan.audio);
   const unseen = unseenSeconds(videos[0], audios);
   if (plan.video && unseen > 0 && plan.video.holdUntilSeconds === 0)

@@ -147,6 +147,8 @@ const audioOf = ({ settings: { codec, profile, sample_rate, ...others } }: (type
       loudness_lufs: v.optional(v.nullable(v.pipe(v.number(), v.minValue(-70), v.maxValue(0))), null),
       /** Seconds that each track lasts: a shorter one ends in silence, a longer one is cut. Null: as long as the source. */
       length_seconds: v.optional(v.nullable(v.pipe(v.number(), v.minValue(0.1), v.maxValue(100_000)))),
+      /** Seconds that are added to all times of segments: of audio next to media that do not begin at 0. */
+      start_seconds: v.optional(v.pipe(v.number(), v.minValue(0), v.maxValue(1e9))),
       /** bit/s of 5.1 renditions. */
       surround_bitrate: v.optional(between(8000, 1_700_000)),
     }),

@@ -1,4 +1,5 @@
 import { basename } from "node:path";
+import { create } from "content-disposition";
 import * as v from "valibot";
 import type { App } from "#app.ts";
 import { findPublicAsset } from "#features/assets/queries.ts";
@@ -7,11 +8,13 @@ import type { Egress } from "#features/playback/egress.ts";
 import { PlayerData, playerData, requirePlayable } from "#features/playback/player-data.ts";
 import type { PlaybackTokens } from "#features/playback/token.ts";
 import { downloadNotAllowed, viewerDownload } from "#features/playback/viewer-download.ts";
+import { serveMp4 } from "#features/static-renditions/mp4.ts";
 import { isActiveTenant } from "#features/tenants/active.ts";
 import { allowedOriginsOf } from "#features/tenants/queries.ts";
 import { HttpError } from "#lib/base";
 import { encodedText } from "#platform/http/content-encoding.ts";
 import { type Context, Reply, type Route, route } from "#platform/http/route.ts";
+import { storageOf } from "#platform/http/storage.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { assetView, stateNotice, suspended, videoNotFound } from "./asset-view.ts";
 import { embeddedFile, versionOf } from "./embedded-file.ts";
@@ -67,16 +70,23 @@ export const pageRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
     path: "/embed/:id/download",
     summary: "Download a video, where the tenant allows it",
     params: v.object({ id: v.string() }),
-    responses: { 302: null },
+    responses: { 200: null, 302: null },
     errors: {
       403: ["playback_token_required", "playback_token_invalid", "tenant_suspended", "download_not_allowed"],
     },
-    async handle({ app, params, url, headers }) {
+    async handle({ app, params, url, headers, method }) {
       const token = url.searchParams.get("token");
       const { asset, share } = await requirePlayable(app, tokens.of(headers), { ref: params.id, token });
       // A share decides on downloads itself, and has a URL for them.
       if (share) throw downloadNotAllowed();
       const file = await viewerDownload(app, asset);
+      if ("asset" in file)
+        return serveMp4(app, {
+          ...{ objects: storageOf(app), asset: file.asset, method, headers },
+          cacheControl: "private, no-store",
+          extraHeaders: { "content-disposition": create(file.filename) },
+          onSent: (bytes) => egress.add(asset.tenantId, bytes),
+        });
       egress.add(asset.tenantId, file.bytes);
       return new Reply(302, undefined, { location: file.url, "cache-control": "no-store" });
     },

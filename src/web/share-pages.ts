@@ -10,6 +10,7 @@ import { findShareByCode } from "#features/shares/queries.ts";
 import { passwordMark } from "#features/shares/rules.ts";
 import { sharePath } from "#features/shares/schema.ts";
 import { newViewer, viewerCookies, viewerOf } from "#features/shares/viewer-cookie.ts";
+import { serveMp4 } from "#features/static-renditions/mp4.ts";
 import { allowedOriginsOf } from "#features/tenants/queries.ts";
 import { HttpError, notFound } from "#lib/base";
 import { readBytes, readJson } from "#platform/http/body.ts";
@@ -222,14 +223,16 @@ async function download(
   const file = share.allowDownload ? downloadOf(shared) : null;
   if (!file) return notFound("download");
   if (method === "GET") await countPlay(app, viewer);
-  return serveObject({
+  const { key, contentType, disposition } = file;
+  const delivery = {
     objects: storageOf(app),
-    key: file.key,
     method,
     headers,
-    contentType: file.contentType,
     cacheControl: "private, no-store",
-    extraHeaders: { "content-disposition": file.disposition },
-    onSent: (bytes) => egress.add(asset.tenantId, bytes),
-  });
+    extraHeaders: { "content-disposition": disposition },
+    onSent: (bytes: number) => egress.add(asset.tenantId, bytes),
+  };
+  return key === asset.mp4Path
+    ? serveMp4(app, { ...delivery, asset: { ...asset, mp4Path: key } })
+    : serveObject({ ...delivery, key, contentType });
 }

@@ -122,6 +122,8 @@ async function encodeChecked(
           onLog: (line) => heartbeat.logLine(line),
           onMove: () => heartbeat.move(),
           onRenditions: (names) => {
+            // They are published when they have their times.
+            if (spec.audio.start_seconds) return;
             for (const name of names) watched.add(name);
           },
           onProgress: (fraction) => heartbeat.report("encoding", PROBED + fraction * (ENCODED - PROBED)),

@@ -11,7 +11,7 @@ export type AddedAudioMedia = {
   timescale: number;
   channels: number;
   segments: [start: number, duration: number, repeat: number][];
-  /** Where the presentation begins on the clock of the segments, for a track that was cut; else 0. */
+  /** Where the presentation begins on the clock of the segments, next to media that do not begin at 0. */
   startSeconds?: number;
 };
 
@@ -33,6 +33,7 @@ export const audioTracks = sqliteTable("audio_tracks", {
   prefix: text("prefix"),
   bytes: integer("bytes").notNull().default(0),
   lengthSeconds: real("length_seconds").notNull().default(0),
+  startSeconds: real("start_seconds").notNull().default(0),
   media: text("media", { mode: "json" }).$type<AddedAudioMedia>(),
   attempts: integer("attempts").notNull().default(0),
   availableAt: integer("available_at").notNull().default(0),

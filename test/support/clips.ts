@@ -80,12 +80,18 @@ export async function filmAsset(
 }
 
 /** Encodes an asset again, with the same film: its media are under another prefix afterwards. */
-export async function encodedAgain(app: TestApp, key: string, id: number, files: Files): Promise<Ready> {
+export async function encodedAgain(
+  app: TestApp,
+  key: string,
+  id: number,
+  files: Files,
+  seconds = SECONDS,
+): Promise<Ready> {
   // The API has no such request yet; a missing manifest makes the doctor queue the job again.
   const { body } = await app.call("GET", `/api/v1/assets/${id}`, { key });
   await app.opened.app.objects?.delete(body.manifest_path);
   await checkup(app, { fix: true });
-  return completed(app, key, files);
+  return completed(app, key, files, seconds);
 }
 
 export const createClip = (app: Pick<TestApp, "call">, key: string, id: number, body: Record<string, unknown>) =>

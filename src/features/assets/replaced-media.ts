@@ -12,7 +12,11 @@ export const KEPT_MS = 3_600_000;
  * The asset, read in the same transaction, gets other media: the old ones are served for another hour, and then deleted.
  * Precedes `passOnMedia`, which may keep what clips play, but not schedule it earlier.
  */
-export async function replaceMedia(tx: Db, app: App, asset: AssetRow): Promise<void> {
+export async function replaceMedia(
+  tx: Db,
+  app: App,
+  asset: Pick<AssetRow, "id" | "mediaPrefix" | "sharedPrefix" | "sharedMedia">,
+): Promise<void> {
   const { id, mediaPrefix, sharedPrefix, sharedMedia } = asset;
   if (mediaPrefix === null) return;
   const expiresAt = app.clock.now() + KEPT_MS;

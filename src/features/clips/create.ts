@@ -16,9 +16,9 @@ import { insertAsset } from "../assets/stored-bytes.ts";
 import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks, type RangeMs } from "../subtitles/cut-texts.ts";
 import { addSubtitle, type StoredText, storeTextUnder } from "../subtitles/store.ts";
 import { requireStored } from "../tenants/quota.ts";
-import { addCutTracks, type CutAudio, cutAddedTracks } from "../tracks/audio/cut-tracks.ts";
-import { copySourceTracks, hasAddedTracks } from "../tracks/audio/source-tracks.ts";
+import { copySourceTracks } from "../tracks/audio/source-tracks.ts";
 import { upsertTrack } from "../tracks/timed/write.ts";
+import { addCutTracks, type CutAudio, cutAddedTracks } from "../transcoding/added-audio/cut.ts";
 import { emitAssetReady } from "../transcoding/lifecycle/events.ts";
 import { profileOfMedia } from "../transcoding/lifecycle/media-profile.ts";
 import { queueJob } from "../transcoding/lifecycle/queue.ts";
@@ -76,13 +76,9 @@ export async function prepareClip(
           cutSubtitles(app, objects, { asset: parent, range, signal }),
           cutTracks(app, parent.id, range),
         ]);
-  if (isTrim && media.exact && (await hasAddedTracks(app.db, parent.id)))
-    impossible("it has added audio tracks, which are not cut at frames; use the mode instant");
-  const audio = await cutAddedTracks(app, objects, {
-    asset: parent,
-    range: { start: media.exact ? frameAt(parent, start) : start, end },
-    signal,
-  });
+  const audioRange = { start: media.exact ? frameAt(parent, start) : start, end };
+  const audio =
+    isTrim && media.exact ? [] : await cutAddedTracks(app, objects, { asset: parent, range: audioRange, signal });
   const prefix = newDeliveredPrefix(parent.tenantId);
   await registerPending(app, [prefix]);
   const [subtitles, copied] = await Promise.all([

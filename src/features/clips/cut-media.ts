@@ -21,6 +21,7 @@ import { ALL_CODECS_VERSION } from "#protocol/clip.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { readSmallObject } from "#storage/objects/small-objects.ts";
 import { type ObjectStore, ObjectTooLarge } from "#storage/objects/store.ts";
+import { startOfMedia } from "../transcoding/added-audio/clock.ts";
 
 const AT_ONCE = 8;
 /** The size of all manifests of an asset, which are in memory. A day of five renditions has 11 MiB. */
@@ -78,7 +79,7 @@ export async function cutMedia(
     const bytes = reducePlaylist(await read(playlist.path), range);
     return possible(await parseServed(app, "clipPlaylist", { bytes, ...playlist, range }, parsing));
   });
-  const shared = sharedBy([main, ...cut], range.start + (asset.sharedMedia?.startSeconds ?? 0));
+  const shared = sharedBy([main, ...cut], range.start + (await startOfMedia(app, asset)));
   const files = [
     { path, bytes: master },
     { path: first.path, bytes: main.text },

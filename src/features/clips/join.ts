@@ -14,9 +14,10 @@ import { upsertTrack } from "../tracks/timed/write.ts";
 import { joinedPart, partFault } from "../transcoding/joined-part.ts";
 import { queueJob } from "../transcoding/lifecycle/queue.ts";
 import { requireEqualEncoding } from "./equal-encoding.ts";
+import { addJoinedAudio, type JoinedAudio, joinAudio, type PlacedPart } from "./join-audio.ts";
 import { type JoinedTexts, joinTexts } from "./join-texts.ts";
 
-export type PreparedJoin = { parts: AssetRow[]; title: string; texts: JoinedTexts };
+export type PreparedJoin = { parts: AssetRow[]; title: string; texts: JoinedTexts; audio: JoinedAudio };
 
 /** Throws 422: the media are not of a form that can be joined. `reason` is a clause. */
 const impossible = (reason: string): never => {
@@ -24,7 +25,7 @@ const impossible = (reason: string): never => {
 };
 
 /**
- * Checks that the caller's assets can be joined in this order, and joins their texts. Throws 404, 422 `asset_not_ready`,
+ * Checks that the caller's assets can be joined in this order, and joins their texts and added audio tracks. Throws 404, 422 `asset_not_ready`,
  * `encodings_differ`, `join_not_possible`, `document_too_complex`.
  */
 export async function prepareJoin(
@@ -45,8 +46,16 @@ export async function prepareJoin(
   }
   const seconds = parts.reduce((sum, { durationSeconds }) => sum + durationSeconds, 0);
   if (seconds > MAX_DURATION_SECONDS) impossible(`they are longer than ${MAX_DURATION_SECONDS / 3600} hours together`);
-  await requireEqualEncoding(app, objects, [...rows.values()], { signal, impossible });
-  return { parts, title: title ?? first.title, texts: await joinTexts(app, parts, { signal, impossible }) };
+  const lengths = await requireEqualEncoding(app, objects, [...rows.values()], { signal, impossible });
+  const texts = await joinTexts(app, parts, { signal, impossible });
+  let at = 0;
+  const placed = parts.map((asset): PlacedPart => {
+    const from = at;
+    at += lengths.get(asset.id) ?? 0;
+    return { asset, from, to: at };
+  });
+  const audio = await joinAudio(app, objects, placed, { signal, impossible });
+  return { parts, title: title ?? first.title, texts, audio };
 }
 
 function requireComplete(asset: AssetRow): void {
@@ -60,14 +69,13 @@ function requireComplete(asset: AssetRow): void {
  * 409 `asset_conflict` when a part got other media meanwhile, 403 `quota_exceeded`.
  */
 export async function insertJoin(tx: Db, app: App, caller: Caller, join: PreparedJoin): Promise<AssetRow> {
-  const { parts, title, texts } = join;
+  const { parts, title, texts, audio } = join;
   const joined: JoinedPart[] = [];
-  let bytes = texts.subtitles.reduce((sum, one) => sum + one.bytes, 0);
+  let bytes = [...texts.subtitles, ...audio.tracks].reduce((sum, one) => sum + one.bytes, 0);
   for (const before of parts) {
     const part = (await getAsset(tx, caller, before.id)) ?? notFound("asset");
     requireComplete(part);
-    if (part.mediaPrefix !== before.mediaPrefix)
-      throw new HttpError(409, "asset_conflict", `The asset ${part.id} was encoded again meanwhile; try again.`);
+    if (part.mediaPrefix !== before.mediaPrefix) changed(part.id);
     bytes += mediaBytes(part);
     joined.push(joinedPart(part));
   }
@@ -94,11 +102,16 @@ export async function insertJoin(tx: Db, app: App, caller: Caller, join: Prepare
     progress: 0,
   });
   await queueJob(tx, app, asset, { joined });
+  await addJoinedAudio(tx, app, asset, { audio, first, changed });
   for (const { row, stored } of texts.subtitles) await addSubtitle(tx, app, asset, row, { stored });
   const owner: Caller = { kind: "key", keyId: 0, tenantId: first.tenantId, scopes: [] };
   for (const { id: _, updatedAt: __, ...track } of texts.tracks) await upsertTrack(tx, app, owner, asset.id, track);
   return (await tx.select().from(assets).where(eq(assets.id, asset.id)).get()) as AssetRow;
 }
+
+const changed = (id: number): never => {
+  throw new HttpError(409, "asset_conflict", `The asset ${id} was encoded again or changed meanwhile; try again.`);
+};
 
 /** What the media of a part occupy; estimated where a clip does not state it. */
 function mediaBytes({ renditions, audioRenditions, durationSeconds }: AssetRow): number {

@@ -12,8 +12,8 @@ import { passOnMedia, scheduleRelease } from "../assets/shared-media.ts";
 import { addStoredBytes, mediaBytesOf } from "../assets/stored-bytes.ts";
 import { conflict, trimTexts } from "../subtitles/trim-texts.ts";
 import { requireStored } from "../tenants/quota.ts";
-import { isCuttable, trimAddedTracks } from "../tracks/audio/cut-tracks.ts";
-import { rowsOf } from "../tracks/audio/source-tracks.ts";
+import { requireAudioIn, trimAddedTracks } from "../transcoding/added-audio/cut.ts";
+import { isAdding } from "../transcoding/added-audio/rows.ts";
 import { emitAssetReady } from "../transcoding/lifecycle/events.ts";
 import { profileOfMedia } from "../transcoding/lifecycle/media-profile.ts";
 import { queueAgain, queueJob } from "../transcoding/lifecycle/queue.ts";
@@ -35,12 +35,10 @@ export async function prepareTrim(
   const asset = (await getAsset(app.db, caller, id)) ?? notFound("asset");
   if (asset.mediaPrefix !== null && !isMediaPrefix(asset.mediaPrefix, asset.tenantId))
     impossible("its media were registered and are not managed here");
-  if ((await rowsOf(app.db, id)).some(({ status }) => status === "processing"))
+  if (await isAdding(app.db, id))
     impossible("an added audio track is being encoded; repeat the request when it is ready");
   const trim = await prepareClip(app, caller, id, { ...wanted, title: undefined }, { signal, isTrim: true });
-  const left = (await rowsOf(app.db, id)).filter(isCuttable);
-  if (!trim.media.exact && left.some(({ id: row }) => !trim.audio.some((one) => one.row.id === row)))
-    impossible("an added audio track has nothing in this range; delete the track first");
+  await requireAudioIn(app, asset, wanted);
   return trim;
 }
 
@@ -72,7 +70,7 @@ export async function trimAsset(tx: Db, app: App, caller: Caller, trim: Prepared
   }
   await scheduleDeletion(tx, app, [imagesPrefix(before)]);
   await trimTexts(tx, app, trimmed, trim);
-  if (!(await trimAddedTracks(tx, app, trimmed, { cut: trim.audio, keepMs: OLD_MEDIA_MS }))) conflict();
+  if (!(await trimAddedTracks(tx, app, trimmed, { cut: trim.audio, isKept: false }))) conflict();
   const after = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
   await emitAssetReady(tx, app, after);
   return after;
@@ -105,7 +103,7 @@ async function begin(tx: Db, app: App, caller: Caller, trim: PreparedClip) {
   requireReady(asset);
   const job = await lastJob(tx, asset.id);
   const isEncoding = job?.status === "queued" || job?.status === "running";
-  if (isEncoding || asset.mediaPrefix !== trim.parent.mediaPrefix) conflict();
+  if (isEncoding || (await isAdding(tx, asset.id)) || asset.mediaPrefix !== trim.parent.mediaPrefix) conflict();
   const tenant = (await tx.select().from(tenants).where(eq(tenants.id, asset.tenantId)).get()) ?? notFound("asset");
   requireStored(app, tenant, trim.bytes);
   await markReferenced(tx, trim.prefix);

@@ -11,10 +11,11 @@ import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
 import { basePath, publicId } from "../assets/urls.ts";
 import { STATIC, staticFiles } from "../static-renditions/deliver.ts";
+import { isMp4Current, serveMp4 } from "../static-renditions/mp4.ts";
 import { nameOfFile } from "../static-renditions/names.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/urls.ts";
-import { ADDED, addedFile, audioChanges, playedTracks } from "../tracks/audio/delivery.ts";
+import { addedFile, audioChanges, playedTracks } from "../tracks/audio/delivery.ts";
 import type { Egress } from "./egress.ts";
 import { createImageHandler } from "./images/image-handler.ts";
 import { parseImageRequest } from "./images/image-request.ts";
@@ -96,7 +97,7 @@ class MediaRequest {
     if (top?.what) return this.#manifest(top, top.what);
     if (top) return this.#fixedFile(top);
     if (file.startsWith(STATIC)) return this.#staticFile();
-    const added = addedFile(file.startsWith(ADDED) ? await playedTracks(this.#app, asset.id) : [], file);
+    const added = await addedFile(this.#app, asset.id, file);
     if (added !== null) return this.#addedFile(added ?? notFound("file"));
     return this.#versionedFile();
   }
@@ -168,7 +169,7 @@ class MediaRequest {
     const carried = this.#isElsewhere ? root : inPath;
     const { hidden, variant, isStereo, sides, isAscending } = manifestParameters(asset, query, what === "master");
     const played = await playedTracks(this.#app, asset.id);
-    const audio = audioChanges(played, { carried, root, isPart: this.#asset.sharedMedia !== null });
+    const audio = audioChanges(played, { carried, root });
     const image = what === "storyboard" ? await this.#sheet() : null;
     const sheet = image === null ? null : carried + image;
     const selected = { hidden, variant, isStereo, sides, isAscending, sheet };
@@ -187,10 +188,14 @@ class MediaRequest {
     return manifest(this.#context, key, rewrite, { ...this.#common, scope: this.#scope, tracks, leftOut });
   }
 
-  #fixedFile({ key }: Top): Promise<Response> {
-    // As large as all segments together, so it is delivered like them.
-    if (this.#file === "video.mp4" && this.#isRedirected(key)) return this.#redirect(key);
+  async #fixedFile({ key }: Top): Promise<Response> {
     const cacheControl = `${this.#scope}, max-age=60`;
+    if (this.#file === "video.mp4") {
+      const asset = { ...this.#asset, mp4Path: key };
+      // As large as all segments together, so it is delivered like them.
+      if (this.#isRedirected(key) && (await isMp4Current(this.#app, asset))) return this.#redirect(key);
+      return serveMp4(this.#app, { ...this.#common, asset, cacheControl });
+    }
     return serveObject({ ...this.#common, key, contentType: contentTypeOf(key), cacheControl });
   }
 

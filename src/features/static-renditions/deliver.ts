@@ -18,6 +18,8 @@ export const STATIC = "static/";
 const REMEMBERED_BYTES = 16 * 2 ** 20;
 const BYTES_OF_PART = 150;
 
+export type StaticDelivery = Omit<ObjectResponse, "key" | "contentType"> & { asset: AssetRow; name: string };
+
 /** Delivers the files of static renditions, with ranges: nothing but what they consist of is stored. */
 export const staticFiles = forApp((app) => {
   const files = new LRUCache<string, Promise<StaticFile>>({ maxSize: REMEMBERED_BYTES });
@@ -47,12 +49,16 @@ export const staticFiles = forApp((app) => {
   /** Whether the tenant wants the file with this name. */
   const isWanted = async (assetId: number, name: string) => (await wanted(assetId)).some((row) => row.name === name);
 
-  type Delivery = Omit<ObjectResponse, "key" | "contentType"> & { asset: AssetRow; name: string };
   return {
     isWanted,
     /** Throws 404 for a file that is not wanted, or that the media cannot be joined to. */
-    async serve({ objects, asset, name, ...delivery }: Delivery): Promise<Response> {
-      if (asset.encoding !== null || !(await isWanted(asset.id, name))) notFound("file");
+    async serve(delivery: StaticDelivery): Promise<Response> {
+      if (!(await isWanted(delivery.asset.id, delivery.name))) notFound("file");
+      return this.serveAny(delivery);
+    },
+    /** The same for a file that no static rendition has. */
+    async serveAny({ objects, asset, name, ...delivery }: StaticDelivery): Promise<Response> {
+      if (asset.encoding !== null) notFound("file");
       const version = await versionOf(asset, name);
       const file = await fileOf(objects, asset, name, version);
       const info: ObjectInfo = {

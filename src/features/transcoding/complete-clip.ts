@@ -10,7 +10,9 @@ import type { ObjectStore } from "#storage/objects/store.ts";
 import { scheduleRelease } from "../assets/shared-media.ts";
 import { subtitlesOf } from "../subtitles/queries.ts";
 import { changeSubtitle, type StoredText, storeText } from "../subtitles/store.ts";
-import { cutTexts, type TrimmedTexts, trimTexts } from "../subtitles/trim-texts.ts";
+import { conflict, cutTexts, type TrimmedTexts, trimTexts } from "../subtitles/trim-texts.ts";
+import { startOfMedia } from "./added-audio/clock.ts";
+import { type CutAudio, cutAddedTracks, startCutTracks, trimAddedTracks } from "./added-audio/cut.ts";
 import { incomplete } from "./captions.ts";
 import type { VerifiedResult } from "./lifecycle/results.ts";
 import { bytesUnder, requireObjects } from "./verify-artifacts.ts";
@@ -24,8 +26,8 @@ export type VerifiedClip = VerifiedResult & {
   shared: SharedMedia;
   /** By their old object keys. */
   texts: Map<string, StoredText>;
-  /** The texts of an asset that is trimmed. */
-  trimmed: TrimmedTexts | null;
+  /** The texts and the added audio of an asset that is trimmed. */
+  trimmed: (TrimmedTexts & { audio: CutAudio[] }) | null;
 };
 
 /**
@@ -92,8 +94,24 @@ export async function verifyClip(
     },
     shared,
     texts: trim ? new Map() : await copyTexts(app, objects, asset, clip),
-    trimmed: trim ? await cutTexts(app, asset, trim, signal) : null,
+    trimmed: trim
+      ? {
+          ...(await cutTexts(app, asset, trim, signal)),
+          audio: await cutAudio(app, { objects, signal }, asset, { shared, duration_seconds }),
+        }
+      : null,
   };
+}
+
+/** The added tracks of an asset that is trimmed, from its first frame to its last: what was added and deleted since it was queued is regarded. */
+async function cutAudio(
+  app: App,
+  { objects, signal }: Omit<Place, "prefix">,
+  asset: AssetRow,
+  { shared, duration_seconds }: { shared: SharedMedia; duration_seconds: number },
+): Promise<CutAudio[]> {
+  const start = Math.max(0, shared.startSeconds - (await startOfMedia(app, asset)));
+  return cutAddedTracks(app, objects, { asset, range: { start, end: start + duration_seconds }, signal });
 }
 
 async function copyTexts(app: App, objects: ObjectStore, asset: AssetRow, { prefix }: ClipJob) {
@@ -110,7 +128,9 @@ export async function applyClip(tx: Db, app: App, job: JobRow, verified: Verifie
   const { shared, texts, trimmed } = verified;
   const isAsset = eq(assets.id, job.assetId);
   if (trimmed) {
-    await trimTexts(tx, app, (await tx.select().from(assets).where(isAsset).get()) as AssetRow, trimmed);
+    const after = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
+    await trimTexts(tx, app, after, trimmed);
+    if (!(await trimAddedTracks(tx, app, after, { cut: trimmed.audio, isKept: true }))) conflict();
     return;
   }
   const asset = (await tx.update(assets).set({ sharedMedia: shared }).where(isAsset).returning().get()) as AssetRow;
@@ -118,6 +138,7 @@ export async function applyClip(tx: Db, app: App, job: JobRow, verified: Verifie
     const stored = texts.get(row.objectKey);
     if (stored) await changeSubtitle(tx, app, row, {}, stored);
   }
+  await startCutTracks(tx, asset, shared.startSeconds);
   // Its parent may be deleted already, and the segments at both ends are not shared any more.
   await scheduleRelease(tx, app, asset);
 }

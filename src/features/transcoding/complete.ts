@@ -10,6 +10,8 @@ import type { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type ClipJob, type JobRow } from "#storage/db/schema.ts";
 import { missingCaptions } from "../subtitles/caption-request.ts";
+import { conflict } from "../subtitles/trim-texts.ts";
+import { applyFitted, fitTracks } from "./added-audio/fit.ts";
 import { publishCaptions, readCaptions } from "./captions.ts";
 import { applyClip, verifyClip } from "./complete-clip.ts";
 import { announcedSum } from "./contract.ts";
@@ -61,7 +63,7 @@ export async function complete(
   const leased = await lease.live(app.db);
   // Nothing that the worker still sends replaces what is verified here.
   return leaseLock(app).withLock(nameOfLease(leased), () =>
-    completeLeased(app, lease, leased, result, { resultHash, receipt }),
+    untilUnchanged(() => completeLeased(app, lease, leased, result, { resultHash, receipt })),
   );
 }
 
@@ -76,7 +78,7 @@ async function completeLeased(
   const objects = storageOf(app);
   if (job.clip) {
     const options = { job, clip: job.clip, prefix, resultHash, receipt };
-    return untilUnchanged(() => completeWithClip(app, lease, result, options));
+    return completeWithClip(app, lease, result, options);
   }
   const paths = await checkArtifacts(app, { objects, prefix, tenantId: job.tenantId }, result);
   const wanted = await wantedCaptions(app.db, job.assetId);
@@ -88,6 +90,9 @@ async function completeLeased(
     { paths, result, but: captions.paths },
   );
   const sum = verified.media.source_sha256 ?? null;
+  const encoded = (await app.db.select().from(assets).where(eq(assets.id, job.assetId)).get()) ?? notFound("job");
+  const fitting = { durationSeconds: verified.media.duration_seconds, signal: app.stopping };
+  const audio = await fitTracks(app, encoded, fitting);
   const { completed, corrupt, missing } = await app.write(async (tx) => {
     const again = await lease.repeated(tx, resultHash);
     if (again) return { completed: again };
@@ -110,6 +115,8 @@ async function completeLeased(
       sourceSha256: sum,
       captionErrors,
     });
+    const after = (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get()) as AssetRow;
+    if (!(await applyFitted(tx, app, after, audio))) conflict();
     if (!sum) await queueSum(tx, app, before);
     await receipt(tx, completed);
     return { completed, missing: Object.keys(captionErrors ?? {}).length };
@@ -155,7 +162,7 @@ async function completeWithClip(
   });
 }
 
-/** Texts of an asset may change while they are cut: then those that replaced them are cut. */
+/** Texts and audio tracks of an asset may change while they are cut: then those that replaced them are cut. */
 async function untilUnchanged(complete: () => Promise<JobRow>, rounds = 5): Promise<JobRow> {
   try {
     return await complete();

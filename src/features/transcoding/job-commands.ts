@@ -9,6 +9,7 @@ import type { Db } from "#storage/db/open.ts";
 import { type Given, preparedFor } from "#storage/db/prepared.ts";
 import { type AssetRow, assets, type JobRow, transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
 import { getAsset } from "../assets/queries.ts";
+import { isAdding } from "./added-audio/rows.ts";
 import { cancelAttempt } from "./lifecycle/attempts.ts";
 import { queueAgain, queueJob } from "./lifecycle/queue.ts";
 import { lastJob } from "./lifecycle/repair.ts";
@@ -21,6 +22,7 @@ const conflict = (code: "asset_conflict" | "job_conflict", message: string): nev
 /** It was deleted, or lost from storage, which `admin doctor --fix` recorded. */
 const NO_SOURCE = "The source of the asset no longer exists; upload it again.";
 const OUTDATED_TRIM = "The asset has other media than those that the job was to trim; trim it again.";
+const ADDING_AUDIO = "An audio track is being added to the asset; retry the trim when it is ready.";
 
 export const JobQuery = v.object({
   ...Paging,
@@ -105,6 +107,7 @@ export const retryJob = (app: App, caller: Caller, id: number): Promise<JobRow> 
     const asset = await tx.select().from(assets).where(eq(assets.id, job.assetId)).get();
     if (asset?.sourceKey === "" && !job.clip && !job.joined) conflict("job_conflict", NO_SOURCE);
     if (asset && isOutdatedTrim(job, asset)) conflict("job_conflict", OUTDATED_TRIM);
+    if (job.clip?.trim && (await isAdding(tx, job.assetId))) conflict("job_conflict", ADDING_AUDIO);
     const other = and(eq(transcodingJobs.assetId, job.assetId), inArray(transcodingJobs.status, ["queued", "running"]));
     if (await tx.select({ id: transcodingJobs.id }).from(transcodingJobs).where(other).get())
       conflict("job_conflict", "Another job of the same asset is queued or running.");
@@ -140,6 +143,7 @@ export async function retryWithin(tx: Db, app: App, asset: AssetRow): Promise<{ 
     conflict("asset_conflict", "The asset is served externally; there is nothing to retry.");
   const job = await lastJob(tx, asset.id);
   if (job && isOutdatedTrim(job, asset)) conflict("asset_conflict", OUTDATED_TRIM);
+  if (job?.clip?.trim && (await isAdding(tx, asset.id))) conflict("asset_conflict", ADDING_AUDIO);
   const hasEnded = job === undefined || job.status === "failed" || job.status === "canceled";
   const hasFailed = asset.playbackStatus === "errored" || (job !== undefined && asset.errorCode !== null);
   if (!hasFailed || !hasEnded)

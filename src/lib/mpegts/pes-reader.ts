@@ -58,7 +58,7 @@ export class PesReader {
   }
 
   #start(payload: Buffer): void {
-    const header = readHeader(payload);
+    const header = readPesHeader(payload);
     if (header?.times || !this.#options.isVideo) this.flush();
     if (header === null) return this.#drop();
     if (header.times) {
@@ -109,7 +109,7 @@ type Header = {
 };
 
 /** Null when it is malformed, has no data, or is not complete in the first transport packet, where all muxers write it. */
-function readHeader(payload: Buffer): Header | null {
+export function readPesHeader(payload: Buffer): Header | null {
   if (payload.length < HEADER_BYTES || payload.readUIntBE(0, 3) !== START_CODE) return null;
   const [, , , id, , , marker, flags, headerBytes] = payload as unknown as number[];
   if (WITHOUT_HEADER.has(id as number) || (marker as number) >> 6 !== 2) return null;

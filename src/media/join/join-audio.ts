@@ -43,7 +43,10 @@ export class AudioJoiner {
   /** A complete segment, until it is clear that what follows is long enough for one of its own. */
   #held: Sample[] = [];
 
-  constructor({ name, bytes, channels, defaults }: PartRendition, write: WriteFile) {
+  constructor(
+    { name, bytes, channels, defaults }: Pick<PartRendition, "name" | "bytes" | "channels" | "defaults">,
+    write: WriteFile,
+  ) {
     this.#name = name;
     this.#init = readInit(bytes);
     this.#silence = silenceOf(this.#init.codec, channels);
@@ -54,8 +57,8 @@ export class AudioJoiner {
 
   /** Appends the audio of a part that begins at `from` and ends at `to`; `start`: of the media of the part, in seconds. */
   async add(
-    { read }: Part,
-    { segments, defaults }: PartRendition,
+    { read }: Pick<Part, "read">,
+    { segments, defaults }: Pick<PartRendition, "segments" | "defaults">,
     { from, to, start, isLast }: { from: Position; to: Position; start: number; isLast: boolean },
   ): Promise<void> {
     const { timescale, delay } = this.#init;
@@ -81,6 +84,14 @@ export class AudioJoiner {
     }
     if (isLast) return;
     await this.#fill(end - this.#packet / 2);
+    await this.#close();
+  }
+
+  /** Appends silence up to `to`. Throws JoinImpossible for a codec of which none is known. */
+  async addSilence(to: Position): Promise<void> {
+    if (this.#silence === null) throw new JoinImpossible("silence is not known for the codec of an audio track");
+    this.#packet = this.#silence.samples;
+    await this.#fill(Math.round(secondsOf(to) * this.#init.timescale) + this.#init.delay - this.#packet / 2);
     await this.#close();
   }
 

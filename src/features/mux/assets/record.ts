@@ -3,7 +3,7 @@ import type { App } from "#app.ts";
 import { downloadOf } from "#features/assets/download.ts";
 import { playbackIdsOf } from "#features/assets/playback-ids.ts";
 import { subtitlesOf } from "#features/subtitles/queries.ts";
-import { rowsOf } from "#features/tracks/audio/source-tracks.ts";
+import { rowsOf } from "#features/transcoding/added-audio/rows.ts";
 import { HttpError } from "#lib/base";
 import { audioCodecs } from "#lib/codecs";
 import type { TenantCaller } from "#platform/http/caller.ts";

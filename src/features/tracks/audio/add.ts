@@ -4,6 +4,9 @@ import { getAsset } from "#features/assets/queries.ts";
 import { addStoredBytes } from "#features/assets/stored-bytes.ts";
 import { requireTenant } from "#features/tenants/queries.ts";
 import { requireStored } from "#features/tenants/quota.ts";
+import { startOfMedia } from "#features/transcoding/added-audio/clock.ts";
+import { rowsOf } from "#features/transcoding/added-audio/rows.ts";
+import { requireNotTrimming } from "#features/transcoding/trimming.ts";
 import { workerWaker } from "#features/transcoding/wake.ts";
 import { HttpError, invalid, notFound } from "#lib/base";
 import { newSourceKey } from "#model/object-keys.ts";
@@ -13,12 +16,12 @@ import { storageOf } from "#platform/http/storage.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
-import { listedTracks, rowsOf } from "./source-tracks.ts";
+import { listedTracks } from "./source-tracks.ts";
 
 /** Twelve hours of uncompressed stereo. */
 export const MAX_FILE_BYTES = 8 * 2 ** 30;
 /** A player lists them, and each is in every manifest. */
-const MAX_TRACKS = 32;
+export const MAX_TRACKS = 32;
 /** A slow sender of the largest file. */
 const UPLOAD_MS = 24 * 3_600_000;
 
@@ -37,20 +40,30 @@ const requireRoom = (rows: readonly AudioTrackRow[]) => {
 export async function requireAddable(app: App, asset: AssetRow, announcedBytes: number): Promise<void> {
   storageOf(app);
   requirePlayable(asset);
+  await requireNotTrimming(app.db, asset.id);
   requireRoom(await listedTracks(app, asset));
   requireStored(app, await requireTenant(app.db, { kind: "admin" }, asset.tenantId), announcedBytes || 0);
 }
 
-/** Stores the file of a track that is about to be added; it is deleted if that does not happen. Throws ObjectTooLarge. */
+/** A stored file, and the media that it is to be heard with: where they are, and when they begin. */
+type StoredAudio = { key: string; bytes: number; media: Pick<AssetRow, "mediaPrefix"> & { startSeconds: number } };
+
+/**
+ * Stores the file of a track that is about to be added; it is deleted if that does not happen. Throws ObjectTooLarge, and 404 for
+ * an asset that was deleted meanwhile.
+ */
 export async function storeAudio(
   app: App,
-  { tenantId }: AssetRow,
+  { id, tenantId }: AssetRow,
   file: { filename: string; body: Readable; signal: AbortSignal; maxBytes?: number },
-): Promise<{ key: string; bytes: number }> {
+): Promise<StoredAudio> {
   const { filename, body, signal, maxBytes = MAX_FILE_BYTES } = file;
   const key = newSourceKey(tenantId, filename);
   await registerPending(app, [key], UPLOAD_MS);
-  return { key, bytes: (await storageOf(app).put(key, body, { maxBytes, signal })).bytes };
+  const { bytes } = await storageOf(app).put(key, body, { maxBytes, signal });
+  // An upload may take hours.
+  const asset = (await getAsset(app.db, { kind: "admin" }, id)) ?? notFound("asset");
+  return { key, bytes, media: { mediaPrefix: asset.mediaPrefix, startSeconds: await startOfMedia(app, asset) } };
 }
 
 type Label = Pick<AudioTrackRow, "name" | "role"> & { language: string; is_default: boolean };
@@ -61,11 +74,14 @@ export async function insertAddedTrack(
   app: App,
   caller: Caller,
   id: number,
-  file: { key: string; bytes: number },
+  file: StoredAudio,
   { language, name, role, is_default: isDefault }: Label,
 ): Promise<AudioTrackRow> {
   const current = (await getAsset(tx, caller, id)) ?? notFound("asset");
   requirePlayable(current);
+  await requireNotTrimming(tx, id);
+  if (current.mediaPrefix !== file.media.mediaPrefix)
+    throw new HttpError(409, "asset_conflict", "The asset got other media meanwhile; send the audio track again.");
   requireRoom((await rowsOf(tx, current.id)).filter(({ isRemoved }) => !isRemoved));
   requireStored(app, await requireTenant(tx, { kind: "admin" }, current.tenantId), file.bytes);
   await markReferenced(tx, file.key);
@@ -85,6 +101,7 @@ export async function insertAddedTrack(
       sourceKey: file.key,
       bytes: file.bytes,
       lengthSeconds: current.durationSeconds,
+      startSeconds: file.media.startSeconds,
       availableAt: now,
       createdAt: now,
       updatedAt: now,

@@ -1,13 +1,14 @@
 import { type App, forApp } from "#app.ts";
+import { replacedMediaOf } from "#features/assets/replaced-media.ts";
+import { rowsOf } from "#features/transcoding/added-audio/rows.ts";
 import { FOLDER, PLAYLIST } from "#features/transcoding/added-audio/verify.ts";
 import type { AudioChanges } from "#lib/manifests";
-import { isPlainPath, lastFolderOf, ownPath } from "#model/object-keys.ts";
+import { isPlainPath, lastFolderOf } from "#model/object-keys.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { AudioTrackRow } from "#storage/db/schema.ts";
-import { rowsOf } from "./source-tracks.ts";
 
 /** Below `/media/<asset>/`: the folder of added tracks. */
-export const ADDED = "audio-tracks/";
+const ADDED = "audio-tracks/";
 
 const remembered = forApp((app) => cacheUntilCommit(app.commits, (assetId: number) => rowsOf(app.db, assetId)));
 
@@ -17,13 +18,10 @@ export const playedTracks = async (app: App, assetId: number): Promise<AudioTrac
 
 const addedFolder = ({ id, prefix }: AudioTrackRow) => `${ADDED}${id}/${lastFolderOf(prefix ?? "")}/`;
 
-/**
- * What manifests show. `carried` and `root` as in `Below` of src/lib/manifests/rebase.ts. `isPart`: the asset plays a part of
- * media, as tracks that were cut with it do.
- */
+/** What manifests show. `carried` and `root` as in `Below` of src/lib/manifests/rebase.ts. */
 export function audioChanges(
   rows: readonly AudioTrackRow[],
-  { carried, root, isPart }: { carried: string; root: string; isPart: boolean },
+  { carried, root }: { carried: string; root: string },
 ): AudioChanges {
   const label = ({ name, language, role, isDefault }: AudioTrackRow) => ({ name, language, role, isDefault });
   return {
@@ -35,18 +33,24 @@ export function audioChanges(
       const folder = addedFolder(row);
       const list = `${carried}${folder}${PLAYLIST}`;
       const base = `${root}${folder}${FOLDER}/`;
-      // An asset that was encoded again has its full length, and begins at the beginning.
-      const startSeconds = isPart ? row.media.startSeconds : 0;
-      return [{ ...label(row), ...row.media, startSeconds, id: row.id, list, base }];
+      return [{ ...label(row), ...row.media, id: row.id, list, base }];
     }),
   };
 }
 
-/** The object of a file of an added track; null when the path is not one, undefined when there is no such file. */
-export function addedFile(rows: readonly AudioTrackRow[], file: string): string | null | undefined {
+/**
+ * The object of a file of an added track, also of media that it had less than an hour ago; null when the path is not one,
+ * undefined when there is no such file.
+ */
+export async function addedFile(app: App, assetId: number, file: string): Promise<string | null | undefined> {
   if (!file.startsWith(ADDED)) return null;
-  const row = rows.find((one) => one.prefix !== null && !one.isRemoved && file.startsWith(addedFolder(one)));
-  const path = row && ownPath(addedFolder(row), file);
-  if (!path || !isPlainPath(path)) return undefined;
-  return `${row.prefix}${path}`;
+  const rows = await playedTracks(app, assetId);
+  const [id = "", version = ""] = file.slice(ADDED.length).split("/", 2);
+  const row = rows.find((one) => one.prefix !== null && !one.isRemoved && String(one.id) === id);
+  const path = file.slice(`${ADDED}${id}/${version}/`.length);
+  if (!row || version === "" || !isPlainPath(path)) return undefined;
+  const isVersion = (prefix: string | null) => lastFolderOf(prefix ?? "") === version;
+  if (isVersion(row.prefix)) return `${row.prefix}${path}`;
+  const before = (await replacedMediaOf(app, assetId)).find(({ mediaPrefix }) => isVersion(mediaPrefix));
+  return before && `${before.mediaPrefix}${path}`;
 }

@@ -5,6 +5,7 @@ import { getAsset, readAsset } from "#features/assets/queries.ts";
 import { addStoredBytes } from "#features/assets/stored-bytes.ts";
 import { languageOf } from "#features/subtitles/content.ts";
 import { clearDefault } from "#features/transcoding/added-audio/queue.ts";
+import { rowsOf } from "#features/transcoding/added-audio/rows.ts";
 import { HttpError, invalid, notFound } from "#lib/base";
 import { streamForm } from "#platform/http/form.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
@@ -12,7 +13,7 @@ import { route } from "#platform/http/route.ts";
 import { type AssetRow, audioTracks } from "#storage/db/schema.ts";
 import { insertAddedTrack, MAX_FILE_BYTES, requireAddable, storeAudio } from "./add.ts";
 import { AssetParams, AudioTrack, AudioTrackForm, AudioTrackPatch, TrackParams, toAudioTrack } from "./schema.ts";
-import { defaultOf, listedTracks, rowsOf, trackOf } from "./source-tracks.ts";
+import { defaultOf, listedTracks, trackOf } from "./source-tracks.ts";
 
 const path = "/api/v1/assets/:id/audio_tracks";
 const one = { path: `${path}/:track_id`, params: TrackParams } as const;

@@ -1,5 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
+import { rowsOf } from "#features/transcoding/added-audio/rows.ts";
 import { canonicalLanguage } from "#lib/base";
 import { hlsAttribute } from "#lib/manifests";
 import { lastFolderOf } from "#model/object-keys.ts";
@@ -32,10 +33,6 @@ async function tracksOfMedia(app: App, asset: AssetRow): Promise<SourceTrack[]> 
   });
 }
 
-/** Rows of an asset, by id. */
-export const rowsOf = (db: Db, assetId: number): Promise<AudioTrackRow[]> =>
-  db.select().from(audioTracks).where(eq(audioTracks.assetId, assetId)).orderBy(audioTracks.id).all();
-
 /**
  * All audio tracks of an asset: those of its source first, which get rows when they are listed first. Tracks that its media do
  * not have any more, after another encode, are left out.
@@ -66,10 +63,6 @@ export async function listedTracks(app: App, asset: AssetRow): Promise<AudioTrac
     .filter((row) => !row.isRemoved && (row.rendition === null || renditions.has(row.rendition)))
     .sort((a, b) => Number(a.rendition === null) - Number(b.rendition === null) || a.id - b.id);
 }
-
-/** Whether an asset has audio with media of its own, or that is being encoded. */
-export const hasAddedTracks = async (db: Db, assetId: number): Promise<boolean> =>
-  (await rowsOf(db, assetId)).some(({ rendition, status }) => rendition === null && status !== "failed");
 
 /** A clip shows the tracks of its parent's source as these are labeled, and those only that were not removed. */
 export async function copySourceTracks(tx: Db, app: App, from: AssetRow, clip: AssetRow): Promise<void> {

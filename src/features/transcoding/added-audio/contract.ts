@@ -11,7 +11,7 @@ export const AUDIO_TRACK_JOBS = "/api/v1/audio_track_jobs";
 /** Ids of the contracts of tracks: apart from those of jobs, by which workers name directories. */
 const FIRST_ID = 1_000_000_000_000;
 
-/** The encode of an added track as a worker receives it: a job with audio alone, as long as the asset. */
+/** The encode of an added track as a worker receives it: a job with audio alone, as long as the asset, at its times. */
 export async function trackContract(
   app: App,
   { row: track, asset, token }: LeasedTrack,
@@ -49,7 +49,12 @@ export async function trackContract(
     encoding_spec: {
       ...encodingSpec,
       video: { ...video, enabled: false },
-      audio: { ...audio, max_tracks: 1, length_seconds: track.lengthSeconds },
+      audio: {
+        ...audio,
+        max_tracks: 1,
+        length_seconds: track.lengthSeconds,
+        ...(track.startSeconds > 0 && { start_seconds: track.startSeconds }),
+      },
       static_mp4: { ...static_mp4, enabled: false },
     } as Record<string, unknown>,
   };

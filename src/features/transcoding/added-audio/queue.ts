@@ -111,20 +111,20 @@ async function giveUp(tx: Db, app: App, track: AudioTrackRow, { code, message }:
     .get();
 }
 
-/** The track plays from now on. */
+/** The track plays from now on; `prefix` is that of its attempt, or of media that were made of it. */
 export async function completeTrack(
   tx: Db,
   app: App,
   track: AudioTrackRow,
-  { media, bytes }: { media: NonNullable<AudioTrackRow["media"]>; bytes: number },
+  { media, bytes, prefix }: { media: NonNullable<AudioTrackRow["media"]>; bytes: number; prefix: string },
 ): Promise<AudioTrackRow> {
-  await markReferenced(tx, track.prefix as string);
+  await markReferenced(tx, prefix);
   if (track.sourceKey !== null) await scheduleDeletion(tx, app, [track.sourceKey]);
   await addStoredBytes(tx, app, { id: track.assetId, tenantId: track.tenantId }, bytes - track.bytes);
   if (track.isDefault) await clearDefault(tx, track.assetId, track.id);
   return tx
     .update(audioTracks)
-    .set({ ...NO_LEASE, status: "ready", sourceKey: null, media, bytes, updatedAt: app.clock.now() })
+    .set({ ...NO_LEASE, status: "ready", sourceKey: null, prefix, media, bytes, updatedAt: app.clock.now() })
     .where(eq(audioTracks.id, track.id))
     .returning()
     .get();

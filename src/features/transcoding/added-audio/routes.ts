@@ -1,15 +1,21 @@
+import { eq } from "drizzle-orm";
 import * as v from "valibot";
+import type { App } from "#app.ts";
+import { HttpError } from "#lib/base";
 import { AUDIO_TRACK_STATUSES } from "#model/enums.ts";
 import { route } from "#platform/http/route.ts";
 import { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
-import { leaseTokenOf, STALE } from "../lease.ts";
+import { type AssetRow, type AudioTrackRow, assets } from "#storage/db/schema.ts";
+import { leaseTokenOf, stale } from "../lease.ts";
 import { callback, leaseCallbacks } from "../lease-callbacks.ts";
 import { leaseLock } from "../lease-urls.ts";
 import { renewed } from "../side-contract.ts";
 import { signFor } from "../sign-artifacts.ts";
 import { noteWorker } from "../workers.ts";
+import { startOfMedia } from "./clock.ts";
 import { AUDIO_TRACK_JOBS } from "./contract.ts";
+import { fitted } from "./fit.ts";
 import { completeTrack, failTrack, liveTrack, renewTrack, requeueTrack } from "./queue.ts";
 import { verifyTrack } from "./verify.ts";
 
@@ -32,6 +38,40 @@ const toJob = ({
   status,
   asset_id: assetId,
 });
+
+/** How often an asset can get other media while a track is completed. */
+const ROUNDS = 5;
+
+/**
+ * Completes the track that `live` reads while its lease is valid. The asset may have got media of another length since the track
+ * was added: it is fitted to those that the asset has when it is complete.
+ */
+async function completeFitted(
+  app: App,
+  live: (db: Db) => Promise<AudioTrackRow>,
+  signal: AbortSignal,
+  rounds = ROUNDS,
+): Promise<AudioTrackRow> {
+  const track = await live(app.db);
+  const verified = { ...(await verifyTrack(app, track)), prefix: track.prefix as string };
+  const { mediaPrefix, durationSeconds, ...asset } = await assetOf(app.db, track);
+  const startSeconds = await startOfMedia(app, { ...asset, mediaPrefix, durationSeconds });
+  const isMoved = startSeconds !== track.startSeconds || durationSeconds !== track.lengthSeconds;
+  const own = { ...verified, tenantId: track.tenantId };
+  const fit = isMoved && startSeconds === 0 ? await fitted(app, own, { durationSeconds, signal }) : null;
+  const completed = await app.write(async (tx) => {
+    const current = await live(tx);
+    if ((await assetOf(tx, current)).mediaPrefix !== mediaPrefix) return null;
+    return completeTrack(tx, app, current, fit ?? verified);
+  });
+  if (completed) return completed;
+  if (rounds === 1) throw new HttpError(409, "asset_conflict", "The asset gets other media again and again.");
+  return completeFitted(app, live, signal, rounds - 1);
+}
+
+/** Throws 409 `stale_lease` when it was deleted, and the track with it. */
+const assetOf = async (db: Db, { assetId }: AudioTrackRow): Promise<AssetRow> =>
+  (await db.select().from(assets).where(eq(assets.id, assetId)).get()) ?? stale();
 
 const callbacks = leaseCallbacks<{ id: number }>({
   path: base,
@@ -74,15 +114,12 @@ export const addedAudioRoutes = [
     summary: "Complete the encode of an audio track",
     body: Completion,
     responses: { 200: TrackJob },
-    errors: { ...STALE, 422: ["invalid_transcoding_result"] },
-    async handle({ app, params, headers }) {
+    errors: { 409: ["stale_lease", "asset_conflict"], 422: ["invalid_transcoding_result"] },
+    async handle({ app, params, headers, signal }) {
       const token = leaseTokenOf(headers);
-      return leaseLock(app).withLock(`audio:${params.id}`, async () => {
-        const verified = await verifyTrack(app, await liveTrack(app.db, app, params.id, token));
-        return toJob(
-          await app.write(async (tx) => completeTrack(tx, app, await liveTrack(tx, app, params.id, token), verified)),
-        );
-      });
+      return leaseLock(app).withLock(`audio:${params.id}`, async () =>
+        toJob(await completeFitted(app, (db) => liveTrack(db, app, params.id, token), signal)),
+      );
     },
   }),
   callbacks.fail,

@@ -1,5 +1,6 @@
 import type { App } from "#app.ts";
 import { HttpError } from "#lib/base";
+import { segmentFileName } from "#media/arguments.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { STEREO_CHANNELS, stereoName } from "#protocol/audio-renditions.ts";
@@ -9,9 +10,13 @@ import { readSmallObject } from "#storage/objects/small-objects.ts";
 /** The folder of the only rendition. */
 export const FOLDER = stereoName(0);
 export const PLAYLIST = `${FOLDER}/${encodingSpec.hls.playlist}`;
+/** The file of segment `number`, from 1. */
+export const segmentFile = (number: number): string => `${FOLDER}/${segmentFileName(number)}`;
 const MAX_MANIFEST_BYTES = 4 * 2 ** 20;
 const MAX_SEGMENTS = 50_000;
 const PAGE = 1000;
+/** The delay of an encoder. */
+const LATE_SECONDS = 0.1;
 
 const refuse = (message: string): never => {
   throw new HttpError(422, "invalid_transcoding_result", message);
@@ -67,12 +72,16 @@ export async function verifyTrack(app: App, track: AudioTrackRow): Promise<{ med
     count += repeat + 1;
   }
   if (count === 0 || count !== references.length) refuse("The manifests list other segments.");
-  const media = {
+  const media: AddedAudioMedia = {
     codec,
     segments,
     channels: STEREO_CHANNELS,
     bandwidth: number(text("bandwidth"), "bandwidth"),
     timescale: Math.max(1, number(text("timescale"), "timescale")),
+    ...(track.startSeconds > 0 && { startSeconds: track.startSeconds }),
   };
+  // Workers of versions without `start_seconds` write what would be out of sync.
+  if (Math.abs((segments[0]?.[0] ?? 0) / media.timescale - track.startSeconds) > LATE_SECONDS)
+    refuse(`The segments do not begin at start_seconds, ${track.startSeconds}: the worker may need an update.`);
   return { media, bytes: [...sizes.values()].reduce((sum, one) => sum + one, 0) };
 }

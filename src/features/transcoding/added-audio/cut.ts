@@ -1,9 +1,8 @@
 import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { addStoredBytes } from "#features/assets/stored-bytes.ts";
-import { FOLDER, PLAYLIST } from "#features/transcoding/added-audio/verify.ts";
 import { mapBounded } from "#lib/base";
-import { impossible, mediaPlaylist, type TimeRange } from "#lib/manifests";
+import { impossible, type TimeRange } from "#lib/manifests";
 import { cutRendition, type Rendition } from "#media/clip/cut-rendition.ts";
 import { contentTypeOf } from "#model/media-types.ts";
 import { newDeliveredPrefix } from "#model/object-keys.ts";
@@ -12,20 +11,20 @@ import type { Db } from "#storage/db/open.ts";
 import { type AddedAudioMedia, type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
 import { readSmallObject, writeSmallObject } from "#storage/objects/small-objects.ts";
 import { type ObjectStore, StorageUnavailable } from "#storage/objects/store.ts";
-import { rowsOf } from "./source-tracks.ts";
+import { replaceTrackMedia } from "./fit.ts";
+import { isPlayed, rowsOf } from "./rows.ts";
+import { playlistOf } from "./splice.ts";
+import { FOLDER, PLAYLIST, segmentFile } from "./verify.ts";
 
 const AT_ONCE = 16;
+/** Players that have just read the old playlist may still request its segments from a bucket. */
+const OLD_MEDIA_MS = 60_000;
 /** Objects that a request copies, of all tracks: those of a day. */
 const MAX_SEGMENTS = 22_000;
 const MAX_SEGMENT_BYTES = 16 * 2 ** 20;
-const HLS_VERSION = 7;
 
 /** An added track, cut: its media below `prefix`, which no row references yet. */
 export type CutAudio = { row: AudioTrackRow; prefix: string; media: AddedAudioMedia; bytes: number };
-
-/** Added tracks that play, and would be missing from a part of their asset. */
-export const isCuttable = ({ rendition, status, isRemoved }: AudioTrackRow): boolean =>
-  rendition === null && status === "ready" && !isRemoved;
 
 /**
  * Cuts the added tracks of an asset to a range in seconds, at packets: nothing is encoded, segments within the range are
@@ -36,14 +35,7 @@ export async function cutAddedTracks(
   objects: ObjectStore,
   { asset, range, signal }: { asset: AssetRow; range: TimeRange; signal: AbortSignal },
 ): Promise<CutAudio[]> {
-  const rows = (await rowsOf(app.db, asset.id)).filter(isCuttable);
-  const chosen = rows.map((row) => {
-    // An asset that was encoded again has its full length, and begins at the beginning, as its manifests say.
-    const startSeconds = asset.sharedMedia === null ? 0 : (row.media?.startSeconds ?? 0);
-    return { row, startSeconds, segments: segmentsIn(row, range, startSeconds) };
-  });
-  if (chosen.reduce((sum, { segments }) => sum + segments.length, 0) > MAX_SEGMENTS)
-    impossible("its added audio tracks have too many segments in this range");
+  const chosen = await chooseSegments(app, asset, range);
   const cut: CutAudio[] = [];
   for (const { row, startSeconds, segments } of chosen)
     if (segments.length > 0) cut.push(await cutTrack(app, objects, { row, startSeconds, segments, range, signal }));
@@ -52,6 +44,25 @@ export async function cutAddedTracks(
 
 /** Times in units of the timescale, as the manifest of the track has them. */
 type Segment = { file: string; start: number; duration: number };
+
+/** What each added track has in a range of its asset, in seconds. Throws 422 `clip_not_possible` for too much. */
+async function chooseSegments(app: App, { id }: AssetRow, range: TimeRange) {
+  const rows = (await rowsOf(app.db, id)).filter(isPlayed);
+  const chosen = rows.map((row) => {
+    const startSeconds = row.media?.startSeconds ?? 0;
+    return { row, startSeconds, segments: segmentsIn(row, range, startSeconds) };
+  });
+  if (chosen.reduce((sum, { segments }) => sum + segments.length, 0) > MAX_SEGMENTS)
+    impossible("its added audio tracks have too many segments in this range");
+  return chosen;
+}
+
+/** Throws 422 `clip_not_possible` where a trim to the range could not cut the added tracks, or would leave nothing of one. */
+export async function requireAudioIn(app: App, asset: AssetRow, range: TimeRange): Promise<void> {
+  const chosen = await chooseSegments(app, asset, range);
+  if (chosen.some(({ segments }) => segments.length === 0))
+    impossible("an added audio track has nothing in this range; delete the track first");
+}
 
 /** A packet before a segment may be heard in it. */
 const NEIGHBOR_SECONDS = 0.1;
@@ -67,12 +78,10 @@ function segmentsIn({ media }: AudioTrackRow, range: TimeRange, startSeconds: nu
     for (let count = 0; count <= repeat; count++) {
       const start = first + count * duration;
       number++;
-      if (start < to && start + duration > from) found.push({ file: fileOf(number), start, duration });
+      if (start < to && start + duration > from) found.push({ file: segmentFile(number), start, duration });
     }
   return found;
 }
-
-const fileOf = (number: number) => `${FOLDER}/${String(number).padStart(5, "0")}.m4s`;
 
 /** `startSeconds`: when the asset begins, on the clock of the track. */
 type Cut = {
@@ -126,13 +135,15 @@ async function cutTrack(
     [...written.entries()],
     { atOnce: AT_ONCE, signal },
     async ([index, { segment, data }]) => {
-      const file = fileOf(index + 1);
+      const file = segmentFile(index + 1);
       if (!data) return (await objects.copy(old + segment.file, prefix + file)).bytes;
       await write(file, data);
       return data.length;
     },
   );
-  const playlist = Buffer.from(playlistOf(written, timescale));
+  const playlist = Buffer.from(
+    playlistOf(written.map(({ segment }) => ({ durationSeconds: segment.duration / timescale }))),
+  );
   await write(`${FOLDER}/init.mp4`, init);
   await write(PLAYLIST, playlist);
   return {
@@ -155,16 +166,6 @@ async function cutOf(rendition: Rendition, range: TimeRange) {
     if (error instanceof StorageUnavailable || (error instanceof Error && "status" in error)) throw error;
     return impossible("an added audio track cannot be cut in this range");
   }
-}
-
-function playlistOf(written: readonly { segment: Segment }[], timescale: number): string {
-  const segments = written.map(({ segment }, index) => ({
-    uri: fileOf(index + 1).slice(FOLDER.length + 1),
-    durationSeconds: segment.duration / timescale,
-  }));
-  const longest = segments.reduce((most, { durationSeconds }) => Math.max(most, durationSeconds), 0);
-  const targetDurationSeconds = Math.max(1, Math.round(longest));
-  return mediaPlaylist({ version: HLS_VERSION, initUri: "init.mp4", segments, targetDurationSeconds });
 }
 
 /** Gives a clip the cut tracks of its parent, labeled as these are now; those removed meanwhile are left out. */
@@ -195,17 +196,18 @@ export async function trimAddedTracks(
   tx: Db,
   app: App,
   asset: AssetRow,
-  { cut, keepMs }: { cut: readonly CutAudio[]; keepMs: number },
+  { cut, isKept }: { cut: readonly CutAudio[]; isKept: boolean },
 ): Promise<boolean> {
   const all = await rowsOf(tx, asset.id);
   if (all.some(({ status }) => status === "processing")) return false;
-  const rows = all.filter(isCuttable);
+  const rows = all.filter(isPlayed);
   if (rows.some((row) => !cut.some((one) => one.row.id === row.id && one.row.prefix === row.prefix))) return false;
   for (const { row: before, prefix, media, bytes } of cut) {
     const row = await currentRow(tx, before);
     if (!row) continue;
     await markReferenced(tx, prefix);
-    await scheduleDeletion(tx, app, [row.prefix as string], keepMs);
+    if (isKept) await replaceTrackMedia(tx, app, row);
+    else await scheduleDeletion(tx, app, [row.prefix as string], OLD_MEDIA_MS);
     await addStoredBytes(tx, app, asset, bytes - row.bytes);
     const columns = { prefix, media, bytes, lengthSeconds: asset.durationSeconds, updatedAt: app.clock.now() };
     await tx.update(audioTracks).set(columns).where(eq(audioTracks.id, row.id));
@@ -213,9 +215,19 @@ export async function trimAddedTracks(
   return true;
 }
 
+/** The tracks of an exact clip begin with its first frame, which its job has found. */
+export async function startCutTracks(tx: Db, clip: AssetRow, startSeconds: number): Promise<void> {
+  for (const { id, media, ...row } of (await rowsOf(tx, clip.id)).filter(isPlayed))
+    if (media && row.prefix !== null)
+      await tx
+        .update(audioTracks)
+        .set({ media: { ...media, startSeconds }, lengthSeconds: clip.durationSeconds })
+        .where(eq(audioTracks.id, id));
+}
+
 /** The row as it is now; undefined when it was removed, or has other media. */
 async function currentRow(tx: Db, { id, assetId, prefix }: AudioTrackRow): Promise<AudioTrackRow | undefined> {
   const isRow = and(eq(audioTracks.id, id), eq(audioTracks.assetId, assetId));
   const row = await tx.select().from(audioTracks).where(isRow).get();
-  return row && isCuttable(row) && row.prefix === prefix ? row : undefined;
+  return row && isPlayed(row) && row.prefix === prefix ? row : undefined;
 }
