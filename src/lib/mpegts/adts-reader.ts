@@ -13,6 +13,7 @@ const SAMPLE_RATES = [
 export type AdtsFrame = {
   /** Seconds from the first frame that begins in the packet. */
   offsetSeconds: number;
+  durationSeconds: number;
   /** One raw data block. */
   data: Buffer;
   /** AudioSpecificConfig (1.6.2.1). */
@@ -49,7 +50,13 @@ export class AdtsReader {
       const offsetSeconds = at < carried ? -duration : seconds;
       if (at >= carried) seconds += duration;
       const content = data.subarray(at + header.headerBytes, at + header.bytes);
-      if (content.length > 0) frames.push({ offsetSeconds, data: content, configuration: header.configuration });
+      if (content.length > 0)
+        frames.push({
+          offsetSeconds,
+          durationSeconds: duration,
+          data: content,
+          configuration: header.configuration,
+        });
       at += header.bytes;
     }
     // At most a frame, whose length has 13 bits.
