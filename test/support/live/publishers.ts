@@ -87,6 +87,14 @@ export const shiftedFrom =
         : message,
     );
 
+/** Some of the frames of video, by their number. */
+const everyFrame =
+  (isSent: (index: number) => boolean): Changed =>
+  (messages) => {
+    let index = 0;
+    return messages.filter((message) => !message.sample || !isVideo(message) || isSent(index++));
+  };
+
 /** Samples before that time are not sent. */
 export const joinedAt =
   (ms: number): Changed =>
@@ -153,6 +161,7 @@ const secondVideo = (messages: readonly Message[]): Sent[] =>
     ];
   });
 
+const WITHOUT_B_FRAMES = x264(60, 0);
 const BOTH = { videocodecid: 7, audiocodecid: 10 };
 export const keyframesAt = (...seconds: number[]) => [
   ...["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-sc_threshold", "0", "-g", "9999"],
@@ -167,7 +176,6 @@ const steady = (rate: number, seconds: number): Publisher => ({
 });
 
 export const PUBLISHERS: readonly Publisher[] = [
-  { what: "a plain stream", seconds: 9, metadata: BOTH },
   {
     what: "keyframes that are rare from 6 s on",
     seconds: 24,
@@ -175,14 +183,22 @@ export const PUBLISHERS: readonly Publisher[] = [
     expected: { isIndependent: false },
   },
   { what: "video that is announced, 6 s late", seconds: 12, metadata: BOTH, change: late("video", 6000) },
+  { what: "a video pause of 4 s in the first segment", seconds: 10, change: without("video", 1000, 5000) },
+  {
+    what: "a frame rate that varies",
+    seconds: 12,
+    video: WITHOUT_B_FRAMES,
+    change: everyFrame((index) => index % 60 === 0 || index % 7 < 4),
+  },
   {
     what: "two broken connections, whose clocks begin again",
     seconds: 12,
     connections: brokenAt([4000, 8000], { isRestarted: true }),
     expected: { seconds: 12 },
   },
-  { what: "an empty AAC configuration first", seconds: 6, metadata: BOTH, change: emptyConfiguration },
   { what: "audio that is announced, 3 s late", seconds: 9, metadata: BOTH, change: late("audio", 3000) },
+  { what: "a plain stream", seconds: 9, metadata: BOTH },
+  { what: "an empty AAC configuration first", seconds: 6, metadata: BOTH, change: emptyConfiguration },
   { what: "keyframes at scene cuts", seconds: 14, video: keyframesAt(0, 2, 4, 5.5, 7.5, 8.8, 10.8, 12.5) },
   {
     what: "keyframes at scene cuts from the start",
@@ -227,6 +243,18 @@ export const PUBLISHERS: readonly Publisher[] = [
   },
   { what: "keyframes of 1 s that become 2 s", seconds: 16, video: keyframesAt(0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14) },
   { what: "keyframes every 5 s", seconds: 18, video: keyframesAt(0, 5, 10, 15), expected: { target: 5 } },
+  {
+    what: "a frame rate that varies more",
+    seconds: 12,
+    video: WITHOUT_B_FRAMES,
+    change: everyFrame((index) => index % 60 === 0 || index % 11 < 7),
+  },
+  {
+    what: "a frame rate of 7 to 30",
+    seconds: 12,
+    video: WITHOUT_B_FRAMES,
+    change: everyFrame((index) => index % 60 === 0 || (index * index * 7) % 11 < 3),
+  },
   { what: "a video pause of 4 s", seconds: 14, change: without("video", 5000, 9000) },
   { what: "a video pause of 58 s", seconds: 70, change: without("video", 5000, 63_000) },
   { what: "a video pause that ends the stream", seconds: 20, change: without("video", 5000, 99_000) },

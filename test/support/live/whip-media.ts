@@ -11,9 +11,9 @@ export type Timed = { ms: number; payloads: Buffer[] };
 const MAX_PAYLOAD = 1100;
 
 /** Black video that is white, and silence that has a tone, in the first tenth of each second. */
-export const signalVideo = (seconds: number, size = "320x180") => [
+export const signalVideo = (seconds: number, size = "320x180", rate = 30) => [
   ...["-f", "lavfi", "-i"],
-  `color=c=black:s=${size}:r=30:d=${seconds},drawbox=c=white:t=fill:enable='lt(mod(t,1),0.1)'`,
+  `color=c=black:s=${size}:r=${rate}:d=${seconds},drawbox=c=white:t=fill:enable='lt(mod(t,1),0.1)'`,
 ];
 export const signalAudio = (seconds: number) => [
   ...[
