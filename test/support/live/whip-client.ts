@@ -161,14 +161,20 @@ export class WhipClient {
   #delayed: Buffer | null = null;
   #transmitted = 0;
   readonly #destroy: () => void;
+  readonly #end = Promise.withResolvers<void>();
+  /** Resolves when the server has closed the DTLS connection. */
+  readonly closed = this.#end.promise;
+  /** Resolves when its TCP connection has ended. */
+  readonly ended: Promise<void>;
   #isClosed = false;
   #srtp: SrtpSession | null = null;
   #srtcp: SrtcpSession | null = null;
 
   private constructor(
     exchanged: { location: string; answer: string },
-    { send, destroy, loss = 0, network }: Link & Pick<ConnectOptions, "loss" | "network">,
+    { send, destroy, ended, loss = 0, network }: Link & Pick<ConnectOptions, "loss" | "network">,
   ) {
+    this.ended = ended ?? Promise.resolve();
     this.location = exchanged.location;
     this.answer = exchanged.answer;
     this.#send = (packet) => {
@@ -335,6 +341,7 @@ export class WhipClient {
     });
     dtls.onConnect.subscribe(() => connected.resolve());
     dtls.onError.subscribe((error) => connected.reject(error));
+    dtls.onClose.subscribe(() => this.#end.resolve());
     await dtls.connect();
     await connected.promise;
     const profile = dtls.srtp.srtpProfile as number;
@@ -375,7 +382,8 @@ export class WhipClient {
   }
 }
 
-type Link = { send: (packet: Buffer) => void; destroy: () => void };
+/** `ended`: the TCP connection has. */
+type Link = { send: (packet: Buffer) => void; destroy: () => void; ended?: Promise<void> };
 
 function udpLink(address: string, port: number, onPacket: (packet: Buffer) => void): Promise<Link> {
   const socket: Socket = createSocket("udp4");
@@ -405,7 +413,9 @@ function tcpLink(address: string, port: number, onPacket: (packet: Buffer) => vo
     length.writeUInt16BE(packet.length);
     socket.write(Buffer.concat([length, packet]));
   };
-  return new Promise((resolve) => socket.once("connect", () => resolve({ send, destroy: () => socket.destroy() })));
+  const ended = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  const link = { send, destroy: () => socket.destroy(), ended };
+  return new Promise((resolve) => socket.once("connect", () => resolve(link)));
 }
 
 /** Binding requests with USE-CANDIDATE (RFC 8445, 7.1). */
