@@ -196,6 +196,12 @@ export class LiveTimeline {
     return this.#published.find(({ init }) => init.kind === "video") ?? this.#published[0] ?? null;
   }
 
+  /** The newest complete segment of the publisher's video; null without one. */
+  get poster(): { track: string; segment: number } | null {
+    const video = this.#published.find(({ init, length }) => init.kind === "video" && length > 0);
+    return video ? { track: video.init.track, segment: video.lastNumber } : null;
+  }
+
   hasTrack(name: string): boolean {
     return this.#tracks.has(name);
   }
