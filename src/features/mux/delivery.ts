@@ -39,7 +39,7 @@ const SHAPE: Parameters = {
   flip_h: null,
 };
 const STILL: Parameters = { time: null, ...SHAPE };
-/** Of a running stream, whose current frame is the only one. */
+/** A running stream has its current frame only. */
 const LATEST: Parameters = { latest: /^(true|false)$/, ...SHAPE };
 const ANIMATION: Parameters = { start: null, end: null, width: null, height: null, fps: null };
 const STORYBOARD: Parameters = { format: /^(jpg|png|webp)$/ };

@@ -101,7 +101,7 @@ export class DtlsPeer {
     }
   }
 
-  /** Tells the peer that the connection is closed; it would notice only that packets are not answered. */
+  /** Sends a close_notify: without it, the peer notices only that packets are not answered. */
   close(): void {
     if (this.#state === "connected") this.#options.send(this.#closeNotify());
     this.#state = "closed";

@@ -10,7 +10,7 @@ const HEADER = 16;
 const CONTENT = 48;
 const ACKNOWLEDGEMENT = 2;
 const SHUTDOWN = 5;
-/** Of the handshake by default. */
+/** What the handshake states by default. */
 const FIRST_SEQUENCE = 1000;
 const PAYLOAD_BYTES = 7 * 188;
 /** Fewer than the socket buffers of a system hold. */

@@ -163,7 +163,7 @@ export const SRT_PUBLISHERS: readonly SrtPublisher[] = [
     expected: { warnings: ["track_ignored"] },
   },
   {
-    what: "a relay that is joined within a group of pictures",
+    what: "a relay that is joined within a GOP",
     seconds: 8,
     change: joinedAt(3000),
     expected: { seconds: 4 },

@@ -124,7 +124,7 @@ export const imageRenderer = forApp((app) => {
       };
       return queued({ owner: ownerOf(asset), signal }, work, noFrame);
     },
-    /** The frame with which media begin that are no asset's: `open` is called when it is their turn. Throws 404 without one. */
+    /** The frame with which media begin that are no asset's: `open` is called once it can be rendered. Throws 404 without one. */
     firstFrame: (owner: Owner, open: () => Promise<Clip>, shape: StillShape, signal: AbortSignal): Promise<Buffer> =>
       queued(
         { owner, signal },
