@@ -3,7 +3,9 @@ import { AccessUnitReader, type VideoSyntax } from "./access-unit-reader.ts";
 import { AdtsReader } from "./adts-reader.ts";
 import { h264 } from "./h264.ts";
 import { hevc } from "./hevc.ts";
+import { LatmReader } from "./latm-reader.ts";
 import type { PesPacket } from "./pes-reader.ts";
+import type { AudioFraming } from "./stream-kinds.ts";
 import type { TsVideoCodec } from "./stream-types.ts";
 import { millisecondsOf, type ProgramClock, TICKS_PER_SECOND, tickDifference, timestampOf } from "./timestamps.ts";
 
@@ -56,11 +58,12 @@ export class VideoTrackReader implements TrackReader {
 export class AudioTrackReader implements TrackReader {
   readonly #clock: ProgramClock;
   readonly #output: TrackOutput;
-  readonly #frames = new AdtsReader();
+  readonly #frames: AdtsReader | LatmReader;
   /** The end of the last frame, in ticks without wraps; null before the first timestamp, and after a loss. */
   #end: number | null = null;
 
-  constructor(clock: ProgramClock, output: TrackOutput) {
+  constructor(framing: AudioFraming, clock: ProgramClock, output: TrackOutput) {
+    this.#frames = framing === "latm" ? new LatmReader() : new AdtsReader();
     this.#clock = clock;
     this.#output = output;
   }

@@ -222,12 +222,7 @@ export const SRT_PUBLISHERS: readonly SrtPublisher[] = [
     expected: { tracks: ["video"] },
   },
   { what: "audio that is announced and never comes", seconds: 20, audio: null, expected: { tracks: ["video"] } },
-  {
-    what: "AAC in LATM",
-    seconds: 3,
-    muxer: ["-mpegts_flags", "latm"],
-    rejected: /AAC in LATM is not supported/,
-  },
+  { what: "AAC in LATM", seconds: 6, muxer: ["-mpegts_flags", "latm"] },
   { what: "MP2", seconds: 3, audio: ["-c:a", "mp2"], muxer: [], rejected: /MP2.* is not supported/ },
   { what: "Opus", seconds: 3, audio: ["-c:a", "libopus"], muxer: [], rejected: /Opus is not supported/ },
   { what: "MPEG-2 video", seconds: 3, video: ["-c:v", "mpeg2video"], muxer: [], rejected: /MPEG-2 is not supported/ },
