@@ -34,4 +34,6 @@ export const muxStreams = sqliteTable("mux_streams", {
   /** Encrypted. */
   streamKey: text("stream_key").notNull(),
   passthrough: text("passthrough"),
+  /** Its latency is shown as `reduced`: segments without parts, as with `standard`. */
+  isReduced: integer("is_reduced", { mode: "boolean" }).notNull().default(false),
 });

@@ -8,7 +8,7 @@ import { type Channel, requireNotRevoked } from "./queries.ts";
 import { type LiveStream, liveRegistry } from "./registry.ts";
 import { pathOf } from "./schema.ts";
 import { storedStreams } from "./shared/stored-streams.ts";
-import { liveDashUrl, livePageUrl, liveUrl } from "./urls.ts";
+import { liveDashUrl, livePageUrl, livePosterUrl, liveUrl } from "./urls.ts";
 
 export const LivePlayback = v.pipe(
   v.object({
@@ -54,7 +54,7 @@ export async function playbackOf(
     playback_policy: playbackPolicy,
     hls_url: liveUrl(app.baseUrl(), name, carried),
     dash_url: liveDashUrl(app.baseUrl(), name, carried),
-    thumbnail_url: null,
+    thumbnail_url: stream?.timeline.poster ? livePosterUrl(app.baseUrl(), name, carried) : null,
     storyboard_url: null,
     subtitles: [],
     renditions: stream ? renditionsOf(stream) : [],

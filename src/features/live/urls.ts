@@ -11,5 +11,19 @@ export const liveUrl = (baseUrl: string, channel: string, token: string | null) 
 /** The DASH manifest of a channel. */
 export const liveDashUrl = (baseUrl: string, channel: string, token: string | null) =>
   withToken(`${baseUrl}/${pathOf(channel)}/${LIVE_MANIFEST}`, token);
+/** A file of a channel, with parameters. */
+export function liveFileUrl(
+  baseUrl: string,
+  channel: string,
+  { file, query, token }: { file: string; query: URLSearchParams; token: string | null },
+): string {
+  const url = new URL(`${baseUrl}/${pathOf(channel)}/${file}`);
+  url.search = query.toString();
+  if (token !== null) url.searchParams.set("token", token);
+  return url.href;
+}
+/** The current frame of a channel. */
+export const livePosterUrl = (baseUrl: string, channel: string, token: string | null) =>
+  withToken(`${baseUrl}/${pathOf(channel)}/thumbnail.jpg`, token);
 export const livePageUrl = (baseUrl: string, page: "watch" | "embed", channel: string, token: string | null) =>
   withToken(`${baseUrl}/${page}/${pathOf(channel)}`, token);

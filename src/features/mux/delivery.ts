@@ -5,6 +5,7 @@ import { notFound } from "#lib/base";
 import type { Context, Reply } from "#platform/http/route.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import type { PublicAsset } from "../assets/urls.ts";
+import { LIVE_MASTER } from "../live/urls.ts";
 import type { MediaHandler } from "../playback/media.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { STATIC, staticFiles } from "../static-renditions/deliver.ts";
@@ -19,20 +20,17 @@ export type MuxHost = (typeof HOSTS)[number];
 /**
  * Query parameters, each with the values that are accepted (null: any). Every other one of Mux is refused, because the
  * result would be another one than requested. `redundant_streams`: there is one origin, so its second URLs would be the
- * first ones. `rendition_order=desc` is our order, and the only one of live streams.
+ * first ones. `rendition_order=desc` is our order.
  */
 type Parameters = Record<string, RegExp | null>;
 const RESOLUTION = /^(270|360|480|540|720|1080|1440|2160)p$/;
-/** A live stream has the ladder of its channel. */
-const LIVE: Parameters = { redundant_streams: /^(true|false)$/, rendition_order: /^desc$/ };
 const MANIFEST: Parameters = {
-  ...LIVE,
+  redundant_streams: /^(true|false)$/,
   rendition_order: /^(asc|desc)$/,
   max_resolution: RESOLUTION,
   min_resolution: RESOLUTION,
 };
-const STILL: Parameters = {
-  time: null,
+const SHAPE: Parameters = {
   width: null,
   height: null,
   fit_mode: null,
@@ -40,16 +38,20 @@ const STILL: Parameters = {
   flip_v: null,
   flip_h: null,
 };
+const STILL: Parameters = { time: null, ...SHAPE };
+/** A running stream has its current frame only. */
+const LATEST: Parameters = { latest: /^(true|false)$/, ...SHAPE };
 const ANIMATION: Parameters = { start: null, end: null, width: null, height: null, fps: null };
 const STORYBOARD: Parameters = { format: /^(jpg|png|webp)$/ };
 const FILE: Parameters = { download: null };
+const STILL_NAME = /^thumbnail\.(jpg|png|webp)$/;
 
 type Target = { file: string; parameters: Parameters };
 
 /** Files of a host below a playback id, as those of `/media/<id>/`. Throws 404. */
 async function targetOf(app: App, host: MuxHost, file: string, asset: PublicAsset): Promise<Target> {
   if (host === "image") {
-    if (/^thumbnail\.(jpg|png|webp)$/.test(file)) return { file, parameters: STILL };
+    if (STILL_NAME.test(file)) return { file, parameters: STILL };
     if (/^animated\.(gif|webp)$/.test(file)) return { file, parameters: ANIMATION };
     if (/^storyboard\.(jpg|png|webp)$/.test(file)) return { file, parameters: {} };
     if (/^storyboard\.(vtt|json)$/.test(file)) return { file, parameters: STORYBOARD };
@@ -92,12 +94,7 @@ export async function deliver(
 ): Promise<Response | Reply> {
   const { id, file: named } = split(path, host);
   const asset = await findPublicAsset(context.app, id);
-  if (!asset) {
-    if (host !== "stream" || named !== "") return notFound("playback id");
-    const { searchParams } = context.url;
-    requireParameters(searchParams, LIVE);
-    return redirectToChannel(context.app, tokens.of(context.headers), { id, token: searchParams.get("token") });
-  }
+  if (!asset) return deliverLive(context, tokens, host, { id, file: named });
   const { file, parameters } = await targetOf(context.app, host, named, asset);
   const url = new URL(context.url);
   const token = url.searchParams.get("token");
@@ -115,6 +112,30 @@ export async function deliver(
     response.headers.set("content-disposition", create(name.endsWith(extension) ? name : name + extension));
   }
   return response;
+}
+
+/** Redirects to the playlist or the current frame of a channel. Throws as `deliver`, and 403. */
+function deliverLive(
+  { app, url, headers }: Context,
+  tokens: PlaybackTokens,
+  host: MuxHost,
+  { id, file }: { id: string; file: string },
+): Promise<Reply> {
+  const isPoster = host === "image" && STILL_NAME.test(file);
+  if (!isPoster && (host !== "stream" || file !== "")) return notFound("playback id");
+  const parameters = isPoster ? LATEST : MANIFEST;
+  const token = url.searchParams.get("token");
+  const query = new URLSearchParams(url.searchParams);
+  for (const [name, value] of claimsOf(token, parameters)) query.set(name, value);
+  requireParameters(query, parameters);
+  for (const name of ["token", "redundant_streams", "latest"]) query.delete(name);
+  return redirectToChannel(app, tokens.of(headers), {
+    id,
+    token,
+    file: isPoster ? file : LIVE_MASTER,
+    query,
+    isPoster,
+  });
 }
 
 function requireParameters(query: URLSearchParams, parameters: Parameters): void {

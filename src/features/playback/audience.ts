@@ -7,6 +7,8 @@ import type { AssetRow } from "#storage/db/schema.ts";
  * animation.
  */
 export type Audience = "v" | "t" | "s" | "g";
+/** For a thumbnail. */
+export const IMAGE_AUDIENCES: readonly Audience[] = ["v", "t"];
 const PICTURES: Record<string, Audience> = { thumbnail: "t", storyboard: "s", animated: "g" };
 
 /** Any of these covers `file`, a path below `/media/<asset>/`. */

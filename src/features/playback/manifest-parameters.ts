@@ -28,10 +28,18 @@ export function manifestParameters(asset: AssetRow, query: URLSearchParams, isMa
   const chosen = isMaster ? query.get("rendition") : null;
   const variant = chosen === null ? null : variantOf(asset, chosen);
   requireVariant(asset, hidden, chosen);
-  const sides = isMaster ? sidesOf(query) : null;
-  const isAscending = isMaster && isAscendingOrder(query.get("rendition_order"));
+  const { sides, isAscending } = isMaster ? selectionOf(query) : { sides: null, isAscending: false };
   return { hidden, variant, isStereo, sides, isAscending };
 }
+
+/**
+ * Reads `max_resolution`, `min_resolution` and `rendition_order`, which also the playlist of a live channel has. Throws 422
+ * `validation_failed`.
+ */
+export const selectionOf = (query: URLSearchParams): Pick<ManifestParameters, "sides" | "isAscending"> => ({
+  sides: sidesOf(query),
+  isAscending: isAscendingOrder(query.get("rendition_order")),
+});
 
 /**
  * The sample entries of the video codecs that are not in a list of names, separated by commas; none without a list. Throws

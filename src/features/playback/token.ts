@@ -22,11 +22,14 @@ import type { Audience } from "./audience.ts";
 /** For an asset its number is also a valid subject; for a live channel only its path. */
 type Bound = Pick<PublicAsset, "tenantId" | "externalId" | "playbackId"> & { id?: number };
 export type PlaybackTokens = {
-  /** With `share`, for a viewer of a share: the token ends with it. With `restriction`, the id of a playback restriction. */
+  /**
+   * With `share`, for a viewer of a share: the token ends with it. With `restriction`, the id of a playback restriction. The default
+   * audience is video.
+   */
   sign(
     asset: Bound,
     expiresAtMs: number,
-    limits?: { share?: ShareViewer; restriction?: string | null },
+    limits?: { share?: ShareViewer; restriction?: string | null; audience?: Audience },
   ): Promise<string>;
   /**
    * Throws 403 `playback_token_invalid` for a token that is expired, altered, for another asset, signed by a key that
@@ -98,7 +101,7 @@ export function playbackTokens(app: App): PlaybackTokens {
 
   const within = (headers: Headers | null): PlaybackTokens => ({
     of: within,
-    sign: (asset, expiresAtMs, { share, restriction } = {}) =>
+    sign: (asset, expiresAtMs, { share, restriction, audience = "v" } = {}) =>
       new SignJWT({
         tid: asset.tenantId,
         ...(share && shareClaims(share)),
@@ -106,7 +109,7 @@ export function playbackTokens(app: App): PlaybackTokens {
       })
         .setProtectedHeader({ alg: ALGORITHM, typ: "JWT" })
         .setSubject(asset.playbackId ?? asset.externalId)
-        .setAudience("v")
+        .setAudience(audience)
         .setNotBefore(Math.floor(app.clock.now() / 1000) - 5)
         .setExpirationTime(Math.floor(expiresAtMs / 1000))
         .sign(ownKey),

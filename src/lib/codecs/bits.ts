@@ -7,6 +7,11 @@ export class BitReader {
     this.#data = data;
   }
 
+  /** Bits that were read or skipped. */
+  get position(): number {
+    return this.#at;
+  }
+
   flag(): boolean {
     const byte = this.#data[this.#at >> 3];
     if (byte === undefined) throw new Error("The parameters of the decoder are truncated.");

@@ -35,7 +35,7 @@ export {
   videoCodecs,
 } from "./registry.ts";
 export { isSameConfig } from "./same-config.ts";
-export type { LiveAudioCodec, LiveSample, LiveVideoCodec, StreamEnd, TrackConfig } from "./samples.ts";
+export type { LiveSample, LiveVideoCodec, StreamEnd, TrackConfig } from "./samples.ts";
 export {
   BOUND_UNITS,
   type Bounds,

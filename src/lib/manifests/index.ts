@@ -25,7 +25,7 @@ export { ISOFF_LIVE_PROFILE, type MpdRepresentation, type MpdSet, type MpdTempla
 export { type MpdContent, readMpd } from "./mpd-read.ts";
 export { type Below, rebaseMaster, rebaseMpd, rebaseStoryboard, storyboardJson } from "./rebase.ts";
 export { resolveReference } from "./relative-reference.ts";
-export type { SideRange } from "./resolution-filter.ts";
+export { masterAscending, masterWithin, type SideRange } from "./resolution-filter.ts";
 export {
   containsRun,
   isShared,

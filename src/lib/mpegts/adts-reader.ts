@@ -6,13 +6,14 @@ const CRC_BYTES = 2;
 /** Decoded samples of a raw data block. */
 const BLOCK_SAMPLES = 1024;
 /** samplingFrequencyIndex (1.6.3.4). */
-const SAMPLE_RATES = [
+export const SAMPLE_RATES: readonly number[] = [
   96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000, 7350,
 ];
 
-export type AdtsFrame = {
+export type AudioFrame = {
   /** Seconds from the first frame that begins in the packet. */
   offsetSeconds: number;
+  durationSeconds: number;
   /** One raw data block. */
   data: Buffer;
   /** AudioSpecificConfig (1.6.2.1). */
@@ -28,10 +29,10 @@ export class AdtsReader {
   #isSynchronized = false;
 
   /** The frames that begin in the packet; a frame that began in the one before is the first, at 0 if none is known. */
-  read(packet: Buffer): AdtsFrame[] {
+  read(packet: Buffer): AudioFrame[] {
     const carried = this.#rest.length;
     const data = carried > 0 ? Buffer.concat([this.#rest, packet]) : packet;
-    const frames: AdtsFrame[] = [];
+    const frames: AudioFrame[] = [];
     let at = 0;
     let seconds = 0;
     while (at + HEADER_BYTES <= data.length) {
@@ -49,7 +50,13 @@ export class AdtsReader {
       const offsetSeconds = at < carried ? -duration : seconds;
       if (at >= carried) seconds += duration;
       const content = data.subarray(at + header.headerBytes, at + header.bytes);
-      if (content.length > 0) frames.push({ offsetSeconds, data: content, configuration: header.configuration });
+      if (content.length > 0)
+        frames.push({
+          offsetSeconds,
+          durationSeconds: duration,
+          data: content,
+          configuration: header.configuration,
+        });
       at += header.bytes;
     }
     // At most a frame, whose length has 13 bits.

@@ -133,8 +133,11 @@ export class TsDemuxer {
       announced.filter((kind) => kind !== null),
       ignored,
     );
-    this.#setTrack("audio", isShared ? null : audio, () =>
-      this.#pesReader(new AudioTrackReader(this.#clock, output), { maxBytes: limits.audioBytes, isVideo: false }),
+    this.#setTrack("audio", isShared ? null : audio, ({ codec }) =>
+      this.#pesReader(new AudioTrackReader(codec, this.#clock, output), {
+        maxBytes: limits.audioBytes,
+        isVideo: false,
+      }),
     );
   }
 

@@ -9,12 +9,11 @@ const TS_PACKET_BYTES = 188;
 /** stream_id without the fields that follow PES_packet_length otherwise: maps, padding, private 2, ECM, EMM, directories … */
 const WITHOUT_HEADER = new Set([0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff]);
 
-export type PesPacket = {
-  /** Ticks of 90 kHz, as sent. */
-  pts: number;
-  dts: number;
-  data: Buffer;
-};
+/** Ticks of 90 kHz, as sent. */
+export type PesTimes = { pts: number; dts: number };
+
+/** `times`: null when it has none, which is possible for audio: it continues the packet before (ISO/IEC 13818-1, 2.7.4). */
+export type PesPacket<Times = PesTimes | null> = { times: Times; data: Buffer };
 
 export type PesOptions = {
   onPacket: (packet: PesPacket) => void;
@@ -34,7 +33,8 @@ export class PesReader {
   readonly #options: PesOptions;
   /** Parts of the datagrams: they are copied once, when the packet is complete. */
   #parts: Buffer[] = [];
-  #times: { pts: number; dts: number } | null = null;
+  /** Null: no packet is open. */
+  #open: { times: PesTimes | null } | null = null;
   #usedBytes = 0;
   /** Payload that is missing until PES_packet_length is reached; null: unbounded. */
   #missing: number | null = null;
@@ -52,7 +52,7 @@ export class PesReader {
 
   /** Passes on what is there: the stream has ended. */
   flush(): void {
-    if (this.#times === null) return;
+    if (this.#open === null) return;
     if ((this.#missing ?? 0) > 0) this.#drop();
     else this.#finish();
   }
@@ -61,8 +61,8 @@ export class PesReader {
     const header = readPesHeader(payload);
     if (header?.times || !this.#options.isVideo) this.flush();
     if (header === null) return this.#drop();
-    if (header.times) {
-      this.#times = header.times;
+    if (header.times || !this.#options.isVideo) {
+      this.#open = { times: header.times };
       this.#usedBytes = 0;
     }
     this.#missing = header.bytes;
@@ -70,7 +70,7 @@ export class PesReader {
   }
 
   #append(payload: Buffer): void {
-    if (this.#times === null) return;
+    if (this.#open === null) return;
     this.#usedBytes += TS_PACKET_BYTES;
     if (this.#usedBytes > this.#options.maxBytes) return this.#drop();
     if (this.#missing === null) return void this.#parts.push(payload);
@@ -81,27 +81,27 @@ export class PesReader {
   }
 
   #finish(): void {
-    const times = this.#times;
+    const open = this.#open;
     const parts = this.#parts;
     this.#clear();
-    if (times && parts.length > 0) this.#options.onPacket({ ...times, data: Buffer.concat(parts) });
+    if (open && parts.length > 0) this.#options.onPacket({ times: open.times, data: Buffer.concat(parts) });
   }
 
   #drop(): void {
-    const isDamaged = this.#times !== null;
+    const isDamaged = this.#open !== null;
     this.#clear();
     if (isDamaged) this.#options.onDamage();
   }
 
   #clear(): void {
-    this.#times = null;
+    this.#open = null;
     this.#parts = [];
     this.#missing = null;
   }
 }
 
 type Header = {
-  times: { pts: number; dts: number } | null;
+  times: PesTimes | null;
   /** Where its data begin. */
   start: number;
   /** Null: unbounded. */

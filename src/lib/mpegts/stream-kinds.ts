@@ -3,6 +3,9 @@ import type { ElementaryStream } from "./tables.ts";
 /** stream_type of ISO/IEC 13818-1, table 2-34, and of ATSC A/53. */
 export const VIDEO: Readonly<Record<number, "h264" | "hevc">> = { 27: "h264", 36: "hevc" };
 export const AUDIO: Readonly<Record<number, "aac">> = { 15: "aac" };
+/** How AAC is framed. */
+export type AudioFraming = "adts" | "latm";
+export const FRAMED_AUDIO: Readonly<Record<number, AudioFraming>> = { 15: "adts", 17: "latm" };
 export const OTHER_VIDEO: Readonly<Record<number, string>> = {
   1: "MPEG-1",
   2: "MPEG-2",

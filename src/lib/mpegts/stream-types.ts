@@ -1,9 +1,11 @@
-import type { LiveAudioCodec, LiveVideoCodec } from "#lib/codecs";
+import type { LiveVideoCodec } from "#lib/codecs";
 import { RejectedMedia } from "#lib/publishing";
 import {
   AUDIO,
+  type AudioFraming,
   count,
   DVB_AUDIO,
+  FRAMED_AUDIO,
   first,
   nameIn,
   OTHER_AUDIO,
@@ -21,7 +23,7 @@ export type SelectedStreams = {
   /** Kinds that have other streams too. */
   ignored: ("video" | "audio")[];
   video: { pid: number; codec: TsVideoCodec } | null;
-  audio: { pid: number; codec: LiveAudioCodec } | null;
+  audio: { pid: number; codec: AudioFraming } | null;
 };
 
 /**
@@ -30,13 +32,12 @@ export type SelectedStreams = {
  */
 export function selectStreams(streams: readonly ElementaryStream[]): SelectedStreams {
   const video = first(streams, VIDEO);
-  const audio = first(streams, AUDIO);
+  const audio = first(streams, FRAMED_AUDIO);
   const otherVideo = video ? null : nameIn(streams, OTHER_VIDEO, REGISTERED_VIDEO);
   if (otherVideo !== null)
     throw new RejectedMedia(`The video codec ${otherVideo} is not supported over SRT. Use H.264 or HEVC.`);
   const otherAudio = audio ? null : nameIn(streams, OTHER_AUDIO, REGISTERED_AUDIO, DVB_AUDIO);
-  if (otherAudio !== null)
-    throw new RejectedMedia(`The audio codec ${otherAudio} is not supported. Use AAC with ADTS headers.`);
+  if (otherAudio !== null) throw new RejectedMedia(`The audio codec ${otherAudio} is not supported. Use AAC.`);
   const ignored: SelectedStreams["ignored"] = [];
   if (count(streams, VIDEO, OTHER_VIDEO) > 1) ignored.push("video");
   if (count(streams, AUDIO, OTHER_AUDIO) > 1) ignored.push("audio");

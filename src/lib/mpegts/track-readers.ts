@@ -3,7 +3,9 @@ import { AccessUnitReader, type VideoSyntax } from "./access-unit-reader.ts";
 import { AdtsReader } from "./adts-reader.ts";
 import { h264 } from "./h264.ts";
 import { hevc } from "./hevc.ts";
+import { LatmReader } from "./latm-reader.ts";
 import type { PesPacket } from "./pes-reader.ts";
+import type { AudioFraming } from "./stream-kinds.ts";
 import type { TsVideoCodec } from "./stream-types.ts";
 import { millisecondsOf, type ProgramClock, TICKS_PER_SECOND, tickDifference, timestampOf } from "./timestamps.ts";
 
@@ -35,7 +37,9 @@ export class VideoTrackReader implements TrackReader {
     this.#units = new AccessUnitReader(SYNTAX[codec]);
   }
 
-  read({ pts, dts, data }: PesPacket): void {
+  read({ times, data }: PesPacket): void {
+    if (times === null) return;
+    const { pts, dts } = times;
     const unit = this.#units.read(data);
     if (unit === null) return;
     const { isKeyframe, configuration } = unit;
@@ -54,23 +58,34 @@ export class VideoTrackReader implements TrackReader {
 export class AudioTrackReader implements TrackReader {
   readonly #clock: ProgramClock;
   readonly #output: TrackOutput;
-  readonly #frames = new AdtsReader();
+  readonly #frames: AdtsReader | LatmReader;
+  /** The end of the last frame, in ticks without wraps; null before the first timestamp, and after a loss. */
+  #end: number | null = null;
 
-  constructor(clock: ProgramClock, output: TrackOutput) {
+  constructor(framing: AudioFraming, clock: ProgramClock, output: TrackOutput) {
+    this.#frames = framing === "latm" ? new LatmReader() : new AdtsReader();
     this.#clock = clock;
     this.#output = output;
   }
 
-  read({ pts, data }: PesPacket): void {
-    const start = this.#clock.unwrap(pts);
-    for (const { offsetSeconds, data: block, configuration } of this.#frames.read(data)) {
+  read({ times, data }: PesPacket): void {
+    const frames = this.#frames.read(data);
+    const [first] = frames;
+    // Without a timestamp its frames follow those before.
+    const continued = this.#end === null || !first ? null : this.#end - first.offsetSeconds * TICKS_PER_SECOND;
+    const start = times ? this.#clock.unwrap(times.pts) : continued;
+    if (start === null) return;
+    for (const { offsetSeconds, durationSeconds, data: block, configuration } of frames) {
       this.#output.onConfig({ kind: "audio", codec: "aac", configuration });
-      const timestamp = timestampOf(start + offsetSeconds * TICKS_PER_SECOND);
+      const begins = start + offsetSeconds * TICKS_PER_SECOND;
+      this.#end = begins + durationSeconds * TICKS_PER_SECOND;
+      const timestamp = timestampOf(begins);
       this.#output.onSample({ kind: "audio", timestamp, compositionOffset: 0, isKeyframe: true, data: block });
     }
   }
 
   reset(): void {
     this.#frames.reset();
+    this.#end = null;
   }
 }

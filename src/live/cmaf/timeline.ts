@@ -12,6 +12,8 @@ const MAX_STEP_MS = 10_000;
 const MAX_FRAME_MS = 3000;
 /** Unless the step before was almost as long: these are slides. */
 const SLIDE_RATIO = 3;
+/** Audio of a publisher is not further behind its video. */
+const MAX_LAG_MS = 1500;
 /** A longer step of video is possible when audio continues. */
 const MAX_HELD_MS = 600_000;
 
@@ -42,7 +44,7 @@ export class Timeline {
     const delta = last ? difference(raw, last.raw) : 0;
     const isJump = last !== null && (delta < -MAX_BACK_MS || (delta > MAX_STEP_MS && !this.#isHeld(kind, raw, delta)));
     const continued = last && !isJump ? last.ms + delta : null;
-    const ms = continued ?? (kind === "video" ? this.#jumpVideo(raw, expected) : this.#jumpAudio(raw, expected));
+    const ms = continued ?? (kind === "video" ? this.#jumpVideo(raw, expected) : this.#jumpAudio(raw, delta, expected));
     const step = last && !isJump ? delta : null;
     if (kind === "video") this.#video = { raw, ms, step };
     else this.#audio = { raw, ms, step };
@@ -75,10 +77,12 @@ export class Timeline {
     return ms;
   }
 
-  #jumpAudio(raw: number, expected: (lastMs: number) => number): number {
+  #jumpAudio(raw: number, delta: number, expected: (lastMs: number) => number): number {
     const video = this.#video;
     const distance = video ? difference(raw, video.raw) : 0;
-    if (video && isNear(distance)) return video.ms + distance;
+    // After a step back that video has not made yet, its last frame says nothing.
+    const isAhead = delta < 0 && distance < -MAX_LAG_MS;
+    if (video && isNear(distance) && !isAhead) return video.ms + distance;
     this.#isAudioAhead = this.#audio !== null;
     if (this.#audio) return expected(this.#audio.ms);
     return video ? video.ms : 0;

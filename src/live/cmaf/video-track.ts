@@ -18,6 +18,10 @@ const ROUNDING = VIDEO_TIMESCALE / 10_000;
 /** A share of the longest part: each part but the last of a segment is at least as long; after a frame that lasts as long, some are missing. */
 const MIN_PART_SHARE = 0.88;
 const GAP_SHARE = 1 / 3;
+/** A frame that lasts so many times as long as expected is not of a constant rate. */
+const IRREGULAR_RATIO = 1.5;
+/** So many frames that last at most a share of a part each are no slides: a frame that is late then is a pause. */
+const NO_SLIDES = { frames: 10, share: 0.5 };
 const unitsOf = (seconds: number) => Math.round(seconds * VIDEO_TIMESCALE);
 
 /** Cuts frames into parts and segments. The duration of a frame is known when the next one arrives. */
@@ -42,6 +46,9 @@ export class VideoTrack {
   #presented = 0;
   /** The time of the last frame that arrived. */
   #arrived = 0;
+  /** The composition offset of the first frame, in milliseconds, and whether others differ. */
+  #offsetMs: number | null = null;
+  #isReordered = false;
   /** The last frame is repeated, because the next one is late. */
   #isHeld = false;
 
@@ -118,11 +125,16 @@ export class VideoTrack {
     if (at !== undefined) this.#clock.start(ms, Math.max(0, unitsOf(at)));
     const wanted = isFirst ? this.#end : at === undefined ? this.#clock.next(ms) : unitsOf(at);
     if (!isFirst) this.#holdUntil(wanted);
-    const time = this.#last ? Math.max(wanted, this.#last.time + 1) : wanted;
+    const { isKeyframe, data } = frame;
+    const fitted = this.#fitted(wanted, isKeyframe);
+    const time = this.#last ? Math.max(fitted, this.#last.time + 1) : fitted;
     if (this.#last) this.#append(this.#last, time);
     this.#isHeld = false;
-    const { isKeyframe, data } = frame;
-    const compositionOffset = this.#clock.compositionOffset(time, ms, frame.compositionOffset);
+    // Frames that are decoded in the order of presentation are shown that much earlier too: there is no gap between them.
+    this.#offsetMs ??= frame.compositionOffset;
+    this.#isReordered ||= frame.compositionOffset !== this.#offsetMs;
+    const isMoved = fitted < wanted && !this.#isReordered;
+    const compositionOffset = this.#clock.compositionOffset(isMoved ? wanted : time, ms, frame.compositionOffset);
     const duration = this.#clock.frameDuration;
     const presentedUntil = Math.max(this.#presented, time + compositionOffset + duration);
     this.#last = { time, data, isSync: isKeyframe, compositionOffset, duration, presentedUntil };
@@ -142,7 +154,28 @@ export class VideoTrack {
     if (isKeyframe && elapsed > 0 && this.#plan.endsAt(elapsed / VIDEO_TIMESCALE)) {
       this.#flushPart(true);
       this.#segmentFrames = 1;
-    } else if (!this.#part.fits(duration)) this.#flushPart(false);
+    } else if (!this.#part.fits(duration) && !(this.#plan.targets && this.#isShort)) this.#flushPart(false);
+  }
+
+  /** The open part is too short to end with the last frame. */
+  get #isShort(): boolean {
+    const length = this.#last && this.#part.first ? this.#last.time - this.#part.first.time : 0;
+    return length > 0 && length < unitsOf(this.#plan.partSeconds) * MIN_PART_SHARE;
+  }
+
+  /**
+   * When a frame is decoded that comes at `wanted`: at a variable rate, the part before it may be too short without the last frame,
+   * and too long with it. Then it comes where the part ends.
+   */
+  #fitted(wanted: number, isKeyframe: boolean): number {
+    const last = this.#last;
+    const first = this.#part.first;
+    if (!last || !first || !this.#isShort) return wanted;
+    const end = first.time + unitsOf(this.#plan.partSeconds);
+    const isRegular = !this.#plan.targets && wanted - last.time <= IRREGULAR_RATIO * this.#clock.frameDuration;
+    if (wanted <= end + ROUNDING || isRegular) return wanted;
+    const isSegmentEnd = isKeyframe && this.#plan.endsAt((wanted - this.#segmentTime) / VIDEO_TIMESCALE);
+    return isSegmentEnd ? wanted : end;
   }
 
   /** The next frame comes after `seconds`: the last one lasts at least until then. */
@@ -192,9 +225,12 @@ export class VideoTrack {
    */
   #holdUntil(until: number, { isBounded = true } = {}): void {
     const { targets, limits } = this.#plan;
-    // Slides: PART-TARGET becomes as long as they last.
-    if (!targets && isBounded && until - (this.#last?.time ?? until) <= unitsOf(limits.maxSegmentSeconds / 2)) return;
     const units = unitsOf(this.#plan.partSeconds);
+    const { frames, share } = NO_SLIDES;
+    const isPause = this.#segmentFrames >= frames && this.#clock.frameDuration <= units * share;
+    // Slides: PART-TARGET becomes as long as they last.
+    const isSlide = !targets && isBounded && !isPause;
+    if (isSlide && until - (this.#last?.time ?? until) <= unitsOf(limits.maxSegmentSeconds / 2)) return;
     for (let last = this.#last; last && this.#gop.isComplete; last = this.#last) {
       const start = this.#part.first?.time ?? last.time;
       const end = start + units;

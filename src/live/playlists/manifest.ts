@@ -153,7 +153,7 @@ function setsOf(
       codec,
       timescale,
       segments,
-      isIndependent: track.isIndependent,
+      isIndependent: track.isEncoded || kind === "audio" || period.isIndependent,
       begins: { number: run.number, time: at(period.seconds) },
     };
   };

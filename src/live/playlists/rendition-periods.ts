@@ -7,23 +7,28 @@ import { type Period, timeIn } from "./wall-clock.ts";
  */
 export type RenditionsFrom = { segment: number; startSeconds: number; tracks: string[] };
 
-/** A period of a manifest. `renditions`: the encoded tracks that it has. */
-export type ManifestPeriod = Period & { id: string; renditions: readonly string[] };
+/** A period of a manifest. `renditions`: the encoded tracks that it has. `isIndependent`: its segments begin with keyframes. */
+export type ManifestPeriod = Period & { id: string; renditions: readonly string[]; isIndependent: boolean };
+
+/** A segment of the publisher's video. */
+type Start = { segment: number; startSeconds: number };
 
 /** More periods are not listed: the manifest would be large, and players slow. */
 const MAX_PERIODS = 100;
 
 /**
- * The periods of the DASH manifest. Representations may neither begin nor end within a period (ISO/IEC 23009-1, 5.3.2), so each
- * change of the encoded tracks begins one, next to those that interruptions begin.
+ * The periods of the DASH manifest. Representations may neither begin nor end within a period (ISO/IEC 23009-1, 5.3.2), nor may an
+ * update change what it states of one, so each change of the encoded tracks begins one, and the first segment that does not
+ * begin with a keyframe, next to those that interruptions begin.
  */
 export class RenditionPeriods {
   /** In order. One more than periods, because the first one may apply to the first period. */
   #changes: RenditionsFrom[] = [];
+  #dependent: Start | null = null;
   #completeSeconds = 0;
   #revision = 0;
 
-  /** How often the manifest has changed since its media last became longer: each change is a later manifest. */
+  /** Milliseconds to add to the end of its media for the time of a manifest: each change is a later one. */
   get revision(): number {
     return this.#revision;
   }
@@ -36,9 +41,16 @@ export class RenditionPeriods {
   /** A segment is complete, or a gap. */
   completed({ isEncoded, completeSeconds }: TrackWindow): void {
     if (!isEncoded && completeSeconds > this.#completeSeconds) {
+      const advanceMs = (completeSeconds - this.#completeSeconds) * 1000;
       this.#completeSeconds = completeSeconds;
-      this.#revision = 0;
+      // Segments of audio end up to half a packet after those of video: by less than there were changes since.
+      this.#revision = Math.max(0, Math.ceil(this.#revision + 1 - advanceMs));
     } else if (!isEncoded || this.#changes.length > 0) this.#revision++;
+  }
+
+  /** From that segment of the publisher's video on, segments may begin without a keyframe. Only the first call has an effect. */
+  depend(start: Start): void {
+    this.#dependent ??= start;
   }
 
   /** Replaces what was to begin at that segment or later. Nothing before `oldestSeconds` is listed any more. */
@@ -65,23 +77,39 @@ export class RenditionPeriods {
     if (startSeconds !== undefined) this.add({ segment, startSeconds, tracks: [] }, source.firstSeconds);
   }
 
-  /** The periods between interruptions, divided where the encoded tracks change. */
+  /** The periods between interruptions, divided where the encoded tracks change, and where segments become dependent. */
   divide(periods: readonly Period[]): ManifestPeriod[] {
+    const dependent = this.#dependent;
+    const starts = new Map<number, number>([
+      ...this.#changes.map(({ segment, startSeconds }) => [segment, startSeconds] as const),
+      ...(dependent ? [[dependent.segment, dependent.startSeconds] as const] : []),
+    ]);
+    const inOrder = [...starts].sort(([, one], [, other]) => one - other);
     const divided = periods.flatMap((period, index): ManifestPeriod[] => {
       const end = periods[index + 1]?.seconds ?? Number.POSITIVE_INFINITY;
-      const first = this.#changes.findLast(({ startSeconds }) => startSeconds <= period.seconds);
-      const within = this.#changes.filter(({ startSeconds }) => startSeconds > period.seconds && startSeconds < end);
+      const within = inOrder.filter(([, startSeconds]) => startSeconds > period.seconds && startSeconds < end);
       return [
-        { ...period, id: `${period.number}`, renditions: first?.tracks ?? [] },
-        ...within.map(({ segment, startSeconds: seconds, tracks }) => ({
-          id: `${period.number}-${segment}`,
-          number: period.number,
-          renditions: tracks,
-          seconds,
-          wallMs: timeIn(period, seconds),
-        })),
+        this.#periodFrom({ ...period, id: `${period.number}` }),
+        ...within.map(([segment, seconds]) =>
+          this.#periodFrom({
+            id: `${period.number}-${segment}`,
+            number: period.number,
+            seconds,
+            wallMs: timeIn(period, seconds),
+          }),
+        ),
       ];
     });
     return divided.slice(-MAX_PERIODS);
+  }
+
+  #periodFrom(period: Period & { id: string }): ManifestPeriod {
+    const { seconds } = period;
+    const renditions = this.#changes.findLast(({ startSeconds }) => startSeconds <= seconds)?.tracks ?? [];
+    return {
+      ...period,
+      renditions,
+      isIndependent: (this.#dependent?.startSeconds ?? Number.POSITIVE_INFINITY) > seconds,
+    };
   }
 }

@@ -56,6 +56,8 @@ export class LiveTimeline {
     for (const { init } of tracks) this.init(init);
     this.#encoded = state.encoded;
     if (state.renditions) this.#periods.add(state.renditions, 0);
+    if (tracks.some(({ isIndependent }) => isIndependent === false))
+      this.#periods.depend({ segment: 0, startSeconds: 0 });
     for (const track of tracks) this.#tracks.get(track.init.track)?.restore(track, discontinuities);
     this.#targetSeconds = targetSeconds;
     this.#discontinuities = discontinuities;
@@ -97,9 +99,10 @@ export class LiveTimeline {
 
   segment(event: SegmentEvent): void {
     const track = this.#trackOfEvent(event);
-    const { durationSeconds, startSeconds } = event;
+    const { durationSeconds, startSeconds, isIndependent } = event;
     const target = this.#targetSeconds ?? targetOf(Math.max(durationSeconds, this.#options.segmentTargetSeconds));
     track.complete(event, this.#clock.wallMs(startSeconds), target);
+    if (isIndependent === false && !track.isEncoded) this.#periods.depend(event);
     this.#periods.completed(track);
     this.#targetSeconds = target;
     if (Math.round(durationSeconds) > target) this.#segmentsOver++;
@@ -191,6 +194,12 @@ export class LiveTimeline {
   /** The track whose segments captions follow: the video of the publisher, or its audio. */
   get captioned(): TrackWindow | null {
     return this.#published.find(({ init }) => init.kind === "video") ?? this.#published[0] ?? null;
+  }
+
+  /** The newest complete segment of the publisher's video; null without one. */
+  get poster(): { track: string; segment: number } | null {
+    const video = this.#published.find(({ init, length }) => init.kind === "video" && length > 0);
+    return video ? { track: video.init.track, segment: video.lastNumber } : null;
   }
 
   hasTrack(name: string): boolean {

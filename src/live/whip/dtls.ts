@@ -20,6 +20,9 @@ export async function createIdentity(werift: Werift): Promise<DtlsIdentity> {
 
 const CONTENT = { alert: 21, handshake: 22 } as const;
 const RECORD_HEADER_BYTES = 13;
+const DTLS_1_2 = 0xfefd;
+/** The level "warning", and its description (RFC 5246, 7.2). */
+const CLOSE_NOTIFY = Buffer.of(1, 0);
 const HANDSHAKE = { clientKeyExchange: 16, certificateVerify: 15, finished: 20 } as const;
 /** AEAD_AES_128_GCM (RFC 7714) and AES128_CM_HMAC_SHA1_80 (RFC 5764, 4.1.2), preferred first. */
 const PROFILES = { gcm: 7, cm: 1 } as const;
@@ -98,8 +101,26 @@ export class DtlsPeer {
     }
   }
 
+  /** Sends a close_notify: without it, the peer notices only that packets are not answered. */
   close(): void {
+    if (this.#state === "connected") this.#options.send(this.#closeNotify());
     this.#state = "closed";
+  }
+
+  /** The library sends no alerts. */
+  #closeNotify(): Buffer {
+    const { dtls, cipher, sessionType } = this.#server;
+    const { epoch } = dtls;
+    const sequenceNumber = ++dtls.recordSequenceNumber;
+    const header = { type: CONTENT.alert, version: DTLS_1_2, epoch, sequenceNumber };
+    const fragment = cipher.cipher.encrypt(sessionType, CLOSE_NOTIFY, header);
+    const head = Buffer.alloc(RECORD_HEADER_BYTES);
+    head[0] = CONTENT.alert;
+    head.writeUInt16BE(DTLS_1_2, 1);
+    head.writeUInt16BE(epoch, 3);
+    head.writeUIntBE(sequenceNumber, 5, 6);
+    head.writeUInt16BE(fragment.length, 11);
+    return Buffer.concat([head, fragment]);
   }
 
   #connected(): void {

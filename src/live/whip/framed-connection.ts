@@ -1,10 +1,13 @@
 import type { Socket } from "node:net";
+import { setTimeout } from "#lib/base";
 
 /** A packet of media has at most 1,500 bytes; an encoder may send larger ones. */
 const MAX_PACKET_BYTES = 16 * 1024;
 /** What the peer has not read. More is dropped: the media are not in this direction. */
 const MAX_UNREAD_BYTES = 256 * 1024;
 const LENGTH_BYTES = 2;
+/** How long a peer has to read what was sent before the connection is closed. */
+const CLOSE_MS = 1000;
 
 /** Packets over TCP, each after its length in two bytes (RFC 4571, RFC 6544). */
 export class FramedConnection {
@@ -23,6 +26,13 @@ export class FramedConnection {
     const length = Buffer.alloc(LENGTH_BYTES);
     length.writeUInt16BE(packet.length);
     this.#socket.write(Buffer.concat([length, packet]));
+  }
+
+  /** After what was sent, if the peer reads it soon. */
+  close(): void {
+    const timer = setTimeout(() => this.#socket.destroy(), CLOSE_MS).unref();
+    this.#socket.once("close", () => clearTimeout(timer));
+    this.#socket.destroySoon();
   }
 
   /** False for a packet that is too large. */

@@ -15,7 +15,10 @@ const MAX_HELD_BYTES = 32 * 1024 * 1024;
 const MAX_ENCODED = 200;
 const WRAP = 2 ** 32;
 
-type AudioSource = { id: number; clock: SourceClock; buffer: JitterBuffer<RtpPacket> };
+/** Without a packet for so long, another source of audio takes its place. */
+const SILENT_MS = 1000;
+
+type AudioSource = { id: number; clock: SourceClock; buffer: JitterBuffer<RtpPacket>; heardAt: number };
 /** A sample until the clock of the session runs. `frame`: of video. */
 type Held = { bytes: number; frame: ShownFrame | null; emit: () => void };
 
@@ -37,7 +40,7 @@ export class MediaReceiver {
   readonly #video: VideoLayers;
   readonly #encoder: AacEncoder;
   readonly #byType: ReadonlyMap<number, NegotiatedTrack>;
-  /** The first source of audio; others are ignored. */
+  /** The first source of audio, until it is silent; others are ignored. */
   #audio: AudioSource | null = null;
   /** The configuration that was passed on. */
   #configuration: Buffer | null = null;
@@ -122,16 +125,27 @@ export class MediaReceiver {
   }
 
   #receiveAudio(packet: RtpPacket, { hasNack }: NegotiatedTrack, now: number): void {
-    const { limits } = this.#options;
-    this.#audio ??= {
-      id: packet.source,
+    if (packet.payload.length === 0) return;
+    const before = this.#audio;
+    const isOther = before?.id !== packet.source;
+    if (before && isOther && now - before.heardAt < SILENT_MS) return;
+    const source = before && !isOther ? before : this.#newAudio(packet.source, { hasNack, now });
+    if (!source.buffer.add(packet, now)) return;
+    this.#audio = source;
+    source.heardAt = now;
+    source.clock.arrived(source.clock.mediaMs(packet.timestamp), now);
+    this.#readAudio(source);
+    // The new source begins where the clock of the one before has it.
+    if (before && isOther) this.#session.remove(before.clock);
+  }
+
+  #newAudio(id: number, { hasNack, now }: { hasNack: boolean; now: number }): AudioSource {
+    return {
+      id,
       clock: this.#session.add({ rate: 48_000, isSlewed: false }),
-      buffer: new JitterBuffer(bufferOptions(limits, hasNack)),
+      buffer: new JitterBuffer(bufferOptions(this.#options.limits, hasNack)),
+      heardAt: now,
     };
-    if (packet.source !== this.#audio.id || packet.payload.length === 0) return;
-    if (!this.#audio.buffer.add(packet, now)) return;
-    this.#audio.clock.arrived(this.#audio.clock.mediaMs(packet.timestamp), now);
-    this.#readAudio(this.#audio);
   }
 
   #readAudio({ clock, buffer }: AudioSource): void {

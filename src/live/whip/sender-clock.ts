@@ -116,8 +116,20 @@ export class SessionClock {
       this.#basis = "reports";
       this.#shift = current - reported;
     }
-    if (this.#basis === "reports") return reported === null ? null : reported + this.#shift;
+    if (this.#basis === "reports") return reported === null ? this.#byArrival(source) : reported + this.#shift;
     return current ?? arrived;
+  }
+
+  /** Until a source that joins has a report: it arrives as late as the others do. */
+  #byArrival(source: SourceClock): number | null {
+    const { arrived, current } = source.offsets;
+    if (current !== null || arrived === null) return current;
+    for (const other of this.#sources) {
+      const { arrived: otherArrived, current: otherCurrent } = other.offsets;
+      if (other !== source && otherArrived !== null && otherCurrent !== null)
+        return arrived + otherCurrent - otherArrived;
+    }
+    return arrived;
   }
 
   /** The clock of the sender was set: that is not a change of the media. */

@@ -289,8 +289,9 @@ class Listener implements WhipServer {
     const pending = this.#pendings.add(address, () => socket.destroy());
     const timer = setTimeout(() => socket.destroy(), this.#limits.connectTimeoutMs);
     this.#connections.add(socket);
+    const close = () => connection.close();
     const connection = new FramedConnection(socket, (packet) => {
-      const isKnown = this.#receive(packet, { id, address, port, send: (answer) => connection.send(answer) });
+      const isKnown = this.#receive(packet, { id, address, port, send: (answer) => connection.send(answer), close });
       if (!isKnown && !isChecked) return void socket.destroy();
       if (isChecked || !isKnown) return;
       isChecked = true;

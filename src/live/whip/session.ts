@@ -13,8 +13,8 @@ import { type BindingRequest, bindingResponse, isAuthentic } from "./stun.ts";
 import { TransportArrivals } from "./transport-arrivals.ts";
 import type { Werift } from "./werift.ts";
 
-/** Where packets of a peer come from, and go to. `id`: its transport, address and port. */
-export type Path = { id: string; address: string; port: number; send: (packet: Buffer) => void };
+/** Where packets of a peer come from, and go to. `id`: its transport, address and port. `close`: of a TCP connection. */
+export type Path = { id: string; address: string; port: number; send: (packet: Buffer) => void; close?: () => void };
 
 export type SessionOptions = {
   /** The id in the session's URL. */
@@ -125,7 +125,10 @@ export class WhipSession {
     this.#heardAt = now;
     if (!this.#paths.has(path.id) && this.#paths.size >= limits.paths) {
       const oldest = [...this.#paths.keys()].find((id) => id !== this.#path?.id);
-      if (oldest !== undefined) this.#paths.delete(oldest);
+      if (oldest !== undefined) {
+        this.#paths.get(oldest)?.close?.();
+        this.#paths.delete(oldest);
+      }
     }
     this.#paths.set(path.id, path);
     if (request.isNominated || this.#path === null) this.#path = path;
@@ -197,6 +200,7 @@ export class WhipSession {
     this.#isClosed = true;
     this.#dtls.close();
     this.#media.close();
+    for (const path of this.#paths.values()) path.close?.();
     this.#options.onClose();
     this.#log("info", "a publish has ended", { end, ...this.#reports.totals(this.#media.sources) });
     try {

@@ -1,5 +1,6 @@
 import { gunzipSync } from "node:zlib";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { jpegSize } from "#features/playback/images/jpeg-size.ts";
 import { SEGMENT_HEAD } from "#src/lib/isobmff/write-fragment.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
@@ -227,6 +228,40 @@ describe("a live channel", () => {
       .reduce((a, b) => a + b);
     await get("00005.m4s", { from: url, method: "HEAD" });
     expect((await sent()) - before).toBe(bytes);
+  });
+});
+
+describe("the current frame of a live channel", () => {
+  test("is an image of the newest segment, in the wanted size and format", async () => {
+    const { channel, broadcast } = await live({ seconds: 2.3 });
+    const { thumbnail_url: url } = (await app.call("GET", `${LIVE_CHANNELS}/${channel.id}/playback`, { key })).body;
+    const whole = await get(url);
+    expect([whole.status, whole.headers.get("content-type")]).toEqual([200, "image/jpeg"]);
+    expect(whole.headers.get("cache-control")).toBe("public, max-age=5");
+    expect(jpegSize(whole.bytes)).toEqual({ width: 320, height: 180 });
+    const small = await get(`${url}?width=160`);
+    expect(jpegSize(small.bytes)).toEqual({ width: 160, height: 90 });
+    const png = await get(url.replace(".jpg", ".png"));
+    expect(png.bytes.subarray(1, 4).toString()).toBe("PNG");
+    // For some seconds it is the same, for all who ask.
+    await broadcast.publishUntil(3.3);
+    const again = await get(url, { headers: { "if-none-match": whole.headers.get("etag") as string } });
+    expect(again.status).toBe(304);
+    expect(codeOf(await get(`${url}?width=1`))).toEqual([422, "validation_failed"]);
+    expect((await get(url.replace(".jpg", ".gif"))).status).toBe(404);
+  });
+
+  test("is not there while it is idle, has no video, or for viewers without its token", async () => {
+    const channel = await channelOf({ channel: "quiet" });
+    expect(codeOf(await get("/live/quiet/thumbnail.jpg"))).toEqual([404, "channel_idle"]);
+    const audio = messages.filter((message) => (message.config ?? message.sample)?.kind === "audio");
+    const broadcast = await Broadcast.start(app, channel, { messages: audio });
+    await broadcast.publishUntil(0.5);
+    expect((await get("/live/quiet/thumbnail.jpg")).status).toBe(404);
+    const playback = await app.call("GET", `${LIVE_CHANNELS}/${channel.id}/playback`, { key });
+    expect(playback.body.thumbnail_url).toBeNull();
+    await live({ seconds: 2.3, playback_policy: "signed" });
+    expect(codeOf(await get("/live/stage/thumbnail.jpg"))).toEqual([403, "playback_token_required"]);
   });
 });
 

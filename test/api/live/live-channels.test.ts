@@ -194,7 +194,7 @@ describe("playback of a channel", () => {
       hls_url: `http://vodbox.test/live/stage/master.m3u8?token=${body.token}`,
       embed_url: `http://vodbox.test/embed/live/stage?token=${body.token}`,
       dash_url: `http://vodbox.test/live/stage/manifest.mpd?token=${body.token}`,
-      thumbnail_url: null,
+      thumbnail_url: `http://vodbox.test/live/stage/thumbnail.jpg?token=${body.token}`,
       storyboard_url: null,
       subtitles: [],
       renditions: [

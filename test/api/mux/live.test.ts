@@ -153,6 +153,23 @@ describe("a live stream", () => {
     expect(await native()).toEqual([]);
   });
 
+  test("has the latency that it was created with, or changed to", async () => {
+    const made = await mux.video.liveStreams.create({ latency_mode: "reduced" });
+    expect(made).toMatchObject({
+      latency_mode: "reduced",
+      low_latency: false,
+      reduced_latency: true,
+      reconnect_window: 0,
+    });
+    expect(await mux.video.liveStreams.update(made.id, { latency_mode: "low" })).toMatchObject({ latency_mode: "low" });
+    expect(await mux.video.liveStreams.update(made.id, { latency_mode: "reduced" })).toMatchObject({
+      latency_mode: "reduced",
+      low_latency: false,
+    });
+    const older = await mux.video.liveStreams.create({ reduced_latency: true });
+    expect(older).toMatchObject({ latency_mode: "reduced" });
+  });
+
   test("is published with its key alone, until that is reset", async () => {
     const made = await mux.video.liveStreams.create({ playback_policies: ["public"] });
     expect(await publish("app", made.stream_key)).toMatchObject({
@@ -191,19 +208,37 @@ describe("a live stream", () => {
     expect(await follow(`/mux/stream/${signed.id}.m3u8?token=${token}`)).toBe(200);
     expect(await follow(`/mux/stream/${signed.id}.m3u8`)).toBe(403);
     expect(await follow(`/mux/stream/${signed.id}.m3u8?token=${await mux.jwt.signPlaybackId(open, own)}`)).toBe(403);
+    const image = async (path: string) => {
+      const { headers } = await app.call("GET", path);
+      const location = headers.get("location") ?? "";
+      const response = await app.opened.server.fetch(new Request(location));
+      return { location, status: response.status, type: response.headers.get("content-type") };
+    };
+    const own_image = await mux.jwt.signPlaybackId(signed.id, { ...own, type: "thumbnail", params: { width: "160" } });
+    const { location, ...drawn } = await image(`/mux/image/${signed.id}/thumbnail.png?token=${own_image}`);
+    expect(drawn).toEqual({ status: 200, type: "image/png" });
+    expect(new URL(location).searchParams.get("width")).toBe("160");
+    // The token of an image does not open the stream.
+    const playlist = location.replace("thumbnail.png", "master.m3u8");
+    expect((await app.call("GET", playlist)).status).toBe(403);
+    expect((await app.call("GET", `/mux/image/${signed.id}/thumbnail.png`)).status).toBe(403);
+    expect((await app.call("GET", `/mux/image/${open}/thumbnail.jpg?time=1`)).status).toBe(422);
+    expect(await follow(`/mux/stream/${signed.id}.m3u8?max_resolution=720p&rendition_order=asc&token=${token}`)).toBe(
+      200,
+    );
     // The channel's own URL opens nothing that a signed id protects.
     expect((await app.call("GET", channel.hls_url)).status).toBe(403);
     expect(await follow(`/mux/stream/${open}.m3u8`)).toBe(200);
     await mux.video.liveStreams.deletePlaybackId(made.id, open);
     expect(await follow(`/mux/stream/${open}.m3u8`)).toBe(404);
-    expect(await follow(`/mux/stream/${signed.id}.m3u8?max_resolution=720p`)).toBe(422);
+    expect(await follow(`/mux/stream/${signed.id}.m3u8?max_resolution=700p`)).toBe(422);
   });
 
   test.each<[string, object, number]>([
     ["a long reconnect window", { reconnect_window: 1801 }, 400],
     ["a short duration", { max_continuous_duration: 59 }, 400],
     ["a slate", { reconnect_slate_url: "https://example.com/slate.png" }, 422],
-    ["reduced latency", { latency_mode: "reduced" }, 422],
+    ["an unknown latency", { latency_mode: "none" }, 400],
     ["other assets", { playback_policies: ["public"], new_asset_settings: { playback_policies: ["signed"] } }, 422],
     ["generated subtitles of another name", { generated_subtitles: [{ language_code: "en", name: "Auto" }] }, 422],
     ["generated subtitles in two languages", { generated_subtitles: [{}, { language_code: "de" }] }, 400],

@@ -101,7 +101,7 @@ test("a channel has the URLs for encoders, and warns about a second track", asyn
   });
   const client = await RtmpClient.publish(port, { name: `${channel}?key=${stream_key}` });
   const second = PUBLISHERS.find(({ expected }) => expected?.warnings?.includes("track_ignored")) as Publisher;
-  for (const sent of await messagesFrom(second)) client.write(rtmpBytes(sent));
+  for (const sent of (await messagesFrom(second)).flat()) client.write(rtmpBytes(sent));
   const health = await until("the health has a warning", async () => {
     const { health: current } = await read();
     return current?.warnings.length > 0 ? current : null;

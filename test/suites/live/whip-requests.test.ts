@@ -117,6 +117,7 @@ test("a publisher that loses its connection comes back into the same broadcast, 
   );
   const third = await WhipClient.connect(channel.endpoint);
   void third.publish({ video, audio });
+  await second.closed;
   expect((await fetch(second.location, { method: "DELETE" })).status).toBe(404);
   await until("the third publisher is received", async () => (await shown(server, channel)).health !== null);
   expect((await shown(server, channel)).started_at).toBe(started_at);
@@ -131,6 +132,7 @@ test("media over TCP are received, and a certificate that is not that of the off
   void client.publish({ video });
   await untilStatus(server, channel, "live");
   await fetch(client.location, { method: "DELETE" });
+  await Promise.all([client.closed, client.ended]);
   const other = await WhipClient.connect(channel.endpoint, { audio: false, fingerprint: FINGERPRINT });
   expect(server.stderr() + server.stdout()).toMatch(/certificate of the peer is not that of its offer/);
   other.abandon();

@@ -4,6 +4,7 @@ import type { FinishedRecording, FromIngest, PublishedChannel } from "#live/inge
 import { LiveTimeline } from "#live/playlists/timeline.ts";
 import { atEnd, emptyFolder } from "../folder.ts";
 import { LiveValidator } from "../hls-live-validator.ts";
+import { LiveManifestValidator } from "../live-manifest.ts";
 
 const CHANNEL: PublishedChannel = {
   channelId: 1,
@@ -30,19 +31,28 @@ export type Watched = {
   faults: string[];
   /** The last playlist of each track. */
   playlists: Map<string, string>;
+  /** Resolves when the manifests so far are validated. */
+  manifests: Promise<void>;
+  /** Services of closed captions. */
+  captioned: string[];
   finished: FinishedRecording | null | undefined;
   hasEnded: boolean;
 };
 
+const MOST_FAULTS = 20;
+/** Where no URL is read. */
+const MANIFEST_URL = "http://stage.example/live/stage/manifest.mpd";
+
 /**
- * A gateway whose reports are made into playlists, as a server does. After each report all playlists of the stream are validated
- * as successors of those before.
+ * A gateway whose reports are made into playlists and manifests, as a server does. After each report all playlists of the stream are
+ * validated as successors of those before, and the manifest after each segment.
  */
-export function watchedGateway() {
+export function watchedGateway(fields: Partial<PublishedChannel> = {}) {
   const folder = emptyFolder();
   const streams: Watched[] = [];
   const log: { message: string; fields: Record<string, string | number> }[] = [];
   const validators = new Map<string, LiveValidator>();
+  const manifestValidators = new Map<string, LiveManifestValidator>();
 
   function validate({ name, timeline, faults, playlists }: Watched): void {
     const texts = new Map<string, string>();
@@ -56,8 +66,24 @@ export function watchedGateway() {
       const validator = validators.get(key) ?? new LiveValidator();
       validators.set(key, validator);
       for (const { rule, message } of validator.see(text))
-        if (faults.length < 20) faults.push(`${track} ${rule}: ${message}`);
+        if (faults.length < MOST_FAULTS) faults.push(`${track} ${rule}: ${message}`);
     }
+  }
+
+  function validateManifest(watched: Watched): void {
+    const { name, timeline, faults } = watched;
+    const validator = manifestValidators.get(name) ?? new LiveManifestValidator();
+    manifestValidators.set(name, validator);
+    // Rendered now if it can be; a stream that ends without a segment has none.
+    const rendered = timeline.waitForManifest().then(
+      (manifest) => manifest.at({ base: MANIFEST_URL, location: MANIFEST_URL }).text,
+      () => null,
+    );
+    watched.manifests = watched.manifests.then(async () => {
+      const text = await rendered;
+      if (text === null || faults.length >= MOST_FAULTS) return;
+      for (const fault of validator.see(text, MANIFEST_URL)) faults.push(`manifest: ${fault}`);
+    });
   }
 
   function receive(message: FromIngest): void {
@@ -74,7 +100,16 @@ export function watchedGateway() {
         playlistName: "live.m3u8",
       });
       for (const track of tracks) timeline.init(track);
-      streams.push({ name, timeline, faults: [], playlists: new Map(), finished: undefined, hasEnded: false });
+      streams.push({
+        name,
+        timeline,
+        faults: [],
+        playlists: new Map(),
+        manifests: Promise.resolve(),
+        captioned: [],
+        finished: undefined,
+        hasEnded: false,
+      });
     }
     if (!("stream" in message)) return;
     const watched = streams.find(({ name }) => name === message.stream);
@@ -90,7 +125,9 @@ export function watchedGateway() {
       watched.hasEnded = true;
     }
     if (message.type === "finished") watched.finished = message.finished;
+    if (message.type === "service") watched.captioned.push(message.service);
     validate(watched);
+    if (message.type === "segment" || message.type === "ended") validateManifest(watched);
   }
 
   const gateway = new Gateway({
@@ -99,7 +136,7 @@ export function watchedGateway() {
     connect: () => {
       throw new Error("There are no targets.");
     },
-    ask: async () => ({ accepted: true, channel: CHANNEL, targets: [] }),
+    ask: async () => ({ accepted: true, channel: { ...CHANNEL, ...fields }, targets: [] }),
     send: receive,
   });
   atEnd(() => gateway.close());

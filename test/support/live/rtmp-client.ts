@@ -12,6 +12,7 @@ const CONTROL = { setChunkSize: 1, userControl: 4 };
 export const AUDIO = 8;
 export const VIDEO = 9;
 export const AGGREGATE = 22;
+const PING_RESPONSE = 7;
 const STREAM_ID = 1;
 const MEDIA_CHUNK_STREAM = 6;
 
@@ -152,6 +153,12 @@ export class RtmpClient {
         this.#wake = resolve;
       });
     }
+  }
+
+  /** Resolves when the server has read all that was written. */
+  async answered(): Promise<void> {
+    this.write(pingRequest(1));
+    while ((await this.next(CONTROL.userControl)).readUInt16BE() !== PING_RESPONSE);
   }
 
   /** The next command with this name: its values. */

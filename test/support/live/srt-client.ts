@@ -8,6 +8,13 @@ import { atEnd } from "../folder.ts";
 
 const HEADER = 16;
 const CONTENT = 48;
+const ACKNOWLEDGEMENT = 2;
+const SHUTDOWN = 5;
+/** What the handshake states by default. */
+const FIRST_SEQUENCE = 1000;
+const PAYLOAD_BYTES = 7 * 188;
+/** Fewer than the socket buffers of a system hold. */
+const WINDOW_PACKETS = 64;
 
 export const control = (type: number, destination: number, content: Buffer = Buffer.alloc(0), information = 0) => {
   const header = Buffer.alloc(HEADER);
@@ -39,7 +46,7 @@ export type HandshakeFields = {
 };
 
 export function handshake(fields: HandshakeFields, ...extensions: Buffer[]): Buffer {
-  const { version = 5, encryption = 0, extensionField = 5, sequence = 1000, mtu = 1500 } = fields;
+  const { version = 5, encryption = 0, extensionField = 5, sequence = FIRST_SEQUENCE, mtu = 1500 } = fields;
   const { type = 0xffffffff, socketId = 77, cookie = 0 } = fields;
   const content = Buffer.alloc(CONTENT);
   content.writeUInt32BE(version);
@@ -134,6 +141,43 @@ export class SrtClient {
     } finally {
       this.#waiting.delete(check);
     }
+  }
+
+  /**
+   * Sends a stream, from the sequence number of the handshake on, as fast as it is acknowledged. `isAwaited`: resolves when all of it
+   * is.
+   */
+  async stream(destination: number, bytes: Buffer, { isAwaited = true } = {}): Promise<void> {
+    let acknowledged = FIRST_SEQUENCE;
+    const read = () => {
+      for (const packet of this.received.splice(0))
+        if (typeOf(packet) === ACKNOWLEDGEMENT) acknowledged = Math.max(acknowledged, packet.readUInt32BE(HEADER));
+    };
+    let sequence = FIRST_SEQUENCE;
+    for (let at = 0; at < bytes.length; at += PAYLOAD_BYTES, sequence++) {
+      this.send(data(destination, sequence, bytes.subarray(at, at + PAYLOAD_BYTES)));
+      while (isAwaited && sequence + 1 - acknowledged >= WINDOW_PACKETS) {
+        await this.#arrived();
+        read();
+      }
+    }
+    while (isAwaited && acknowledged < sequence) {
+      await this.#arrived();
+      read();
+    }
+  }
+
+  shutdown(destination: number): void {
+    this.send(control(SHUTDOWN, destination));
+  }
+
+  /** Resolves with the next packet. */
+  async #arrived(): Promise<void> {
+    if (this.received.length > 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.add(resolve);
+    await promise;
+    this.#waiting.delete(resolve);
   }
 
   async cookie(): Promise<number> {

@@ -38,9 +38,10 @@ export class PidWriter {
   }
 }
 
-export function section(table: number, id: number, body: Buffer): Buffer {
+export function section(table: number, id: number, body: Buffer, version = 0): Buffer {
   const length = 5 + body.length + 4;
-  const head = Buffer.from([table, 0xb0 | (length >> 8), length & 0xff, id >> 8, id & 0xff, 0xc1, 0, 0]);
+  const current = 0xc1 | (version << 1);
+  const head = Buffer.from([table, 0xb0 | (length >> 8), length & 0xff, id >> 8, id & 0xff, current, 0, 0]);
   const crc = Buffer.alloc(4);
   crc.writeUInt32BE(mpegCrc32(Buffer.concat([head, body])));
   // pointer_field
@@ -56,11 +57,12 @@ export function pmt(
     [0x1b, VIDEO_PID],
     [0x0f, AUDIO_PID],
   ],
+  version = 0,
 ): Buffer {
   const entries = streams.map(([type, pid, descriptors = Buffer.alloc(0)]) =>
     Buffer.concat([Buffer.from([type, 0xe0 | (pid >> 8), pid & 0xff, 0xf0, descriptors.length]), descriptors]),
   );
-  return section(2, 1, Buffer.concat([Buffer.from([0xe1, 0x01, 0xf0, 0]), ...entries]));
+  return section(2, 1, Buffer.concat([Buffer.from([0xe1, 0x01, 0xf0, 0]), ...entries]), version);
 }
 
 /** Program tables of one video and one audio stream. */

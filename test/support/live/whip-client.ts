@@ -21,7 +21,7 @@ import type { Timed } from "./whip-media.ts";
  */
 
 export const VIDEO_TYPE = 96;
-const AUDIO_TYPE = 111;
+export const AUDIO_TYPE = 111;
 const NTP_EPOCH = 2_208_988_800;
 const [GCM, CM] = [7, 1] as const;
 
@@ -31,12 +31,24 @@ export type OfferOptions = {
   videoCodec?: string;
   audioCodec?: string;
   rids?: string[];
+  /** Lost packets of video are sent again. */
+  nack?: boolean;
+  /** sprop-parameter-sets. */
+  sets?: string;
 };
 
 /** As a browser writes it, with less. */
 export function offerOf(
   fingerprint: string,
-  { video = true, audio = true, videoCodec = "H264/90000", audioCodec = "opus/48000/2", rids = [] }: OfferOptions = {},
+  {
+    video = true,
+    audio = true,
+    videoCodec = "H264/90000",
+    audioCodec = "opus/48000/2",
+    rids = [],
+    nack = true,
+    sets,
+  }: OfferOptions = {},
 ): string {
   const transport = [
     ...["c=IN IP4 0.0.0.0", "a=ice-ufrag:abcd", "a=ice-pwd:abcdefghijklmnopqrstuvwx"],
@@ -46,8 +58,9 @@ export function offerOf(
     rids.length > 0 ? [...rids.map((rid) => `a=rid:${rid} send`), `a=simulcast:send ${rids.join(";")}`] : [];
   const videoLines = [
     ...[`m=video 9 UDP/TLS/RTP/SAVPF ${VIDEO_TYPE}`, ...transport, "a=mid:v", `a=rtpmap:${VIDEO_TYPE} ${videoCodec}`],
-    ...[`a=rtcp-fb:${VIDEO_TYPE} nack`, `a=rtcp-fb:${VIDEO_TYPE} nack pli`],
-    ...[`a=fmtp:${VIDEO_TYPE} packetization-mode=1;profile-level-id=42e01f;level-asymmetry-allowed=1`, ...layers],
+    ...[...(nack ? [`a=rtcp-fb:${VIDEO_TYPE} nack`] : []), `a=rtcp-fb:${VIDEO_TYPE} nack pli`],
+    `a=fmtp:${VIDEO_TYPE} packetization-mode=1;profile-level-id=42e01f;level-asymmetry-allowed=1${sets === undefined ? "" : `;sprop-parameter-sets=${sets}`}`,
+    ...layers,
   ];
   const audioLines = [
     ...[`m=audio 9 UDP/TLS/RTP/SAVPF ${AUDIO_TYPE}`, ...transport, "a=mid:a", `a=rtpmap:${AUDIO_TYPE} ${audioCodec}`],
@@ -69,6 +82,17 @@ export const sendOffer = ({ base, channel, key }: Endpoint, offer: string) =>
     body: offer,
   });
 
+/** Sends an offer to a server. `location`: of the session. */
+export type Exchange = (offer: string) => Promise<{ status: number; answer: string; location: string }>;
+
+const overHttp =
+  (endpoint: Endpoint): Exchange =>
+  async (offer) => {
+    const response = await sendOffer(endpoint, offer);
+    const location = response.headers.get("location") as string;
+    return { status: response.status, answer: await response.text(), location };
+  };
+
 type Identity = Awaited<ReturnType<typeof CipherContext.createSelfSignedCertificateWithKey>> & { fingerprint: string };
 let identity: Promise<Identity> | undefined;
 export const ownIdentity = (): Promise<Identity> => {
@@ -82,6 +106,8 @@ export const ownIdentity = (): Promise<Identity> => {
 export type ConnectOptions = OfferOptions & {
   /** Share of the packets that are lost on their way, retransmitted ones too. */
   loss?: number;
+  /** Every fifth packet arrives after the next one, or every packet arrives twice. */
+  network?: "swapped" | "doubled";
   tcp?: boolean;
   /** The profiles of SRTP, by their numbers: 7 for AES-GCM, 1 for AES-CM with HMAC-SHA1. */
   profiles?: (1 | 7)[];
@@ -104,7 +130,8 @@ export class Source {
   readonly type: number;
   readonly rate: number;
   sequence = randomBytes(2).readUInt16BE();
-  readonly #base = randomBytes(4).readUInt32BE();
+  /** The timestamp at 0 ms. */
+  base = randomBytes(4).readUInt32BE();
   readonly history = new Map<number, Buffer>();
 
   constructor(type: number, id = randomBytes(4).readUInt32BE()) {
@@ -113,7 +140,7 @@ export class Source {
     this.rate = type === VIDEO_TYPE ? 90 : 48;
   }
 
-  timestamp = (ms: number) => (this.#base + Math.round(ms * this.rate)) >>> 0;
+  timestamp = (ms: number) => (this.base + Math.round(ms * this.rate)) >>> 0;
 }
 
 /** Another source of video. */
@@ -129,15 +156,25 @@ export class WhipClient {
   readonly audio = new Source(AUDIO_TYPE);
   readonly #send: (packet: Buffer) => void;
   readonly #isLost: () => boolean;
+  readonly #network: ConnectOptions["network"];
+  /** A packet that arrives after the next one. */
+  #delayed: Buffer | null = null;
+  #transmitted = 0;
   readonly #destroy: () => void;
+  readonly #end = Promise.withResolvers<void>();
+  /** Resolves when the server has closed the DTLS connection. */
+  readonly closed = this.#end.promise;
+  /** Resolves when its TCP connection has ended. */
+  readonly ended: Promise<void>;
   #isClosed = false;
   #srtp: SrtpSession | null = null;
   #srtcp: SrtcpSession | null = null;
 
   private constructor(
     exchanged: { location: string; answer: string },
-    { send, destroy, loss }: { send: (packet: Buffer) => void; destroy: () => void; loss: number },
+    { send, destroy, ended, loss = 0, network }: Link & Pick<ConnectOptions, "loss" | "network">,
   ) {
+    this.ended = ended ?? Promise.resolve();
     this.location = exchanged.location;
     this.answer = exchanged.answer;
     this.#send = (packet) => {
@@ -145,20 +182,21 @@ export class WhipClient {
     };
     this.#destroy = destroy;
     this.#isLost = lossOf(loss);
+    this.#network = network;
     atEnd(() => this.abandon());
   }
 
   /** Resolves when media can be sent. Throws for another status than 201. */
-  static async connect(endpoint: Endpoint, options: ConnectOptions = {}): Promise<WhipClient> {
+  static async connect(endpoint: Endpoint | Exchange, options: ConnectOptions = {}): Promise<WhipClient> {
     const own = await ownIdentity();
-    const response = await sendOffer(endpoint, offerOf(options.fingerprint ?? own.fingerprint, options));
-    const answer = await response.text();
-    if (response.status !== 201) throw new Error(`${response.status} ${answer}`);
-    const exchanged = { location: response.headers.get("location") as string, answer };
+    const exchange = typeof endpoint === "function" ? endpoint : overHttp(endpoint);
+    const exchanged = await exchange(offerOf(options.fingerprint ?? own.fingerprint, options));
+    const { status, answer } = exchanged;
+    if (status !== 201) throw new Error(`${status} ${answer}`);
     const [, address, port] = /candidate:\d+ 1 udp \d+ (\S+) (\d+)/.exec(answer) as unknown as [string, string, string];
     let onPacket: (packet: Buffer) => void = () => {};
     const link = await (options.tcp ? tcpLink : udpLink)(address, Number(port), (packet) => onPacket(packet));
-    const client = new WhipClient(exchanged, { ...link, loss: options.loss ?? 0 });
+    const client = new WhipClient(exchanged, { ...link, ...options });
     await client.#handshake(
       own,
       (receive) => {
@@ -176,7 +214,16 @@ export class WhipClient {
       audio = [],
       layers = [],
     }: { video?: readonly Timed[]; audio?: readonly Timed[]; layers?: readonly Layer[] },
-    { audioDelayMs = 0, stopped = () => false }: { audioDelayMs?: number; stopped?: () => boolean } = {},
+    {
+      audioDelayMs = 0,
+      stopped = () => false,
+      wallMs = (ms) => ms,
+    }: {
+      audioDelayMs?: number;
+      stopped?: () => boolean;
+      /** What the clock of the sender shows at that time of the media, from the start on; null: there is no report. */
+      wallMs?: (ms: number) => number | null;
+    } = {},
   ): Promise<void> {
     const due = [
       ...video.map((timed) => ({ ...timed, source: this.video, at: timed.ms })),
@@ -193,8 +240,10 @@ export class WhipClient {
       this.send(source, ms, payloads);
       if (at - reportedAt < 300) continue;
       reportedAt = at;
+      const shown = wallMs(at);
+      if (shown === null) continue;
       for (const one of [this.video, this.audio, ...layers.map(({ source: other }) => other)])
-        this.report(one, { ms: at, wallMs: startMs + at });
+        this.report(one, { ms: at, wallMs: startMs + shown });
     }
   }
 
@@ -243,7 +292,16 @@ export class WhipClient {
   }
 
   #transmit(packet: Buffer): void {
-    if (!this.#isLost()) this.#send(packet);
+    if (this.#isLost()) return;
+    this.#transmitted++;
+    if (this.#network === "swapped" && this.#delayed === null && this.#transmitted % 5 === 0) {
+      this.#delayed = packet;
+      return;
+    }
+    this.#send(packet);
+    if (this.#network === "doubled") this.#send(packet);
+    if (this.#delayed) this.#send(this.#delayed);
+    this.#delayed = null;
   }
 
   async #handshake(
@@ -283,6 +341,7 @@ export class WhipClient {
     });
     dtls.onConnect.subscribe(() => connected.resolve());
     dtls.onError.subscribe((error) => connected.reject(error));
+    dtls.onClose.subscribe(() => this.#end.resolve());
     await dtls.connect();
     await connected.promise;
     const profile = dtls.srtp.srtpProfile as number;
@@ -323,7 +382,8 @@ export class WhipClient {
   }
 }
 
-type Link = { send: (packet: Buffer) => void; destroy: () => void };
+/** `ended`: the TCP connection has. */
+type Link = { send: (packet: Buffer) => void; destroy: () => void; ended?: Promise<void> };
 
 function udpLink(address: string, port: number, onPacket: (packet: Buffer) => void): Promise<Link> {
   const socket: Socket = createSocket("udp4");
@@ -353,7 +413,9 @@ function tcpLink(address: string, port: number, onPacket: (packet: Buffer) => vo
     length.writeUInt16BE(packet.length);
     socket.write(Buffer.concat([length, packet]));
   };
-  return new Promise((resolve) => socket.once("connect", () => resolve({ send, destroy: () => socket.destroy() })));
+  const ended = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  const link = { send, destroy: () => socket.destroy(), ended };
+  return new Promise((resolve) => socket.once("connect", () => resolve(link)));
 }
 
 /** Binding requests with USE-CANDIDATE (RFC 8445, 7.1). */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { emptyFolder } from "../folder.ts";
 import { ffmpeg } from "../media/sources.ts";
 import { messagesOf } from "./cmaf-publisher.ts";
+import { setsOf, unitsOf } from "./nal-units.ts";
 
 /** A frame or a packet of audio at `ms` of the source. `payloads`: of its RTP packets. */
 export type Timed = { ms: number; payloads: Buffer[] };
@@ -10,9 +11,9 @@ export type Timed = { ms: number; payloads: Buffer[] };
 const MAX_PAYLOAD = 1100;
 
 /** Black video that is white, and silence that has a tone, in the first tenth of each second. */
-export const signalVideo = (seconds: number, size = "320x180") => [
+export const signalVideo = (seconds: number, size = "320x180", rate = 30) => [
   ...["-f", "lavfi", "-i"],
-  `color=c=black:s=${size}:r=30:d=${seconds},drawbox=c=white:t=fill:enable='lt(mod(t,1),0.1)'`,
+  `color=c=black:s=${size}:r=${rate}:d=${seconds},drawbox=c=white:t=fill:enable='lt(mod(t,1),0.1)'`,
 ];
 export const signalAudio = (seconds: number) => [
   ...[
@@ -45,32 +46,6 @@ export async function videoOf(input: readonly string[], gop = 30): Promise<Timed
     const units = [...(sample.isKeyframe ? sets : []), ...unitsOf(sample.data)];
     return [{ ms: sample.timestamp, payloads: units.flatMap(payloadsOf) }];
   });
-}
-
-function setsOf(avcC: Buffer): Buffer[] {
-  const sets: Buffer[] = [];
-  let at = 6;
-  const read = (count: number) => {
-    for (let index = 0; index < count; index++) {
-      const end = at + 2 + avcC.readUInt16BE(at);
-      sets.push(avcC.subarray(at + 2, end));
-      at = end;
-    }
-  };
-  read((avcC[5] as number) & 0x1f);
-  const pictures = avcC[at++] as number;
-  read(pictures);
-  return sets;
-}
-
-function unitsOf(data: Buffer): Buffer[] {
-  const units: Buffer[] = [];
-  for (let at = 0; at < data.length; ) {
-    const end = at + 4 + data.readUInt32BE(at);
-    units.push(data.subarray(at + 4, end));
-    at = end;
-  }
-  return units;
 }
 
 /** A single NAL unit, or fragments (RFC 6184, 5.8). */

@@ -315,14 +315,6 @@ describe("rejects", () => {
       "The audio codec MPEG-1 audio (MP2 or MP3) is not supported. Use AAC",
     ],
     [
-      "LATM",
-      [
-        [0x1b, VIDEO_PID],
-        [0x11, AUDIO_PID],
-      ],
-      "The audio codec AAC in LATM",
-    ],
-    [
       "Opus",
       [
         [0x1b, VIDEO_PID],

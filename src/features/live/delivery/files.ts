@@ -116,7 +116,7 @@ async function serve({ context, scope, onSent }: ViewerRequest, source: LiveFile
 }
 
 /** Directory of a track. */
-const folderOf = ({ folder, timeline }: LiveStream, track: string): string =>
+export const folderOf = ({ folder, timeline }: LiveStream, track: string): string =>
   timeline.isEncoded(track) ? join(folder, RENDITIONS_FOLDER, track) : join(folder, track);
 
 async function openFirst(paths: readonly string[]) {

@@ -1,4 +1,6 @@
+import { selectionOf } from "#features/playback/manifest-parameters.ts";
 import { notFound } from "#lib/base";
+import { masterAscending, masterWithin } from "#lib/manifests";
 import { readDirectives } from "#live/playlists/directives.ts";
 import { contentTypeOf } from "#model/media-types.ts";
 import { encodedText } from "#platform/http/content-encoding.ts";
@@ -12,8 +14,8 @@ import { countViewer, freshSeconds, type ViewerRequest, whileConnected } from ".
 const BLOCKING_FRESH = 6;
 
 /**
- * `prefix`: from the URL of the request to the folder of the broadcast. The request counts as one of a viewer. Throws what the
- * timeline throws.
+ * `prefix`: from the URL of the request to the folder of the broadcast. The query may select resolutions and their order.
+ * The request counts as one of a viewer. Throws what the timeline throws, and 422 for an invalid parameter.
  */
 export async function serveMultivariantPlaylist(
   request: ViewerRequest,
@@ -22,8 +24,11 @@ export async function serveMultivariantPlaylist(
 ): Promise<Response> {
   const { context, scope, onSent } = request;
   const { timeline } = stream;
+  const { sides, isAscending } = selectionOf(context.url.searchParams);
   countViewer(request, stream);
-  const { text } = await whileConnected(request, (signal) => timeline.waitForMultivariantPlaylist(signal, prefix));
+  const playlist = await whileConnected(request, (signal) => timeline.waitForMultivariantPlaylist(signal, prefix));
+  const within = sides ? masterWithin(playlist.text, sides) : playlist.text;
+  const text = isAscending ? masterAscending(within) : within;
   // The next broadcast has other URLs.
   return encodedText(context, { text: async () => text, headers: headersOf(`${scope}, no-cache`), onSent });
 }

@@ -3,7 +3,9 @@ import type { App } from "#app.ts";
 import { cmcdSessions } from "#features/analytics/cmcd/sessions.ts";
 import { channelSubject } from "#features/analytics/subject.ts";
 import { basePath } from "#features/assets/urls.ts";
+import { IMAGE_AUDIENCES } from "#features/playback/audience.ts";
 import type { Egress } from "#features/playback/egress.ts";
+import { parseStillShape } from "#features/playback/images/image-request.ts";
 import { type PlaybackTokens, requireToken, splitToken } from "#features/playback/token.ts";
 import { requireActiveTenant } from "#features/tenants/active.ts";
 import { HttpError, notFound } from "#lib/base";
@@ -20,10 +22,11 @@ import { LIVE_MASTER } from "../urls.ts";
 import { serveInit, servePart, serveSegment, serveStored } from "./files.ts";
 import { serveManifest, serveManifestOfChannel, serveTime } from "./manifest.ts";
 import { serveCaptionPlaylist, serveCaptions, serveMediaPlaylist, serveMultivariantPlaylist } from "./playlists.ts";
+import { servePoster } from "./poster.ts";
 import type { ViewerRequest } from "./viewer-request.ts";
 
 /**
- * `/live/<channel>/[~<token>/]<file>`. The file is `master.m3u8` or `manifest.mpd`, of the running broadcast;
+ * `/live/<channel>/[~<token>/]<file>`. The file is `master.m3u8`, `manifest.mpd` or `thumbnail.jpg`, of the running broadcast;
  * `<broadcast>/<track>/<name>`: a media playlist, the init segment, a segment or a part; or `<broadcast>/manifest.mpd` with
  * `<broadcast>/time`. URLs with a broadcast are never used again.
  */
@@ -48,7 +51,9 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
   const { token, file } = splitToken(path, url.searchParams);
   const { id, tenantId, playbackPolicy } = await requireCached(app, channel);
   const isSigned = playbackPolicy === "signed";
-  if (isSigned) await requireToken(tokens.of(context.headers), { tenantId, externalId: pathOf(channel) }, token);
+  const audiences = /^thumbnail\./.test(file) ? IMAGE_AUDIENCES : undefined;
+  if (isSigned)
+    await requireToken(tokens.of(context.headers), { tenantId, externalId: pathOf(channel) }, token, audiences);
   cmcdSessions(app).observe(context, channelSubject({ id, tenantId }));
   const request: ViewerRequest = {
     context,
@@ -57,9 +62,7 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
     onSent: (bytes) => egress.add(tenantId, bytes),
   };
   if (file === LIVE_MASTER || file === LIVE_MANIFEST) {
-    const received = liveRegistry(app).running(channel);
-    const stream = received?.channelId === id ? received : await storedStreams(app).ofChannel(id);
-    if (!stream) throw new HttpError(404, "channel_idle", "The channel is not live; try again later.");
+    const stream = await requireRunning(app, { id, channel });
     const signed = isSigned ? `~${token}/` : "";
     const folder = `${basePath(app.baseUrl())}/${pathOf(channel)}/${signed}`;
     if (file === LIVE_MANIFEST) return serveManifestOfChannel(request, stream, folder);
@@ -67,6 +70,8 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
     const carried = url.searchParams.has("token") ? signed : "";
     return serveMultivariantPlaylist(request, stream, `${carried}${stream.name}/`);
   }
+  const shape = parseStillShape(file, url.searchParams);
+  if (shape) return servePoster(request, await requireRunning(app, { id, channel }), shape);
   const [name = "", track = "", leaf = "", ...rest] = file.split("/");
   const stream = liveRegistry(app).byName(name) ?? (await storedStreams(app).byName(id, name));
   if (stream?.channelId !== id) return notFound("file");
@@ -95,6 +100,17 @@ function serveFile(
   if (part) return servePart(request, stream, track, part);
   const segment = readSegmentName(leaf);
   return segment === null ? notFound("file") : serveSegment(request, stream, track, segment);
+}
+
+/** The running broadcast, which this server or another one receives. Throws 404 `channel_idle`. */
+async function requireRunning(
+  app: App,
+  { id, channel }: { id: number; channel: string },
+): Promise<LiveStream | StoredStream> {
+  const received = liveRegistry(app).running(channel);
+  const stream = received?.channelId === id ? received : await storedStreams(app).ofChannel(id);
+  if (!stream) throw new HttpError(404, "channel_idle", "The channel is not live; try again later.");
+  return stream;
 }
 
 /** From memory. Throws 404, and 403 `tenant_suspended`. */

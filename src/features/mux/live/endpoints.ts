@@ -1,4 +1,5 @@
 import { and, desc, eq, isNotNull, isNull, lt } from "drizzle-orm";
+import type * as v from "valibot";
 import { type Channel, requireChannel } from "#features/live/queries.ts";
 import { sealStreamKey } from "#features/live/simulcast/secret.ts";
 import { HttpError, notFound, randomName, sha256 } from "#lib/base";
@@ -45,12 +46,17 @@ async function requireStream({ app, caller, params }: MuxCall): Promise<Channel>
 const shown = async ({ app, caller }: MuxCall, id: number) =>
   toMuxStream(app, await requireChannel(app.db, caller, id), caller.scopes.includes("assets:write"));
 
-const storeKey = ({ app, caller: { tenantId } }: MuxCall, channelId: number, streamKey: string, passthrough?: string) =>
+const storeKey = (
+  { app, caller: { tenantId } }: MuxCall,
+  channelId: number,
+  streamKey: string,
+  { passthrough, isReduced = false }: { passthrough?: string | undefined; isReduced?: boolean } = {},
+) =>
   app.write(async (tx) => {
     const sealed = sealStreamKey(app, tenantId, streamKey);
     await tx
       .insert(muxStreams)
-      .values({ channelId, tenantId, streamKey: sealed, passthrough: passthrough || null })
+      .values({ channelId, tenantId, streamKey: sealed, passthrough: passthrough || null, isReduced })
       .onConflictDoUpdate({ target: muxStreams.channelId, set: { streamKey: sealed } });
   });
 
@@ -109,6 +115,14 @@ async function endBroadcast(call: MuxCall, id: number): Promise<void> {
     if (!(error instanceof HttpError && error.code === "channel_idle")) throw error;
   }
 }
+/** `low_latency` and `reduced_latency` are what Mux had before `latency_mode`. */
+function latencyOf({
+  latency_mode: mode,
+  low_latency: low,
+  reduced_latency: reduced,
+}: v.InferOutput<typeof StreamCreate>) {
+  return mode ?? (low ? "low" : reduced ? "reduced" : "standard");
+}
 const enable = (enabled: boolean) => (call: MuxCall, id: number) =>
   call.native("PATCH", `${native}/${id}`, { enabled });
 
@@ -126,18 +140,19 @@ export const liveEndpoints: readonly Endpoint[] = [
       const policy = policyOf(policies);
       requireSamePolicy(body.new_asset_settings, policy);
       const captions_live = spokenIn(body);
-      const low = body.latency_mode === undefined ? (body.low_latency ?? false) : body.latency_mode === "low";
+      const latency = latencyOf(body);
       const made = await call.native<{ id: number; tenant_id: number; stream_key: string }>("POST", native, {
         channel: randomName(NAME_LENGTH).toLowerCase(),
         ...(body.meta?.title && { name: body.meta.title }),
         playback_policy: policy,
-        low_latency: low,
+        low_latency: latency === "low",
         captions_live,
-        reconnect_seconds: body.reconnect_window ?? (low ? 0 : STANDARD_RECONNECT),
+        reconnect_seconds: body.reconnect_window ?? (latency === "standard" ? STANDARD_RECONNECT : 0),
         max_duration_seconds: body.max_continuous_duration ?? MAX_DURATION,
       });
       try {
-        await storeKey(call, made.id, made.stream_key, body.passthrough);
+        const { passthrough } = body;
+        await storeKey(call, made.id, made.stream_key, { passthrough, isReduced: latency === "reduced" });
         await app.write(async (tx) => {
           for (const each of policies)
             await addChannelPlaybackId(tx, app, { id: made.id, tenantId: made.tenant_id }, each);
@@ -196,11 +211,16 @@ export const liveEndpoints: readonly Endpoint[] = [
         ...(latency !== undefined && { low_latency: latency === "low" }),
       };
       if (Object.keys(change).length > 0) await call.native("PATCH", `${native}/${id}`, change);
-      if (passthrough !== undefined)
+      const own = {
+        ...(passthrough !== undefined && { passthrough: passthrough || null }),
+        ...(latency !== undefined && { isReduced: latency === "reduced" }),
+      };
+      if (Object.keys(own).length > 0)
         await app.write(async (tx) => {
-          const set = { passthrough: passthrough || null };
-          const updated = await tx.update(muxStreams).set(set).where(eq(muxStreams.channelId, id)).returning().get();
-          if (!updated) notSupported("passthrough of a channel that was not created through this API");
+          const updated = await tx.update(muxStreams).set(own).where(eq(muxStreams.channelId, id)).returning().get();
+          const field =
+            passthrough !== undefined ? "passthrough" : latency === "reduced" ? "latency_mode=reduced" : null;
+          if (!updated && field) notSupported(`${field} of a channel that was not created through this API`);
         });
       return shown(call, id);
     },

@@ -1,7 +1,8 @@
 import { and, asc, eq, isNull } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { pathOf } from "#features/live/schema.ts";
-import { liveUrl } from "#features/live/urls.ts";
+import { liveFileUrl } from "#features/live/urls.ts";
+import { IMAGE_AUDIENCES } from "#features/playback/audience.ts";
 import { type PlaybackTokens, requireToken, restrictionOf } from "#features/playback/token.ts";
 import { requireActiveTenant } from "#features/tenants/active.ts";
 import { newExternalId, notFound } from "#lib/base";
@@ -33,13 +34,19 @@ export async function addChannelPlaybackId(
 }
 
 /**
- * Redirects to the playlist of the channel with this playback id. A signed one needs a token of that id; the URL of a signed
+ * Redirects to a file of the channel with this playback id, such as its playlist, with these parameters. A signed one needs a token of that id; the URL of a signed
  * channel then contains one of the channel. Throws 404 and 403.
  */
 export async function redirectToChannel(
   app: App,
   tokens: PlaybackTokens,
-  { id, token }: { id: string; token: string | null },
+  {
+    id,
+    token,
+    file,
+    query,
+    isPoster,
+  }: { id: string; token: string | null; file: string; query: URLSearchParams; isPoster: boolean },
 ): Promise<Reply> {
   const found = await app.db
     .select({ channel: liveChannels, policy: playbackIds.policy })
@@ -50,11 +57,14 @@ export async function redirectToChannel(
   const { channel, policy } = found ?? notFound("playback id");
   const { tenantId } = channel;
   await requireActiveTenant(app, tenantId);
-  if (policy === "signed") await requireToken(tokens, { tenantId, externalId: id }, token);
+  if (policy === "signed")
+    await requireToken(tokens, { tenantId, externalId: id }, token, isPoster ? IMAGE_AUDIENCES : undefined);
   const own = { tenantId, externalId: pathOf(channel.channel) };
   const restriction = policy === "signed" && token !== null ? restrictionOf(token) : null;
+  // What the token of a thumbnail opens is a thumbnail.
+  const audience = isPoster ? "t" : "v";
   const isSigned = channel.playbackPolicy === "signed";
-  const carried = isSigned ? await tokens.sign(own, app.clock.now() + TOKEN_MS, { restriction }) : null;
-  const location = liveUrl(app.baseUrl(), channel.channel, carried);
+  const carried = isSigned ? await tokens.sign(own, app.clock.now() + TOKEN_MS, { restriction, audience }) : null;
+  const location = liveFileUrl(app.baseUrl(), channel.channel, { file, query, token: carried });
   return new Reply(302, undefined, { location, "cache-control": "no-store" });
 }

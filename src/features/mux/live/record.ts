@@ -54,6 +54,7 @@ export async function toMuxStream(app: App, channel: Channel, mayPublish: boolea
       .limit(RECENT_ASSETS)
       .all(),
   ]);
+  const isReduced = own?.isReduced ?? false;
   const key = own && mayPublish ? readStreamKey(app, own) : null;
   return {
     id: String(channel.id),
@@ -61,8 +62,9 @@ export async function toMuxStream(app: App, channel: Channel, mayPublish: boolea
     status: statusOf(channel),
     // A channel that was made natively has shown its key once.
     stream_key: key ?? "",
-    latency_mode: channel.lowLatency ? ("low" as const) : ("standard" as const),
+    latency_mode: channel.lowLatency ? ("low" as const) : isReduced ? ("reduced" as const) : ("standard" as const),
     low_latency: channel.lowLatency,
+    reduced_latency: isReduced && !channel.lowLatency,
     reconnect_window: channel.reconnectSeconds,
     max_continuous_duration: channel.maxDurationSeconds ?? MAX_DURATION,
     meta: { title: channel.name },

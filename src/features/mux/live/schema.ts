@@ -11,7 +11,7 @@ const MAX_RECONNECT = 1800;
 export const STANDARD_RECONNECT = 60;
 const { playback_policies, playback_policy, advanced_playback_policies } = assetSettings;
 const policies = { playback_policies, playback_policy, advanced_playback_policies };
-const Latency = choice(["low", "standard"], ["reduced"]);
+const Latency = choice(["low", "reduced", "standard"]);
 
 const whole = (min: number, max: number) =>
   v.pipe(
@@ -83,7 +83,7 @@ export const StreamCreate = fields({
   low_latency: v.optional(Flag),
   simulcast_targets: v.optional(v.pipe(v.array(TargetCreate), v.maxLength(5, "must have at most 5 entries"))),
   ...reconnection,
-  reduced_latency: only(false),
+  reduced_latency: v.optional(Flag),
   audio_only: only(false),
   embedded_subtitles: v.optional(EmbeddedSubtitles),
   generated_subtitles: v.optional(GeneratedSubtitles),

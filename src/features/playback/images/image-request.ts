@@ -5,10 +5,11 @@ import type { AssetRow } from "#storage/db/schema.ts";
 
 /** Times in seconds. A still image without a time is the poster. */
 export type ImageRequest =
-  | { kind: "still"; time: number | null; box: Box; turn: Turn; format: StillFormat }
+  | ({ kind: "still"; time: number | null } & StillShape)
   | Animation
   /** All tiles of the storyboard. */
   | { kind: "sheet"; format: StillFormat };
+export type StillShape = { box: Box; turn: Turn; format: StillFormat };
 type Animation = {
   kind: "animated";
   start: number;
@@ -31,23 +32,23 @@ const MAX_SECONDS = 10;
  * 422 for an invalid parameter; unknown ones are ignored.
  */
 export function parseImageRequest(asset: AssetRow, file: string, query: URLSearchParams): ImageRequest | null {
-  const [, still] = /^thumbnail\.(jpg|png|webp)$/.exec(file) ?? [];
-  if (still) {
-    const request: ImageRequest = {
-      kind: "still",
-      time: timeOf(asset, query),
-      box: boxOf(query),
-      turn: turnOf(query),
-      format: still as StillFormat,
-    };
-    const { width, height } = request.box;
-    const isWhole = request.time === null && width === null && height === null && turnName(request.turn) === "";
-    return isWhole && (still === "jpg" || posterOf(asset)?.endsWith(`.${still}`)) ? null : request;
+  const shape = parseStillShape(file, query);
+  if (shape) {
+    const request: ImageRequest = { kind: "still", time: timeOf(asset, query), ...shape };
+    const { width, height } = shape.box;
+    const isWhole = request.time === null && width === null && height === null && turnName(shape.turn) === "";
+    return isWhole && (shape.format === "jpg" || posterOf(asset)?.endsWith(`.${shape.format}`)) ? null : request;
   }
   const [, sheet] = /^storyboard\.(jpg|png|webp)$/.exec(file) ?? [];
   if (sheet) return asset.storyboardPath === null ? notFound("image") : { kind: "sheet", format: sheet as StillFormat };
   const [, animated] = /^animated\.(webp|gif)$/.exec(file) ?? [];
   return animated ? animationRequest(asset, query, animated as AnimatedFormat) : null;
+}
+
+/** Format, size and rotation of `thumbnail.<format>`; null for another file. Throws 422 for an invalid parameter. */
+export function parseStillShape(file: string, query: URLSearchParams): StillShape | null {
+  const [, format] = /^thumbnail\.(jpg|png|webp)$/.exec(file) ?? [];
+  return format === undefined ? null : { box: boxOf(query), turn: turnOf(query), format: format as StillFormat };
 }
 
 /** The canonical form of equivalent requests: part of the name under which the image is stored. */
@@ -57,11 +58,13 @@ export function nameOf(request: ImageRequest): string {
     return `animated-${start}-${end}-w${width ?? ""}${height === null ? "" : `-h${height}`}-r${fps}.${format}`;
   }
   if (request.kind === "sheet") return `storyboard.${request.format}`;
-  const { time, format } = request;
-  const { width, height, fit } = request.box;
-  const at = time === null ? "poster" : `at-${time}`;
+  return `${request.time === null ? "poster" : `at-${request.time}`}-${nameOfShape(request)}`;
+}
+
+/** The same of a still image without its time. */
+export function nameOfShape({ box: { width, height, fit }, turn, format }: StillShape): string {
   const size = `w${width ?? ""}-h${height ?? ""}${width !== null && height !== null ? `-${fit}` : ""}`;
-  return `${at}-${size}${turnName(request.turn)}.${format}`;
+  return `${size}${turnName(turn)}.${format}`;
 }
 
 /** Empty for an image that is not turned. */

@@ -12,11 +12,15 @@ import { type ExpensiveName, queueOf, RETRY_HEADERS } from "#platform/limits/exp
 import { QueueExceeded } from "#platform/limits/fair-queue.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
-import type { ImageRequest } from "./image-request.ts";
+import type { ImageRequest, StillShape } from "./image-request.ts";
 import { type Clip, clipReader } from "./source-clip.ts";
 import { sheetOf } from "./storyboard-sheet.ts";
 
 const MAX_IMAGE_BYTES = 16 * 2 ** 20;
+
+/** The tenant whose share of the renderer is used. `logged`: fields of the log. */
+type Owner = { tenantId: number; logged: Record<string, string | number> };
+const ownerOf = ({ id, tenantId }: AssetRow): Owner => ({ tenantId, logged: { asset_id: id } });
 
 /**
  * Generates images with the server's own ffmpeg, a few at a time, fairly among tenants. Still images and animations
@@ -77,12 +81,12 @@ export const imageRenderer = forApp((app) => {
 
   /** `impossible` throws the error of an image that cannot be rendered. */
   async function queued(
-    { asset, signal, queue = "pictures" }: { asset: AssetRow; signal: AbortSignal; queue?: ExpensiveName },
+    { owner, signal, queue = "pictures" }: { owner: Owner; signal: AbortSignal; queue?: ExpensiveName },
     work: () => Promise<Buffer>,
     impossible: () => never,
   ) {
     try {
-      const bytes = await queueOf(app, queue).run(asset.tenantId, work, signal);
+      const bytes = await queueOf(app, queue).run(owner.tenantId, work, signal);
       // For example, an animation that begins after the last frame.
       return bytes.length > 0 ? bytes : impossible();
     } catch (error) {
@@ -92,7 +96,7 @@ export const imageRenderer = forApp((app) => {
         throw busy("Rendering the image took too long; try again, or request a smaller one.");
       if (signal.aborted) throw clientClosed();
       if (error.code === "aborted") throw busy("The server is stopping; try again.");
-      app.log.warn({ asset_id: asset.id, code: error.code, log: error.logTail }, "an image could not be rendered");
+      app.log.warn({ ...owner.logged, code: error.code, log: error.logTail }, "an image could not be rendered");
       return impossible();
     }
   }
@@ -100,14 +104,14 @@ export const imageRenderer = forApp((app) => {
   return {
     render: (objects: ObjectStore, asset: AssetRow, request: ImageRequest, signal: AbortSignal): Promise<Buffer> =>
       queued(
-        { asset, signal, queue: request.kind === "animated" ? "animations" : "pictures" },
+        { owner: ownerOf(asset), signal, queue: request.kind === "animated" ? "animations" : "pictures" },
         () => draw(objects, asset, request, signal),
         () => notFound("image"),
       ),
     /** A poster as JPEG from an image of a client. Throws 422 `invalid_image` when it cannot be decoded. */
     posterFromImage: (asset: AssetRow, input: Readable, signal: AbortSignal): Promise<Buffer> =>
       queued(
-        { asset, signal },
+        { owner: ownerOf(asset), signal },
         async () => still({ input, kind: "image" }, { ...POSTER, offsetSeconds: 0 }, await running(signal)),
         () => unprocessable("The image is damaged, too large, or of an unsupported kind."),
       ),
@@ -118,8 +122,18 @@ export const imageRenderer = forApp((app) => {
         const clip = (await clipOf(objects, asset, { start: time, end: time, ...POSTER.box })) ?? noFrame();
         return still(video(clip), { ...POSTER, offsetSeconds: clip.offsetSeconds }, await running(signal));
       };
-      return queued({ asset, signal }, work, noFrame);
+      return queued({ owner: ownerOf(asset), signal }, work, noFrame);
     },
+    /** The frame with which media begin that are no asset's: `open` is called once it can be rendered. Throws 404 without one. */
+    firstFrame: (owner: Owner, open: () => Promise<Clip>, shape: StillShape, signal: AbortSignal): Promise<Buffer> =>
+      queued(
+        { owner, signal },
+        async () => {
+          const tool = await running(signal);
+          return still(video(await open()), { ...shape, offsetSeconds: 0 }, tool);
+        },
+        () => notFound("image"),
+      ),
   };
 });
 
