@@ -84,7 +84,7 @@ async function populate(owner: { id: number }, token: string) {
   );
   await post(`/api/v1/assets/${asset.id}/playback_ids`, { policy: "signed" }, token);
   await insert(`INSERT INTO mux_masters VALUES (${asset.id}, ${owner.id}, 1)`);
-  await insert(`INSERT INTO mux_streams VALUES (${channel.id}, ${owner.id}, 'sealed', NULL)`);
+  await insert(`INSERT INTO mux_streams VALUES (${channel.id}, ${owner.id}, 'sealed', NULL, 0)`);
   await insert(
     `INSERT INTO mux_uploads (tenant_id, name, cors_origin, timeout_seconds, expires_at, settings, created_at, updated_at) VALUES (${owner.id}, 'upload-${owner.id}', '*', 1, 1, '{}', 1, 1)`,
   );
