@@ -63,21 +63,22 @@ export class Feed {
   }
 
   /** Completes the segment that the parts made. */
-  segment(track: string): void {
+  segment(track: string, isIndependent = true): void {
     const state = this.#state(track);
     const { segment, segmentStart, offset } = state;
     const durationSeconds = state.startSeconds - segmentStart;
     const name = segmentFile(segment);
-    this.timeline.segment({ track, segment, bytes: offset, durationSeconds, startSeconds: segmentStart, name });
+    const times = { durationSeconds, startSeconds: segmentStart };
+    this.timeline.segment({ track, segment, bytes: offset, ...times, name, isIndependent });
     Object.assign(state, { segment: segment + 1, part: 0, offset: FIRST_OFFSET, segmentStart: state.startSeconds });
   }
 
   /** A segment without parts. */
-  whole(track: string, durationSeconds = 4): void {
+  whole(track: string, durationSeconds = 4, isIndependent = true): void {
     const state = this.#state(track);
     state.startSeconds += durationSeconds;
     state.offset += Math.ceil(durationSeconds * BYTES_PER_SECOND);
-    this.segment(track);
+    this.segment(track, isIndependent);
   }
 
   /** Complete segments of parts, of all tracks. */

@@ -173,7 +173,9 @@ export class VideoTrack {
     if (!last || !first || !this.#isShort) return wanted;
     const end = first.time + unitsOf(this.#plan.partSeconds);
     const isRegular = !this.#plan.targets && wanted - last.time <= IRREGULAR_RATIO * this.#clock.frameDuration;
-    if (wanted <= end + ROUNDING || isRegular) return wanted;
+    // One that is much later would be long itself, and shown too early.
+    const isLate = wanted - end > unitsOf(this.#plan.partSeconds) * GAP_SHARE;
+    if (wanted <= end + ROUNDING || isRegular || isLate) return wanted;
     const isSegmentEnd = isKeyframe && this.#plan.endsAt((wanted - this.#segmentTime) / VIDEO_TIMESCALE);
     return isSegmentEnd ? wanted : end;
   }

@@ -11,7 +11,7 @@ export type RenditionsFrom = { segment: number; startSeconds: number; tracks: st
 export type ManifestPeriod = Period & { id: string; renditions: readonly string[]; isIndependent: boolean };
 
 /** A segment of the publisher's video. */
-type Start = { segment: number; startSeconds: number };
+export type Start = { segment: number; startSeconds: number };
 
 /** More periods are not listed: the manifest would be large, and players slow. */
 const MAX_PERIODS = 100;
@@ -48,9 +48,14 @@ export class RenditionPeriods {
     } else if (!isEncoded || this.#changes.length > 0) this.#revision++;
   }
 
+  /** The first segment that may begin without a keyframe; null while all begin with one. */
+  get dependent(): Start | null {
+    return this.#dependent;
+  }
+
   /** From that segment of the publisher's video on, segments may begin without a keyframe. Only the first call has an effect. */
   depend(start: Start): void {
-    this.#dependent ??= start;
+    this.#dependent ??= { segment: start.segment, startSeconds: start.startSeconds };
   }
 
   /** Replaces what was to begin at that segment or later. Nothing before `oldestSeconds` is listed any more. */

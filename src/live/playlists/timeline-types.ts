@@ -1,6 +1,6 @@
 import type { InitEvent, SegmentEvent } from "./events.ts";
 import type { CaptionRendition } from "./multivariant-playlist.ts";
-import type { RenditionsFrom } from "./rendition-periods.ts";
+import type { RenditionsFrom, Start } from "./rendition-periods.ts";
 import type { TrackState } from "./track-window.ts";
 import type { Anchor } from "./wall-clock.ts";
 
@@ -37,6 +37,8 @@ export type TimelineState = {
   /** As `encode` and `list` of the timeline had it. */
   encoded: readonly string[];
   renditions: RenditionsFrom | null;
+  /** The first segment that may begin without a keyframe; missing in reports of earlier versions. */
+  dependent?: Start | null;
 };
 
 /** What playlists list of a track. */

@@ -56,8 +56,10 @@ export class LiveTimeline {
     for (const { init } of tracks) this.init(init);
     this.#encoded = state.encoded;
     if (state.renditions) this.#periods.add(state.renditions, 0);
-    if (tracks.some(({ isIndependent }) => isIndependent === false))
-      this.#periods.depend({ segment: 0, startSeconds: 0 });
+    // Reports of earlier versions do not say from which segment on.
+    const isDependent = tracks.some(({ isIndependent }) => isIndependent === false);
+    const dependent = state.dependent ?? (isDependent ? { segment: 0, startSeconds: 0 } : null);
+    if (dependent) this.#periods.depend(dependent);
     for (const track of tracks) this.#tracks.get(track.init.track)?.restore(track, discontinuities);
     this.#targetSeconds = targetSeconds;
     this.#discontinuities = discontinuities;
@@ -72,6 +74,7 @@ export class LiveTimeline {
       tracks: [...this.#tracks.values()].map((track) => track.state()),
       encoded: this.#encoded,
       renditions: this.#periods.last,
+      dependent: this.#periods.dependent,
       targetSeconds: this.#targetSeconds,
       discontinuities: this.#discontinuities,
       anchor: this.#clock.anchor,

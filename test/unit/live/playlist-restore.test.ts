@@ -9,7 +9,7 @@ import { Feed, STARTED_AT, segmentFile, timelineOf } from "#test/support/live-fe
 const TRACKS = ["720p", "audio"];
 
 /** Two timelines with the same segments, of which the second one continues the first at segment `from`. */
-function both(from: number, count: number, interruptions: readonly number[]) {
+function both(from: number, count: number, interruptions: readonly number[], dependentFrom = Number.POSITIVE_INFINITY) {
   const plain = { isLowLatency: false, dvrSeconds: 60 };
   const feed = new Feed(timelineOf(plain), TRACKS);
   let continued: LiveTimeline | null = null;
@@ -33,9 +33,10 @@ function both(from: number, count: number, interruptions: readonly number[]) {
     }
     for (const track of TRACKS) {
       const { segmentStart } = feed.state(track);
-      const event = { track, segment, bytes: 1000, durationSeconds, startSeconds: segmentStart };
+      const isIndependent = track === "audio" || segment < dependentFrom;
+      const event = { track, segment, bytes: 1000, durationSeconds, startSeconds: segmentStart, isIndependent };
       continued?.segment({ ...event, name: segmentFile(segment) });
-      feed.whole(track, durationSeconds);
+      feed.whole(track, durationSeconds, isIndependent);
     }
   }
   return { feed, continued: continued as unknown as LiveTimeline };
@@ -59,6 +60,16 @@ test.each([
     expect(parseLivePlaylist(feed.text(track)).target).toBe(6);
   }
   expect(await manifestOf(continued)).toBe(await manifestOf(feed.timeline));
+});
+
+test.each([
+  ["before", 20],
+  ["after", 40],
+])("segments that began to have no keyframes %s it are the same period in both", async (_, dependentFrom) => {
+  const { feed, continued } = both(30, 60, [], dependentFrom);
+  const manifest = await manifestOf(feed.timeline);
+  expect(manifest).toMatch(new RegExp(`<Period id="0-${dependentFrom}"`));
+  expect(await manifestOf(continued)).toBe(manifest);
 });
 
 test("before that, numbers, dates and discontinuities of the same segments are equal", () => {
