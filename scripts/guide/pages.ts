@@ -23,7 +23,7 @@ export const GROUPS: readonly Group[] = [
     about: "For operators.",
     pages: [
       { source: "README.md", name: "start", label: "Get started" },
-      ...inDocs("operations", "live", "encoding", "scaling", "security", "import", "compare"),
+      ...inDocs("operations", "live", "encoding", "scaling", "security", "privacy", "import", "compare"),
     ],
   },
   {

@@ -34,7 +34,9 @@ export type PlayerAttributes = Played & {
   videoTitle?: string | undefined;
   /** A CSS color for the timeline. */
   accentColor?: string | undefined;
-  /** Sends no playback events. */
+  /** `off`: nothing of what is watched is reported, and the browser remembers no id for it. */
+  analytics?: "off" | undefined;
+  /** Mux's name for `analytics="off"`. */
   disableTracking?: boolean | undefined;
   /** Language of the controls; default: that of the page, else the browser's. */
   lang?: string | undefined;
@@ -59,6 +61,7 @@ const ATTRIBUTES = {
   transcript: "TRANSCRIPT",
   videoTitle: "VIDEO-TITLE",
   accentColor: "ACCENT-COLOR",
+  analytics: "ANALYTICS",
   disableTracking: "DISABLE-TRACKING",
   lang: "LANG",
 } as const satisfies Record<keyof PlayerAttributes, string>;

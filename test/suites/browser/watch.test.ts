@@ -118,9 +118,14 @@ describe("the watch page", () => {
     expect(after.completion_rate).toBeGreaterThan(0);
     expect(after.error_count).toBe(before.error_count);
     expectClean(seen);
-    const untracked = await visit(browser, watch(signed, `${query}&disable_tracking=1`));
-    await untilPlayed(untracked.page, 2);
-    expect(untracked.requests.filter(({ pathname }) => pathname.endsWith("/playback_events"))).toEqual([]);
+    for (const refusal of ["analytics=off", "disable_tracking=1"]) {
+      const untracked = await visit(browser, watch(signed, `${query}&${refusal}`));
+      await untilPlayed(untracked.page, 2);
+      expect(untracked.requests.filter(({ pathname }) => pathname.endsWith("/playback_events"))).toEqual([]);
+      // A browser that must not report is not given an id either.
+      expect(await untracked.page.evaluate(() => localStorage.getItem("vodbox-viewer"))).toBe(null);
+      await untracked.page.close();
+    }
   });
 
   test("starts when its viewer presses play, and until then fetches little", async () => {

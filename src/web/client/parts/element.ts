@@ -233,7 +233,7 @@ export class SvcPlayer extends MediaFacade {
   #track(id: string, watched: Watched): void {
     if (id === this.#sessionOf) return;
     this.#newSession(id);
-    if (this.hasAttribute("disable-tracking")) return;
+    if (this.matches("[analytics=off],[disable-tracking]")) return;
     this.#slot.session = randomId();
     this.#tell = startBeacons(this.video, {
       session: this.#slot.session,

@@ -30,7 +30,7 @@ import { styleNonce } from "./own-script.ts";
 
 const STYLE = `
 :host{display:block;position:relative;width:100%;aspect-ratio:16/9;background:#000;overflow:hidden;
-font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;
+font-family:system-ui,"Segoe UI",Roboto,Arial,sans-serif;
 --_accent:var(--svc-accent-color,#4c8dff);--_text:var(--svc-text-color,#fff);--_bar:var(--svc-control-background,rgb(12 15 20 / .86))}
 :host([hidden]){display:none}
 :host(:fullscreen){aspect-ratio:auto;width:100vw;height:100vh}
