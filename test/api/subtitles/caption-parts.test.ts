@@ -282,7 +282,32 @@ describe("the language of long audio", () => {
   });
 });
 
+test("parts that wait for a language are not delayed by a clock that is set back meanwhile", async () => {
+  await divided(5, { language: "auto" });
+  const samples = [await claimed(), await claimed(), await claimed()];
+  app.advance(-3_600_000);
+  try {
+    for (const each of samples) await recognize(each);
+    expect([startOf(await claimed()), startOf(await claimed())]).toEqual([41_000, 123_000]);
+  } finally {
+    app.advance(3_600_000);
+  }
+});
+
 describe("workers and queues", () => {
+  test.each([1, 2])(
+    "a worker with captions %i gets them in the lane of encodes, when nothing else is queued",
+    async (captions) => {
+      const short = await longAsset(key, 100);
+      const { id } = await generate({ language: "en" }, short);
+      const answer = await next(app, `main-${++claims}`, { worker_id: "main", capabilities: { captions } });
+      expect(answer.status).toBe(200);
+      expect(answer.body.speech.language).toBe("en");
+      expect((await publish(answer.body)).body).toMatchObject({ id, status: "completed" });
+      await app.call("DELETE", `/api/v1/assets/${short.id}`, { key });
+    },
+  );
+
   test("audio that is short, and workers of earlier versions, get all of it at once", async () => {
     const short = await longAsset(key, 100);
     await generate({ language: "en" }, short);
