@@ -23,8 +23,11 @@ type SpeechAudioOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memory
   track: AudioTrack;
   /** What is produced from the source in all, which decides on the times of a transport stream. */
   whole?: DecodedTrack["whole"];
-  /** Only this part of the track, of an input that may begin in the middle. Default: all of it. */
-  range?: { fromMs: number; toMs: number };
+  /**
+   * Only this part of the track, of an input that may begin in the middle. Default: all of it. Times count from `startSeconds`,
+   * which is when all of it begins on the clock of its segments.
+   */
+  range?: { fromMs: number; toMs: number; startSeconds: number };
   /** Absolute. */
   wavPath: string;
 };
@@ -35,7 +38,8 @@ type SpeechAudioOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memory
  */
 export async function writeSpeech(options: SpeechAudioOptions): Promise<number> {
   const { ffmpeg, input, track, whole, range, wavPath, ...room } = options;
-  const [from, to] = [range?.fromMs, range?.toMs].map((ms) => ((ms ?? 0) / 1000).toFixed(3));
+  const startSeconds = range?.startSeconds ?? 0;
+  const [from, to] = [range?.fromMs, range?.toMs].map((ms) => (startSeconds + (ms ?? 0) / 1000).toFixed(6));
   const cut = range ? `atrim=start=${from}:end=${to},asetpts=PTS-${from}/TB,` : "";
   await runDecoded(ffmpeg, {
     ...room,

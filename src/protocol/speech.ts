@@ -28,6 +28,8 @@ export type SpokenWords = readonly (readonly [text: string, startMs: number, end
 
 /** The version of this protocol, as workers announce it in `capabilities.captions`. */
 export const CAPTIONS_VERSION = 2;
+/** The first one: workers recognize all of an asset's speech. */
+export const FIRST_CAPTIONS_VERSION = 1;
 /** The one from which on workers recognize parts. */
 export const PARTS_VERSION = 2;
 
@@ -106,6 +108,12 @@ export type PartPage = v.InferOutput<typeof PartPage>;
 
 export const SpeechWork = v.object({
   language: v.pipe(Language, v.description("A BCP 47 tag; null: to detect")),
+  requested_language: v.pipe(
+    v.optional(Language),
+    v.description(
+      "Of a part: the language in which the audio rendition is chosen, where `language` was detected in other parts; null: none was requested",
+    ),
+  ),
   path: v.pipe(v.string(), v.description("Object key of the captions")),
   words_path: v.pipe(
     v.nullish(v.string()),

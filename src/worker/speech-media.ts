@@ -34,30 +34,36 @@ export async function speechOf(
 ) {
   const { binaries, scratch, memoryBytes } = context;
   const { signal } = heartbeat;
-  const input = join(work, "audio.mp4");
-  const rendition = await readRendition(job, context, { input, heartbeat, range });
+  const [input, startInput] = [join(work, "audio.mp4"), join(work, "audio-start.mp4")];
+  const { rendition, isFromStart } = await readRendition(job, context, { input, startInput, heartbeat, range });
   const run = { cwd: work, signal, pidDir: scratch.pidDir, memoryBytes };
   heartbeat.report("probing", READ);
   const media = await probe(input, binaries, run);
-  const track = spokenLanguage(media, job.speech.language ?? "und") ?? noAudio();
+  const track = spokenLanguage(media, wantedLanguage(job) ?? "und") ?? noAudio();
+  // What a clip, a trim or a client delivered may begin later than 0; times of parts count from there, as those of all of it do.
+  const { startSeconds } = isFromStart ? media : await probe(startInput, binaries, run);
   const wavPath = join(work, "audio.wav");
   const durationSeconds = await writeSpeech({
     ...{ ...run, ffmpeg: binaries.ffmpeg, input, track, wavPath },
-    ...(range && { range }),
+    ...(range && { range: { ...range, startSeconds: Math.max(0, startSeconds) } }),
     onMove: () => heartbeat.move(),
   });
-  await rm(input, { force: true });
+  for (const path of [input, startInput]) await rm(path, { force: true });
   if (durationSeconds === 0) noAudio();
   return { wavPath, durationSeconds, language: rendition.language ?? track.language ?? null };
 }
 
-type Reading = { input: string; heartbeat: Workspace["heartbeat"]; range: Range | undefined };
+/** In which language the audio is wanted: a part has a detected one for its engine only, so all read the same rendition. */
+const wantedLanguage = ({ speech }: SpeechContract): string | null =>
+  speech.requested_language === undefined ? speech.language : speech.requested_language;
+
+type Reading = { input: string; startInput: string; heartbeat: Workspace["heartbeat"]; range: Range | undefined };
 
 async function readRendition(
   job: SpeechContract,
   context: JobContext,
-  { input, heartbeat, range }: Reading,
-): Promise<PartRendition> {
+  { input, startInput, heartbeat, range }: Reading,
+): Promise<{ rendition: PartRendition; isFromStart: boolean }> {
   const { signal } = heartbeat;
   const part = job.join?.parts[0];
   if (!job.join || !part) throw new SpeechFailed("media_unreadable", "The job names no media.");
@@ -66,16 +72,23 @@ async function readRendition(
   try {
     const read = (path: string) => reader.read(path);
     const opened = await readPart(part.asset_id, part.manifest_path, read, { prefersAudio: true });
-    const rendition = chosen(opened, job.speech.language) ?? noAudio();
+    const rendition = chosen(opened, wantedLanguage(job)) ?? noAudio();
     const segments = range ? segmentsOf(rendition, range) : rendition.segments;
-    reader.announce([segments]);
+    const [first] = rendition.segments;
+    const isFromStart = first === undefined || segments[0] === first;
+    reader.announce([isFromStart ? segments : [first, ...segments]]);
+    if (!isFromStart) {
+      await using start = await createResult(startInput);
+      await start.appendFile(rendition.bytes);
+      await start.appendFile(await reader.read(first));
+    }
     await using file = await createResult(input);
     await file.appendFile(rendition.bytes);
     for (const [index, path] of segments.entries()) {
       await file.appendFile(await reader.read(path));
       heartbeat.report("downloading", (READ * (index + 1)) / segments.length);
     }
-    return rendition;
+    return { rendition, isFromStart };
   } catch (error) {
     if (!(error instanceof JoinImpossible)) throw error;
     throw new SpeechFailed(

@@ -4,7 +4,7 @@ import type { App } from "#app.ts";
 import { sameSecret } from "#lib/base";
 import { Reply } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
-import { CAPTIONS_VERSION } from "#protocol/speech.ts";
+import { FIRST_CAPTIONS_VERSION } from "#protocol/speech.ts";
 import type { Claim } from "#protocol/worker.ts";
 import type { TaskRow } from "#storage/db/schema.ts";
 import { hasSpeechModel, noteTranscriber } from "../subtitles/transcribers.ts";
@@ -53,7 +53,7 @@ export async function claimWithin(
   // In the lane `main` after all others. A model may be installed while the request waits.
   const takesCaptions = () =>
     takesTracks &&
-    (lane === "captions" || (lane === "main" && capabilities.captions >= CAPTIONS_VERSION)) &&
+    (lane === "captions" || (lane === "main" && capabilities.captions >= FIRST_CAPTIONS_VERSION)) &&
     (!body.capabilities?.speech_model || hasSpeechModel(app));
   if (takesCaptions()) await noteTranscriber(app, body.worker_id);
   const workerId = body.worker_id ?? null;

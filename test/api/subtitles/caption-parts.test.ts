@@ -75,9 +75,9 @@ const said = (text: string, startMs: number) => ({
   confidence: 0.5,
   words: [],
 });
-const speech = (text: string | null, language: string | null = "en") => ({
+const speech = (text: string | null, language: string | null = "en", startMs = 1000) => ({
   language,
-  utterances: text === null ? [] : [said(text, 1000)],
+  utterances: text === null ? [] : [said(text, startMs)],
 });
 async function divided(count = 3, body: unknown = { language: "en" }) {
   const job = await generate(body);
@@ -88,7 +88,7 @@ async function divided(count = 3, body: unknown = { language: "en" }) {
   return job;
 }
 const recognize = async (contract: Contract, text: string | null = "Hello", language: string | null = "en") => {
-  const answer = await callback(contract, "complete", { speech: speech(text, language) });
+  const answer = await callback(contract, "complete", { speech: speech(text, language, startOf(contract) + 1000) });
   expect(answer.status).toBe(200);
   return answer.body;
 };
@@ -111,6 +111,7 @@ const BAD_PLANS: readonly [string, unknown][] = [
 ];
 const BAD_SPEECH: readonly [string, Row, number][] = [
   ["no speech", {}, 422],
+  ["an utterance after the part", { speech: { language: "en", utterances: [said("a", 42_000)] } }, 422],
   ["a text that is none", { speech: { language: "en", utterances: [{ ...said("a", 0), text: 7 }] } }, 422],
   ["a negative time", { speech: { language: "en", utterances: [said("a", -5)] } }, 422],
   ["a confidence over 1", { speech: { language: "en", utterances: [{ ...said("a", 0), confidence: 2 }] } }, 422],
@@ -127,7 +128,7 @@ describe("captions of long audio", () => {
       lane: "captions",
       job: { profile: "captions", attempt: 1, asset_id: asset.id },
       artifacts: { local_path: null },
-      speech: { step: "part", language: "en", part: { start_ms: 41_000, end_ms: 81_000 } },
+      speech: { step: "part", language: "en", requested_language: "en", part: { start_ms: 41_000, end_ms: 81_000 } },
       join: { parts: [{ asset_id: asset.id }] },
     });
     expect((await claim()).status).toBe(204);
@@ -259,6 +260,7 @@ describe("the language of long audio", () => {
     ["is that of the parts in which something is said", ["de", null, "de"], "de"],
     ["is detected in each part where they differ", ["de", "fr", "de"], null],
     ["is unknown to an engine that detects none", [null, null, null], null],
+    ["is detected in each part where it is undetermined", ["und", "und", "und"], null],
   ])("%s", async (_, detected, language) => {
     await divided(5, { language: "auto" });
     const samples = [await claimed(), await claimed(), await claimed()];
@@ -273,12 +275,39 @@ describe("the language of long audio", () => {
       [41_000, language],
       [123_000, language],
     ]);
+    // By which the audio rendition is chosen: that of the samples.
+    expect(others.map((each) => each.speech.requested_language)).toEqual([null, null]);
     for (const each of others) await recognize(each);
     expect((await claimed()).speech.step).toBe("join");
   });
 });
 
+test("parts that wait for a language are not delayed by a clock that is set back meanwhile", async () => {
+  await divided(5, { language: "auto" });
+  const samples = [await claimed(), await claimed(), await claimed()];
+  app.advance(-3_600_000);
+  try {
+    for (const each of samples) await recognize(each);
+    expect([startOf(await claimed()), startOf(await claimed())]).toEqual([41_000, 123_000]);
+  } finally {
+    app.advance(3_600_000);
+  }
+});
+
 describe("workers and queues", () => {
+  test.each([1, 2])(
+    "a worker with captions %i gets them in the lane of encodes, when nothing else is queued",
+    async (captions) => {
+      const short = await longAsset(key, 100);
+      const { id } = await generate({ language: "en" }, short);
+      const answer = await next(app, `main-${++claims}`, { worker_id: "main", capabilities: { captions } });
+      expect(answer.status).toBe(200);
+      expect(answer.body.speech.language).toBe("en");
+      expect((await publish(answer.body)).body).toMatchObject({ id, status: "completed" });
+      await app.call("DELETE", `/api/v1/assets/${short.id}`, { key });
+    },
+  );
+
   test("audio that is short, and workers of earlier versions, get all of it at once", async () => {
     const short = await longAsset(key, 100);
     await generate({ language: "en" }, short);

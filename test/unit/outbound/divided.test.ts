@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { PartMerger } from "#platform/outbound/transcribe/divided/merge.ts";
 import { activityIn, dividedAt, partsOfAudio } from "#platform/outbound/transcribe/divided/plan.ts";
 import type { Utterance } from "#platform/outbound/transcribe/speech.ts";
+import { CaptionsTooLarge } from "#platform/outbound/transcribe/speech-text.ts";
 import { headerOf } from "#platform/outbound/transcribe/wav.ts";
 import { HOP_MS } from "#platform/outbound/transcribe/whisper/activity.ts";
 import { emptyFolder } from "#test/support/folder.ts";
@@ -226,4 +227,34 @@ describe("dividing long audio", () => {
     const isHeard = await activityIn(wavPath);
     expect([isHeard(100_100, 100_300), isHeard(99_000, 99_600), isHeard(50_000, 60_000)]).toEqual([true, true, false]);
   });
+});
+
+describe("repetitions", () => {
+  const text = (startMs: number) => utterance(`see@${startMs} you@${startMs + 300} soon@${startMs + 600}`);
+  const sung = (count: number, from: number) => Array.from({ length: count }, (_, index) => text(from + index * 5000));
+
+  test("of a chorus within a part, or over two, all stay", () => {
+    expect(joined(sung(4, 3000), []).utterances).toHaveLength(4);
+    expect(joined(sung(3, 20_000), sung(3, 45_000)).utterances).toHaveLength(6);
+  });
+
+  test("over several parts are a loop, of which the first stays", () => {
+    const parts = Array.from({ length: 5 }, (_, at) => ({
+      startMs: at * 30_000,
+      endMs: (at + 1) * 30_000,
+      utterances: sung(2, at * 30_000 + 5000),
+    }));
+    expect(merged(...parts).utterances.map(({ startMs }) => startMs)).toEqual([5000]);
+  });
+});
+
+test("text of more than captions may have ends the merger", () => {
+  const merger = new PartMerger();
+  const add = (at: number) => {
+    const [startMs, endMs] = [at * 60_000, (at + 1) * 60_000];
+    const said = { startMs: startMs + 2000, endMs: startMs + 3000, confidence: null, words: [] };
+    merger.add({ startMs, endMs, language: null, utterances: [{ ...said, text: `${at} ${"a".repeat(200_000)}` }] });
+  };
+  for (let at = 0; at < 9; at++) add(at);
+  expect(() => add(10)).toThrow(CaptionsTooLarge);
 });

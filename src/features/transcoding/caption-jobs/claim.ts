@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
 import { PARTS_VERSION } from "#protocol/speech.ts";
-import { claimPart, nextPart, partOfKey } from "../caption-parts/queue.ts";
+import { claimPart, jobOfPart, nextPart, partOfKey } from "../caption-parts/queue.ts";
 import type { Claimant } from "../lease.ts";
 import type { Capabilities } from "../requirements.ts";
 import { captionContract, partContract } from "./contract.ts";
@@ -40,7 +40,7 @@ export async function claimSpeech(
   if (!wanted.takesParts) return claimJob();
   const claimOfPart = async () => {
     const part = await claimPart(app, { key, workerId, since: wanted.since });
-    return part && partContract(app, part, options);
+    return part && partContract(app, part, await jobOfPart(app.db, part.row), options);
   };
   const claims = (await isPartFirst(app, key, wanted)) ? [claimOfPart, claimJob] : [claimJob, claimOfPart];
   for (const claim of claims) {

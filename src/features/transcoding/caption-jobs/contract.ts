@@ -47,11 +47,18 @@ export function captionContract(
 export function partContract(
   app: App,
   { row: part, asset, token }: LeasedPart,
+  job: CaptionJobRow,
   { sharesDisk, lane }: Omit<ContractOptions, "takesParts">,
 ): Contract {
   const prefix = newDeliveredPrefix(part.tenantId);
   const times = { start_ms: part.startMs, end_ms: part.endMs };
-  const speech = { language: part.language, path: captionsPath(prefix), step: "part" as const, part: times };
+  const speech = {
+    language: part.language,
+    requested_language: job.language,
+    path: captionsPath(prefix),
+    step: "part" as const,
+    part: times,
+  };
   return speechContract(app, { asset, row: part, token, prefix, speech, kind: "part", sharesDisk, lane });
 }
 

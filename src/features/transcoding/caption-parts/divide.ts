@@ -65,6 +65,9 @@ export async function queueWaiting(tx: Db, app: App, { id: jobId }: CaptionJobRo
   if (found.some(({ open }) => open > 0)) return;
   const languages = found.flatMap(({ detected }) => detected ?? []);
   const [language = null] = languages.length === 1 ? languages : [];
-  await tx.run(sql`UPDATE caption_parts SET status = 'queued', language = ${language}, updated_at = ${app.clock.now()}
+  const now = app.clock.now();
+  // Those that wait keep their time when the clock is set back.
+  await tx.run(sql`UPDATE caption_parts
+    SET status = 'queued', language = ${language}, available_at = min(available_at, ${now}), updated_at = ${now}
     WHERE job_id = ${jobId} AND status = 'waiting'`);
 }

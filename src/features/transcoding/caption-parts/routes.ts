@@ -14,7 +14,7 @@ import { callback, leaseCallbacks } from "../lease-callbacks.ts";
 import { renewed } from "../side-contract.ts";
 import { signFor } from "../sign-artifacts.ts";
 import { noteWorker } from "../workers.ts";
-import { completePart, partsFrom, storedSpeech } from "./complete.ts";
+import { completePart, partsFrom, requireWithin, storedSpeech } from "./complete.ts";
 import { failPart, jobOfPart, livePart, renewPart, requeuePart } from "./queue.ts";
 
 const base = `${CAPTION_PARTS}/:id`;
@@ -109,7 +109,7 @@ export const captionPartRoutes = [
     async handle({ app, params, body, headers }) {
       const token = leaseTokenOf(headers);
       const live = (db: Db) => livePart(db, app, params.id, token);
-      await live(app.db);
+      requireWithin(await live(app.db), body.speech);
       const stored = await storedSpeech(body.speech);
       const job = await app.write(async (tx) => {
         const part = await live(tx);

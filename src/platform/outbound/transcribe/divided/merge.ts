@@ -1,4 +1,6 @@
+import { MAX_SUBTITLE_BYTES } from "#lib/base";
 import type { Utterance } from "../speech.ts";
+import { CaptionsTooLarge } from "../speech-text.ts";
 import { joined, SAME_MS } from "../whisper/join.ts";
 import { OVERLAP_MS } from "../whisper/parts.ts";
 import { LoopFilter } from "../whisper/utterances.ts";
@@ -18,16 +20,26 @@ const ESTIMATED_MS = 2500;
 
 /**
  * Joins what was recognized in the parts of long audio, in order, so that no word is lost or doubled where they overlap. Of an
- * utterance in a loop over several parts, which Whisper invents, the first remains.
+ * utterance in a loop over several parts, which Whisper invents, the first remains; within a part people may repeat one.
  */
 export class PartMerger {
   readonly #utterances: Utterance[] = [];
   /** Those that no other part can change. */
   readonly #settled: Utterance[] = [];
-  readonly #filter = new LoopFilter((utterance) => this.#settled.push(utterance));
+  #settledBytes = 0;
+  /** Ends of the parts before. */
+  readonly #ends: number[] = [];
+  readonly #filter = new LoopFilter(
+    (utterance) => {
+      this.#settled.push(utterance);
+      this.#settledBytes += bytesOf(utterance);
+    },
+    ({ startMs }) => this.#ends.findLastIndex((endMs) => endMs <= startMs),
+  );
   readonly #languages = new Map<string, number>();
   #endMs: number | null = null;
 
+  /** Throws CaptionsTooLarge. */
   add({ startMs, endMs, language, utterances }: RecognizedPart): void {
     const sorted = utterances.toSorted((one, other) => one.startMs - other.startMs);
     const letters = sorted.reduce((sum, { text }) => sum + text.length, 0);
@@ -35,7 +47,10 @@ export class PartMerger {
     if (this.#endMs !== null) this.#join(sorted, (this.#endMs + startMs) / 2);
     else this.#utterances.push(...sorted);
     this.#endMs = endMs;
+    this.#ends.push(endMs);
     this.#settle(endMs - OVERLAP_MS - ESTIMATED_MS);
+    const openBytes = this.#utterances.reduce((sum, utterance) => sum + bytesOf(utterance), 0);
+    if (this.#settledBytes + openBytes > MAX_SUBTITLE_BYTES) throw new CaptionsTooLarge();
   }
 
   /** The utterances of all parts, and the language of most of the text. */
@@ -70,6 +85,8 @@ export class PartMerger {
     for (const utterance of this.#utterances.splice(0, count)) this.#filter.push(utterance);
   }
 }
+
+const bytesOf = ({ text }: Utterance): number => Buffer.byteLength(text);
 
 /** The utterances of the pieces that are left; one that has lost none of its pieces is the same. */
 function regrouped(pieces: readonly SpokenPiece[], countOf: (utterance: Utterance) => number): Utterance[] {

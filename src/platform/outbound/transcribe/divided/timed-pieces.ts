@@ -11,15 +11,18 @@ const SEARCHED = 64;
 export function piecesOf(utterance: Utterance): SpokenPiece[] {
   const { words } = utterance;
   if (words.length === 0) return dividedText(utterance);
-  return wordsInText(utterance) ?? words.flatMap((word, index) => pieceOf(utterance, word, index));
+  return wordsInText(utterance) ?? wordsWithoutText(utterance);
 }
 
 /** The words without their text, which has others. */
-function pieceOf(utterance: Utterance, word: Word, index: number): SpokenPiece[] {
-  const { startMs, endMs } = word;
-  const text = word.text.trim();
-  const isSpaced = index === 0 || /^\s/.test(word.text) || !utterance.words.some((each) => /^\s|\s$/.test(each.text));
-  return text === "" ? [] : [{ text, startMs, endMs, isSpaced, utterance, word }];
+function wordsWithoutText(utterance: Utterance): SpokenPiece[] {
+  const statesSpaces = utterance.words.some(({ text }) => /^\s|\s$/.test(text));
+  return utterance.words.flatMap((word, index) => {
+    const { startMs, endMs } = word;
+    const text = word.text.trim();
+    const isSpaced = index === 0 || /^\s/.test(word.text) || !statesSpaces;
+    return text === "" ? [] : [{ text, startMs, endMs, isSpaced, utterance, word }];
+  });
 }
 
 /** Null where the text does not have all of the words. */

@@ -42,12 +42,16 @@ const utteranceOf = (words: readonly TimedWord[]): Utterance => ({
 /** Passes utterances on, of a loop only the first. */
 export class LoopFilter {
   #held: Utterance[] = [];
+  readonly #places = new Set<unknown>();
   /** End of the last one that was pushed, which may not be held. */
   #endMs = 0;
   readonly #emit: (utterance: Utterance) => void;
+  readonly #placeOf: (utterance: Utterance) => unknown;
 
-  constructor(emit: (utterance: Utterance) => void) {
+  /** A loop is in LOOP places; by default each utterance is one. */
+  constructor(emit: (utterance: Utterance) => void, placeOf = (utterance: Utterance): unknown => utterance) {
     this.#emit = emit;
+    this.#placeOf = placeOf;
   }
 
   push(utterance: Utterance): void {
@@ -58,12 +62,19 @@ export class LoopFilter {
     // Short answers are repeated by people, too.
     if (utterance.words.length < LOOP_WORDS) this.#emit(utterance);
     // A long loop is held only as far as it decides.
-    else if (this.#held.length < LOOP) this.#held.push(utterance);
+    else if (!this.#isLoop()) {
+      this.#held.push(utterance);
+      this.#places.add(this.#placeOf(utterance));
+    }
   }
 
   flush(): void {
-    const isLoop = this.#held.length >= LOOP;
-    for (const utterance of isLoop ? this.#held.slice(0, 1) : this.#held) this.#emit(utterance);
+    for (const utterance of this.#isLoop() ? this.#held.slice(0, 1) : this.#held) this.#emit(utterance);
     this.#held = [];
+    this.#places.clear();
+  }
+
+  #isLoop(): boolean {
+    return this.#places.size >= LOOP;
   }
 }
