@@ -257,8 +257,10 @@ test("a worker that waits no longer does not end the work that completes its tra
   };
   const headers = { "x-svc-job-lease-token": contract.lease.token };
   const url = contract.callbacks.complete_url;
-  await app.call("POST", url, { worker: app.worker, headers, body: {}, signal: gone.signal }).catch(() => {});
-  await expect.poll(async () => (await added(asset.id)).map(({ status }) => status)).toEqual(["ready"]);
+  app.call("POST", url, { worker: app.worker, headers, body: {}, signal: gone.signal }).catch(() => {});
+  await expect
+    .poll(async () => (await added(asset.id)).map(({ status }) => status), { timeout: 10_000 })
+    .toEqual(["ready"]);
   expect(gone.signal.aborted).toBe(true);
 });
 

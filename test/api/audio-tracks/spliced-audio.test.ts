@@ -125,7 +125,7 @@ test("a segment whose time is far after its part is left out, and silence ends w
   expect((start + duration * (repeat + 1)) / made.media.timescale).toBeCloseTo(SECONDS + 4, 1);
 });
 
-test("a track whose clock is not that of its manifest, or is too fast, cannot be joined", async () => {
+test("a track cannot be joined when its clock is too fast, or not that of its manifest", async () => {
   const stretches = () => [
     { from: 0, to: 4, audio: null },
     { from: 4, to: SECONDS, audio: audio() },
