@@ -259,7 +259,7 @@ test("a worker that waits no longer does not end the work that completes its tra
   const url = contract.callbacks.complete_url;
   app.call("POST", url, { worker: app.worker, headers, body: {}, signal: gone.signal }).catch(() => {});
   await expect
-    .poll(async () => (await added(asset.id)).map(({ status }) => status), { timeout: 10_000 })
+    .poll(async () => (await added(asset.id)).map(({ status }) => status), { timeout: 30_000 })
     .toEqual(["ready"]);
   expect(gone.signal.aborted).toBe(true);
 });
