@@ -9,10 +9,13 @@ import { addStoredBytes } from "../assets/stored-bytes.ts";
 import { MAX_TRACKS } from "../tracks/audio/add.ts";
 import { copySourceTracks } from "../tracks/audio/source-tracks.ts";
 import { isPlayed, rowsOf } from "../transcoding/added-audio/rows.ts";
-import { type Stretch, segmentsOf, spliceTrack, type TrackMedia } from "../transcoding/added-audio/splice.ts";
-
-/** Segments that a request writes, of all tracks: those of a day. */
-const MAX_SEGMENTS = 22_000;
+import {
+  MAX_SEGMENTS,
+  type Stretch,
+  segmentsOfStretches,
+  spliceTrack,
+  type TrackMedia,
+} from "../transcoding/added-audio/splice.ts";
 
 /** A part of a join: where it begins and ends in the joined media, in seconds. */
 export type PlacedPart = { asset: AssetRow; from: number; to: number };
@@ -39,15 +42,16 @@ export async function joinAudio(
   requireEqualRemovals(rows, impossible);
   const groups = groupsOf(parts.map(({ asset }) => rows.get(asset.id) ?? []));
   if (groups.length > MAX_TRACKS) impossible(`they have over ${MAX_TRACKS} added audio tracks together`);
-  const count = groups
-    .flatMap((group) => group.rows)
-    .reduce((sum, row) => sum + (row ? segmentsOf(mediaOf(row)) : 0), 0);
+  const spliced = groups.map((group) => ({
+    group,
+    stretches: parts.map(({ from, to }, index): Stretch => ({ from, to, audio: audioOf(group.rows[index]) })),
+  }));
+  const count = spliced.reduce((sum, { stretches }) => sum + segmentsOfStretches(stretches), 0);
   if (count > MAX_SEGMENTS) impossible("their added audio tracks have too many segments");
   const [first] = parts as [PlacedPart];
   const { tenantId } = first.asset;
   const tracks: JoinedAudio["tracks"] = [];
-  for (const group of groups) {
-    const stretches = parts.map(({ from, to }, index): Stretch => ({ from, to, audio: audioOf(group.rows[index]) }));
+  for (const { group, stretches } of spliced) {
     try {
       tracks.push({ ...group, ...(await spliceTrack(app, objects, { tenantId, stretches, signal })) });
     } catch (error) {

@@ -38,7 +38,8 @@ export async function prepareTrim(
   if (await isAdding(app.db, id))
     impossible("an added audio track is being encoded; repeat the request when it is ready");
   const trim = await prepareClip(app, caller, id, { ...wanted, title: undefined }, { signal, isTrim: true });
-  await requireAudioIn(app, asset, wanted);
+  // Whole segments are kept, which may be more than the range.
+  await requireAudioIn(app, asset, trim.media.exact ? wanted : trim.media);
   return trim;
 }
 

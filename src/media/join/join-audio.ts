@@ -9,7 +9,7 @@ import { type Position, rowOf, secondsOf, type WriteFile } from "./join-video.ts
 import { legible, type Part, type PartRendition } from "./read-part.ts";
 
 /** Silence may last as long as a part; a segment of it is written at this length. */
-const SILENCE_SECONDS = 4;
+export const SILENCE_SECONDS = 4;
 
 type Silence = { data: Buffer; samples: number };
 
@@ -72,7 +72,8 @@ export class AudioJoiner {
         const wanted = sample.dts + shift;
         // The priming of a later part, or packets of a clip before its first frame.
         if (wanted < this.#cursor - half) continue;
-        if (isLast ? wanted >= end : this.#cursor >= end - half) break;
+        // Times are not those of the part where a segment is damaged: silence is not to follow them.
+        if (wanted >= end || (!isLast && this.#cursor >= end - half)) break;
         const duration = isLast ? sample.duration : this.#decodedDuration(sample);
         this.#packet = duration;
         this.#flags = sample.flags;

@@ -1,6 +1,10 @@
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { eq, sql } from "drizzle-orm";
 import { beforeAll, expect, test } from "vitest";
+import { embeddedMigrations } from "#src/lib/executable/embedded.ts";
+import { assets, audioTracks } from "#storage/db/schema.ts";
+import type { ObjectStore } from "#storage/objects/store.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import type { Files } from "#test/support/batches.ts";
 import { clipOf, createClip, encodedAgain, film, filmAsset } from "#test/support/clips.ts";
@@ -42,12 +46,26 @@ const read = async (url: string) => {
 };
 const textOf = async (url: string) => (await read(url)).bytes.toString("utf8");
 
-/** An asset with a dub in German, which is its default, and a description: both have the audio of the film. */
-async function dubbed() {
-  const asset = await filmAsset(app, key, files, { title: "The film", playback_policy: "public" });
+/** Writes what a worker writes of a track that has the audio of the film. */
+async function putTrack(contract: Awaited<ReturnType<typeof next>>["body"]) {
   const mpd = Buffer.from(files["manifest.mpd"] as Uint8Array).toString("utf8");
   const at = mpd.indexOf('contentType="audio"');
   const audio = mpd.slice(mpd.lastIndexOf("<AdaptationSet", at), mpd.indexOf("</AdaptationSet>", at));
+  const own = Object.entries(files).filter(([name]) => name.startsWith("audio/"));
+  const all = [...own, ["manifest.mpd", Buffer.from(audio)] as const];
+  const paths = all.map(([name]) => contract.outputs.prefix + name);
+  const headers = { "x-svc-job-lease-token": contract.lease.token };
+  const { body: signed } = await app.call("POST", contract.artifacts.sign_url, {
+    ...{ worker: app.worker, headers },
+    body: { paths },
+  });
+  for (const [index, [, raw]] of all.entries())
+    await app.call("PUT", signed[index].url, { raw: raw as Uint8Array<ArrayBuffer>, headers: signed[index].headers });
+}
+
+/** An asset with a dub in German, which is its default, and a description: both have the audio of the film. */
+async function dubbed() {
+  const asset = await filmAsset(app, key, files, { title: "The film", playback_policy: "public" });
   for (const fields of [
     { language: "de", name: "Deutsch", role: "dub", is_default: "true" },
     { language: "en", name: "Described", role: "description", is_default: "false" },
@@ -58,14 +76,9 @@ async function dubbed() {
     const { status } = await app.call("POST", `/api/v1/assets/${asset.id}/audio_tracks`, { key, raw: data });
     expect(status).toBe(201);
     const { body: contract } = await next(app);
+    await putTrack(contract);
     const call = (url: string, body: unknown) =>
       app.call("POST", url, { worker: app.worker, headers: { "x-svc-job-lease-token": contract.lease.token }, body });
-    const own = Object.entries(files).filter(([name]) => name.startsWith("audio/"));
-    const all = [...own, ["manifest.mpd", Buffer.from(audio)] as const];
-    const paths = all.map(([name]) => contract.outputs.prefix + name);
-    const { body: signed } = await call(contract.artifacts.sign_url, { paths });
-    for (const [index, [, raw]] of all.entries())
-      await app.call("PUT", signed[index].url, { raw: raw as Uint8Array<ArrayBuffer>, headers: signed[index].headers });
     const done = await call(contract.callbacks.complete_url, {});
     expect(done.status, done.text).toBe(200);
   }
@@ -211,6 +224,103 @@ test("a new track and a trim by a job exclude each other: each would be at the t
   await fail({});
   expect((await post("retry")).status).toBe(200);
   expectError(await add(), 409, "asset_conflict");
+});
+
+/** Adds a track, which a worker encodes with the audio of the film, up to its completion. */
+async function encodedTrack(id: number) {
+  const data = new FormData();
+  for (const [name, value] of Object.entries({ language: "fr", name: "Français" })) data.append(name, value);
+  data.append("file", new Blob(["audio"]), "dub.wav");
+  expect((await app.call("POST", `/api/v1/assets/${id}/audio_tracks`, { key, raw: data })).status).toBe(201);
+  return nextTrack(id);
+}
+
+async function nextTrack(id: number) {
+  let { body: contract } = await next(app);
+  while (contract.job.asset_id !== id) ({ body: contract } = await next(app));
+  return contract;
+}
+
+test("a worker that waits no longer does not end the work that completes its track", async () => {
+  const asset = await filmAsset(app, key, files);
+  const contract = await encodedTrack(asset.id);
+  await putTrack(contract);
+  const { app: server } = app.opened;
+  await server.write((tx) => tx.update(assets).set({ durationSeconds: 30 }).where(eq(assets.id, asset.id)));
+  const objects = server.objects as ObjectStore;
+  const gone = new AbortController();
+  const { list } = objects;
+  objects.list = (...args) => {
+    objects.list = list;
+    gone.abort();
+    return list.apply(objects, args);
+  };
+  const headers = { "x-svc-job-lease-token": contract.lease.token };
+  const url = contract.callbacks.complete_url;
+  app.call("POST", url, { worker: app.worker, headers, body: {}, signal: gone.signal }).catch(() => {});
+  await expect
+    .poll(async () => (await added(asset.id)).map(({ status }) => status), { timeout: 30_000 })
+    .toEqual(["ready"]);
+  expect(gone.signal.aborted).toBe(true);
+});
+
+test("a track that an older server queued for a clip is encoded again, at the times of the clip", async () => {
+  const parent = await filmAsset(app, key, files);
+  const clip = await clipOf(app, key, parent.id, 4, 12);
+  const contract = await encodedTrack(clip.id);
+  const [track] = await added(clip.id);
+  const { app: server } = app.opened;
+  await server.write((tx) =>
+    tx
+      .update(audioTracks)
+      .set({ startSeconds: 0 })
+      .where(eq(audioTracks.id, track?.id ?? 0)),
+  );
+  await putTrack(contract);
+  const headers = { "x-svc-job-lease-token": contract.lease.token };
+  const done = await app.call("POST", contract.callbacks.complete_url, { worker: app.worker, headers, body: {} });
+  expect([done.status, done.body.status]).toEqual([200, "processing"]);
+  const again = await nextTrack(clip.id);
+  expect([again.encoding_spec.audio.start_seconds, again.job.attempt]).toEqual([4, 1]);
+});
+
+test("a migration lets tracks begin where they did next to media that are not those of a clip", async () => {
+  const parent = await dubbed();
+  const clip = await clipOf(app, key, parent.id, 4, 12);
+  const { app: server } = app.opened;
+  const rows = async (id: number) => server.db.select().from(audioTracks).where(eq(audioTracks.assetId, id)).all();
+  const before = await rows(parent.id);
+  const ofClip = await rows(clip.id);
+  expect(ofClip.map((row) => row.media?.startSeconds)).toContain(4);
+  const migration = embeddedMigrations().find(({ name }) => name.startsWith("0090"))?.sql ?? "";
+  await server.write(async (tx) => {
+    for (const { id, media } of before)
+      if (media)
+        await tx
+          .update(audioTracks)
+          .set({ media: { ...media, startSeconds: 4 } })
+          .where(eq(audioTracks.id, id));
+  });
+  for (let times = 0; times < 2; times++) await server.write((tx) => tx.run(sql.raw(migration)));
+  expect(await rows(parent.id)).toEqual(before);
+  expect(await rows(clip.id)).toEqual(ofClip);
+});
+
+test("a trim at once keeps whole segments, and with these what a track has in them", async () => {
+  const asset = await dubbed();
+  const { app: server } = app.opened;
+  await server.write(async (tx) => {
+    for (const { id, media } of await tx.select().from(audioTracks).where(eq(audioTracks.assetId, asset.id)).all())
+      if (media)
+        await tx
+          .update(audioTracks)
+          .set({ media: { ...media, segments: [[0, media.timescale, 0]] } })
+          .where(eq(audioTracks.id, id));
+  });
+  const trim = (start_seconds: number, end_seconds: number) =>
+    app.call("POST", `/api/v1/assets/${asset.id}/trim`, { key, body: { start_seconds, end_seconds } });
+  expectError(await trim(9, 11), 422, "clip_not_possible");
+  expect((await trim(2, 3)).status).toBe(200);
 });
 
 test("a join has one track of each language and role, and begins with none that is silent in a part", async () => {

@@ -6,12 +6,23 @@ import { JoinImpossible } from "#media/join/faults.ts";
 import { markReferenced } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Db } from "#storage/db/open.ts";
-import { type AddedAudioMedia, type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
+import { type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
 import { isPlayed, rowsOf } from "./rows.ts";
-import { type Stretch, spliceTrack, type TrackMedia } from "./splice.ts";
+import {
+  endOf,
+  MAX_SEGMENTS,
+  type Stretch,
+  segmentsOf,
+  segmentsOfStretches,
+  spliceTrack,
+  type TrackMedia,
+} from "./splice.ts";
 
 /** What is less is the rounding of packets and frames. */
 const TOLERATED_SECONDS = 0.25;
+
+/** Segments that are written when an asset gets media, of all its tracks: a film of four hours may have 25. */
+const MAX_FITTED_SEGMENTS = 4 * MAX_SEGMENTS;
 
 type Fitted = TrackMedia & { bytes: number };
 
@@ -23,12 +34,13 @@ type Fitted = TrackMedia & { bytes: number };
 export async function fitted(
   app: App,
   { tenantId, prefix, media }: { tenantId: number } & TrackMedia,
-  { durationSeconds, signal }: { durationSeconds: number; signal: AbortSignal },
+  { durationSeconds, signal, room = MAX_SEGMENTS }: { durationSeconds: number; signal: AbortSignal; room?: number },
 ): Promise<Fitted | null> {
   const start = media.startSeconds ?? 0;
   const length = Math.max(0, endOf(media) - start);
   // What was cut from the media that play now is heard where it was.
-  const from = start + length <= durationSeconds + TOLERATED_SECONDS ? start : 0;
+  const tolerated = Math.min(TOLERATED_SECONDS, start / 2);
+  const from = start + length <= durationSeconds + tolerated ? start : 0;
   const to = Math.min(from + length, durationSeconds);
   if (start === 0 && Math.abs(length - durationSeconds) <= TOLERATED_SECONDS) return null;
   const stretches: Stretch[] = [
@@ -38,6 +50,7 @@ export async function fitted(
   ];
   const some = stretches.filter((one) => one.to - one.from > TOLERATED_SECONDS / 10);
   try {
+    if (segmentsOfStretches(some) > room) throw new JoinImpossible("an audio track would have too many segments");
     return await spliceTrack(app, storageOf(app), { tenantId, stretches: some, signal });
   } catch (error) {
     if (!(error instanceof JoinImpossible)) throw error;
@@ -45,10 +58,6 @@ export async function fitted(
     return null;
   }
 }
-
-/** Seconds, on the clock of the segments. */
-const endOf = ({ segments, timescale }: AddedAudioMedia) =>
-  segments.reduce((end, [start, duration, repeat]) => Math.max(end, start + duration * (repeat + 1)), 0) / timescale;
 
 /** The added tracks of an asset, with the media that those get that do not fit. */
 export type FittedTracks = { row: AudioTrackRow; to: Fitted | null }[];
@@ -60,10 +69,12 @@ export async function fitTracks(
   options: { durationSeconds: number; signal: AbortSignal },
 ): Promise<FittedTracks> {
   const tracks: FittedTracks = [];
+  let room = MAX_FITTED_SEGMENTS;
   for (const row of (await rowsOf(app.db, id)).filter(isPlayed)) {
     const { tenantId, prefix, media } = row;
     if (prefix === null || !media) continue;
-    const to = await fitted(app, { tenantId, prefix, media }, options);
+    const to = await fitted(app, { tenantId, prefix, media }, { ...options, room: Math.min(room, MAX_SEGMENTS) });
+    if (to) room -= segmentsOf(to.media);
     tracks.push({ row, to });
   }
   return tracks;

@@ -71,12 +71,18 @@ export const renewTrack = (tx: Db, app: App, { id }: AudioTrackRow): Promise<Aud
     .returning()
     .get();
 
-/** Gives the track back; `isCounted` is false for a worker that stops. */
-export async function requeueTrack(tx: Db, app: App, track: AudioTrackRow, isCounted: boolean): Promise<AudioTrackRow> {
+/** Gives the track back; `isCounted` is false for a worker that stops, and for `times` that are others. */
+export async function requeueTrack(
+  tx: Db,
+  app: App,
+  track: AudioTrackRow,
+  isCounted: boolean,
+  times: Partial<Pick<AudioTrackRow, "startSeconds" | "lengthSeconds">> = {},
+): Promise<AudioTrackRow> {
   const now = app.clock.now();
   return tx
     .update(audioTracks)
-    .set({ ...NO_LEASE, ...nextAttempt(track, isCounted, now), prefix: null, updatedAt: now })
+    .set({ ...NO_LEASE, ...nextAttempt(track, isCounted, now), prefix: null, updatedAt: now, ...times })
     .where(eq(audioTracks.id, track.id))
     .returning()
     .get();

@@ -49,7 +49,6 @@ const ROUNDS = 5;
 async function completeFitted(
   app: App,
   live: (db: Db) => Promise<AudioTrackRow>,
-  signal: AbortSignal,
   rounds = ROUNDS,
 ): Promise<AudioTrackRow> {
   const track = await live(app.db);
@@ -57,16 +56,19 @@ async function completeFitted(
   const { mediaPrefix, durationSeconds, ...asset } = await assetOf(app.db, track);
   const startSeconds = await startOfMedia(app, { ...asset, mediaPrefix, durationSeconds });
   const isMoved = startSeconds !== track.startSeconds || durationSeconds !== track.lengthSeconds;
+  // One that an older server queued for a clip. No silence makes its times those of the media: it is encoded again.
+  const isElsewhere = startSeconds > 0 && startSeconds !== track.startSeconds;
   const own = { ...verified, tenantId: track.tenantId };
-  const fit = isMoved && startSeconds === 0 ? await fitted(app, own, { durationSeconds, signal }) : null;
+  const fit = isMoved && startSeconds === 0 ? await fitted(app, own, { durationSeconds, signal: app.stopping }) : null;
   const completed = await app.write(async (tx) => {
     const current = await live(tx);
     if ((await assetOf(tx, current)).mediaPrefix !== mediaPrefix) return null;
+    if (isElsewhere) return requeueTrack(tx, app, current, false, { startSeconds, lengthSeconds: durationSeconds });
     return completeTrack(tx, app, current, fit ?? verified);
   });
   if (completed) return completed;
   if (rounds === 1) throw new HttpError(409, "asset_conflict", "The asset gets other media again and again.");
-  return completeFitted(app, live, signal, rounds - 1);
+  return completeFitted(app, live, rounds - 1);
 }
 
 /** Throws 409 `stale_lease` when it was deleted, and the track with it. */
@@ -115,10 +117,10 @@ export const addedAudioRoutes = [
     body: Completion,
     responses: { 200: TrackJob },
     errors: { 409: ["stale_lease", "asset_conflict"], 422: ["invalid_transcoding_result"] },
-    async handle({ app, params, headers, signal }) {
+    async handle({ app, params, headers }) {
       const token = leaseTokenOf(headers);
       return leaseLock(app).withLock(`audio:${params.id}`, async () =>
-        toJob(await completeFitted(app, (db) => liveTrack(db, app, params.id, token), signal)),
+        toJob(await completeFitted(app, (db) => liveTrack(db, app, params.id, token))),
       );
     },
   }),

@@ -4,7 +4,7 @@ import { mediaPlaylist } from "#lib/manifests";
 import { readDefaults } from "#media/clip/fragments.ts";
 import { comparableInit } from "#media/join/comparable-init.ts";
 import { JoinImpossible } from "#media/join/faults.ts";
-import { AudioJoiner } from "#media/join/join-audio.ts";
+import { AudioJoiner, SILENCE_SECONDS } from "#media/join/join-audio.ts";
 import { legible } from "#media/join/read-part.ts";
 import { contentTypeOf } from "#model/media-types.ts";
 import { newDeliveredPrefix } from "#model/object-keys.ts";
@@ -14,6 +14,10 @@ import { readSmallObject, writeSmallObject } from "#storage/objects/small-object
 import type { ObjectStore } from "#storage/objects/store.ts";
 import { FOLDER, PLAYLIST, segmentFile } from "./verify.ts";
 
+/** Segments that are written at a time, of all tracks: those of a day. */
+export const MAX_SEGMENTS = 22_000;
+/** Usual audio has at most this many samples per second. */
+const MAX_TIMESCALE = 192_000;
 const AT_ONCE = 16;
 const MAX_SEGMENT_BYTES = 16 * 2 ** 20;
 const HLS_VERSION = 7;
@@ -29,6 +33,18 @@ export type Stretch = { from: number; to: number; audio: (TrackMedia & { start: 
 /** The number of segments of a track. */
 export const segmentsOf = ({ segments }: AddedAudioMedia): number =>
   segments.reduce((sum, [, , repeat]) => sum + repeat + 1, 0);
+
+/** The number of segments that `spliceTrack` writes at most for these: also of silence, where there is no other audio. */
+export const segmentsOfStretches = (stretches: readonly Stretch[]): number =>
+  stretches.reduce((sum, { from, to, audio }) => {
+    const heard = audio ? Math.max(0, endOf(audio.media) - audio.start) : 0;
+    const silent = Math.ceil(Math.max(0, to - from - heard) / SILENCE_SECONDS);
+    return sum + silent + (audio ? segmentsOf(audio.media) : 0);
+  }, 0);
+
+/** Seconds, on the clock of the segments. */
+export const endOf = ({ segments, timescale }: AddedAudioMedia): number =>
+  segments.reduce((end, [start, duration, repeat]) => Math.max(end, start + duration * (repeat + 1)), 0) / timescale;
 
 /**
  * Writes the media of a track that consists of parts of others and of silence, and begins at 0: nothing is encoded. No row
@@ -54,11 +70,19 @@ export async function spliceTrack(
     if (!comparableInit(other).equals(comparableInit(init)))
       throw new JoinImpossible("their added audio tracks have different encodings");
   }
+  const { timescale } = legible(() => readInit(init));
+  // Silence is written in packets of this clock.
+  if (timescale > MAX_TIMESCALE || sources.some(({ media }) => media.timescale !== timescale))
+    throw new JoinImpossible("the clock of an added audio track is not that of its manifest, or is too fast");
   const prefix = newDeliveredPrefix(tenantId);
   await registerPending(app, [prefix]);
   const writes = new Writes();
   let bytes = 0;
+  let files = 0;
   const write = (file: string, data: Buffer) => {
+    signal.throwIfAborted();
+    // Gaps between segments are not known before.
+    if (++files > 2 * MAX_SEGMENTS) throw new JoinImpossible("an added audio track would have too many segments");
     bytes += data.length;
     return writes.add(() => writeSmallObject(objects, prefix + file, data, { contentType: contentTypeOf(file) }));
   };
@@ -89,10 +113,21 @@ export async function spliceTrack(
     codec,
     channels,
     bandwidth: sources.reduce((most, one) => Math.max(most, one.media.bandwidth), bandwidth),
-    timescale: readInit(init).timescale,
-    segments: segments.map(({ start, duration }) => [start, duration, 0]),
+    timescale,
+    segments: rowsOfSegments(segments),
   };
   return { prefix, media, bytes };
+}
+
+/** Segments of equal durations that follow each other are one row. */
+function rowsOfSegments(segments: readonly { start: number; duration: number }[]): AddedAudioMedia["segments"] {
+  const rows: AddedAudioMedia["segments"] = [];
+  for (const { start, duration } of segments) {
+    const last = rows.at(-1);
+    if (last && last[1] === duration && last[0] + duration * (last[2] + 1) === start) last[2]++;
+    else rows.push([start, duration, 0]);
+  }
+  return rows;
 }
 
 /** The playlist of a track whose segments are numbered from 1. */
