@@ -49,7 +49,7 @@ export type PlayingOptions = ReturnType<typeof playerOptions> & {
 export function playerFrame(own: Markup, page: PageName, title: string, options: PlayingOptions): Markup {
   const { token, isAutomatic, isTracked, look } = options;
   const { accent_color, logo_url, show_title } = look;
-  return html`<div class="frame"><svc-player${own} page-keys${token && html` token="${token}"`}${isAutomatic && html` autoplay`}${!isTracked && html` analytics="off"`}${accent_color && html` accent-color="${accent_color}"`}${logo_url && html` logo="${logo_url}"`}${page === "embed" && show_title && html` video-title="${title}"`}></svc-player></div>`;
+  return html`<div class="frame"><svc-player${own} page-keys${token && html` token="${token}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${accent_color && html` accent-color="${accent_color}"`}${logo_url && html` logo="${logo_url}"`}${page === "embed" && show_title && html` video-title="${title}"`}></svc-player></div>`;
 }
 
 /** The heading of a watch page; without the option for screen readers only. */
