@@ -6,8 +6,11 @@ import { type Part, type PartRendition, readPart } from "#media/join/read-part.t
 import { probe } from "#media/probe.ts";
 import { createResult } from "#media/results.ts";
 import { spokenLanguage, writeSpeech } from "#media/speech-audio.ts";
+import type { Speech } from "#platform/outbound/transcribe/speech.ts";
+import type { Transcriber } from "#platform/outbound/transcribe/transcriber.ts";
 import type { SpeechWork } from "#protocol/speech.ts";
 import type { WorkerContract } from "#protocol/worker-client.ts";
+import { limitMs, within } from "./captions.ts";
 import type { JobContext } from "./context.ts";
 import { PartReader } from "./part-reader.ts";
 import { noAudio, SpeechFailed } from "./speech-failed.ts";
@@ -19,7 +22,7 @@ export type SpeechContract = WorkerContract & { speech: SpeechWork };
 export type Range = { fromMs: number; toMs: number };
 
 /** The share of reading and decoding in 0–100; recognition takes almost all of the time. */
-export const READ = 5;
+const READ = 5;
 
 /**
  * The audio in which the language of the job is spoken, as a WAV file, of one of the asset's renditions: these have the timeline
@@ -56,6 +59,20 @@ export async function speechOf(
 /** In which language the audio is wanted: a part has a detected one for its engine only, so all read the same rendition. */
 const wantedLanguage = ({ speech }: SpeechContract): string | null =>
   speech.requested_language === undefined ? speech.language : speech.requested_language;
+
+/** Recognizes the audio of `speechOf`, within a time limit. Progress is from READ up to `until`, in 0–100. */
+export function recognize(
+  transcriber: Transcriber,
+  { wavPath, durationSeconds }: { wavPath: string; durationSeconds: number },
+  { heartbeat, work }: Workspace,
+  { language, until }: { language: string | null; until: number },
+): Promise<Speech> {
+  heartbeat.report("captioning", READ);
+  const onProgress = (fraction: number) => heartbeat.report("captioning", READ + fraction * (until - READ));
+  return within(limitMs(durationSeconds), heartbeat.signal, onProgress, (signal) =>
+    transcriber.transcribe({ wavPath, durationSeconds, language, cwd: work, signal, onProgress }),
+  );
+}
 
 type Reading = { input: string; startInput: string; heartbeat: Workspace["heartbeat"]; range: Range | undefined };
 

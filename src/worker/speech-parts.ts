@@ -6,10 +6,9 @@ import type { Speech, Word } from "#platform/outbound/transcribe/speech.ts";
 import { type Transcriber, TranscriptionFailed } from "#platform/outbound/transcribe/transcriber.ts";
 import { MAX_PART_BYTES, PART_OVERLAP_MS, PartSpeech } from "#protocol/speech.ts";
 import type { SpeechCompletion } from "#protocol/worker-client.ts";
-import { limitMs, within } from "./captions.ts";
 import type { JobContext } from "./context.ts";
 import { SpeechFailed } from "./speech-failed.ts";
-import { READ, type SpeechContract, speechOf } from "./speech-media.ts";
+import { recognize, type SpeechContract, speechOf } from "./speech-media.ts";
 import type { Workspace } from "./transcode-job.ts";
 
 /** The steps of long audio: it is divided by one worker, recognized by all of them, and joined by one. */
@@ -34,18 +33,13 @@ export async function transcribePart(
   workspace: Workspace,
   transcriber: Transcriber,
 ): Promise<SpeechCompletion> {
-  const { heartbeat, work } = workspace;
   const { language, part } = job.speech;
   if (!part) throw new SpeechFailed("media_unreadable", "The job names no part.");
   const fromMs = Math.max(0, part.start_ms - PART_OVERLAP_MS);
   const audio = await speechOf(job, context, workspace, { fromMs, toMs: part.end_ms + PART_OVERLAP_MS });
   const { wavPath, durationSeconds } = audio;
   const isHeard = await activityIn(wavPath);
-  heartbeat.report("captioning", READ);
-  const onProgress = (fraction: number) => heartbeat.report("captioning", READ + fraction * (100 - READ));
-  const speech = await within(limitMs(durationSeconds), heartbeat.signal, onProgress, (signal) =>
-    transcriber.transcribe({ wavPath, durationSeconds, language, cwd: work, signal, onProgress }),
-  );
+  const speech = await recognize(transcriber, audio, workspace, { language, until: 100 });
   const heard = speech.utterances.filter(({ startMs, endMs }) => isHeard(startMs, endMs));
   const utterances = shifted(heard, { startMs: fromMs, endMs: fromMs + Math.ceil(durationSeconds * 1000) });
   const sent = utterances.map((utterance) => ({ ...toWire(utterance), words: utterance.words.map(toWire) }));

@@ -5,11 +5,10 @@ import type { Speech } from "#platform/outbound/transcribe/speech.ts";
 import { confidenceOf, vttOfSpeech, wordsOf } from "#platform/outbound/transcribe/speech-text.ts";
 import type { Transcriber } from "#platform/outbound/transcribe/transcriber.ts";
 import type { SpeechCompletion } from "#protocol/worker-client.ts";
-import { limitMs, within } from "./captions.ts";
 import type { JobContext } from "./context.ts";
 import { Publisher } from "./publisher.ts";
 import { SpeechFailed, speechFailure } from "./speech-failed.ts";
-import { READ, type SpeechContract, speechOf } from "./speech-media.ts";
+import { recognize, type SpeechContract, speechOf } from "./speech-media.ts";
 import { divideAudio, joinSpeech, transcribePart } from "./speech-parts.ts";
 import type { Workspace } from "./transcode-job.ts";
 import { removeFolder } from "./transfer.ts";
@@ -56,21 +55,15 @@ async function transcribeAll(
   workspace: Workspace,
   transcriber: Transcriber,
 ): Promise<SpeechCompletion> {
-  const { heartbeat, work } = workspace;
   const { language } = job.speech;
   const startedAt = performance.now();
   const audio = await speechOf(job, context, workspace);
   const extractedAt = performance.now();
-  heartbeat.report("captioning", READ);
-  const onProgress = (fraction: number) => heartbeat.report("captioning", READ + fraction * (RECOGNIZED - READ));
-  const { wavPath, durationSeconds } = audio;
-  const speech = await within(limitMs(durationSeconds), heartbeat.signal, onProgress, (signal) =>
-    transcriber.transcribe({ wavPath, durationSeconds, language, cwd: work, signal, onProgress }),
-  );
+  const speech = await recognize(transcriber, audio, workspace, { language, until: RECOGNIZED });
   const completion = await publishSpeech(job, context, workspace, { speech, audioLanguage: audio.language });
   const took = { extract_ms: extractedAt - startedAt, transcribe_ms: performance.now() - extractedAt };
   const rounded = Object.fromEntries(Object.entries(took).map(([name, ms]) => [name, Math.round(ms)]));
-  const fields = { job_id: job.job.id, language, sound_seconds: Math.round(durationSeconds), ...rounded };
+  const fields = { job_id: job.job.id, language, sound_seconds: Math.round(audio.durationSeconds), ...rounded };
   context.log.info(fields, "Captions generated.");
   return completion;
 }

@@ -1,14 +1,12 @@
 import type { App } from "#app.ts";
 import { HttpError } from "#lib/base";
 import { JoinImpossible } from "#media/join/faults.ts";
-import { markReferenced } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
-import { type AddedAudioMedia, type AssetRow, type AudioTrackRow, audioTracks } from "#storage/db/schema.ts";
+import type { AddedAudioMedia, AssetRow, AudioTrackRow } from "#storage/db/schema.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
-import { addStoredBytes } from "../assets/stored-bytes.ts";
 import { MAX_TRACKS } from "../tracks/audio/add.ts";
 import { copySourceTracks } from "../tracks/audio/source-tracks.ts";
-import { isPlayed, rowsOf } from "../transcoding/added-audio/rows.ts";
+import { addStoredTrack, isPlayed, rowsOf } from "../transcoding/added-audio/rows.ts";
 import {
   MAX_SEGMENTS,
   type Stretch,
@@ -132,19 +130,7 @@ export async function addJoinedAudio(
   const stamp = (rows: readonly AudioTrackRow[]) =>
     JSON.stringify(rows.filter((row) => isPlayed(row) || row.isRemoved).map(({ id, prefix }) => [id, prefix]));
   for (const [id, before] of audio.rows) if (stamp(await rowsOf(tx, id)) !== stamp(before)) changed(id);
-  const now = app.clock.now();
   await copySourceTracks(tx, app, first, asset);
-  for (const { label, isDefault, prefix, media, bytes } of audio.tracks) {
-    await markReferenced(tx, prefix);
-    await addStoredBytes(tx, app, asset, bytes);
-    const { tenantId, language, name, role } = label;
-    await tx.insert(audioTracks).values({
-      ...{ tenantId, language, name, role, isDefault, prefix, media, bytes },
-      assetId: asset.id,
-      status: "ready",
-      lengthSeconds: asset.durationSeconds,
-      createdAt: now,
-      updatedAt: now,
-    });
-  }
+  for (const { label, isDefault, prefix, media, bytes } of audio.tracks)
+    await addStoredTrack(tx, app, asset, { label, isDefault, prefix, media, bytes });
 }

@@ -4,7 +4,7 @@ import { RejectedMedia } from "#lib/publishing";
 const HEADER_BYTES = 7;
 const CRC_BYTES = 2;
 /** Decoded samples of a raw data block. */
-const BLOCK_SAMPLES = 1024;
+export const BLOCK_SAMPLES = 1024;
 /** samplingFrequencyIndex (1.6.3.4). */
 export const SAMPLE_RATES: readonly number[] = [
   96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000, 7350,

@@ -1,11 +1,10 @@
 import { BitReader } from "#lib/codecs";
 import { RejectedMedia } from "#lib/publishing";
-import { type AudioFrame, SAMPLE_RATES } from "./adts-reader.ts";
+import { type AudioFrame, BLOCK_SAMPLES, SAMPLE_RATES } from "./adts-reader.ts";
 
 /** AudioSyncStream (ISO/IEC 14496-3, 1.7.2): a syncword of 11 bits, and the length in 13 bits. */
 const HEADER_BYTES = 3;
 const SYNCWORD = 0x2b7;
-const BLOCK_SAMPLES = 1024;
 /** audioObjectType (1.5.1.1). */
 const TYPE = { lc: 2, sbr: 5, ps: 29 } as const;
 const EXPLICIT_RATE = 15;

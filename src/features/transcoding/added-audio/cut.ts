@@ -12,15 +12,13 @@ import { type AddedAudioMedia, type AssetRow, type AudioTrackRow, audioTracks } 
 import { readSmallObject, writeSmallObject } from "#storage/objects/small-objects.ts";
 import { type ObjectStore, StorageUnavailable } from "#storage/objects/store.ts";
 import { replaceTrackMedia } from "./fit.ts";
-import { isPlayed, rowsOf } from "./rows.ts";
-import { playlistOf } from "./splice.ts";
+import { addStoredTrack, isPlayed, rowsOf } from "./rows.ts";
+import { MAX_SEGMENTS, playlistOf } from "./splice.ts";
 import { FOLDER, PLAYLIST, segmentFile } from "./verify.ts";
 
 const AT_ONCE = 16;
 /** Players that have just read the old playlist may still request its segments from a bucket. */
 const OLD_MEDIA_MS = 60_000;
-/** Objects that a request copies, of all tracks: those of a day. */
-const MAX_SEGMENTS = 22_000;
 const MAX_SEGMENT_BYTES = 16 * 2 ** 20;
 
 /** An added track, cut: its media below `prefix`, which no row references yet. */
@@ -170,21 +168,9 @@ async function cutOf(rendition: Rendition, range: TimeRange) {
 
 /** Gives a clip the cut tracks of its parent, labeled as these are now; those removed meanwhile are left out. */
 export async function addCutTracks(tx: Db, app: App, clip: AssetRow, cut: readonly CutAudio[]): Promise<void> {
-  const now = app.clock.now();
-  for (const { row: before, prefix, media, bytes } of cut) {
+  for (const { row: before, ...stored } of cut) {
     const row = await currentRow(tx, before);
-    if (!row) continue;
-    await markReferenced(tx, prefix);
-    await addStoredBytes(tx, app, clip, bytes);
-    const { tenantId, language, name, role, isDefault } = row;
-    await tx.insert(audioTracks).values({
-      ...{ tenantId, language, name, role, isDefault, prefix, media, bytes },
-      assetId: clip.id,
-      status: "ready",
-      lengthSeconds: clip.durationSeconds,
-      createdAt: now,
-      updatedAt: now,
-    });
+    if (row) await addStoredTrack(tx, app, clip, { ...stored, label: row, isDefault: row.isDefault });
   }
 }
 
