@@ -90,6 +90,8 @@ test("a server delivers a stream that another one receives, with the same segmen
   expect((await stateAt(b)).status).toBe("live");
 
   const list = await untilListed(b, video, 4);
+  // Its segments are reported after those of the video.
+  await untilListed(b, audio, 4);
   expect([list.partTarget, list.hint, list.isEnded]).toEqual([null, null, false]);
   const last = list.segments.at(-1);
   const behind = Date.now() - ((last?.date ?? 0) + (last?.complete?.durationSeconds ?? 0) * 1000);
