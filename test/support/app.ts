@@ -1,9 +1,8 @@
-import { constants, copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { asc } from "drizzle-orm";
 import pino from "pino";
 import * as v from "valibot";
-import { expect, inject } from "vitest";
+import { expect } from "vitest";
 import { loadConfig } from "#platform/config/load.ts";
 import { EVENTS, type EventType } from "#platform/events/catalog.ts";
 import { SCOPES } from "#platform/http/caller.ts";
@@ -13,6 +12,7 @@ import { events } from "#storage/db/schema.ts";
 import { type Call, client } from "./client.ts";
 import { conformance } from "./conform.ts";
 import { atEnd, newFolder, removeFolder } from "./folder.ts";
+import { copyMigrated } from "./migrated-copy.ts";
 import { migratedSqld } from "./sqld.ts";
 
 export type TestApp = {
@@ -48,7 +48,7 @@ const BASE = "http://vodbox.test";
 /** A data directory with a copy of the migrated database. A directory of the caller is used as it is. */
 function newDataDir(): string {
   const folder = newFolder();
-  copyFileSync(inject("migratedFile"), join(folder, "vodbox.db"), constants.COPYFILE_FICLONE);
+  copyMigrated(folder);
   return folder;
 }
 

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
@@ -7,6 +8,7 @@ import { freePort } from "#scripts/free-port.ts";
 import { type Call, client } from "./client.ts";
 import { EXECUTABLE, isUsed } from "./executable.ts";
 import { atEnd } from "./folder.ts";
+import { copyMigrated, DATABASE_FILE } from "./migrated-copy.ts";
 
 const MAIN = fileURLToPath(new URL("../../cli/main.ts", import.meta.url));
 
@@ -28,6 +30,16 @@ export type RunOptions = {
   fromSources?: boolean;
   detached?: boolean;
 };
+
+/** With one of these the server gets its database from elsewhere, or has none. */
+const OTHER_DATABASES = ["VODBOX_DATABASE_URL", "VODBOX_REPLICA", "VODBOX_STORAGE"];
+
+/** Lets the first start of a server find its schema. Its tokens, media and settings are as new as without it. */
+function prepare(dataDir: string, env: Record<string, string>): void {
+  if (OTHER_DATABASES.some((name) => name in env) || existsSync(join(dataDir, DATABASE_FILE))) return;
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  copyMigrated(dataDir);
+}
 
 /** `vodbox ARGS` as a process. It is killed at the end of the test. */
 export function vodbox(
@@ -105,6 +117,7 @@ export async function startServer(
   { args = [], ...options }: RunOptions & { args?: string[] } = {},
 ): Promise<RunningServer> {
   const env = { ...TOKENS, VODBOX_LOG_LEVEL: "warn", ...options.env };
+  prepare(dataDir, env);
   const standard = ["--port", String(await freePort()), "--workers", "0"];
   const started = vodbox(["serve", "--data", dataDir, ...standard, ...args], { ...options, env });
   const base = (await lineOf(started, /^vodbox ready on (\S+)$/m))[1] as string;

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { copyText } from "#web/client/parts/copy-text.ts";
 import { useAttempt } from "../hooks/use-attempt.ts";
 import { useTexts } from "../texts/texts.tsx";
 import { ErrorNotice } from "./notice.tsx";
@@ -11,7 +12,7 @@ export function CopyButton({ text, label }: Props) {
   const { failure, attempt } = useAttempt();
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
-    if (await attempt(async () => toClipboard(typeof text === "string" ? text : await text()))) setCopied(true);
+    if (await attempt(async () => copyText(typeof text === "string" ? text : await text()))) setCopied(true);
   };
   return (
     <>
@@ -26,18 +27,4 @@ export function CopyButton({ text, label }: Props) {
       <ErrorNotice error={failure} />
     </>
   );
-}
-
-const toClipboard = (text: string) =>
-  navigator.clipboard ? navigator.clipboard.writeText(text) : copyBySelection(text);
-
-/** Without TLS browsers have no clipboard API, except on localhost. */
-function copyBySelection(text: string): void {
-  const area = document.createElement("textarea");
-  area.value = text;
-  // A modal dialog makes everything outside of it inert.
-  (document.querySelector("dialog[open]") ?? document.body).append(area);
-  area.select();
-  document.execCommand("copy");
-  area.remove();
 }

@@ -1,6 +1,7 @@
 import { runToEnd } from "#lib/base/web";
 import { type SpokenCue, spokenCues } from "#lib/subtitles/web";
 import { clock } from "../clock.ts";
+import { copyText } from "../copy-text.ts";
 import { styleNonce } from "../own-script.ts";
 import type { PlayerData } from "../player-data.ts";
 import { FORMATS, withTimes } from "./formats.ts";
@@ -108,7 +109,7 @@ export class SvcTranscript extends HTMLElement {
   #copyButton({ copy, copied }: { copy: string; copied: string }): HTMLElement {
     const button = element("button", { type: "button", textContent: copy });
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(withTimes(this.#lines));
+      await copyText(withTimes(this.#lines));
       button.textContent = copied;
       setTimeout(() => {
         button.textContent = copy;
