@@ -83,7 +83,13 @@ const NARROW: Record<string, readonly string[]> = {
   // They are packages of their own, which customers install.
   "src/clients/": [],
   // Its editor of subtitles reads WebVTT as the server does; it offers what the API accepts.
-  "src/web/console/": ["src/clients/", "src/lib/base/web.ts", "src/lib/subtitles/web.ts", "src/model/join-limits.ts"],
+  "src/web/console/": [
+    "src/clients/",
+    "src/lib/base/web.ts",
+    "src/lib/subtitles/web.ts",
+    "src/model/join-limits.ts",
+    "src/web/client/parts/copy-text.ts",
+  ],
 };
 
 type Source = { path: string; text: string; imports: Import[] };
