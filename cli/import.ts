@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { sha256, slots, UserError, withoutTrailing } from "#lib/base";
 import { cacheDir, resolveBinaries } from "#lib/executable";
+import { IMPORT_SOURCE_NAMES, type ImportSourceName } from "#model/import-sources.ts";
 import { serverOfEnvironment } from "./connect.ts";
 import { dryRun } from "./import/dry-run.ts";
 import { existingAssets } from "./import/existing.ts";
@@ -12,7 +13,8 @@ import { importProgress } from "./import/progress.ts";
 import { PROVIDERS } from "./import/providers/registry.ts";
 import { REDIRECT_FORMATS, type RedirectFormat, redirects } from "./import/redirects.ts";
 import { printReport, replace, reportOf, writeCsv } from "./import/report.ts";
-import { runImport } from "./import/run.ts";
+import { newOutcome, runImport } from "./import/run.ts";
+import { type End, reportToServer } from "./import/server-report.ts";
 import { ItemError, type Provider, type Source } from "./import/source.ts";
 import { verifier } from "./import/verify.ts";
 import { requirePlaybackPolicy } from "./playback-policy.ts";
@@ -44,7 +46,8 @@ const EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 export async function importCommand(command: Command): Promise<void> {
   const options = command.opts<Options>();
   const json = wantsJson(command);
-  const [name = "", from] = command.args;
+  const [given = "", from] = command.args;
+  const name = sourceNameOf(given);
   const limit = whole("--limit", options.limit, Number.POSITIVE_INFINITY);
   const jobs = whole("--jobs", options.jobs, JOBS, 32);
   const format = formatOf(options.redirects);
@@ -103,9 +106,19 @@ export async function importCommand(command: Command): Promise<void> {
       onBytes: progress.moved,
     };
     let isWhole = false;
+    const outcome = newOutcome();
+    const counts = () => {
+      const { done, bytes } = progress.counts();
+      const { unchanged, failed } = outcome;
+      const imported = Math.max(0, done - unchanged - failed);
+      return { imported, unchanged, failed, encoding: checks.waiting(), bytes: Math.max(0, bytes) };
+    };
+    const shown = { provider: name, source: from ?? null, total: Math.min(plan.videos, limit), tenantId };
+    const onServer = await reportToServer(sender.call, shown, counts);
+    let end: End = { ...counts(), error: null, problems: [] };
     try {
       const waits = options.wait;
-      const outcome = await runImport({ importing, verifier: checks, progress, atOnce: jobs, limit, waits });
+      await runImport({ importing, verifier: checks, progress, atOnce: jobs, limit, waits, outcome });
       isWhole = true;
       progress.stop(true);
       const csv = `${files}.csv`;
@@ -118,6 +131,8 @@ export async function importCommand(command: Command): Promise<void> {
         duplicates,
         error: outcome.error,
       });
+      const { imported, failed, unverified: encoding, failures: problems } = report;
+      end = { ...counts(), imported, failed, encoding, error: outcome.error, problems };
       await replace(`${files}-report.json`, `${JSON.stringify(report, null, 2)}\n`);
       await writeResults(sender, ledger, { files, format });
       printReport(report, json);
@@ -126,11 +141,13 @@ export async function importCommand(command: Command): Promise<void> {
         throw new UserError(`${report.failed} videos were not imported, or not completely; see the report.`);
     } catch (error) {
       if (!isWhole) {
+        end = { ...counts(), error: error instanceof Error ? error.message : String(error), problems: [] };
         progress.stop(false);
         await writeResults(sender, ledger, { files, format });
       }
       throw error;
     } finally {
+      await onServer.end(end);
       // Incomplete downloads are for the next run.
       await rmdir(dir).catch(() => {});
     }
@@ -139,11 +156,18 @@ export async function importCommand(command: Command): Promise<void> {
   }
 }
 
+function sourceNameOf(given: string): ImportSourceName {
+  const name = IMPORT_SOURCE_NAMES.find((each) => each === given);
+  if (!name) throw new UserError(`There is no importer for ${given}; use ${IMPORT_SOURCE_NAMES.join(", ")}.`, 2);
+  return name;
+}
+
 /** The provider with its credentials. Throws a UserError that names a variable that is not set. */
-async function sourceOf(name: string, from: string | undefined): Promise<{ provider: Provider; source: Source }> {
-  const load = Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined;
-  if (!load) throw new UserError(`There is no importer for ${name}; use ${Object.keys(PROVIDERS).join(", ")}.`, 2);
-  const provider = await load();
+async function sourceOf(
+  name: ImportSourceName,
+  from: string | undefined,
+): Promise<{ provider: Provider; source: Source }> {
+  const provider = await PROVIDERS[name]();
   if (provider.argument === undefined && from !== undefined)
     throw new UserError(`vodbox import ${name} has no argument; its account is chosen by its credentials.`, 2);
   const missing = provider.required.filter((variable) => !process.env[variable]);

@@ -21,6 +21,7 @@ import { sessionRoutes } from "#features/credentials/sessions/routes.ts";
 import { signingKeyRoutes } from "#features/credentials/signing-keys/routes.ts";
 import { encodingProfileRoutes } from "#features/encoding-profiles/routes.ts";
 import { eventStreamRoutes } from "#features/event-stream/routes.ts";
+import { importRunRoutes } from "#features/import-runs/routes.ts";
 import { liveAnalyticsRoutes } from "#features/live/analytics-routes.ts";
 import { liveClipRoutes } from "#features/live/clip-routes.ts";
 import { liveDeliveryRoutes } from "#features/live/delivery/routes.ts";
@@ -114,6 +115,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...assetRoutes,
     ...playbackIdRoutes,
     ...assetCsvRoutes,
+    ...importRunRoutes,
     searchRoute,
     ...collectionRoutes,
     ...uploadRoutes,

@@ -10,6 +10,8 @@ export type ImportProgress = {
   moved(bytes: number): void;
   /** A video is imported, skipped or has failed. */
   finished(): void;
+  /** Videos that are finished, and bytes that were moved. */
+  counts(): { done: number; bytes: number };
   stop(isWhole: boolean): void;
 };
 
@@ -40,6 +42,7 @@ export function importProgress(total: number, waiting: () => number): ImportProg
     finished: () => {
       done++;
     },
+    counts: () => ({ done, bytes }),
     stop(isWhole) {
       clearInterval(timer);
       progress.done(isWhole);

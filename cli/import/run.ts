@@ -15,14 +15,20 @@ type Run = {
   limit: number;
   /** Whether to wait until videos are encoded. */
   waits: boolean;
+  /** Filled while the run lasts. */
+  outcome: Outcome;
 };
 export type Outcome = {
   /** Videos that the run worked on. */
   touched: Set<string>;
   unchanged: number;
+  /** Videos that were not imported. */
+  failed: number;
   /** Why not all videos were listed. */
   error: string | null;
 };
+
+export const newOutcome = (): Outcome => ({ touched: new Set(), unchanged: 0, failed: 0, error: null });
 
 /** Errors of the target that are the same for every video. */
 const concernsAll = (error: unknown) =>
@@ -31,9 +37,13 @@ const concernsAll = (error: unknown) =>
     : error instanceof UserError && !(error instanceof FileFault);
 
 /** Imports all videos of a source. A video that fails does not stop the others; results are in the ledger. */
-export async function runImport({ importing, verifier, progress, atOnce, limit, waits }: Run): Promise<Outcome> {
+export async function runImport({ importing, verifier, progress, atOnce, limit, waits, outcome }: Run): Promise<void> {
   const { ledger, source } = importing;
-  const outcome: Outcome = { touched: new Set(), unchanged: 0, error: null };
+  function fail({ id, title }: Listed, reason: string): void {
+    ledger.put(id, { title, problems: [reason] });
+    outcome.failed++;
+    progress.finished();
+  }
   async function one(listed: Listed): Promise<void> {
     const action = actionFor(listed, importing);
     if (action === "done") {
@@ -43,8 +53,7 @@ export async function runImport({ importing, verifier, progress, atOnce, limit, 
     outcome.touched.add(listed.id);
     if (action === "changed") {
       const reason = "another file has been imported under this id; delete the asset, or rename the file";
-      ledger.put(listed.id, { title: listed.title, problems: [reason] });
-      return progress.finished();
+      return fail(listed, reason);
     }
     try {
       if (action !== "verify") await importVideo(importing, listed);
@@ -53,8 +62,7 @@ export async function runImport({ importing, verifier, progress, atOnce, limit, 
     } catch (error) {
       if (concernsAll(error)) throw error;
       const reason = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
-      ledger.put(listed.id, { title: listed.title, problems: [reason] });
-      progress.finished();
+      fail(listed, reason);
     }
   }
   try {
@@ -64,5 +72,4 @@ export async function runImport({ importing, verifier, progress, atOnce, limit, 
     outcome.error = error.message;
   }
   await verifier.close();
-  return outcome;
 }

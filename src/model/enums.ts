@@ -32,6 +32,11 @@ export const SERVICE_CLASSES = ["requested", "first", "ahead", "abandoned", "nor
 /** `waiting`: for other tasks of the same attempt. */
 export const TASK_STATUSES = ["waiting", "queued", "running", "completed", "failed", "canceled"] as const;
 
+/** Imports from other platforms, as stored. */
+export const IMPORT_RUN_STATUSES = ["running", "completed", "failed"] as const;
+/** `interrupted`: the command has not reported for a minute. */
+export const IMPORT_RUN_STATES = [...IMPORT_RUN_STATUSES, "interrupted"] as const;
+
 export const BATCH_STATUSES = ["open", "committed", "canceled", "expired"] as const;
 export const BATCH_UPLOAD_STATUSES = ["pending", "completed", "aborted"] as const;
 export const BATCH_UPLOAD_MODES = ["put", "multipart", "proxy"] as const;

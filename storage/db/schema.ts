@@ -38,7 +38,14 @@ export {
   captionParts,
 } from "./schema-captions.ts";
 export { type SourceFetchRow, sourceFetches } from "./schema-fetches.ts";
-export { type ImportRow, importRows, imports } from "./schema-imports.ts";
+export {
+  type ImportProblem,
+  type ImportRow,
+  type ImportRunRow,
+  importRows,
+  importRuns,
+  imports,
+} from "./schema-imports.ts";
 export type { ClipJob, JoinedPart, Requirements, TrimJob } from "./schema-jobs.ts";
 export {
   callbackReceipts,

@@ -90,7 +90,12 @@ export async function foreignResources(app: TestApp, tenantId: number) {
   const code = new URL(share.body.url).pathname.slice("/s/".length);
   const file = await app.call("POST", `${theirs}/static_renditions`, { key, body: { name: "highest" } });
   const restriction = await app.call("POST", "/api/v1/playback_restrictions", { key, body: { allowed_domains: [] } });
+  const moved = await app.call("POST", "/api/v1/import_runs", {
+    key,
+    body: { provider: "folder", source: THEIRS, total: 1 },
+  });
   const paths = {
+    "/api/v1/import_runs/:id": String(moved.body.id),
     "/api/v1/assets/:id/static_renditions/:rendition_id": `${completed.body.asset.id}/static_renditions/${file.body.id}`,
     "/api/v1/playback_restrictions/:id": String(restriction.body.id),
     "/api/v1/assets/:id/audio_tracks/:track_id": `${asset_id}/audio_tracks/${audio?.id}`,

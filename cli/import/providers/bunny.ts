@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { UserError, withoutTrailing } from "#lib/base";
+import { IMPORT_SOURCES } from "#model/import-sources.ts";
 import { isPage, type ProviderClient, ProviderRefused, providerClient } from "../client.ts";
 import { amountOf, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";
@@ -21,8 +22,7 @@ type Fields = Record<string, unknown>;
 
 /** A library of Bunny Stream (API reference "Manage Videos", "Storage structure"). */
 export const bunny: Provider = {
-  title: "Bunny Stream",
-  required: ["BUNNY_LIBRARY_ID", "BUNNY_API_KEY", "BUNNY_CDN_HOSTNAME"],
+  ...IMPORT_SOURCES.bunny,
   async open({ env, apiUrl }) {
     const library = encodeURIComponent(env.BUNNY_LIBRARY_ID as string);
     const base = `${apiUrl ?? "https://video.bunnycdn.com"}/library/${library}/videos`;

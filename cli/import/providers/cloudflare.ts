@@ -1,3 +1,4 @@
+import { IMPORT_SOURCES } from "#model/import-sources.ts";
 import { type ProviderClient, ProviderRefused, providerClient } from "../client.ts";
 import { amountOf, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";
@@ -18,8 +19,7 @@ type Fields = Record<string, unknown>;
 
 /** Cloudflare Stream (API reference "Stream", guides "Download videos" and "Add captions"). It keeps no originals. */
 export const cloudflare: Provider = {
-  title: "Cloudflare Stream",
-  required: ["CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_API_TOKEN"],
+  ...IMPORT_SOURCES.cloudflare,
   async open({ env, apiUrl }) {
     const account = encodeURIComponent(env.CLOUDFLARE_ACCOUNT_ID as string);
     const base = `${apiUrl ?? "https://api.cloudflare.com"}/client/v4/accounts/${account}/stream`;

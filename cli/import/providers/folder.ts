@@ -1,15 +1,14 @@
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { UserError } from "#lib/base";
+import { IMPORT_SOURCES } from "#model/import-sources.ts";
 import { ItemError, type Listed, type Provider } from "../source.ts";
 import { groupOf, isRelevant, type TreeFile, type TreeItem, videosIn } from "../tree/group.ts";
 import { loadTreeItem } from "../tree/load.ts";
 
 /** Video files of a directory and the directories in it, with side-car files. The id of a video is its relative path. */
 export const folder: Provider = {
-  title: "The directory",
-  required: [],
-  argument: "a directory",
+  ...IMPORT_SOURCES.folder,
   async open({ from }) {
     if (from === undefined) throw new UserError("Name the directory to import: vodbox import folder DIRECTORY.", 2);
     const root = await realpath(from).catch((error: NodeJS.ErrnoException) => {

@@ -1,3 +1,4 @@
+import { IMPORT_SOURCES } from "#model/import-sources.ts";
 import { type ProviderClient, providerClient } from "../client.ts";
 import { amountOf, named, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";
@@ -21,8 +22,7 @@ type Origins = { stream: string; image: string };
 
 /** Mux Video (API reference "Assets", guide "Download your videos"). */
 export const mux: Provider = {
-  title: "Mux",
-  required: ["MUX_TOKEN_ID", "MUX_TOKEN_SECRET"],
+  ...IMPORT_SOURCES.mux,
   async open({ env, apiUrl }) {
     const base = apiUrl ?? "https://api.mux.com";
     const origins = apiUrl

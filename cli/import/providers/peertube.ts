@@ -1,4 +1,5 @@
 import { UserError, withoutTrailing } from "#lib/base";
+import { IMPORT_SOURCES } from "#model/import-sources.ts";
 import { type ProviderClient, providerClient } from "../client.ts";
 import { amountOf, chaptersOf, flags, named, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";
@@ -22,8 +23,7 @@ type Fields = Record<string, unknown>;
 
 /** The videos of a user of a PeerTube server (REST API reference, "Video", "Session"). */
 export const peertube: Provider = {
-  title: "PeerTube",
-  required: ["PEERTUBE_URL", "PEERTUBE_USERNAME", "PEERTUBE_PASSWORD"],
+  ...IMPORT_SOURCES.peertube,
   async open({ env, apiUrl }) {
     const base = apiUrl ?? withoutTrailing(env.PEERTUBE_URL as string, "/");
     if (!/^https?:\/\//.test(base) || !URL.canParse(base))

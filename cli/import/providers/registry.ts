@@ -1,7 +1,8 @@
+import type { ImportSourceName } from "#model/import-sources.ts";
 import type { Provider } from "../source.ts";
 
 /** The providers by the name that `vodbox import` takes. A provider's code is loaded when it is used. */
-export const PROVIDERS: Record<string, () => Promise<Provider>> = {
+export const PROVIDERS: Record<ImportSourceName, () => Promise<Provider>> = {
   mux: async () => (await import("./mux.ts")).mux,
   cloudflare: async () => (await import("./cloudflare.ts")).cloudflare,
   bunny: async () => (await import("./bunny.ts")).bunny,

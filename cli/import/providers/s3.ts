@@ -1,4 +1,5 @@
 import { UserError } from "#lib/base";
+import { IMPORT_SOURCES } from "#model/import-sources.ts";
 import { s3Client } from "#storage/objects/s3/client.ts";
 import { textOf } from "#storage/objects/s3/xml.ts";
 import { providerClient } from "../client.ts";
@@ -14,10 +15,7 @@ const VALID_MS = 12 * 3_600_000;
 
 /** Video objects of a bucket, with side-car objects. The id of a video is its key below the prefix. */
 export const s3: Provider = {
-  title: "The bucket",
-  required: ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
-  optional: ["AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"],
-  argument: "s3://bucket/prefix",
+  ...IMPORT_SOURCES.s3,
   async open({ from = "", env, apiUrl }) {
     const [, bucket = "", given = ""] = /^s3:\/\/([^/?#]{1,255})(?:\/(.*))?$/s.exec(from) ?? [];
     if (bucket === "") throw new UserError("Name the bucket to import: vodbox import s3 s3://BUCKET/PREFIX.", 2);

@@ -1,3 +1,4 @@
+import { IMPORT_SOURCES } from "#model/import-sources.ts";
 import { type ProviderClient, providerClient } from "../client.ts";
 import { amountOf, chaptersOf, flags, record, records, text, time } from "../json.ts";
 import { idOf, pagesOf } from "../paging.ts";
@@ -25,8 +26,7 @@ type Fields = Record<string, unknown>;
 
 /** The videos of a Vimeo account (API reference "Videos"; download links need the scope `video_files`). */
 export const vimeo: Provider = {
-  title: "Vimeo",
-  required: ["VIMEO_ACCESS_TOKEN"],
+  ...IMPORT_SOURCES.vimeo,
   async open({ env, apiUrl }) {
     const base = apiUrl ?? "https://api.vimeo.com";
     const credentials = () => ({ authorization: `bearer ${env.VIMEO_ACCESS_TOKEN}` });

@@ -66,6 +66,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
     of: (id) => sql`notification_id IN (SELECT id FROM notifications WHERE tenant_id = ${id})`,
   },
   owned("notifications"),
+  owned("import_runs"),
   owned("playback_ids"),
   owned("mux_masters", "asset_id"),
   owned("mux_uploads"),

@@ -49,6 +49,7 @@ const TAGS: Record<string, string> = {
   Webhooks: "Webhook endpoints and deliveries",
   Analytics: "Plays, viewers and watch time",
   Live: "Live channels and the authorization callback of a live gateway",
+  Imports: "Progress of imports from other platforms, which `vodbox import` reports",
   "Ingest batches": "Ingest of media that is already encoded",
   Sessions: "Sign-in of browsers",
   "API keys": "API keys with scopes",

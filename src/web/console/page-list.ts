@@ -6,6 +6,7 @@ import {
   Clapperboard,
   Gauge,
   type IconNode,
+  Import,
   KeyRound,
   ListChecks,
   Radio,
@@ -39,6 +40,7 @@ export type Page = {
 
 const operators = ({ subject }: Session) => subject === "admin";
 const adminsOfTenants = ({ role }: Session) => role === "admin";
+const editors = ({ role }: Session) => role !== "viewer";
 const people = ({ role }: Session) => role !== null;
 
 const page = (path: string, load: Loaded, shown: Pick<Page, "text" | "icon" | "for"> = {}): Page => ({
@@ -52,6 +54,7 @@ export const PAGES: readonly Page[] = [
   page("assets", () => import("./pages/assets/assets.tsx"), { text: "assets", icon: Clapperboard }),
   page("assets/:id", () => import("./pages/asset/asset.tsx")),
   page("uploads", () => import("./pages/uploads/uploads.tsx"), { text: "uploads", icon: Upload }),
+  page("import", () => import("./pages/import/import.tsx"), { text: "import", icon: Import, for: editors }),
   page("jobs", () => import("./pages/jobs/jobs.tsx"), { text: "jobs", icon: ListChecks }),
   page("webhooks", () => import("./pages/webhooks/webhooks.tsx"), { text: "webhooks", icon: WebhookIcon }),
   page("webhooks/:id", () => import("./pages/webhooks/webhook.tsx")),

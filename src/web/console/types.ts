@@ -9,6 +9,7 @@ export type {
   AudioTrack,
   Checkup,
   Collection,
+  ImportRun,
   Invitation,
   LiveChannel,
   NewInvitation,

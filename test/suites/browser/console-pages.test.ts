@@ -80,6 +80,30 @@ test("the operator sees the health of the system, checks everything, and reads t
   expect(faultsOf(seen).filter((fault) => !/status of 404/.test(fault))).toEqual([]);
 });
 
+test("the page Import has the commands of a source, and shows what an import reports", async () => {
+  const { call, key } = platform;
+  const { body: run } = await call("POST", "/api/v1/import_runs", { key, body: { provider: "vimeo", total: 40 } });
+  const report = (body: unknown) => call("PATCH", `/api/v1/import_runs/${run.id}`, { key, body });
+  await report({ imported: 8, unchanged: 2, encoding: 3, bytes: 1_500_000_000 });
+  const seen = await open();
+  const { page } = seen;
+  await link(page, "Import").click();
+  await page.getByLabel("Import from").selectOption("Bunny Stream");
+  const commands = page.locator("pre");
+  expect(await commands.textContent()).toContain("export BUNNY_API_KEY=…");
+  expect(await commands.textContent()).toMatch(/vodbox import bunny --dry-run\nvodbox import bunny$/);
+  const row = page.getByRole("row", { name: /Vimeo/ });
+  await row.getByText("10 of 40, 3 being encoded").waitFor();
+  await row.getByText("1.5 GB").waitFor();
+  // The page follows the command.
+  const problem = { source_id: "77", title: "Trip", asset_id: null, reason: "Its file is missing" };
+  await report({ status: "failed", imported: 37, failed: 1, encoding: 0, problems: [problem], problem_count: 1 });
+  await row.getByText("With problems").waitFor();
+  await row.getByRole("button", { name: "Problems: 1" }).click();
+  await page.getByRole("dialog").getByRole("row", { name: "Trip Its file is missing" }).waitFor();
+  expect(faultsOf(seen)).toEqual([]);
+});
+
 test("usage is listed for each tenant and month", async () => {
   const seen = await open();
   const { page } = seen;

@@ -68,6 +68,11 @@ describe.each(PROVIDERS)("import from $name", (provider) => {
     const report = JSON.parse(stdout);
     expect(report).toMatchObject({ videos: LIBRARY.length, failed: 1, error: null });
     expect(report.failures).toEqual([expect.objectContaining({ source_id: idOf(2), reason: expect.any(String) })]);
+    const [second, killed] = (await server.call("GET", "/api/v1/import_runs", { key })).body;
+    expect(killed).toMatchObject({ provider: name, status: "running", total: LIBRARY.length });
+    expect(second).toMatchObject({ status: "failed", failed: 1, problem_count: 1, total: LIBRARY.length });
+    const { problems } = (await server.call("GET", `/api/v1/import_runs/${second.id}`, { key })).body;
+    expect(problems).toEqual(report.failures);
     // The rest of the file, not all of it again.
     const slow = standIn.seen.filter(({ path, headers }) => path.includes(LIBRARY[4]?.id as string) && headers.range);
     expect(slow.at(-1)?.headers).toMatchObject({ "if-range": '"v1"' });

@@ -13,7 +13,7 @@ const LIBRARIES = names(
 
 /** Each imports features before it. A group (credentials, operations) is one feature. */
 const FEATURES = names(
-  "encoding-profiles tenants credentials playback-restrictions mail users notifications activity assets collections subtitles transcoding uploads tracks search static-renditions clips shares playback webhooks event-stream analytics billing batch-uploads live operations mcp mux",
+  "encoding-profiles tenants credentials playback-restrictions mail users notifications activity assets collections subtitles transcoding uploads tracks search static-renditions clips shares playback webhooks event-stream analytics billing batch-uploads import-runs live operations mcp mux",
 );
 
 /**
@@ -87,6 +87,7 @@ const NARROW: Record<string, readonly string[]> = {
     "src/clients/",
     "src/lib/base/web.ts",
     "src/lib/subtitles/web.ts",
+    "src/model/import-sources.ts",
     "src/model/join-limits.ts",
     "src/web/client/parts/copy-text.ts",
   ],

@@ -5,6 +5,7 @@ export const common = dictionary(
   {
     assets: "Assets",
     uploads: "Uploads",
+    import: "Import",
     jobs: "Jobs",
     webhooks: "Webhooks",
     analytics: "Analytics",
@@ -108,6 +109,7 @@ export const common = dictionary(
   {
     assets: "Videos",
     uploads: "Uploads",
+    import: "Import",
     jobs: "Aufträge",
     webhooks: "Webhooks",
     analytics: "Statistik",
