@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { writeAssets } from "./build/assets.ts";
 import type { Arch } from "./build/base.ts";
 import { buildExecutable } from "./build/build-executable.ts";
+import type { BuildKind } from "./build/kind.ts";
 import { paths } from "./build/paths.ts";
 import { step } from "./build/report.ts";
 import { chooseTools } from "./build/tools.ts";
@@ -44,8 +45,10 @@ async function main(): Promise<void> {
   const unfinished = `${out}.${process.pid}`;
   try {
     mkdirSync(unfinished, { recursive: true });
-    await step("assets", () => writeAssets("release"));
-    for (const arch of arches) await writeArtifacts(arch, stage, unfinished);
+    // What tests of a release need is not compressed as small as possible, which takes a minute.
+    const kind: BuildKind = stage === "complete" ? "release" : "tests";
+    await step("assets", () => writeAssets(kind));
+    for (const arch of arches) await writeArtifacts(arch, { wish: stage, kind, folder: unfinished });
     await step("Python client", () => writePythonPackages(unfinished));
     await step("npm packages", () => packClients(unfinished));
     const script = join(unfinished, "install.sh");
@@ -69,13 +72,15 @@ function refuseOthersFiles(out: string): void {
     throw new Error(`${out} contains other files than a release. Name another directory with --out.`);
 }
 
-async function writeArtifacts(arch: Arch, wish: Wish, folder: string): Promise<void> {
+type Making = { wish: Wish; kind: BuildKind; folder: string };
+
+async function writeArtifacts(arch: Arch, { wish, kind, folder }: Making): Promise<void> {
   // Without its compiler the executable would lack the sandbox launcher, and keep debugging symbols.
   if (arch !== process.arch) await installBuildPackages(targetFor(arch).packages);
   const names = artifactNames(arch);
   const executable = join(folder, names.executable);
   const tools = await step("ffmpeg", () => chooseTools(arch, wish));
-  await buildExecutable(arch, executable, { tools, kind: "release" });
+  await buildExecutable(arch, executable, { tools, kind });
   writeFileSync(join(folder, names.sbom), await sbom(arch, tools, await sha256(executable)));
   await step("Debian package", () => writeDeb(arch, executable, join(folder, names.deb)));
   await step("image", () => writeImage(arch, executable, join(folder, names.image)));

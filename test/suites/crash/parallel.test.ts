@@ -21,7 +21,7 @@ import { type RunningServer, startServer, stopCleanly } from "#test/support/proc
 const clips = temporaryFolder("vodbox-test-parts");
 const clip = join(clips, "clip.mp4");
 const SECONDS = 34;
-beforeAll(() => ffmpeg(...picture("640x360", "30000/1001", SECONDS), ...sound(SECONDS), ...fast, "-c:a", "aac", clip));
+beforeAll(() => ffmpeg(...picture("320x180", "30000/1001", SECONDS), ...sound(SECONDS), ...fast, "-c:a", "aac", clip));
 afterAll(() => rmSync(clips, { recursive: true, force: true }));
 
 /** Chunks of two segments, and leases that expire soon for a dead worker. */

@@ -36,7 +36,7 @@ async function get(id: number, file: string, signal?: AbortSignal): Promise<numb
   await response.arrayBuffer();
   return response.status;
 }
-const animation = (n: number) => `animated.gif?start=0&end=6&fps=30&width=${640 - 2 * n}`;
+const animation = (n: number) => `animated.gif?start=0&end=4&fps=30&width=${400 - 2 * n}`;
 const still = (n: number) => `thumbnail.jpg?time=${n / 10}&width=${200 + 2 * n}`;
 
 const ATTACKS: Record<string, (n: number) => string> = {

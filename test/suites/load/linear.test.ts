@@ -1,12 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { PARSERS, type ParserName } from "#platform/parsing/parsers.ts";
 import { DOCUMENT_LIMITS, TooComplex } from "#src/lib/base/document-limits.ts";
-import { everyNth } from "#test/support/amount.ts";
+import { amount, everyNth } from "#test/support/amount.ts";
 import { HOSTILE } from "./hostile-documents.ts";
 
-const SIZE = DOCUMENT_LIMITS.documentBytes;
+/** The full tier tries half of what the limits allow, in half of the time. */
+const SHARE = amount(2, 1);
+const SIZE = DOCUMENT_LIMITS.documentBytes / SHARE;
 /** A parser thread is ended after this time: no document within the limits may need it, on a slow machine either. */
-const SLOW_MS = DOCUMENT_LIMITS.parseMs;
+const SLOW_MS = DOCUMENT_LIMITS.parseMs / SHARE;
 /** Below that the growth of times is noise. */
 const QUICK_MS = 150;
 /** What takes so little for a document of one of these shares of the size is quick in full as well, even in quadratic time. */
@@ -68,7 +70,7 @@ describe("a hostile document takes linear time", () => {
     const quadratic = (size: number) => {
       const bytes = Buffer.alloc(size);
       return () => {
-        for (let end = 0; end < size; end += 16) bytes.subarray(0, end).indexOf(1);
+        for (let end = 0; end < size; end += 8) bytes.subarray(0, end).indexOf(1);
       };
     };
     expect(slowness(quadratic)).not.toBeNull();

@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import { amount } from "#test/support/amount.ts";
 import { JPEG, leased, tiny, tinyAsset } from "#test/support/batches.ts";
 import type { Answer } from "#test/support/client.ts";
 import { newFolder, removeFolder } from "#test/support/folder.ts";
@@ -164,7 +165,9 @@ describe("a document of one tenant affects only that tenant's request", () => {
     const text = template(`media="${"m".repeat(200)}$Number$" duration="1" endNumber="50000"`);
     await batch.putAll({ ...tiny(), "hostile.mpd": text });
     const manifest = { assets: Array.from({ length: 5 }, () => given("dash", "hostile.mpd")) };
-    const result = await unhindered(() => Promise.all(Array.from({ length: 8 }, () => batch.preview(manifest))));
+    const result = await unhindered(() =>
+      Promise.all(Array.from({ length: amount(4, 8) }, () => batch.preview(manifest))),
+    );
     expect(new Set(result.map(({ status }) => status))).toEqual(new Set([200]));
   });
 });

@@ -15,7 +15,8 @@ vi.setConfig({ hookTimeout: 400_000 });
 const folder = temporaryFolder("additional-codecs");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const SECONDS = 9;
+const SECONDS = 6;
+const FRAMES = 180;
 const LADDER = [
   { height: 240, max_bitrate: 400_000 },
   { height: 120, max_bitrate: 130_000 },
@@ -76,9 +77,9 @@ nightly("the highest bitrate that a profile can have is one that all encoders ac
 test.each(NAMES)("%s decodes completely, with the frames and keyframes of all others", async (name) => {
   expect(await complaints("-i", playlist(all, name), "-f", "null", "-")).toBe("");
   const frames = await shown(playlist(all, name), "stream=nb_read_frames", "-count_frames");
-  expect(Number.parseInt(frames, 10)).toBe(270);
+  expect(Number.parseInt(frames, 10)).toBe(FRAMES);
   expect(lengths(all, name)).toEqual(lengths(all, "240p"));
-  expect(await keyTimes(all, name)).toEqual(["0.00", "2.00", "4.00", "6.01", "8.01"]);
+  expect(await keyTimes(all, name)).toEqual(["0.00", "2.00", "4.00"]);
 });
 
 test("the codec strings are those of the bitstream", async () => {

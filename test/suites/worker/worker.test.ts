@@ -17,7 +17,7 @@ let count = 0;
 
 beforeAll(async () => {
   await ffmpeg(...picture("320x180", "25", 5), ...sound(5), ...fast, source);
-  await repeated(middling, 12, [...picture("640x360", "30", 5), ...fast]);
+  await repeated(middling, 12, [...picture("640x360", "10", 5), ...fast]);
   await repeated(longSource, 12, [...picture("1280x720", "30", 5), ...fast]);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

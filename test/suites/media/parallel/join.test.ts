@@ -34,7 +34,7 @@ const RATES = { "29.97": "30000/1001", "12.5": "25/2", "50": "50", "30": "30", "
 
 describe.each(rows(Object.entries(RATES), 1))("joined parts at %s frames per second", (name, rate) => {
   test("are the segments of one run", async () => {
-    const video = ["-f", "lavfi", "-i", `testsrc2=s=512x288:r=${rate}:d=18.4`];
+    const video = ["-f", "lavfi", "-i", `testsrc2=s=320x180:r=${rate}:d=18.4`];
     const sound = ["-f", "lavfi", "-i", "sine=d=18.4"];
     const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-crf", "12", "-g", "97", "-c:a", "aac"];
     const { whole, parts, dirs } = await both(`${name}.mp4`, ...video, ...sound, ...encoder);
