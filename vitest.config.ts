@@ -21,10 +21,10 @@ const common = {
 };
 
 /**
- * Servers, workers, encoders and browsers start in each of these files, and many wait for media in real time. They run after
- * the fast tier, because their publishers and players need the processors.
+ * Servers, workers, encoders and browsers start in each of these files, and many wait for media in real time, so two more of
+ * them run than there are processors. They run after the fast tier, because their publishers and players need the processors.
  */
-const heavy = { maxWorkers: 3, sequence: { groupOrder: 1 } };
+const heavy = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
 /** The two projects of a tier: files that share processes, and files with one each. */
 const tier = (name: Tier, settings = {}) => [

@@ -19,8 +19,8 @@ const pieces = function* () {
 const response = (body: unknown) => new FastResponse(body as ReadableStream, {});
 
 /** A connection that has sent a request, to a server whose response is `respond`. */
-async function requested(respond: () => Response) {
-  const server = createServer(nodeListener({ fetch: () => respond() }, STALL_MS));
+async function requested(respond: () => Response, stallMs = STALL_MS) {
+  const server = createServer(nodeListener({ fetch: () => respond() }, stallMs));
   await once(server.listen(0, "127.0.0.1"), "listening");
   const responded = once(server, "request").then(([, outgoing]) => outgoing);
   const client = connect({ port: (server.address() as AddressInfo).port, host: "127.0.0.1" });
@@ -56,14 +56,18 @@ test.each([
 });
 
 test("a client that takes a little is served to the end, and then kept", async () => {
-  const { client, outgoing } = await requested(() => response(Readable.from(pieces(), { objectMode: false })));
-  let received = 0;
-  client.on("data", (chunk) => {
-    received += chunk.length;
+  // Longer than a busy machine stops this process.
+  const stallMs = 5 * STALL_MS;
+  const { client, outgoing } = await requested(() => response(Readable.from(pieces(), { objectMode: false })), stallMs);
+  // A little at a time, for twice as long as a client may take nothing.
+  const slowUntil = performance.now() + 2 * stallMs;
+  client.on("data", () => {
     client.pause();
-    setTimeout(() => client.resume(), received < BYTES / 2 ? 5 : 0);
+    setTimeout(() => client.resume(), performance.now() < slowUntil ? 20 : 0);
   });
-  await once(outgoing, "finish");
+  const end = await Promise.race(["finish", "close"].map((event) => once(outgoing, event).then(() => event)));
+  expect(end).toBe("finish");
+  expect(performance.now()).toBeGreaterThan(slowUntil);
   expect(outgoing.socket?.timeout ?? 0).toBe(0);
   expect(client.destroyed).toBe(false);
 });
