@@ -78,7 +78,7 @@ export async function reportToServer(call: Api, run: Run, counts: () => Counts):
 
 const cut = (text: string) => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT - 1)}…`.toWellFormed() : text);
 
-/** As many problems as a report has room for. */
+/** As many problems as a report can have. */
 function firstOf(problems: readonly Failure[]): Failure[] {
   const first: Failure[] = [];
   let bytes = 0;

@@ -16,7 +16,7 @@ export const GROUPS: readonly Group[] = [
   {
     title: "Publish videos",
     about: "For people who work in the console.",
-    pages: inDocs("guide/publish", "guide/go-live", "guide/captions", "guide/share", "console"),
+    pages: inDocs("guide/publish", "guide/go-live", "guide/captions", "guide/share", "console", "accessibility"),
   },
   {
     title: "Run a server",

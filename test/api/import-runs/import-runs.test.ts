@@ -61,7 +61,7 @@ describe("an import run", () => {
     ["a problem without a reason", { problems: [{ ...problem, reason: undefined }] }],
     ["a text for a number", { imported: "1" }],
     ["more bytes than a number holds", { bytes: 2 ** 60 }],
-  ])("keeps what it has when it is told of %s", async (_, body) => {
+  ])("keeps what it has after a report with %s", async (_, body) => {
     const run = await begin();
     expect((await report(run, body)).status).toBe(422);
     expect((await app.call("GET", `${path}/${run.body.id}`, { key })).body).toMatchObject({

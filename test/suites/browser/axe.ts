@@ -23,7 +23,7 @@ export const APPEARANCES = rows(
 export async function axeFaults(page: Page, { iframes = true } = {}): Promise<string[]> {
   await page.evaluate(axe);
   const { violations }: any = await page.evaluate(
-    `axe.run(document, { resultTypes: ["violations"], iframes: ${iframes} })`,
+    `axe.run(document, { resultTypes: ["violations"], iframes: ${iframes}, rules: { "target-size": { enabled: true } } })`,
   );
   return violations.map(({ id, nodes }: any) => `${id}: ${nodes.map(({ html }: any) => html).join(" ")}`);
 }

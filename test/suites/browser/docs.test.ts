@@ -87,7 +87,7 @@ nightly(
     const { page } = seen;
     expect(await isDark(page)).toBe(true);
     await page.locator(".darklight-reference button[aria-pressed]").click();
-    await page.waitForFunction(`document.body.classList.contains("light-mode")`);
+    await expect.poll(() => page.evaluate(`document.body.classList.contains("light-mode")`)).toBe(true);
     await page.reload();
     await page.getByRole("heading", { name: "vodbox", level: 1 }).waitFor();
     expect(await isDark(page)).toBe(false);
@@ -149,7 +149,9 @@ test("names the OpenAPI document to readers without JavaScript", async () => {
 nightly.each(APPEARANCES)("axe finds nothing: $colorScheme, $width", async ({ colorScheme, width }) => {
   const violations = async (page: Page) => {
     // Colors that fade in have too little contrast until the end.
-    await page.waitForFunction(`document.getAnimations().every(({ playState }) => playState !== "running")`);
+    await expect
+      .poll(() => page.evaluate(`document.getAnimations().every(({ playState }) => playState !== "running")`))
+      .toBe(true);
     return axeFaults(page);
   };
   const options = { colorScheme, viewport: { width, height: 900 }, bypassCSP: true, reducedMotion: "reduce" as const };
