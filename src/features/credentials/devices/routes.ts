@@ -30,7 +30,12 @@ export const deviceRoutes = [
     summary: "Create a device token from email and password, or from a pairing code",
     body: Redeem,
     responses: { 201: DeviceToken },
-    errors: { 401: ["unauthorized", "totp_required"], 403: ["plan_required"], 503: ["busy"] },
+    errors: {
+      401: ["unauthorized", "totp_required"],
+      403: ["plan_required"],
+      422: ["api_key_limit_reached"],
+      503: ["busy"],
+    },
     handle: ({ app, body }) => redeem(app, body),
   }),
   route({
