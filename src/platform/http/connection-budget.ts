@@ -14,7 +14,7 @@ export type ConnectionLimits = {
   trusted: readonly string[];
 };
 
-/** Of the oldest connections, so that a flood from many addresses costs the same for each connection. */
+/** The oldest connections that are looked at, so that a flood from many addresses costs the same for each connection. */
 const LOOKED_AT = 64;
 const RETRY_SECONDS = 5;
 const ERROR = JSON.stringify({

@@ -10,7 +10,7 @@ export type RowLimit = {
   max: number;
   /** Those that only have a history: the oldest of them are deleted for a new row. */
   ended?: SQL;
-  /** Of the error 422. */
+  /** The code of the error 422. */
   code: string;
   /** What a tenant has, in the plural, and what to do. */
   message: string;

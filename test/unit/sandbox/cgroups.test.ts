@@ -76,7 +76,7 @@ test("a group of another program is not used", async () => {
 });
 
 // Files imitate the kernel's: a machine with version 2 and its controllers is not everywhere.
-test("with version 2, the service moves to a group of its own, and groups beside it get limits", async () => {
+test("with version 2, the service moves to a group of its own, and groups next to it get limits", async () => {
   const group = join(folder, "whole");
   const own = join(group, `vodbox-${process.pid}-${await processStartTime(process.pid)}`);
   const files = {
