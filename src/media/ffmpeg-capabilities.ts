@@ -97,7 +97,7 @@ export async function detectFfmpegCapabilities(binaries: Binaries, { encoder, sp
       ...(await openings(binaries.ffmpeg)),
     ];
     const total = await describeTotalLimits(binaries.ffmpeg);
-    return `ffmpeg ${version} has everything needed, encodes and decodes (${total})${notes.length > 0 ? `, but ${notes.join("; ")}` : ""}`;
+    return `ffmpeg ${version} has everything needed, encodes and decodes${notes.length > 0 ? `, but ${notes.join("; ")}` : ""} (${total})`;
   } catch (error) {
     if (!(error instanceof MediaError)) throw error;
     const last = error.logTail.split("\n").at(-1)?.trim();

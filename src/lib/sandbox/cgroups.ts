@@ -23,8 +23,8 @@ type System = { launcher: string; processFolder?: string };
 
 /**
  * The folders for control groups of this process, one for each hierarchy; empty where the system leaves none to it. A group is
- * used when it is all that this process sees (a container), when systemd has delegated it, or when an unprivileged user
- * may write to it. Removes what earlier processes left there.
+ * used when it is all that this process sees (a container), or when systemd has delegated it. Removes what earlier processes
+ * left there.
  */
 export async function findCgroupFolders({ launcher, processFolder = "/proc/self" }: System): Promise<CgroupFolder[]> {
   try {
@@ -71,8 +71,16 @@ async function isOurs({ path, version, isWhole }: OwnGroup, launcher: string): P
   await access(path, constants.W_OK);
   if (version === 2 && basename(path) === SERVICE) return true;
   if (isWhole) return true;
-  if (process.getuid?.() !== 0) return access(join(path, "cgroup.procs"), constants.W_OK).then(() => true);
-  return promisify(execFile)(launcher, ["--delegated", path]).then(() => true);
+  const isDelegated = await promisify(execFile)(launcher, ["--delegated", path]).then(
+    () => true,
+    () => false,
+  );
+  // Before version 251 only root could read that. systemd gives a service's group to its user only if it is delegated; those of a
+  // login belong to the user in any case, with all of its programs in them.
+  const isOfService = process.getuid?.() !== 0 && !path.includes("/user.slice/");
+  if (!isDelegated && !isOfService) return false;
+  await access(join(path, "cgroup.procs"), constants.W_OK);
+  return true;
 }
 
 async function prepare(own: OwnGroup): Promise<CgroupFolder | null> {
