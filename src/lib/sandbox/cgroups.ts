@@ -33,7 +33,7 @@ export async function findCgroupFolders({ launcher, processFolder = "/proc/self"
     );
     const found: CgroupFolder[] = [];
     for (const own of ownGroups(groups as string, mounts as string)) {
-      const folder = (await isOurs(own, launcher)) ? await prepare(own).catch(() => null) : null;
+      const folder = (await isOurs(own, launcher).catch(() => false)) ? await prepare(own).catch(() => null) : null;
       if (folder) found.push(folder);
     }
     return found;
