@@ -1,7 +1,7 @@
 /*
  * vodbox-sandbox: runs a program that reads untrusted media where it can reach its own files and nothing else.
  *
- *   vodbox-sandbox --mode namespaces|landlock|filter [--read PATH]... [--write PATH]... [--device PATH]...
+ *   vodbox-sandbox --mode namespaces|landlock|filter|groups [--read PATH]... [--write PATH]... [--device PATH]...
  *                  [--data BYTES] [--cpu SECONDS] [--fsize BYTES] [--nofile N] [--threads N] [--nice N]
  *                  [--parent PID] [--cgroup PATH]... [--memory BYTES] -- PROGRAM [ARGUMENT...]
  *   vodbox-sandbox --check
@@ -16,7 +16,10 @@
  *
  * filter: the rest below, for a program that something else isolates (bubblewrap).
  *
- * In every mode all capabilities are dropped, no_new_privs is set, a filter refuses system calls (filter.c), and the program
+ * groups: only the control groups below, for a bubblewrap that starts the launcher again for its filter. It may be
+ *   set-user-ID, so it keeps its privileges.
+ *
+ * In every other mode all capabilities are dropped, no_new_privs is set, a filter refuses system calls (filter.c), and the program
  * and everything that it started ends with --parent, and with the program (processes.c). Each --cgroup is created for the
  * run, with a limit of --memory and --threads, and removed after it (cgroups.c). --check prints the modes that
  * work here, one a line. Exit status: the program's, or its signal; 125 when it could not be confined, 126
@@ -366,18 +369,19 @@ int main(int count, char **arguments) {
   char directory[PATH_MAX];
   if (!getcwd(directory, sizeof directory)) fail("working directory");
   int by_namespaces = strcmp(mode, "namespaces") == 0, by_landlock = strcmp(mode, "landlock") == 0;
-  if (!by_namespaces && !by_landlock && strcmp(mode, "filter") != 0) {
+  int is_open = strcmp(mode, "groups") == 0;
+  if (!by_namespaces && !by_landlock && !is_open && strcmp(mode, "filter") != 0) {
     errno = EINVAL;
     fail("--mode %s", mode);
   }
   struct run run = {
       .command = command, .directory = directory, .is_namespace = by_namespaces, .has_hardware = has_hardware(),
-      .threads = threads, .is_contained = !by_landlock || landlock_abi() >= LL_ABI_OF_SIGNALS};
+      .threads = threads, .is_open = is_open, .is_contained = !by_landlock || landlock_abi() >= LL_ABI_OF_SIGNALS};
   /* Before it is out of reach; it is not passed on to the program. */
   run.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
   for (int i = 0; i < path_count; i++) create_cgroup(paths[i], memory, threads);
   if (by_namespaces) confine_by_namespaces();
-  else {
+  else if (!is_open) {
     drop_privileges();
     if (by_landlock) run.confine = apply_landlock;
   }

@@ -44,6 +44,8 @@ struct run {
   /* Whether signals cannot leave the sandbox. */
   int is_contained;
   int has_hardware;
+  /* Whether something else confines the program, which this one would prevent from it. */
+  int is_open;
   /* The most threads of the program, or of all processes of a script; with more the run is ended. */
   unsigned long long threads;
   /* A descriptor of /proc, or -1: it counts and finds the processes below the launcher. */

@@ -145,7 +145,7 @@ static void __attribute__((noreturn)) start(const struct run *run, enum forks fo
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (chdir(run->directory) != 0) fail("%s", run->directory);
   if (run->confine) run->confine();
-  install_filter(forks, run->is_contained, run->has_hardware);
+  if (!run->is_open) install_filter(forks, run->is_contained, run->has_hardware);
   sigprocmask(SIG_SETMASK, &none, NULL);
   /* close_range(2); older kernels have only what is inherited on purpose open here. */
   syscall(436, 3, ~0U, 0);

@@ -95,8 +95,13 @@ export async function findSandbox(launcher: string | null): Promise<Sandbox> {
     parentDeath: parentDeath.length > 0 ? [...parentDeath, "/bin/sh", "-c", SAME_PARENT] : [],
     network,
     prlimit: prlimit[0] ?? null,
-    cgroups: isolation?.kind === "launcher" ? await findCgroupFolders({ launcher: isolation.path }) : [],
+    cgroups: await cgroupsWith(isolation),
   };
+}
+
+async function cgroupsWith(isolation: Isolation | null): Promise<CgroupFolder[]> {
+  const launcher = isolation?.kind === "launcher" ? isolation.path : isolation?.launcher;
+  return launcher === undefined ? [] : findCgroupFolders({ launcher });
 }
 
 async function findIsolation(path: string | null): Promise<Isolation | null> {
@@ -191,11 +196,11 @@ export async function sandboxedCommand(
   const program = await located(name);
   const isolation = (await canStart(program, system)) ? system.isolation : null;
   const { network, parentDeath, prlimit } = system;
+  const groups = cgroupOptions(system.cgroups, limits.memoryBytes + KERNEL_MEMORY_BYTES);
   if (isolation?.kind === "launcher") {
     const { path, mode } = isolation;
     const bounds = Object.entries(limitsOf(limits)).flatMap(([name, value]) => [`--${name}`, String(value)]);
     const process_ = [...THREADS, "--nice", String(nice), "--parent", String(parent)];
-    const groups = cgroupOptions(system.cgroups, limits.memoryBytes + KERNEL_MEMORY_BYTES);
     const visible = await granted(program, grants, LAUNCHER);
     return [path, "--mode", mode, ...bounds, ...process_, ...groups, ...visible, "--", program];
   }
@@ -215,7 +220,12 @@ export async function sandboxedCommand(
           "--",
         ]
       : [];
+    const grouped =
+      launcher && groups.length > 0
+        ? [launcher, "--mode", "groups", ...groups, ...THREADS, "--parent", String(parent), "--"]
+        : [];
     return [
+      ...grouped,
       ...limited,
       isolation.path,
       ...own,
