@@ -103,7 +103,7 @@ const TABLES: Record<string, Bound> = {
   uploads: { per: "assets", most: "1, until it has ended" },
   usage_months: { per: "tenants", most: "1 per month" },
   user_identities: { per: "users", most: "1 per provider" },
-  users: { per: "invitations", most: "1 for each accepted one" },
+  users: { most: "10,000 of a tenant, 422 user_limit_reached" },
   watermarks: { per: "tenant_watermarks", most: "1" },
   webhook_deliveries: { per: "webhook_endpoints", most: "10,000 that are finished; 30 days" },
   webhook_endpoints: { most: "100 of a tenant, 422 webhook_limit_reached" },
@@ -152,6 +152,19 @@ describe("a tenant cannot create any number of rows", () => {
       code: "api_key_limit_reached",
     },
     {
+      table: "users",
+      fill: (id) =>
+        numbers(
+          9999,
+          sql`INSERT INTO users (tenant_id, email_address, password_hash, created_at, updated_at)
+            SELECT ${id}, i || '@example.com', 'p', 1, 1 FROM n`,
+        ),
+      end: null,
+      path: "users",
+      body: { email: "one@example.org", password: "a long password of a person", role: "viewer" },
+      code: "user_limit_reached",
+    },
+    {
       table: "live_channels",
       fill: (id) =>
         numbers(
@@ -182,9 +195,16 @@ describe("a tenant cannot create any number of rows", () => {
   test.each(cases)("$table", async ({ fill, end, path, body, code }) => {
     await app.opened.app.write((tx) => tx.run(fill(tenant.id)));
     const create = (more: object = {}) =>
-      app.call("POST", `/api/v1/${path}`, { key, body: { tenant_id: tenant.id, ...body, ...more } });
+      app.call("POST", `/api/v1/${path}`, { admin: app.admin, body: { tenant_id: tenant.id, ...body, ...more } });
     expect((await create()).status).toBe(201);
-    expectError(await create({ channel: path === "live/channels" ? "again" : undefined }), 422, code);
+    expectError(
+      await create({
+        ...("channel" in body && { channel: "again" }),
+        ...("email" in body && { email: "two@example.org" }),
+      }),
+      422,
+      code,
+    );
     if (!end) return;
     await app.opened.app.write((tx) => tx.run(end));
     expect((await create()).status).toBe(201);

@@ -98,7 +98,7 @@ export const deviceRoutes = [
     body: UserWrite,
     idempotent: { secretInputs: ["password"] },
     responses: { 201: User },
-    errors: { 404: ["not_found"] },
+    errors: { 404: ["not_found"], 422: ["user_limit_reached"] },
     async handle({ app, caller, body, commit }) {
       await requireTenant(app.db, caller, body.tenant_id);
       const passwordHash = await hashPassword(body.password);
