@@ -3,6 +3,7 @@ import { createServer as createSecureServer } from "node:https";
 import type { Logger } from "pino";
 import { setTimeout, UserError } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
+import { connectionsInAll, limitConnections } from "#platform/http/connection-budget.ts";
 import { nodeListener } from "#platform/http/node.ts";
 import type { HttpServer } from "#platform/http/server.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
@@ -25,6 +26,13 @@ const OPTIONS = {
   // request is lost.
   keepAliveTimeout: 65_000,
 };
+/** Node's default is 120 s, in which a client without a handshake holds a connection. */
+const HANDSHAKE_MS = 20_000;
+
+type ListenConfig = Pick<
+  Config,
+  "host" | "port" | "tls_cert" | "tls_key" | "connections_per_address" | "trusted_proxies"
+>;
 
 /**
  * Listens on exactly the host and port of the settings; several processes may share the port. Throws a UserError that
@@ -32,17 +40,25 @@ const OPTIONS = {
  * instead of refusing an occupied one.
  */
 export async function startListening(
-  { host, port, ...config }: Pick<Config, "host" | "port" | "tls_cert" | "tls_key">,
+  { host, port, ...config }: ListenConfig,
   http: HttpServer,
   { log, isShared = false }: { log: Logger; isShared?: boolean },
 ): Promise<Listening> {
   const listener = nodeListener(http.h3);
   const files = tlsFiles(config);
+  const limits = {
+    perAddress: config.connections_per_address,
+    inAll: connectionsInAll(),
+    trusted: config.trusted_proxies,
+  };
   if (files === null) {
-    const one = await listen(createServer(OPTIONS, listener), { host, port, scheme: "http", isShared });
+    const server = createServer(OPTIONS, listener);
+    limitConnections(server, limits, log);
+    const one = await listen(server, { host, port, scheme: "http", isShared });
     return { ...one, localAddress: one.address };
   }
-  const server = createSecureServer({ ...OPTIONS, ...readPair(files) }, listener);
+  const server = createSecureServer({ ...OPTIONS, handshakeTimeout: HANDSHAKE_MS, ...readPair(files) }, listener);
+  limitConnections(server, limits, log);
   const secure = await listen(server, { host, port, scheme: "https", isShared });
   // For local workers and commands: no certificate is valid for a loopback address.
   const local = await listen(createServer(OPTIONS, listener), { host: "127.0.0.1", port: 0, scheme: "http" });

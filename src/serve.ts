@@ -140,7 +140,7 @@ async function startIngest(app: App, server: HttpServer): Promise<LiveIngest> {
   app.log.info({ urls: ingest.urls }, "receiving live streams");
   if (!app.peers) return ingest;
   // The processes share the port, and the system chooses one for each connection of a worker.
-  const local = { host: "127.0.0.1", port: 0, tls_cert: undefined, tls_key: undefined };
+  const local = { ...app.config, host: "127.0.0.1", port: 0, tls_cert: undefined, tls_key: undefined };
   const own = await startListening(local, server, { log: app.log });
   await leadEncodes(app.peers, own.localAddress);
   const stop = async () => {

@@ -8,7 +8,7 @@ import { say } from "./report.ts";
 import { isInstalled, run } from "./run.ts";
 
 const folder = join(paths.root, "src/lib/sandbox");
-const sources = ["launcher.c", "filter.c", "processes.c", "spawner.c"].map((name) => join(folder, name));
+const sources = ["launcher.c", "filter.c", "processes.c", "cgroups.c", "spawner.c"].map((name) => join(folder, name));
 const headers = ["launcher.h", "spawner.h"].map((name) => join(folder, name));
 const flags = [
   ...["-O2", "-Wall", "-Wextra", "-Werror", "-static-pie", "-fPIE", "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2"],

@@ -9,7 +9,7 @@ import {
   primaryVideoCodecs,
   videoCodecs,
 } from "#lib/codecs";
-import { missingIsolation } from "#lib/sandbox";
+import { describeTotalLimits, missingIsolation } from "#lib/sandbox";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, UPLOADABLE, untrustedInput } from "./ffmpeg.ts";
@@ -96,7 +96,8 @@ export async function detectFfmpegCapabilities(binaries: Binaries, { encoder, sp
       ...(await lackingCodecs(binaries.ffmpeg, cwd)),
       ...(await openings(binaries.ffmpeg)),
     ];
-    return `ffmpeg ${version} has everything needed, encodes and decodes${notes.length > 0 ? `, but ${notes.join("; ")}` : ""}`;
+    const total = await describeTotalLimits(binaries.ffmpeg);
+    return `ffmpeg ${version} has everything needed, encodes and decodes${notes.length > 0 ? `, but ${notes.join("; ")}` : ""} (${total})`;
   } catch (error) {
     if (!(error instanceof MediaError)) throw error;
     const last = error.logTail.split("\n").at(-1)?.trim();

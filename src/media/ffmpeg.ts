@@ -5,10 +5,12 @@ import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout } from "#lib/base";
 import {
+  cgroupsOf,
   closeAbandonedOutputs,
   defaultMemoryBytes,
   forgetProcess,
   recordProcess,
+  removeCgroups,
   type Spawned,
   sandboxedCommand,
   spawnServer,
@@ -125,7 +127,8 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
   const limits = { memoryBytes, timeLimitMs };
   const nice = precedence === "background" ? LOWEST : PRIORITY_BELOW_NORMAL;
   const confinement = { limits, grants, cwd: directory, parent: spawner?.pid, nice };
-  const [file, ...rest] = [...(await sandboxedCommand(binary, confinement)), ...args] as [string, ...string[]];
+  const command = await sandboxedCommand(binary, confinement);
+  const [file, ...rest] = [...command, ...args] as [string, ...string[]];
   let child: Spawned;
   try {
     child = spawner
@@ -151,6 +154,8 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
   } finally {
     const path = await record;
     if (path) await forgetProcess(path);
+    // The launcher removes them, unless it was killed.
+    await removeCgroups(cgroupsOf(command));
   }
 }
 

@@ -54,7 +54,7 @@ export const pageRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
       const { app, params, url } = context;
       const token = url.searchParams.get("token");
       const playable = await requirePlayable(app, tokens.of(context.headers), { ref: params.id, token });
-      const data = await playerData(app, playable, basePath(app.baseUrl()));
+      const data = await playerData(context, playable, basePath(app.baseUrl()));
       return encodedText(context, {
         text: async () => JSON.stringify(data),
         headers: {

@@ -222,7 +222,7 @@ async function download(
     throw new HttpError(403, "playback_token_invalid", "The playback token is not of this share.");
   const file = share.allowDownload ? downloadOf(shared) : null;
   if (!file) return notFound("download");
-  if (method === "GET") await countPlay(app, viewer);
+  if (method === "GET") await countPlay(context, viewer);
   const { key, contentType, disposition } = file;
   const delivery = {
     objects: storageOf(app),

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sleep, UserError } from "#lib/base";
 import type { Encoder } from "#lib/codecs";
-import { missingIsolation } from "#lib/sandbox";
+import { describeTotalLimits, missingIsolation } from "#lib/sandbox";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import type { Binaries } from "#media/ffmpeg.ts";
 import { requireEncoder } from "#media/require-encoder.ts";
@@ -76,6 +76,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobEnd | null
     log.warn({ encoder, lacking }, "Codecs are encoded in software that the hardware does not encode.");
   const missing = await missingIsolation(binaries.ffmpeg);
   if (missing.length > 0) log.warn({ missing }, "ffmpeg cannot be fully sandboxed on this system.");
+  log.info({ limits: await describeTotalLimits(binaries.ffmpeg) }, "ffmpeg has limits for each run.");
   const scratch = await openScratch(options.scratchDir);
   const fault = new AbortController();
   const signal = AbortSignal.any([options.signal, fault.signal]);

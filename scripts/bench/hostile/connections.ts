@@ -48,6 +48,7 @@ const rtmp = (bytes: number) => Buffer.concat([Buffer.from([3]), Buffer.alloc(by
 const CONNECTIONS: Record<string, Connection> = {
   "slow headers": { lanes: 500, sends: () => begun, drips: { text: "x: y\r\n", everyMs: 500 } },
   "no headers": { lanes: 500, sends: () => "" },
+  "connections that stay": { lanes: 3000, sends: () => head("GET /healthz") },
   "slow bodies": { lanes: 500, sends: () => beacon(100_000), drips: { text: " ", everyMs: 500 } },
   "bodies that stop": { lanes: 500, sends: () => `${beacon(100_000)}{` },
   "chunks of one byte": {

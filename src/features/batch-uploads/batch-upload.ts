@@ -17,6 +17,8 @@ import { forgetParts } from "./forget-parts.ts";
 import { getBatch, intentOfKey, requireOpen } from "./queries.ts";
 import { ADDRESS_SECONDS, MAX_INTENTS, MAX_PROXY_BYTES, MAX_PUT_BYTES } from "./schema.ts";
 
+const MAX_ABORTED = 10_000;
+
 type UploadRequest = v.InferOutput<typeof NewBatchUpload>;
 
 /** Concurrent completion and abortion of an upload would delete each other's parts. By id. */
@@ -64,6 +66,7 @@ export async function createBatchUpload(
       "batch_conflict",
       `The batch has ${MAX_INTENTS} objects; create another batch for the rest.`,
     );
+  await requireFewerAborted(tx, batch.id);
   if (!before) await countObjects(tx, batch.id, 1);
   const batchUpload = await tx
     .insert(batchUploads)
@@ -81,6 +84,16 @@ export async function createBatchUpload(
     .returning()
     .get();
   return { batchUpload, replaced: before ?? null, isNew: true };
+}
+
+/** Aborted uploads stay until their batch ends, and are not among its objects. */
+async function requireFewerAborted(tx: Db, batchId: number): Promise<void> {
+  const rows = await tx.all(
+    sql`SELECT 1 FROM ingest_uploads WHERE batch_id = ${batchId} AND status = 'aborted' LIMIT 1 OFFSET ${MAX_ABORTED - 1}`,
+  );
+  if (rows.length === 0) return;
+  const message = `The batch has ${MAX_ABORTED} aborted uploads; create another batch for the rest.`;
+  throw new HttpError(409, "batch_conflict", message);
 }
 
 function modeOf(

@@ -1,8 +1,10 @@
+import { sql } from "drizzle-orm";
 import { notFound } from "#lib/base";
 import { batchesPrefix, batchPrefix, newKeyName } from "#model/object-keys.ts";
 import { batchToken } from "#platform/http/batch-token.ts";
 import { route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
+import { requireFewerRows } from "#platform/limits/row-limit.ts";
 import { Batch, CreatedBatch, DesktopStorage, NewBatch } from "#protocol/batch.ts";
 import { uploadBatches } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
@@ -13,6 +15,8 @@ import { MAX_MANIFEST_BYTES, Manifest, Preview } from "./manifest-schema.ts";
 import { getBatch, requireOpen } from "./queries.ts";
 import { BatchParams, CommittedBatch, DEFAULT_LEASE_SECONDS, StorageQuery, storageInfo, toBatch } from "./schema.ts";
 
+/** Batches of a tenant. A new one replaces the oldest that has ended. */
+const MAX_BATCHES = 10_000;
 const base = "/api/v1/ingest_batches";
 const shared = { scope: "assets:write", tag: "Ingest batches" } as const;
 const off = { 503: ["storage_not_configured"] };
@@ -50,11 +54,19 @@ export const batchRoutes = [
       },
     },
     responses: { 201: CreatedBatch },
-    errors: { 404: ["not_found"], 422: ["idempotency_key_reused"], ...off },
+    errors: { 404: ["not_found"], 422: ["batch_limit_reached", "idempotency_key_reused"], ...off },
     async handle({ app, caller, body, commit }) {
       storageOf(app);
       return commit(async (tx) => {
         const tenant = await requireTenant(tx, caller, body.tenant_id);
+        await requireFewerRows(tx, {
+          table: "ingest_batches",
+          where: sql`tenant_id = ${tenant.id}`,
+          max: MAX_BATCHES,
+          ended: sql`status <> 'open' AND swept_at IS NOT NULL`,
+          code: "batch_limit_reached",
+          message: `A tenant has at most ${MAX_BATCHES} batches; commit or cancel open ones.`,
+        });
         const now = app.clock.now();
         const leaseSeconds = body.expires_in ?? DEFAULT_LEASE_SECONDS;
         const batch = await tx

@@ -4,6 +4,7 @@ import { HttpError, invalid, newOrderId, sha256 } from "#lib/base";
 import type { PlanName } from "#model/enums.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { metricsOf } from "#platform/http/metrics.ts";
+import { requireFewerRows } from "#platform/limits/row-limit.ts";
 import { paymentsOf } from "#platform/outbound/payments/configured.ts";
 import { type Created, PaymentFailed, type PaymentProvider } from "#platform/outbound/payments/provider.ts";
 import { RETURN_PATH } from "#platform/outbound/payments/return-url.ts";
@@ -45,6 +46,9 @@ export async function checkout(app: App, wish: OrderRequest): Promise<{ order: O
 export const orderById = (db: Db, orderId: string): Promise<OrderRow | undefined> =>
   db.select().from(billingOrders).where(eq(billingOrders.orderId, orderId)).get();
 
+/** Orders of a tenant. A new one replaces the oldest that has expired. */
+const MAX_ORDERS = 10_000;
+
 async function begin(tx: Db, app: App, provider: PaymentProvider, { caller, key, planName, tenantId }: OrderRequest) {
   const tenant = await requireTenant(tx, caller, tenantId);
   const owner = caller.kind === "key" ? `tenant:${caller.tenantId}` : caller.kind;
@@ -57,6 +61,14 @@ async function begin(tx: Db, app: App, provider: PaymentProvider, { caller, key,
   if (known && known.requestHash !== requestHash)
     throw new HttpError(422, "idempotency_key_reused", "This Idempotency-Key was used for a different request.");
   if (known) return { order: known, isRepeat: true };
+  await requireFewerRows(tx, {
+    table: "billing_orders",
+    where: sql`tenant_id = ${tenant.id}`,
+    max: MAX_ORDERS,
+    ended: sql`status = 'expired'`,
+    code: "order_limit_reached",
+    message: `A tenant has at most ${MAX_ORDERS} orders; wait until open ones expire.`,
+  });
   const now = app.clock.now();
   const order = await tx
     .insert(billingOrders)

@@ -67,7 +67,7 @@ export const billingRoutes = [
     responses: { 201: Order },
     errors: {
       404: ["not_found"],
-      422: ["parameter_missing", "idempotency_key_reused"],
+      422: ["parameter_missing", "order_limit_reached", "idempotency_key_reused"],
       502: ["payment_provider_failed"],
       503: ["payments_not_configured"],
     },

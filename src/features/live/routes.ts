@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import * as v from "valibot";
 import { iso, newStreamKey, sha256 } from "#lib/base";
 import { emit } from "#platform/events/emit.ts";
@@ -5,6 +6,7 @@ import { byId, page } from "#platform/http/paging.ts";
 import { toColumns } from "#platform/http/records.ts";
 import { type Route, route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";
+import { requireFewerRows } from "#platform/limits/row-limit.ts";
 import { liveChannels } from "#storage/db/schema.ts";
 import { requireProfile } from "../encoding-profiles/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
@@ -41,6 +43,8 @@ import { toLiveChannel } from "./show.ts";
 const path = "/api/v1/live/channels";
 const tag = "Live";
 const params = v.object({ id: PathId });
+/** With deleted ones, whose recordings refer to them. */
+const MAX_CHANNELS = 50_000;
 /** A gateway's request is a few hundred bytes; a token may be 4 KB. */
 const MAX_QUESTION_BYTES = 64 * 1024;
 
@@ -91,7 +95,13 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     responses: { 201: NewLiveChannel },
     errors: {
       404: ["not_found"],
-      422: ["validation_failed", "encoding_profile_unknown", "watermark_missing", "idempotency_key_reused"],
+      422: [
+        "validation_failed",
+        "channel_limit_reached",
+        "encoding_profile_unknown",
+        "watermark_missing",
+        "idempotency_key_reused",
+      ],
     },
     async handle({ app, caller, body, commit }) {
       const streamKey = newStreamKey();
@@ -100,6 +110,13 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
         const now = app.clock.now();
         const tenant = await requireTenant(tx, caller, body.tenant_id);
         await requireFree(tx, tenant.id, body.channel);
+        await requireFewerRows(tx, {
+          table: "live_channels",
+          where: sql`tenant_id = ${tenant.id}`,
+          max: MAX_CHANNELS,
+          code: "channel_limit_reached",
+          message: `A tenant has at most ${MAX_CHANNELS} channels, deleted ones included; use one again.`,
+        });
         if (body.encoding_profile) await requireProfile(tx, tenant.id, body.encoding_profile);
         const row = await tx
           .insert(liveChannels)

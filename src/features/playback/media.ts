@@ -44,7 +44,7 @@ export function createMediaHandler(
     const isImage = audiences.length > 1;
     // Previews and subtitles are no plays: a page loads them before the viewer begins.
     const isPlay = context.method === "GET" && asset.playbackStatus === "ready" && !isImage && !isSubtitle(file);
-    if (isPlay) await countPlay(app, share);
+    if (isPlay) await countPlay(context, share);
     const response = await serve(context, { asset, file, token, isShare: true, isElsewhere });
     // What is immutable must still be asked for again: the share may have ended.
     response.headers.set("cache-control", "private, no-cache");

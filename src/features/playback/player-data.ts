@@ -6,7 +6,7 @@ import type { AssetRow } from "#storage/db/schema.ts";
 import { hasPoster } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { mediaUrl, publicId, withToken } from "../assets/urls.ts";
-import { countPlay, type ShareViewer } from "../shares/plays.ts";
+import { countPlay, type ShareViewer, type Visit } from "../shares/plays.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile } from "../subtitles/urls.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
@@ -60,16 +60,17 @@ export async function requirePlayable(
  * `asset_errored`.
  */
 export async function playerData(
-  app: App,
+  visit: Visit,
   { asset, token, share }: Playable,
   basePath: string,
 ): Promise<v.InferInput<typeof PlayerData>> {
+  const { app } = visit;
   if (asset.playbackStatus === "errored")
     throw new HttpError(422, "asset_errored", "The asset could not be processed and cannot be played.");
   if (asset.playbackStatus !== "ready")
     throw new HttpError(422, "asset_not_ready", "The asset is not ready; try again later.");
   // The media of an external asset are not requested from this server.
-  if (share && asset.manifestUrl !== null) await countPlay(app, share);
+  if (share && asset.manifestUrl !== null) await countPlay(visit, share);
   const url = (file: string) => mediaUrl(basePath, asset, file, token);
   const [subtitles, chapters, player] = await Promise.all([
     playableSubtitles(app, asset.id),

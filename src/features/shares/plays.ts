@@ -2,6 +2,8 @@ import { and, eq, sql } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
 import { HttpError, sha256 } from "#lib/base";
+import { countWindows, tooMany } from "#platform/http/limits.ts";
+import type { Context } from "#platform/http/route.ts";
 import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
 import type { Db } from "#storage/db/open.ts";
 import { prepared } from "#storage/db/prepared.ts";
@@ -34,6 +36,13 @@ const playOf = prepared((db) =>
 const readPlay = (db: Db, { shareId, viewer }: Pick<ShareViewer, "shareId" | "viewer">) =>
   playOf(db).get({ shareId, viewerHash: sha256(viewer) });
 
+/** Each new play is a row, and everyone who opens the page is a new viewer. Beacons have a window of their own. */
+const newPlays = forApp(({ config, cache: { redis } }) =>
+  countWindows(config.rate_limit_beacon, { name: "share-play", redis }),
+);
+/** The request of a viewer. */
+export type Visit = Pick<Context, "app" | "address">;
+
 /** Plays that were counted, of the viewers who play now. */
 const counted = forApp(() => new LRUCache<string, true>({ max: MAX_KNOWN }));
 const nameOf = ({ shareId, viewer }: Pick<ShareViewer, "shareId" | "viewer">) => `${shareId} ${viewer}`;
@@ -62,10 +71,13 @@ export async function requirePlayableShare(app: App, viewer: ShareViewer): Promi
 
 /**
  * Counts the play of a viewer, once, at the first request for media. Throws 403 `playback_token_invalid` where the share
- * has had all its plays: of concurrent viewers only as many are admitted as it allows.
+ * has had all its plays: of concurrent viewers only as many are admitted as it allows. Throws 429 for too many from one
+ * address.
  */
-export async function countPlay(app: App, viewer: ShareViewer): Promise<void> {
+export async function countPlay({ app, address }: Visit, viewer: ShareViewer): Promise<void> {
   if (await isCounted(app, viewer)) return;
+  const { exceeded, waitSeconds } = await newPlays(app).countAddress(address);
+  if (exceeded) throw tooMany(waitSeconds);
   await app.write(async (tx) => {
     if (await readPlay(tx, viewer)) return;
     const share = await tx.select().from(shares).where(eq(shares.id, viewer.shareId)).get();

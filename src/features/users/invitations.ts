@@ -180,7 +180,7 @@ export const invitationRoutes = [
     params: Code,
     body: Acceptance,
     responses: { 201: SessionBody },
-    errors: { ...beginning.errors, 410: ["invitation_ended"] },
+    errors: { ...beginning.errors, 410: ["invitation_ended"], 422: ["user_limit_reached"] },
     handle: (context) =>
       begin(context, async (client) => {
         const { app, params, body } = context;

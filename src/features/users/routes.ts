@@ -50,7 +50,7 @@ export const userRoutes = [
     body: UserWrite,
     idempotent: { secretInputs: ["password"] },
     responses: { 201: TenantUser },
-    errors: { ...shared.errors, 404: ["not_found"], 503: ["busy"] },
+    errors: { ...shared.errors, 404: ["not_found"], 422: ["user_limit_reached"], 503: ["busy"] },
     async handle({ app, caller, body, commit }) {
       await requireTenant(app.db, caller, body.tenant_id);
       const passwordHash = await hashPassword(body.password);

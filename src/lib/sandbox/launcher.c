@@ -1,10 +1,11 @@
 /*
  * vodbox-sandbox: runs a program that reads untrusted media where it can reach its own files and nothing else.
  *
- *   vodbox-sandbox --mode namespaces|landlock|filter [--read PATH]... [--write PATH]... [--device PATH]...
+ *   vodbox-sandbox --mode namespaces|landlock|filter|groups [--read PATH]... [--write PATH]... [--device PATH]...
  *                  [--data BYTES] [--cpu SECONDS] [--fsize BYTES] [--nofile N] [--threads N] [--nice N]
- *                  [--parent PID] -- PROGRAM [ARGUMENT...]
+ *                  [--parent PID] [--cgroup PATH]... [--memory BYTES] -- PROGRAM [ARGUMENT...]
  *   vodbox-sandbox --check
+ *   vodbox-sandbox --delegated PATH    (exit status 0: yes, 1: no)
  *   vodbox-sandbox --spawn-server    (spawner.c)
  *
  * namespaces: user, mount, network, PID and IPC namespaces of its own (namespaces(7)). The root is an empty,
@@ -15,8 +16,12 @@
  *
  * filter: the rest below, for a program that something else isolates (bubblewrap).
  *
- * In every mode all capabilities are dropped, no_new_privs is set, a filter refuses system calls (filter.c), and the program
- * and everything that it started ends with --parent, and with the program (processes.c). --check prints the modes that
+ * groups: only the control groups below, for a bubblewrap that starts the launcher again for its filter. It may be
+ *   set-user-ID, so it keeps its privileges.
+ *
+ * In every other mode all capabilities are dropped, no_new_privs is set, a filter refuses system calls (filter.c), and the program
+ * and everything that it started ends with --parent, and with the program (processes.c). Each --cgroup is created for the
+ * run, with a limit of --memory and --threads, and removed after it (cgroups.c). --check prints the modes that
  * work here, one a line. Exit status: the program's, or its signal; 125 when it could not be confined, 126
  * or 127 when it could not be started.
  */
@@ -325,10 +330,13 @@ static unsigned long long number(const char *text) {
 int main(int count, char **arguments) {
   const char *mode = "";
   pid_t parent = 0;
-  unsigned long long threads = DEFAULT_THREADS;
+  unsigned long long threads = DEFAULT_THREADS, memory = 0;
+  const char *paths[MAX_CGROUPS];
+  int path_count = 0;
   int at = 1;
   if (count == 2 && strcmp(arguments[1], "--check") == 0) return check();
   if (count == 2 && strcmp(arguments[1], "--spawn-server") == 0) return spawn_server();
+  if (count == 3 && strcmp(arguments[1], "--delegated") == 0) return !is_delegated(arguments[2]);
   setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
   set_limit(RLIMIT_STACK, STACK_BYTES);
   for (; at + 1 < count && strcmp(arguments[at], "--") != 0; at += 2) {
@@ -339,7 +347,10 @@ int main(int count, char **arguments) {
     else if (strcmp(name, "--device") == 0) add_grant(DEVICE, value);
     else if (strcmp(name, "--parent") == 0) parent = (pid_t)number(value);
     else if (strcmp(name, "--threads") == 0) threads = number(value);
-    else if (strcmp(name, "--nice") == 0) setpriority(PRIO_PROCESS, 0, (int)number(value));
+    else if (strcmp(name, "--memory") == 0) memory = number(value);
+    else if (strcmp(name, "--cgroup") == 0) {
+      if (path_count < MAX_CGROUPS) paths[path_count++] = value;
+    } else if (strcmp(name, "--nice") == 0) setpriority(PRIO_PROCESS, 0, (int)number(value));
     else {
       int known = 0;
       for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
@@ -358,17 +369,19 @@ int main(int count, char **arguments) {
   char directory[PATH_MAX];
   if (!getcwd(directory, sizeof directory)) fail("working directory");
   int by_namespaces = strcmp(mode, "namespaces") == 0, by_landlock = strcmp(mode, "landlock") == 0;
-  if (!by_namespaces && !by_landlock && strcmp(mode, "filter") != 0) {
+  int is_open = strcmp(mode, "groups") == 0;
+  if (!by_namespaces && !by_landlock && !is_open && strcmp(mode, "filter") != 0) {
     errno = EINVAL;
     fail("--mode %s", mode);
   }
   struct run run = {
       .command = command, .directory = directory, .is_namespace = by_namespaces, .has_hardware = has_hardware(),
-      .threads = threads, .is_contained = !by_landlock || landlock_abi() >= LL_ABI_OF_SIGNALS};
+      .threads = threads, .is_open = is_open, .is_contained = !by_landlock || landlock_abi() >= LL_ABI_OF_SIGNALS};
   /* Before it is out of reach; it is not passed on to the program. */
   run.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  for (int i = 0; i < path_count; i++) create_cgroup(paths[i], memory, threads);
   if (by_namespaces) confine_by_namespaces();
-  else {
+  else if (!is_open) {
     drop_privileges();
     if (by_landlock) run.confine = apply_landlock;
   }

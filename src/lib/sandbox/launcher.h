@@ -17,6 +17,20 @@ enum forks { NO_FORKS, COUNTED_FORKS };
  */
 void install_filter(enum forks forks, int is_contained, int has_hardware);
 
+/* ---- cgroups.c ---- */
+
+/* Version 1 has one for memory and one for processes. */
+#define MAX_CGROUPS 2
+/* Creates a control group with these limits (0 bytes: none) for the program; without effect where that is not possible. */
+void create_cgroup(const char *path, unsigned long long memory, unsigned long long threads);
+/* fork(2); the child is in the groups. */
+pid_t fork_into_cgroups(void);
+/* Ends the processes that are left in the groups. */
+void end_cgroups(void);
+void remove_cgroups(void);
+/* Whether systemd has left the group to its service (systemd.resource-control(5), Delegate=). */
+int is_delegated(const char *path);
+
 /* ---- processes.c ---- */
 
 struct run {
@@ -30,6 +44,8 @@ struct run {
   /* Whether signals cannot leave the sandbox. */
   int is_contained;
   int has_hardware;
+  /* Whether something else confines the program, which this one would prevent from it. */
+  int is_open;
   /* The most threads of the program, or of all processes of a script; with more the run is ended. */
   unsigned long long threads;
   /* A descriptor of /proc, or -1: it counts and finds the processes below the launcher. */

@@ -145,7 +145,7 @@ static void __attribute__((noreturn)) start(const struct run *run, enum forks fo
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (chdir(run->directory) != 0) fail("%s", run->directory);
   if (run->confine) run->confine();
-  install_filter(forks, run->is_contained, run->has_hardware);
+  if (!run->is_open) install_filter(forks, run->is_contained, run->has_hardware);
   sigprocmask(SIG_SETMASK, &none, NULL);
   /* close_range(2); older kernels have only what is inherited on purpose open here. */
   syscall(436, 3, ~0U, 0);
@@ -199,7 +199,7 @@ static void __attribute__((noreturn)) be_supervisor(const struct run *run, const
   struct counted counted = {is_script(run->command[0]) ? COUNTED_FORKS : NO_FORKS, run->proc, 0, run->threads};
   int number[2];
   if (pipe2(number, O_CLOEXEC) != 0) fail("pipe");
-  pid_t program = fork();
+  pid_t program = fork_into_cgroups();
   if (program < 0) fail("fork");
   if (program == 0) {
     pid_t own = own_pid(run->proc);
@@ -213,6 +213,7 @@ static void __attribute__((noreturn)) be_supervisor(const struct run *run, const
   for (int standard = 0; standard < 3; standard++) close(standard);
   int status = attend(program, signals, &counted);
   if (!run->is_namespace) end_descendants(run->proc);
+  end_cgroups();
   if (write(result, &status, sizeof status) < 0) _exit(EXIT_CONFINE);
   _exit(0);
 }
@@ -237,6 +238,7 @@ int supervise(const struct run *run) {
   sigdelset(&signals, LAUNCHER_ENDED);
   int status = attend(supervisor, &signals, NULL), reported;
   if (read(result[0], &reported, sizeof reported) == sizeof reported) status = reported;
+  remove_cgroups();
   return status;
 }
 

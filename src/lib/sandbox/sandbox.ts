@@ -5,6 +5,7 @@ import { availableParallelism, tmpdir, totalmem } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { sandboxLauncher } from "#lib/executable";
+import { type CgroupFolder, cgroupOptions, findCgroupFolders, limitsByCgroup } from "./cgroups.ts";
 import { ENCODER_DEVICES, ENCODER_PATHS, isStatic, SYSTEM_PATHS } from "./program.ts";
 import { SpawnServer } from "./spawn-server.ts";
 
@@ -29,6 +30,8 @@ export type Sandbox = {
   /** util-linux: the process is killed with its parent, even by SIGKILL; the parent's pid is appended. */
   parentDeath: string[];
   prlimit: string | null;
+  /** Where the launcher creates a control group for each run; none where the system leaves none to this process. */
+  cgroups: readonly CgroupFolder[];
 };
 
 const GIB = 2 ** 30;
@@ -41,6 +44,8 @@ const MAX_FILE_BYTES = 4 * GIB;
 const MAX_OPEN_FILES = 1024;
 /** Encoders start about one for each processor, and there are up to eight renditions with their filters in a run. */
 const MAX_THREADS = 512 + 32 * availableParallelism();
+/** What a control group counts in addition to private memory: page tables, stacks, buffers of the kernel. */
+const KERNEL_MEMORY_BYTES = 64 * 2 ** 20;
 
 /** Only the launcher counts them. */
 const THREADS = ["--threads", String(MAX_THREADS)];
@@ -90,7 +95,13 @@ export async function findSandbox(launcher: string | null): Promise<Sandbox> {
     parentDeath: parentDeath.length > 0 ? [...parentDeath, "/bin/sh", "-c", SAME_PARENT] : [],
     network,
     prlimit: prlimit[0] ?? null,
+    cgroups: await cgroupsWith(isolation),
   };
+}
+
+async function cgroupsWith(isolation: Isolation | null): Promise<CgroupFolder[]> {
+  const launcher = isolation?.kind === "launcher" ? isolation.path : isolation?.launcher;
+  return launcher === undefined ? [] : findCgroupFolders({ launcher });
 }
 
 async function findIsolation(path: string | null): Promise<Isolation | null> {
@@ -185,11 +196,13 @@ export async function sandboxedCommand(
   const program = await located(name);
   const isolation = (await canStart(program, system)) ? system.isolation : null;
   const { network, parentDeath, prlimit } = system;
+  const groups = cgroupOptions(system.cgroups, limits.memoryBytes + KERNEL_MEMORY_BYTES);
   if (isolation?.kind === "launcher") {
     const { path, mode } = isolation;
     const bounds = Object.entries(limitsOf(limits)).flatMap(([name, value]) => [`--${name}`, String(value)]);
     const process_ = [...THREADS, "--nice", String(nice), "--parent", String(parent)];
-    return [path, "--mode", mode, ...bounds, ...process_, ...(await granted(program, grants, LAUNCHER)), "--", program];
+    const visible = await granted(program, grants, LAUNCHER);
+    return [path, "--mode", mode, ...bounds, ...process_, ...groups, ...visible, "--", program];
   }
   const bounds = Object.entries(limitsOf(limits)).map(([name, value]) => `--${name}=${value}`);
   const limited = prlimit ? [prlimit, ...bounds, "--core=0"] : [];
@@ -207,7 +220,12 @@ export async function sandboxedCommand(
           "--",
         ]
       : [];
+    const grouped =
+      launcher && groups.length > 0
+        ? [launcher, "--mode", "groups", ...groups, ...THREADS, "--parent", String(parent), "--"]
+        : [];
     return [
+      ...grouped,
       ...limited,
       isolation.path,
       ...own,
@@ -309,4 +327,13 @@ export async function missingIsolation(name: string, system?: Sandbox): Promise<
     ...(isLauncher || prlimit ? [] : ["no limits on memory and processor time"]),
     ...(isIsolated || parentDeath.length > 0 ? [] : ["no termination with the parent"]),
   ];
+}
+
+/** What control groups limit for `program`, as the log and `admin doctor` report it. */
+export async function describeTotalLimits(name: string, system?: Sandbox): Promise<string> {
+  system ??= await sandbox();
+  const limited = (await canStart(await located(name), system)) ? limitsByCgroup(system.cgroups) : [];
+  const names = { memory: "memory", pids: "threads" };
+  if (limited.length === 0) return "no control group";
+  return `a control group limits the ${limited.map((one) => names[one]).join(" and the ")} of each run`;
 }

@@ -36,6 +36,12 @@ export const SETTINGS = {
     fallback: "",
     about: "reverse proxies (CIDR ranges) whose X-Forwarded-For or Forwarded header is trusted",
   },
+  connections_per_address: {
+    schema: integer(1, 1_000_000),
+    fallback: "1000",
+    about:
+      "open HTTP connections from one address (IPv6: /64) to one server process; trusted proxies and 127.0.0.1 are exempt",
+  },
   tls_cert: {
     schema: text,
     about: "PEM file of the certificate chain; enables HTTPS; reloaded when it changes",

@@ -172,3 +172,22 @@ test("plays are forgotten after a day, and deleted shares after a year; counts s
   expect(await rows("shares")).toHaveLength(1);
   expect(await playsOf(made)).toBe(1);
 });
+
+test("strangers cannot store any number of plays", async () => {
+  const limited = await testApp({ rate_limit_beacon: "3/60" });
+  const ownKey = await limited.key((await limited.tenant()).id);
+  const own = (await readyAsset(limited, ownKey)).asset;
+  const made = await shareOf(limited, ownKey, own.id, {});
+  const statuses: number[] = [];
+  for (let n = 0; n < 5; n++) {
+    const one = viewer(limited);
+    await one.open(made.url);
+    statuses.push((await one.media(own)).status);
+    // What was counted plays on.
+    if (n < 3) expect((await one.media(own)).status).toBe(200);
+  }
+  expect(statuses).toEqual([200, 200, 200, 429, 429]);
+  const { body } = await limited.call("GET", `/api/v1/assets/${own.id}/shares/${made.id}`, { key: ownKey });
+  expect(body.play_count).toBe(3);
+  await limited.close();
+});

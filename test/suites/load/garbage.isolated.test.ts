@@ -19,7 +19,14 @@ const old = () => getHeapSpaceStatistics().find(({ space_name }) => space_name =
 
 test("responses become garbage immediately: a minor collection retains nothing of them", async () => {
   const { opened } = await testApp();
-  const place = { host: "127.0.0.1", port: 0, tls_cert: undefined, tls_key: undefined };
+  const place = {
+    host: "127.0.0.1",
+    port: 0,
+    tls_cert: undefined,
+    tls_key: undefined,
+    connections_per_address: 1000,
+    trusted_proxies: [],
+  };
   const listening = await startListening(place, opened.server, { log: pino({ level: "silent" }) });
   // With a heap of its own: once something of Node's client is promoted, each of its requests keeps the next one.
   const client = new Worker(new URL("garbage-client.ts", import.meta.url), {

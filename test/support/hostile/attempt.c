@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #define MUCH (1536UL << 20)
+#define LARGE (200UL << 20)
 
 static int touch(void *memory) {
   if (memory == MAP_FAILED || !memory) return -1;
@@ -44,6 +45,14 @@ static int mapped(int flags, int file) {
   return touch(mmap(NULL, MUCH, PROT_READ | PROT_WRITE, flags, file, 0));
 }
 static int private_memory(void) { return mapped(MAP_PRIVATE | MAP_ANONYMOUS, -1); }
+/* No more than one process may have. It stays, so that several have it at the same time. */
+static int large_memory(void) {
+  volatile char *memory = malloc(LARGE);
+  if (!memory) return -1;
+  for (size_t at = 0; at < LARGE; at += 4096) memory[at] = 1;
+  sleep(2);
+  return 0;
+}
 static int shared_memory(void) { return mapped(MAP_SHARED | MAP_ANONYMOUS, -1); }
 static int shared_validate(void) { return mapped(MAP_SHARED_VALIDATE | MAP_ANONYMOUS, -1); }
 static int memory_file(void) {
@@ -275,7 +284,7 @@ static int huge_file(void) {
 
 struct attempt { const char *name; int (*try)(void); };
 static const struct attempt attempts[] = {
-    {"private_memory", private_memory}, {"shared_memory", shared_memory}, {"shared_validate", shared_validate},
+    {"private_memory", private_memory}, {"large_memory", large_memory}, {"shared_memory", shared_memory}, {"shared_validate", shared_validate},
     {"memory_file", memory_file}, {"dev_shm", dev_shm}, {"dev_zero", dev_zero}, {"system_v", system_v},
     {"growing_down", growing_down}, {"moved_stack", moved_stack}, {"large_stack", large_stack},
     {"many_threads", many_threads}, {"killed", killed}, {"killed_group", killed_group}, {"killed_all", killed_all},

@@ -1,10 +1,11 @@
 import { execFile } from "node:child_process";
-import { chmodSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { sandboxLauncher } from "#src/lib/executable/binaries.ts";
 import { findSandbox, sandboxedCommand } from "#src/lib/sandbox/sandbox.ts";
+import { testCgroups } from "#test/support/cgroups.ts";
 import { descendantsOf, isAlive, until, untilGone } from "#test/support/descendants.ts";
 import { hostileProgram } from "#test/support/hostile/hostile.ts";
 import { temporaryFolder } from "#test/support/media/sources.ts";
@@ -14,12 +15,16 @@ const work = join(folder, "work");
 const program = hostileProgram(folder);
 const launcher = sandboxLauncher() as string;
 const MEMORY = String(512 * 2 ** 20);
+const cgroups = testCgroups("vodbox-limits");
 
 beforeEach(() => {
   rmSync(work, { recursive: true, force: true });
   mkdirSync(work);
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+  cgroups?.remove();
+});
 
 describe.each(["namespaces", "landlock"])("by %s", (mode) => {
   const system = ["/usr", "/bin", "/lib", "/lib64"].flatMap((path) => ["--read", path]);
@@ -69,6 +74,52 @@ describe.each(["namespaces", "landlock"])("by %s", (mode) => {
   )("refused: %s", async (name) => {
     expect(await attempt(name)).toMatch(new RegExp(`^(forks 0\n)?refused ${name} \\d+\n$`));
     expect(readdirSync(work).filter((file) => !["made-file", "made-huge"].includes(file))).toEqual([]);
+  });
+
+  // With the device of an encoder a program may share memory, which the limit of private memory does not count.
+  describe.skipIf(!cgroups)("in control groups", () => {
+    const options = () => [
+      ...[...(cgroups?.options() ?? []), "--memory", MEMORY, "--threads", "8"],
+      ...["--device", "/dev/zero"],
+    ];
+    const grouped = (path: string, ...names: string[]) =>
+      promisify(execFile)(launcher, [...options(), ...command(path), ...names], { cwd: work });
+    afterEach(() => expect(cgroups?.left()).toEqual([]));
+
+    test.each(["shared_memory", "memory_file", "dev_zero"])("1.5 GiB do not fit into 512 MiB: %s", async (name) => {
+      expect((await grouped(program, name).catch((error) => error)).signal).toBe("SIGKILL");
+    });
+
+    test("nor do they in files of a tmpfs", async () => {
+      const files = mkdtempSync("/dev/shm/vodbox-limits-");
+      try {
+        const path = script("tmpfs", `head -c ${1536 * 2 ** 20} /dev/zero >${files}/large; echo status $?`);
+        const { stdout } = await promisify(execFile)(launcher, [...options(), "--write", files, ...command(path)], {
+          cwd: work,
+        }).catch((error) => error);
+        // The kernel ends either of the two processes.
+        expect(stdout).toMatch(/^(status 137\n)?$/);
+        expect(statSync(join(files, "large")).size).toBeLessThan(512 * 2 ** 20);
+      } finally {
+        rmSync(files, { recursive: true });
+      }
+    });
+
+    test("400 forks of a script do not succeed", async () => {
+      const path = script("forks", "i=0; while [ $i -lt 400 ]; do sleep 8765432 & i=$((i+1)); echo $i; done; wait");
+      const ended = await grouped(path).catch((error) => error);
+      expect(ended.stdout.trim().split("\n").length).toBeLessThan(8 + 64 + 1);
+      const { stdout } = await promisify(execFile)("ps", ["-eo", "args"]);
+      expect(stdout).not.toContain("sleep 8765432");
+    });
+
+    test("no process survives, and the program needs what it needs", async () => {
+      const path = script("left", "setsid sleep 2468024 >/dev/null 2>&1 </dev/null & echo started");
+      expect((await grouped(path)).stdout).toBe("started\n");
+      const { stdout } = await promisify(execFile)("ps", ["-eo", "args"]);
+      expect(stdout).not.toContain("sleep 2468024");
+      expect((await grouped(program, "written", "reallocated")).stdout).toBe("DONE written\nDONE reallocated\n");
+    });
   });
 
   test("a program that starts too many threads is ended", async () => {
@@ -139,6 +190,27 @@ test("in bubblewrap the filter of the launcher applies too", async () => {
   expect(stdout.replace(/ \d+$/gm, "")).toBe(
     ["forks", ...names.map((name) => `refused ${name}`), "DONE written", ""].join("\n"),
   );
+});
+
+test.skipIf(!cgroups)("in bubblewrap the sum of all memory is limited too", async () => {
+  const isolation = { kind: "bwrap" as const, path: "/usr/bin/bwrap", launcher };
+  const folders = (cgroups?.folders ?? []).map((path) => ({ path, controllers: [] }));
+  const confinement = {
+    limits: { memoryBytes: 256 * 2 ** 20, timeLimitMs: 60_000 },
+    grants: { reads: [], writes: [work], devices: true },
+    cwd: work,
+    nice: 10,
+  };
+  const system = { ...(await findSandbox(null)), isolation, cgroups: folders };
+  const path = join(folder, "four.sh");
+  // Four processes, none of which has too much.
+  writeFileSync(path, `#!/bin/sh\nfor i in 1 2 3 4; do ${program} large_memory & done; wait; echo waited\n`);
+  chmodSync(path, 0o755);
+  const grants = { ...confinement.grants, reads: [program] };
+  const [file = "", ...args] = await sandboxedCommand(path, { ...confinement, grants }, system);
+  const ended = await promisify(execFile)(file, args, { cwd: work }).catch((error) => error);
+  expect(ended.stdout.split("DONE").length).toBeLessThan(3);
+  expect(cgroups?.left()).toEqual([]);
 });
 
 test("a link is not granted for writing", async () => {

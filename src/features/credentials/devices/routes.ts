@@ -30,7 +30,12 @@ export const deviceRoutes = [
     summary: "Create a device token from email and password, or from a pairing code",
     body: Redeem,
     responses: { 201: DeviceToken },
-    errors: { 401: ["unauthorized", "totp_required"], 403: ["plan_required"], 503: ["busy"] },
+    errors: {
+      401: ["unauthorized", "totp_required"],
+      403: ["plan_required"],
+      422: ["api_key_limit_reached"],
+      503: ["busy"],
+    },
     handle: ({ app, body }) => redeem(app, body),
   }),
   route({
@@ -93,7 +98,7 @@ export const deviceRoutes = [
     body: UserWrite,
     idempotent: { secretInputs: ["password"] },
     responses: { 201: User },
-    errors: { 404: ["not_found"] },
+    errors: { 404: ["not_found"], 422: ["user_limit_reached"] },
     async handle({ app, caller, body, commit }) {
       await requireTenant(app.db, caller, body.tenant_id);
       const passwordHash = await hashPassword(body.password);

@@ -54,7 +54,7 @@ export const keyRoutes = [
     body: KeyWrite,
     idempotent: { secretFields: ["token"] },
     responses: { 201: NewApiKey },
-    errors: { 403: ["plan_required"], 404: ["not_found"], 422: ["idempotency_key_reused"] },
+    errors: { 403: ["plan_required"], 404: ["not_found"], 422: ["api_key_limit_reached", "idempotency_key_reused"] },
     async handle({ app, caller, body, commit }) {
       const now = app.clock.now();
       const expiresAt = body.expires_at ? Date.parse(body.expires_at) : null;
@@ -79,7 +79,7 @@ export const keyRoutes = [
     body: KeyRotation,
     idempotent: { secretFields: ["token"] },
     responses: { 201: NewApiKey },
-    errors: { 403: ["plan_required"], 409: ["key_ended"], 422: ["idempotency_key_reused"] },
+    errors: { 403: ["plan_required"], 409: ["key_ended"], 422: ["api_key_limit_reached", "idempotency_key_reused"] },
     async handle({ app, caller, params, body, commit }) {
       const now = app.clock.now();
       return commit(async (tx) => {

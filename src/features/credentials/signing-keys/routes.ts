@@ -1,4 +1,4 @@
-import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
+import { and, count, desc, eq, isNull, lt, sql } from "drizzle-orm";
 import * as v from "valibot";
 import { requireTenant } from "#features/tenants/queries.ts";
 import { HttpError, newSigningKeyId, notFound } from "#lib/base";
@@ -6,6 +6,7 @@ import { ownedBy } from "#platform/http/caller.ts";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
 import { Paging, PathId, QueryId } from "#platform/http/schemas.ts";
+import { requireFewerRows } from "#platform/limits/row-limit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { signingKeys, type TenantRow } from "#storage/db/schema.ts";
 import { activeSigningKeys } from "./active.ts";
@@ -14,6 +15,8 @@ import { NewSigningKey, SigningKey, SigningKeyWrite, toSigningKey } from "./sche
 
 const path = "/api/v1/signing_keys";
 const MAX_LIVE = 20;
+/** With those that are revoked: a new one replaces the oldest of them. */
+const MAX_KEPT = 1000;
 
 export const signingKeyRoutes = [
   route({
@@ -70,6 +73,14 @@ export const signingKeyRoutes = [
         const now = app.clock.now();
         const tenant = await requireTenant(tx, caller, body.tenant_id);
         await requireBelowLimit(tx, tenant);
+        await requireFewerRows(tx, {
+          table: "signing_keys",
+          where: sql`tenant_id = ${tenant.id}`,
+          max: MAX_KEPT,
+          ended: sql`revoked_at IS NOT NULL`,
+          code: "signing_key_limit_reached",
+          message: `A tenant has at most ${MAX_KEPT} signing keys.`,
+        });
         const { algorithm, publicKey } = pair;
         const row = await tx
           .insert(signingKeys)

@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull } from "drizzle-orm";
+import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { pathOf } from "#features/live/schema.ts";
 import { liveFileUrl } from "#features/live/urls.ts";
@@ -7,8 +7,11 @@ import { type PlaybackTokens, requireToken, restrictionOf } from "#features/play
 import { requireActiveTenant } from "#features/tenants/active.ts";
 import { newExternalId, notFound } from "#lib/base";
 import { Reply } from "#platform/http/route.ts";
+import { requireFewerRows } from "#platform/limits/row-limit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { liveChannels, type PlaybackId, type PlaybackPolicy, playbackIds } from "#storage/db/schema.ts";
+
+const MAX_PLAYBACK_IDS = 100;
 
 /** A broadcast has no known end. */
 const TOKEN_MS = 12 * 3_600_000;
@@ -21,13 +24,20 @@ export const playbackIdsOfChannel = (db: Db, channelId: number): Promise<Playbac
     .orderBy(asc(playbackIds.createdAt), asc(playbackIds.id))
     .all();
 
-/** Adds a playback id to a channel of the tenant. */
+/** Adds a playback id to a channel of the tenant. Throws 422 `playback_id_limit_reached`. */
 export async function addChannelPlaybackId(
   tx: Db,
   app: App,
   { id: channelId, tenantId }: { id: number; tenantId: number },
   policy: PlaybackPolicy,
 ): Promise<PlaybackId> {
+  await requireFewerRows(tx, {
+    table: "playback_ids",
+    where: sql`channel_id = ${channelId}`,
+    max: MAX_PLAYBACK_IDS,
+    code: "playback_id_limit_reached",
+    message: `A live stream has at most ${MAX_PLAYBACK_IDS} playback ids; delete those that are no longer used.`,
+  });
   const id = newExternalId();
   await tx.insert(playbackIds).values({ id, tenantId, channelId, policy, createdAt: app.clock.now() });
   return { id, policy };

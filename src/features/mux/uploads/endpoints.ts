@@ -1,8 +1,9 @@
-import { and, desc, eq, inArray, isNull, lt } from "drizzle-orm";
+import { and, desc, eq, inArray, isNull, lt, sql } from "drizzle-orm";
 import { notFound, randomName } from "#lib/base";
 import { describeCall } from "#platform/http/audit.ts";
 import { byId } from "#platform/http/paging.ts";
 import { storageOf } from "#platform/http/storage.ts";
+import { requireFewerRows } from "#platform/limits/row-limit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type MuxUploadRow, muxUploads } from "#storage/db/schema.ts";
 import { nativeFields } from "../assets/create.ts";
@@ -15,6 +16,8 @@ import { UploadCreate, UploadList } from "./schema.ts";
 const path = "/video/v1/uploads";
 const WRITES = { scopes: ["assets:write"] } as const;
 const NAME_LENGTH = 44;
+/** Uploads of a tenant that have not begun. */
+const MAX_UNUSED = 10_000;
 /** Uploads that were never used are deleted some time after their end, a few with each new one. */
 const KEPT_MS = 30 * 24 * 3_600_000;
 const DELETED_AT_ONCE = 100;
@@ -47,6 +50,13 @@ export const uploadEndpoints: readonly Endpoint[] = [
       describeCall({ targetId: name });
       const row = await app.write(async (tx) => {
         await deleteUnused(tx, caller.tenantId, now - KEPT_MS);
+        await requireFewerRows(tx, {
+          table: "mux_uploads",
+          where: sql`tenant_id = ${caller.tenantId} AND upload_id IS NULL`,
+          max: MAX_UNUSED,
+          code: "upload_limit_reached",
+          message: `There are ${MAX_UNUSED} uploads that have not begun; cancel some, or wait until they expire.`,
+        });
         return tx
           .insert(muxUploads)
           .values({

@@ -73,7 +73,7 @@ test("the characters of a script whose bytes are in several tokens are whole", a
 
 test("Node.js starts in a sandbox by Landlock, the only one in containers", async () => {
   const isolation = { kind: "launcher", path: sandboxLauncher() as string, mode: "landlock", landlockAbi: 1 } as const;
-  const system = { isolation, network: [], parentDeath: [], prlimit: null };
+  const system = { isolation, network: [], parentDeath: [], prlimit: null, cgroups: [] };
   const limits = { memoryBytes: 2 ** 31, timeLimitMs: null };
   const grants = { reads: [], writes: [folder], devices: false };
   const [file = "", ...args] = await sandboxedCommand(
