@@ -47,6 +47,7 @@ const TABLES: Record<string, Bound> = {
   encoding_profiles: { most: "100 of a tenant, 422 encoding_profile_limit_reached" },
   events: { kept: "30 days" },
   idempotency_records: { most: "256 MiB of a tenant, for 24 hours" },
+  import_runs: { most: "50 of a tenant: the newest, each with 64 KiB of problems" },
   import_rows: { per: "imports", most: "1,000" },
   imports: { most: "1 of a tenant, 409 import_in_progress" },
   ingest_batches: { most: "10,000 of a tenant, 422 batch_limit_reached" },
