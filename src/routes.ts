@@ -3,6 +3,7 @@ import { activityRoutes } from "#features/activity/routes.ts";
 import { cmcdRoutes } from "#features/analytics/cmcd/routes.ts";
 import { cmcdSessions } from "#features/analytics/cmcd/sessions.ts";
 import { analyticsRoutes } from "#features/analytics/routes.ts";
+import { viewerRoutes } from "#features/analytics/viewer-routes.ts";
 import { assetCsvRoutes } from "#features/assets/csv-routes.ts";
 import { playbackIdRoutes } from "#features/assets/playback-id-routes.ts";
 import { assetRoutes } from "#features/assets/routes.ts";
@@ -144,6 +145,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...shareRoutes,
     ...playbackRoutes(tokens, media),
     ...analyticsRoutes(tokens, findViewableChannel),
+    ...viewerRoutes,
     ...cmcdRoutes(tokens, findViewableChannel),
     ...billingRoutes,
     ...webhookRoutes,

@@ -30,6 +30,8 @@ type Session = {
   tenant_id: number;
   asset_id: number;
   session: string;
+  /** The viewer of all its events; null in sessions of earlier versions without events. */
+  viewer: string | null;
   started_at: number;
   last_at: number;
   played_at: number | null;
@@ -55,18 +57,34 @@ const MAX_STALL_MS = 600_000;
  * whenever the program stops. Events that are already recorded are skipped.
  */
 export async function record(tx: Db, views: readonly View[]): Promise<void> {
-  const fresh = await insertEvents(tx, views);
+  const sessions = await loadSessions(tx, views);
+  const fresh = await insertEvents(tx, withOneViewer(views, sessions));
   if (fresh.length === 0) return;
-  const sessions = await loadSessions(tx, fresh);
+  const changed = new Set<Session>();
   const deltas = new Deltas();
   for (const view of fresh) {
     const key = sessionKey(view.assetId, view.session);
     const session = sessions.get(key) ?? newSession(view);
     sessions.set(key, session);
+    changed.add(session);
     count(session, view, deltas);
   }
-  await saveSessions(tx, [...sessions.values()]);
+  await saveSessions(tx, [...changed]);
   await deltas.save(tx);
+}
+
+/**
+ * The views, with the viewer of their session: that of its first event. What is stored of a viewer is then all that is stored
+ * of the sessions of this viewer, whatever a player reports later.
+ */
+function withOneViewer(views: readonly View[], sessions: ReadonlyMap<string, Session>): View[] {
+  const viewers = new Map<string, string>();
+  return views.map((view) => {
+    const key = sessionKey(view.assetId, view.session);
+    const viewer = viewers.get(key) ?? sessions.get(key)?.viewer ?? view.viewer;
+    viewers.set(key, viewer);
+    return { ...view, viewer };
+  });
 }
 
 const sessionKey = (assetId: number, session: string) => `${assetId} ${session}`;
@@ -103,7 +121,7 @@ async function insertEvents(tx: Db, views: readonly View[]): Promise<View[]> {
 async function loadSessions(tx: Db, views: readonly View[]): Promise<Map<string, Session>> {
   const keys = new Map(views.map((view) => [sessionKey(view.assetId, view.session), [view.assetId, view.session]]));
   const rows = await tx.all<Session>(sql`
-    SELECT tenant_id, asset_id, session, started_at, last_at, played_at, watched_ms, reached, completed, errors,
+    SELECT tenant_id, asset_id, session, viewer, started_at, last_at, played_at, watched_ms, reached, completed, errors,
       startup_ms, device, stalled_at, received_at
     FROM json_each(${JSON.stringify([...keys.values()])}) CROSS JOIN playback_sessions
       ON asset_id = value->>0 AND session = value->>1`);
@@ -114,6 +132,7 @@ const newSession = (view: View): Session => ({
   tenant_id: view.tenantId,
   asset_id: view.assetId,
   session: view.session,
+  viewer: view.viewer,
   started_at: view.at,
   last_at: view.at,
   played_at: null,
@@ -201,12 +220,13 @@ async function saveSessions(tx: Db, sessions: readonly Session[]): Promise<void>
     session.received_at,
     session.device,
     session.stalled_at,
+    session.viewer,
   ]);
   await tx.run(sql`
     INSERT INTO playback_sessions (tenant_id, asset_id, session, started_at, last_at, played_at, watched_ms, reached,
-      completed, errors, startup_ms, received_at, device, stalled_at)
+      completed, errors, startup_ms, received_at, device, stalled_at, viewer)
     SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8, value->>9,
-      value->>10, value->>11, value->>12, value->>13
+      value->>10, value->>11, value->>12, value->>13, value->>14
     FROM json_each(${JSON.stringify(rows)}) WHERE true
     ON CONFLICT (asset_id, session) DO UPDATE SET started_at = excluded.started_at, last_at = excluded.last_at,
       played_at = excluded.played_at, watched_ms = excluded.watched_ms, reached = excluded.reached,

@@ -112,6 +112,10 @@ export const viewsOf = forApp((app): Views => {
   };
 });
 
+/** The hash of a viewer's id that the rows of this tenant have. */
+export const viewerHash = (app: App, tenantId: number, viewerId: string): string =>
+  pseudonym(salts(app)(tenantId), "viewer", viewerId);
+
 /** Derived from the signing secret, per tenant: a viewer must not be traceable across tenants. */
 const salts = forApp((app) => {
   const known = new Map<number, string>();
