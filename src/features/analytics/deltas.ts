@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Db } from "#storage/db/open.ts";
 import type { Device } from "./device.ts";
+import { OriginDeltas } from "./origin-deltas.ts";
 
 const HOUR_MS = 3_600_000;
 /** Whole hours since the epoch, in UTC. */
@@ -20,6 +21,7 @@ export class Deltas {
   readonly #devices = new Map<string, { row: Row; sums: DeviceSums }>();
   readonly #startups = new Map<string, { row: Row; sessions: number }>();
   readonly #viewers: Row[] = [];
+  readonly #origins = new OriginDeltas();
 
   add({ tenantId, assetId, at }: SumKey, by: Partial<Sums>): void {
     for (const scope of [assetId, 0]) {
@@ -43,6 +45,18 @@ export class Deltas {
         sums: { plays: 0, completions: 0, watchedMs: 0, errors: 0, stalls: 0, stalledMs: 0 },
       }));
       for (const [name, value] of Object.entries(by)) sums[name as keyof DeviceSums] += value;
+    }
+  }
+
+  addForOrigin(
+    { tenantId, assetId, at }: SumKey,
+    { country, referrer }: { country: string; referrer: string },
+    by: Partial<Pick<Sums, "plays" | "watchedMs">>,
+  ): void {
+    for (const scope of [assetId, 0]) {
+      const where = { tenantId, assetId: scope, hour: hourOf(at) };
+      this.#origins.add(where, "country", country, by);
+      this.#origins.add(where, "referrer", referrer, by);
     }
   }
 
@@ -105,6 +119,7 @@ export class Deltas {
         INSERT INTO analytics_startups (tenant_id, asset_id, hour, bucket, sessions)
         SELECT value->>0, value->>1, value->>2, value->>3, value->>4 FROM json_each(${JSON.stringify(startups)}) WHERE true
         ON CONFLICT DO UPDATE SET sessions = sessions + excluded.sessions`);
+    await this.#origins.save(tx);
     // The table's trigger keeps `analytics_returns` up to date.
     if (this.#viewers.length > 0)
       await tx.run(sql`

@@ -3,6 +3,7 @@ import type { Db } from "#storage/db/open.ts";
 import type { PlaybackEvent } from "./beacon.ts";
 import { Deltas } from "./deltas.ts";
 import type { Device } from "./device.ts";
+import type { Origin } from "./origin.ts";
 import { bucketOf } from "./startup.ts";
 
 /** An event of a view as it is recorded. Milliseconds; `positionMs` and `startupMs` are null when missing. */
@@ -14,7 +15,7 @@ export type View = {
   /** Keyed hashes. */
   session: string;
   viewer: string;
-  device: Device;
+  origin: Origin;
   event: PlaybackEvent["event"];
   positionMs: number | null;
   watchedMs: number;
@@ -42,6 +43,9 @@ type Session = {
   startup_ms: number | null;
   /** Null in sessions of earlier versions. */
   device: Device | null;
+  /** Null in sessions of earlier versions, as `referrer`. */
+  country: string | null;
+  referrer: string | null;
   stalled_at: number | null;
   received_at: number;
 };
@@ -122,7 +126,7 @@ async function loadSessions(tx: Db, views: readonly View[]): Promise<Map<string,
   const keys = new Map(views.map((view) => [sessionKey(view.assetId, view.session), [view.assetId, view.session]]));
   const rows = await tx.all<Session>(sql`
     SELECT tenant_id, asset_id, session, viewer, started_at, last_at, played_at, watched_ms, reached, completed, errors,
-      startup_ms, device, stalled_at, received_at
+      startup_ms, device, country, referrer, stalled_at, received_at
     FROM json_each(${JSON.stringify([...keys.values()])}) CROSS JOIN playback_sessions
       ON asset_id = value->>0 AND session = value->>1`);
   return new Map(rows.map((row) => [sessionKey(row.asset_id, row.session), row]));
@@ -141,7 +145,7 @@ const newSession = (view: View): Session => ({
   completed: 0,
   errors: 0,
   startup_ms: null,
-  device: view.device,
+  ...view.origin,
   stalled_at: null,
   received_at: view.receivedAt,
 });
@@ -172,16 +176,22 @@ function count(session: Session, view: View, deltas: Deltas): void {
     if (before.startup_ms === null && session.startup_ms !== null)
       deltas.addStartup(here, bucketOf(session.startup_ms));
   }
+  const origin = originOf(session);
+  if (origin) deltas.addForOrigin(here, origin, { watchedMs: watched.watchedMs });
   if (session.played_at === null) return;
   const plays = before.played_at === null ? 1 : 0;
   const play = { tenantId, assetId, at: session.played_at };
   const played = { plays, completions: session.completed - (plays ? 0 : before.completed) };
   deltas.add(play, played);
   if (session.device) deltas.addForDevice(play, session.device, played);
+  if (origin) deltas.addForOrigin(play, origin, { plays });
   if (plays) deltas.addViewer(play, view.viewer);
   else deltas.addReach(play, before.reached, -1);
   deltas.addReach(play, session.reached, 1);
 }
+
+const originOf = ({ country, referrer }: Session) =>
+  country === null || referrer === null ? null : { country, referrer };
 
 /** Begins or ends the session's stall. It counts when it begins, and its duration when it ends. */
 function stallOf(session: Session, { event, at }: View): { stalls?: number; stalledMs?: number } {
@@ -221,12 +231,15 @@ async function saveSessions(tx: Db, sessions: readonly Session[]): Promise<void>
     session.device,
     session.stalled_at,
     session.viewer,
+    session.country,
+    session.referrer,
   ]);
   await tx.run(sql`
     INSERT INTO playback_sessions (tenant_id, asset_id, session, started_at, last_at, played_at, watched_ms, reached,
-      completed, errors, startup_ms, received_at, device, stalled_at, viewer)
+      completed, errors, startup_ms, received_at, device, stalled_at, viewer, country,
+      referrer)
     SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8, value->>9,
-      value->>10, value->>11, value->>12, value->>13, value->>14
+      value->>10, value->>11, value->>12, value->>13, value->>14, value->>15, value->>16
     FROM json_each(${JSON.stringify(rows)}) WHERE true
     ON CONFLICT (asset_id, session) DO UPDATE SET started_at = excluded.started_at, last_at = excluded.last_at,
       played_at = excluded.played_at, watched_ms = excluded.watched_ms, reached = excluded.reached,

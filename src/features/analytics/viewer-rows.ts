@@ -17,6 +17,8 @@ export type ViewerSession = {
   asset_id: number;
   session: string;
   device: string | null;
+  country: string | null;
+  referrer: string | null;
   started_at: number;
   last_at: number;
   played_at: number | null;
@@ -40,7 +42,7 @@ export async function isViewerStored(app: App, { tenantId, hash }: Viewer): Prom
 export const sessionsOf = (app: App, { tenantId, hash }: Viewer): AsyncGenerator<ViewerSession[]> =>
   pagesOf({ from: 0, limit: SESSIONS, keyOf: ({ id }: ViewerSession) => id }, (after) =>
     app.db.all<ViewerSession>(sql`
-      SELECT id, asset_id, session, device, started_at, last_at, played_at, watched_ms, reached, completed, errors, startup_ms
+      SELECT id, asset_id, session, device, country, referrer, started_at, last_at, played_at, watched_ms, reached, completed, errors, startup_ms
       FROM playback_sessions WHERE tenant_id = ${tenantId} AND viewer = ${hash} AND id > ${after}
       ORDER BY id LIMIT ${SESSIONS}`),
   );

@@ -120,6 +120,8 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   loose("analytics_viewers"),
   loose("analytics_returns", "tenant_id, asset_id, hour, last_hour"),
   loose("analytics_devices", "tenant_id, asset_id, hour, device"),
+  loose("analytics_origins", "tenant_id, asset_id, hour, kind, value"),
+  loose("analytics_referrers", "tenant_id, asset_id, day, referrer"),
   loose("analytics_startups", "tenant_id, asset_id, hour, bucket"),
   loose("analytics_hours", "tenant_id, asset_id, hour"),
   loose("traffic_anomalies", "tenant_id, metric, window_start"),

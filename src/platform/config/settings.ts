@@ -36,6 +36,10 @@ export const SETTINGS = {
     fallback: "",
     about: "reverse proxies (CIDR ranges) whose X-Forwarded-For or Forwarded header is trusted",
   },
+  country_header: {
+    schema: v.pipe(text, v.regex(/^[\w-]{1,100}$/, "must be the name of a header"), v.toLowerCase()),
+    about: "header with the viewer's country in two letters, such as cf-ipcountry; read from trusted proxies only",
+  },
   tls_cert: {
     schema: text,
     about: "PEM file of the certificate chain; enables HTTPS; reloaded when it changes",

@@ -19,6 +19,7 @@ export function startBeacons(
   { address, session, watched, token, signal }: Beacons,
 ): SendBeacon {
   const viewer = viewerId();
+  const referrer = pageHost(address);
   let watchedMs = 0;
   /** Since when the video has been playing; null while it is not. */
   let movingSince: number | null = null;
@@ -39,6 +40,7 @@ export function startBeacons(
       token: token() ?? undefined,
       session_id: session,
       viewer_id: viewer,
+      referrer,
       event,
       position_seconds: round(video.currentTime),
       watched_seconds: round(watchedMs / 1000),
@@ -104,6 +106,12 @@ const round = (seconds: number) => Math.round(seconds * 1000) / 1000;
 /** `crypto.randomUUID` exists only on https and localhost. */
 export const randomId = () =>
   [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** The host of the page with the player; of a page of the server itself, that of the page that led to it or contains it. */
+function pageHost(address: string): string | undefined {
+  if (location.host !== new URL(address, location.href).host) return location.host;
+  return document.referrer === "" ? undefined : new URL(document.referrer).host;
+}
 
 function viewerId(): string | undefined {
   try {
