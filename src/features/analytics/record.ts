@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Db } from "#storage/db/open.ts";
 import type { PlaybackEvent } from "./beacon.ts";
-import { Deltas } from "./deltas.ts";
+import { Deltas, minuteOf } from "./deltas.ts";
 import type { Device } from "./device.ts";
 import type { Origin } from "./origin.ts";
 import { bucketOf } from "./startup.ts";
@@ -68,7 +68,9 @@ export async function record(tx: Db, views: readonly View[]): Promise<void> {
   const deltas = new Deltas();
   for (const view of fresh) {
     const key = sessionKey(view.assetId, view.session);
-    const session = sessions.get(key) ?? newSession(view);
+    const known = sessions.get(key);
+    const session = known ?? newSession(view);
+    if (!known || minuteOf(known.last_at) < minuteOf(view.at)) deltas.addMinute(view);
     sessions.set(key, session);
     changed.add(session);
     count(session, view, deltas);

@@ -122,6 +122,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   loose("analytics_devices", "tenant_id, asset_id, hour, device"),
   loose("analytics_origins", "tenant_id, asset_id, hour, kind, value"),
   loose("analytics_referrers", "tenant_id, asset_id, day, referrer"),
+  loose("analytics_minutes", "tenant_id, minute"),
   loose("analytics_startups", "tenant_id, asset_id, hour, bucket"),
   loose("analytics_hours", "tenant_id, asset_id, hour"),
   loose("traffic_anomalies", "tenant_id, metric, window_start"),

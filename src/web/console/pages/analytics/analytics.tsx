@@ -63,9 +63,15 @@ export default function Analytics() {
     return { asset: found, analytics, previous };
   }, [selection, asset, tenant]);
   const analytics = value?.analytics;
+  const nowPath = pagePath(
+    session.tenant_id === null && tenant !== null ? `analytics/now?tenant=${tenant}` : "analytics/now",
+  );
   return (
     <>
       <PageHead title={t("analytics")}>
+        <button type="button" onClick={() => route(nowPath)}>
+          {t("now")}
+        </button>
         <button type="button" onClick={reload}>
           {t("refresh")}
         </button>

@@ -16,6 +16,7 @@ import { AssetItems } from "./asset-list.tsx";
 import { BulkBar, useBulk } from "./bulk-bar.tsx";
 import { CollectionHead } from "./collection-head.tsx";
 import { CollectionPanel } from "./collections.tsx";
+import { ColumnMenu, chosenColumns, columnsFor } from "./columns.tsx";
 import { FilterBar } from "./filter-bar.tsx";
 import { addressOf, type Filters, filtersOf, paramsOf } from "./filters.ts";
 import { FoundInside } from "./found.tsx";
@@ -53,6 +54,8 @@ export default function Assets() {
   const [selection, setSelection] = useState<Selection>(NOTHING);
   useEffect(() => setSelection(NOTHING), [address]);
   const [layout, setLayout] = useState<"grid" | "list">(remembered.layout.get() === "list" ? "list" : "grid");
+  const [columns, setColumns] = useState(chosenColumns);
+  const shownColumns = columns.filter((name) => columnsFor(isAdmin).includes(name));
   const total = list.count ?? 0;
   const bulk = useBulk(params, total, () => {
     setSelection(NOTHING);
@@ -149,6 +152,9 @@ export default function Assets() {
                 {t("selectEverything")}
               </label>
             )}
+            {layout === "list" && total > 0 && (
+              <ColumnMenu chosen={columns} isOperator={isAdmin} onChange={setColumns} />
+            )}
             <span class="fine" role="status">
               {list.count === null && !list.error && t("loading")}
               {total === 1 ? t("matchingOne") : total > 1 && t("matching", { count: number(total, language) })}
@@ -167,6 +173,8 @@ export default function Assets() {
           {total > 0 && (
             <AssetItems
               {...{ list, layout, selection }}
+              columns={shownColumns}
+              tenants={new Map(tenants.value?.map(({ id, name }) => [id, name]))}
               count={total}
               onSelect={mayWrite && !bulk.isRunning ? setSelection : null}
             />

@@ -121,3 +121,54 @@ test("a hundred referrers of a day have sums of their own, all others one, whate
   for (const table of ["analytics_origins", "analytics_referrers"])
     expect(await app.opened.app.db.all(sql`SELECT * FROM ${sql.raw(table)}`), table).toEqual([]);
 });
+
+test("who watches now: by video, of half a minute and of five, with the minutes of half an hour", async () => {
+  const one = await film(app, tenant.id);
+  const two = await film(app, tenant.id);
+  const theirs = await film(app, (await app.tenant()).id);
+  const beat = (asset_id: number, session_id: string) =>
+    report([{ asset_id, session_id, event: "heartbeat", watched_seconds: 10 }]);
+  const watching = async () => {
+    const { body } = await app.call("GET", "/api/v1/analytics/now", { key });
+    const { viewers, viewers_5m, videos, timeseries } = body;
+    expect(timeseries).toHaveLength(30);
+    return {
+      all: [viewers, viewers_5m],
+      videos: videos.map((video: Record<string, number>) => [video.asset_id, video.viewers, video.viewers_5m]),
+      minutes: timeseries.map((minute: { viewers: number }) => minute.viewers).filter(Boolean),
+    };
+  };
+  app.advance(2 * HOUR);
+  app.stopClock();
+  // To the begin of a minute.
+  app.advance(60_000 - (app.opened.app.clock.now() % 60_000));
+  expect(await watching()).toEqual({ all: [0, 0], videos: [], minutes: [] });
+  await beat(one.id, "n1");
+  await beat(theirs.id, "n1");
+  app.advance(240_000);
+  for (const session of ["n2", "n3"]) await beat(two.id, session);
+  await beat(two.id, "n2");
+  app.advance(20_000);
+  expect(await watching()).toEqual({
+    all: [2, 3],
+    videos: [
+      [two.id, 2, 2],
+      [one.id, 0, 1],
+    ],
+    minutes: [1, 2],
+  });
+  // It begins to watch again, and counts once in each minute.
+  for (let n = 0; n < 6; n++) {
+    app.advance(10_000);
+    await beat(two.id, "n2");
+  }
+  const later = await watching();
+  expect(later.all).toEqual([1, 2]);
+  expect(later.minutes.slice(0, 2)).toEqual([1, 2]);
+  expect(later.minutes.slice(2)).toEqual([1]);
+  app.advance(3 * HOUR);
+  await app.runTask("prune-views");
+  expect(await app.opened.app.db.all(sql`SELECT * FROM analytics_minutes`)).toEqual([]);
+  await app.call("DELETE", `/api/v1/assets/${two.id}`, { admin: app.admin });
+  expect((await watching()).all).toEqual([0, 0]);
+});
