@@ -172,3 +172,14 @@ test("who watches now: by video, of half a minute and of five, with the minutes 
   await app.call("DELETE", `/api/v1/assets/${two.id}`, { admin: app.admin });
   expect((await watching()).all).toEqual([0, 0]);
 });
+
+test("plays of many assets are read at once, without those of other tenants", async () => {
+  const one = await film(app, tenant.id);
+  const theirs = await film(app, (await app.tenant()).id);
+  for (const id of [one.id, theirs.id]) await report(view(id));
+  await app.runTask("record-views");
+  const query = `/api/v1/analytics/plays?ids=${one.id},${theirs.id},987654`;
+  expect((await app.call("GET", query, { key })).body).toEqual([{ asset_id: one.id, play_count: 1 }]);
+  expect((await app.call("GET", query, { admin: app.admin })).body).toHaveLength(2);
+  expect((await app.call("GET", "/api/v1/analytics/plays?ids=0", { key })).status).toBe(422);
+});

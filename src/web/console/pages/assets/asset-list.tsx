@@ -6,7 +6,7 @@ import { useSession } from "#web/console/session.tsx";
 import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import type { Asset, AssetImages } from "#web/console/types.ts";
 import { AssetState } from "./asset-state.tsx";
-import { COLUMNS, type ColumnName } from "./columns.tsx";
+import { COLUMNS, type ColumnName, columnsOf } from "./columns.tsx";
 import { dragged } from "./dragged.ts";
 import { Poster } from "./poster.tsx";
 import { isSelected, type Selection, withIds } from "./selection.ts";
@@ -24,7 +24,8 @@ type Props = {
   list: AssetList;
   count: number;
   layout: "grid" | "list";
-  columns: readonly ColumnName[];
+  /** Those that were chosen; null: the usual ones. */
+  columns: readonly ColumnName[] | null;
   /** Names of tenants, for operators. */
   tenants: ReadonlyMap<number, string>;
   selection: Selection;
@@ -35,7 +36,7 @@ type Props = {
 /** The assets as posters or rows, of which only the visible ones are in the document. */
 export function AssetItems({ list, count, layout, columns: chosen, tenants, selection, onSelect }: Props) {
   const t = useTexts(texts);
-  const { may } = useSession();
+  const { may, isAdmin } = useSession();
   const element = useRef<HTMLUListElement>(null);
   const width = useWidth(element);
   const { columns, rowHeight } = measuresOf(layout, width);
@@ -45,13 +46,12 @@ export function AssetItems({ list, count, layout, columns: chosen, tenants, sele
   });
   const ready = list.loaded.filter(({ playback_status }) => playback_status === "ready").map(({ id }) => id);
   const images = useByIds(ready, may("playback:read") ? (ids) => vodbox.listAssetImages({ ids }) : null);
-  const listed = layout === "list" ? chosen : [];
+  const { shown: listed, tracks, least } = columnsOf(chosen, isAdmin, width);
+  const style = { "--columns": tracks, "--least": `${least}px` };
   const plays = useByIds(
     list.loaded.map(({ id }) => id),
-    listed.includes("plays") ? (ids) => vodbox.listPlayCounts({ ids }) : null,
+    layout === "list" && listed.includes("plays") ? (ids) => vodbox.listPlayCounts({ ids }) : null,
   );
-  const widths = listed.map((name) => COLUMNS[name].width);
-  const tracks = { "--columns": widths.join(" "), "--two-columns": widths.slice(0, 2).join(" ") };
   const anchor = useRef<number | null>(null);
   const [focused, setFocused] = useState<number | null>(null);
   const wanted = useRef<number | null>(null);
@@ -102,10 +102,10 @@ export function AssetItems({ list, count, layout, columns: chosen, tenants, sele
   };
   const indexes = Array.from({ length: Math.max(0, to - from) }, (_, offset) => from + offset);
   return (
-    <>
+    <div class={layout === "list" ? "wide-list" : ""}>
       {layout === "list" && (
         // Each value has its own name for screen readers.
-        <div class="assets list titles" aria-hidden="true" style={tracks}>
+        <div class="assets list titles" aria-hidden="true" style={style}>
           <div class="item fine">
             {onSelect && <span class="item-check" />}
             <span>{t("title")}</span>
@@ -125,7 +125,7 @@ export function AssetItems({ list, count, layout, columns: chosen, tenants, sele
         class={`assets ${layout}`}
         aria-label={t("assets")}
         style={{
-          ...tracks,
+          ...style,
           height: `${height}px`,
           paddingTop: `${first * rowHeight}px`,
           gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))`,
@@ -161,7 +161,7 @@ export function AssetItems({ list, count, layout, columns: chosen, tenants, sele
         })}
       </ul>
       {shown < count && <p class="fine">{t("tooMany")}</p>}
-    </>
+    </div>
   );
 }
 

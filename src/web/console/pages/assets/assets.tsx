@@ -16,7 +16,7 @@ import { AssetItems } from "./asset-list.tsx";
 import { BulkBar, useBulk } from "./bulk-bar.tsx";
 import { CollectionHead } from "./collection-head.tsx";
 import { CollectionPanel } from "./collections.tsx";
-import { ColumnMenu, chosenColumns, columnsFor } from "./columns.tsx";
+import { ColumnMenu, chosenColumns } from "./columns.tsx";
 import { FilterBar } from "./filter-bar.tsx";
 import { addressOf, type Filters, filtersOf, paramsOf } from "./filters.ts";
 import { FoundInside } from "./found.tsx";
@@ -55,7 +55,6 @@ export default function Assets() {
   useEffect(() => setSelection(NOTHING), [address]);
   const [layout, setLayout] = useState<"grid" | "list">(remembered.layout.get() === "list" ? "list" : "grid");
   const [columns, setColumns] = useState(chosenColumns);
-  const shownColumns = columns.filter((name) => columnsFor(isAdmin).includes(name));
   const total = list.count ?? 0;
   const bulk = useBulk(params, total, () => {
     setSelection(NOTHING);
@@ -152,13 +151,13 @@ export default function Assets() {
                 {t("selectEverything")}
               </label>
             )}
-            {layout === "list" && total > 0 && (
-              <ColumnMenu chosen={columns} isOperator={isAdmin} onChange={setColumns} />
-            )}
             <span class="fine" role="status">
               {list.count === null && !list.error && t("loading")}
               {total === 1 ? t("matchingOne") : total > 1 && t("matching", { count: number(total, language) })}
             </span>
+            {layout === "list" && total > 0 && (
+              <ColumnMenu chosen={columns} isOperator={isAdmin} onChange={setColumns} />
+            )}
           </div>
           {list.count === 0 && isSearch && <Empty icon={SearchX} text={t("nothingFound")} />}
           {list.count === 0 && !isSearch && (
@@ -173,7 +172,7 @@ export default function Assets() {
           {total > 0 && (
             <AssetItems
               {...{ list, layout, selection }}
-              columns={shownColumns}
+              columns={columns}
               tenants={new Map(tenants.value?.map(({ id, name }) => [id, name]))}
               count={total}
               onSelect={mayWrite && !bulk.isRunning ? setSelection : null}

@@ -5,18 +5,19 @@ import { Time } from "#web/console/components/time.tsx";
 import { bytes, duration, count as number } from "#web/console/format.ts";
 import { remembered } from "#web/console/remembered.ts";
 import { Icon } from "#web/console/shell/icon.tsx";
-import { type Language, useTexts } from "#web/console/texts/texts.tsx";
+import type { Language } from "#web/console/texts/dictionary.ts";
+import { useTexts } from "#web/console/texts/texts.tsx";
 import type { Asset } from "#web/console/types.ts";
 import { AssetState } from "./asset-state.tsx";
 import { texts } from "./texts.ts";
 
-type T = ReturnType<typeof useTexts<keyof typeof texts.en>>;
+type T = ReturnType<typeof useTexts<typeof texts.en>>;
 export type ColumnData = { language: Language; t: T; plays?: number | undefined; tenant?: string | undefined };
 
 type Column = {
   title: (t: T) => string;
-  /** In the grid of the list. */
-  width: string;
+  /** Pixels. */
+  width: number;
   isForOperators?: true;
   cell(asset: Asset, data: ColumnData): ComponentChildren;
 };
@@ -25,26 +26,26 @@ const NONE = "–";
 
 /** What the list can show of a video next to its title, in this order. */
 export const COLUMNS = {
-  status: { title: (t) => t("status"), width: "9rem", cell: (asset) => <AssetState asset={asset} /> },
+  status: { title: (t) => t("status"), width: 144, cell: (asset) => <AssetState asset={asset} /> },
   duration: {
     title: (t) => t("duration"),
-    width: "4rem",
+    width: 64,
     cell: (asset) => (asset.playback_status === "ready" ? duration(asset.duration_seconds) : NONE),
   },
   size: {
     title: (t) => t("size"),
-    width: "5.5rem",
+    width: 88,
     cell: ({ storage_bytes }, { language }) => (storage_bytes > 0 ? bytes(storage_bytes, language) : NONE),
   },
-  policy: { title: (t) => t("policyShort"), width: "4.5rem", cell: (asset, { t }) => t(asset.playback_policy) },
+  policy: { title: (t) => t("policyShort"), width: 72, cell: (asset, { t }) => t(asset.playback_policy) },
   plays: {
     title: (t) => t("playsOfMonth"),
-    width: "5.5rem",
+    width: 104,
     cell: (_, { plays, language }) => (plays === undefined ? NONE : number(plays, language)),
   },
   tags: {
     title: (t) => t("tags"),
-    width: "minmax(6rem, 14rem)",
+    width: 176,
     cell: ({ tags }) => {
       const text = Object.entries(tags)
         .map(([name, value]) => `${name}: ${value}`)
@@ -52,8 +53,8 @@ export const COLUMNS = {
       return <span title={text}>{text || NONE}</span>;
     },
   },
-  tenant: { title: (t) => t("tenant"), width: "8rem", isForOperators: true, cell: (_, { tenant }) => tenant ?? NONE },
-  created: { title: (t) => t("created"), width: "11rem", cell: ({ created_at }) => <Time at={created_at} /> },
+  tenant: { title: (t) => t("tenant"), width: 128, isForOperators: true, cell: (_, { tenant }) => tenant ?? NONE },
+  created: { title: (t) => t("created"), width: 176, cell: ({ created_at }) => <Time at={created_at} /> },
 } satisfies Record<string, Column> as Record<ColumnName, Column>;
 export type ColumnName = "status" | "duration" | "size" | "policy" | "plays" | "tags" | "tenant" | "created";
 
@@ -63,17 +64,38 @@ const USUAL: readonly ColumnName[] = ["status", "duration", "size", "policy", "c
 export const columnsFor = (isOperator: boolean): ColumnName[] =>
   NAMES.filter((name) => isOperator || !COLUMNS[name].isForOperators);
 
-/** Those that were chosen in this browser. */
-export function chosenColumns(): ColumnName[] {
+/** Those that were chosen in this browser; null: none were. */
+export function chosenColumns(): ColumnName[] | null {
   const stored = remembered.columns.get();
-  return stored === null ? [...USUAL] : NAMES.filter((name) => stored.split(",").includes(name));
+  return stored === null ? null : NAMES.filter((name) => stored.split(",").includes(name));
 }
 
-type MenuProps = { chosen: readonly ColumnName[]; isOperator: boolean; onChange(chosen: ColumnName[]): void };
+/** Pixels: of the check box and the title, and between columns. */
+const TITLE = { narrow: 200, wide: 300 };
+const NARROW = 640;
+const GAP = 12;
+
+/** The columns of a list that is so wide, in pixels: those that were chosen, else the usual ones for which there is space. */
+export function columnsOf(chosen: readonly ColumnName[] | null, isOperator: boolean, width: number) {
+  const allowed = columnsFor(isOperator);
+  const names = (chosen ?? USUAL).filter((name) => allowed.includes(name));
+  const shown: ColumnName[] = [];
+  let least = width < NARROW ? TITLE.narrow : TITLE.wide;
+  for (const name of names) {
+    const needed = COLUMNS[name].width + GAP;
+    if (!chosen && least + needed > width) break;
+    least += needed;
+    shown.push(name);
+  }
+  return { shown, tracks: shown.map((name) => `${COLUMNS[name].width}px`).join(" "), least };
+}
+
+type MenuProps = { chosen: readonly ColumnName[] | null; isOperator: boolean; onChange(chosen: ColumnName[]): void };
 
 /** Chooses columns. The browser opens and closes it with Enter, Space and Escape. */
 export function ColumnMenu({ chosen, isOperator, onChange }: MenuProps) {
   const t = useTexts(texts);
+  const current = chosen ?? USUAL;
   const id = useId();
   const panel = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
@@ -84,7 +106,7 @@ export function ColumnMenu({ chosen, isOperator, onChange }: MenuProps) {
     style.right = `${Math.max(0, document.documentElement.clientWidth - right)}px`;
   };
   const toggle = (name: ColumnName, isShown: boolean) => {
-    const next = NAMES.filter((one) => (one === name ? isShown : chosen.includes(one)));
+    const next = NAMES.filter((one) => (one === name ? isShown : current.includes(one)));
     remembered.columns.set(String(next));
     onChange(next);
   };
@@ -101,7 +123,7 @@ export function ColumnMenu({ chosen, isOperator, onChange }: MenuProps) {
             <label key={name} class="check">
               <input
                 type="checkbox"
-                checked={chosen.includes(name)}
+                checked={current.includes(name)}
                 onChange={({ currentTarget }) => toggle(name, currentTarget.checked)}
               />
               {COLUMNS[name].title(t)}
