@@ -11,7 +11,7 @@ const Recent = v.pipe(v.number(), v.description("The same within the last five m
 const WatchedNow = v.pipe(
   v.object({
     tenant_id: v.number(),
-    at: Time,
+    at: v.pipe(Time, v.description("When it was counted")),
     viewers: Now,
     viewers_5m: Recent,
     timeseries: v.pipe(
