@@ -19,7 +19,8 @@ export function startBeacons(
   { address, session, watched, token, signal }: Beacons,
 ): SendBeacon {
   const viewer = viewerId();
-  const referrer = pageHost(address);
+  // Of a page of the server itself, what led to it or contains it. The server keeps the host only.
+  const referrer = address.includes(`//${location.host}/`) ? document.referrer : location.host;
   let watchedMs = 0;
   /** Since when the video has been playing; null while it is not. */
   let movingSince: number | null = null;
@@ -106,12 +107,6 @@ const round = (seconds: number) => Math.round(seconds * 1000) / 1000;
 /** `crypto.randomUUID` exists only on https and localhost. */
 export const randomId = () =>
   [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-
-/** The host of the page with the player; of a page of the server itself, that of the page that led to it or contains it. */
-function pageHost(address: string): string | undefined {
-  if (location.host !== new URL(address, location.href).host) return location.host;
-  return document.referrer === "" ? undefined : new URL(document.referrer).host;
-}
 
 function viewerId(): string | undefined {
   try {

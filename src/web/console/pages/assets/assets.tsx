@@ -125,7 +125,7 @@ export default function Assets() {
             onMoveAssets={(moved, collection_id) => bulk.start(moved, { action: "move", collection_id })}
           />
         )}
-        <div class={collections.isLoading ? "waits" : ""}>
+        <div aria-busy={collections.isLoading}>
           {current && <CollectionHead collection={current} onChange={collections.reload} />}
           <FilterBar
             {...{ filters, isAdmin, layout }}
