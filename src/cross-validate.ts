@@ -12,6 +12,11 @@ function checkLive({ rtmps_port, tls_cert }: Config): void {
     throw new UserError("VODBOX_RTMPS_PORT needs VODBOX_TLS_CERT and VODBOX_TLS_KEY.", 2);
 }
 
+function checkCountry({ country_header, trusted_proxies }: Config): void {
+  if (country_header !== undefined && trusted_proxies.length === 0)
+    throw new UserError("VODBOX_COUNTRY_HEADER needs VODBOX_TRUSTED_PROXIES: only those may name a country.", 2);
+}
+
 function checkOidc({ oidc_issuer, oidc_client_id }: Config): void {
   if ((oidc_issuer === undefined) !== (oidc_client_id === undefined))
     throw new UserError("OpenID Connect needs both VODBOX_OIDC_ISSUER and VODBOX_OIDC_CLIENT_ID.", 2);
@@ -23,7 +28,16 @@ function checkOidc({ oidc_issuer, oidc_client_id }: Config): void {
  */
 export async function crossValidate(config: Config, ...more: ((config: Config) => unknown)[]): Promise<void> {
   const faults: UserError[] = [];
-  for (const check of [checkStorage, checkPayments, checkReplica, checkLive, checkMail, checkOidc, ...more]) {
+  for (const check of [
+    checkStorage,
+    checkPayments,
+    checkReplica,
+    checkLive,
+    checkMail,
+    checkOidc,
+    checkCountry,
+    ...more,
+  ]) {
     try {
       await check(config);
     } catch (error) {

@@ -2,7 +2,10 @@ import type { App } from "#app.ts";
 import { activityRoutes } from "#features/activity/routes.ts";
 import { cmcdRoutes } from "#features/analytics/cmcd/routes.ts";
 import { cmcdSessions } from "#features/analytics/cmcd/sessions.ts";
+import { nowRoutes } from "#features/analytics/now-routes.ts";
+import { playsRoute } from "#features/analytics/plays-routes.ts";
 import { analyticsRoutes } from "#features/analytics/routes.ts";
+import { viewerRoutes } from "#features/analytics/viewer-routes.ts";
 import { assetCsvRoutes } from "#features/assets/csv-routes.ts";
 import { playbackIdRoutes } from "#features/assets/playback-id-routes.ts";
 import { assetRoutes } from "#features/assets/routes.ts";
@@ -23,6 +26,7 @@ import { encodingProfileRoutes } from "#features/encoding-profiles/routes.ts";
 import { eventStreamRoutes } from "#features/event-stream/routes.ts";
 import { importRunRoutes } from "#features/import-runs/routes.ts";
 import { liveAnalyticsRoutes } from "#features/live/analytics-routes.ts";
+import { channelViewers } from "#features/live/channel-viewers.ts";
 import { liveClipRoutes } from "#features/live/clip-routes.ts";
 import { liveDeliveryRoutes } from "#features/live/delivery/routes.ts";
 import { renditionRoutes } from "#features/live/renditions/routes.ts";
@@ -146,6 +150,9 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...shareRoutes,
     ...playbackRoutes(tokens, media),
     ...analyticsRoutes(tokens, findViewableChannel),
+    ...viewerRoutes,
+    ...nowRoutes(channelViewers),
+    playsRoute,
     ...cmcdRoutes(tokens, findViewableChannel),
     ...billingRoutes,
     ...webhookRoutes,

@@ -144,6 +144,7 @@ async function recordKeyUse(app: App, authenticator: Authenticator): Promise<voi
   const used = authenticator.takeUsedKeys();
   if (used.size === 0) return;
   await app.write(async (tx) => {
-    for (const [id, lastUsedAt] of used) await tx.update(apiKeys).set({ lastUsedAt }).where(eq(apiKeys.id, id));
+    for (const [id, { at: lastUsedAt, address: lastUsedAddress }] of used)
+      await tx.update(apiKeys).set({ lastUsedAt, lastUsedAddress }).where(eq(apiKeys.id, id));
   });
 }

@@ -68,6 +68,7 @@ export function addAdmin(program: Command): void {
   addAssets(admin);
   addJobs(admin);
   addUsage(admin);
+  addViewers(admin);
   addLive(admin);
   addTokens(admin);
   addStorage(admin);
@@ -265,6 +266,21 @@ function addUsage(admin: Command): void {
   operation(admin, "usage", "show the usage and estimated cost of a month", () => import("./usage.ts"), "usage")
     .option("--tenant <T>", "tenant, by id or slug")
     .option("--month <M>", "month in UTC, such as 2026-11; default: the current month");
+}
+
+function addViewers(admin: Command): void {
+  const viewer = admin.command("viewer").description("export or erase what is stored of a person who watches");
+  const viewers = () => import("./viewer.ts");
+  operation(
+    viewer,
+    "export <id>",
+    "print what is stored of a viewer, by viewer_id",
+    viewers,
+    "exportViewer",
+  ).requiredOption("--tenant <T>", "tenant, by id or slug");
+  operation(viewer, "erase <id>", "erase what is stored of a viewer, by viewer_id; sums stay", viewers, "erase")
+    .requiredOption("--tenant <T>", "tenant, by id or slug")
+    .option("--yes", "confirm the erasure");
 }
 
 function addLive(admin: Command): void {

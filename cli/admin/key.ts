@@ -17,6 +17,7 @@ const COLUMNS: Column<ApiKey>[] = [
   ["ENDS IN", (key) => key.last_four],
   ["EXPIRES", (key) => relative(key.expires_at)],
   ["LAST USED", (key) => relative(key.last_used_at)],
+  ["FROM", (key) => key.last_used_address],
   ["REVOKED", (key) => relative(key.revoked_at)],
 ];
 

@@ -112,7 +112,7 @@ async function fill(data: string, events: number): Promise<void> {
               occurred_at: new Date(at + step * 10_000 - 200_000).toISOString(),
             },
           })),
-          "desktop",
+          { device: "desktop", country: "DE", referrer: "example.com" },
         );
         told += EVENTS_A_VIEW;
       }

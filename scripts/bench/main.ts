@@ -19,6 +19,7 @@ import { benchLists } from "./lists.ts";
 import { benchLive } from "./live.ts";
 import { benchLiveSoak } from "./live-soak.ts";
 import { benchLiveStreams } from "./live-streams.ts";
+import { benchPages } from "./pages/main.ts";
 import { benchParallel } from "./parallel.ts";
 import { benchParallelQuality } from "./parallel-quality.ts";
 import { benchPerTitle } from "./per-title.ts";
@@ -52,6 +53,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   "live-streams": benchLiveStreams,
   "live-soak": benchLiveSoak,
   console: benchConsole,
+  pages: benchPages,
   transcode: benchTranscode,
   parallel: benchParallel,
   "parallel-quality": benchParallelQuality,

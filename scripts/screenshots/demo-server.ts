@@ -31,6 +31,9 @@ const DEVICES = [
   [0.1, "Mozilla/5.0 (SMART-TV; Linux; Tizen 8.0) AppleWebKit/537.36 (KHTML, like Gecko) Version/8.0 TV Safari/537.36"],
 ] as const;
 
+const COUNTRIES = ["DE", "DE", "DE", "AT", "AT", "CH", "FR", "US", "JP", "XX"];
+const REFERRERS = ["northlight.example", "northlight.example", "news.example", "search.example", "", ""];
+
 export type Demo = {
   base: string;
   admin: string;
@@ -78,6 +81,8 @@ export async function startDemo(folder: string, settings: Record<string, string>
     VODBOX_LOG_LEVEL: "error",
     VODBOX_RATE_LIMIT_BEACON: "1000000/1",
     VODBOX_LOG_FORMAT: "json",
+    VODBOX_TRUSTED_PROXIES: "127.0.0.0/8",
+    VODBOX_COUNTRY_HEADER: "cf-ipcountry",
     ...settings,
   };
   const config = loadConfig({ flags: { data_dir: join(folder, "data"), port: 0, workers: 1 }, env, cwd: folder });
@@ -194,13 +199,16 @@ async function watch(call: Call, films: readonly FilmAsset[], setOffset: (ms: nu
       const film = films[Math.floor(random() ** 1.6 * films.length)] as FilmAsset;
       const events = eventsOf(film, `s${++session}`, `v${Math.floor(random() * 400)}`, random);
       let share = random();
+      const origin = { country: random(), referrer: random() };
+      const one = (of: readonly string[], share: number) => of[Math.floor(share * of.length)] as string;
+      for (const event of events) Object.assign(event, { referrer: one(REFERRERS, origin.referrer) });
       const agent = DEVICES.find(([part]) => {
         share -= part;
         return share <= 0;
       })?.[1];
       await call("POST", "/api/v1/playback_events", {
         body: { events },
-        headers: { "user-agent": agent ?? DEVICES[0][1] },
+        headers: { "user-agent": agent ?? DEVICES[0][1], "cf-ipcountry": one(COUNTRIES, origin.country) },
       });
     }
     // Recorded once a second.

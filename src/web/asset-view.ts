@@ -1,5 +1,6 @@
 import type { App } from "#app.ts";
-import { basePath, publicId } from "#features/assets/urls.ts";
+import { hasPoster } from "#features/assets/poster.ts";
+import { basePath, mediaUrl, publicId } from "#features/assets/urls.ts";
 import { spokenText } from "#features/search/spoken-text.ts";
 import { playableSubtitles } from "#features/subtitles/queries.ts";
 import { rememberedPlayer } from "#features/tenants/queries.ts";
@@ -43,6 +44,7 @@ export async function assetView(
     status: 200,
     title: asset.title,
     content: content(asset, page, {
+      base: basePath(app.baseUrl()),
       look: await rememberedPlayer(app, asset.tenantId, basePath(app.baseUrl())),
       token,
       ...playerOptions(query),
@@ -90,11 +92,17 @@ async function transcript(app: App, asset: AssetRow, token: string | null): Prom
   return html`<div id="${TRANSCRIPT}">${text && html`<h2>Transcript</h2><p lang="${subtitle.language}" dir="auto">${text}</p>`}</div>`;
 }
 
-type Player = PlayingOptions & { startTime: string | null; more: Markup | false; transcript: Markup | false };
+type Player = PlayingOptions & {
+  base: string;
+  startTime: string | null;
+  more: Markup | false;
+  transcript: Markup | false;
+};
 
 function content(asset: AssetRow, page: PageName, { startTime, more, transcript, ...playing }: Player): Markup {
   const own = html` playback-id="${publicId(asset)}"${startTime && html` start-time="${startTime}"`}${transcript && html` transcript="${TRANSCRIPT}"`}`;
-  const player = playerFrame(own, page, asset.title, playing);
+  const image = hasPoster(asset) ? mediaUrl(playing.base, asset, "thumbnail.jpg", playing.token) : null;
+  const player = playerFrame(own, page, asset.title, { ...playing, image });
   if (page === "embed") return html`<h1 class="heard">${asset.title}</h1>${player}${more}`;
   const size = asset.height ? ` · ${asset.width} × ${asset.height}` : "";
   return html`${player}${heading(asset.title, playing)}<p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}${more}${transcript}`;

@@ -62,7 +62,7 @@ function shell({ app }: Pick<Context, "app">): Response {
   const at = (name: string) => `${base}/console/files/${name}`;
   const body = html`<!doctype html>
 <html lang="en" data-base="${base}"${provider && html` data-oidc="${provider}"`}><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<meta name="color-scheme" content="light dark"><title>vodbox</title><link rel="icon" href="${ICON}">
+<meta name="color-scheme" content="light dark"><meta name="description" content="vodbox: videos, live streams and their viewers"><title>vodbox</title><link rel="icon" href="${ICON}">
 <link rel="stylesheet" nonce="${nonce}" href="${at(style)}">
 ${preload.map((name) => html`<link rel="modulepreload" nonce="${nonce}" href="${at(name)}">`)}
 <script type="module" nonce="${nonce}" src="${at(script)}"></script></head>

@@ -45,11 +45,19 @@ export type PlayingOptions = ReturnType<typeof playerOptions> & {
   look: Awaited<ReturnType<typeof rememberedPlayer>>;
 };
 
-/** The player of a page. `own`: attributes that name what it plays. */
-export function playerFrame(own: Markup, page: PageName, title: string, options: PlayingOptions): Markup {
-  const { token, isAutomatic, isTracked, look } = options;
+/**
+ * The player of a page. `own`: attributes that name what it plays. `image`: the URL of its poster, which is shown until the
+ * script of the player has been loaded.
+ */
+export function playerFrame(
+  own: Markup,
+  page: PageName,
+  title: string,
+  options: PlayingOptions & { image?: string | null },
+): Markup {
+  const { token, isAutomatic, isTracked, look, image } = options;
   const { accent_color, logo_url, show_title } = look;
-  return html`<div class="frame"><svc-player${own} page-keys${token && html` token="${token}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${accent_color && html` accent-color="${accent_color}"`}${logo_url && html` logo="${logo_url}"`}${page === "embed" && show_title && html` video-title="${title}"`}></svc-player></div>`;
+  return html`<div class="frame"><svc-player${own} page-keys${token && html` token="${token}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${accent_color && html` accent-color="${accent_color}"`}${logo_url && html` logo="${logo_url}"`}${page === "embed" && show_title && html` video-title="${title}"`}>${image && html`<img src="${image}" alt="" fetchpriority="high">`}</svc-player></div>`;
 }
 
 /** The heading of a watch page; without the option for screen readers only. */

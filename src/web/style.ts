@@ -14,6 +14,7 @@ body{margin:0;background:var(--page);color:var(--text);font:16px/1.5 Inter,syste
 main{max-width:72rem;margin:0 auto;padding:1.5rem 1.5rem 3rem}
 .frame{position:relative;background:#000;border-radius:12px;overflow:hidden;aspect-ratio:var(--shape,16/9);width:100%;max-height:80vh;margin:0 auto;display:grid}
 svc-player{display:block;width:100%;height:100%;min-height:0;aspect-ratio:auto}
+svc-player>img{display:block;width:100%;height:100%;object-fit:contain}
 h1{font-size:1.45rem;line-height:1.3;letter-spacing:-.01em;margin:1.2rem 0 .2rem;overflow-wrap:anywhere}
 .heard{position:absolute;width:1px;height:1px;margin:0;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 .about{color:var(--quiet-text);margin:0;font-size:.95rem;font-variant-numeric:tabular-nums}

@@ -161,6 +161,7 @@ export const apiKeys = sqliteTable("api_keys", {
   lastFour: text("last_four").notNull(),
   expiresAt: integer("expires_at"),
   lastUsedAt: integer("last_used_at"),
+  lastUsedAddress: text("last_used_address"),
   revokedAt: integer("revoked_at"),
   userId: integer("user_id"),
   ...times,

@@ -67,7 +67,9 @@ export async function foreignResources(app: TestApp, tenantId: number) {
   // Assets that are not ready are not counted.
   const { id: asset_id } = await film(app, tenantId);
   await app.call("PATCH", `/api/v1/assets/${asset_id}`, { key, body: { video_asset: { title: THEIRS } } });
-  await app.call("POST", "/api/v1/playback_events", { body: { asset_id, session_id: THEIRS, event: "play" } });
+  await app.call("POST", "/api/v1/playback_events", {
+    body: { asset_id, session_id: THEIRS, viewer_id: THEIRS, event: "play" },
+  });
   await app.runTask("record-views");
   const { body: user } = await app.call("POST", "/api/v1/users", {
     admin: app.admin,
@@ -96,6 +98,7 @@ export async function foreignResources(app: TestApp, tenantId: number) {
   });
   const paths = {
     "/api/v1/import_runs/:id": String(moved.body.id),
+    "/api/v1/analytics/viewers/:viewer_id": THEIRS,
     "/api/v1/assets/:id/static_renditions/:rendition_id": `${completed.body.asset.id}/static_renditions/${file.body.id}`,
     "/api/v1/playback_restrictions/:id": String(restriction.body.id),
     "/api/v1/assets/:id/audio_tracks/:track_id": `${asset_id}/audio_tracks/${audio?.id}`,

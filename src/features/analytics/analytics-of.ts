@@ -1,6 +1,7 @@
 import type { Db } from "#storage/db/open.ts";
 import { Buckets } from "./buckets.ts";
 import { detailsOf } from "./details.ts";
+import { originsOf } from "./origins.ts";
 import type { Interval, Range } from "./range.ts";
 import { type Scope, summaryOf } from "./summary.ts";
 
@@ -17,6 +18,7 @@ export async function analyticsOf(db: Db, scope: Scope, range: Range, selection:
   const summary = await summaryOf(db, scope, range, buckets);
   if (!details) return summary;
   const { timeseries, ...totals } = await detailsOf(db, scope, range, buckets);
+  const origins = await originsOf(db, scope, range);
   const series = summary.timeseries?.map((bucket, index) => ({ ...bucket, ...timeseries?.[index] }));
-  return { ...summary, ...totals, ...(series && { timeseries: series }) };
+  return { ...summary, ...totals, ...origins, ...(series && { timeseries: series }) };
 }

@@ -45,6 +45,10 @@ export const Beacon = v.pipe(
     watched_seconds: amount(MAX_SECONDS),
     startup_ms: amount(MAX_SECONDS * 1000),
     occurred_at: v.nullish(ClientTime),
+    referrer: v.pipe(
+      v.nullish(Text(2048)),
+      v.description("URL or host of the page with the player; only the host is stored. Default: the Referer header"),
+    ),
     token: v.pipe(
       v.nullish(Text(4096)),
       v.description("Playback token; required for signed assets, otherwise the event is dropped"),

@@ -1,10 +1,14 @@
 import { sql } from "drizzle-orm";
 import type { Db } from "#storage/db/open.ts";
 import type { Device } from "./device.ts";
+import { OriginDeltas } from "./origin-deltas.ts";
 
 const HOUR_MS = 3_600_000;
 /** Whole hours since the epoch, in UTC. */
 export const hourOf = (ms: number) => Math.floor(ms / HOUR_MS);
+export const MINUTE_MS = 60_000;
+/** Whole minutes since the epoch. */
+export const minuteOf = (ms: number) => Math.floor(ms / MINUTE_MS);
 export const startOfHour = (hour: number) => hour * HOUR_MS;
 
 type SumKey = { tenantId: number; assetId: number; at: number };
@@ -20,6 +24,8 @@ export class Deltas {
   readonly #devices = new Map<string, { row: Row; sums: DeviceSums }>();
   readonly #startups = new Map<string, { row: Row; sessions: number }>();
   readonly #viewers: Row[] = [];
+  readonly #minutes = new Map<string, { row: Row; sessions: number }>();
+  readonly #origins = new OriginDeltas();
 
   add({ tenantId, assetId, at }: SumKey, by: Partial<Sums>): void {
     for (const scope of [assetId, 0]) {
@@ -46,12 +52,30 @@ export class Deltas {
     }
   }
 
+  addForOrigin(
+    { tenantId, assetId, at }: SumKey,
+    { country, referrer }: { country: string; referrer: string },
+    by: Partial<Pick<Sums, "plays" | "watchedMs">>,
+  ): void {
+    for (const scope of [assetId, 0]) {
+      const where = { tenantId, assetId: scope, hour: hourOf(at) };
+      this.#origins.add(where, "country", country, by);
+      this.#origins.add(where, "referrer", referrer, by);
+    }
+  }
+
   /** One session more whose startup time is in `bucket` (startup.ts). */
   addStartup({ tenantId, assetId, at }: SumKey, bucket: number): void {
     for (const scope of [assetId, 0]) {
       const row = [tenantId, scope, hourOf(at), bucket];
       entry(this.#startups, row, () => ({ row, sessions: 0 })).sessions++;
     }
+  }
+
+  /** One session more that was seen in this minute. */
+  addMinute({ tenantId, at }: Pick<SumKey, "tenantId" | "at">): void {
+    const row = [tenantId, minuteOf(at)];
+    entry(this.#minutes, row, () => ({ row, sessions: 0 })).sessions++;
   }
 
   /** One session more (or less) among those played then that reached this position. */
@@ -104,6 +128,13 @@ export class Deltas {
       await tx.run(sql`
         INSERT INTO analytics_startups (tenant_id, asset_id, hour, bucket, sessions)
         SELECT value->>0, value->>1, value->>2, value->>3, value->>4 FROM json_each(${JSON.stringify(startups)}) WHERE true
+        ON CONFLICT DO UPDATE SET sessions = sessions + excluded.sessions`);
+    await this.#origins.save(tx);
+    const minutes = [...this.#minutes.values()].map(({ row, sessions }) => [...row, sessions]);
+    if (minutes.length > 0)
+      await tx.run(sql`
+        INSERT INTO analytics_minutes (tenant_id, minute, sessions)
+        SELECT value->>0, value->>1, value->>2 FROM json_each(${JSON.stringify(minutes)}) WHERE true
         ON CONFLICT DO UPDATE SET sessions = sessions + excluded.sessions`);
     // The table's trigger keeps `analytics_returns` up to date.
     if (this.#viewers.length > 0)

@@ -1,7 +1,8 @@
 import { sql } from "drizzle-orm";
 import type { App } from "#app.ts";
+import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
 import type { Db } from "#storage/db/open.ts";
-import { hourOf } from "./deltas.ts";
+import { hourOf, minuteOf } from "./deltas.ts";
 
 const DAY_MS = 86_400_000;
 /** About 5 ms of the event loop. */
@@ -25,6 +26,12 @@ export async function pruneViews(app: App): Promise<void> {
         SELECT id FROM (SELECT id, received_at FROM playback_sessions ORDER BY id LIMIT ${BATCH}) WHERE received_at < ${until}
       ) RETURNING id`),
   );
+  const untilMinute = minuteOf(now) - MINUTES_KEPT;
+  await deleteInSlices(app, {
+    table: "analytics_minutes",
+    key: "tenant_id, minute",
+    where: sql`minute < ${untilMinute}`,
+  });
   const untilHour = hourOf(now - VIEWERS_KEPT_DAYS * DAY_MS);
   await inBatches(app, (tx) =>
     tx.all(sql`
@@ -33,6 +40,9 @@ export async function pruneViews(app: App): Promise<void> {
       ) RETURNING id`),
   );
 }
+
+/** Only charts of the last half hour read them: they are few. */
+const MINUTES_KEPT = 120;
 
 /** In the order of arrival, which is the order of ids: this needs no index on the time, and no scan. */
 async function inBatches(app: App, remove: (tx: Db) => Promise<unknown[]>): Promise<void> {

@@ -1,8 +1,9 @@
 import { sql } from "drizzle-orm";
 import type { Db } from "#storage/db/open.ts";
 import type { PlaybackEvent } from "./beacon.ts";
-import { Deltas } from "./deltas.ts";
+import { Deltas, minuteOf } from "./deltas.ts";
 import type { Device } from "./device.ts";
+import type { Origin } from "./origin.ts";
 import { bucketOf } from "./startup.ts";
 
 /** An event of a view as it is recorded. Milliseconds; `positionMs` and `startupMs` are null when missing. */
@@ -14,7 +15,7 @@ export type View = {
   /** Keyed hashes. */
   session: string;
   viewer: string;
-  device: Device;
+  origin: Origin;
   event: PlaybackEvent["event"];
   positionMs: number | null;
   watchedMs: number;
@@ -30,6 +31,8 @@ type Session = {
   tenant_id: number;
   asset_id: number;
   session: string;
+  /** The viewer of all its events; null in sessions of earlier versions without events. */
+  viewer: string | null;
   started_at: number;
   last_at: number;
   played_at: number | null;
@@ -40,6 +43,9 @@ type Session = {
   startup_ms: number | null;
   /** Null in sessions of earlier versions. */
   device: Device | null;
+  /** Null in sessions of earlier versions, as `referrer`. */
+  country: string | null;
+  referrer: string | null;
   stalled_at: number | null;
   received_at: number;
 };
@@ -55,18 +61,36 @@ const MAX_STALL_MS = 600_000;
  * whenever the program stops. Events that are already recorded are skipped.
  */
 export async function record(tx: Db, views: readonly View[]): Promise<void> {
-  const fresh = await insertEvents(tx, views);
+  const sessions = await loadSessions(tx, views);
+  const fresh = await insertEvents(tx, withOneViewer(views, sessions));
   if (fresh.length === 0) return;
-  const sessions = await loadSessions(tx, fresh);
+  const changed = new Set<Session>();
   const deltas = new Deltas();
   for (const view of fresh) {
     const key = sessionKey(view.assetId, view.session);
-    const session = sessions.get(key) ?? newSession(view);
+    const known = sessions.get(key);
+    const session = known ?? newSession(view);
+    if (!known || minuteOf(known.last_at) < minuteOf(view.at)) deltas.addMinute(view);
     sessions.set(key, session);
+    changed.add(session);
     count(session, view, deltas);
   }
-  await saveSessions(tx, [...sessions.values()]);
+  await saveSessions(tx, [...changed]);
   await deltas.save(tx);
+}
+
+/**
+ * The views, with the viewer of their session: that of its first event. What is stored of a viewer is then all that is stored
+ * of the sessions of this viewer, whatever a player reports later.
+ */
+function withOneViewer(views: readonly View[], sessions: ReadonlyMap<string, Session>): View[] {
+  const viewers = new Map<string, string>();
+  return views.map((view) => {
+    const key = sessionKey(view.assetId, view.session);
+    const viewer = viewers.get(key) ?? sessions.get(key)?.viewer ?? view.viewer;
+    viewers.set(key, viewer);
+    return { ...view, viewer };
+  });
 }
 
 const sessionKey = (assetId: number, session: string) => `${assetId} ${session}`;
@@ -103,8 +127,8 @@ async function insertEvents(tx: Db, views: readonly View[]): Promise<View[]> {
 async function loadSessions(tx: Db, views: readonly View[]): Promise<Map<string, Session>> {
   const keys = new Map(views.map((view) => [sessionKey(view.assetId, view.session), [view.assetId, view.session]]));
   const rows = await tx.all<Session>(sql`
-    SELECT tenant_id, asset_id, session, started_at, last_at, played_at, watched_ms, reached, completed, errors,
-      startup_ms, device, stalled_at, received_at
+    SELECT tenant_id, asset_id, session, viewer, started_at, last_at, played_at, watched_ms, reached, completed, errors,
+      startup_ms, device, country, referrer, stalled_at, received_at
     FROM json_each(${JSON.stringify([...keys.values()])}) CROSS JOIN playback_sessions
       ON asset_id = value->>0 AND session = value->>1`);
   return new Map(rows.map((row) => [sessionKey(row.asset_id, row.session), row]));
@@ -114,6 +138,7 @@ const newSession = (view: View): Session => ({
   tenant_id: view.tenantId,
   asset_id: view.assetId,
   session: view.session,
+  viewer: view.viewer,
   started_at: view.at,
   last_at: view.at,
   played_at: null,
@@ -122,7 +147,7 @@ const newSession = (view: View): Session => ({
   completed: 0,
   errors: 0,
   startup_ms: null,
-  device: view.device,
+  ...view.origin,
   stalled_at: null,
   received_at: view.receivedAt,
 });
@@ -153,16 +178,22 @@ function count(session: Session, view: View, deltas: Deltas): void {
     if (before.startup_ms === null && session.startup_ms !== null)
       deltas.addStartup(here, bucketOf(session.startup_ms));
   }
+  const origin = originOf(session);
+  if (origin) deltas.addForOrigin(here, origin, { watchedMs: watched.watchedMs });
   if (session.played_at === null) return;
   const plays = before.played_at === null ? 1 : 0;
   const play = { tenantId, assetId, at: session.played_at };
   const played = { plays, completions: session.completed - (plays ? 0 : before.completed) };
   deltas.add(play, played);
   if (session.device) deltas.addForDevice(play, session.device, played);
+  if (origin) deltas.addForOrigin(play, origin, { plays });
   if (plays) deltas.addViewer(play, view.viewer);
   else deltas.addReach(play, before.reached, -1);
   deltas.addReach(play, session.reached, 1);
 }
+
+const originOf = ({ country, referrer }: Session) =>
+  country === null || referrer === null ? null : { country, referrer };
 
 /** Begins or ends the session's stall. It counts when it begins, and its duration when it ends. */
 function stallOf(session: Session, { event, at }: View): { stalls?: number; stalledMs?: number } {
@@ -201,12 +232,16 @@ async function saveSessions(tx: Db, sessions: readonly Session[]): Promise<void>
     session.received_at,
     session.device,
     session.stalled_at,
+    session.viewer,
+    session.country,
+    session.referrer,
   ]);
   await tx.run(sql`
     INSERT INTO playback_sessions (tenant_id, asset_id, session, started_at, last_at, played_at, watched_ms, reached,
-      completed, errors, startup_ms, received_at, device, stalled_at)
+      completed, errors, startup_ms, received_at, device, stalled_at, viewer, country,
+      referrer)
     SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8, value->>9,
-      value->>10, value->>11, value->>12, value->>13
+      value->>10, value->>11, value->>12, value->>13, value->>14, value->>15, value->>16
     FROM json_each(${JSON.stringify(rows)}) WHERE true
     ON CONFLICT (asset_id, session) DO UPDATE SET started_at = excluded.started_at, last_at = excluded.last_at,
       played_at = excluded.played_at, watched_ms = excluded.watched_ms, reached = excluded.reached,

@@ -9,7 +9,7 @@ import { requireTenant } from "../tenants/queries.ts";
 import { acceptEvents, type FindChannel, takeEvents } from "./accept-events.ts";
 import { analyticsOf } from "./analytics-of.ts";
 import { BeaconBody, batchSize, MAX_BEACON_BYTES, parseBeacons } from "./beacon.ts";
-import { deviceOf } from "./device.ts";
+import { originOf } from "./origin.ts";
 import { rangeOf } from "./range.ts";
 import { AnalyticsQuery, AssetAnalytics, AssetAnalyticsQuery, TenantAnalytics } from "./schema.ts";
 import { retentionOf } from "./summary.ts";
@@ -53,7 +53,7 @@ export const analyticsRoutes = (tokens: PlaybackTokens, findChannel: FindChannel
         const events = parseBeacons(body).map((event) => ({ ...event, token: event.token ?? carried }));
         viewsOf(app).add(
           await acceptEvents(app, { tokens: tokens.of(request.headers), findChannel }, events),
-          deviceOf(request.headers),
+          originOf(app, context),
         );
         // The response does not reveal whether the asset exists.
         return { accepted: events.length };

@@ -29,7 +29,10 @@ export const Range = {
     ),
   ),
   details: v.optional(
-    v.pipe(Flag, v.description("Adds `startup`, `rebuffering` and `devices`, and more to `timeseries`")),
+    v.pipe(
+      Flag,
+      v.description("Adds `startup`, `rebuffering`, `devices`, `countries` and `referrers`, and more to `timeseries`"),
+    ),
   ),
 };
 
@@ -59,6 +62,8 @@ export const AnalyticsQuery = v.object({
 const Rate = v.pipe(v.number(), v.description("0 to 1"));
 const Percentile = v.pipe(v.nullable(v.number()), v.description("Within 5 %; null without sessions"));
 const RebufferRatio = v.pipe(v.number(), v.description("Share of the time stalled and watched, 0 to 1"));
+
+const origin = { play_count: v.number(), watch_time_seconds: v.number() };
 
 /** With `details=true`. */
 const details = {
@@ -96,6 +101,28 @@ const details = {
         }),
       ),
       v.description("Sums by class of device, without those that have none"),
+    ),
+  ),
+  countries: v.optional(
+    v.pipe(
+      v.array(
+        v.object({ country: v.pipe(v.nullable(v.string()), v.description("Two letters; null: unknown")), ...origin }),
+      ),
+      v.description("Sums by country, most plays first; only with `VODBOX_COUNTRY_HEADER`"),
+    ),
+  ),
+  referrers: v.optional(
+    v.pipe(
+      v.array(
+        v.object({
+          referrer: v.pipe(
+            v.nullable(v.string()),
+            v.description("Host of the page; null: none, or the server itself; `*`: all further ones"),
+          ),
+          ...origin,
+        }),
+      ),
+      v.description("Sums by the page from which viewers came, most plays first"),
     ),
   ),
 };

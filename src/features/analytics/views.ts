@@ -6,7 +6,7 @@ import { pacer } from "#lib/base";
 import { keptTenants } from "../tenants/deletion.ts";
 import type { AcceptedEvent } from "./accept-events.ts";
 import type { PlaybackEvent } from "./beacon.ts";
-import type { Device } from "./device.ts";
+import { type Origin, referrerOf } from "./origin.ts";
 import { record, type View } from "./record.ts";
 import type { Subject } from "./subject.ts";
 
@@ -23,7 +23,7 @@ const MAX_LATE_MS = 24 * 3_600_000;
 
 export type Views = {
   /** Accepts view events. They are kept in memory until the next flush, within a second. */
-  add(views: readonly AcceptedEvent[], device: Device): void;
+  add(views: readonly AcceptedEvent[], origin: Origin): void;
   /** Writes all queued events. */
   flush(): Promise<void>;
   /** For each subject, whether a player has sent events of a session with one of these ids. */
@@ -93,11 +93,11 @@ export const viewsOf = forApp((app): Views => {
         recent.has(`${id} ${session}`) || stored.has(`${id} ${session}`);
       return keys.map((own) => own.some(isKnown));
     },
-    add(views, device) {
+    add(views, origin) {
       const receivedAt = app.clock.now();
       for (const [index, { subject, event }] of views.entries()) {
         if (waiting.length < MAX_WAITING) {
-          const view = toView(app, subject, event, { receivedAt, index, device });
+          const view = toView(app, subject, event, { receivedAt, index, origin });
           recent.set(`${view.assetId} ${view.session}`, true);
           waiting.push(view);
         }
@@ -111,6 +111,10 @@ export const viewsOf = forApp((app): Views => {
     },
   };
 });
+
+/** The hash of a viewer's id that the rows of this tenant have. */
+export const viewerHash = (app: App, tenantId: number, viewerId: string): string =>
+  pseudonym(salts(app)(tenantId), "viewer", viewerId);
 
 /** Derived from the signing secret, per tenant: a viewer must not be traceable across tenants. */
 const salts = forApp((app) => {
@@ -128,13 +132,13 @@ const salts = forApp((app) => {
 const pseudonym = (salt: string, kind: string, value: string) =>
   hash("sha256", `${salt} ${kind} ${value}`, "base64url").slice(0, 16);
 
-type Receipt = { receivedAt: number; index: number; device: Device };
+type Receipt = { receivedAt: number; index: number; origin: Origin };
 
 function toView(
   app: App,
   { id, tenantId, durationSeconds }: Subject,
   event: PlaybackEvent,
-  { receivedAt, index, device }: Receipt,
+  { receivedAt, index, origin }: Receipt,
 ): View {
   const salt = salts(app)(tenantId);
   const session = pseudonym(salt, "session", event.session_id);
@@ -146,7 +150,8 @@ function toView(
     durationMs: durationSeconds * 1000,
     session,
     viewer: event.viewer_id ? pseudonym(salt, "viewer", event.viewer_id) : session,
-    device,
+    // A page knows better than its request where it is.
+    origin: event.referrer ? { ...origin, referrer: referrerOf(app, event.referrer) } : origin,
     event: event.event,
     positionMs: event.position_seconds == null ? null : Math.round(event.position_seconds * 1000),
     watchedMs: Math.round((event.watched_seconds ?? 0) * 1000),

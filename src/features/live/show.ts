@@ -14,7 +14,7 @@ export function toLiveChannel(app: App, row: Channel) {
   return toRecord(LiveChannel, row, {
     path: pathOf(row.channel),
     status: row.startedAt === null ? "idle" : "live",
-    viewers: stream ? viewersOf(stream, app.clock.now()) : storedStreams(app).viewersOf(row.id),
+    viewers: viewersNow(app, row),
     health: stream?.health ? toHealth(stream.health) : null,
     ingest: ingestUrls(app, row.channel),
     hls_url: liveUrl(app.baseUrl(), row.channel, null),
@@ -22,8 +22,16 @@ export function toLiveChannel(app: App, row: Channel) {
   });
 }
 
+/** Viewers of a channel by the requests of their players, on this server or on the one that receives the stream. */
+export function viewersNow(app: App, row: Running): number {
+  const stream = streamOf(app, row);
+  return stream ? viewersOf(stream, app.clock.now()) : storedStreams(app).viewersOf(row.id);
+}
+
+type Running = Pick<Channel, "id" | "channel" | "startedAt">;
+
 /** The running broadcast, if this server receives it. */
-function streamOf(app: App, { id, channel, startedAt }: Channel): LiveStream | undefined {
+function streamOf(app: App, { id, channel, startedAt }: Running): LiveStream | undefined {
   const stream = startedAt === null ? undefined : liveRegistry(app).running(channel);
   return stream?.channelId === id ? stream : undefined;
 }

@@ -83,6 +83,7 @@ export async function answer(endpoints: readonly Endpoint[], context: Context, p
     headers,
     query: new URLSearchParams(),
     method,
+    address: () => context.address,
   });
   let sent: Promise<unknown> | undefined;
   const call: MuxCall = {

@@ -4,7 +4,7 @@ import { HttpError, iso, notFound, pacer } from "#lib/base";
 import { MEDIA_CORS } from "#platform/http/cors.ts";
 import { discardRest } from "#platform/http/discard-rest.ts";
 import { Reply, type Route, route } from "#platform/http/route.ts";
-import { oneOf, PathId, Text } from "#platform/http/schemas.ts";
+import { oneOf, PathId, QueryIds } from "#platform/http/schemas.ts";
 import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import { hasPoster } from "../assets/poster.ts";
 import { type PicturedAsset, picturedAssets, readAsset, resolveAsset } from "../assets/queries.ts";
@@ -18,15 +18,7 @@ import type { PlaybackTokens } from "./token.ts";
 import { ExpiresIn, tokenSeconds } from "./token-lifetime.ts";
 import { VrManifest, vrManifest } from "./vr-manifest.ts";
 
-const MAX_IDS = 100;
 const IDS_AT_ONCE = 16;
-const Ids = v.pipe(
-  Text(2000),
-  v.regex(/^[1-9]\d{0,14}(,[1-9]\d{0,14})*$/, "must be ids, separated by commas"),
-  v.transform((list) => [...new Set(list.split(",").map(Number))]),
-  v.maxLength(MAX_IDS, `must be at most ${MAX_IDS} ids`),
-  v.description(`Ids of assets, separated by commas, at most ${MAX_IDS}`),
-);
 const Images = v.pipe(
   v.object({
     asset_id: v.number(),
@@ -71,7 +63,7 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Rou
     tag: "Playback",
     operationId: "listAssetImages",
     summary: "Get URLs of the posters and storyboards of several assets; those that are not ready are omitted",
-    query: v.object({ ids: Ids }),
+    query: v.object({ ids: QueryIds }),
     responses: { 200: v.array(Images) },
     async handle({ app, caller, query }) {
       const pace = pacer();

@@ -42,6 +42,10 @@ export const SETTINGS = {
     about:
       "open HTTP connections from one address (IPv6: /64) to one server process; trusted proxies and 127.0.0.1 are exempt",
   },
+  country_header: {
+    schema: v.pipe(text, v.regex(/^[\w-]{1,100}$/, "must be the name of a header"), v.toLowerCase()),
+    about: "header with the viewer's country in two letters, such as cf-ipcountry; read from trusted proxies only",
+  },
   tls_cert: {
     schema: text,
     about: "PEM file of the certificate chain; enables HTTPS; reloaded when it changes",

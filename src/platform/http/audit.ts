@@ -100,14 +100,16 @@ const actorOf = (caller: Caller): Call["actor"] => {
   return caller.kind === "admin" ? "admin" : "anyone";
 };
 
+/** Parameters that entries do not keep: a code is a secret, and what is stored of a viewer is erased. */
+const UNRECORDED = new Set(["code", "viewer_id"]);
+
 /** The innermost resource that the path names, or the collection without an id: `/assets/:id/subtitles` changes an asset. */
 function targetOf(path: string, params: Record<string, unknown>): Pick<Call, "targetType" | "targetId"> {
   const parts = path.split("/");
   const at = parts.findLastIndex((part) => part.startsWith(":"));
   const type = parts[at - 1];
   const name = parts[at]?.slice(1);
-  // A code is a secret.
-  if (type !== undefined && name !== undefined && name !== "code")
+  if (type !== undefined && name !== undefined && !UNRECORDED.has(name))
     return { targetType: type, targetId: String(params[name]) };
   return { targetType: /^\/api\/v1\/(?:admin\/)?([a-z_]+)/.exec(path)?.[1] ?? path, targetId: null };
 }

@@ -12,7 +12,15 @@ import type { Route } from "./route.ts";
 import { createSessions } from "./session.ts";
 
 /** The parts of a request that may contain a credential. */
-export type Credentials = { headers: Headers; query: URLSearchParams; method: string };
+export type Credentials = {
+  headers: Headers;
+  query: URLSearchParams;
+  method: string;
+  /** The client's address, which is recorded as that of the last use of a key. */
+  address: () => string;
+};
+/** The last use of a key: milliseconds since the epoch, and from where. */
+type KeyUse = { at: number; address: string };
 
 export type Authenticator = {
   /**
@@ -20,8 +28,8 @@ export type Authenticator = {
    * read. Throws 401 or 403.
    */
   authenticate(route: Route, request: Credentials): Promise<Caller>;
-  /** Returns the keys used since the last call with the time of use, for the caller to store. */
-  takeUsedKeys(): Map<number, number>;
+  /** Returns the keys used since the last call with their last use, for the caller to store. */
+  takeUsedKeys(): Map<number, KeyUse>;
 };
 
 const unauthorized = (message: string): never => {
@@ -48,11 +56,11 @@ export function createAuthenticator(app: App): Authenticator {
   const statement = findKey(app.db);
   const keyByHash = cacheUntilCommit(app.commits, (hash: string) => statement.get({ hash }));
   const sessions = createSessions(app);
-  let used = new Map<number, number>();
+  let used = new Map<number, KeyUse>();
 
   const isAdmin = (token: string) => sameSecret(token, app.secrets.admin_token);
 
-  async function fromKey(token: string): Promise<Caller> {
+  async function fromKey(token: string, address: () => string): Promise<Caller> {
     const key = await keyByHash(sha256(token));
     const now = app.clock.now();
     // One message for all of these, so that the response does not reveal which keys exist.
@@ -64,7 +72,7 @@ export function createAuthenticator(app: App): Authenticator {
     ) {
       return unauthorized("The API key is missing, unknown, revoked or expired.");
     }
-    used.set(key.id, now);
+    used.set(key.id, { at: now, address: address() });
     const role = key.role ?? undefined;
     const scopes = scopesWithin(role, key.scopes);
     return { kind: "key", keyId: key.id, tenantId: key.tenantId, scopes, ...(role && { role }) };
@@ -78,7 +86,7 @@ export function createAuthenticator(app: App): Authenticator {
     return caller;
   }
 
-  type Given = { route: Route; headers: Headers; query: URLSearchParams; method: string };
+  type Given = Credentials & { route: Route };
 
   const bearerOf = (headers: Headers) => /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];
 
@@ -132,13 +140,14 @@ export function createAuthenticator(app: App): Authenticator {
       return fromOperator(given, "Send the metrics token as Authorization: Bearer.", asMetrics);
     if (credential === "admin") return fromOperator(given, "Send the admin token in X-SVC-ADMIN-TOKEN.");
     const token = headers.get("x-api-key") ?? bearerOf(headers);
-    if (token) return fromKey(token);
+    if (token) return fromKey(token, given.address);
     return (await fromSession(route, headers, method)) ?? unauthorized("Send an API key in X-API-Key.");
   }
 
   return {
-    async authenticate(route, { headers, query, method }) {
-      const caller = await identify({ route, headers, query, method });
+    async authenticate(route, credentials) {
+      const { headers, method } = credentials;
+      const caller = await identify({ route, ...credentials });
       requireRole(route, caller, method);
       if (
         caller.kind === "key" &&

@@ -35,6 +35,12 @@ export function clientAddresses(trusted: readonly string[]): (peer: string, head
   };
 }
 
+/** Whether the peer of a connection is in `trusted` (CIDR ranges): then it is believed about the client. */
+export function trustedProxies(trusted: readonly string[]): (peer: string) => boolean {
+  const ranges = rangesOf(trusted);
+  return (peer) => ranges.length > 0 && isInRanges(plainAddress(peer), ranges);
+}
+
 /** The address in `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`; null for anything else. */
 function hostOf(hop: string): string | null {
   const text = hop.trim();

@@ -74,6 +74,7 @@ export const FIELDS: Record<string, string> = {
   token_expires_at: "Time after which the token is no longer valid",
   revoked_at: "Time of the revocation; null while valid",
   last_used_at: "Time of the last use, accurate to a minute; null if it was never used",
+  last_used_address: "The client's address at the last use; null if it was never used",
   started_at: "Start time; null before",
   finished_at: "End time; null before",
   completed_at: "Time of completion; null before",

@@ -35,6 +35,15 @@ const wholeNumber = (min: number, max: number) =>
     v.maxValue(max, `must be at most ${max}`),
   );
 export const QueryId = wholeNumber(0, Number.MAX_SAFE_INTEGER);
+const MAX_IDS = 100;
+/** Ids in one parameter of a query, each once. */
+export const QueryIds = v.pipe(
+  Text(2000),
+  v.regex(/^[1-9]\d{0,14}(,[1-9]\d{0,14})*$/, "must be ids, separated by commas"),
+  v.transform((list) => [...new Set(list.split(",").map(Number))]),
+  v.maxLength(MAX_IDS, `must be at most ${MAX_IDS} ids`),
+  v.description(`Ids of assets, separated by commas, at most ${MAX_IDS}`),
+);
 export const PageLimit = wholeNumber(1, 500);
 export const Paging = {
   limit: v.optional(v.pipe(PageLimit, v.description("1 to 500; without it, up to 1,000 records are returned"))),

@@ -155,7 +155,7 @@ async function answer(
   let every = route.limit ? { ...always, ...limits.policyOf(route.limit) } : always;
   try {
     const { headers, method } = event.req;
-    const credentials = { headers, query: event.url.searchParams, method };
+    const credentials = { headers, query: event.url.searchParams, method, address: () => addressOf(event) };
     const caller = await authenticator.authenticate(route, credentials);
     if (route.beginsSession) {
       requireSameOrigin(headers, app.baseUrl());

@@ -1,3 +1,5 @@
+import { saveFile } from "./save-file.ts";
+
 /** Text that a spreadsheet would execute as a formula, as in the API's CSV export. */
 const FORMULA = /^'*[=+\-@\t\r]/;
 
@@ -11,10 +13,5 @@ const cell = (value: string | number | null): string => {
 /** Saves a table as a CSV file (RFC 4180) with a header. */
 export function downloadCsv(filename: string, rows: readonly (readonly (string | number | null)[])[]): void {
   const text = rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  link.download = filename;
-  link.click();
-  // The browser has begun to read it after this task.
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  saveFile(filename, "text/csv", text);
 }

@@ -59,6 +59,7 @@ export const PAGES: readonly Page[] = [
   page("webhooks", () => import("./pages/webhooks/webhooks.tsx"), { text: "webhooks", icon: WebhookIcon }),
   page("webhooks/:id", () => import("./pages/webhooks/webhook.tsx")),
   page("analytics", () => import("./pages/analytics/analytics.tsx"), { text: "analytics", icon: ChartLine }),
+  page("analytics/now", () => import("./pages/analytics/now.tsx")),
   page("live", () => import("./pages/live/live.tsx"), { text: "live", icon: Radio }),
   page("live/:id", () => import("./pages/live/channel.tsx")),
   page("live/:id/studio", () => import("./pages/live/studio.tsx")),

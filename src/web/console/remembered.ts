@@ -17,4 +17,9 @@ const item = (name: string) => ({
   },
 });
 
-export const remembered = { language: item("language"), theme: item("theme"), layout: item("layout") };
+export const remembered = {
+  language: item("language"),
+  theme: item("theme"),
+  layout: item("layout"),
+  columns: item("columns"),
+};

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
+import { startListening } from "#src/listen.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 
@@ -6,7 +7,7 @@ const HOUR_MS = 3_600_000;
 const path = "/api/v1/api_keys";
 let app: TestApp;
 beforeAll(async () => {
-  app = await testApp();
+  app = await testApp({ trusted_proxies: ["127.0.0.0/8"] });
   return app.close;
 });
 
@@ -87,4 +88,20 @@ describe("rotation", () => {
     expect(second.body).toEqual({ ...first.body, token: undefined });
     expect(first.body.token).toEqual(expect.any(String));
   });
+});
+
+test("a key shows from where it was used last: the client behind a trusted proxy", async () => {
+  const { id, tenant_id, token } = await issued();
+  expect(await shown(id, tenant_id)).toMatchObject({ last_used_at: null, last_used_address: null });
+  const log = app.opened.app.log as never;
+  const server = await startListening({ host: "127.0.0.1", port: 0 } as never, app.opened.server as never, { log });
+  const use = (headers: Record<string, string>) => fetch(`${server.address}/api/v1/assets`, { headers });
+  await use({ "x-api-key": token, "x-forwarded-for": "192.0.2.1" });
+  await use({ "x-api-key": token, "x-forwarded-for": "203.0.113.9, 2001:db8::7" });
+  await use({ "x-api-key": `${token}x`, "x-forwarded-for": "198.51.100.1" });
+  server.beginClose();
+  await server.close(1000);
+  await app.runTask("record-key-use");
+  const { last_used_at, last_used_address } = await shown(id, tenant_id);
+  expect([last_used_address, Date.parse(last_used_at) > 0]).toEqual(["2001:db8::7", true]);
 });

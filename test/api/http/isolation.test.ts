@@ -81,7 +81,7 @@ async function state(): Promise<string> {
   const rows: string[] = [];
   for (const { name } of names) {
     const all = await db.all(sql.raw(`select * from "${name}"`));
-    rows.push(`${name}: ${JSON.stringify(all, (field, value) => (field === "last_used_at" ? null : value))}`);
+    rows.push(`${name}: ${JSON.stringify(all, (field, value) => (/^last_used_/.test(field) ? null : value))}`);
   }
   return rows.join("\n");
 }

@@ -29,7 +29,13 @@ type Bound =
 const TABLES: Record<string, Bound> = {
   analytics_devices: { per: "assets", most: "1 per hour and kind of device, while the asset is kept" },
   analytics_hours: { per: "assets", most: "1 per hour, while they are kept" },
+  analytics_minutes: { per: "tenants", most: "1 per minute of the last hour" },
+  analytics_origins: {
+    per: "assets",
+    most: "1 per hour and country, and per hour and referrer of the day, while they are kept",
+  },
   analytics_reach: { per: "assets", most: "1 per hour and hundredth, while they are kept" },
+  analytics_referrers: { per: "assets", most: "100 per day" },
   analytics_returns: { per: "assets", most: "1 per pair of hours, while they are kept" },
   analytics_startups: { per: "assets", most: "1 per hour and bucket, while they are kept" },
   analytics_viewers: { kept: "400 days; VODBOX_RATE_LIMIT_BEACON" },

@@ -33,6 +33,7 @@ async function views(): Promise<void> {
       asset_id: asset,
       session_id: `session-${view}`,
       viewer_id: `viewer-${view % 5}`,
+      referrer: isPhone ? "https://news.example/today?id=1" : undefined,
       event: name,
       position_seconds: seconds,
       occurred_at: new Date(start + seconds * 1000).toISOString(),
@@ -75,6 +76,7 @@ test("the page shows what the API returns, by metric, device and video", async (
   expect(await tile(seen, "Errors").textContent()).toBe("2");
   await page.getByRole("row", { name: /^Desktop 75% 6 0:48 100%/ }).waitFor();
   await page.getByRole("row", { name: /^Phone 25% 2 0:04 0%/ }).waitFor();
+  await page.getByRole("row", { name: /^news\.example 25% 2 0:04/ }).waitFor();
   expect(await link(page, TITLE).getAttribute("href")).toBe(`/console/assets/${asset}`);
 
   // The table behind the chart has each bucket of the API.
@@ -227,5 +229,33 @@ test("the operator chooses a tenant, and a phone and the dark theme show the sam
   });
   expect(overflow).toBe(0);
   expect(await axeFaults(page)).toEqual([]);
+  expect(faultsOf(seen)).toEqual([]);
+});
+
+test("who watches now is shown, and what is stored of a viewer is erased", async () => {
+  const event = { asset_id: asset, session_id: "now", viewer_id: "ann", event: "heartbeat" };
+  await platform.call("POST", "/api/v1/playback_events", { body: event });
+  const seen = await open();
+  const { page } = seen;
+  await link(page, "Analytics").click();
+  await button(page, "Right now").click();
+  await page.getByRole("row", { name: `${TITLE} 1 1` }).waitFor();
+  expect(await tile(seen, "Viewers now").textContent()).toBe("1");
+  expect(await axeFaults(page)).toEqual([]);
+  await page.goBack();
+  await button(page, "Data of a viewer").click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Viewer ID").fill("ann");
+  const saved = page.waitForEvent("download");
+  await button(page, "Continue").click();
+  const { sessions } = JSON.parse(readFileSync(await (await saved).path(), "utf8"));
+  expect(sessions).toMatchObject([{ asset_id: asset, events: [{ event: "heartbeat" }] }]);
+  await button(page, "Data of a viewer").click();
+  await dialog.getByLabel("Viewer ID").fill("ann");
+  await dialog.getByLabel("Action").selectOption("erase");
+  await button(page, "Continue").click();
+  await button(page, "Confirm").click();
+  await page.getByText("Erased sessions: 1").waitFor();
+  expect((await ofApi("analytics/viewers/ann", {})).code).toBe("not_found");
   expect(faultsOf(seen)).toEqual([]);
 });

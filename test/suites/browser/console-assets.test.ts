@@ -123,6 +123,27 @@ test("the keyboard reaches every asset", async () => {
   await expect.poll(focused, { timeout: 30_000 }).toBe(`Clip number ${COUNT}`);
 });
 
+test("columns of the list are chosen with the keyboard, and remembered", async () => {
+  const seen = await signedIn(browser, server.base, key);
+  const { page } = seen;
+  await button(page, "List").click();
+  const titles = () => page.locator(".titles .item-extra").allTextContents();
+  await expect.poll(titles, { timeout: 30_000 }).toContain("Policy");
+  await button(page, "Columns").focus();
+  await page.keyboard.press("Enter");
+  for (const name of ["Duration", "Plays, 30 days", "Tags"]) {
+    await page.getByRole("checkbox", { name, exact: true }).focus();
+    await page.keyboard.press("Space");
+  }
+  await page.keyboard.press("Escape");
+  const chosen = ["Status", "Size", "Policy", "Plays, 30 days", "Tags", "Created"];
+  await expect.poll(titles, { timeout: 30_000 }).toEqual(chosen);
+  await items(page).first().locator(".plays", { hasText: "0" }).waitFor();
+  await page.reload();
+  await expect.poll(titles, { timeout: 30_000 }).toEqual(chosen);
+  expect(faultsOf(seen)).toEqual([]);
+});
+
 test("a range, and all that match, are selected and changed in batches", async () => {
   const seen = await signedIn(browser, server.base, key);
   const { page } = seen;

@@ -4,7 +4,7 @@ import { readBytes } from "#platform/http/body.ts";
 import { Reply, type Route, route } from "#platform/http/route.ts";
 import { acceptEvents, type FindChannel, takeEvents } from "../accept-events.ts";
 import { MAX_BEACON_BYTES, MAX_EVENTS } from "../beacon.ts";
-import { deviceOf } from "../device.ts";
+import { originOf } from "../origin.ts";
 import { viewsOf } from "../views.ts";
 import { cmcdEvents } from "./events.ts";
 import { cmcdName } from "./sessions.ts";
@@ -43,7 +43,7 @@ export const cmcdRoutes = (tokens: PlaybackTokens, findChannel: FindChannel): Ro
         const areKnown = await viewsOf(app).areKnown(asked);
         viewsOf(app).add(
           accepted.filter((_, index) => !areKnown[index]),
-          deviceOf(headers),
+          originOf(app, context),
         );
         // As for beacons, the response does not reveal whether the content exists.
         return new Reply(204, undefined);

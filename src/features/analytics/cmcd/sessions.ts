@@ -1,7 +1,8 @@
+import type { IncomingMessage } from "node:http";
 import { LRUCache } from "lru-cache";
 import { forApp } from "#app.ts";
 import type { AcceptedEvent } from "../accept-events.ts";
-import { type Device, deviceOf } from "../device.ts";
+import { type Origin, originOf } from "../origin.ts";
 import type { Subject } from "../subject.ts";
 import { viewsOf } from "../views.ts";
 import { amountOf, type Cmcd, cmcdOf, textOf } from "./parse.ts";
@@ -26,7 +27,7 @@ type Stall = { at: number; ms: number };
 type Session = {
   subject: Subject;
   sid: string;
-  device: Device;
+  origin: Origin;
   firstAt: number;
   lastAt: number;
   reportedAt: number;
@@ -47,7 +48,10 @@ type Session = {
 type Request = Parameters<CmcdSessions["observe"]>[0];
 export type CmcdSessions = {
   /** Reads the CMCD of a request for media that is allowed. Takes some microseconds, and writes nothing. */
-  observe(request: { url: URL; headers: Headers; method: string; address: string }, subject: Subject): void;
+  observe(
+    request: { url: URL; headers: Headers; method: string; address: string; incoming?: IncomingMessage | undefined },
+    subject: Subject,
+  ): void;
   /** Passes what was observed on to the analytics, in as few events as a player of ours would send. */
   report(isLast: boolean): Promise<void>;
 };
@@ -78,7 +82,7 @@ export const cmcdSessions = forApp((app): CmcdSessions => {
       // Nothing else of the asset, and of the text of the request, stays in memory.
       subject: { id, tenantId, durationSeconds },
       sid,
-      device: deviceOf(request.headers),
+      origin: originOf(app, request),
       firstAt: now,
       lastAt: now,
       reportedAt: now,
@@ -118,7 +122,7 @@ export const cmcdSessions = forApp((app): CmcdSessions => {
       for (const [index, session] of reported.entries()) {
         if (isOver(session) || areKnown[index]) due.delete(session);
         if (isOver(session)) sessions.delete(keyOf(session.subject, session.sid));
-        if (!areKnown[index]) viewsOf(app).add(eventsOf(session, now), session.device);
+        if (!areKnown[index]) viewsOf(app).add(eventsOf(session, now), session.origin);
       }
     },
   };

@@ -41,6 +41,7 @@ export const ApiKey = v.pipe(
     last_four: v.string(),
     expires_at: NullableTime,
     last_used_at: NullableTime,
+    last_used_address: v.nullable(v.string()),
     revoked_at: NullableTime,
     created_at: Time,
     updated_at: Time,

@@ -1,6 +1,7 @@
 import { and, asc, gt, isNotNull, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { hourOf } from "#features/analytics/deltas.ts";
+import { dayOf } from "#features/analytics/origin-deltas.ts";
 import { minuteOf } from "#features/live/minutes/minute.ts";
 import { backgroundPacer } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
@@ -68,6 +69,10 @@ async function deleteHours(app: App, { step }: Steps, tenantId: number, untilHou
           await tx.run(sql`DELETE FROM analytics_reach WHERE ${same}`);
           await tx.run(sql`DELETE FROM analytics_returns WHERE tenant_id = ${tenantId} AND ${same}`);
           await tx.run(sql`DELETE FROM analytics_devices WHERE tenant_id = ${tenantId} AND ${same}`);
+          await tx.run(sql`DELETE FROM analytics_origins WHERE tenant_id = ${tenantId} AND ${same}`);
+          await tx.run(sql`
+            DELETE FROM analytics_referrers
+            WHERE tenant_id = ${tenantId} AND asset_id = ${asset_id} AND day <= ${dayOf(hour)} AND day < ${dayOf(untilHour)}`);
           await tx.run(sql`DELETE FROM analytics_startups WHERE tenant_id = ${tenantId} AND ${same}`);
           await tx.run(sql`DELETE FROM analytics_hours WHERE tenant_id = ${tenantId} AND ${same}`);
         }

@@ -19,6 +19,8 @@ export function startBeacons(
   { address, session, watched, token, signal }: Beacons,
 ): SendBeacon {
   const viewer = viewerId();
+  // Of a page of the server itself, what led to it or contains it. The server keeps the host only.
+  const referrer = address.includes(`//${location.host}/`) ? document.referrer : location.host;
   let watchedMs = 0;
   /** Since when the video has been playing; null while it is not. */
   let movingSince: number | null = null;
@@ -39,6 +41,7 @@ export function startBeacons(
       token: token() ?? undefined,
       session_id: session,
       viewer_id: viewer,
+      referrer,
       event,
       position_seconds: round(video.currentTime),
       watched_seconds: round(watchedMs / 1000),

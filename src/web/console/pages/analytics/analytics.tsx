@@ -1,29 +1,34 @@
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { vodbox } from "#web/console/api.ts";
 import { pagePath } from "#web/console/base.ts";
 import { Select } from "#web/console/components/form.tsx";
 import { ErrorNotice } from "#web/console/components/notice.tsx";
 import { PageHead } from "#web/console/components/page-head.tsx";
+import { useAttempt } from "#web/console/hooks/use-attempt.ts";
 import { useResource } from "#web/console/hooks/use-resource.ts";
 import { useSession } from "#web/console/session.tsx";
 import { useTexts } from "#web/console/texts/texts.tsx";
 import { AssetSearch } from "./asset-search.tsx";
 import { Devices } from "./devices.tsx";
 import { Filters } from "./filters.tsx";
+import { Origins } from "./origins.tsx";
 import { Overview } from "./overview.tsx";
 import { before, selectionOf } from "./period.ts";
 import { Retention } from "./retention.tsx";
 import { texts } from "./texts.ts";
 import { TopAssets } from "./top-assets.tsx";
 import { TopChannels } from "./top-channels.tsx";
+import { ViewerData } from "./viewer-data.tsx";
 
 const TOP = 10;
 
 /** What viewers did: of a tenant or of one video, in a period that is in the page's address. */
 export default function Analytics() {
   const t = useTexts(texts);
-  const { session } = useSession();
+  const { session, may } = useSession();
+  const { failure, attempt } = useAttempt();
+  const [isViewerShown, setViewerShown] = useState(false);
   const { query, route } = useLocation();
   const change = (changes: Record<string, string | null>) => {
     const entries = Object.entries({ ...query, ...changes }).filter((entry): entry is [string, string] => !!entry[1]);
@@ -58,13 +63,32 @@ export default function Analytics() {
     return { asset: found, analytics, previous };
   }, [selection, asset, tenant]);
   const analytics = value?.analytics;
+  const nowPath = pagePath(
+    session.tenant_id === null && tenant !== null ? `analytics/now?tenant=${tenant}` : "analytics/now",
+  );
   return (
     <>
       <PageHead title={t("analytics")}>
+        <button type="button" onClick={() => route(nowPath)}>
+          {t("now")}
+        </button>
         <button type="button" onClick={reload}>
           {t("refresh")}
         </button>
+        {may("assets:write") && (
+          <button type="button" onClick={() => setViewerShown(true)}>
+            {t("viewerData")}
+          </button>
+        )}
       </PageHead>
+      <ErrorNotice error={failure} />
+      {isViewerShown && (
+        <ViewerData
+          tenant={session.tenant_id === null ? tenant : null}
+          attempt={attempt}
+          onClose={() => setViewerShown(false)}
+        />
+      )}
       <div class="row filters analytics-filters">
         {session.tenant_id === null && asset === null && tenants.value && (
           <Select
@@ -102,6 +126,7 @@ export default function Analytics() {
       {analytics && (
         <div class="halves">
           <Devices analytics={analytics} />
+          <Origins analytics={analytics} />
           {"top_assets" in analytics && analytics.top_assets && (
             <TopAssets
               assets={analytics.top_assets}

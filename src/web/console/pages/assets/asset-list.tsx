@@ -1,20 +1,18 @@
-import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { vodbox } from "#web/console/api.ts";
 import { pagePath } from "#web/console/base.ts";
-import { Badge } from "#web/console/components/badge.tsx";
-import { Progress } from "#web/console/components/progress.tsx";
-import { Time } from "#web/console/components/time.tsx";
-import { bytes, duration } from "#web/console/format.ts";
 import { useVirtual } from "#web/console/hooks/use-virtual.ts";
 import { useSession } from "#web/console/session.tsx";
 import { useLanguage, useTexts } from "#web/console/texts/texts.tsx";
 import type { Asset, AssetImages } from "#web/console/types.ts";
+import { AssetState } from "./asset-state.tsx";
+import { COLUMNS, type ColumnName, columnsOf } from "./columns.tsx";
 import { dragged } from "./dragged.ts";
 import { Poster } from "./poster.tsx";
 import { isSelected, type Selection, withIds } from "./selection.ts";
 import { texts } from "./texts.ts";
 import type { AssetList } from "./use-assets.ts";
-import { useImages } from "./use-images.ts";
+import { useByIds } from "./use-by-ids.ts";
 
 /** Pixels, as in pages.css. */
 const GAP = 16;
@@ -26,15 +24,19 @@ type Props = {
   list: AssetList;
   count: number;
   layout: "grid" | "list";
+  /** Those that were chosen; null: the usual ones. */
+  columns: readonly ColumnName[] | null;
+  /** Names of tenants, for operators. */
+  tenants: ReadonlyMap<number, string>;
   selection: Selection;
   /** Null: nothing can be selected. */
   onSelect: ((selection: Selection) => void) | null;
 };
 
 /** The assets as posters or rows, of which only the visible ones are in the document. */
-export function AssetItems({ list, count, layout, selection, onSelect }: Props) {
+export function AssetItems({ list, count, layout, columns: chosen, tenants, selection, onSelect }: Props) {
   const t = useTexts(texts);
-  const { may } = useSession();
+  const { may, isAdmin } = useSession();
   const element = useRef<HTMLUListElement>(null);
   const width = useWidth(element);
   const { columns, rowHeight } = measuresOf(layout, width);
@@ -42,7 +44,14 @@ export function AssetItems({ list, count, layout, selection, onSelect }: Props) 
     rows: Math.ceil(count / columns),
     rowHeight,
   });
-  const images = useImages(list.loaded, may("playback:read"));
+  const ready = list.loaded.filter(({ playback_status }) => playback_status === "ready").map(({ id }) => id);
+  const images = useByIds(ready, may("playback:read") ? (ids) => vodbox.listAssetImages({ ids }) : null);
+  const { shown: listed, tracks, least } = columnsOf(chosen, isAdmin, width);
+  const style = { "--columns": tracks, "--least": `${least}px` };
+  const plays = useByIds(
+    list.loaded.map(({ id }) => id),
+    layout === "list" && listed.includes("plays") ? (ids) => vodbox.listPlayCounts({ ids }) : null,
+  );
   const anchor = useRef<number | null>(null);
   const [focused, setFocused] = useState<number | null>(null);
   const wanted = useRef<number | null>(null);
@@ -91,18 +100,18 @@ export function AssetItems({ list, count, layout, selection, onSelect }: Props) 
     // Renders also where the target is already there.
     setFocused(index);
   };
-  const titles = [t("title"), t("status"), t("duration"), t("size"), t("policy"), t("created")];
   const indexes = Array.from({ length: Math.max(0, to - from) }, (_, offset) => from + offset);
   return (
-    <>
+    <div class={layout === "list" ? "wide-list" : ""}>
       {layout === "list" && (
         // Each value has its own name for screen readers.
-        <div class="assets list titles" aria-hidden="true">
+        <div class="assets list titles" aria-hidden="true" style={style}>
           <div class="item fine">
             {onSelect && <span class="item-check" />}
-            {titles.map((title, index) => (
-              <span key={title} class={index > 1 ? "item-extra" : ""}>
-                {title}
+            <span>{t("title")}</span>
+            {listed.map((name) => (
+              <span key={name} class="item-extra">
+                {COLUMNS[name].title(t)}
               </span>
             ))}
           </div>
@@ -116,6 +125,7 @@ export function AssetItems({ list, count, layout, selection, onSelect }: Props) 
         class={`assets ${layout}`}
         aria-label={t("assets")}
         style={{
+          ...style,
           height: `${height}px`,
           paddingTop: `${first * rowHeight}px`,
           gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))`,
@@ -133,7 +143,10 @@ export function AssetItems({ list, count, layout, selection, onSelect }: Props) 
           return (
             <Item
               key={asset ? asset.id : `empty-${index}`}
-              {...{ asset, index, count, layout }}
+              {...{ asset, index, count }}
+              columns={layout === "list" ? listed : null}
+              plays={asset && plays.get(asset.id)?.play_count}
+              tenant={asset && tenants.get(asset.tenant_id)}
               images={asset && images.get(asset.id)}
               isSelected={asset !== undefined && isSelected(selection, asset.id)}
               isFocused={focused === index}
@@ -148,7 +161,7 @@ export function AssetItems({ list, count, layout, selection, onSelect }: Props) 
         })}
       </ul>
       {shown < count && <p class="fine">{t("tooMany")}</p>}
-    </>
+    </div>
   );
 }
 
@@ -176,7 +189,10 @@ type ItemProps = {
   asset: Asset | undefined;
   index: number;
   count: number;
-  layout: "grid" | "list";
+  /** Null: a poster with its state. */
+  columns: readonly ColumnName[] | null;
+  plays: number | undefined;
+  tenant: string | undefined;
   images: AssetImages | undefined;
   isSelected: boolean;
   isFocused: boolean;
@@ -184,7 +200,8 @@ type ItemProps = {
   onDrag(event: DragEvent, id: number): void;
 };
 
-function Item({ asset, index, count, layout, images, isSelected, isFocused, onToggle, onDrag }: ItemProps) {
+function Item({ asset, index, count, columns, plays, tenant, images, ...item }: ItemProps) {
+  const { isSelected, isFocused, onToggle, onDrag } = item;
   const t = useTexts(texts);
   const { language } = useLanguage();
   const place = { "aria-setsize": count, "aria-posinset": index + 1, "data-index": index };
@@ -217,36 +234,14 @@ function Item({ asset, index, count, layout, images, isSelected, isFocused, onTo
         <Poster images={images} length={isReady ? asset.duration_seconds : null} isFocused={isFocused} />
         <span class="card-title">{asset.title}</span>
       </a>
-      <AssetState asset={asset} />
-      {layout === "list" && (
-        <>
-          <Extra name={t("duration")}>{isReady ? duration(asset.duration_seconds) : "–"}</Extra>
-          <Extra name={t("size")}>{asset.storage_bytes > 0 ? bytes(asset.storage_bytes, language) : "–"}</Extra>
-          <Extra name={t("policy")}>{t(asset.playback_policy)}</Extra>
-          <Extra name={t("created")}>
-            <Time at={asset.created_at} />
-          </Extra>
-        </>
-      )}
+      {columns === null && <AssetState asset={asset} />}
+      {columns?.map((name) => (
+        // Its name is in the titles above the list.
+        <span key={name} class={`item-extra ${name}`}>
+          <span class="unseen">{COLUMNS[name].title(t)}: </span>
+          {COLUMNS[name].cell(asset, { language, t, plays, tenant })}
+        </span>
+      ))}
     </li>
-  );
-}
-
-/** A value with its name, which the titles above the list show. */
-const Extra = ({ name, children }: { name: string; children: ComponentChildren }) => (
-  <span class="item-extra">
-    <span class="unseen">{name}: </span>
-    {children}
-  </span>
-);
-
-function AssetState({ asset: { playback_status, encoding_status, progress, stage } }: { asset: Asset }) {
-  const t = useTexts(texts);
-  const isRunning = playback_status === "processing" && progress > 0;
-  return (
-    <span class="state">
-      <Badge state={playback_status} text={isRunning && stage ? stage : t(playback_status)} />
-      {(isRunning || encoding_status === "partial") && <Progress value={progress / 100} label={t("encoding")} />}
-    </span>
   );
 }

@@ -16,6 +16,7 @@ import { AssetItems } from "./asset-list.tsx";
 import { BulkBar, useBulk } from "./bulk-bar.tsx";
 import { CollectionHead } from "./collection-head.tsx";
 import { CollectionPanel } from "./collections.tsx";
+import { ColumnMenu, chosenColumns } from "./columns.tsx";
 import { FilterBar } from "./filter-bar.tsx";
 import { addressOf, type Filters, filtersOf, paramsOf } from "./filters.ts";
 import { FoundInside } from "./found.tsx";
@@ -53,6 +54,7 @@ export default function Assets() {
   const [selection, setSelection] = useState<Selection>(NOTHING);
   useEffect(() => setSelection(NOTHING), [address]);
   const [layout, setLayout] = useState<"grid" | "list">(remembered.layout.get() === "list" ? "list" : "grid");
+  const [columns, setColumns] = useState(chosenColumns);
   const total = list.count ?? 0;
   const bulk = useBulk(params, total, () => {
     setSelection(NOTHING);
@@ -123,7 +125,7 @@ export default function Assets() {
             onMoveAssets={(moved, collection_id) => bulk.start(moved, { action: "move", collection_id })}
           />
         )}
-        <div>
+        <div aria-busy={collections.isLoading}>
           {current && <CollectionHead collection={current} onChange={collections.reload} />}
           <FilterBar
             {...{ filters, isAdmin, layout }}
@@ -153,6 +155,9 @@ export default function Assets() {
               {list.count === null && !list.error && t("loading")}
               {total === 1 ? t("matchingOne") : total > 1 && t("matching", { count: number(total, language) })}
             </span>
+            {layout === "list" && total > 0 && (
+              <ColumnMenu chosen={columns} isOperator={isAdmin} onChange={setColumns} />
+            )}
           </div>
           {list.count === 0 && isSearch && <Empty icon={SearchX} text={t("nothingFound")} />}
           {list.count === 0 && !isSearch && (
@@ -167,6 +172,8 @@ export default function Assets() {
           {total > 0 && (
             <AssetItems
               {...{ list, layout, selection }}
+              columns={columns}
+              tenants={new Map(tenants.value?.map(({ id, name }) => [id, name]))}
               count={total}
               onSelect={mayWrite && !bulk.isRunning ? setSelection : null}
             />

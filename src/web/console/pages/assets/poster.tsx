@@ -74,7 +74,7 @@ export function Poster({ images, length, isFocused }: Props) {
       }}
       onPointerLeave={end}
     >
-      {images?.thumbnail_url && <img src={images.thumbnail_url} alt="" loading="lazy" />}
+      {images?.thumbnail_url && <img src={images.thumbnail_url} alt="" />}
       {board && at !== null && <Frame board={board} at={at} />}
       {length !== null && <span class="length">{duration(length)}</span>}
     </span>

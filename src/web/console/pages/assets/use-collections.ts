@@ -8,6 +8,8 @@ const RELOAD_MS = 5000;
 export type Collections = {
   /** Null until they are loaded. */
   all: Collection[] | null;
+  /** They are on their way. */
+  isLoading: boolean;
   error: unknown;
   reload(): Promise<void>;
   reloadSoon(): void;
@@ -50,5 +52,5 @@ export function useCollections(tenant: number | null, isShown: boolean): Collect
   const reloadSoon = () => {
     if (isShown) timer.current ??= setTimeout(() => void latest.current(), RELOAD_MS);
   };
-  return { all, error, reload, reloadSoon };
+  return { all, isLoading: isShown && all === null && !error, error, reload, reloadSoon };
 }

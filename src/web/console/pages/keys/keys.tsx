@@ -83,7 +83,15 @@ export default function Keys() {
               { title: t("status"), cell: (key) => <KeyState apiKey={key} /> },
               {
                 title: t("lastUsed"),
-                cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : t("never")),
+                cell: ({ last_used_at, last_used_address }) =>
+                  last_used_at ? (
+                    <>
+                      <Time at={last_used_at} />
+                      {last_used_address && <div class="fine">{t("usedFrom", { address: last_used_address })}</div>}
+                    </>
+                  ) : (
+                    t("never")
+                  ),
               },
               {
                 title: t("expires"),
