@@ -72,8 +72,9 @@ test("the country is that of the header, from a trusted proxy only", async () =>
   const { id } = await film(app, tenant.id);
   // Without a socket, as for a client that no proxy is in front of.
   await report(view(id), { "cf-ipcountry": "FR" });
-  const log = app.opened.app.log as never;
-  const server = await startListening({ host: "127.0.0.1", port: 0 } as never, app.opened.server as never, { log });
+  const { log, config } = app.opened.app;
+  const at = { ...config, host: "127.0.0.1", port: 0 };
+  const server = await startListening(at, app.opened.server as never, { log });
   const told = ["DE", "de", "AT", "XX", "T1", "DEU", "D\u00c9", ""];
   for (const country of told)
     await fetch(server.address + BEACONS, {

@@ -191,6 +191,8 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
       await insert(`INSERT INTO caption_parts (job_id, tenant_id, asset_id, number, start_ms, end_ms, status, queue_position,
         available_at, created_at, updated_at)
         SELECT id, tenant_id, asset_id, 0, 0, 1, 'queued', 0, 1, 1, 1 FROM caption_jobs WHERE tenant_id = ${id} LIMIT 1`);
+      await insert(`INSERT INTO analytics_referrers (tenant_id, asset_id, day, referrer)
+        VALUES (${id}, 0, 1, 'example.com')`);
       await insert(`INSERT INTO import_runs (tenant_id, provider, total, created_at, updated_at)
         VALUES (${id}, 'mux', 1, 1, 1)`);
       await insert(`INSERT INTO subtitle_words (object_key, tenant_id, words)
