@@ -73,7 +73,7 @@ export function startBeacons(
   on("playing", () => {
     if (isRebuffering) send("rebufferend");
     isRebuffering = false;
-    const startup = hasPlayed || askedAt === null ? {} : { startup_ms: Math.round(performance.now() - askedAt) };
+    const startup = hasPlayed || askedAt === null ? {} : { startup_ms: performance.now() - askedAt };
     hasPlayed = true;
     send("playing", startup);
     moves();
