@@ -20,6 +20,7 @@ import { benchLive } from "./live.ts";
 import { benchLiveSoak } from "./live-soak.ts";
 import { benchLiveStreams } from "./live-streams.ts";
 import { benchPages } from "./pages/main.ts";
+import { benchTasks } from "./pages/tasks.ts";
 import { benchParallel } from "./parallel.ts";
 import { benchParallelQuality } from "./parallel-quality.ts";
 import { benchPerTitle } from "./per-title.ts";
@@ -54,6 +55,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   "live-soak": benchLiveSoak,
   console: benchConsole,
   pages: benchPages,
+  tasks: benchTasks,
   transcode: benchTranscode,
   parallel: benchParallel,
   "parallel-quality": benchParallelQuality,

@@ -19,8 +19,6 @@ export function startBeacons(
   { address, session, watched, token, signal }: Beacons,
 ): SendBeacon {
   const viewer = viewerId();
-  // Of a page of the server itself, what led to it or contains it. The server keeps the host only.
-  const referrer = address.includes(`//${location.host}/`) ? document.referrer : location.host;
   let watchedMs = 0;
   /** Since when the video has been playing; null while it is not. */
   let movingSince: number | null = null;
@@ -41,10 +39,12 @@ export function startBeacons(
       token: token() ?? undefined,
       session_id: session,
       viewer_id: viewer,
-      referrer,
+      // Of the server's own pages, what led to them or contains them; other pages are in the Referer header.
+      referrer: address.startsWith(origin) ? document.referrer : "",
+      // Of the server's own pages, what led to them or contains them; other pages are in the Referer header.
       event,
-      position_seconds: round(video.currentTime),
-      watched_seconds: round(watchedMs / 1000),
+      position_seconds: video.currentTime,
+      watched_seconds: watchedMs / 1000,
       occurred_at: new Date().toISOString(),
       ...fields,
     });
@@ -73,7 +73,7 @@ export function startBeacons(
   on("playing", () => {
     if (isRebuffering) send("rebufferend");
     isRebuffering = false;
-    const startup = hasPlayed || askedAt === null ? {} : { startup_ms: Math.round(performance.now() - askedAt) };
+    const startup = hasPlayed || askedAt === null ? {} : { startup_ms: performance.now() - askedAt };
     hasPlayed = true;
     send("playing", startup);
     moves();
@@ -101,8 +101,6 @@ export function startBeacons(
   });
   return send;
 }
-
-const round = (seconds: number) => Math.round(seconds * 1000) / 1000;
 
 /** `crypto.randomUUID` exists only on https and localhost. */
 export const randomId = () =>
