@@ -27,6 +27,8 @@ export const ATTEMPT_OUTCOMES = ["completed", "failed", "expired", "released", "
 
 /** The parts of a job that workers encode independently; src/protocol/task.ts describes each. */
 export const TASK_KINDS = ["plan", "chunk", "audio", "images", "whole"] as const;
+/** Those of the database: a clip and a join are always all of their job, which a worker knows as the job. */
+export const ALL_TASK_KINDS = [...TASK_KINDS, "clip", "join"] as const;
 /** What is served first; src/features/transcoding/service-classes.ts describes each. */
 export const SERVICE_CLASSES = ["requested", "first", "ahead", "abandoned", "normal"] as const;
 /** `waiting`: for other tasks of the same attempt. */

@@ -1,6 +1,6 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { SharedMedia } from "#lib/manifests";
-import { ATTEMPT_OUTCOMES, JOB_STATUSES, SERVICE_CLASSES, TASK_KINDS, TASK_STATUSES } from "#model/enums.ts";
+import { ALL_TASK_KINDS, ATTEMPT_OUTCOMES, JOB_STATUSES, SERVICE_CLASSES, TASK_STATUSES } from "#model/enums.ts";
 import { id, times } from "./columns.ts";
 
 /** What a job that cuts an exact clip needs; paths are relative to `prefix`, where the manifests of whole segments are. */
@@ -46,9 +46,8 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   assetId: integer("asset_id").notNull(),
   status: text("status", { enum: JOB_STATUSES }).notNull().default("queued"),
   priority: integer("priority").notNull().default(0),
-  queuePosition: integer("queue_position").notNull().default(0),
+  /** How much of it its tasks have done, of 100; not counted while a worker knows its task as the job. */
   position: real("position"),
-  progressedAt: integer("progressed_at"),
   publishedAt: integer("published_at"),
   earlyPlayback: integer("early_playback", { mode: "boolean" }).notNull().default(false),
   profile: text("profile").notNull().default("default"),
@@ -62,16 +61,12 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   workerId: text("worker_id"),
   progress: integer("progress").notNull().default(0),
   stage: text("stage"),
-  leaseExpiresAt: integer("lease_expires_at"),
-  availableAt: integer("available_at").notNull(),
   errorCode: text("error_code"),
   errorMessage: text("error_message"),
   logTail: text("log_tail"),
   captionErrors: text("caption_errors", { mode: "json" }).$type<Record<string, string>>(),
   clip: text("clip", { mode: "json" }).$type<ClipJob>(),
   joined: text("joined", { mode: "json" }).$type<JoinedPart[]>(),
-  /** Null: any worker can run it as a whole. */
-  requires: text("requires", { mode: "json" }).$type<Requirements>(),
   /** What the parts of its source require; null: it has no source that could be cut. */
   partsRequire: text("parts_require", { mode: "json" }).$type<Requirements>(),
   startedAt: integer("started_at"),
@@ -83,11 +78,8 @@ export const transcodingAttempts = sqliteTable("transcoding_attempts", {
   id: id(),
   jobId: integer("job_id").notNull(),
   attempt: integer("attempt").notNull(),
-  idempotencyKey: text("idempotency_key").notNull(),
-  leaseHash: text("lease_hash").notNull(),
   workerId: text("worker_id"),
   outcome: text("outcome", { enum: ATTEMPT_OUTCOMES }),
-  resultHash: text("result_hash"),
   startedAt: integer("started_at").notNull(),
   endedAt: integer("ended_at"),
   sweptAt: integer("swept_at"),
@@ -100,8 +92,13 @@ export const transcodingTasks = sqliteTable("transcoding_tasks", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
   jobId: integer("job_id").notNull(),
-  attemptId: integer("attempt_id").notNull(),
-  kind: text("kind", { enum: TASK_KINDS }).notNull(),
+  /** Null: no worker has begun the job, which is this task. */
+  attemptId: integer("attempt_id"),
+  kind: text("kind", { enum: ALL_TASK_KINDS }).notNull(),
+  /** The contract of its lease has no task: the callbacks of the job are those of this task. */
+  knownAsJob: integer("known_as_job", { mode: "boolean" }).notNull().default(false),
+  /** A job that no worker has begun and that is to play early: a worker plans it next to a long task. */
+  plansEarly: integer("plans_early", { mode: "boolean" }).notNull().default(false),
   number: integer("number").notNull().default(0),
   firstSegment: integer("first_segment"),
   segments: integer("segments"),
@@ -119,10 +116,12 @@ export const transcodingTasks = sqliteTable("transcoding_tasks", {
   /** The segment that a viewer waits for, while the worker is asked to end before it; null: it is not asked. */
   yieldTo: text("yield_to", { mode: "json" }).$type<{ rendition: string; number: number }>(),
   availableAt: integer("available_at").notNull(),
-  /** Null: any worker that takes tasks can run it. */
+  /** Null: any worker can run it that takes tasks, or, when no worker has begun the job, jobs. */
   requires: text("requires", { mode: "json" }).$type<Requirements>(),
   weight: real("weight").notNull(),
   progress: real("progress").notNull().default(0),
+  /** The furthest stage and progress in it, when it is known as the job. */
+  reached: real("reached").notNull().default(0),
   progressedAt: integer("progressed_at"),
   stage: text("stage"),
   failures: integer("failures").notNull().default(0),

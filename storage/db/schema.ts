@@ -385,7 +385,10 @@ export type ApiKeyRow = typeof apiKeys.$inferSelect;
 export type AssetRow = typeof assets.$inferSelect;
 export type UploadRow = typeof uploads.$inferSelect;
 export type JobRow = typeof transcodingJobs.$inferSelect;
-export type TaskRow = typeof transcodingTasks.$inferSelect;
+/** A task, or a job that no worker has begun. */
+export type QueuedRow = typeof transcodingTasks.$inferSelect;
+/** A task of an attempt. */
+export type TaskRow = QueuedRow & { attemptId: number };
 export type TaskLeaseRow = typeof taskLeases.$inferSelect;
 export type WorkerRow = typeof workers.$inferSelect;
 export type AttemptRow = typeof transcodingAttempts.$inferSelect;

@@ -1,8 +1,9 @@
 import { and, type SQL, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { backgroundPacer, type ClockStep } from "#lib/base";
-import { transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
+import { transcodingTasks } from "#storage/db/schema.ts";
 import { leaseMs } from "./lease.ts";
+import { IS_RUNNING } from "./tasks/lifecycle.ts";
 
 const ROWS_AT_ONCE = 500;
 
@@ -28,7 +29,6 @@ const DEADLINES: Times[] = [
 ];
 /** From then on something is tried again: earlier, but not later. */
 const RETRIES: Times[] = [
-  { table: "transcoding_jobs", column: "available_at", where: QUEUED },
   { table: "transcoding_tasks", column: "available_at", where: QUEUED },
   { table: "caption_jobs", column: "available_at", where: QUEUED },
   // Another worker gets them when theirs is lost.
@@ -50,7 +50,7 @@ const HEARTBEATS: Times[] = [
   { table: "workers", column: "transcribes_at" },
   { table: "live_streams", column: "updated_at", where: sql`finished_at IS NULL` },
 ];
-/** Leases that have no more than their end; those of jobs and tasks have time limits too (`settleLeases`). */
+/** Leases that have no more than their end; those of tasks have time limits too (`settleLeases`). */
 const LEASES: Times[] = [
   { table: "caption_jobs", column: "lease_expires_at", where: RUNNING },
   { table: "caption_parts", column: "lease_expires_at", where: RUNNING },
@@ -64,9 +64,7 @@ export const settledColumns: readonly string[] = [
   ...[...DEADLINES, ...RETRIES, ...HEARTBEATS, ...LEASES, ...BEGINNINGS].map(
     ({ table, column }) => `${table}.${column}`,
   ),
-  ...["transcoding_jobs", "transcoding_tasks"].flatMap((table) =>
-    ["lease_expires_at", "started_at", "progressed_at"].map((column) => `${table}.${column}`),
-  ),
+  ...["lease_expires_at", "started_at", "progressed_at"].map((column) => `transcoding_tasks.${column}`),
 ];
 
 type Named = Record<"table" | "column" | "where", SQL>;
@@ -122,27 +120,25 @@ async function settleLeases(app: App, { from, to }: ClockStep, isAgain: boolean)
     await app.write(async (tx) =>
       tx.run(sql`UPDATE ${table} SET ${column} = ${settled(column)} WHERE ${where} AND ${isLease(column)}`),
     );
-  for (const table of [transcodingJobs, transcodingTasks]) {
-    const { startedAt, progressedAt } = table;
-    const leaseExpiresAt = sql`${table.leaseExpiresAt}`;
-    const future = to + SETTLING_MS;
-    const isAffected =
-      to > from
-        ? isLease(leaseExpiresAt)
-        : sql`(${isLease(leaseExpiresAt)} OR ${startedAt} > ${future} OR ${progressedAt} > ${future})`;
-    const where = and(sql`${table.status} = 'running'`, isAffected);
-    if (!(await app.db.select({ id: table.id }).from(table).where(where).limit(1).get())) continue;
-    // A start after the step is one of the new time.
-    const notLater = sql`min(${startedAt}, ${to})`;
-    const set = {
-      leaseExpiresAt: settled(leaseExpiresAt),
-      progressedAt: to,
-      startedAt: isAgain
-        ? sql`CASE WHEN ${startedAt} BETWEEN ${from} AND ${from + SETTLING_MS} THEN ${to} ELSE ${notLater} END`
-        : sql`CASE WHEN ${startedAt} <= ${from} THEN ${startedAt} + ${to - from} ELSE ${notLater} END`,
-    };
-    await app.write(async (tx) => tx.update(table).set(set).where(where));
-  }
+  const { startedAt, progressedAt } = transcodingTasks;
+  const leaseExpiresAt = sql`${transcodingTasks.leaseExpiresAt}`;
+  const future = to + SETTLING_MS;
+  const isAffected =
+    to > from
+      ? isLease(leaseExpiresAt)
+      : sql`(${isLease(leaseExpiresAt)} OR ${startedAt} > ${future} OR ${progressedAt} > ${future})`;
+  const where = and(IS_RUNNING, isAffected);
+  if (!(await app.db.select({ id: transcodingTasks.id }).from(transcodingTasks).where(where).limit(1).get())) return;
+  // A start after the step is one of the new time.
+  const notLater = sql`min(${startedAt}, ${to})`;
+  const set = {
+    leaseExpiresAt: settled(leaseExpiresAt),
+    progressedAt: to,
+    startedAt: isAgain
+      ? sql`CASE WHEN ${startedAt} BETWEEN ${from} AND ${from + SETTLING_MS} THEN ${to} ELSE ${notLater} END`
+      : sql`CASE WHEN ${startedAt} <= ${from} THEN ${startedAt} + ${to - from} ELSE ${notLater} END`,
+  };
+  await app.write(async (tx) => tx.update(transcodingTasks).set(set).where(where));
 }
 
 /** A row that was moved is after `to`, so it is not moved again. */

@@ -11,14 +11,14 @@ import { hasSpeechModel, noteTranscriber } from "../subtitles/transcribers.ts";
 import { trackContract } from "./added-audio/contract.ts";
 import { claimTrack } from "./added-audio/queue.ts";
 import { claimSpeech } from "./caption-jobs/claim.ts";
-import { type Claimed, claim, isEncodingQueued } from "./claim.ts";
+import { claim, isEncodingQueued } from "./claim.ts";
 import { workerContract } from "./contract.ts";
 import { nameOfLease } from "./lease-urls.ts";
 import { passOn, waitForJob, wakeNext } from "./long-poll.ts";
 import { correctSize } from "./registered-source.ts";
 import { type Capabilities, NO_CAPABILITIES, takesTasks } from "./requirements.ts";
 import { NO_CAPTIONS, sourceUpload, wantedCaptions } from "./source-upload.ts";
-import { taskOfContract } from "./tasks/start.ts";
+import { type ClaimedTask, taskOfContract } from "./tasks/start.ts";
 import { noteWorker } from "./workers.ts";
 
 type Wishes = v.InferOutput<typeof Claim>;
@@ -95,10 +95,12 @@ function sharesDisk(app: App, { capabilities }: Wishes): boolean {
 }
 
 /** Audio in parts creates them with the second part: a viewer waits for the first one. */
-const createsCaptions = (task: TaskRow | undefined) =>
-  !task || task.kind === "whole" || (task.kind === "audio" && (task.firstSegment === null || task.number === 1));
+const createsCaptions = (task: TaskRow) =>
+  task.knownAsJob ||
+  task.kind === "whole" ||
+  (task.kind === "audio" && (task.firstSegment === null || task.number === 1));
 
-async function contractFor(app: App, { job, asset, lease, task }: Claimed, body: Wishes, base?: string) {
+async function contractFor(app: App, { job, asset, lease, task }: ClaimedTask, body: Wishes, base?: string) {
   const hasSource = !job.clip && !job.joined;
   const upload = !hasSource ? null : await sourceUpload(app.db, asset.id);
   // A registered source's size may have been reported wrong, and a worker rejects a source of another size.
@@ -110,12 +112,9 @@ async function contractFor(app: App, { job, asset, lease, task }: Claimed, body:
     contentType: upload?.contentType ?? "application/octet-stream",
     sourceBytes: stored?.bytes ?? asset.sourceBytes,
     captions: !job.clip && createsCaptions(task) ? await wantedCaptions(app.db, asset.id, upload) : NO_CAPTIONS,
-    lease: {
-      ...lease,
-      name: nameOfLease({ attempt: { id: lease.attemptId }, ...(task && { lease: { id: task.leaseId ?? -1 } }) }),
-    },
+    lease: { ...lease, name: nameOfLease(task) },
     sharesDisk: sharesDisk(app, body),
-    task: task ? await taskOfContract(app.db, task) : null,
+    task: task.knownAsJob ? null : await taskOfContract(app.db, task),
     lane: body.lane,
     ...(base && { base }),
   });

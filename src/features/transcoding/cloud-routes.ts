@@ -3,28 +3,29 @@ import type { App } from "#app.ts";
 import { invalid } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { Claim, Completion, FencedContract } from "#protocol/worker.ts";
-import type { JobRow } from "#storage/db/schema.ts";
+import type { JobRow, TaskRow } from "#storage/db/schema.ts";
 import { claimWithin } from "./claim-within.ts";
-import { complete, leaseOfJob } from "./complete.ts";
+import { complete } from "./complete.ts";
 import { countFault, faultOf } from "./failure.ts";
 import { asConflict, fenced, fencedAttempt, fenceOf } from "./fence.ts";
-import { heartbeat } from "./heartbeat.ts";
-import { liveLease } from "./job-lease.ts";
 import { callback, leaseCallbacks } from "./lease-callbacks.ts";
-import { renewedSource } from "./lease-urls.ts";
-import { failAttempt, releaseAttempt } from "./lifecycle/attempts.ts";
 import type { StoreReceipt } from "./receipts.ts";
 import { HeartbeatAnswer, JOB_SUMMARIES, Job, toHeartbeatAnswer, toJob } from "./schema.ts";
 import { signArtifacts } from "./sign-artifacts.ts";
+import { failTask, releaseTask } from "./tasks/fail.ts";
+import { sourceOf } from "./tasks/held.ts";
+import { liveTask, type TaskRef } from "./tasks/lease.ts";
+import { heartbeatTask } from "./tasks/progress.ts";
 
 const base = "/api/v1/cloud/v2/transcoding_jobs";
 const tag = "Transcoding jobs";
 const fencedBy = { requiredHeaders: ["X-SVC-JOB-ATTEMPT-ID"] } as const;
 const conflict = { 409: ["attempt_conflict"] };
 
+const refOf = (jobId: number, token: string): TaskRef => ({ jobId, taskId: null, token });
 /** Ends the attempt with `end` and stores the receipt in the same transaction. */
-const ending = (app: App, jobId: number, end: typeof releaseAttempt) => (token: string, receipt: StoreReceipt) =>
-  app.write(async (tx) => receipt(tx, await end(tx, app, await liveLease(tx, app, jobId, token))));
+const ending = (app: App, jobId: number, end: typeof releaseTask) => (token: string, receipt: StoreReceipt) =>
+  app.write(async (tx) => receipt(tx, await end(tx, app, await liveTask(tx, app, refOf(jobId, token)))));
 
 const callbacks = leaseCallbacks<{ id: number }>({
   ...fencedBy,
@@ -38,38 +39,43 @@ const callbacks = leaseCallbacks<{ id: number }>({
     const fence = fenceOf(headers);
     return {
       async renew(report) {
-        let job: JobRow | undefined;
+        let task: TaskRow | undefined;
         const answered = await fenced(app, params.id, {
           fence,
           operation: "heartbeat",
           body: report,
           answer: toHeartbeatAnswer,
           async work(token, receipt) {
-            job = await heartbeat(app, params.id, token, report, receipt);
+            task = await heartbeatTask(app, refOf(params.id, token), report, receipt);
           },
         });
-        if (!job) return answered;
-        const attempt = { id: job.attemptId ?? -1 };
-        return { ...(answered as object), ...(await renewedSource(app, { job, attempt })) };
+        return task ? { ...(answered as object), ...(await sourceOf(app, task)) } : answered;
       },
       async fail(failure) {
-        const end: typeof releaseAttempt = (tx, _, leased) => failAttempt(tx, app, leased, faultOf(failure));
+        const end: typeof releaseTask = (tx, _, leased) => failTask(tx, app, leased, faultOf(failure));
         const work = ending(app, params.id, end);
-        const answer = await fenced(app, params.id, { fence, operation: "fail", body: failure, answer: toJob, work });
+        const answer = await fenced<JobRow>(app, params.id, {
+          fence,
+          operation: "fail",
+          body: failure,
+          answer: toJob,
+          work,
+        });
         countFault(app, failure);
         return answer;
       },
       release: () =>
-        fenced(app, params.id, {
+        fenced<JobRow>(app, params.id, {
           fence,
           operation: "release",
           body: null,
           answer: toJob,
-          work: ending(app, params.id, releaseAttempt),
+          work: ending(app, params.id, releaseTask),
         }),
       async sign(wanted) {
         await fencedAttempt(app, params.id, fence);
-        return signArtifacts(app, await asConflict(() => liveLease(app.db, app, params.id, fence.token)), wanted);
+        const leased = await asConflict(() => liveTask(app.db, app, refOf(params.id, fence.token)));
+        return signArtifacts(app, leased, wanted);
       },
     };
   },
@@ -108,12 +114,12 @@ export const cloudJobRoutes = [
     responses: { 200: Job },
     errors: { ...conflict, 422: ["invalid_transcoding_result"] },
     handle: ({ app, params, body, headers }) =>
-      fenced(app, params.id, {
+      fenced<JobRow>(app, params.id, {
         fence: fenceOf(headers),
         operation: "complete",
         body,
         answer: toJob,
-        work: (token, receipt) => complete(app, leaseOfJob(app, params.id, token), body, { receipt }),
+        work: (token, receipt) => complete(app, refOf(params.id, token), body, { receipt }),
       }),
   }),
   callbacks.fail,

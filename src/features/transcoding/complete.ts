@@ -7,7 +7,6 @@ import { metricsOf } from "#platform/http/metrics.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { Completion } from "#protocol/worker.ts";
-import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type ClipJob, type JobRow } from "#storage/db/schema.ts";
 import { missingCaptions } from "../subtitles/caption-request.ts";
 import { conflict } from "../subtitles/trim-texts.ts";
@@ -16,61 +15,43 @@ import { publishCaptions, readCaptions } from "./captions.ts";
 import { applyClip, verifyClip } from "./complete-clip.ts";
 import { announcedSum } from "./contract.ts";
 import { isOutdatedTrim } from "./job-commands.ts";
-import { attemptOfToken, type Leased, liveLease } from "./job-lease.ts";
 import { leaseLock, nameOfLease } from "./lease-urls.ts";
-import { failAttempt } from "./lifecycle/attempts.ts";
+import { failAttempt, type Running } from "./lifecycle/attempts.ts";
 import { completeJob } from "./lifecycle/results.ts";
 import { type StoreReceipt, storeNoReceipt } from "./receipts.ts";
 import { queueSum } from "./source-sums.ts";
 import { wantedCaptions } from "./source-upload.ts";
+import { completedWith, finishTask, liveTask, type TaskRef } from "./tasks/lease.ts";
 import { checkArtifacts, verifyResult } from "./verify-artifacts.ts";
 
 type Result = v.InferOutput<typeof Completion>;
 /** `resultHash` is that of the request, where `result` contains more. */
 type CompleteOptions = { resultHash?: string; receipt?: StoreReceipt };
 
-/** The lease that completes a job: the job's own, or its last task's. */
-export type JobLease = {
-  /** The job, if the holder has completed it with this result already. */
-  repeated(db: Db, resultHash: string): Promise<JobRow | null>;
-  /** The job and its attempt while the lease is valid. Throws 404, 409. */
-  live(db: Db): Promise<Leased & { lease?: { id: number } }>;
-  /** Ends the lease of a task, in the transaction of the completion. */
-  end?(tx: Db, resultHash: string): Promise<unknown>;
-};
-
-export const leaseOfJob = (app: App, jobId: number, token: string): JobLease => ({
-  async repeated(db, resultHash) {
-    const { job, attempt } = await attemptOfToken(db, jobId, token);
-    return job.status === "completed" && attempt.resultHash === resultHash ? job : null;
-  },
-  live: (db) => liveLease(db, app, jobId, token),
-});
-
 /**
- * Publishes the result of an attempt. A repeat with the same token and body returns the same response and changes
- * nothing.
+ * Publishes the result of an attempt with the task that ends it. A repeat with the same token and body returns the same
+ * response and changes nothing.
  */
 export async function complete(
   app: App,
-  lease: JobLease,
+  ref: TaskRef,
   result: Result,
   { resultHash = sha256(JSON.stringify(result)), receipt = storeNoReceipt }: CompleteOptions = {},
 ): Promise<JobRow> {
-  const existing = await lease.repeated(app.db, resultHash);
+  const existing = await completedWith(app.db, ref, resultHash);
   if (existing) return existing;
 
-  const leased = await lease.live(app.db);
+  const leased = await liveTask(app.db, app, ref);
   // Nothing that the worker still sends replaces what is verified here.
-  return leaseLock(app).withLock(nameOfLease(leased), () =>
-    untilUnchanged(() => completeLeased(app, lease, leased, result, { resultHash, receipt })),
+  return leaseLock(app).withLock(nameOfLease(leased.task), () =>
+    untilUnchanged(() => completeLeased(app, ref, leased, result, { resultHash, receipt })),
   );
 }
 
 async function completeLeased(
   app: App,
-  lease: JobLease,
-  { job, attempt }: Leased,
+  ref: TaskRef,
+  { job, attempt }: Running,
   result: Result,
   { resultHash, receipt }: Required<CompleteOptions>,
 ): Promise<JobRow> {
@@ -78,7 +59,7 @@ async function completeLeased(
   const objects = storageOf(app);
   if (job.clip) {
     const options = { job, clip: job.clip, prefix, resultHash, receipt };
-    return completeWithClip(app, lease, result, options);
+    return completeWithClip(app, ref, result, options);
   }
   const paths = await checkArtifacts(app, { objects, prefix, tenantId: job.tenantId }, result);
   const wanted = await wantedCaptions(app.db, job.assetId);
@@ -94,10 +75,10 @@ async function completeLeased(
   const fitting = { durationSeconds: verified.media.duration_seconds, signal: app.stopping };
   const audio = await fitTracks(app, encoded, fitting);
   const { completed, corrupt, missing } = await app.write(async (tx) => {
-    const again = await lease.repeated(tx, resultHash);
+    const again = await completedWith(tx, ref, resultHash);
     if (again) return { completed: again };
     // The lease may have expired while storage was accessed.
-    const leased = await lease.live(tx);
+    const leased = await liveTask(tx, app, ref);
     const before = (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get()) as AssetRow;
     const announced = announcedSum(before);
     if (announced && sum && announced !== sum) {
@@ -105,16 +86,12 @@ async function completeLeased(
       const fault = { code: "source_corrupt", message, retryable: false, logTail: null, outcome: "failed" as const };
       return { completed: await failAttempt(tx, app, leased, fault), corrupt: message };
     }
-    await lease.end?.(tx, resultHash);
+    await finishTask(tx, app, leased.task, resultHash);
     const captionErrors = await publishCaptions(tx, app, before, captions);
     const unconfigured = await missingCaptions(app, Object.keys(captionErrors ?? {}));
     const warnings = [...(verified.media.warnings ?? []), ...(unconfigured ? [unconfigured] : [])];
     const warned = { ...verified, media: { ...verified.media, warnings } };
-    const { job: completed } = await completeJob(tx, app, leased, warned, {
-      resultHash,
-      sourceSha256: sum,
-      captionErrors,
-    });
+    const { job: completed } = await completeJob(tx, app, leased, warned, { sourceSha256: sum, captionErrors });
     const after = (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get()) as AssetRow;
     if (!(await applyFitted(tx, app, after, audio))) conflict();
     if (!sum) await queueSum(tx, app, before);
@@ -129,7 +106,7 @@ async function completeLeased(
 /** The same for a job that cut an exact clip: it has no captions, and refers to media of another asset. */
 async function completeWithClip(
   app: App,
-  lease: JobLease,
+  ref: TaskRef,
   result: Result,
   {
     job,
@@ -144,16 +121,17 @@ async function completeWithClip(
   const place = { objects: storageOf(app), prefix, signal: app.stopping };
   const verified = await verifyClip(app, place, { asset, clip, result });
   return app.write(async (tx) => {
-    const again = await lease.repeated(tx, resultHash);
+    const again = await completedWith(tx, ref, resultHash);
     if (again) return again;
-    const leased = await lease.live(tx);
+    const leased = await liveTask(tx, app, ref);
     const current = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
     if (isOutdatedTrim(job, current)) {
       const message = "The media of the asset were replaced while they were trimmed.";
       const fault = { code: "clip_not_possible", message, retryable: false, logTail: null, outcome: "failed" as const };
       return failAttempt(tx, app, leased, fault);
     }
-    const ended = { resultHash, sourceSha256: null, captionErrors: null };
+    await finishTask(tx, app, leased.task, resultHash);
+    const ended = { sourceSha256: null, captionErrors: null };
     const { job: completed } = await completeJob(tx, app, leased, verified, ended);
     await applyClip(tx, app, completed, verified);
     await scheduleDeletion(tx, app, [clip.prefix]);

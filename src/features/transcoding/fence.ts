@@ -2,9 +2,10 @@ import { and, eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { HttpError, notFound, sha256 } from "#lib/base";
 import { Reply } from "#platform/http/route.ts";
-import { type JobRow, transcodingAttempts, transcodingJobs } from "#storage/db/schema.ts";
+import { transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
 import { isHolder, leaseTokenOf } from "./lease.ts";
 import { type Operation, receiptOf, type StoreReceipt, storeReceipt } from "./receipts.ts";
+import { leasedWhere } from "./tasks/lease.ts";
 
 /** The two values that a fenced callback carries. */
 export type Fence = { token: string; attemptId: string };
@@ -36,12 +37,10 @@ export async function fencedAttempt(app: App, jobId: number, { token, attemptId 
     .get();
   if (!job) return notFound("job");
   if (!/^[1-9]\d{0,14}$/.test(attemptId)) return conflict();
-  const attempt = await app.db
-    .select({ id: transcodingAttempts.id, leaseHash: transcodingAttempts.leaseHash })
-    .from(transcodingAttempts)
-    .where(and(eq(transcodingAttempts.id, Number(attemptId)), eq(transcodingAttempts.jobId, jobId)))
-    .get();
-  return attempt && isHolder(attempt.leaseHash, token) ? attempt.id : conflict();
+  const id = Number(attemptId);
+  const isOfAttempt = and(eq(transcodingTasks.attemptId, id), eq(transcodingTasks.jobId, jobId));
+  const leased = await leasedWhere(app.db, and(isOfAttempt, eq(transcodingTasks.knownAsJob, true)));
+  return leased && isHolder(leased.lease.leaseHash, token) ? id : conflict();
 }
 
 /** `work` throws the errors of callbacks without a fence; for a fenced one they are conflicts. */
@@ -58,7 +57,7 @@ export async function asConflict<T>(work: () => Promise<T>): Promise<T> {
  * Runs one callback of an attempt. Its receipt is stored with its change, and a repeat is answered from it, even after
  * the lease has expired; the same operation with another body is a conflict. Only heartbeats take effect each time.
  */
-export async function fenced(
+export async function fenced<Row>(
   app: App,
   jobId: number,
   {
@@ -71,8 +70,8 @@ export async function fenced(
     fence: Fence;
     operation: Operation;
     body: unknown;
-    answer: (job: JobRow) => unknown;
-    work: (token: string, receipt: StoreReceipt) => Promise<unknown>;
+    answer: (row: Row) => unknown;
+    work: (token: string, receipt: StoreReceipt<Row>) => Promise<unknown>;
   },
 ): Promise<unknown> {
   const attemptId = await fencedAttempt(app, jobId, fence);
@@ -87,11 +86,11 @@ export async function fenced(
   let answered: unknown;
   try {
     await asConflict(() =>
-      work(fence.token, async (tx, job) => {
-        answered = answer(job);
+      work(fence.token, async (tx, row) => {
+        answered = answer(row);
         const receipt = { attemptId, operation, requestHash, status: 200, body: answered };
         await storeReceipt(tx, app.clock.now(), receipt);
-        return job;
+        return row;
       }),
     );
   } catch (error) {

@@ -32,9 +32,17 @@ export const JobQuery = v.object({
 });
 
 const { logTail: _, ...WITHOUT_LOG } = getTableColumns(transcodingJobs);
-const LISTED = { ...WITHOUT_LOG, asset: { external_id: assets.externalId, title: assets.title } };
+const LISTED = {
+  ...WITHOUT_LOG,
+  asset: { external_id: assets.externalId, title: assets.title },
+  leaseExpiresAt: sql<number | null>`(select lease_expires_at from transcoding_tasks
+    where attempt_id = ${transcodingJobs.attemptId} and status = 'running' and known_as_job = 1)`,
+};
 /** Every job has an asset. The join is an outer one so that SQLite reads jobs in their order. */
-export type ListedJob = JobWithoutLog & { asset: { external_id: string; title: string } | null };
+export type ListedJob = JobWithoutLog & {
+  asset: { external_id: string; title: string } | null;
+  leaseExpiresAt: number | null;
+};
 
 const jobsPage = preparedFor((db, given: Given<"owner" | "tenantId" | "status" | "assetId" | "before">) =>
   db
@@ -115,19 +123,16 @@ export const retryJob = (app: App, caller: Caller, id: number): Promise<JobRow> 
   });
 
 /** Changes the priority of a queued job, or of the tasks of a running one; what is leased continues. Throws 409 when it has ended. */
-export const prioritize = (app: App, caller: Caller, id: number, priority: number): Promise<JobRow> =>
+export const prioritize = (app: App, caller: Caller, id: number, priority: number): Promise<JobWithoutLog> =>
   app.write(async (tx) => {
     const job = (await getJob(tx, caller, id)) ?? notFound("job");
     if (job.status !== "queued" && job.status !== "running")
       conflict("job_conflict", `The job is ${job.status}; only queued or running jobs can be prioritized.`);
     await tx.update(transcodingTasks).set({ priority }).where(eq(transcodingTasks.jobId, id));
     await tx.update(assets).set({ priority }).where(eq(assets.id, job.assetId));
-    return tx
-      .update(transcodingJobs)
-      .set({ priority, updatedAt: app.clock.now() })
-      .where(eq(transcodingJobs.id, id))
-      .returning()
-      .get();
+    await tx.update(transcodingJobs).set({ priority, updatedAt: app.clock.now() }).where(eq(transcodingJobs.id, id));
+    const { asset: __, ...changed } = (await readJob(tx, caller, id)) ?? notFound("job");
+    return changed;
   });
 
 /**

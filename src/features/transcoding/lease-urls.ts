@@ -1,12 +1,12 @@
-import { eq } from "drizzle-orm";
+import { and, eq, type SQL } from "drizzle-orm";
 import { type App, lockNamespace } from "#app.ts";
 import { hmac, sameSecret } from "#lib/base";
 import { revoked } from "#platform/http/revoked-url.ts";
 import {
   assets,
   type JobRow,
+  type TaskRow,
   taskLeases,
-  transcodingAttempts,
   transcodingJobs,
   transcodingTasks,
 } from "#storage/db/schema.ts";
@@ -14,10 +14,9 @@ import { UNREVOCABLE_MS } from "#storage/objects/store.ts";
 import { isTrackLive } from "./added-audio/queue.ts";
 import { areCaptionsLive } from "./caption-jobs/queue.ts";
 import { isPartLive } from "./caption-parts/queue.ts";
-import { isLiveJob } from "./job-lease.ts";
-import { isLiveTask } from "./tasks/lease.ts";
+import { isLiveTask, leasedWhere } from "./tasks/lease.ts";
 
-/** The lease of a whole job is that of its attempt, the one of a task is a row of its own. */
+/** The lease of a task that is known as the job is named by its attempt. */
 export type LeaseName =
   | `attempt:${number}`
   | `task:${number}`
@@ -25,8 +24,12 @@ export type LeaseName =
   | `captions:${number}`
   | `part:${number}`;
 
-export const nameOfLease = ({ attempt, lease }: { attempt: { id: number }; lease?: { id: number } }): LeaseName =>
-  lease ? `task:${lease.id}` : `attempt:${attempt.id}`;
+export const nameOfLease = ({
+  knownAsJob,
+  attemptId,
+  leaseId,
+}: Pick<TaskRow, "knownAsJob" | "attemptId" | "leaseId">): LeaseName =>
+  knownAsJob ? `attempt:${attemptId}` : `task:${leaseId ?? -1}`;
 
 /**
  * The critical section of a lease, across processes: a file is published at a worker's URL, or the lease is completed, but
@@ -59,9 +62,10 @@ export async function requireUrlLease(app: App, value: string): Promise<LeaseNam
   return `${known}:${Number(id)}`;
 }
 
+const KNOWN_AS_JOB = eq(transcodingTasks.knownAsJob, true);
 const CHECKS = {
-  attempt: isAttemptLive,
-  task: isTaskLive,
+  attempt: (app: App, id: number) => isTaskLive(app, and(eq(transcodingTasks.attemptId, id), KNOWN_AS_JOB)),
+  task: (app: App, id: number) => isTaskLive(app, eq(taskLeases.id, id)),
   audio: isTrackLive,
   captions: areCaptionsLive,
   part: isPartLive,
@@ -71,37 +75,19 @@ const CHECKS = {
  * The `source_url` of a heartbeat's answer: another URL of the source, where storage serves it itself and the earlier one
  * expires. Empty elsewhere, and for a job without a source.
  */
-export async function renewedSource(
-  app: App,
-  { job, ...leased }: { job: JobRow; attempt: { id: number }; lease?: { id: number } },
-): Promise<{ source_url?: string }> {
+export async function renewedSource(app: App, job: JobRow, name: LeaseName): Promise<{ source_url?: string }> {
   const { objects } = app;
   if (!objects || objects.addressOrigin === null || job.clip || job.joined || job.status !== "running") return {};
   const isAsset = eq(assets.id, job.assetId);
   const asset = await app.db.select({ sourceKey: assets.sourceKey }).from(assets).where(isAsset).get();
   if (!asset) return {};
   const expiresAt = new Date(app.clock.now() + UNREVOCABLE_MS);
-  const lease = urlLease(app, nameOfLease(leased));
-  return { source_url: (await objects.signGet(asset.sourceKey, { expiresAt, lease })).url };
+  return { source_url: (await objects.signGet(asset.sourceKey, { expiresAt, lease: urlLease(app, name) })).url };
 }
 
-async function isAttemptLive({ db, clock }: App, id: number): Promise<boolean> {
-  const found = await db
-    .select({ attempt: transcodingAttempts, job: transcodingJobs })
-    .from(transcodingAttempts)
-    .innerJoin(transcodingJobs, eq(transcodingJobs.attemptId, transcodingAttempts.id))
-    .where(eq(transcodingAttempts.id, id))
-    .get();
-  return found !== undefined && isLiveJob(found, clock.now());
-}
-
-async function isTaskLive({ db, clock }: App, id: number): Promise<boolean> {
-  const found = await db
-    .select({ task: transcodingTasks, lease: taskLeases, job: transcodingJobs })
-    .from(taskLeases)
-    .innerJoin(transcodingTasks, eq(transcodingTasks.leaseId, taskLeases.id))
-    .innerJoin(transcodingJobs, eq(transcodingJobs.id, transcodingTasks.jobId))
-    .where(eq(taskLeases.id, id))
-    .get();
-  return found !== undefined && isLiveTask(found, clock.now());
+async function isTaskLive({ db, clock }: App, where: SQL | undefined): Promise<boolean> {
+  const leased = await leasedWhere(db, where);
+  if (!leased) return false;
+  const job = await db.select().from(transcodingJobs).where(eq(transcodingJobs.id, leased.task.jobId)).get();
+  return job !== undefined && isLiveTask({ ...leased, job }, clock.now());
 }

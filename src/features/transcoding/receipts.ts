@@ -5,9 +5,9 @@ import { callbackReceipts, type JobRow } from "#storage/db/schema.ts";
 export type Operation = (typeof callbackReceipts.$inferSelect)["operation"];
 export type Receipt = Pick<typeof callbackReceipts.$inferSelect, "requestHash" | "status" | "body">;
 
-/** Called in the transaction of the change, with the resulting job. */
-export type StoreReceipt = (tx: Db, job: JobRow) => Promise<JobRow>;
-export const storeNoReceipt: StoreReceipt = async (_, job) => job;
+/** Called in the transaction of the change, with the resulting job, or the task after a heartbeat. */
+export type StoreReceipt<Row = JobRow> = (tx: Db, row: Row) => Promise<Row>;
+export const storeNoReceipt = async <Row>(_: Db, row: Row): Promise<Row> => row;
 
 export const receiptOf = (db: Db, attemptId: number, operation: Operation): Promise<Receipt | undefined> =>
   db

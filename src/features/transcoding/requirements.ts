@@ -25,10 +25,10 @@ export const capabilitiesOf = (
 /** Whether a worker leases tasks, and not only whole jobs. */
 export const takesTasks = ({ tasks }: Capabilities): boolean => tasks >= TASKS_VERSIONS.first;
 
-/** What a job and its parts require. Clips and joined assets have no source that could be cut. */
+/** What a job requires as a whole, and its parts. Clips and joined assets have no source that could be cut. */
 export function requirementsOf(
   job: Pick<JobRow, "clip" | "joined" | "encodingSpec">,
-): Pick<JobRow, "requires" | "partsRequire"> {
+): Record<"requires" | "partsRequire", Requirements | null> {
   const { clip, joined } = job;
   if (!clip && !joined)
     return { requires: null, partsRequire: { tasks: TASKS_VERSIONS[hasAdditional(job) ? "codecs" : "first"] } };

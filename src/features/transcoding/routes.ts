@@ -3,23 +3,25 @@ import { HttpError, invalid } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { QueryId } from "#platform/http/schemas.ts";
 import { Claim, Completion, WorkerContract } from "#protocol/worker.ts";
-import type { Db } from "#storage/db/open.ts";
 import { claimWithin } from "./claim-within.ts";
-import { complete, leaseOfJob } from "./complete.ts";
+import { complete } from "./complete.ts";
 import { specForClient } from "./encoding-profile.ts";
-import { countFault, faultOf } from "./failure.ts";
-import { heartbeat } from "./heartbeat.ts";
-import { liveLease } from "./job-lease.ts";
 import { leaseTokenOf, STALE } from "./lease.ts";
 import { callback, leaseCallbacks } from "./lease-callbacks.ts";
-import { renewedSource } from "./lease-urls.ts";
-import { failAttempt, releaseAttempt } from "./lifecycle/attempts.ts";
 import { capabilitiesOf } from "./requirements.ts";
-import { HeartbeatAnswer, JOB_SUMMARIES, Job, toHeartbeatAnswer, toJob } from "./schema.ts";
-import { signArtifacts } from "./sign-artifacts.ts";
+import { HeartbeatAnswer, JOB_SUMMARIES, Job, toJob } from "./schema.ts";
+import { heldTask } from "./tasks/held.ts";
+import type { TaskRef } from "./tasks/lease.ts";
 
 const base = "/api/v1/transcoding_jobs";
 const tag = "Transcoding jobs";
+
+/** The task that its worker knows as the job. */
+const refOf = ({ params, headers }: { params: { id: number }; headers: Headers }): TaskRef => ({
+  jobId: params.id,
+  taskId: null,
+  token: leaseTokenOf(headers),
+});
 
 const callbacks = leaseCallbacks<{ id: number }>({
   path: `${base}/:id`,
@@ -27,24 +29,7 @@ const callbacks = leaseCallbacks<{ id: number }>({
   summaries: JOB_SUMMARIES,
   result: Job,
   answer: HeartbeatAnswer,
-  held({ app, params, headers }) {
-    const token = leaseTokenOf(headers);
-    const live = (db: Db) => liveLease(db, app, params.id, token);
-    return {
-      async renew(report) {
-        const job = await heartbeat(app, params.id, token, report);
-        const attempt = { id: job.attemptId ?? -1 };
-        return { ...toHeartbeatAnswer(job), ...(await renewedSource(app, { job, attempt })) };
-      },
-      async fail(failure) {
-        const job = await app.write(async (tx) => failAttempt(tx, app, await live(tx), faultOf(failure)));
-        countFault(app, failure);
-        return toJob(job);
-      },
-      release: async () => toJob(await app.write(async (tx) => releaseAttempt(tx, app, await live(tx)))),
-      sign: async (wanted) => signArtifacts(app, await live(app.db), wanted),
-    };
-  },
+  held: ({ app, ...called }) => heldTask(app, refOf(called)),
 });
 
 export const jobRoutes = [
@@ -82,8 +67,7 @@ export const jobRoutes = [
     body: Completion,
     responses: { 200: Job },
     errors: { ...STALE, 422: ["invalid_transcoding_result", "source_corrupt"] },
-    handle: async ({ app, params, body, headers }) =>
-      toJob(await complete(app, leaseOfJob(app, params.id, leaseTokenOf(headers)), body)),
+    handle: async ({ app, params, body, headers }) => toJob(await complete(app, refOf({ params, headers }), body)),
   }),
   callbacks.fail,
   callbacks.release,

@@ -36,21 +36,17 @@ export function requirePriority(caller: Caller, field: string, priority: number)
 
 export const HeartbeatAnswer = v.object({ ...worker.HeartbeatAnswer.entries, status: JobStatus });
 
-export const toHeartbeatAnswer = ({ status, leaseExpiresAt }: JobRow): v.InferInput<typeof HeartbeatAnswer> => ({
-  status,
-  lease_expires_at: iso(leaseExpiresAt),
-  cancel_requested: status === "canceled",
-});
 /** The answer for a task that runs or was canceled. */
-export const toTaskHeartbeatAnswer = ({
+export const toHeartbeatAnswer = ({
   status,
   leaseExpiresAt,
+  knownAsJob,
   yieldTo,
 }: TaskRow): v.InferInput<typeof HeartbeatAnswer> => ({
   status: status === "canceled" ? "canceled" : "running",
   lease_expires_at: iso(leaseExpiresAt),
   cancel_requested: status === "canceled",
-  yield_requested: yieldTo !== null,
+  ...(!knownAsJob && { yield_requested: yieldTo !== null }),
 });
 
 export const Job = v.pipe(
@@ -102,9 +98,13 @@ export const attemptOf = (row: Pick<JobRow, "failures" | "status">) =>
 
 /** Lists leave out the log, which may have 64 KiB. */
 export type JobWithoutLog = Omit<JobRow, "logTail">;
-type JobAsset = { asset?: { external_id: string; title: string } | null };
+type Shown = {
+  asset?: { external_id: string; title: string } | null;
+  /** When the lease of a task ends that is known as the job. */
+  leaseExpiresAt?: number | null;
+};
 
-export const toJob = ({ asset, ...row }: JobWithoutLog & JobAsset): v.InferInput<typeof Job> => ({
+export const toJob = ({ asset, leaseExpiresAt = null, ...row }: JobWithoutLog & Shown): v.InferInput<typeof Job> => ({
   id: row.id,
   tenant_id: row.tenantId,
   asset_id: row.assetId,
@@ -119,7 +119,7 @@ export const toJob = ({ asset, ...row }: JobWithoutLog & JobAsset): v.InferInput
   stage: row.stage,
   error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
   caption_errors: row.captionErrors,
-  lease_expires_at: row.status === "running" ? iso(row.leaseExpiresAt) : null,
+  lease_expires_at: row.status === "running" ? iso(leaseExpiresAt) : null,
   started_at: iso(row.startedAt),
   finished_at: iso(row.finishedAt),
   created_at: iso(row.createdAt),

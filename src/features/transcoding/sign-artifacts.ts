@@ -4,9 +4,9 @@ import { invalid } from "#lib/base";
 import { attemptPrefix } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { SignArtifacts } from "#protocol/worker.ts";
-import type { Leased } from "./job-lease.ts";
 import { isOfPart } from "./join-contract.ts";
 import { type LeaseName, nameOfLease, signedFor } from "./lease-urls.ts";
+import type { LeasedTask } from "./tasks/lease.ts";
 
 const MAX_ARTIFACT_BYTES = 64 * 2 ** 30;
 
@@ -40,10 +40,9 @@ export async function signFor(app: App, lease: LeaseName, { paths, method }: Wan
 /**
  * Presigned URLs to write or read an attempt's results, and to read the media that it joins. Throws 422 for other keys.
  */
-export function signArtifacts(app: App, leased: Leased & { lease?: { id: number } }, wanted: Wanted) {
-  const { job, attempt } = leased;
+export function signArtifacts(app: App, { job, task, attempt }: LeasedTask, wanted: Wanted) {
   const prefix = attemptPrefix(job, attempt.id);
-  return signFor(app, nameOfLease(leased), wanted, {
+  return signFor(app, nameOfLease(task), wanted, {
     isAllowed: (path, isRead) =>
       path.startsWith(prefix) || (isRead && (job.joined ?? []).some((part) => isOfPart(part, path))),
     expected: () => `must be under ${prefix}`,

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, inArray, isNotNull, lt } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, inArray, lt } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import * as v from "valibot";
 import { type App, forApp } from "#app.ts";
@@ -92,16 +92,8 @@ export async function listWorkers(
     progress: transcodingJobs.progress,
     stage: transcodingJobs.stage,
   };
-  const ofJobs = await db
-    .select({ ...shown, workerId: transcodingJobs.workerId })
-    .from(transcodingJobs)
-    .innerJoin(assets, eq(assets.id, transcodingJobs.assetId))
-    .where(and(eq(transcodingJobs.status, "running"), isNotNull(transcodingJobs.leaseExpiresAt)))
-    .orderBy(asc(transcodingJobs.id))
-    .limit(MAX_JOBS)
-    .all();
   // A worker may have several tasks of one job.
-  const ofTasks = await db
+  const running = await db
     .selectDistinct({ ...shown, workerId: transcodingTasks.workerId })
     .from(transcodingTasks)
     .innerJoin(transcodingJobs, eq(transcodingJobs.id, transcodingTasks.jobId))
@@ -110,7 +102,6 @@ export async function listWorkers(
     .orderBy(asc(transcodingJobs.id))
     .limit(MAX_JOBS)
     .all();
-  const running = [...ofJobs, ...ofTasks];
   const byWorker = Map.groupBy(running, ({ workerId }) => workerId);
   return rows.map((row) => ({
     ...row,

@@ -104,8 +104,8 @@ test("the operator's metrics are valid, correct, few, and fast with 100,000 jobs
   await program.write(async (tx) => {
     await tx.run(sql`
       with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000)
-      insert into transcoding_jobs (tenant_id, asset_id, status, max_attempts, available_at, created_at, updated_at)
-      select 1, 1, iif(i % 2, 'queued', 'completed'), 5, 0, 0, 0 from n`);
+      insert into transcoding_jobs (tenant_id, asset_id, status, max_attempts, created_at, updated_at)
+      select 1, 1, iif(i % 2, 'queued', 'completed'), 5, 0, 0 from n`);
   });
   const [counted] = await program.db.all<{ wrong: number }>(
     sql`select count(*) as wrong from job_counts where jobs <> (select count(*) from transcoding_jobs where status = job_counts.status)`,

@@ -49,7 +49,7 @@ test.each(NAMES)("%s: from every state it leads to the one in the table, or chan
     await app
       .write(async (tx) => {
         const subject = await rowsOf(tx, tenantId, state);
-        const job = { tenantId, assetId: subject.assetId, maxAttempts: 3, availableAt: 0 };
+        const job = { tenantId, assetId: subject.assetId, maxAttempts: 3 };
         const isNew = TRANSITIONS[name].events.length > 0 && "none" in ((TRANSITIONS[name] as Transition).job ?? {});
         try {
           const changed = await applyTransition(tx, app, name, subject, isNew ? { job } : {});
@@ -161,7 +161,7 @@ async function rowsOf(tx: Db, tenantId: number, { input, playback, job }: State)
     .returning()
     .get();
   if (job === "none") return { assetId: asset.id, upload };
-  const values = { ...times, tenantId, assetId: asset.id, status: job, maxAttempts: 3, availableAt: 0 };
+  const values = { ...times, tenantId, assetId: asset.id, status: job, maxAttempts: 3 };
   const row = await tx.insert(transcodingJobs).values(values).returning().get();
   return { assetId: asset.id, jobId: row.id, upload };
 }

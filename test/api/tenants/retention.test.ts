@@ -45,9 +45,7 @@ describe("retention", () => {
     const theirs = await readyAsset(app, otherKey);
     const queued = await uploaded(app, key);
     app.advance(5 * DAY);
-    await app.opened.app.write(async (tx) =>
-      tx.run(sql`UPDATE transcoding_jobs SET status = 'canceled' WHERE asset_id = ${queued.asset.id}`),
-    );
+    await app.call("POST", `/api/v1/transcoding_jobs/${queued.job.id}/cancel`, { admin: app.admin });
     const young = await readyAsset(app, key);
     const source = async (id: number, as = key) =>
       (await app.call("GET", `/api/v1/assets/${id}`, { key: as })).body.source_key;

@@ -168,7 +168,7 @@ const KEPT = {
     shares.deleted_at signing_keys.revoked_at storage_place.finished_at storage_place.started_at
     storage_place.switched_at task_leases.ended_at tenants.delete_requested_at transcoding_attempts.started_at
     transcoding_attempts.swept_at transcoding_jobs.finished_at transcoding_jobs.published_at
-    transcoding_tasks.finished_at uploads.completed_at webhook_deliveries.delivered_at
+    transcoding_jobs.started_at transcoding_tasks.finished_at uploads.completed_at webhook_deliveries.delivered_at
     webhook_deliveries.last_attempt_at webhook_endpoints.deleted_at webhook_endpoints.disabled_at
     webhook_endpoints.last_delivery_at workers.first_seen_at`,
   "periods of days by the calendar, for what is counted, billed or pruned": `

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { callbackReceipts, transcodingJobs } from "#storage/db/schema.ts";
+import { hmac } from "#lib/base";
+import { callbackReceipts, taskLeases, transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { expectError } from "#test/support/error.ts";
 import { putArtifacts, uploaded } from "#test/support/flow.ts";
@@ -24,7 +25,11 @@ const callback = (contract: any, name: string, body: unknown = {}, fence: Fence 
     body,
   });
 /** Everything that a refused callback must leave unchanged. */
-const state = () => app.opened.app.db.select().from(transcodingJobs).all();
+const state = async () => {
+  const { db } = app.opened.app;
+  const tables = [transcodingJobs, transcodingTasks, taskLeases];
+  return Promise.all(tables.map((table) => db.select().from(table).all()));
+};
 const receipts = () => app.opened.app.db.select().from(callbackReceipts).all();
 
 async function claimed() {
@@ -52,6 +57,9 @@ describe("a fenced claim", () => {
     const first = await claim({ "idempotency-key": "mine" });
     expect((await claim({ "idempotency-key": "mine" })).body).toEqual(first.body);
     expect((await claim()).body.job.id).not.toBe(first.body.job.id);
+    // Servers derived it so before jobs consisted of tasks: what they leased stays leased.
+    const { job, attempt_id, lease } = first.body;
+    expect(lease.token).toBe(hmac(app.opened.app.secrets.signing_secret, `lease\n${job.id}\n${attempt_id}\nmine`));
   });
 });
 

@@ -55,6 +55,20 @@ describe("a claim", () => {
     expect([late.status, late.body.code]).toEqual([409, "stale_lease"]);
   });
 
+  test("with the key of an earlier attempt is refused, however that began", async () => {
+    await uploaded(app, key);
+    const planned = { worker_id: "w1", capabilities: { tasks: 3 } };
+    for (const [name, body] of [
+      ["first", planned],
+      ["second", undefined],
+      ["third", planned],
+    ] as const)
+      await callback(app, (await next(app, name, body)).body, "release");
+    await next(app, "fourth");
+    for (const name of ["first", "second", "third"])
+      expect((await next(app, name)).body.code, name).toBe("stale_lease");
+  });
+
   test("leases each of many jobs once, the oldest first", async () => {
     const made = [];
     for (let i = 0; i < 8; i++) made.push((await uploaded(app, key)).job.id);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { chunksOf, PLAN_TASK, partsOf, WHOLE_TASK, whyUncut } from "#features/transcoding/tasks/chunks.ts";
+import { chunksOf, PLAN_WEIGHT, partsOf, WHOLE_TASK, whyUncut } from "#features/transcoding/tasks/chunks.ts";
 import { firstFrameOf } from "#protocol/task.ts";
 import { fc } from "#test/support/property.ts";
 import { planned } from "#test/support/tasks.ts";
@@ -110,9 +110,9 @@ test("the shares of all tasks are the whole progress of the job", () => {
   const sum = (tasks: { weight: number }[]) => tasks.reduce((total, { weight }) => total + weight, 0);
   for (const has_audio of [true, false]) {
     const plan = planned({ has_audio, duration_seconds: 4000 }) as unknown as Plan;
-    expect(sum([PLAN_TASK, ...partsOf(plan, 20)])).toBeCloseTo(100, 6);
+    expect(sum([{ weight: PLAN_WEIGHT }, ...partsOf(plan, 20)])).toBeCloseTo(100, 6);
   }
-  expect(sum([PLAN_TASK, WHOLE_TASK])).toBe(100);
+  expect(sum([{ weight: PLAN_WEIGHT }, WHOLE_TASK])).toBe(100);
 });
 
 test("what the worker found comes first, then why the server does not cut it", () => {

@@ -60,8 +60,8 @@ test("the end of an attempt cancels the tasks that can be canceled, and no other
   const app = await withTask();
   for (const status of TASK_STATUSES)
     await rolledBack(app, async (tx) => {
-      const { attemptId } = await taskIn(tx, status);
-      await cancelTasks(tx, app.opened.app, attemptId);
+      const { jobId } = await taskIn(tx, status);
+      await cancelTasks(tx, app.opened.app, jobId);
       const { from } = TASK_TRANSITIONS.cancel;
       const expected = (from as readonly TaskStatus[]).includes(status) ? "canceled" : status;
       expect((await tx.select().from(transcodingTasks).get())?.status).toBe(expected);

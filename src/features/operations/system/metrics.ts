@@ -217,12 +217,10 @@ async function figures({ db, clock }: App) {
     jobs: new Map(states.map(({ state, value }) => [state, value])),
     ages: { queued: await oldest("queued"), running: await oldest("running") },
     leases: await one(
-      sql`select (select count(*) from transcoding_jobs where status = 'running' and lease_expires_at > ${now})
-        + (select count(*) from transcoding_tasks where status = 'running' and lease_expires_at > ${now}) as value`,
+      sql`select count(*) as value from transcoding_tasks where status = 'running' and lease_expires_at > ${now}`,
     ),
     expiredLeases: await one(
-      sql`select (select count(*) from transcoding_jobs where status = 'running' and lease_expires_at <= ${now})
-        + (select count(*) from transcoding_tasks where status = 'running' and lease_expires_at <= ${now}) as value`,
+      sql`select count(*) as value from transcoding_tasks where status = 'running' and lease_expires_at <= ${now}`,
     ),
     speed: await one(
       sql`select sum(asset.duration_seconds) * 1000.0 / sum(max(job.finished_at - job.started_at, 1)) as value

@@ -9,6 +9,7 @@ import { profileOfJob, publishedProfile } from "../encoding-profile.ts";
 import { queuePositionFor } from "../fair-queue.ts";
 import { currentParts } from "../joined-part.ts";
 import { requirementsOf } from "../requirements.ts";
+import { queueTask } from "../tasks/lifecycle.ts";
 import { applyTransition, type Changed } from "./apply.ts";
 
 /** What an asset and its job show while the job is queued, without an earlier error. */
@@ -46,17 +47,23 @@ export async function queueJob(
     assetId: asset.id,
     priority: asset.priority,
     earlyPlayback: asset.earlyPlayback && clip === null && joined === null,
-    queuePosition: await queuePositionFor(tx, asset.tenantId, now),
     maxAttempts: app.config.max_attempts,
-    availableAt: now,
     ...runs,
-    ...requirementsOf(runs),
+    partsRequire: requirementsOf(runs).partsRequire,
     ...(wasPublished && { publishedAt: now }),
   };
   const subject = { assetId: asset.id };
-  return silently
-    ? applyTransition(tx, app, "queueSilently", subject, { job })
-    : applyTransition(tx, app, "queue", subject, { job, asset: QUEUED });
+  const queued = silently
+    ? await applyTransition(tx, app, "queueSilently", subject, { job })
+    : await applyTransition(tx, app, "queue", subject, { job, asset: QUEUED });
+  await queueLast(tx, app, queued.job);
+  return queued;
+}
+
+/** Queues a job behind its tenant's last one. */
+async function queueLast(tx: Db, app: App, job: JobRow): Promise<void> {
+  const now = app.clock.now();
+  await queueTask(tx, app, job, { queuePosition: await queuePositionFor(tx, job.tenantId, now), availableAt: now });
 }
 
 type Why = "retry" | "rebuild" | "reencode" | "trim";
@@ -92,16 +99,13 @@ export async function queueAgain(
   const fresh = {
     ...QUEUED,
     ...runs,
-    ...requirementsOf({ ...job, ...runs }),
+    partsRequire: requirementsOf({ ...job, ...runs }).partsRequire,
     // Media that are complete are not replaced by some that are not.
     ...(before?.playbackStatus === "ready" && before.encoding === null && { earlyPlayback: false }),
     failures: 0,
     publishedAt: before?.playbackStatus === "ready" ? publishedBefore(why, job, now) : null,
-    queuePosition: await queuePositionFor(tx, job.tenantId, now),
     workerId: null,
     logTail: null,
-    availableAt: now,
-    leaseExpiresAt: null,
     startedAt: null,
     finishedAt: null,
   };
@@ -110,7 +114,9 @@ export async function queueAgain(
     await scheduleDeletion(tx, app, [job.clip.prefix]);
   const subject = { assetId: job.assetId, jobId: job.id };
   const encoding = sql<"partial" | null>`iif(${assets.encoding} is null, null, 'partial')`;
-  return applyTransition(tx, app, why, subject, { job: fresh, asset: { ...QUEUED, encoding } });
+  const queued = await applyTransition(tx, app, why, subject, { job: fresh, asset: { ...QUEUED, encoding } });
+  await queueLast(tx, app, queued.job);
+  return queued;
 }
 
 /** When the job published an asset that is ready. Trimmed media are other ones, so `ready` is emitted again. */

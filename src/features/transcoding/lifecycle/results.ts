@@ -13,9 +13,8 @@ import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type JobRow } from "#storage/db/schema.ts";
-import type { Leased } from "../job-lease.ts";
 import { applyTransition, type Changes } from "./apply.ts";
-import { endAttempt } from "./attempts.ts";
+import { endAttempt, type Running } from "./attempts.ts";
 
 type Media = NonNullable<v.InferOutput<typeof Completion>["media"]>;
 
@@ -34,7 +33,7 @@ export type VerifiedResult = {
 export type Published = { job: JobRow };
 
 /** Publishes renditions that are complete, while the job continues. */
-export async function publishMedia(tx: Db, app: App, { job }: Leased, result: VerifiedResult): Promise<Published> {
+export async function publishMedia(tx: Db, app: App, { job }: Running, result: VerifiedResult): Promise<Published> {
   const publishedAt = job.publishedAt ?? app.clock.now();
   return apply(tx, app, "publish", { job, result, changes: { job: { publishedAt }, asset: { encoding: "partial" } } });
 }
@@ -46,20 +45,15 @@ export async function publishMedia(tx: Db, app: App, { job }: Leased, result: Ve
 export async function completeJob(
   tx: Db,
   app: App,
-  { job, attempt }: Leased,
+  { job, attempt }: Running,
   result: VerifiedResult,
-  {
-    resultHash,
-    sourceSha256,
-    captionErrors,
-  }: { resultHash: string; sourceSha256: string | null; captionErrors: Record<string, string> | null },
+  { sourceSha256, captionErrors }: { sourceSha256: string | null; captionErrors: Record<string, string> | null },
 ): Promise<Published> {
   const now = app.clock.now();
-  await endAttempt(tx, app, attempt.id, "completed", resultHash);
+  await endAttempt(tx, app, { job, attempt }, "completed");
   const ended = {
     progress: 100,
     stage: "completed",
-    leaseExpiresAt: null,
     errorCode: null,
     errorMessage: null,
     finishedAt: now,

@@ -106,7 +106,6 @@ export function rangeOf(
   };
 }
 
-export const PLAN_TASK: TaskDraft = { kind: "plan", weight: PLAN_WEIGHT };
 /** The position of a job whose plan is complete. */
 export const PLANNED = PLAN_WEIGHT;
 export const WHOLE_TASK: TaskDraft = { kind: "whole", weight: 100 - PLAN_WEIGHT };

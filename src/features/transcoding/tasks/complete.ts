@@ -9,14 +9,14 @@ import type { TaskCompletion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type JobRow, transcodingAttempts, transcodingTasks } from "#storage/db/schema.ts";
 import { checkCaptions } from "../captions.ts";
-import { complete, type JobLease } from "../complete.ts";
+import { complete } from "../complete.ts";
 import { leaseLock, nameOfLease } from "../lease-urls.ts";
 import { wantedCaptions } from "../source-upload.ts";
 import { checkSubtitlePaths } from "../verify-artifacts.ts";
 import { deferSlow } from "./defer.ts";
 import { failTask, INEXACT } from "./fail.ts";
-import { type LeasedTask, liveTask, type TaskRef, taskOfToken } from "./lease.ts";
-import { applyTask, endLease } from "./lifecycle.ts";
+import { completedWith, finishTask, type LeasedTask, liveTask, type TaskRef } from "./lease.ts";
+import { applyTask } from "./lifecycle.ts";
 import { captionsWithoutAudio, checkedPlan, NO_AUDIO, storePlan } from "./plan.ts";
 import { doneOf, moveJob } from "./progress.ts";
 import { initHash, initHashes, type PartResult, partResult, reportedByParts, whyNotExact } from "./written.ts";
@@ -30,63 +30,37 @@ type Completion = v.InferOutput<typeof TaskCompletion>;
  */
 export async function completeTask(app: App, ref: TaskRef, result: Completion): Promise<JobRow> {
   const resultHash = sha256(JSON.stringify(result));
-  const lease = leaseOfTask(app, ref);
-  const existing = await lease.repeated(app.db, resultHash);
+  const existing = await completedWith(app.db, ref, resultHash);
   if (existing) return existing;
   const leased = await liveTask(app.db, app, ref);
-  const locked = <T>(work: () => Promise<T>) => leaseLock(app).withLock(nameOfLease(leased), work);
+  const locked = <T>(work: () => Promise<T>) => leaseLock(app).withLock(nameOfLease(leased.task), work);
   switch (leased.task.kind) {
     case "plan":
-      return completePlan(app, lease, resultHash, result);
+      return completePlan(app, ref, resultHash, result);
     case "chunk":
     case "audio":
-      return locked(async () => completePart(app, lease, resultHash, await checkedPart(app, leased, result)));
+      return locked(async () => completePart(app, ref, resultHash, await checkedPart(app, leased, result)));
     case "whole":
-      return complete(app, lease, result, { resultHash });
+    case "clip":
+    case "join":
+      return complete(app, ref, result, { resultHash });
     case "images":
-      return complete(app, lease, await withPartsOf(app.db, leased, result), { resultHash });
+      return complete(app, ref, await withPartsOf(app.db, leased, result), { resultHash });
   }
 }
 
-type TaskLease = Omit<JobLease, "live"> & { live(db: Db): Promise<LeasedTask> };
-
-/** The lease of a task, as that of the job that its completion ends. */
-export const leaseOfTask = (app: App, ref: TaskRef): TaskLease => ({
-  async repeated(db, resultHash) {
-    const { job, task, lease } = await taskOfToken(db, ref);
-    return task.status === "completed" && lease.resultHash === resultHash ? job : null;
-  },
-  live: (db) => liveTask(db, app, ref),
-  async end(tx, resultHash) {
-    const { task } = await liveTask(tx, app, ref);
-    await finish(tx, app, task, resultHash);
-  },
-});
-
-async function finish(
-  tx: Db,
-  app: App,
-  task: LeasedTask["task"],
-  resultHash: string,
-  result: PartResult | null = null,
-) {
-  await endLease(tx, app, task.leaseId ?? -1, "completed", resultHash);
-  const finished = { progress: 100, leaseExpiresAt: null, yieldTo: null, result, finishedAt: app.clock.now() };
-  return applyTask(tx, app, "complete", task.id, finished);
-}
-
-async function completePlan(app: App, lease: TaskLease, resultHash: string, result: Completion): Promise<JobRow> {
+async function completePlan(app: App, ref: TaskRef, resultHash: string, result: Completion): Promise<JobRow> {
   const plan = checkedPlan(result.plan);
   return app.write(async (tx) => {
-    const again = await lease.repeated(tx, resultHash);
+    const again = await completedWith(tx, ref, resultHash);
     if (again) return again;
-    const leased = await lease.live(tx);
+    const leased = await liveTask(tx, app, ref);
     const { job, task } = leased;
     if (!plan.has_audio && (await captionsWithoutAudio(tx, job)).required) {
       const fault = { code: "caption_failed", message: NO_AUDIO, retryable: false, logTail: null };
       return failTask(tx, app, leased, { ...fault, outcome: "failed" });
     }
-    const finished = await finish(tx, app, task, resultHash);
+    const finished = await finishTask(tx, app, task, resultHash);
     await storePlan(tx, app, leased, plan);
     return moveJob(tx, app, job, doneOf(finished) - doneOf(task), { stage: "encoding" });
   });
@@ -103,11 +77,11 @@ async function checkedPart(app: App, { job, task }: LeasedTask, result: Completi
   return part;
 }
 
-async function completePart(app: App, lease: TaskLease, resultHash: string, part: PartResult): Promise<JobRow> {
+async function completePart(app: App, ref: TaskRef, resultHash: string, part: PartResult): Promise<JobRow> {
   return app.write(async (tx) => {
-    const again = await lease.repeated(tx, resultHash);
+    const again = await completedWith(tx, ref, resultHash);
     if (again) return again;
-    const whole = await lease.live(tx);
+    const whole = await liveTask(tx, app, ref);
     const leased = await shorten(tx, app, whole, part);
     const { job, task } = leased;
     const reason = whyNotExact(task, part) ?? (await whyNotAlike(tx, leased, part));
@@ -115,7 +89,7 @@ async function completePart(app: App, lease: TaskLease, resultHash: string, part
       const fault = { code: INEXACT, message: reason, retryable: true, logTail: null };
       return failTask(tx, app, leased, { ...fault, outcome: "failed" });
     }
-    const finished = await finish(tx, app, task, resultHash, part);
+    const finished = await finishTask(tx, app, task, resultHash, part);
     await deferSlow(tx, app, leased);
     const stage = (await queueImages(tx, app, leased)) ? "publishing" : undefined;
     return moveJob(tx, app, job, doneOf(finished) - doneOf(whole.task), { stage });

@@ -1,9 +1,8 @@
 import { and, eq, inArray, ne, or } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { attemptPrefix, newKeyName } from "#model/object-keys.ts";
+import { attemptPrefix } from "#model/object-keys.ts";
 import type { Db } from "#storage/db/open.ts";
-import { assets, type JobRow, type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
-import { attemptById } from "../job-lease.ts";
+import { assets, type JobRow, type TaskRow, transcodingAttempts, transcodingTasks } from "#storage/db/schema.ts";
 import { backoffMs, endAttempt, type Fault, failAttempt, newAttempt, releaseAttempt } from "../lifecycle/attempts.ts";
 import { PLANNED, WHOLE_TASK } from "./chunks.ts";
 import type { LeasedTask } from "./lease.ts";
@@ -23,7 +22,7 @@ export const INEXACT = "inexact";
 type Failed = Pick<LeasedTask, "job" | "task">;
 
 /** Tasks that are all that their job consists of at the time: what happens to them happens to the job. */
-const isWholeJob = ({ kind }: TaskRow) => kind === "plan" || kind === "whole";
+const isWholeJob = ({ kind, knownAsJob }: TaskRow) => knownAsJob || kind === "plan" || kind === "whole";
 
 /**
  * Ends a failed run of a task. It is queued again without an event or, when no attempt of it is left, the attempt of the
@@ -95,7 +94,7 @@ async function isPublished(tx: Db, job: JobRow, { attemptId }: TaskRow): Promise
  * know yet that their chunks are canceled would overwrite its segments.
  */
 async function fallBack(tx: Db, app: App, job: JobRow, task: TaskRow): Promise<JobRow> {
-  await endAttempt(tx, app, task.attemptId, "released");
+  await endAttempt(tx, app, { job, attempt: { id: task.attemptId } }, "released");
   const attemptId = await continueAttempt(tx, app, job, task, INEXACT);
   const back = PLANNED - (job.position ?? 0);
   const moved = await moveJob(tx, app, job, back, { attemptId, stage: "encoding" });
@@ -118,7 +117,9 @@ async function continueAttempt(
   { attemptId }: TaskRow,
   reason?: typeof INEXACT,
 ): Promise<number> {
-  const { plan, workerId, uncuttable } = await attemptById(tx, attemptId);
-  const claimant = { key: `continued ${newKeyName()}`, workerId };
-  return (await newAttempt(tx, app, job, claimant, { plan, uncuttable: reason ?? uncuttable })).id;
+  const isAttempt = eq(transcodingAttempts.id, attemptId);
+  const before = await tx.select().from(transcodingAttempts).where(isAttempt).get();
+  if (!before) throw new Error(`A running job references attempt ${attemptId}, which does not exist`);
+  const { plan, workerId, uncuttable } = before;
+  return newAttempt(tx, app, job, { workerId, plan, uncuttable: reason ?? uncuttable });
 }

@@ -1,10 +1,10 @@
-import { and, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import type { Chunk, TaskKind } from "#protocol/task.ts";
 import { afterCommit } from "#storage/db/after-commit.ts";
 import type { Db } from "#storage/db/open.ts";
-import { type JobRow, type TaskRow, taskLeases, transcodingTasks } from "#storage/db/schema.ts";
-import { requirementsOfTask } from "../requirements.ts";
+import { type JobRow, type QueuedRow, type TaskRow, taskLeases, transcodingTasks } from "#storage/db/schema.ts";
+import { requirementsOf, requirementsOfTask } from "../requirements.ts";
 import type { ServiceClass } from "../service-classes.ts";
 import { workerWaker } from "../wake.ts";
 import { TASK_TRANSITIONS, type TaskTransitionName } from "./transitions.ts";
@@ -53,7 +53,40 @@ export async function applyTask(
     .get();
   if (!task) throw new IllegalTaskTransition(name, id);
   if (task.status === "queued") afterCommit(tx, workerWaker(app));
-  return task;
+  return task as TaskRow;
+}
+
+/** Queues a job as the one task that it consists of until a worker begins it, in the fair queue at `queuePosition`. */
+export async function queueTask(
+  tx: Db,
+  app: App,
+  job: JobRow,
+  { queuePosition, availableAt }: Pick<QueuedRow, "queuePosition" | "availableAt">,
+): Promise<void> {
+  const now = app.clock.now();
+  const kind: TaskRow["kind"] = job.clip ? "clip" : job.joined ? "join" : "whole";
+  const { requires } = requirementsOf(job);
+  // As SQL: the builder takes longer for the columns that have their defaults than SQLite for the row.
+  await tx.run(sql`insert into transcoding_tasks (tenant_id, job_id, kind, plans_early, status, priority, queue_position, available_at,
+      requires, weight, max_attempts, created_at, updated_at)
+    values (${job.tenantId}, ${job.id}, ${kind}, ${job.earlyPlayback ? 1 : 0}, 'queued', ${job.priority}, ${queuePosition}, ${availableAt},
+      ${requires && JSON.stringify(requires)}, 100, ${job.maxAttempts}, ${now}, ${now})`);
+  afterCommit(tx, workerWaker(app));
+}
+
+/** Those that attempts of jobs began with. */
+const BEGAN = sql`(${transcodingTasks.knownAsJob} = 1 or ${transcodingTasks.kind} = 'plan')`;
+
+/** The place in the fair queue of the attempt of a job that began last. */
+export async function positionOf(tx: Db, jobId: number): Promise<number> {
+  const began = await tx
+    .select({ queuePosition: transcodingTasks.queuePosition })
+    .from(transcodingTasks)
+    .where(and(eq(transcodingTasks.jobId, jobId), BEGAN))
+    .orderBy(desc(transcodingTasks.id))
+    .limit(1)
+    .get();
+  return began?.queuePosition ?? 0;
 }
 
 /** Rows of one statement, so that its JSON stays small. */
@@ -105,12 +138,12 @@ export async function createTasks(
   afterCommit(tx, workerWaker(app));
 }
 
-/** Cancels all tasks of an attempt that have not ended, and forgets what the others have written. */
-export async function cancelTasks(tx: Db, app: App, attemptId: number): Promise<void> {
+/** Cancels all tasks of a job that have not ended, and forgets what the others have written. */
+export async function cancelTasks(tx: Db, app: App, jobId: number): Promise<void> {
   const now = app.clock.now();
   const { from, to } = TASK_TRANSITIONS.cancel;
   const tasks = transcodingTasks;
-  const unfinished = and(eq(tasks.attemptId, attemptId), inArray(tasks.status, [...from]));
+  const unfinished = and(eq(tasks.jobId, jobId), inArray(tasks.status, [...from]));
   const ids = tx.select({ id: tasks.id }).from(tasks).where(unfinished);
   await tx
     .update(taskLeases)
@@ -120,12 +153,17 @@ export async function cancelTasks(tx: Db, app: App, attemptId: number): Promise<
   await tx
     .update(tasks)
     .set({ result: null })
-    .where(and(eq(tasks.attemptId, attemptId), isNotNull(tasks.result)));
+    .where(and(eq(tasks.jobId, jobId), isNotNull(tasks.result)));
 }
 
-/** Deletes the tasks of all earlier attempts of a job, when another one starts. */
-export const deleteTasks = (tx: Db, jobId: number) =>
-  tx.delete(transcodingTasks).where(eq(transcodingTasks.jobId, jobId));
+/**
+ * Deletes the tasks of all earlier attempts of a job, when another one starts with the task `id`. Those that they began with stay:
+ * a claim with one of their keys is stale, and callbacks that name their attempt are answered from its receipts.
+ */
+export const deleteTasks = (tx: Db, jobId: number, id: number) =>
+  tx
+    .delete(transcodingTasks)
+    .where(and(eq(transcodingTasks.jobId, jobId), ne(transcodingTasks.id, id), sql`not ${BEGAN}`));
 
 /** Ends the lease of a task; `resultHash` is that of the body of `complete`. */
 export const endLease = (tx: Db, app: App, leaseId: number, outcome: Outcome, resultHash: string | null = null) =>

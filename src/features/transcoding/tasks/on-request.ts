@@ -115,7 +115,7 @@ const openTask = (db: Db, { attemptId }: Pick<TaskRow, "attemptId">, condition: 
     .from(tasks)
     .where(and(eq(tasks.attemptId, attemptId), inArray(tasks.status, ["queued", "running"]), condition))
     .limit(1)
-    .get();
+    .get() as Promise<TaskRow | undefined>;
 
 const isRequested = or(inArray(tasks.serviceClass, REQUESTS), isNotNull(tasks.yieldTo));
 

@@ -1,22 +1,15 @@
-import { eq } from "drizzle-orm";
 import * as v from "valibot";
 import { invalid } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";
 import { Completion, TaskCompletion } from "#protocol/worker.ts";
-import type { Db } from "#storage/db/open.ts";
-import { transcodingJobs } from "#storage/db/schema.ts";
-import { countFault, faultOf } from "../failure.ts";
 import { leaseTokenOf, STALE } from "../lease.ts";
 import { callback, leaseCallbacks } from "../lease-callbacks.ts";
-import { renewedSource } from "../lease-urls.ts";
 import { publish } from "../publish.ts";
-import { HeartbeatAnswer, Job, toJob, toTaskHeartbeatAnswer } from "../schema.ts";
-import { signArtifacts } from "../sign-artifacts.ts";
-import { completeTask, leaseOfTask } from "./complete.ts";
-import { failTask, releaseTask } from "./fail.ts";
+import { HeartbeatAnswer, Job, toJob } from "../schema.ts";
+import { completeTask } from "./complete.ts";
+import { heldTask } from "./held.ts";
 import { liveTask, type TaskRef } from "./lease.ts";
-import { heartbeatTask } from "./progress.ts";
 
 const base = "/api/v1/transcoding_jobs/:id/tasks/:task_id";
 /** Audio of 24 hours has 21,600 segments, each a row of five numbers. */
@@ -44,25 +37,7 @@ const callbacks = leaseCallbacks<v.InferOutput<typeof TaskParams>>({
   },
   result: Job,
   answer: HeartbeatAnswer,
-  held({ app, ...called }) {
-    const ref = refOf(called);
-    const live = (db: Db) => liveTask(db, app, ref);
-    return {
-      async renew(report) {
-        const task = await heartbeatTask(app, ref, report);
-        const job = await app.db.select().from(transcodingJobs).where(eq(transcodingJobs.id, task.jobId)).get();
-        const leased = { attempt: { id: task.attemptId }, lease: { id: task.leaseId ?? -1 } };
-        return { ...toTaskHeartbeatAnswer(task), ...(job && (await renewedSource(app, { job, ...leased }))) };
-      },
-      async fail(failure) {
-        const job = await app.write(async (tx) => failTask(tx, app, await live(tx), faultOf(failure)));
-        countFault(app, failure);
-        return toJob(job);
-      },
-      release: async () => toJob(await app.write(async (tx) => releaseTask(tx, app, await live(tx)))),
-      sign: async (wanted) => signArtifacts(app, await live(app.db), wanted),
-    };
-  },
+  held: ({ app, ...called }) => heldTask(app, refOf(called)),
 });
 
 /** The callbacks of a leased task: those of a job, for a part of it. */
@@ -92,7 +67,7 @@ export const taskRoutes = [
       const ref = refOf(context);
       const { task } = await liveTask(app.db, app, ref);
       if (!task.publishes) invalid("task_id", `is a task of the kind ${task.kind}, which publishes nothing early`);
-      return toJob(await publish(app, leaseOfTask(app, ref), body));
+      return toJob(await publish(app, ref, body));
     },
   }),
   callbacks.fail,

@@ -103,7 +103,7 @@ async function encodeAhead(
   { plan, attemptId, ref, from }: { plan: Early; attemptId: number; ref: SegmentRef; from: number },
 ): Promise<void> {
   const { rendition } = ref;
-  const next = await tx
+  const found = await tx
     .select()
     .from(tasks)
     .where(
@@ -116,7 +116,8 @@ async function encodeAhead(
     )
     .limit(1)
     .get();
-  if (!next) return;
+  if (!found) return;
+  const next = { ...found, attemptId };
   const wanted = within(rangeOfTask(next), { from, count: AHEAD_SEGMENTS, plan, rendition });
   const order = { serviceClass: "ahead", rank: 1 + levelOf(next, plan.early) } as const;
   await cutOut(tx, app, next, { plan, wanted, order });

@@ -1,4 +1,4 @@
-import { count, eq } from "drizzle-orm";
+import { and, count, eq } from "drizzle-orm";
 import * as v from "valibot";
 import { UNCUTTABLE_REASONS, type UncuttableReason } from "#protocol/task.ts";
 import type { Db } from "#storage/db/open.ts";
@@ -35,7 +35,7 @@ export async function taskSummary(
   const groups = await db
     .select({ status: transcodingTasks.status, tasks: count() })
     .from(transcodingTasks)
-    .where(eq(transcodingTasks.attemptId, attemptId))
+    .where(and(eq(transcodingTasks.attemptId, attemptId), eq(transcodingTasks.knownAsJob, false)))
     .groupBy(transcodingTasks.status)
     .all();
   for (const group of groups) {

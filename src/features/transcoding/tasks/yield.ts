@@ -81,8 +81,8 @@ export async function shorten(
     .returning()
     .get();
   afterCommit(tx, workerWaker(app));
-  await requestRest(tx, app, rest, task.yieldTo);
-  return { ...leased, task: shortened };
+  await requestRest(tx, app, { ...rest, attemptId }, task.yieldTo);
+  return { ...leased, task: { ...shortened, attemptId } };
 }
 
 /** The segment `ref` that a worker was asked for is encoded next. `queued`: the task that contains what the worker has not done. */
