@@ -162,7 +162,7 @@ const KEPT = {
     setup_codes.expires_at shares.expires_at webhook_endpoints.previous_secret_expires_at`,
   "when something happened, which is only shown, sorted by, or asked whether it did": `
     api_keys.last_used_at api_keys.revoked_at assets.ready_at assets.source_deleted_at billing_events.received_at
-    billing_orders.paid_at caption_jobs.finished_at caption_jobs.started_at imports.committed_at ingest_batches.swept_at
+    billing_orders.paid_at caption_jobs.finished_at caption_jobs.started_at import_runs.ended_at imports.committed_at ingest_batches.swept_at
     invitations.ended_at live_channels.revoked_at live_streams.finished_at live_streams.interrupted_at
     live_streams.started_at mux_uploads.canceled_at pairing_codes.used_at password_resets.used_at servers.started_at
     shares.deleted_at signing_keys.revoked_at storage_place.finished_at storage_place.started_at

@@ -55,6 +55,19 @@ async function fill(): Promise<void> {
   await create("playback_restrictions", { allowed_domains: [] });
   await create("encoding_profiles", { name: "admin" });
   await create("ingest_batches", { tenant_id: tenantId });
+  await create("import_runs", { provider: "mux", total: 1 });
+  const problem = { source_id: "s", title: "t", asset_id: null, reason: "ä".repeat(300) };
+  await app.call("PATCH", "/api/v1/import_runs/1", { key, body: { problems: Array(100).fill(problem) } });
+  await app.call("POST", "/api/v1/playback_events", {
+    body: { asset_id: 1, session_id: "s", viewer_id: "1", event: "play" },
+  });
+  // Events are written with the first read of them.
+  await app.call("GET", "/api/v1/analytics/viewers/1", { key });
+  await insert(
+    DELIVERIES,
+    sql`insert into playback_sessions (tenant_id, asset_id, session, viewer, started_at, last_at, watched_ms, reached, completed, errors, received_at)
+      select ${tenantId}, 1, 's' || i, (select viewer from playback_sessions limit 1), 1, 1, 1, 1, 1, 0, 1 from n`,
+  );
   await insert(
     10_000,
     sql`insert into collections (tenant_id, parent_id, name, slug, description, is_public, public_code, created_at, updated_at)
@@ -186,6 +199,7 @@ const queriesOf = (path: string): readonly string[] =>
     "/api/v1/admin/audit": ["", "?actor=key:1&action=other", "?actor=key:3", "?since=2100-01-01T00:00:00Z"],
     "/api/v1/admin/webhooks/deliveries": ["", "?event=video.asset.errored", "?until=1960-01-01T00:00:00Z"],
     "/api/v1/assets/duplicates": [`?sha256=${"a".repeat(64)}`],
+    "/api/v1/analytics/plays": [`?ids=${IDS}`],
     "/api/v1/assets/images": [`?ids=${IDS}`],
     "/api/v1/assets/:id/deliveries": ["", "?status=failed"],
     "/api/v1/assets/:video_asset_id/tracks": ["", "?kind=chapter", "?kind=none", "?status=failed"],

@@ -235,7 +235,7 @@ test("a worker reports at once that it is connected", async () => {
 
 test("serve logs one line for all migrations, and does not warn about variables of other commands", async () => {
   const env = { VODBOX_LOG_LEVEL: "info", VODBOX_KEY: "x", VODBOX_SERVER: "http://127.0.0.1:9" };
-  const server = await startServer(emptyFolder(), { env });
+  const server = await startServer(emptyFolder(), { env, isFirst: true });
   await lineOf(server, /listening on/);
   const logged = server
     .stderr()
