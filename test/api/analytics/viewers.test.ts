@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 type Event = { asset: number; session: string; viewer?: string | undefined; count?: number };
 
-/** A session that begins with `play` and goes on with heartbeats. */
+/** A session: `play`, then heartbeats. */
 async function watched({ asset, session, viewer, count = 3 }: Event): Promise<void> {
   const start = app.opened.app.clock.now() - 600_000;
   const events = Array.from({ length: count }, (_, n) => ({

@@ -130,6 +130,7 @@ const watch = async (assetId: number) => {
   const event = (name: string, seconds: number) => ({
     asset_id: assetId,
     session_id: `s-${assetId}`,
+    referrer: "https://news.example/",
     event: name,
     position_seconds: seconds,
     watched_seconds: seconds,

@@ -39,9 +39,8 @@ export function startBeacons(
       token: token() ?? undefined,
       session_id: session,
       viewer_id: viewer,
-      // Of the server's own pages, what led to them or contains them; other pages are in the Referer header.
+      // What led to the server's own pages, or contains them; other pages are in the Referer header.
       referrer: address.startsWith(origin) ? document.referrer : "",
-      // Of the server's own pages, what led to them or contains them; other pages are in the Referer header.
       event,
       position_seconds: video.currentTime,
       watched_seconds: watchedMs / 1000,
