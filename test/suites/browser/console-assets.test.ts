@@ -126,6 +126,8 @@ test("the keyboard reaches every asset", async () => {
 test("columns of the list are chosen with the keyboard, and remembered", async () => {
   const seen = await signedIn(browser, server.base, key);
   const { page } = seen;
+  // There is space for all usual columns next to the collections.
+  await page.setViewportSize({ width: 1600, height: 900 });
   await button(page, "List").click();
   const titles = () => page.locator(".titles .item-extra").allTextContents();
   await expect.poll(titles, { timeout: 30_000 }).toContain("Policy");
