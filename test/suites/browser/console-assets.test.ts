@@ -130,7 +130,7 @@ test("columns of the list are chosen with the keyboard, and remembered", async (
   await page.setViewportSize({ width: 1600, height: 900 });
   await button(page, "List").click();
   const titles = () => page.locator(".titles .item-extra").allTextContents();
-  await expect.poll(titles, { timeout: 30_000 }).toContain("Policy");
+  await expect.poll(titles, { timeout: 30_000 }).toContain("Status");
   await button(page, "Columns").focus();
   await page.keyboard.press("Enter");
   for (const name of ["Duration", "Plays, 30 days", "Tags"]) {
