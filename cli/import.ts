@@ -106,6 +106,7 @@ export async function importCommand(command: Command): Promise<void> {
       onBytes: progress.moved,
     };
     let isWhole = false;
+    let isReported = false;
     const outcome = newOutcome();
     const counts = () => {
       const { done, bytes } = progress.counts();
@@ -114,7 +115,7 @@ export async function importCommand(command: Command): Promise<void> {
       return { imported, unchanged, failed, encoding: checks.waiting(), bytes: Math.max(0, bytes) };
     };
     const shown = { provider: name, source: from ?? null, total: Math.min(plan.videos, limit), tenantId };
-    const onServer = await reportToServer(sender.call, shown, counts);
+    const onServer = reportToServer(sender.call, shown, counts);
     let end: End = { ...counts(), error: null, problems: [] };
     try {
       const waits = options.wait;
@@ -136,12 +137,14 @@ export async function importCommand(command: Command): Promise<void> {
       await replace(`${files}-report.json`, `${JSON.stringify(report, null, 2)}\n`);
       await writeResults(sender, ledger, { files, format });
       printReport(report, json);
+      isReported = true;
       if (outcome.error !== null) throw new UserError(`Not all videos were listed: ${outcome.error}.`);
       if (report.failed > 0)
         throw new UserError(`${report.failed} videos were not imported, or not completely; see the report.`);
     } catch (error) {
+      if (!isReported) end = { ...end, error: error instanceof Error ? error.message : String(error) };
       if (!isWhole) {
-        end = { ...counts(), error: error instanceof Error ? error.message : String(error), problems: [] };
+        end = { ...end, ...counts() };
         progress.stop(false);
         await writeResults(sender, ledger, { files, format });
       }

@@ -1,9 +1,12 @@
-import { setInterval } from "#lib/base";
+import { setInterval, sleep } from "#lib/base";
 import type { ImportSourceName } from "#model/import-sources.ts";
 import { type Api, RequestRefused } from "../push/http.ts";
 import type { Failure } from "./report.ts";
 
 const EVERY_MS = 2000;
+const ALIVE_MS = 20_000;
+/** Of the last report, which no other follows. */
+const LAST_ATTEMPTS = 5;
 /** The limits of the API. */
 const MAX_PROBLEMS = 100;
 const MAX_PROBLEM_BYTES = 60_000;
@@ -23,60 +26,69 @@ export type End = Counts & { error: string | null; problems: readonly Failure[] 
 export type ServerReport = {
   /** The last report. Resolves when the server has it, or does not take it. */
   end(end: End): Promise<void>;
-  stop(): void;
 };
 
 type Run = { provider: ImportSourceName; source: string | null; total: number; tenantId: number | undefined };
 
 /**
- * Begins to report what `counts` returns, every two seconds. A server that does not take reports, of an older version or for a
- * key without the scope, gets no more; a connection that fails is tried again with the next report. It never fails an import.
+ * Begins to report what `counts` returns: changes every two seconds, and that it runs every 20. A server that does not take reports,
+ * of an older version or for a key without the scope, gets no more; what a failing connection lost is sent again with the next
+ * report. It never fails an import.
  */
-export async function reportToServer(call: Api, run: Run, counts: () => Counts): Promise<ServerReport> {
+export function reportToServer(call: Api, run: Run, counts: () => Counts): ServerReport {
   const { tenantId, ...about } = run;
-  let id = await call<{ id: number }>("POST", "/import_runs", {
-    ...about,
-    source: about.source && cut(about.source),
-    ...(tenantId !== undefined && { tenant_id: tenantId }),
-  }).then(
-    (created) => created.id,
-    () => null,
-  );
-  let sending: Promise<void> = Promise.resolve();
-  async function send(body: object): Promise<void> {
-    if (id === null) return;
+  const first = { ...about, source: about.source && cut(about.source), tenant_id: tenantId };
+  let id: number | null = null;
+  let isRefused = false;
+  let sent = "";
+  let sentAt = 0;
+
+  /** Whether the server has it, or takes no reports. */
+  async function send(body: object): Promise<boolean> {
+    const text = JSON.stringify(body);
+    if (isRefused || (text === sent && Date.now() - sentAt < ALIVE_MS)) return true;
     try {
+      id ??= (await call<{ id: number }>("POST", "/import_runs", first)).id;
       await call("PATCH", `/import_runs/${id}`, body);
     } catch (error) {
-      if (error instanceof RequestRefused) id = null;
+      isRefused = error instanceof RequestRefused;
+      return isRefused;
     }
+    sent = text;
+    sentAt = Date.now();
+    return true;
   }
+
+  let sending: Promise<unknown> = send(counts());
   let isBusy = false;
-  const timer = setInterval(() => {
+  const timer = setInterval(async () => {
     if (isBusy) return;
     isBusy = true;
-    sending = send(counts()).finally(() => {
-      isBusy = false;
-    });
+    sending = send(counts());
+    await sending;
+    isBusy = false;
   }, EVERY_MS);
-  const stop = () => clearInterval(timer);
   return {
-    stop,
     async end({ error, problems, ...last }) {
-      stop();
+      clearInterval(timer);
       await sending;
-      await send({
+      const body = {
         ...last,
         error: error === null ? null : cut(error),
         status: error === null && last.failed === 0 ? "completed" : "failed",
         problems: firstOf(problems),
         problem_count: problems.length,
-      });
+      };
+      for (let attempt = 1; !(await send(body)) && attempt < LAST_ATTEMPTS; attempt++) await sleep(EVERY_MS);
     },
   };
 }
 
-const cut = (text: string) => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT - 1)}…`.toWellFormed() : text);
+/** The API takes no NUL, no half of a character, and no longer texts. */
+const cut = (text: string) => {
+  const clean = text.replaceAll("\0", "");
+  return (clean.length > MAX_TEXT ? `${clean.slice(0, MAX_TEXT - 1)}…` : clean).toWellFormed();
+};
 
 /** As many problems as a report can have. */
 function firstOf(problems: readonly Failure[]): Failure[] {

@@ -2,9 +2,9 @@ import { sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { clientClosed, HttpError, yieldToRequests } from "#lib/base";
 import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
-import { hoursOf, sessionsOf, type Viewer, type ViewerSession } from "./viewer-rows.ts";
+import { hoursOf, sessionsOf, type Viewer } from "./viewer-rows.ts";
 
-/** Sessions whose events are deleted together. */
+/** Sessions that are deleted together, after their events. */
 const SESSIONS = 20;
 
 /**
@@ -27,14 +27,15 @@ export async function eraseViewer(
     for (let from = 0; from < page.length; from += SESSIONS) {
       await pause();
       const sessions = page.slice(from, from + SESSIONS);
-      const events = await deleteInSlices(app, {
-        table: "playback_events",
-        where: sql`(asset_id, session) IN (SELECT value->>0, value->>1 FROM json_each(${keysOf(sessions)}))`,
-      });
+      // One by one: for several SQLite would read all events of their assets.
+      for (const { asset_id, session } of sessions)
+        erased.events += await deleteInSlices(app, {
+          table: "playback_events",
+          where: sql`asset_id = ${asset_id} AND session = ${session}`,
+        });
       await pause();
       await deleteById(app, "playback_sessions", sessions);
       erased.sessions += sessions.length;
-      erased.events += events;
     }
   for await (const hours of hoursOf(app, viewer)) {
     await pause();
@@ -42,9 +43,6 @@ export async function eraseViewer(
   }
   return erased;
 }
-
-const keysOf = (sessions: readonly ViewerSession[]) =>
-  JSON.stringify(sessions.map(({ asset_id, session }) => [asset_id, session]));
 
 const deleteById = (app: App, table: string, rows: readonly { id: number }[]) =>
   app.write((tx) =>

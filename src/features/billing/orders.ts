@@ -46,8 +46,10 @@ export async function checkout(app: App, wish: OrderRequest): Promise<{ order: O
 export const orderById = (db: Db, orderId: string): Promise<OrderRow | undefined> =>
   db.select().from(billingOrders).where(eq(billingOrders.orderId, orderId)).get();
 
-/** Orders of a tenant. A new one replaces the oldest that has expired. */
+/** Orders of a tenant. A new one replaces the oldest that were not paid. */
 const MAX_ORDERS = 10_000;
+/** So long after its end the provider may still say that an order was paid. */
+const LATE_PAYMENT_MS = 30 * 24 * 3_600_000;
 
 async function begin(tx: Db, app: App, provider: PaymentProvider, { caller, key, planName, tenantId }: OrderRequest) {
   const tenant = await requireTenant(tx, caller, tenantId);
@@ -61,15 +63,15 @@ async function begin(tx: Db, app: App, provider: PaymentProvider, { caller, key,
   if (known && known.requestHash !== requestHash)
     throw new HttpError(422, "idempotency_key_reused", "This Idempotency-Key was used for a different request.");
   if (known) return { order: known, isRepeat: true };
+  const now = app.clock.now();
   await requireFewerRows(tx, {
     table: "billing_orders",
     where: sql`tenant_id = ${tenant.id}`,
     max: MAX_ORDERS,
-    ended: sql`status = 'expired'`,
+    ended: sql`status <> 'paid' AND expires_at <= ${now - LATE_PAYMENT_MS}`,
     code: "order_limit_reached",
     message: `A tenant has at most ${MAX_ORDERS} orders; wait until open ones expire.`,
   });
-  const now = app.clock.now();
   const order = await tx
     .insert(billingOrders)
     .values({

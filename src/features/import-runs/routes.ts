@@ -79,6 +79,8 @@ export const importRunRoutes = [
     ...one,
     ...writes,
     method: "PATCH",
+    // Every few seconds, by a program.
+    audited: false,
     operationId: "updateImportRun",
     summary: "Report the progress of an import, or its end",
     body: ImportRunPatch,

@@ -14,6 +14,9 @@ export type ConnectionLimits = {
   trusted: readonly string[];
 };
 
+const keyOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket) =>
+  `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+
 /** The oldest connections that are looked at, so that a flood from many addresses costs the same for each connection. */
 const LOOKED_AT = 64;
 const RETRY_SECONDS = 5;
@@ -44,7 +47,7 @@ export function limitConnections(server: Server, { perAddress, inAll, trusted }:
   const ranges = rangesOf(trusted);
   const strangers = new StrangerLog((level, message, fields) => log[level](fields, message));
   const isExempt = (address: string) => address === "127.0.0.1" || address === "::1" || isInRanges(address, ranges);
-  /** By the address and port of the client, in the order of their start. */
+  /** By the addresses and ports of both sides, in the order of their start. */
   const entries = new Map<string, Entry>();
   const perNetwork = new Map<string, number>();
   const countOf = (network: string) => perNetwork.get(network) ?? 0;
@@ -74,7 +77,7 @@ export function limitConnections(server: Server, { perAddress, inAll, trusted }:
 
   /** Whether the connection may stay. */
   const admit = (raw: Socket): boolean => {
-    const { remoteAddress, remotePort } = raw;
+    const { remoteAddress } = raw;
     if (remoteAddress === undefined) return false;
     const address = plainAddress(remoteAddress);
     if (isExempt(address)) return true;
@@ -87,7 +90,10 @@ export function limitConnections(server: Server, { perAddress, inAll, trusted }:
       return false;
     }
     if (entries.size >= inAll) closeOne();
-    const key = `${remoteAddress} ${remotePort}`;
+    const key = keyOf(raw);
+    // A client that resets and comes back from the same port is here before the end of its first connection.
+    const before = entries.get(key);
+    if (before) remove(key, before);
     const entry: Entry = { raw, network, http: isSecure ? null : raw };
     entries.set(key, entry);
     perNetwork.set(network, countOf(network) + 1);
@@ -108,7 +114,7 @@ export function limitConnections(server: Server, { perAddress, inAll, trusted }:
   });
   if (isSecure)
     server.on("secureConnection", (socket: Socket) => {
-      const entry = entries.get(`${socket.remoteAddress} ${socket.remotePort}`);
+      const entry = entries.get(keyOf(socket));
       if (entry) entry.http = socket;
     });
 }

@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import Stripe from "stripe";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "#test/support/app.ts";
@@ -5,6 +6,7 @@ import { expectError } from "#test/support/error.ts";
 import { emptyFolder } from "#test/support/folder.ts";
 import { STRIPE_KEY, stripeService } from "#test/support/payment-services.ts";
 
+const DAY = 24 * 3_600_000;
 const SECRET = "whsec_of_the_tests";
 let app: TestApp;
 let key: string;
@@ -256,6 +258,25 @@ describe("with Stripe", () => {
 });
 
 describe("simulated", () => {
+  test("a tenant has 10,000 orders: one more replaces those that were not paid a month after their end", async () => {
+    await opened({ payments: "simulated", env: "development" });
+    const now = app.opened.app.clock.now();
+    await app.opened.app.write((tx) =>
+      tx.run(sql`WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+        INSERT INTO billing_orders (order_id, tenant_id, plan_name, amount_minor, currency, provider, status, caller, idempotency_key,
+          request_hash, return_url, expires_at, created_at, updated_at)
+        SELECT 'o' || i, ${tenant.id}, 'pro', 1, 'USD', 'simulated', iif(i < 5, 'paid', 'pending'), 'c', i, 'h', 'r', ${now}, 1, 1 FROM n`),
+    );
+    expect((await order("last")).status).toBe(201);
+    expectError(await order("more"), 422, "order_limit_reached");
+    app.advance(29 * DAY);
+    expectError(await order("more"), 422, "order_limit_reached");
+    app.advance(2 * DAY);
+    expect((await order("more")).status).toBe(201);
+    const paid = await app.opened.app.db.all(sql`SELECT 1 FROM billing_orders WHERE status = 'paid'`);
+    expect(paid).toHaveLength(4);
+  });
+
   test("an order is paid by a simulated event, in development", async () => {
     await opened({ payments: "simulated", env: "development" });
     const made = (await order("one")).body;

@@ -93,8 +93,8 @@ describe("rotation", () => {
 test("a key shows from where it was used last: the client behind a trusted proxy", async () => {
   const { id, tenant_id, token } = await issued();
   expect(await shown(id, tenant_id)).toMatchObject({ last_used_at: null, last_used_address: null });
-  const log = app.opened.app.log as never;
-  const server = await startListening({ host: "127.0.0.1", port: 0 } as never, app.opened.server as never, { log });
+  const { log, config } = app.opened.app;
+  const server = await startListening({ ...config, host: "127.0.0.1", port: 0 }, app.opened.server as never, { log });
   const use = (headers: Record<string, string>) => fetch(`${server.address}/api/v1/assets`, { headers });
   await use({ "x-api-key": token, "x-forwarded-for": "192.0.2.1" });
   await use({ "x-api-key": token, "x-forwarded-for": "203.0.113.9, 2001:db8::7" });

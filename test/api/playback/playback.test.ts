@@ -221,7 +221,7 @@ describe("the pages", () => {
     for (const page of ["watch", "embed"]) {
       const answer = await app.call("GET", `/${page}/${asset.external_id}`);
       expect(answer.status).toBe(200);
-      expect(answer.text).not.toMatch(/<script>alert|<img/);
+      expect(answer.text).not.toMatch(/<script>alert|<img src=x/);
       expect(answer.headers.get("content-security-policy")).toMatch(
         /^default-src 'none'; script-src 'nonce-[\w+/]{22}=='; /,
       );

@@ -25,7 +25,7 @@ afterAll(() => app.close());
 const FOR_ADMINS =
   /^(GET|POST|PUT|PATCH|DELETE) \/api\/v1\/(users|api_keys|signing_keys|webhooks|usage|billing|activity|tenants\/)/;
 const NO_CHANGE = /^\/mcp$|\/vr_manifest\.json$|\/live\/channels\/:id\/token$|\/device_tokens\/current$/;
-const CONTRIBUTES = /^GET \/api\/v1\/(uploads|ingest_batches|assets\/:id\/download)\b/;
+const CONTRIBUTES = /^GET \/api\/v1\/(uploads|ingest_batches|assets\/:id\/download|analytics\/viewers)\b/;
 function isForbidden(role: Role, method: string, path: string): boolean {
   const called = `${method} ${path}`;
   if (role === "admin") return false;

@@ -16,7 +16,7 @@ import { UploadCreate, UploadList } from "./schema.ts";
 const path = "/video/v1/uploads";
 const WRITES = { scopes: ["assets:write"] } as const;
 const NAME_LENGTH = 44;
-/** Uploads of a tenant that have not begun. */
+/** Uploads of a tenant that have not begun. A new one replaces the oldest that were canceled or have expired. */
 const MAX_UNUSED = 10_000;
 /** Uploads that were never used are deleted some time after their end, a few with each new one. */
 const KEPT_MS = 30 * 24 * 3_600_000;
@@ -54,6 +54,7 @@ export const uploadEndpoints: readonly Endpoint[] = [
           table: "mux_uploads",
           where: sql`tenant_id = ${caller.tenantId} AND upload_id IS NULL`,
           max: MAX_UNUSED,
+          ended: sql`canceled_at IS NOT NULL OR expires_at <= ${now}`,
           code: "upload_limit_reached",
           message: `There are ${MAX_UNUSED} uploads that have not begun; cancel some, or wait until they expire.`,
         });
