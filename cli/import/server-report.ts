@@ -5,7 +5,7 @@ import type { Failure } from "./report.ts";
 
 const EVERY_MS = 2000;
 const ALIVE_MS = 20_000;
-/** Of the last report, which no other follows. */
+/** Attempts to send the last report, which no other follows. */
 const LAST_ATTEMPTS = 5;
 /** The limits of the API. */
 const MAX_PROBLEMS = 100;
