@@ -8,6 +8,9 @@ function firstEphemeral(): number {
   return first > FIRST + 1000 ? first : 32_768;
 }
 
+/** Ports in the range to which fetch and browsers do not connect (Fetch Standard, "port blocking"). */
+const BLOCKED = new Set([10_080]);
+
 let tried = 0;
 
 /**
@@ -18,6 +21,7 @@ export async function freePort(): Promise<number> {
   const count = firstEphemeral() - FIRST;
   while (tried < count) {
     const port = FIRST + ((process.pid * 101 + tried++) % count);
+    if (BLOCKED.has(port)) continue;
     // An abstract socket (unix(7)) is in the same network namespace as the port, and ends with its process.
     const lock = await listening({ path: `\0vodbox-port-${port}` });
     if (!lock) continue;
