@@ -6,6 +6,7 @@ import { closeWhenStalled, STALL_MS } from "./close-when-stalled.ts";
 import { oneAfterAnother } from "./one-after-another.ts";
 import { responseSentListener } from "./response-sent.ts";
 import { sendFile } from "./send-file.ts";
+import { refuseTinyChunks } from "./tiny-chunks.ts";
 
 type Plain = { status: number; headers: string[]; body: unknown };
 /** srvx's FastResponse can return its content without building a web Response. */
@@ -17,13 +18,17 @@ type Convertible = { _toNodeResponse?(): Plain };
  * for `stallMs` is disconnected.
  */
 export function nodeListener(h3: Pick<H3, "fetch">, stallMs = STALL_MS): RequestListener {
-  return oneAfterAnother((incoming, outgoing) => {
+  const listener = oneAfterAnother((incoming, outgoing) => {
     const exchange = { incoming, outgoing, stallMs };
     const answered = h3.fetch(new NodeRequest({ req: incoming, res: outgoing }));
     if (answered instanceof Promise)
       answered.then((response) => send(exchange, response)).catch(() => outgoing.destroy());
     else send(exchange, answered).catch(() => outgoing.destroy());
   });
+  return (incoming, outgoing) => {
+    refuseTinyChunks(incoming, outgoing);
+    listener(incoming, outgoing);
+  };
 }
 
 type Exchange = { incoming: IncomingMessage; outgoing: ServerResponse; stallMs: number };
