@@ -106,7 +106,6 @@ export async function importCommand(command: Command): Promise<void> {
       onBytes: progress.moved,
     };
     let isWhole = false;
-    let isReported = false;
     const outcome = newOutcome();
     const counts = () => {
       const { done, bytes } = progress.counts();
@@ -137,14 +136,12 @@ export async function importCommand(command: Command): Promise<void> {
       await replace(`${files}-report.json`, `${JSON.stringify(report, null, 2)}\n`);
       await writeResults(sender, ledger, { files, format });
       printReport(report, json);
-      isReported = true;
-      if (outcome.error !== null) throw new UserError(`Not all videos were listed: ${outcome.error}.`);
-      if (report.failed > 0)
-        throw new UserError(`${report.failed} videos were not imported, or not completely; see the report.`);
     } catch (error) {
-      if (!isReported) end = { ...end, error: error instanceof Error ? error.message : String(error) };
+      end = {
+        ...(isWhole ? end : { ...end, ...counts() }),
+        error: error instanceof Error ? error.message : String(error),
+      };
       if (!isWhole) {
-        end = { ...end, ...counts() };
         progress.stop(false);
         await writeResults(sender, ledger, { files, format });
       }
@@ -154,6 +151,9 @@ export async function importCommand(command: Command): Promise<void> {
       // Incomplete downloads are for the next run.
       await rmdir(dir).catch(() => {});
     }
+    if (outcome.error !== null) throw new UserError(`Not all videos were listed: ${outcome.error}.`);
+    if (end.failed > 0)
+      throw new UserError(`${end.failed} videos were not imported, or not completely; see the report.`);
   } finally {
     ledger.release();
   }

@@ -1,5 +1,5 @@
 import { setInterval, sleep } from "#lib/base";
-import type { ImportSourceName } from "#model/import-sources.ts";
+import { type ImportSourceName, MAX_IMPORT_PROBLEM_BYTES, MAX_IMPORT_PROBLEMS } from "#model/import-sources.ts";
 import { type Api, RequestRefused } from "../push/http.ts";
 import type { Failure } from "./report.ts";
 
@@ -7,9 +7,7 @@ const EVERY_MS = 2000;
 const ALIVE_MS = 20_000;
 /** Attempts to send the last report, which no other follows. */
 const LAST_ATTEMPTS = 5;
-/** The limits of the API. */
-const MAX_PROBLEMS = 100;
-const MAX_PROBLEM_BYTES = 60_000;
+/** Fewer characters than the API takes, so that a report has many problems. */
 const MAX_TEXT = 500;
 
 /** What has been done so far: fields of the API's ImportRunPatch. */
@@ -93,11 +91,11 @@ const cut = (text: string) => {
 /** As many problems as a report can have. */
 function firstOf(problems: readonly Failure[]): Failure[] {
   const first: Failure[] = [];
-  let bytes = 0;
-  for (const { source_id, title, asset_id, reason } of problems.slice(0, MAX_PROBLEMS)) {
+  let bytes = "[]".length;
+  for (const { source_id, title, asset_id, reason } of problems.slice(0, MAX_IMPORT_PROBLEMS)) {
     const problem = { source_id: cut(source_id), title: cut(title), asset_id, reason: cut(reason) };
     bytes += Buffer.byteLength(JSON.stringify(problem)) + 1;
-    if (bytes > MAX_PROBLEM_BYTES) break;
+    if (bytes > MAX_IMPORT_PROBLEM_BYTES) break;
     first.push(problem);
   }
   return first;

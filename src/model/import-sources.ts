@@ -26,3 +26,7 @@ export const IMPORT_SOURCES = {
 
 export type ImportSourceName = keyof typeof IMPORT_SOURCES;
 export const IMPORT_SOURCE_NAMES = Object.keys(IMPORT_SOURCES) as [ImportSourceName, ...ImportSourceName[]];
+
+/** What a report of an import says of videos that were not imported: at most so many, of so many bytes as JSON. */
+export const MAX_IMPORT_PROBLEMS = 100;
+export const MAX_IMPORT_PROBLEM_BYTES = 65_536;

@@ -1,14 +1,12 @@
 import { sql } from "drizzle-orm";
 import type { Db } from "#storage/db/open.ts";
+import { minuteOf } from "../tenants/usage.ts";
 import type { Device } from "./device.ts";
 import { OriginDeltas } from "./origin-deltas.ts";
 
 const HOUR_MS = 3_600_000;
 /** Whole hours since the epoch, in UTC. */
 export const hourOf = (ms: number) => Math.floor(ms / HOUR_MS);
-export const MINUTE_MS = 60_000;
-/** Whole minutes since the epoch. */
-export const minuteOf = (ms: number) => Math.floor(ms / MINUTE_MS);
 export const startOfHour = (hour: number) => hour * HOUR_MS;
 
 type SumKey = { tenantId: number; assetId: number; at: number };

@@ -1,7 +1,8 @@
 import { sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { iso, pacer } from "#lib/base";
-import { MINUTE_MS, minuteOf } from "./deltas.ts";
+import { minuteOf, startOfMinute } from "../tenants/usage.ts";
+import { subjectIds } from "./subject.ts";
 
 const NOW_MS = 30_000;
 const RECENT_MS = 300_000;
@@ -67,7 +68,7 @@ async function minutesOf(app: App, tenantId: number, now: number) {
     SELECT minute, sessions FROM analytics_minutes WHERE tenant_id = ${tenantId} AND minute >= ${first}`);
   const sessions = new Map(rows.map((row) => [row.minute, row.sessions]));
   return Array.from({ length: CHART_MINUTES }, (_, index) => ({
-    start: iso((first + index) * MINUTE_MS),
+    start: iso(startOfMinute(first + index)),
     viewers: sessions.get(first + index) ?? 0,
   }));
 }
@@ -83,7 +84,6 @@ async function named(app: App, tenantId: number, counts: readonly (readonly [num
   const titles = new Map(assets.map(({ id, title }) => [id, title]));
   return counts.flatMap(([id, { now, recent }]) => {
     const title = titles.get(id);
-    const subject = { asset_id: id > 0 ? id : null, channel_id: id < 0 ? -id : null };
-    return title === undefined ? [] : [{ ...subject, title, viewers: now, viewers_5m: recent }];
+    return title === undefined ? [] : [{ ...subjectIds(id), title, viewers: now, viewers_5m: recent }];
   });
 }

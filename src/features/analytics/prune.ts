@@ -2,7 +2,8 @@ import { sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
 import type { Db } from "#storage/db/open.ts";
-import { hourOf, minuteOf } from "./deltas.ts";
+import { minuteOf } from "../tenants/usage.ts";
+import { hourOf } from "./deltas.ts";
 
 const DAY_MS = 86_400_000;
 /** About 5 ms of the event loop. */

@@ -1,7 +1,8 @@
 import { sql } from "drizzle-orm";
 import type { Db } from "#storage/db/open.ts";
+import { minuteOf } from "../tenants/usage.ts";
 import type { PlaybackEvent } from "./beacon.ts";
-import { Deltas, minuteOf } from "./deltas.ts";
+import { Deltas } from "./deltas.ts";
 import type { Device } from "./device.ts";
 import type { Origin } from "./origin.ts";
 import { bucketOf } from "./startup.ts";
@@ -27,7 +28,8 @@ export type View = {
   receivedAt: number;
 };
 
-type Session = {
+/** A row of `playback_sessions`. */
+export type Session = {
   tenant_id: number;
   asset_id: number;
   session: string;

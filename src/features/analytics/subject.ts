@@ -9,6 +9,9 @@ export type Subject = {
   durationSeconds: number;
 };
 
+/** What an id of these tables is to clients. */
+export const subjectIds = (id: number) => ({ asset_id: id > 0 ? id : null, channel_id: id < 0 ? -id : null });
+
 export const channelSubject = ({ id, tenantId }: { id: number; tenantId: number }): Subject => ({
   id: -id,
   tenantId,

@@ -4,6 +4,7 @@ import { iso } from "#lib/base";
 import { Time } from "#platform/http/schemas.ts";
 import { startOfHour } from "./deltas.ts";
 import { DEVICES } from "./device.ts";
+import { subjectIds } from "./subject.ts";
 import { eventsOf, hoursOf, sessionsOf, type Viewer, type ViewerEvent, type ViewerSession } from "./viewer-rows.ts";
 
 const Subject = {
@@ -52,10 +53,8 @@ export const ViewerExport = v.pipe(
   v.title("ViewerExport"),
 );
 
-const subjectOf = (id: number) => ({ asset_id: id > 0 ? id : null, channel_id: id < 0 ? -id : null });
-
 const toSession = (row: ViewerSession) => ({
-  ...subjectOf(row.asset_id),
+  ...subjectIds(row.asset_id),
   session: row.session,
   device: row.device,
   country: row.country || null,
@@ -100,7 +99,7 @@ export async function* exportViewer(app: App, viewer: Viewer): AsyncGenerator<st
   for await (const hours of hoursOf(app, viewer)) {
     const own = hours.filter(({ asset_id }) => asset_id !== 0);
     if (own.length === 0) continue;
-    const rows = own.map(({ asset_id, hour }) => ({ ...subjectOf(asset_id), start: iso(startOfHour(hour)) }));
+    const rows = own.map(({ asset_id, hour }) => ({ ...subjectIds(asset_id), start: iso(startOfHour(hour)) }));
     yield separator + rows.map((row) => JSON.stringify(row)).join();
     separator = ",";
   }

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { pagesOf } from "#storage/db/pages.ts";
+import type { Session } from "./record.ts";
 
 /** Sessions that are read at once. */
 const SESSIONS = 100;
@@ -12,22 +13,7 @@ const ASSETS = 200;
 /** A viewer of a tenant, by the hash that its rows have (views.ts). */
 export type Viewer = { tenantId: number; hash: string };
 
-export type ViewerSession = {
-  id: number;
-  asset_id: number;
-  session: string;
-  device: string | null;
-  country: string | null;
-  referrer: string | null;
-  started_at: number;
-  last_at: number;
-  played_at: number | null;
-  watched_ms: number;
-  reached: number;
-  completed: number;
-  errors: number;
-  startup_ms: number | null;
-};
+export type ViewerSession = { id: number } & Omit<Session, "tenant_id" | "viewer" | "stalled_at" | "received_at">;
 
 /** Whether anything is stored of a viewer: sessions, or the hours of earlier ones. */
 export async function isViewerStored(app: App, { tenantId, hash }: Viewer): Promise<boolean> {

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { IMPORT_RUN_STATES, IMPORT_RUN_STATUSES } from "#model/enums.ts";
-import { IMPORT_SOURCE_NAMES } from "#model/import-sources.ts";
+import { IMPORT_SOURCE_NAMES, MAX_IMPORT_PROBLEM_BYTES, MAX_IMPORT_PROBLEMS } from "#model/import-sources.ts";
 import { toRecord } from "#platform/http/records.ts";
 import { Id, Name, NullableTime, oneOf, Paging, PathId, QueryId, Text, Time } from "#platform/http/schemas.ts";
 import type { ImportRunRow } from "#storage/db/schema.ts";
@@ -8,8 +8,6 @@ import type { ImportRunRow } from "#storage/db/schema.ts";
 /** A run whose command has not reported for so long was ended by a kill, or has no connection. */
 const SILENT_MS = 60_000;
 const MAX_VIDEOS = 10_000_000;
-const MAX_PROBLEMS = 100;
-const MAX_PROBLEM_BYTES = 65_536;
 
 const upTo = (most: number, description: string) =>
   v.pipe(
@@ -37,12 +35,12 @@ const Problem = v.object({
 });
 const Problems = v.pipe(
   v.array(Problem),
-  v.maxLength(MAX_PROBLEMS, `must have at most ${MAX_PROBLEMS} entries`),
+  v.maxLength(MAX_IMPORT_PROBLEMS, `must have at most ${MAX_IMPORT_PROBLEMS} entries`),
   v.check(
-    (problems) => Buffer.byteLength(JSON.stringify(problems)) <= MAX_PROBLEM_BYTES,
-    `must have at most ${MAX_PROBLEM_BYTES} bytes as JSON`,
+    (problems) => Buffer.byteLength(JSON.stringify(problems)) <= MAX_IMPORT_PROBLEM_BYTES,
+    `must have at most ${MAX_IMPORT_PROBLEM_BYTES} bytes as JSON`,
   ),
-  v.description(`The first videos that were not imported, or not completely: at most ${MAX_PROBLEMS}`),
+  v.description(`The first videos that were not imported, or not completely: at most ${MAX_IMPORT_PROBLEMS}`),
 );
 
 const Provider = v.pipe(oneOf(IMPORT_SOURCE_NAMES), v.description("Where the videos come from"));

@@ -7,6 +7,9 @@ import { type TenantRow, tenants, usageMonths } from "#storage/db/schema.ts";
 export const MINUTE_MS = 60_000;
 /** As bills state them: a minute that has begun counts. */
 export const wholeMinutes = (ms: number) => Math.ceil(ms / MINUTE_MS);
+/** Whole minutes since the epoch; `ms` since the epoch. */
+export const minuteOf = (ms: number) => Math.floor(ms / MINUTE_MS);
+export const startOfMinute = (minute: number) => minute * MINUTE_MS;
 
 /** Bytes; milliseconds of video. */
 export type UsageChange = { storageBytes?: number; egressBytes?: number; transcodingMs?: number };

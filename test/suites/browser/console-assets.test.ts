@@ -82,6 +82,24 @@ test("a hundred thousand assets are scrolled through in bounded memory, in both 
   expect(faultsOf(seen)).toEqual([]);
 });
 
+test("what is typed while the address follows is not lost", async () => {
+  const { page } = await signedIn(browser, server.base, key);
+  await titled(page, `Clip number ${COUNT}`).waitFor();
+  await page.evaluate(`{
+    const { pushState } = history;
+    history.pushState = (...state) => {
+      history.pushState = pushState;
+      pushState.apply(history, state);
+      const field = document.querySelector("input[type=search]");
+      field.value = "number 4711";
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    };
+  }`);
+  await page.getByLabel("Search").fill("number 47");
+  await page.getByText("11 videos", { exact: true }).waitFor({ timeout: 30_000 });
+  expect(await page.getByLabel("Search").inputValue()).toBe("number 4711");
+});
+
 test("search as you type, filters and order are in the address, and back restores them", async () => {
   const seen = await signedIn(browser, server.base, key);
   const { page } = seen;

@@ -203,8 +203,16 @@ test.skipIf(!cgroups)("in bubblewrap the sum of all memory is limited too", asyn
   };
   const system = { ...(await findSandbox(null)), isolation, cgroups: folders };
   const path = join(folder, "four.sh");
-  // Four processes, none of which has too much.
-  writeFileSync(path, `#!/bin/sh\nfor i in 1 2 3 4; do ${program} large_memory & done; wait; echo waited\n`);
+  // Four processes, none of which has too much. When the kernel has ended three of them, the input of the fourth one ends.
+  const lines = [
+    "#!/bin/bash",
+    "coproc INPUT { cat; }",
+    `for i in 1 2 3 4; do ${program} large_memory <&"${"$"}{INPUT[0]}" & done`,
+    "wait -n; wait -n; wait -n",
+    "exec {INPUT[1]}>&-",
+    "wait",
+  ];
+  writeFileSync(path, lines.join("\n"));
   chmodSync(path, 0o755);
   const grants = { ...confinement.grants, reads: [program] };
   const [file = "", ...args] = await sandboxedCommand(path, { ...confinement, grants }, system);

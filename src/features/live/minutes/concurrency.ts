@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
+import { minuteOf, startOfMinute } from "#features/tenants/usage.ts";
 import { iso, pacer } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
-import { minuteOf, startOfMinute } from "./minute.ts";
 
 /** Minutes of an interval. */
 const SIZES = { minute: 1, hour: 60, day: 1440 } as const;

@@ -1,12 +1,11 @@
 import { sql } from "drizzle-orm";
 import { type App, forApp } from "#app.ts";
 import { keptTenants } from "#features/tenants/deletion.ts";
-import { addLiveTime } from "#features/tenants/usage.ts";
+import { addLiveTime, minuteOf, startOfMinute } from "#features/tenants/usage.ts";
 import { monthOf } from "#lib/base";
 import type { PartEvent } from "#live/playlists/events.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type LiveStream, viewersOf } from "../registry.ts";
-import { minuteOf, startOfMinute } from "./minute.ts";
 
 /** What is added to a row of `live_minutes`; `viewers` are the most at once. */
 type Minute = {

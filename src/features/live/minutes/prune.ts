@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { App } from "#app.ts";
-import { minuteOf } from "./minute.ts";
+import { minuteOf } from "#features/tenants/usage.ts";
 
 const DAY_MS = 86_400_000;
 /** As long as viewers are known: more than a year of a channel that is always live is 25 MB. */

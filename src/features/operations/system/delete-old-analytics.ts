@@ -2,7 +2,7 @@ import { and, asc, gt, isNotNull, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { hourOf } from "#features/analytics/deltas.ts";
 import { dayOf } from "#features/analytics/origin-deltas.ts";
-import { minuteOf } from "#features/live/minutes/minute.ts";
+import { minuteOf } from "#features/tenants/usage.ts";
 import { backgroundPacer } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { pagesOf } from "#storage/db/pages.ts";

@@ -1,10 +1,9 @@
 import { Columns3 } from "lucide";
 import type { ComponentChildren } from "preact";
-import { useId, useRef } from "preact/hooks";
+import { PopoverMenu } from "#web/console/components/popover-menu.tsx";
 import { Time } from "#web/console/components/time.tsx";
 import { bytes, duration, count as number } from "#web/console/format.ts";
 import { remembered } from "#web/console/remembered.ts";
-import { Icon } from "#web/console/shell/icon.tsx";
 import type { Language } from "#web/console/texts/dictionary.ts";
 import { useTexts } from "#web/console/texts/texts.tsx";
 import type { Asset } from "#web/console/types.ts";
@@ -92,45 +91,30 @@ export function columnsOf(chosen: readonly ColumnName[] | null, isOperator: bool
 
 type MenuProps = { chosen: readonly ColumnName[] | null; isOperator: boolean; onChange(chosen: ColumnName[]): void };
 
-/** Chooses columns. The browser opens and closes it with Enter, Space and Escape. */
+/** Chooses columns. */
 export function ColumnMenu({ chosen, isOperator, onChange }: MenuProps) {
   const t = useTexts(texts);
   const current = chosen ?? USUAL;
-  const id = useId();
-  const panel = useRef<HTMLDivElement>(null);
-  const button = useRef<HTMLButtonElement>(null);
-  const place = () => {
-    const { bottom, right } = (button.current as HTMLButtonElement).getBoundingClientRect();
-    const { style } = panel.current as HTMLDivElement;
-    style.top = `${bottom + 4}px`;
-    style.right = `${Math.max(0, document.documentElement.clientWidth - right)}px`;
-  };
   const toggle = (name: ColumnName, isShown: boolean) => {
     const next = NAMES.filter((one) => (one === name ? isShown : current.includes(one)));
     remembered.columns.set(String(next));
     onChange(next);
   };
   return (
-    <>
-      <button ref={button} type="button" class="more" popovertarget={id} onClick={place}>
-        <Icon node={Columns3} />
-        {t("columns")}
-      </button>
-      <div id={id} ref={panel} popover="auto" class="more-menu">
-        <fieldset class="column-menu">
-          <legend class="unseen">{t("columns")}</legend>
-          {columnsFor(isOperator).map((name) => (
-            <label key={name} class="check">
-              <input
-                type="checkbox"
-                checked={current.includes(name)}
-                onChange={({ currentTarget }) => toggle(name, currentTarget.checked)}
-              />
-              {COLUMNS[name].title(t)}
-            </label>
-          ))}
-        </fieldset>
-      </div>
-    </>
+    <PopoverMenu icon={Columns3} text={t("columns")}>
+      <fieldset class="column-menu">
+        <legend class="unseen">{t("columns")}</legend>
+        {columnsFor(isOperator).map((name) => (
+          <label key={name} class="check">
+            <input
+              type="checkbox"
+              checked={current.includes(name)}
+              onChange={({ currentTarget }) => toggle(name, currentTarget.checked)}
+            />
+            {COLUMNS[name].title(t)}
+          </label>
+        ))}
+      </fieldset>
+    </PopoverMenu>
   );
 }

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ASSET_PLAYBACK_POLICY, ASSET_PLAYBACK_STATUS, LIST_ASSETS_SORT } from "#build/client/enums.ts";
 import { StatusFilter } from "#web/console/components/status-filter.tsx";
 import { useDebounced } from "#web/console/hooks/use-debounced.ts";
@@ -24,12 +24,18 @@ export function FilterBar({ filters, isAdmin, tenants, layout, onChange, onLayou
   const t = useTexts(texts);
   const [words, setWords] = useState(filters.q);
   const settled = useDebounced(words, TYPING_MS);
+  const inAddress = useRef(filters.q);
   useEffect(() => {
+    if (settled === filters.q) return;
+    inAddress.current = settled;
     // What is typed replaces the address: going back leads to what was before the search.
-    if (settled !== filters.q) onChange({ q: settled }, filters.q !== "");
+    onChange({ q: settled }, filters.q !== "");
   }, [settled]);
-  // Back and forward.
-  useEffect(() => setWords(filters.q), [filters.q]);
+  useEffect(() => {
+    // Back and forward. What was typed since this address was made by typing must not be lost.
+    if (filters.q !== inAddress.current) setWords(filters.q);
+    inAddress.current = filters.q;
+  }, [filters.q]);
   const sorts = isSortable(filters, isAdmin) ? LIST_ASSETS_SORT : (["newest", "oldest"] as const);
   const names: Record<Sort, string> = {
     newest: t("newest"),

@@ -1,12 +1,12 @@
 import { useId, useState } from "preact/hooks";
-import type { ImportSourceName } from "#model/import-sources.ts";
+import { IMPORT_SOURCE_NAMES, type ImportSourceName } from "#model/import-sources.ts";
 import { BASE } from "#web/console/base.ts";
 import { CopyButton } from "#web/console/components/copy-button.tsx";
 import { PageHead } from "#web/console/components/page-head.tsx";
 import { useSession } from "#web/console/session.tsx";
 import { useTexts } from "#web/console/texts/texts.tsx";
 import { Runs } from "./runs.tsx";
-import { commandsFor, nameOf, SOURCES } from "./sources.ts";
+import { commandsFor, nameOf } from "./sources.ts";
 import { texts } from "./texts.ts";
 
 /** Moving in from elsewhere: the command for a source, and what the imports have reported. */
@@ -37,7 +37,7 @@ function Start() {
           value={source}
           onChange={({ currentTarget }) => setSource(currentTarget.value as ImportSourceName)}
         >
-          {SOURCES.map((one) => (
+          {IMPORT_SOURCE_NAMES.map((one) => (
             <option key={one} value={one}>
               {nameOf(one, t)}
             </option>

@@ -1,9 +1,7 @@
-import { IMPORT_SOURCE_NAMES, IMPORT_SOURCES, type ImportSourceName } from "#model/import-sources.ts";
+import { IMPORT_SOURCES, type ImportSourceName } from "#model/import-sources.ts";
 
 /** Sources that have no name of their own. */
 const TEXTS: { [Name in ImportSourceName]?: "directory" | "bucket" } = { folder: "directory", s3: "bucket" };
-
-export const SOURCES = IMPORT_SOURCE_NAMES;
 
 /** The name of a source for people. */
 export const nameOf = (source: ImportSourceName, t: (text: "directory" | "bucket") => string): string => {
