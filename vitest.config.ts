@@ -15,6 +15,8 @@ const common = {
   setupFiles: ["test/support/each-file.ts"],
   // Loading the modules of the server takes most of the time of many files: those that share a process load them once.
   isolate: false,
+  // Node.js loads the sources itself, as `npm run dev` does: nothing is transformed, and exports are not read through getters.
+  experimental: { viteModuleRunner: false, nodeLoader: false },
   // As the executable is started; the last, because V8 enlarges a young generation by the load of the machine: in a small
   // one, what a test has in progress survives and seems to be kept.
   execArgv: [...V8_SAFETY, "--min-semi-space-size=16"],

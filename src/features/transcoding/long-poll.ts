@@ -60,8 +60,10 @@ export async function waitForJob(
   app.stopping.addEventListener("abort", end, { once: true });
   socket?.once("close", end);
   try {
-    // Checked after subscribing, so that a job queued in between is not missed.
-    return (await hasQueued(app, takes, workerId)) ? seen : await woken.promise;
+    // Checked after subscribing, so that a job queued in between is not missed; one that wakes the request needs no check, which
+    // a remote database may answer late.
+    const checked = hasQueued(app, takes, workerId).then((isQueued) => (isQueued ? seen : woken.promise));
+    return await Promise.race([woken.promise, checked]);
   } finally {
     clearTimeout(timer);
     all.delete(one);

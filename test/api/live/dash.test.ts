@@ -287,8 +287,8 @@ describe("access to the DASH manifest", () => {
       expect(codeOf(await get(`/live/stage/${file}`)), file).toEqual([404, "not_found"]);
     expect(codeOf(await get(`/live/idle/${name}/manifest.mpd`))).toEqual([404, "not_found"]);
     const theirs = await app.key((await app.tenant()).id);
-    for (const of of ["", "/playback"])
-      expect((await app.call("GET", `${LIVE_CHANNELS}/${channel.id}${of}`, { key: theirs })).status).toBe(404);
+    for (const part of ["", "/playback"])
+      expect((await app.call("GET", `${LIVE_CHANNELS}/${channel.id}${part}`, { key: theirs })).status).toBe(404);
     const suspended = { admin: app.admin, body: { status: "suspended" } };
     await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, suspended);
     app.advance(1001);

@@ -1,4 +1,4 @@
-import { type RulesetDefinition, Spectral } from "@stoplight/spectral-core";
+import spectralCore, { type RulesetDefinition } from "@stoplight/spectral-core";
 import { oas } from "@stoplight/spectral-rulesets";
 import { beforeAll, expect, test } from "vitest";
 import { testApp } from "#test/support/app.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
 /** The codes of all errors, warnings and informations. */
 async function lint(text: Record<string, unknown>) {
   const rules = Object.fromEntries(REPAIRED.map((name) => [name, { ...(oas.rules[name] as object), given: GIVEN }]));
-  const spectral = new Spectral();
+  const spectral = new spectralCore.Spectral();
   spectral.setRuleset({ extends: [oas], rules } as unknown as RulesetDefinition);
   return (await spectral.run(text)).map(({ code, path, message }) => [code, path.join("/"), message]);
 }

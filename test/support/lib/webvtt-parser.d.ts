@@ -1,5 +1,5 @@
 declare module "webvtt-parser" {
-  export class WebVTTParser {
+  class WebVTTParser {
     parse(
       input: string,
       mode?: string,
@@ -8,4 +8,7 @@ declare module "webvtt-parser" {
       errors: { message: string; line: number }[];
     };
   }
+  /** A CommonJS module, whose names Node.js does not find. */
+  const library: { WebVTTParser: typeof WebVTTParser };
+  export default library;
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { WebVTTParser } from "webvtt-parser";
+import webVtt from "webvtt-parser";
 import { runToEnd } from "#src/lib/base/sliced.ts";
 import { parsing } from "#src/lib/subtitles/vtt/parse.ts";
 import { checkSubtitleFile, checkVtt } from "#src/lib/subtitles/vtt/subtitle-file.ts";
@@ -256,7 +256,7 @@ describe("generated files", () => {
         const checked = checkVtt(lines.join(end));
         if (!("text" in checked)) return;
         // It requires times in ascending order, and knows no metadata below the signature.
-        const errors = new WebVTTParser()
+        const errors = new webVtt.WebVTTParser()
           .parse(checked.text)
           .errors.filter(({ message }) => !/timestamp|after the signature/i.test(message));
         expect(errors, checked.text).toEqual([]);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { WebVTTParser } from "webvtt-parser";
+import webVtt from "webvtt-parser";
 import { runToEnd } from "#src/lib/base/sliced.ts";
 import { decodeText } from "#src/lib/subtitles/vtt/decode.ts";
 import { parsing, withHeader } from "#src/lib/subtitles/vtt/parse.ts";
@@ -8,7 +8,7 @@ import { writeCue } from "#src/lib/subtitles/vtt/write.ts";
 import { fc } from "#test/support/property.ts";
 
 const parse = (text: string, addedLines = 0) => runToEnd(parsing(text, addedLines));
-const oracle = (text: string) => new WebVTTParser().parse(text);
+const oracle = (text: string) => new webVtt.WebVTTParser().parse(text);
 const cue = (timing: string, text = "Hi") => `WEBVTT\n\n${timing}\n${text}\n`;
 const ONE = "00:01.000 --> 00:02.000\nHi";
 
