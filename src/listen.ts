@@ -5,6 +5,7 @@ import { setTimeout, UserError } from "#lib/base";
 import type { Config } from "#platform/config/load.ts";
 import { connectionsInAll, limitConnections } from "#platform/http/connection-budget.ts";
 import { nodeListener } from "#platform/http/node.ts";
+import { watchReading } from "#platform/http/read-in-pieces.ts";
 import type { HttpServer } from "#platform/http/server.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
 
@@ -53,11 +54,13 @@ export async function startListening(
   };
   if (files === null) {
     const server = createServer(OPTIONS, listener);
+    watchReading(server);
     limitConnections(server, limits, log);
     const one = await listen(server, { host, port, scheme: "http", isShared });
     return { ...one, localAddress: one.address };
   }
   const server = createSecureServer({ ...OPTIONS, handshakeTimeout: HANDSHAKE_MS, ...readPair(files) }, listener);
+  watchReading(server);
   limitConnections(server, limits, log);
   const secure = await listen(server, { host, port, scheme: "https", isShared });
   // For local workers and commands: no certificate is valid for a loopback address.

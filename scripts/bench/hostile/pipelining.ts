@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { type HostileAttack, repeatedly, type Target } from "./attack.ts";
+import { ATTACKER, type HostileAttack, repeatedly, type Target } from "./attack.ts";
 
 const REQUESTS = 2000;
 
@@ -7,7 +7,7 @@ const REQUESTS = 2000;
 function pipeline({ base }: Target, text: string, { signal, reads, leavesAfterMs }: Options): Promise<void> {
   const { hostname, port } = new URL(base);
   return new Promise((resolve) => {
-    const socket = connect(Number(port), hostname, () => socket.write(text));
+    const socket = connect({ port: Number(port), host: hostname, localAddress: ATTACKER }, () => socket.write(text));
     if (reads) socket.resume();
     else socket.pause();
     const leave = () => socket.destroy();

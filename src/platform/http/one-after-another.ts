@@ -1,11 +1,17 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { suspect } from "./read-in-pieces.ts";
 
 /** Requests of one connection that may wait; with more, nothing more is read from it. */
 const MAX_WAITING = 16;
 
 type Exchange = { incoming: IncomingMessage; outgoing: ServerResponse };
 type Waiting = { queue: Exchange[]; isWatching: boolean };
+function pause(socket: Socket, queue: readonly Exchange[]): void {
+  suspect(socket);
+  if (queue.length >= MAX_WAITING) socket.pause();
+}
+
 /** Node's response in progress. It is undocumented, and the only way to find it without a listener for each response. */
 type Sending = Socket & { _httpMessage?: ServerResponse | null };
 
@@ -23,7 +29,7 @@ export function oneAfterAnother(handle: RequestListener): RequestListener {
     const { queue } = waiting;
     queue.push(exchange);
     // Node resumes reading at the end of each request that it parses, so reading is paused after all of them.
-    if (queue.length === MAX_WAITING) process.nextTick(() => queue.length >= MAX_WAITING && socket.pause());
+    if (queue.length === MAX_WAITING) process.nextTick(pause, socket, queue);
     if (!waiting.isWatching) startNextAfter(current, socket, waiting);
   }
 

@@ -1,10 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
+import { suspect } from "./read-in-pieces.ts";
 
 /** A body may begin with so many chunks of any size. */
-const CHUNKS = 1024;
+const CHUNKS = 256;
 /** Then they have at least so many bytes on average, of which each read from the network may cut one in two. */
 const MIN_BYTES = 8;
+/** The connection stays open so long, unread: a client that repeats the attack at once would only begin more of them. */
+const LINGER_MS = 5000;
 
 const ERROR = JSON.stringify({
   error: `The body has chunks of fewer than ${MIN_BYTES} bytes; send it in larger ones, or with a Content-Length.`,
@@ -20,8 +23,9 @@ const RESPONSE = [
 ].join("\r\n");
 
 /**
- * Closes the connection of a client whose body has tiny chunks (RFC 9112, 7.1), with 400 where no response has begun. Each chunk
- * costs an event and a buffer, whatever its size, so limits of bytes do not limit what such a body costs.
+ * Refuses a body that has tiny chunks (RFC 9112, 7.1), with 400 where no response has begun: nothing more of its connection is
+ * read, which is closed a little later. Each chunk costs an event and a buffer, whatever its size, so limits of bytes do not
+ * limit what such a body costs.
  */
 export function refuseTinyChunks(incoming: IncomingMessage, outgoing: ServerResponse): void {
   if (incoming.headers["transfer-encoding"] === undefined) return;
@@ -38,8 +42,11 @@ export function refuseTinyChunks(incoming: IncomingMessage, outgoing: ServerResp
     }
     if (chunks <= CHUNKS || bytes >= chunks * MIN_BYTES) return Readable.prototype.push.call(incoming, chunk, encoding);
     isRefused = true;
+    suspect(socket);
+    incoming._read = () => {};
+    socket.pause();
     if (!outgoing.headersSent) socket.write(RESPONSE);
-    socket.destroySoon();
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
     return false;
   };
 }

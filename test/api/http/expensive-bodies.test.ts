@@ -19,10 +19,17 @@ const PADDING = "x".repeat(70_000);
 const REFUSED: [name: string, raw: () => string, field: string, message: RegExp][] = [
   ["an object of many keys", () => JSON.stringify({ x: PADDING, y: keys(2001) }), "body", /more than 2000 keys/],
   [
-    "many keys below a hundred levels",
-    () => `${"[".repeat(150)}${JSON.stringify([PADDING, keys(2001)])}${"]".repeat(150)}`,
+    "many keys below many levels",
+    () => `${"[".repeat(98)}${JSON.stringify([PADDING, keys(2001)])}${"]".repeat(98)}`,
     "body",
     /more than 2000 keys/,
+  ],
+  ["levels without end", () => "[".repeat(900_000), "body", /more than 100 levels/],
+  [
+    "a hundred and one levels",
+    () => `${"[".repeat(100)}${JSON.stringify([PADDING])}${"]".repeat(100)}`,
+    "body",
+    /more than 100 levels/,
   ],
   ["many keys below an array", () => JSON.stringify([PADDING, [keys(2001)]]), "body", /more than 2000 keys/],
   ["many wrong items", () => JSON.stringify({ channel: "a", captions: ["en", ...many(15, null)] }), "captions.1", /.+/],

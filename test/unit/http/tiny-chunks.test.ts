@@ -21,18 +21,23 @@ async function answerTo(chunk: string, count: number): Promise<string> {
   });
   // What is refused is not read to its end.
   client.on("error", () => {});
-  const closed = new Promise((resolve) => client.once("close", resolve));
+  // The connection of what is refused stays open for a while.
+  const answered = new Promise<void>((resolve) => {
+    client.once("close", () => resolve());
+    client.on("data", () => answer.endsWith("}") && resolve());
+  });
   client.write("POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n");
   client.write(`${chunk.length.toString(16)}\r\n${chunk}\r\n`.repeat(count));
   client.write("0\r\n\r\n");
-  await closed;
+  await answered;
   return answer;
 }
 
 test.each([
-  ["a thousand chunks of one byte", "x", 1000, "200", "1000"],
+  ["250 chunks of one byte", "x", 250, "200", "250"],
   ["a hundred thousand of 16 bytes", "x".repeat(16), 100_000, "200", "1600000"],
-  ["two thousand of one byte", "x", 2000, "400", "larger ones"],
+  ["500 of one byte", "x", 500, "400", "larger ones"],
+  ["a hundred thousand of one byte", "x", 100_000, "400", "larger ones"],
   ["three thousand of 7 bytes", "x".repeat(7), 3000, "400", "larger ones"],
 ])("a body in %s", async (_, chunk, count, status, body) => {
   const answer = await answerTo(chunk, count);
