@@ -48,14 +48,15 @@ const [QUOTE, BACKSLASH, COLON, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJE
   one.charCodeAt(0),
 );
 
-/** Levels of nested arrays and objects: each costs the parser as much as fifty bytes of text. */
-const MAX_DEPTH = 100;
+/** Arrays and objects of one body: each costs the parser and what follows as much as fifty bytes of text. */
+const MAX_VALUES = 150_000;
 
 /** Why JSON would be too expensive to parse, or null. Reads the bytes: 1 ms for a MiB, before the parser. */
 function whyExpensive(bytes: Uint8Array): string | null {
-  /** Keys of the objects that are open, by level. */
-  const keys = new Uint16Array(MAX_DEPTH + 1);
+  /** Keys of the objects that are open, by level. It grows with the depth. */
+  let keys = new Uint16Array(64);
   let depth = 0;
+  let values = 0;
   let inString = false;
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at];
@@ -66,7 +67,12 @@ function whyExpensive(bytes: Uint8Array): string | null {
       keys[depth] = (keys[depth] as number) + 1;
       if ((keys[depth] as number) > MAX_KEYS) return `has an object of more than ${MAX_KEYS} keys`;
     } else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
-      if (++depth > MAX_DEPTH) return `has more than ${MAX_DEPTH} levels of arrays and objects`;
+      if (++values > MAX_VALUES) return `has more than ${MAX_VALUES} arrays and objects`;
+      if (++depth === keys.length) {
+        const grown = new Uint16Array(2 * keys.length);
+        grown.set(keys);
+        keys = grown;
+      }
       keys[depth] = 0;
     } else if ((byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) && depth > 0) depth--;
   }
