@@ -96,6 +96,22 @@ newer_than() {
   [ ! -e "$1" ] || [ -n "$(find src storage scripts/build package-lock.json -newer "$1" -print -quit)" ]
 }
 
+# Runs the command $@ with its temporary files in memory, where root has 12 GiB: tests wait for the disk a third of their time
+# otherwise. The mount ends with the command, however that ends, because no other process sees it.
+in_memory() {
+  gigabytes=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
+  folder=$(mktemp -d)
+  if [ "$(id -u)" = 0 ] && [ "$gigabytes" -ge 12 ] && unshare --mount true 2>/dev/null; then
+    # shellcheck disable=SC2016 # the inner shell's variables
+    set -- unshare --mount sh -c \
+      'mount -t tmpfs -o size=50% vodbox-tests "$0" || exec "$@"; export TMPDIR="$0"; exec "$@"' "$folder" "$@"
+  fi
+  status=0
+  "$@" || status=$?
+  rmdir "$folder"
+  return $status
+}
+
 # With the compiled code of a release, because tests start hundreds of processes. Nothing is compiled in the background,
 # because it would disturb the tests that measure.
 build() {
@@ -128,7 +144,8 @@ case "${1-}" in --shard=*) shard=$1; shift ;; esac
 # scripts/test/run.ts runs a file that failed once more.
 if [ $# -gt 0 ]; then
   build_what_is_needed "$@"
-  exec node scripts/test/run.ts --project "fast*" --project "full*" "$@"
+  in_memory node scripts/test/run.ts --project "fast*" --project "full*" "$@"
+  exit
 fi
 
 case "$tier" in
@@ -153,6 +170,6 @@ set -- ${shard:+"$shard"}
 set -f
 for project in $projects; do set -- "$@" --project "$project"; done
 export VODBOX_TEST_TIER="$tier"
-node scripts/test/run.ts "$@"
+in_memory node scripts/test/run.ts "$@"
 # After the tests, because it measures.
 case "$tier$shard" in nightly | nightly--shard=1/*) npm run --silent bench guard ;; esac
