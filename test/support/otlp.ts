@@ -130,7 +130,7 @@ export async function collector(answer?: (response: ServerResponse) => unknown):
   return { endpoint, spans, headers, raw: () => Buffer.concat(bodies).toString("latin1") };
 }
 
-/** The environment that turns traces on, without a wait before they are sent. */
+/** The environment that enables traces, without a wait before they are sent. */
 export const tracing = ({ endpoint }: Collector, more: Record<string, string> = {}): Record<string, string> => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
   OTEL_BSP_SCHEDULE_DELAY: "50",

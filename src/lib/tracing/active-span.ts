@@ -31,7 +31,7 @@ export type Tracer = {
 type Scope = { tracer: Tracer | null; traceparent: string; isOver: boolean };
 const active = new AsyncLocalStorage<Scope | undefined>();
 
-/** Work that goes on in the background after a span has ended does not belong to it. */
+/** Background work that continues after a span has ended does not belong to it. */
 function current(): Scope | undefined {
   const scope = active.getStore();
   return scope?.isOver === false ? scope : undefined;

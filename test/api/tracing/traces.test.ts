@@ -176,7 +176,7 @@ describe("the trace of a client", () => {
     expect(anyone.status).toBe(404);
   });
 
-  test("of an import goes on in the server", async () => {
+  test("of an import continues in the server", async () => {
     const { traces, server, key } = await scene({ VODBOX_TRUST_TRACEPARENT: "1" });
     const cwd = emptyFolder();
     const videos = emptyFolder();
