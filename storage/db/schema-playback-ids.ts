@@ -22,6 +22,10 @@ export const staticRenditions = sqliteTable("static_renditions", {
   assetId: integer("asset_id").notNull(),
   /** As in `STATIC_NAMES` of `src/features/static-renditions/names.ts`. */
   name: text("name").notNull(),
+  /** The size of the file of `bytesVersion`; null: never computed. */
+  bytes: integer("bytes"),
+  /** As in `staticFiles`. */
+  bytesVersion: text("bytes_version"),
   ...times,
 });
 export type StaticRenditionRow = typeof staticRenditions.$inferSelect;

@@ -4,6 +4,7 @@ import { iso } from "#lib/base";
 import { videoCodecs } from "#lib/codecs";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
+import { hasMp4, mp4Bytes } from "../static-renditions/mp4.ts";
 import { chaptersOf, endedChapters } from "../tracks/timed/chapters.ts";
 import { layoutOf } from "./vr-layout.ts";
 import { fileSize, vrSources } from "./vr-manifest.ts";
@@ -123,5 +124,5 @@ const media = (name: string, url: string, { width, height, bytes }: Dimensions):
   sources: [{ resolution: height ?? 0, height: height ?? 0, width: width ?? 0, size: bytes, url }],
 });
 
-const fileBytes = async ({ objects }: App, { mp4Path }: AssetRow): Promise<number> =>
-  (mp4Path === null ? null : await objects?.head(mp4Path))?.bytes ?? 0;
+const fileBytes = async (app: App, asset: AssetRow): Promise<number> =>
+  (hasMp4(asset) ? await mp4Bytes(app, asset) : null) ?? 0;

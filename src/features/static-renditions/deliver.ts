@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import { forApp } from "#app.ts";
-import { notFound, sha256 } from "#lib/base";
+import { HttpError, notFound, setTimeout, sha256 } from "#lib/base";
 import { renumberSegment } from "#lib/isobmff";
 import { type ObjectResponse, serveObject } from "#platform/http/serve-object.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
@@ -10,13 +10,18 @@ import { readSmallObject } from "#storage/objects/small-objects.ts";
 import type { ByteRange, ObjectInfo, ObjectStore } from "#storage/objects/store.ts";
 import { playedTracks } from "../tracks/audio/delivery.ts";
 import { findParts, MAX_AUDIO_SEGMENT_BYTES, type StaticFile } from "./find-parts.ts";
-import { isAudioOnly } from "./names.ts";
+import { isAudioOnly, type StaticSize } from "./names.ts";
 import { staticRenditionsOf } from "./queries.ts";
 
 /** Below `/media/<asset>/`. */
 export const STATIC = "static/";
 const REMEMBERED_BYTES = 16 * 2 ** 20;
 const BYTES_OF_PART = 150;
+const REMEMBERED_SIZES = 10_000;
+/** A file that cannot be joined now may have all of its parts later: the doctor repairs what is missing. */
+const MISSING_MS = 60_000;
+/** Records of assets must not depend on storage that is slow. */
+const MAX_WAIT_MS = 5_000;
 
 export type StaticDelivery = Omit<ObjectResponse, "key" | "contentType"> & { asset: AssetRow; name: string };
 
@@ -25,10 +30,26 @@ export const staticFiles = forApp((app) => {
   const files = new LRUCache<string, Promise<StaticFile>>({ maxSize: REMEMBERED_BYTES });
   const wanted = cacheUntilCommit(app.commits, (assetId: number) => staticRenditionsOf(app.db, assetId));
 
+  const sizes = new LRUCache<string, { bytes: number | null }>({ max: REMEMBERED_SIZES });
+
   /** Changes with the bytes of the file. */
   async function versionOf({ id, mediaPrefix, readyAt }: AssetRow, name: string): Promise<string> {
     const audio = (await playedTracks(app, id)).map((row) => `${row.id} ${row.updatedAt}`);
-    return [mediaPrefix, readyAt, name, ...audio].join(" ");
+    return sha256([mediaPrefix, readyAt, name, ...audio].join(" ")).slice(0, 32);
+  }
+
+  /** Null where there is no file. Throws the errors of storage. */
+  async function computeSize(asset: AssetRow, name: string, version: string): Promise<number | null> {
+    const { objects } = app;
+    try {
+      const bytes = objects ? (await fileOf(objects, asset, name, version)).bytes : null;
+      sizes.set(version, { bytes });
+      return bytes;
+    } catch (error) {
+      if (!(error instanceof HttpError && error.status === 404)) throw error;
+      sizes.set(version, { bytes: null }, { ttl: MISSING_MS });
+      return null;
+    }
   }
 
   async function fileOf(objects: ObjectStore, asset: AssetRow, name: string, key: string): Promise<StaticFile> {
@@ -51,6 +72,17 @@ export const staticFiles = forApp((app) => {
 
   return {
     isWanted,
+    /** The size of the file that `serveAny` delivers: the `Content-Length` of its response. */
+    async sizeOf(asset: AssetRow, name: string, stored?: StaticSize): Promise<StaticSize> {
+      const version = await versionOf(asset, name);
+      if (asset.encoding !== null || asset.mediaPrefix === null) return { bytes: null, version };
+      if (stored?.version === version) return stored;
+      const known = sizes.get(version);
+      if (known) return { ...known, version };
+      // A size that comes later is remembered for the next request.
+      const computed = computeSize(asset, name, version).catch(() => null);
+      return { bytes: await atLatest(computed, MAX_WAIT_MS), version };
+    },
     /** Throws 404 for a file that is not wanted, or that the media cannot be joined to. */
     async serve(delivery: StaticDelivery): Promise<Response> {
       if (!(await isWanted(delivery.asset.id, delivery.name))) notFound("file");
@@ -79,6 +111,17 @@ export const staticFiles = forApp((app) => {
     },
   };
 });
+
+/** What the promise resolves with, or null after so many milliseconds. */
+async function atLatest<T>(promise: Promise<T | null>, ms: number): Promise<T | null> {
+  const timer = Promise.withResolvers<null>();
+  const timeout = setTimeout(() => timer.resolve(null), ms);
+  try {
+    return await Promise.race([promise, timer.promise]);
+  } finally {
+    clearTimeout(timeout);
+  }
+}
 
 /** The bytes of a range, one object after the other. Throws Error when an object is missing by now. */
 async function* bytesOf(

@@ -43,7 +43,7 @@ export async function findParts(app: App, objects: ObjectStore, asset: AssetRow,
   const { isMaster, variants } = await parsed(source, text);
   if (!isMaster) return none();
   const [main, audio] = isAudioOnly(name)
-    ? [await audioOf(source, top, text, variants[0]), null]
+    ? [(await audioOf(source, top, text, variants[0])) ?? ownAudio(asset, top, variants[0]), null]
     : await videoOf(source, { top, text, variants }, name);
   const first = main && (await readRendition(source, main));
   const second = audio && (await readRendition(source, audio));
@@ -70,6 +70,12 @@ async function videoOf(
 }
 
 const ownPlace = (asset: AssetRow, path: string): Place => ({ path, keyOf: (one) => mediaKey(asset, one) });
+
+/** A variant that is audio itself, as in assets without video; null where it has video. */
+const ownAudio = (asset: AssetRow, top: string, variant: HlsVariant | undefined): Place | null =>
+  variant && groupOf(variant) === null && hasOnlyAudio(variant) ? ownPlace(asset, below(top, variant.uri)) : null;
+const hasOnlyAudio = ({ attributes }: HlsVariant): boolean =>
+  attributes.get("RESOLUTION") === undefined && (attributes.get("CODECS") ?? "").split(",").every(hasAudioCodec);
 
 /** The playlist of the audio that players begin with. */
 async function audioOf(

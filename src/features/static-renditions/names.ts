@@ -19,6 +19,9 @@ export function nameOfFile(file: string): string | null {
   return STATIC_NAMES.find((name) => fileOf(name) === file) ?? null;
 }
 
+/** `bytes` is null where there is no file, or where its size is unknown, because storage fails or is slow. */
+export type StaticSize = { bytes: number | null; version: string };
+
 export type Sized = { width: number | null; height: number | null };
 export const sideOf = ({ width, height }: Sized) => Math.min(width ?? 0, height ?? 0);
 export const isAudioOnly = (name: string) => name === AUDIO;

@@ -3,6 +3,7 @@ import type { App } from "#app.ts";
 import { HttpError } from "#lib/base";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type StaticRenditionRow, staticRenditions } from "#storage/db/schema.ts";
+import type { StaticSize } from "./names.ts";
 
 /** In the order of their creation; at most one of each name. */
 export const staticRenditionsOf = (db: Db, assetId: number): Promise<StaticRenditionRow[]> =>
@@ -13,17 +14,22 @@ export const staticRenditionsOf = (db: Db, assetId: number): Promise<StaticRendi
     .orderBy(asc(staticRenditions.id))
     .all();
 
-/** Adds a static rendition to an asset that was read in the same transaction. Throws 409 where there is one of the name. */
+/**
+ * Adds a static rendition to an asset that was read in the same transaction. `size` of its file, where it is known. Throws 409
+ * where there is one of the name.
+ */
 export async function addStaticRendition(
   tx: Db,
   app: App,
   { id: assetId, tenantId }: Pick<AssetRow, "id" | "tenantId">,
   name: string,
+  size?: StaticSize | null,
 ): Promise<StaticRenditionRow> {
   const same = and(eq(staticRenditions.assetId, assetId), eq(staticRenditions.name, name));
   if (await tx.select({ id: staticRenditions.id }).from(staticRenditions).where(same).get())
     throw new HttpError(409, "asset_conflict", `The asset already has the static rendition ${name}.`);
   const now = app.clock.now();
-  const values = { tenantId, assetId, name, createdAt: now, updatedAt: now };
+  const stored = size && size.bytes !== null ? { bytes: size.bytes, bytesVersion: size.version } : {};
+  const values = { tenantId, assetId, name, ...stored, createdAt: now, updatedAt: now };
   return tx.insert(staticRenditions).values(values).returning().get();
 }

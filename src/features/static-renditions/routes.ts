@@ -4,8 +4,10 @@ import { HttpError, notFound } from "#lib/base";
 import { route } from "#platform/http/route.ts";
 import { staticRenditions } from "#storage/db/schema.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
+import { staticFiles } from "./deliver.ts";
 import { addStaticRendition, staticRenditionsOf } from "./queries.ts";
 import { AssetParams, RenditionParams, StaticRendition, StaticRenditionWrite, toStaticRendition } from "./schema.ts";
+import { bytesOfAll } from "./sizes.ts";
 
 const path = "/api/v1/assets/:id/static_renditions";
 const tag = "Assets";
@@ -21,7 +23,9 @@ export const staticRenditionRoutes = [
     responses: { 200: v.array(StaticRendition) },
     async handle({ app, caller, params }) {
       const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
-      return (await staticRenditionsOf(app.db, asset.id)).map((row) => toStaticRendition(app, asset, row));
+      const rows = await staticRenditionsOf(app.db, asset.id);
+      const sizes = await bytesOfAll(app, asset, rows);
+      return rows.map((row, index) => toStaticRendition(app, asset, row, sizes[index] ?? null));
     },
   }),
   route({
@@ -37,13 +41,18 @@ export const staticRenditionRoutes = [
     idempotent: {},
     responses: { 201: StaticRendition },
     errors: { 409: ["asset_conflict"], 422: ["idempotency_key_reused"] },
-    handle: ({ app, caller, params, body, commit }) =>
-      commit(async (tx) => {
+    async handle({ app, caller, params, body, commit }) {
+      const before = (await readAsset(app, caller, params.id)) ?? notFound("asset");
+      // Read from storage, which a transaction must not wait for.
+      const size = await staticFiles(app).sizeOf(before, body.name);
+      return commit(async (tx) => {
         const asset = (await getAsset(tx, caller, params.id)) ?? notFound("asset");
         if (asset.provider !== "managed")
           throw new HttpError(409, "asset_conflict", "The media of the asset are not managed here.");
-        return toStaticRendition(app, asset, await addStaticRendition(tx, app, asset, body.name));
-      }),
+        const row = await addStaticRendition(tx, app, asset, body.name, size);
+        return toStaticRendition(app, asset, row, row.bytes);
+      });
+    },
   }),
   route({
     method: "DELETE",

@@ -31,6 +31,10 @@ export const StaticRendition = v.pipe(
     width: v.nullable(v.number()),
     height: v.nullable(v.number()),
     bandwidth: v.pipe(v.nullable(v.number()), v.description("bit/s at most, of video and audio")),
+    bytes: v.pipe(
+      v.nullable(v.number()),
+      v.description("Size of the file, as its download says; null until it is ready, or while it is unknown"),
+    ),
     url: v.pipe(v.string(), v.description("Plays once it is ready; that of a signed asset needs a token")),
     created_at: Time,
     updated_at: Time,
@@ -38,11 +42,12 @@ export const StaticRendition = v.pipe(
   v.title("StaticRendition"),
 );
 
-/** A static rendition as the API shows it. */
+/** A static rendition as the API shows it. `bytes` of its file, where it has one: from `bytesOf`. */
 export function toStaticRendition(
   app: App,
   asset: AssetRow,
   { id, name, createdAt, updatedAt }: StaticRenditionRow,
+  bytes: number | null,
 ): v.InferInput<typeof StaticRendition> {
   const isComplete = asset.playbackStatus === "ready" && asset.encoding === null;
   const meant = isComplete ? meantBy(name, asset) : null;
@@ -56,6 +61,7 @@ export function toStaticRendition(
     width: meant?.width ?? null,
     height: meant?.height ?? null,
     bandwidth: meant?.bandwidth ?? null,
+    bytes: meant && bytes,
     url: mediaUrl(app.baseUrl(), asset, STATIC + fileOf(name), null),
     created_at: iso(createdAt),
     updated_at: iso(updatedAt),

@@ -1,21 +1,19 @@
 import { inArray } from "drizzle-orm";
-import { LRUCache } from "lru-cache";
-import { type App, forApp } from "#app.ts";
+import type { App } from "#app.ts";
+import { readAssets } from "#features/assets/queries.ts";
 import type { ShownAsset } from "#features/assets/shown.ts";
 import { mediaUrl } from "#features/assets/urls.ts";
 import { STATIC } from "#features/static-renditions/deliver.ts";
+import { hasMp4, mp4Bytes } from "#features/static-renditions/mp4.ts";
 import { fileOf, isAudioOnly, meantBy } from "#features/static-renditions/names.ts";
-import { staticRenditions } from "#storage/db/schema.ts";
+import { bytesOf } from "#features/static-renditions/sizes.ts";
+import { type StaticRenditionRow, staticRenditions } from "#storage/db/schema.ts";
 
-/** A file of a video for a feed. `bytes` is exact for a stored file, else estimated from the bitrate. */
+/** What a feed names of a video. `bytes` is exact for a file; for HLS it is estimated from the bitrate. */
 export type Enclosure = { url: string; type: string; bytes: number };
 
 const HLS_TYPE = "application/vnd.apple.mpegurl";
-const MAX_KNOWN = 10_000;
 const AT_ONCE = 8;
-
-/** Sizes of objects, which never change under their keys. */
-const sizes = forApp(() => new LRUCache<string, { bytes: number | null }>({ max: MAX_KNOWN }));
 
 /**
  * The file of each video that a podcast program can load: the MP4 that was made with it, else a static rendition with
@@ -23,63 +21,47 @@ const sizes = forApp(() => new LRUCache<string, { bytes: number | null }>({ max:
  */
 export async function enclosuresOf(app: App, videos: readonly ShownAsset[]): Promise<Map<number, Enclosure>> {
   const found = new Map<number, Enclosure>();
-  const names = await staticNames(
+  const rows = await rowsOf(
     app,
     videos.map(({ id }) => id),
   );
   const pending = [...videos];
   const work = async () => {
     for (let asset = pending.pop(); asset; asset = pending.pop())
-      found.set(asset.id, await enclosureOf(app, asset, names.get(asset.id) ?? []));
+      found.set(asset.id, await enclosureOf(app, asset, rows.get(asset.id) ?? []));
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   return found;
 }
 
-async function staticNames(app: App, ids: number[]): Promise<Map<number, string[]>> {
-  const rows = await app.db
-    .select({ assetId: staticRenditions.assetId, name: staticRenditions.name })
-    .from(staticRenditions)
-    .where(inArray(staticRenditions.assetId, ids))
-    .all();
-  return Map.groupBy(rows, ({ assetId }) => assetId)
-    .entries()
-    .reduce(
-      (names, [id, own]) =>
-        names.set(
-          id,
-          own.map(({ name }) => name),
-        ),
-      new Map<number, string[]>(),
-    );
+async function rowsOf(app: App, ids: number[]): Promise<Map<number, StaticRenditionRow[]>> {
+  const rows = await app.db.select().from(staticRenditions).where(inArray(staticRenditions.assetId, ids)).all();
+  return Map.groupBy(rows, ({ assetId }) => assetId);
 }
 
-async function enclosureOf(app: App, asset: ShownAsset, names: readonly string[]): Promise<Enclosure> {
-  const url = (file: string) => mediaUrl(app.baseUrl(), asset, file, null);
-  const { manifestUrl, mp4Path, encoding } = asset;
-  if (manifestUrl !== null) return { url: manifestUrl, type: HLS_TYPE, bytes: estimate(asset, undefined) };
-  const size = mp4Path === null ? null : await sizeOf(app, mp4Path);
-  if (size !== null) return { url: url("video.mp4"), type: "video/mp4", bytes: size };
-  for (const name of encoding === null ? names : []) {
-    const meant = isAudioOnly(name) ? null : meantBy(name, asset);
-    if (meant) return { url: url(STATIC + fileOf(name)), type: "video/mp4", bytes: estimate(asset, meant.bandwidth) };
+async function enclosureOf(app: App, shown: ShownAsset, rows: readonly StaticRenditionRow[]): Promise<Enclosure> {
+  const url = (file: string) => mediaUrl(app.baseUrl(), shown, file, null);
+  if (shown.manifestUrl !== null) return { url: shown.manifestUrl, type: HLS_TYPE, bytes: estimate(shown) };
+  const file = shown.mp4Path === null && rows.length === 0 ? null : await fileOfAsset(app, shown.id, rows);
+  if (file !== null) return { url: url(file.path), type: "video/mp4", bytes: file.bytes };
+  return { url: url("master.m3u8"), type: HLS_TYPE, bytes: estimate(shown) };
+}
+
+/** Null where no file can be delivered: a feed is not worth an error for it. */
+async function fileOfAsset(app: App, id: number, rows: readonly StaticRenditionRow[]) {
+  const asset = (await readAssets(app, [id])).get(id);
+  if (!asset) return null;
+  const own = hasMp4(asset) ? await mp4Bytes(app, asset) : null;
+  if (own !== null) return { path: "video.mp4", bytes: own };
+  for (const row of rows) {
+    const bytes = isAudioOnly(row.name) || !meantBy(row.name, asset) ? null : await bytesOf(app, asset, row);
+    if (bytes !== null) return { path: STATIC + fileOf(row.name), bytes };
   }
-  return { url: url("master.m3u8"), type: HLS_TYPE, bytes: estimate(asset, undefined) };
+  return null;
 }
 
-/** Null when the object is missing, which the doctor repairs: a feed is not worth an error for it. */
-async function sizeOf(app: App, key: string): Promise<number | null> {
-  const known = sizes(app).get(key);
-  if (known) return known.bytes;
-  const found = await app.objects?.head(key).catch(() => null);
-  const bytes = found?.bytes ?? null;
-  // What is missing is asked for again in a minute.
-  sizes(app).set(key, { bytes }, bytes === null ? { ttl: 60_000 } : {});
-  return bytes;
-}
-
-/** Bytes of a rendition of `bandwidth` bit/s, by default of the largest one. */
-function estimate({ durationSeconds, renditions }: ShownAsset, bandwidth: number | undefined): number {
-  const bits = bandwidth ?? Math.max(0, ...renditions.map((one) => one.bandwidth));
+/** Bytes of the largest rendition. */
+function estimate({ durationSeconds, renditions }: ShownAsset): number {
+  const bits = Math.max(0, ...renditions.map((one) => one.bandwidth));
   return Math.max(1, Math.round((bits / 8) * durationSeconds));
 }

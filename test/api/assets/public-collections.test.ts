@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
 import { readXml } from "#src/lib/xml/index.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
+import { film, filmAsset } from "#test/support/clips.ts";
 import { expectError } from "#test/support/error.ts";
 import { readyAsset, uploaded } from "#test/support/flow.ts";
 
@@ -214,8 +215,14 @@ describe("the feed of a collection", () => {
     const etag = answer.headers.get("etag") ?? "";
     expect((await app.call("GET", feed_url, { headers: { "if-none-match": etag } })).status).toBe(304);
     await app.call("POST", `/api/v1/assets/${shown.id}/static_renditions`, { key, body: { name: "highest" } });
-    expect((await open(feed_url)).text).toMatch(
-      /<enclosure url="[^"]+\/(video|static\/highest)\.mp4" length="\d+" type="video\/mp4"\/>/,
-    );
+    // Its media cannot be joined to a file.
+    expect((await open(feed_url)).text).not.toContain("video/mp4");
+    const whole = await filmAsset(app, key, await film(), { collection_id: collection.id, playback_policy: "public" });
+    await app.call("POST", `/api/v1/assets/${whole.id}/static_renditions`, { key, body: { name: "highest" } });
+    const [, mp4, length] =
+      /<enclosure url="([^"]+\/static\/highest\.mp4)" length="(\d+)" type="video\/mp4"\/>/.exec(
+        (await open(feed_url)).text,
+      ) ?? [];
+    expect((await app.call("GET", mp4 ?? "")).headers.get("content-length")).toBe(length);
   });
 });

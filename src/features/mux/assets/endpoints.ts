@@ -4,6 +4,7 @@ import { cursorOf, positionIn, positionOf } from "#features/assets/order.ts";
 import { playbackIdsOf } from "#features/assets/playback-ids.ts";
 import { getAsset, readAsset, resolveAsset } from "#features/assets/queries.ts";
 import { staticRenditionsOf } from "#features/static-renditions/queries.ts";
+import { bytesOf } from "#features/static-renditions/sizes.ts";
 import { notFound } from "#lib/base";
 import { byId } from "#platform/http/paging.ts";
 import { type AssetRow, assets, liveStreams, muxUploads } from "#storage/db/schema.ts";
@@ -157,8 +158,9 @@ export const assetEndpoints: readonly Endpoint[] = [
       const { id } = await call.native<{ id: number }>("POST", `/api/v1/assets/${asset.id}/static_renditions`, {
         name,
       });
-      const row = (await staticRenditionsOf(app.db, asset.id)).find((one) => one.id === id);
-      return toMuxRendition(app, asset, row ?? notFound("static rendition"));
+      const all = await staticRenditionsOf(app.db, asset.id);
+      const row = all.find((one) => one.id === id) ?? notFound("static rendition");
+      return toMuxRendition(app, asset, row, await bytesOf(app, asset, row));
     },
   }),
   endpoint({

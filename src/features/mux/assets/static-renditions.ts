@@ -1,8 +1,10 @@
 import { and, eq, inArray } from "drizzle-orm";
 import type { App } from "#app.ts";
+import { hasMp4, mp4Bytes } from "#features/static-renditions/mp4.ts";
 import { isAudioOnly, sideOf } from "#features/static-renditions/names.ts";
 import { addStaticRendition, staticRenditionsOf } from "#features/static-renditions/queries.ts";
 import { toStaticRendition } from "#features/static-renditions/schema.ts";
+import { bytesOfAll } from "#features/static-renditions/sizes.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type StaticRenditionRow, staticRenditions } from "#storage/db/schema.ts";
 
@@ -58,9 +60,9 @@ export async function replaceSupport(tx: Db, app: App, asset: AssetRow, support:
   await addMissing(tx, app, asset, wanted);
 }
 
-/** A static rendition as Mux shows it; those of `mp4_support` have no id. */
-export function toMuxRendition(app: App, asset: AssetRow, row: StaticRenditionRow) {
-  const { id, name, file, status, width, height, bandwidth: bitrate } = toStaticRendition(app, asset, row);
+/** A static rendition as Mux shows it; those of `mp4_support` have no id. `size` of its file in bytes. */
+export function toMuxRendition(app: App, asset: AssetRow, row: StaticRenditionRow, size: number | null) {
+  const { id, name, file, status, width, height, bytes, bandwidth } = toStaticRendition(app, asset, row, size);
   return {
     ...(isResolution(name) && {
       id: String(id),
@@ -73,9 +75,12 @@ export function toMuxRendition(app: App, asset: AssetRow, row: StaticRenditionRo
     ext: isAudioOnly(name) ? ("m4a" as const) : ("mp4" as const),
     ...(width !== null && { width }),
     ...(height !== null && { height }),
-    ...(bitrate !== null && { bitrate }),
+    ...(bandwidth !== null && { bitrate: bandwidth }),
+    ...filesize(bytes),
   };
 }
+
+const filesize = (bytes: number | null) => (bytes === null ? {} : { filesize: String(bytes) });
 
 function tierOf(name: string, side: number): "audio-only" | "720p" | "1080p" | "1440p" | "2160p" {
   if (isAudioOnly(name)) return "audio-only";
@@ -87,10 +92,11 @@ export async function renditionsOf(app: App, asset: AssetRow) {
   const rows = await staticRenditionsOf(app.db, asset.id);
   const names = rows.map(({ name }) => name);
   const files = rows.filter(({ name }) => isResolution(name) || SUPPORTED.includes(name));
-  const own = asset.mp4Path !== null && !names.includes("highest") ? [ownFile(asset)] : [];
-  const statuses = rows.map((row) => toStaticRendition(app, asset, row).status);
+  const own = hasMp4(asset) && !names.includes("highest") ? [ownFile(asset, await mp4Bytes(app, asset))] : [];
+  const statuses = rows.map((row) => toStaticRendition(app, asset, row, null).status);
   const status = statuses.find((one) => one === "preparing" || one === "errored") ?? "ready";
-  const listed = [...own, ...files.map((row) => toMuxRendition(app, asset, row))];
+  const sizes = await bytesOfAll(app, asset, files);
+  const listed = [...own, ...files.map((row, index) => toMuxRendition(app, asset, row, sizes[index] ?? null))];
   return {
     mp4_support: supportOf(names),
     static_renditions:
@@ -100,7 +106,7 @@ export async function renditionsOf(app: App, asset: AssetRow) {
   };
 }
 
-const ownFile = ({ id, width, height }: AssetRow) => ({
+const ownFile = ({ id, width, height }: AssetRow, bytes: number | null) => ({
   id: `highest-${id}`,
   name: "highest.mp4" as const,
   resolution: "highest" as const,
@@ -109,4 +115,5 @@ const ownFile = ({ id, width, height }: AssetRow) => ({
   status: "ready" as const,
   ...(width !== null && { width }),
   ...(height !== null && { height }),
+  ...filesize(bytes),
 });
