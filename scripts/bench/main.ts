@@ -31,6 +31,7 @@ import { type Result, table } from "./result.ts";
 import { benchSearch } from "./search.ts";
 import { benchSeveral } from "./several.ts";
 import { benchSoak } from "./soak.ts";
+import { benchSpeech } from "./speech.ts";
 import { benchStart } from "./start.ts";
 import { benchTranscode } from "./transcode.ts";
 import { benchViewers } from "./viewers.ts";
@@ -45,6 +46,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   lists: benchLists,
   search: benchSearch,
   segments: benchSegments,
+  speech: benchSpeech,
   viewers: benchViewers,
   put: benchPut,
   deliveries: benchDeliveries,
@@ -75,6 +77,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
 /** Ten minutes and more: run only when named. */
 const BY_NAME = [
   "soak",
+  "speech",
   "live-soak",
   "hostile",
   "hostile-rotation",
