@@ -31,6 +31,7 @@ import { type Result, table } from "./result.ts";
 import { benchSearch } from "./search.ts";
 import { benchSeveral } from "./several.ts";
 import { benchSoak } from "./soak.ts";
+import { benchSpeech } from "./speech.ts";
 import { benchStart } from "./start.ts";
 import { benchTracing } from "./tracing.ts";
 import { benchTranscode } from "./transcode.ts";
@@ -47,6 +48,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   search: benchSearch,
   tracing: benchTracing,
   segments: benchSegments,
+  speech: benchSpeech,
   viewers: benchViewers,
   put: benchPut,
   deliveries: benchDeliveries,
@@ -77,6 +79,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
 /** Ten minutes and more: run only when named. */
 const BY_NAME = [
   "soak",
+  "speech",
   "live-soak",
   "hostile",
   "hostile-rotation",

@@ -15,7 +15,7 @@ import { sandboxLauncher } from "./sandbox.ts";
 import { share } from "./share.ts";
 import { type Tools, tryTools } from "./tools.ts";
 import { warmAssets } from "./warm.ts";
-import { whisperLibraries } from "./whisper.ts";
+import { whisperHelpers, whisperLibraries } from "./whisper.ts";
 
 /**
  * Writes the executable for `arch` with `tools` to the path `result`, from assets that are complete (`writeAssets`). One for this machine's
@@ -34,8 +34,8 @@ export async function buildExecutable(
   await step("bundle", () => bundle(main));
   const libsql = await libsqlLibrary(arch);
   const launcher = await step("sandbox", () => sandboxLauncher(arch));
-  if (native) share({ ffmpeg, ffprobe, ...launcher });
   const whisper = await step("speech recognition", () => whisperLibraries(arch));
+  if (native) share({ ffmpeg, ffprobe, ...launcher, ...(await whisperHelpers(arch)) });
   const programs = { ffmpeg, ffprobe, ...launcher, "libsql.node": libsql, ...whisper };
   const packed = await step("compress", () => pack(programs, paths.work, kind));
   const licences = join(paths.work, "licences.txt");

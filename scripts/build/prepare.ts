@@ -25,15 +25,21 @@ export async function prepareBuild(): Promise<void> {
 }
 
 async function writePrograms(): Promise<void> {
-  const [{ chooseTools }, { sandboxLauncher }, { share }] = await Promise.all([
+  const [{ chooseTools }, { sandboxLauncher }, { whisperHelpers }, { share }] = await Promise.all([
     import("./tools.ts"),
     import("./sandbox.ts"),
+    import("./whisper.ts"),
     import("./share.ts"),
   ]);
   const arch = process.arch as Arch;
   const tools = await chooseTools(arch);
   // ffmpeg last: it marks a complete directory.
-  share({ ...(await sandboxLauncher(arch)), ffprobe: tools.ffprobe, ffmpeg: tools.ffmpeg });
+  share({
+    ...(await sandboxLauncher(arch)),
+    ...(await whisperHelpers(arch)),
+    ffprobe: tools.ffprobe,
+    ffmpeg: tools.ffmpeg,
+  });
   const { completeInBackground } = await import("../ffmpeg/background.ts");
   await completeInBackground(tools);
 }

@@ -7,37 +7,58 @@ import { paths } from "./paths.ts";
 import { say } from "./report.ts";
 import { isInstalled, run } from "./run.ts";
 
-const source = join(paths.root, "src/platform/outbound/transcribe/whisper/openmp.c");
-const flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-nostdlib", "-s", "-Wl,-soname,libgomp.so.1"];
-/** The version with which the library asks for the two functions. */
-const VERSIONS = "OMP_1.0 { global: omp_get_thread_num; omp_get_num_threads; local: *; };\n";
+type Helper = { source: string; flags: string[]; versions?: string };
+const COMMON = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-nostdlib", "-s"];
+/** Libraries that are loaded before whisper.cpp's for x64: each replaces what it exports. */
+const HELPERS: Record<string, Helper> = {
+  "libgomp.so.1": {
+    source: "openmp.c",
+    flags: ["-Wl,-soname,libgomp.so.1"],
+    // With this version the library asks for the two functions.
+    versions: "OMP_1.0 { global: omp_get_thread_num; omp_get_num_threads; local: *; };\n",
+  },
+  "whisper-avx2.so": { source: "kernels.c", flags: ["-mavx2", "-mfma", "-mf16c"] },
+};
 
 /**
- * whisper.cpp's library for `arch` and, for x64, a replacement of the system library that it names; without a compiler only
- * systems with that library can use it. The result stays in the build cache.
+ * whisper.cpp's library for `arch` and, for x64, faster loops and a replacement of the system library that it names; without a
+ * compiler it is slow, and only systems with that library can use it. The results stay in the build cache.
  */
 export async function whisperLibraries(arch: Arch): Promise<Record<string, string>> {
-  const library = { "whisper.node": await whisperLibrary(arch) };
-  // The library for arm64 names none.
-  if (arch !== "x64") return library;
+  return { "whisper.node": await whisperLibrary(arch), ...(await whisperHelpers(arch)) };
+}
+
+/** The same without whisper.cpp's library, which tests have in node_modules. */
+export async function whisperHelpers(arch: Arch): Promise<Record<string, string>> {
+  // The library for arm64 names none, and has loops for all of its processors.
+  if (arch !== "x64") return {};
   const compiler = arch === process.arch && (await isInstalled("gcc")) ? "gcc" : "x86_64-linux-gnu-gcc";
   if (!(await isInstalled(compiler))) {
-    say(`Warning: there is no ${compiler}; VODBOX_TRANSCRIBE=whisper needs the system's libgomp.so.1.`);
-    return library;
+    say(`Warning: there is no ${compiler}; VODBOX_TRANSCRIBE=whisper is slow, and needs the system's libgomp.so.1.`);
+    return {};
   }
   const version = await run(compiler, ["--version"]);
+  const compiled: Record<string, string> = {};
+  for (const [name, helper] of Object.entries(HELPERS)) compiled[name] = await compile(compiler, version, helper);
+  return compiled;
+}
+
+/** The path of the compiled library, named by source, flags and compiler. */
+async function compile(compiler: string, version: string, { source, flags, versions }: Helper): Promise<string> {
+  const file = join(paths.root, "src/platform/outbound/transcribe/whisper", source);
+  const all = [...COMMON, ...flags];
   const name = createHash("sha256")
-    .update(JSON.stringify([readFileSync(source, "utf8"), VERSIONS, flags, version]))
+    .update(JSON.stringify([readFileSync(file, "utf8"), versions, all, version]))
     .digest("hex");
-  const path = join(buildCache, "openmp", name.slice(0, 16));
-  if (!existsSync(path)) {
-    mkdirSync(join(buildCache, "openmp"), { recursive: true });
-    const unfinished = `${path}.${process.pid}`;
-    const script = `${unfinished}.map`;
-    writeFileSync(script, VERSIONS);
-    await run(compiler, [...flags, `-Wl,--version-script=${script}`, "-o", unfinished, source]);
-    rmSync(script);
-    renameSync(unfinished, path);
-  }
-  return { ...library, "libgomp.so.1": path };
+  const folder = join(buildCache, "whisper");
+  const path = join(folder, name.slice(0, 16));
+  if (existsSync(path)) return path;
+  mkdirSync(folder, { recursive: true });
+  const unfinished = `${path}.${process.pid}`;
+  const script = `${unfinished}.map`;
+  writeFileSync(script, versions ?? "");
+  await run(compiler, [...all, ...(versions ? [`-Wl,--version-script=${script}`] : []), "-o", unfinished, file]);
+  rmSync(script);
+  renameSync(unfinished, path);
+  return path;
 }

@@ -39,6 +39,14 @@ export const Claim = v.object({
           v.description("1: the worker leases jobs that recognize speech; 2: also parts of long ones"),
         ),
       ),
+      separate_captions: v.optional(
+        v.pipe(
+          v.boolean(),
+          v.description(
+            "It encodes without captions where `outputs.separate_captions` says so: they are jobs of their own",
+          ),
+        ),
+      ),
       speech_model: v.optional(
         v.pipe(
           v.boolean(),
@@ -134,6 +142,10 @@ export const Completion = v.object({
     ),
     {},
   ),
+  separate_captions: v.pipe(
+    v.optional(v.boolean("must be true or false")),
+    v.description("As in `outputs` of the contract: requested captions that are in neither are recognized afterwards"),
+  ),
   media: v.optional(
     v.object({
       duration_seconds: v.optional(Seconds),
@@ -224,6 +236,12 @@ const contract = v.object({
       v.description("Times of the words of captions, by language; optional"),
     ),
     captions_required: v.pipe(v.boolean(), v.description("Whether the job fails if one of them cannot be created")),
+    separate_captions: v.optional(
+      v.pipe(
+        v.boolean(),
+        v.description("Requested captions are recognized by jobs of their own; the completion repeats this field"),
+      ),
+    ),
   }),
   artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),
   encoding_spec: v.looseObject({}),

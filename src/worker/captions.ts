@@ -15,7 +15,7 @@ import type { Scratch } from "./scratch.ts";
 
 export type Captions = {
   /** The captions in the body of `complete`. */
-  told: Pick<Completion, "subtitle_paths" | "caption_errors">;
+  told: Pick<Completion, "subtitle_paths" | "caption_errors" | "separate_captions">;
   /** The local directory of the files, and their paths relative to it. */
   dir: string;
   files: string[];
@@ -68,8 +68,8 @@ export const limitMs = (durationSeconds: number) =>
   Math.min(MAX_MS, Math.max(10 * MINUTE_MS, Math.ceil(durationSeconds * 20) * 1000));
 
 /**
- * Produces the captions that the contract requests, one language after the other, concurrently with the encode. Errors
- * are reported for each; throws CaptionFailed when captions are required, and the reason of the signal.
+ * Produces the captions that the contract requests, one language after the other, concurrently with the encode: those that
+ * are required, and all of an older server, which does not queue them as jobs. Errors are reported for each; throws CaptionFailed when captions are required, and the reason of the signal.
  */
 export async function createCaptions(
   job: WorkerContract,
@@ -77,7 +77,9 @@ export async function createCaptions(
   options: CaptionOptions,
 ): Promise<Captions> {
   const dir = join(options.work, "captions-out");
-  const captions: Captions = { told: { subtitle_paths: {}, caption_errors: {} }, dir, files: [] };
+  const isSeparate = job.outputs.separate_captions === true;
+  const told = { subtitle_paths: {}, caption_errors: {}, ...(isSeparate && { separate_captions: true }) };
+  const captions: Captions = { told, dir, files: [] };
   const requested = Object.entries(job.outputs.subtitle_paths ?? {});
   const audioByTrack = new Map<number, { wavPath: string; durationSeconds: number }>();
   const cwd = join(options.work, "captions");

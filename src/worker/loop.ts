@@ -238,6 +238,7 @@ async function capabilities(
     tasks: TASKS_VERSION,
     clips: CLIPS_VERSION,
     joins: JOINS_VERSION,
+    separate_captions: true,
     ...speech,
   };
   if (!sharedDisk) return versions;

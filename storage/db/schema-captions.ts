@@ -17,6 +17,7 @@ export const captionJobs = sqliteTable("caption_jobs", {
   tenantId: integer("tenant_id").notNull(),
   assetId: integer("asset_id").notNull(),
   subtitleId: integer("subtitle_id").notNull(),
+  transcodingJobId: integer("transcoding_job_id"),
   status: text("status", { enum: CAPTION_JOB_STATUSES }).notNull(),
   language: text("language"),
   translations: text("translations", { mode: "json" }).$type<CaptionTranslation[]>().notNull().default([]),

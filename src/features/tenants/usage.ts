@@ -56,23 +56,27 @@ export async function addUsage(tx: Db, tenantId: number, by: UsageChange, now: n
     });
 }
 
-export type LiveTime = { tenantId: number; monthStart: number; liveMs: number };
+/** Milliseconds of media that publishers sent, and of speech that was recognized in it, which counts as transcoding. */
+export type LiveTime = { tenantId: number; monthStart: number; liveMs: number; transcodingMs: number };
 
 /**
- * Adds milliseconds of media that publishers sent, in the caller's transaction: for all tenants at once, because each of
- * many streams is counted every few seconds. Those of tenants that do not exist any more are ignored.
+ * Adds what live streams use, in the caller's transaction: for all tenants at once, because each of many streams is counted every
+ * few seconds. Tenants that do not exist any more are ignored.
  */
 export async function addLiveTime(tx: Db, times: readonly LiveTime[]): Promise<void> {
-  const rows = JSON.stringify(times.map(({ tenantId, monthStart, liveMs }) => [tenantId, monthStart, liveMs]));
+  const rows = JSON.stringify(times.map((one) => [one.tenantId, one.monthStart, one.liveMs, one.transcodingMs]));
   await tx.run(sql`
-    UPDATE tenants SET live_ms = live_ms + added.ms
-    FROM (SELECT value->>0 AS id, sum(value->>2) AS ms FROM json_each(${rows}) GROUP BY 1) AS added
+    UPDATE tenants SET live_ms = live_ms + added.live, transcoding_ms = transcoding_ms + added.transcoding
+    FROM (SELECT value->>0 AS id, sum(value->>2) AS live, sum(value->>3) AS transcoding
+      FROM json_each(${rows}) GROUP BY 1) AS added
     WHERE tenants.id = added.id`);
   await tx.run(sql`
-    INSERT INTO usage_months (tenant_id, month_start, live_ms)
-    SELECT tenants.id, value->>1, sum(value->>2) FROM json_each(${rows}) JOIN tenants ON tenants.id = value->>0
+    INSERT INTO usage_months (tenant_id, month_start, live_ms, transcoding_ms)
+    SELECT tenants.id, value->>1, sum(value->>2), sum(value->>3)
+    FROM json_each(${rows}) JOIN tenants ON tenants.id = value->>0
     WHERE true GROUP BY 1, 2
-    ON CONFLICT DO UPDATE SET live_ms = live_ms + excluded.live_ms`);
+    ON CONFLICT DO UPDATE SET live_ms = live_ms + excluded.live_ms,
+      transcoding_ms = transcoding_ms + excluded.transcoding_ms`);
 }
 
 type StoredSince = Pick<TenantRow, "storageBytes" | "billedDatabaseBytes" | "storageChangedAt">;

@@ -16,7 +16,7 @@ import { hasRoom } from "../subtitles/room.ts";
 import { addSubtitle, type StoredText, storeText } from "../subtitles/store.ts";
 import type { WantedCaptions } from "./source-upload.ts";
 
-type Result = Pick<v.InferOutput<typeof Completion>, "subtitle_paths" | "caption_errors">;
+type Result = Pick<v.InferOutput<typeof Completion>, "subtitle_paths" | "caption_errors" | "separate_captions">;
 const REFUSED = new Set(["invalid_subtitle", "document_too_complex"]);
 /** `label`: undefined for the name of the language. */
 type Caption = { language: string; label: string | undefined; stored: StoredText };
@@ -24,6 +24,8 @@ type Caption = { language: string; label: string | undefined; stored: StoredText
 export type Captions = {
   made: Caption[];
   errors: Map<string, string>;
+  /** Languages of captions that jobs of their own recognize. */
+  separate: readonly string[];
   /** The worker's prefix for captions. They are not served from there, because they would outlive their tracks. */
   paths: string[];
 };
@@ -42,12 +44,12 @@ export async function readCaptions(app: App, objects: ObjectStore, reported: Rep
   const { job } = reported;
   const verified: Caption[] = [];
   const owner = { id: job.assetId, tenantId: job.tenantId };
-  const { paths, errors } = await checkCaptions(app, objects, reported, async (language, checked, path) => {
+  const { paths, errors, separate } = await checkCaptions(app, objects, reported, async (language, checked, path) => {
     const label = reported.wanted.labels.get(language);
     const words = await readWords(app, objects, { path: wordsPathOf(path), tenantId: job.tenantId });
     verified.push({ language, label, stored: { ...(await storeText(app, owner, checked)), words } });
   });
-  return { made: verified, errors, paths };
+  return { made: verified, errors, separate, paths };
 }
 
 type Reported = { job: JobRow; wanted: WantedCaptions; result: Result };
@@ -61,11 +63,16 @@ export async function checkCaptions(
   objects: ObjectStore,
   { job, wanted, result }: Reported,
   each: (language: string, checked: CheckedText, path: string) => Promise<void> = async () => {},
-): Promise<Pick<Captions, "errors" | "paths">> {
+): Promise<Pick<Captions, "errors" | "paths" | "separate">> {
   const paths = byLanguage("subtitle_paths", result.subtitle_paths);
   const errors = byLanguage("caption_errors", result.caption_errors);
+  const separate: string[] = [];
   for (const language of wanted.languages) {
     if (paths.has(language)) continue;
+    if (result.separate_captions && !wanted.required && !errors.has(language)) {
+      separate.push(language);
+      continue;
+    }
     if (!errors.has(language))
       incomplete(`subtitle_paths.${language}`, "is required, unless caption_errors reports why it failed");
     if (wanted.required)
@@ -79,7 +86,7 @@ export async function checkCaptions(
     );
     errors.delete(language);
   }
-  return { errors, paths: [...paths.values()].flatMap((path) => [path, wordsPathOf(path)]) };
+  return { errors, separate, paths: [...paths.values()].flatMap((path) => [path, wordsPathOf(path)]) };
 }
 
 function byLanguage(field: string, paths: Record<string, string>): Map<string, string> {

@@ -6,7 +6,6 @@ import { Reply } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { FIRST_CAPTIONS_VERSION } from "#protocol/speech.ts";
 import type { Claim } from "#protocol/worker.ts";
-import type { TaskRow } from "#storage/db/schema.ts";
 import { hasSpeechModel, noteTranscriber } from "../subtitles/transcribers.ts";
 import { trackContract } from "./added-audio/contract.ts";
 import { claimTrack } from "./added-audio/queue.ts";
@@ -19,6 +18,7 @@ import { correctSize } from "./registered-source.ts";
 import { type Capabilities, NO_CAPABILITIES, takesTasks } from "./requirements.ts";
 import { NO_CAPTIONS, sourceUpload, wantedCaptions } from "./source-upload.ts";
 import { type ClaimedTask, taskOfContract } from "./tasks/start.ts";
+import { reportsCaptions } from "./tasks/written.ts";
 import { noteWorker } from "./workers.ts";
 
 type Wishes = v.InferOutput<typeof Claim>;
@@ -94,24 +94,23 @@ function sharesDisk(app: App, { capabilities }: Wishes): boolean {
   return app.config.trust_shared_disk && proof !== undefined && sameSecret(proof, app.localProof);
 }
 
-/** Audio in parts creates them with the second part: a viewer waits for the first one. */
-const createsCaptions = (task: TaskRow) =>
-  task.knownAsJob ||
-  task.kind === "whole" ||
-  (task.kind === "audio" && (task.firstSegment === null || task.number === 1));
-
 async function contractFor(app: App, { job, asset, lease, task }: ClaimedTask, body: Wishes, base?: string) {
   const hasSource = !job.clip && !job.joined;
   const upload = !hasSource ? null : await sourceUpload(app.db, asset.id);
   // A registered source's size may have been reported wrong, and a worker rejects a source of another size.
   const stored = upload || !hasSource ? null : await storageOf(app).head(asset.sourceKey);
   if (stored && stored.bytes !== asset.sourceBytes) await correctSize(app, asset, stored.bytes);
+  const wanted = !job.clip && reportsCaptions(task) ? await wantedCaptions(app.db, asset.id, upload) : NO_CAPTIONS;
+  // Those that are required decide whether the job fails. An older worker recognizes all of them during the encode.
+  const hasSeparateCaptions =
+    wanted.languages.length > 0 && !wanted.required && body.capabilities?.separate_captions === true;
   return workerContract(app, {
     job,
     asset,
     contentType: upload?.contentType ?? "application/octet-stream",
     sourceBytes: stored?.bytes ?? asset.sourceBytes,
-    captions: !job.clip && createsCaptions(task) ? await wantedCaptions(app.db, asset.id, upload) : NO_CAPTIONS,
+    captions: hasSeparateCaptions ? NO_CAPTIONS : wanted,
+    hasSeparateCaptions,
     lease: { ...lease, name: nameOfLease(task) },
     sharesDisk: sharesDisk(app, body),
     task: task.knownAsJob ? null : await taskOfContract(app.db, task),

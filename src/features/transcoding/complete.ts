@@ -9,8 +9,11 @@ import { storageOf } from "#platform/http/storage.ts";
 import type { Completion } from "#protocol/worker.ts";
 import { type AssetRow, assets, type ClipJob, type JobRow } from "#storage/db/schema.ts";
 import { missingCaptions } from "../subtitles/caption-request.ts";
+import { isTranscriptionConfigured } from "../subtitles/transcribers.ts";
 import { conflict } from "../subtitles/trim-texts.ts";
 import { applyFitted, fitTracks } from "./added-audio/fit.ts";
+import { NO_TRANSCRIBER } from "./caption-jobs/missing.ts";
+import { queueRequested } from "./caption-jobs/requested.ts";
 import { publishCaptions, readCaptions } from "./captions.ts";
 import { applyClip, verifyClip } from "./complete-clip.ts";
 import { announcedSum } from "./contract.ts";
@@ -72,6 +75,8 @@ async function completeLeased(
   );
   const sum = verified.media.source_sha256 ?? null;
   const encoded = (await app.db.select().from(assets).where(eq(assets.id, job.assetId)).get()) ?? notFound("job");
+  const isTranscribed = captions.separate.length === 0 || (await isTranscriptionConfigured(app));
+  if (!isTranscribed) for (const language of captions.separate) captions.errors.set(language, NO_TRANSCRIBER);
   const fitting = { durationSeconds: verified.media.duration_seconds, signal: app.stopping };
   const audio = await fitTracks(app, encoded, fitting);
   const { completed, corrupt, missing } = await app.write(async (tx) => {
@@ -91,12 +96,15 @@ async function completeLeased(
     const unconfigured = await missingCaptions(app, Object.keys(captionErrors ?? {}));
     const warnings = [...(verified.media.warnings ?? []), ...(unconfigured ? [unconfigured] : [])];
     const warned = { ...verified, media: { ...verified.media, warnings } };
-    const { job: completed } = await completeJob(tx, app, leased, warned, { sourceSha256: sum, captionErrors });
+    const { job: ended } = await completeJob(tx, app, leased, warned, { sourceSha256: sum, captionErrors });
     const after = (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get()) as AssetRow;
     if (!(await applyFitted(tx, app, after, audio))) conflict();
     if (!sum) await queueSum(tx, app, before);
+    const requested = { asset: after, job: ended, errors: captionErrors };
+    const languages = isTranscribed ? captions.separate : [];
+    const completed = await queueRequested(tx, app, requested, { languages, labels: wanted.labels });
     await receipt(tx, completed);
-    return { completed, missing: Object.keys(captionErrors ?? {}).length };
+    return { completed, missing: Object.keys(completed.captionErrors ?? {}).length };
   });
   if (corrupt) throw new HttpError(422, "source_corrupt", corrupt);
   if (missing) metricsOf(app).services.add("transcription", missing);

@@ -27,6 +27,8 @@ export type ContractOptions = {
   /** Size in storage, if known. */
   sourceBytes: number;
   captions: WantedCaptions;
+  /** Captions are requested, but recognized by jobs of their own. */
+  hasSeparateCaptions?: boolean;
   lease: (Lease & { name: LeaseName }) | null;
   sharesDisk: boolean;
   /** The part of the job that is leased. */
@@ -46,6 +48,7 @@ export async function workerContract(
     contentType,
     sourceBytes,
     captions,
+    hasSeparateCaptions = false,
     lease,
     sharesDisk,
     task = null,
@@ -93,6 +96,7 @@ export async function workerContract(
         captions.languages.map((language) => [language, wordsPathOf(`${prefix}captions/${language}.vtt`)]),
       ),
       captions_required: captions.required,
+      ...(hasSeparateCaptions && { separate_captions: true }),
     },
     artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(prefix.slice(0, -1)) },
     encoding_spec: spec as Record<string, unknown>,

@@ -1,20 +1,5 @@
 import { Cta608Parser } from "@svta/cml-608";
-
-/**
- * What a service shows for a time: one of `SERVICES`, or another source of captions. `text`: rows, without empty ones. `row`: of
- * the first one, 0 to 14.
- */
-export type ShownCaption = {
-  service: string;
-  /** A BCP 47 tag, where it is known. */
-  language?: string;
-  startMs: number;
-  endMs: number;
-  text: string;
-  row: number;
-};
-/** The row in which captions usually end. */
-export const BOTTOM_ROW = 14;
+import type { ShownCaption } from "./shown-caption.ts";
 
 /** By their usual names: CC1 and CC2 are in the first field, CC3 and CC4 in the second one. */
 export const SERVICES = ["cc1", "cc2", "cc3", "cc4"] as const;

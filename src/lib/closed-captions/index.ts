@@ -1,2 +1,4 @@
-export { BOTTOM_ROW, Cea608Decoder, type ShownCaption } from "./cea608.ts";
+export { Cea608Decoder } from "./cea608.ts";
+export { Cea708Decoder } from "./cea708.ts";
+export { BOTTOM_ROW, type ShownCaption } from "./shown-caption.ts";
 export { type CaptionBytes, type CaptionedCodec, captionBytes, isCaptioned } from "./user-data.ts";

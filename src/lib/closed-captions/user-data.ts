@@ -3,8 +3,10 @@
  * come from strangers: nothing is read beyond them, and the work is linear in the bytes of their SEI units.
  */
 
-/** Byte pairs of CEA-608, by the field of the frame that they belong to. */
-export type CaptionBytes = { first: number[]; second: number[] };
+/** Byte pairs of CEA-608, by the field of the frame that they belong to, and bytes of packets of CEA-708. */
+export type CaptionBytes = { first: number[]; second: number[]; packets: PacketBytes[] };
+/** Two bytes of a packet. */
+export type PacketBytes = { isStart: boolean; bytes: readonly [number, number] };
 
 /** A frame has 31 pairs at most; a unit of captions has some hundred bytes. */
 const MAX_SEI_BYTES = 4096;
@@ -13,6 +15,8 @@ const USER_DATA = 4;
 /** United States, ATSC, "GA94", and the type of captions. */
 const CAPTIONS = Buffer.from([0xb5, 0x00, 0x31, 0x47, 0x41, 0x39, 0x34, 0x03]);
 const VALID = 0x04;
+const PACKET_DATA = 2;
+const PACKET_START = 3;
 
 /** Codecs whose captions are read. */
 export type CaptionedCodec = keyof typeof isSei;
@@ -35,7 +39,7 @@ export function captionBytes(sample: Buffer, codec: CaptionedCodec): CaptionByte
     const unit = sample.subarray(from, at);
     if (!isSei[codec](unit) || unit.length > MAX_SEI_BYTES) continue;
     for (const payload of userData(withoutEscapes(unit.subarray(HEADER_BYTES[codec])))) {
-      found ??= { first: [], second: [] };
+      found ??= { first: [], second: [], packets: [] };
       readPairs(payload, found);
     }
   }
@@ -83,8 +87,10 @@ function readPairs(data: Buffer, into: CaptionBytes): void {
   const count = (data[0] ?? 0) & 0x1f;
   for (let at = 2, pair = 0; pair < count && at + 3 <= data.length; pair++, at += 3) {
     const head = data[at] as number;
-    // Types 2 and 3 are packets of CEA-708.
-    if ((head & VALID) === 0 || (head & 3) > 1) continue;
-    ((head & 3) === 0 ? into.first : into.second).push(data[at + 1] as number, data[at + 2] as number);
+    if ((head & VALID) === 0) continue;
+    const type = head & 3;
+    const bytes = [data[at + 1] as number, data[at + 2] as number] as const;
+    if (type >= PACKET_DATA) into.packets.push({ isStart: type === PACKET_START, bytes });
+    else (type === 0 ? into.first : into.second).push(...bytes);
   }
 }

@@ -12,6 +12,8 @@ export type BinarySettings = { ffmpeg?: string | undefined; ffprobe?: string | u
 export type Binaries = { ffmpeg: string; ffprobe: string; origin: "setting" | "bundled" | "path" };
 type Tool = "ffmpeg" | "ffprobe";
 const LAUNCHER = "vodbox-sandbox";
+type BuiltLibrary = "libgomp.so.1" | "whisper-avx2.so";
+type Built = Tool | typeof LAUNCHER | BuiltLibrary;
 
 /**
  * The ffmpeg and ffprobe to run: those of the settings, else the ones in this executable, else those on PATH. A setting
@@ -51,13 +53,16 @@ function resolve(tool: Tool, settings: BinarySettings): { path: string; origin: 
   );
 }
 
+/** A library that is built for this system's processor; null when the build had no compiler for it. */
+export const builtLibrary = (name: BuiltLibrary): string | null => (isSea() ? carried(name, cacheDir()) : built(name));
+
 /** The program that confines ffmpeg (sandbox/launcher.c); null when the build had no compiler for it. */
 export const sandboxLauncher = (): string | null => (isSea() ? carried(LAUNCHER, cacheDir()) : built(LAUNCHER));
 
-const carried = (tool: Tool | typeof LAUNCHER, cache: string) => (packedIndex()[tool] ? unpacked(tool, cache) : null);
+const carried = (tool: Built, cache: string) => (packedIndex()[tool] ? unpacked(tool, cache) : null);
 
 /** When run from sources: `npm run build` puts the same programs here. */
-function built(tool: Tool | typeof LAUNCHER): string | null {
+function built(tool: Built): string | null {
   const path = fileURLToPath(new URL(`../../../build/assets/bin/${tool}`, import.meta.url));
   return existsSync(path) ? path : null;
 }

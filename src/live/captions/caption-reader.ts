@@ -2,6 +2,7 @@ import {
   type CaptionBytes,
   type CaptionedCodec,
   Cea608Decoder,
+  Cea708Decoder,
   captionBytes,
   type ShownCaption,
 } from "#lib/closed-captions";
@@ -23,14 +24,23 @@ const MAX_PENDING = 64;
 const GROWING_MS = 500;
 /** What is shown for less cannot be read. It also limits what a publisher can cause. */
 const MIN_MS = 100;
+/** The main language of CEA-708. */
+const MAIN_SERVICE = "service1";
 /** The publisher sends this instead of nothing. */
 const isEmptyPair = (bytes: readonly number[]) => bytes.every((byte) => (byte & 0x7f) === 0);
 
-/** Reads the closed captions of a stream of video. */
+/**
+ * Reads the closed captions of a stream of video: CEA-608, or CEA-708 where there is no text in CEA-608. Encoders that send both send the
+ * same text.
+ */
 export class CaptionReader {
   readonly #options: Options;
   readonly #decoder: Cea608Decoder;
+  readonly #packets: Cea708Decoder;
   readonly #services = new Set<string>();
+  /** Pairs of CEA-608 were sent, and some that are not empty. */
+  #hasPairs = false;
+  #hasText = false;
   /** In the order of presentation. */
   #pending: Pending[] = [];
   #last = 0;
@@ -40,6 +50,9 @@ export class CaptionReader {
   constructor(options: Options) {
     this.#options = options;
     this.#decoder = new Cea608Decoder((caption) => this.#shown(caption));
+    this.#packets = new Cea708Decoder((caption) => {
+      if (!this.#hasText) this.#shown(caption);
+    });
   }
 
   /** In the order of decoding. */
@@ -56,6 +69,7 @@ export class CaptionReader {
     this.#release(ms);
     this.#last = Math.max(this.#last, ms);
     this.#decoder.splitAt(ms);
+    this.#packets.splitAt(ms);
     for (const caption of this.#growing.values()) this.#emit(caption);
     this.#growing.clear();
   }
@@ -72,14 +86,21 @@ export class CaptionReader {
       this.#last = Math.max(this.#last, ms);
       this.#decode(0, bytes.first);
       this.#decode(1, bytes.second);
+      if (bytes.packets.length === 0) continue;
+      // Without pairs there is no other text, so the main service is announced before it says something.
+      if (!this.#hasPairs) this.#appears(MAIN_SERVICE);
+      this.#packets.add(this.#last, bytes.packets);
     }
   }
 
   #decode(field: 0 | 1, bytes: number[]): void {
     if (bytes.length === 0) return;
+    this.#hasPairs = true;
     // The first service of the first field is announced by empty bytes too; others are rare, and few encoders leave them out.
     if (field === 0) this.#appears("cc1");
-    if (!isEmptyPair(bytes)) this.#decoder.add(field, this.#last, bytes);
+    if (isEmptyPair(bytes)) return;
+    this.#hasText = true;
+    this.#decoder.add(field, this.#last, bytes);
   }
 
   #appears(service: string): void {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { until } from "#test/support/descendants.ts";
 import { newFolder } from "#test/support/folder.ts";
-import { liveServer, newChannel, publish } from "#test/support/live.ts";
+import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "#test/support/live.ts";
 
 /** An engine that hears something at the start and the end of whatever it gets; its length in seconds is one of the words. */
 const ENGINE = `#!/bin/sh
@@ -22,12 +22,22 @@ const cuesIn = (vtt: string) =>
     ([, start, end, words]) => [Number(start), Number(end), words] as [number, number, string],
   );
 
-test("what is said in a stream is read a few seconds later while it runs, and at its time in the recording", async () => {
+/** A server with an engine that answers at once. */
+function speechServer(options: Parameters<typeof liveServer>[0] = {}) {
   const engine = join(newFolder(), "engine");
   writeFileSync(engine, ENGINE);
   chmodSync(engine, 0o755);
-  const server = await liveServer({ env: { VODBOX_TRANSCRIBE: "command", VODBOX_TRANSCRIBE_COMMAND: engine } });
-  const channel = await newChannel(server, { captions_live: ["en", "de"], low_latency: false });
+  const transcriber = { VODBOX_TRANSCRIBE: "command", VODBOX_TRANSCRIBE_COMMAND: engine };
+  return liveServer({ ...options, env: { ...transcriber, ...options?.env } });
+}
+const minutesOf = async ({ call, admin }: LiveServer): Promise<number> =>
+  (await call("GET", "/api/v1/usage/summary", { admin })).body[0].transcoding_minutes;
+const recordingOf = ({ call }: LiveServer, { key }: TestChannel) =>
+  until("the recording", async () => (await call("GET", "/api/v1/assets", { key })).body[0] ?? null, 120_000);
+
+test("what is said in a stream is read a few seconds later while it runs, and at its time in the recording", async () => {
+  const server = await speechServer();
+  const channel = await newChannel(server, { captions_live: ["en", "de", "fr", "es"], low_latency: false });
   const publishing = publish(server, channel, 18);
   const master = `${server.base}/live/${channel.channel}/master.m3u8`;
   const listed = await until(
@@ -59,16 +69,14 @@ test("what is said in a stream is read a few seconds later while it runs, and at
   expect(shown[0]?.[0]).toBeGreaterThanOrEqual(3.9);
 
   expect((await publishing.exit)[0]).toBe(0);
-  const asset = await until(
-    "the recording",
-    async () => (await server.call("GET", "/api/v1/assets", { key: channel.key })).body[0] ?? null,
-    120_000,
-  );
+  const asset = await recordingOf(server, channel);
   const at = `/api/v1/assets/${asset.id}`;
   const subtitles = (await server.call("GET", `${at}/subtitles`, { key: channel.key })).body;
   expect(subtitles.map(({ language, source, label }: any) => [language, source, label]).sort()).toEqual([
     ["de", "auto", "Deutsch"],
     ["en", "auto", "English"],
+    ["es", "auto", "Español"],
+    ["fr", "auto", "Français"],
   ]);
   const { cues } = (await server.call("GET", `${at}/transcript?format=json&language=de`, { key: channel.key })).body;
   // When it was said, not when it was shown.
@@ -76,4 +84,40 @@ test("what is said in a stream is read a few seconds later while it runs, and at
   expect(cues.length).toBeGreaterThan(1);
   // The last seconds are shorter than a piece that is recognized while the stream runs.
   expect(cues.at(-1).start_ms).toBeGreaterThan(15_000);
+  // Four languages of 18 s, which the recording keeps without another recognition.
+  await until("all minutes are counted", async () => (await minutesOf(server)) === 2, 30_000);
+});
+
+test("a killed server loses the speech of a few seconds from the usage, and counts none of it again", async () => {
+  const languages = ["en", "de", "fr", "es"];
+  const server = await speechServer();
+  const channel = await newChannel(server, { captions_live: languages });
+  publish(server, channel, 60);
+  await until("more than a minute is counted", async () => (await minutesOf(server)) >= 2, 60_000);
+  const counted = await minutesOf(server);
+  server.child.kill("SIGKILL");
+  await server.ended;
+  const again = await speechServer({ dataDir: server.dataDir });
+  const { duration_seconds } = await recordingOf(again, channel);
+  const kept = await minutesOf(again);
+  expect(kept).toBeGreaterThanOrEqual(counted);
+  expect(kept).toBeLessThanOrEqual(Math.ceil((languages.length * duration_seconds) / 60));
+});
+
+test("without minutes left in the plan, the speech of a stream is not recognized", async () => {
+  const meter = { included: 0, unit_price_minor: 1 };
+  const plan = { storage_gb_month: meter, egress_gb: meter, transcoding_minute: meter };
+  const pro = { ...plan, quotas: { transcoding_minutes: 0 } };
+  const plans = { free: plan, starter: plan, pro, enterprise: plan };
+  const server = await speechServer({ env: { VODBOX_PRICES: JSON.stringify({ currency: "EUR", plans }) } });
+  const channel = await newChannel(server, { captions_live: ["en"] });
+  expect((await publish(server, channel, 9).exit)[0]).toBe(0);
+  const { id } = await recordingOf(server, channel);
+  expect((await server.call("GET", `/api/v1/assets/${id}/subtitles`, { key: channel.key })).body).toEqual([]);
+  await until("the log has the reason", () =>
+    /the speech of a stream is not recognized.*0 transcoding minutes|0 transcoding minutes.*the speech of a stream/.test(
+      server.stdout() + server.stderr(),
+    ),
+  );
+  expect(await minutesOf(server)).toBe(0);
 });

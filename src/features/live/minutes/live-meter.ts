@@ -7,21 +7,23 @@ import type { PartEvent } from "#live/playlists/events.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type LiveStream, viewersOf } from "../registry.ts";
 
-/** What is added to a row of `live_minutes`; `viewers` are the most at once. */
+/** What is added to a row of `live_minutes`; `viewers` are the most at once. `speechMs` is only added to the tenant's usage. */
 type Minute = {
   tenantId: number;
   channelId: number;
   minute: number;
   mediaMs: number;
+  speechMs: number;
   bytes: number;
   viewers: number;
 };
+const NOTHING = { mediaMs: 0, speechMs: 0, bytes: 0, viewers: 0 };
 
 /** Seconds of each track, and milliseconds that are counted of the longest one. */
 type Received = { seconds: Map<string, number>; countedMs: number };
 
 /**
- * Counts what this server receives, and the viewers of it. Parts are counted in memory and written every few seconds, for
+ * Counts what this server receives, what of it is recognized as speech, and the viewers of it. Parts are counted in memory and written every few seconds, for
  * all streams in one transaction: a killed server loses what it received since, and counts nothing twice.
  */
 export class LiveMeter {
@@ -40,14 +42,19 @@ export class LiveMeter {
     received.seconds.set(track, (received.seconds.get(track) ?? 0) + durationSeconds);
     const mediaMs = Math.max(0, Math.floor(Math.max(...received.seconds.values()) * 1000) - received.countedMs);
     received.countedMs += mediaMs;
-    this.#add({ ...this.#key(stream), mediaMs, bytes, viewers: 0 });
+    this.#add({ ...this.#key(stream), ...NOTHING, mediaMs, bytes });
+  }
+
+  /** Speech of a running stream of this server was recognized in one language; whole milliseconds. */
+  recognize(stream: LiveStream, speechMs: number): void {
+    this.#add({ ...this.#key(stream), ...NOTHING, speechMs });
   }
 
   /** Counts the viewers of all streams, and writes what was counted since the last time. */
   async flush(): Promise<void> {
     for (const stream of this.#received.keys()) {
       if (stream.endedAt !== null) this.#received.delete(stream);
-      else this.#add({ ...this.#key(stream), mediaMs: 0, bytes: 0, viewers: viewersOf(stream, this.#app.clock.now()) });
+      else this.#add({ ...this.#key(stream), ...NOTHING, viewers: viewersOf(stream, this.#app.clock.now()) });
     }
     if (this.#minutes.size === 0) return;
     const counted = this.#minutes;
@@ -70,6 +77,7 @@ export class LiveMeter {
     const known = this.#minutes.get(key);
     if (!known) return void this.#minutes.set(key, { ...by });
     known.mediaMs += by.mediaMs;
+    known.speechMs += by.speechMs;
     known.bytes += by.bytes;
     known.viewers = Math.max(known.viewers, by.viewers);
   }
@@ -89,14 +97,15 @@ async function save(tx: Db, minutes: readonly Minute[]): Promise<void> {
     WHERE true
     ON CONFLICT DO UPDATE SET media_ms = media_ms + excluded.media_ms, bytes = bytes + excluded.bytes,
       viewers = max(viewers, excluded.viewers)`);
-  const received = kept.filter(({ mediaMs }) => mediaMs > 0);
-  if (received.length > 0) await addLiveTime(tx, received.map(liveTimeOf));
+  const used = kept.filter(({ mediaMs, speechMs }) => mediaMs > 0 || speechMs > 0);
+  if (used.length > 0) await addLiveTime(tx, used.map(liveTimeOf));
 }
 
-const liveTimeOf = ({ tenantId, minute, mediaMs }: Minute) => ({
+const liveTimeOf = ({ tenantId, minute, mediaMs, speechMs }: Minute) => ({
   tenantId,
   monthStart: monthOf(startOfMinute(minute)),
   liveMs: mediaMs,
+  transcodingMs: speechMs,
 });
 
 export const liveMeter = forApp((app) => new LiveMeter(app));

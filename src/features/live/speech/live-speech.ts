@@ -1,16 +1,23 @@
+import { LRUCache } from "lru-cache";
 import { type App, forApp } from "#app.ts";
+import { requireTenant } from "#features/tenants/queries.ts";
+import { requireMinutes } from "#features/tenants/quota.ts";
+import { HttpError } from "#lib/base";
 import { binariesAside, cacheDir } from "#lib/executable";
 import type { FromIngest, OpenedStream, ToIngest } from "#live/ingest/messages.ts";
 import type { SegmentEvent } from "#live/playlists/events.ts";
 import type { RenditionReport } from "#live/renditions/messages.ts";
 import { diskOf } from "#platform/limits/disk-reserve.ts";
 import { configuredTranscriber } from "#platform/outbound/transcribe/configured.ts";
-import { liveRegistry } from "../registry.ts";
+import { liveMeter } from "../minutes/live-meter.ts";
+import { type LiveStream, liveRegistry } from "../registry.ts";
 import { applyReport } from "../shared/reports.ts";
 import { StreamSpeech, serviceOf } from "./stream-speech.ts";
 
 /** Faults of an engine are logged once in this time for each stream. */
 const LOGGED_EVERY_MS = 60_000;
+/** How often the minutes of a tenant are compared with its plan. */
+const CHECKED_EVERY_MS = 30_000;
 
 /** The speech of the streams that this process receives, as captions while they run. */
 export class LiveSpeech {
@@ -18,6 +25,8 @@ export class LiveSpeech {
   readonly #streams = new Map<string, StreamSpeech>();
   /** Segments of streams whose engine is being opened. */
   readonly #opening = new Map<string, SegmentEvent[]>();
+  /** By tenant. */
+  readonly #allowed = new LRUCache<number, boolean>({ max: 1000, ttl: CHECKED_EVERY_MS });
   #replicate: (report: RenditionReport) => void = () => {};
   #send: (message: ToIngest) => void = () => {};
 
@@ -100,6 +109,8 @@ export class LiveSpeech {
         ffmpeg,
         memoryBytes: config.ffmpeg_memory_bytes,
         admit: () => diskOf(this.#app).ensure(),
+        mayRecognize: () => this.#mayRecognize(stream),
+        onRecognized: (ms) => liveMeter(this.#app).recognize(stream, ms),
         show: (caption) => this.#report({ type: "caption", stream: name, caption }),
         onError: (error) => {
           if (performance.now() - loggedAt < LOGGED_EVERY_MS) return;
@@ -114,6 +125,25 @@ export class LiveSpeech {
     } finally {
       if (this.#opening.get(name) === early) this.#opening.delete(name);
     }
+  }
+
+  /** Whether minutes are left in the tenant's plan, as it is for encodes; asked for each piece, so it is remembered for a while. */
+  async #mayRecognize({ tenantId, name }: LiveStream): Promise<boolean> {
+    const { db, log } = this.#app;
+    const known = this.#allowed.get(tenantId);
+    if (known !== undefined) return known;
+    const refusal = await requireTenant(db, { kind: "admin" }, tenantId)
+      .then((tenant) => requireMinutes(db, this.#app, tenant))
+      .then(
+        () => null,
+        (error: unknown) => {
+          if (error instanceof HttpError) return error;
+          throw error;
+        },
+      );
+    if (refusal) log.warn({ stream: name, reason: refusal.message }, "the speech of a stream is not recognized");
+    this.#allowed.set(tenantId, refusal === null);
+    return refusal === null;
   }
 
   #report(report: RenditionReport): void {

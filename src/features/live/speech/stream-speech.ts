@@ -35,6 +35,10 @@ export type SpeechOptions = {
   memoryBytes: number | undefined;
   /** Throws when the disk is full. */
   admit: () => Promise<void>;
+  /** Whether the tenant may use more minutes: what is said meanwhile is left out. */
+  mayRecognize: () => Promise<boolean>;
+  /** So many milliseconds were recognized, in one of the languages. */
+  onRecognized: (ms: number) => void;
   show: (caption: ShownCaption) => void;
   onError: (error: unknown) => void;
 };
@@ -96,7 +100,7 @@ export class StreamSpeech {
       this.#pending = [];
       while (secondsOf(segments) > LONGEST_SECONDS && segments.length > 1) segments.shift();
       try {
-        await this.#recognize(segments);
+        if (await this.#options.mayRecognize()) await this.#recognize(segments);
       } catch (error) {
         if (!this.#ended.signal.aborted) this.#options.onError(error);
       }
@@ -105,7 +109,7 @@ export class StreamSpeech {
   }
 
   async #recognize(segments: readonly SegmentEvent[]): Promise<void> {
-    const { stream, languages, transcriber } = this.#options;
+    const { stream, languages, transcriber, onRecognized } = this.#options;
     const cwd = join(stream.folder, FOLDER);
     await mkdir(cwd, { recursive: true, mode: 0o700 });
     const audio = await this.#audioOf(segments, cwd);
@@ -113,6 +117,7 @@ export class StreamSpeech {
     for (const language of languages) {
       const signal = AbortSignal.any([this.#ended.signal, abortAfter(LIMIT_MS)]);
       const { utterances } = await transcriber.transcribe({ ...audio, language, cwd, signal });
+      onRecognized(Math.round(audio.durationSeconds * 1000));
       const sorted = utterances.toSorted((one, other) => one.startMs - other.startMs);
       const cues = await runInSlices(shapedCues(sorted));
       for (const [index, cue] of cues.entries()) {

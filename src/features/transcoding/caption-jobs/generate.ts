@@ -30,6 +30,8 @@ export type Generation = {
   translateTo: readonly string[];
   /** Default: the language's own name. */
   label?: string;
+  /** The id of the transcoding job that shows why they are missing. */
+  requestedBy?: number;
 };
 export type Generated = { job: CaptionJobRow; subtitle: SubtitleRow };
 
@@ -61,7 +63,7 @@ export async function generateCaptions(
   tx: Db,
   app: App,
   asset: AssetRow,
-  { language, translateTo, label }: Generation,
+  { language, translateTo, label, requestedBy }: Generation,
 ): Promise<Generated> {
   requireSpeech(asset);
   await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, asset.tenantId));
@@ -84,6 +86,7 @@ export async function generateCaptions(
       tenantId: asset.tenantId,
       assetId: asset.id,
       subtitleId: subtitle.id,
+      transcodingJobId: requestedBy ?? null,
       status: "queued",
       language,
       translations,

@@ -15,6 +15,7 @@ import {
 } from "#storage/db/schema.ts";
 import { type Claimant, isLeased, leaseEnd, stale } from "../lease.ts";
 import { claimSide, type LeasedSide, NO_LEASE, nextAttempt, requireLease } from "../side-lease.ts";
+import { reportMissing } from "./missing.ts";
 
 /**
  * The queue of captions that are generated for assets that are ready. Each is one recognition of an asset's audio by a worker
@@ -207,6 +208,7 @@ export async function failCaptions(
   const error = { code, message };
   const subtitle = await pendingSubtitle(tx, job);
   if (subtitle) await failPending(tx, app, subtitle, error);
+  await reportMissing(tx, job, message);
   const translations: CaptionTranslation[] = [];
   for (const one of job.translations) {
     if (one.status === "pending") await failWaiting(tx, app, one.subtitle_id, error);

@@ -19,7 +19,15 @@ import { completedWith, finishTask, type LeasedTask, liveTask, type TaskRef } fr
 import { applyTask } from "./lifecycle.ts";
 import { captionsWithoutAudio, checkedPlan, NO_AUDIO, storePlan } from "./plan.ts";
 import { doneOf, moveJob } from "./progress.ts";
-import { initHash, initHashes, type PartResult, partResult, reportedByParts, whyNotExact } from "./written.ts";
+import {
+  initHash,
+  initHashes,
+  type PartResult,
+  partResult,
+  reportedByParts,
+  reportsCaptions,
+  whyNotExact,
+} from "./written.ts";
 import { shorten } from "./yield.ts";
 
 type Completion = v.InferOutput<typeof TaskCompletion>;
@@ -69,7 +77,7 @@ async function completePlan(app: App, ref: TaskRef, resultHash: string, result: 
 /** The result of a part, whose captions are valid. */
 async function checkedPart(app: App, { job, task }: LeasedTask, result: Completion): Promise<PartResult> {
   const part = partResult(result, task.kind);
-  if (task.kind !== "audio" || task.number > 0) return part;
+  if (!reportsCaptions(task)) return part;
   const objects = storageOf(app);
   await checkSubtitlePaths(objects, attemptPrefix(job, task.attemptId), part);
   const wanted = await wantedCaptions(app.db, job.assetId);

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNull, or, type SQL } from "drizzle-orm";
+import { and, asc, eq, inArray, isNull, lte, or, type SQL } from "drizzle-orm";
 import type * as v from "valibot";
 import { pacer, sha256 } from "#lib/base";
 import type { WrittenRendition } from "#protocol/task.ts";
@@ -8,21 +8,31 @@ import { type TaskRow, transcodingTasks } from "#storage/db/schema.ts";
 import { incomplete } from "../captions.ts";
 
 type Completion = v.InferOutput<typeof TaskCompletion>;
-type Captions = Pick<Completion, "subtitle_paths" | "caption_errors">;
+type Captions = Pick<Completion, "subtitle_paths" | "caption_errors" | "separate_captions">;
 /** The result of a completed `chunk` or `audio` task; `source_sha256` is of the source, where the task computed it. */
 export type PartResult = Captions & { written: WrittenRendition[]; source_sha256?: string; isPartial?: true };
+
+/**
+ * Whether a task is the one of its attempt that creates captions: of audio in parts the second one, because a viewer waits for the
+ * first.
+ */
+export const reportsCaptions = ({ kind, knownAsJob, firstSegment, number }: CaptioningTask): boolean =>
+  knownAsJob || kind === "whole" || (kind === "audio" && (firstSegment === null || number === 1));
+type CaptioningTask = Pick<TaskRow, "kind" | "knownAsJob" | "firstSegment" | "number">;
 
 /** Tasks that are read at once: a chunk has a few kilobytes. */
 const PAGE = 50;
 
 /** What a part reports to have written. Throws 422 `invalid_transcoding_result`. */
 export function partResult(
-  { written, subtitle_paths, caption_errors, media, partial }: Completion,
+  { written, subtitle_paths, caption_errors, separate_captions, media, partial }: Completion,
   kind: TaskRow["kind"],
 ): PartResult {
   if (!written || written.length === 0) return incomplete("written", "is required");
   if (new Set(written.map(({ name }) => name)).size < written.length) return incomplete("written", "repeats a name");
-  const captions = kind === "audio" ? { subtitle_paths, caption_errors } : { subtitle_paths: {}, caption_errors: {} };
+  const none = { subtitle_paths: {}, caption_errors: {} };
+  const captions =
+    kind === "audio" ? { subtitle_paths, caption_errors, ...(separate_captions && { separate_captions }) } : none;
   const sum = media?.source_sha256;
   return { written, ...captions, ...(sum && { source_sha256: sum }), ...(partial && { isPartial: true }) };
 }
@@ -52,8 +62,8 @@ export function whyNotExact(task: TaskRow, { written }: PartResult): string | nu
 export async function allWritten(db: Db, attemptId: number): Promise<WrittenRendition[]> {
   const byName = new Map<string, WrittenRendition>();
   for (const kind of ["chunk", "audio"] as const)
-    for await (const { written } of resultsOf(db, attemptId, kind))
-      for (const { name, init, first, segments } of written) {
+    for await (const { result } of resultsOf(db, attemptId, kind))
+      for (const { name, init, first, segments } of result.written) {
         const merged = byName.get(name) ?? { name, init, first: 0, segments: [] };
         byName.set(name, merged);
         if (first !== merged.segments.length)
@@ -64,7 +74,7 @@ export async function allWritten(db: Db, attemptId: number): Promise<WrittenRend
 }
 
 /**
- * What tasks report besides their segments: the first part of the audio of captions, null without audio, and one part of the
+ * What tasks report besides their segments: one part of the audio of captions, null without audio, and one part of the
  * audio or a chunk of the source's checksum: the last or the first part, by the version of the worker.
  */
 export async function reportedByParts(
@@ -73,22 +83,26 @@ export async function reportedByParts(
 ): Promise<{ captions: Captions | null; sourceSha256: string | null }> {
   let captions: Captions | null = null;
   let sourceSha256: string | null = null;
-  const isFirst = eq(transcodingTasks.number, 0);
-  const isEither = or(isFirst, isNull(transcodingTasks.segments));
+  const { number, segments } = transcodingTasks;
   for (const [kind, which] of [
-    ["audio", isEither],
-    ["chunk", isFirst],
+    ["audio", or(lte(number, 1), isNull(segments))],
+    ["chunk", eq(number, 0)],
   ] as const)
-    for await (const { source_sha256, subtitle_paths, caption_errors } of resultsOf(db, attemptId, kind, which)) {
-      // In the order of segments: the first one comes first.
-      if (kind === "audio") captions ??= { subtitle_paths, caption_errors };
+    for await (const { task, result } of resultsOf(db, attemptId, kind, which)) {
+      const { source_sha256, subtitle_paths, caption_errors, separate_captions } = result;
+      if (reportsCaptions(task)) captions = { subtitle_paths, caption_errors, separate_captions };
       sourceSha256 ??= source_sha256 ?? null;
     }
   return { captions, sourceSha256 };
 }
 
 /** The results of all completed tasks of a kind, or of `which` of them, in the order of their segments. */
-async function* resultsOf(db: Db, attemptId: number, kind: TaskRow["kind"], which?: SQL): AsyncGenerator<PartResult> {
+async function* resultsOf(
+  db: Db,
+  attemptId: number,
+  kind: TaskRow["kind"],
+  which?: SQL,
+): AsyncGenerator<{ task: CaptioningTask; result: PartResult }> {
   const tasks = transcodingTasks;
   const ids = await db
     .select({ id: tasks.id })
@@ -101,11 +115,17 @@ async function* resultsOf(db: Db, attemptId: number, kind: TaskRow["kind"], whic
     await pace();
     const page = ids.slice(from, from + PAGE).map(({ id }) => id);
     const rows = await db
-      .select({ result: tasks.result })
+      .select({
+        kind: tasks.kind,
+        knownAsJob: tasks.knownAsJob,
+        firstSegment: tasks.firstSegment,
+        number: tasks.number,
+        result: tasks.result,
+      })
       .from(tasks)
       .where(inArray(tasks.id, page))
       .orderBy(asc(tasks.firstSegment), asc(tasks.number))
       .all();
-    for (const { result } of rows) if (result) yield result as PartResult;
+    for (const { result, ...task } of rows) if (result) yield { task, result: result as PartResult };
   }
 }

@@ -1,14 +1,18 @@
 import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
+import type { Speech } from "#platform/outbound/transcribe/speech.ts";
 import { type SpeechAudio, TranscriptionFailed } from "#platform/outbound/transcribe/transcriber.ts";
 import { recognizeWith } from "#platform/outbound/transcribe/whisper/models.ts";
 import {
   RECOGNITION_ENV,
   type RecognitionOptions,
   recognize,
+  whisperLibraries,
 } from "#platform/outbound/transcribe/whisper/recognize.ts";
 import { sandboxLauncher } from "#src/lib/executable/binaries.ts";
 import { sandboxedCommand } from "#src/lib/sandbox/sandbox.ts";
@@ -69,6 +73,66 @@ test("the characters of a script whose bytes are in several tokens are whole", a
   );
   const { utterances } = await recognized(audio([[0, 4]]), { model: korean });
   expect(utterances.map(({ text }) => text)).toEqual(["안녕 여러분"]);
+});
+
+/** What kernels.c is for, and what any processor has. */
+const PROCESSORS: [string, ReadonlySet<string>][] = [
+  ["AVX2", new Set(["avx2", "fma", "f16c"])],
+  ["SSE2 only", new Set(["sse2"])],
+];
+const isFast = await readFile("/proc/cpuinfo", "utf8").then((info) => /^flags\s*:.*\bavx2\b/m.test(info));
+
+describe.skipIf(process.arch !== "x64")("on x86-64", () => {
+  test.for(["f16", "q8_0", "q5_0", "q5_1"] as const)(
+    "a model of the type %s is recognized with each",
+    async (weights, { skip }) => {
+      skip(!isFast, "this processor has no AVX2");
+      const path = join(folder, `${weights}.bin`);
+      writeFileSync(path, testModel({ weights }));
+      const results: Speech[] = [];
+      for (const [, processor] of PROCESSORS)
+        results.push(await recognized(audio([[1, 4]]), { model: path, processor }));
+      expect(results[0]?.utterances.map(({ text }) => text)).toEqual(["Hello quiet world."]);
+      expect(results[1]).toEqual(results[0]);
+    },
+  );
+
+  test("a processor with AVX2 runs its own loops, any other one those of the library", () => {
+    const [fast, slow] = PROCESSORS.map(([, processor]) => whisperLibraries(processor).kernels);
+    expect(fast).toMatch(/\/whisper-avx2\.so$/);
+    expect(slow).toBeNull();
+    expect(whisperLibraries(new Set(["avx2", "fma"])).kernels).toBeNull();
+  });
+
+  test.for(PROCESSORS)("the library is bound to the loops for %s", async ([, processor], { skip }) => {
+    skip(!isFast, "this processor has no AVX2");
+    const libraries = whisperLibraries(processor);
+    const path = fileURLToPath(
+      new URL("../../../../src/platform/outbound/transcribe/whisper/library.ts", import.meta.url),
+    );
+    const load = `(await import(${JSON.stringify(path)})).loadLibrary(${JSON.stringify(libraries)})`;
+    const env = { ...process.env, LD_DEBUG: "bindings" };
+    const { stderr } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", load], {
+      env,
+      maxBuffer: 2 ** 28,
+    });
+    const bound = (name: string) =>
+      new RegExp(`binding file \\S*index.node \\[0\\] to \\S*/(\\S+) \\[0\\]: .*\`${name}'`).exec(stderr)?.[1];
+    const loops = ["f16", "f32", "q8_0_q8_0", "q5_0_q8_0", "q5_1_q8_1"].map((types) => bound(`ggml_vec_dot_${types}`));
+    expect([...loops, bound("ggml_cpu_fp32_to_fp16")]).toEqual(
+      Array(6).fill(libraries.kernels === null ? "index.node" : "whisper-avx2.so"),
+    );
+  });
+
+  test("both compute the same", async ({ skip }) => {
+    skip(!isFast, "this processor has no AVX2");
+    const program = join(folder, "compare");
+    const source = fileURLToPath(new URL("../../../support/whisper/compare-kernels.c", import.meta.url));
+    await promisify(execFile)("gcc", ["-O1", "-o", program, source, "-ldl", "-lm"]);
+    const { library, kernels } = whisperLibraries(PROCESSORS[0]?.[1] as ReadonlySet<string>);
+    const { stdout } = await promisify(execFile)(program, [library, kernels as string]);
+    expect(stdout.trim().split("\n")).toHaveLength(6);
+  });
 });
 
 test("Node.js starts in a sandbox by Landlock, the only one in containers", async () => {

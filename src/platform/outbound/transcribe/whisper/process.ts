@@ -6,16 +6,14 @@ import { BYTES_PER_SECOND, type Samples, samplesOf } from "../wav.ts";
 import { activityOf, levelsOf, stretchesOf } from "./activity.ts";
 import { joined } from "./join.ts";
 import { languageTag } from "./languages.ts";
-import { loadLibrary, type WhisperContext } from "./library.ts";
+import { type Libraries, loadLibrary, type WhisperContext } from "./library.ts";
 import { type Part, partsOf } from "./parts.ts";
 import { audibleWords, withoutInvented } from "./repeats.ts";
 import { LoopFilter, utterancesOf } from "./utterances.ts";
 import { type TimedWord, wordsOf } from "./words.ts";
 
 /** What the process is started with, as JSON in its only argument. */
-export type RecognitionJob = {
-  library: string;
-  runtime: string | null;
+export type RecognitionJob = Libraries & {
   model: string;
   wav: string;
   /** Receives a line of JSON for each utterance, and a last one with the language. */
@@ -35,7 +33,7 @@ export async function recognitionProcess(job: RecognitionJob): Promise<void> {
   process.on("beforeExit", () => quit(EXIT.recognition, "The library reported no result."));
   let context: WhisperContext;
   try {
-    const { WhisperContext } = loadLibrary(job.library, job.runtime);
+    const { WhisperContext } = loadLibrary(job);
     try {
       context = new WhisperContext({ filePath: job.model, useGpu: false });
     } catch (error) {

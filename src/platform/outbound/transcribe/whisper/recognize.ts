@@ -1,17 +1,18 @@
 import { createReadStream } from "node:fs";
-import { rm } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
-import { cacheDir, packedIndex, unpacked } from "#lib/executable";
+import { builtLibrary, cacheDir, unpacked } from "#lib/executable";
 import { MediaError } from "#media/error.ts";
 import { run } from "#media/ffmpeg.ts";
 import type { Speech, Utterance } from "../speech.ts";
 import { type SpeechAudio, TranscriptionFailed } from "../transcriber.ts";
 import { readHeader } from "./header.ts";
 import { whisperLanguage } from "./languages.ts";
+import type { Libraries } from "./library.ts";
 import { EXIT, type RecognitionJob, type RecognitionLine } from "./process.ts";
 
 export type RecognitionOptions = {
@@ -22,6 +23,8 @@ export type RecognitionOptions = {
   /** Where the process is recorded while it runs (media/orphan-processes.ts). */
   pidDir?: string | undefined;
   threads?: number | undefined;
+  /** The features of the processor. Default: those that the system reports. */
+  processor?: ReadonlySet<string>;
 };
 
 /**
@@ -45,7 +48,7 @@ export async function recognize(audio: SpeechAudio, options: RecognitionOptions)
   const { wavPath, cwd, durationSeconds, signal, onProgress } = audio;
   signal.throwIfAborted();
   const language = await languageFor(options.model, audio.language);
-  const libraries = whisperLibraries();
+  const libraries = whisperLibraries(options.processor ?? (await processorFeatures()));
   const out = join(cwd, "speech.ndjson");
   await rm(out, { force: true });
   const job: RecognitionJob = {
@@ -65,7 +68,7 @@ export async function recognize(audio: SpeechAudio, options: RecognitionOptions)
         libraries.library,
         options.model,
         wavPath,
-        ...(libraries.runtime ? [libraries.runtime] : []),
+        ...[libraries.runtime, libraries.kernels].filter((path) => path !== null),
         ...sources(),
       ],
       env: RECOGNITION_ENV,
@@ -104,17 +107,23 @@ async function languageFor(model: string, tag: string | null): Promise<string | 
   return language;
 }
 
+/** What kernels.c is compiled for. */
+const KERNELS_NEED = ["avx2", "fma", "f16c"];
+
 /** From the executable they are extracted on first use. */
-function whisperLibraries(): { library: string; runtime: string | null } {
-  if (isSea()) {
-    const cache = cacheDir();
-    return {
-      library: unpacked("whisper.node", cache),
-      runtime: packedIndex()["libgomp.so.1"] ? unpacked("libgomp.so.1", cache) : null,
-    };
-  }
+export function whisperLibraries(processor: ReadonlySet<string>): Libraries {
   const module = `../../../../../node_modules/@fugood/node-whisper-linux-${process.arch}/index.node`;
-  return { library: fileURLToPath(new URL(module, import.meta.url)), runtime: null };
+  return {
+    library: isSea() ? unpacked("whisper.node", cacheDir()) : fileURLToPath(new URL(module, import.meta.url)),
+    runtime: builtLibrary("libgomp.so.1"),
+    kernels: KERNELS_NEED.every((name) => processor.has(name)) ? builtLibrary("whisper-avx2.so") : null,
+  };
+}
+
+/** The features of the first processor that the system lets programs use; empty where it does not say. */
+async function processorFeatures(): Promise<ReadonlySet<string>> {
+  const info = await readFile("/proc/cpuinfo", "utf8").catch(() => "");
+  return new Set(/^flags\s*:(.*)$/m.exec(info)?.[1]?.trim().split(" "));
 }
 
 /** What the process needs when it runs from the sources. */
