@@ -3,7 +3,7 @@ import type { App } from "#app.ts";
 import { notFound, pacer, runInSlices } from "#lib/base";
 import { mappingReferences } from "#lib/manifests";
 import { contentTypeOf } from "#model/media-types.ts";
-import { folderOf, isPlainPath } from "#model/object-keys.ts";
+import { extensionOf, folderOf, isPlainPath } from "#model/object-keys.ts";
 import { storeDriver } from "#platform/config/stores.ts";
 import type { Context } from "#platform/http/route.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
@@ -17,7 +17,7 @@ const PLAYLIST_GOOD_MS = 12 * 3_600_000;
 const SIZES_KEPT = 20_000;
 
 /** Small files with relative references: always served by this server. */
-export const isText = (key: string) => /\.(m3u8|mpd|vtt)$/i.test(key);
+export const isText = (key: string) => [".m3u8", ".mpd", ".vtt"].includes(extensionOf(key));
 
 /** How segments are delivered to players. */
 export const deliveryOf = ({ objects, config }: App) =>

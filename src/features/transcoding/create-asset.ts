@@ -2,7 +2,7 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { invalid, newExternalId } from "#lib/base";
 import { ASSET_PROVIDERS } from "#model/enums.ts";
-import { ownerOf, tenantPrefix } from "#model/object-keys.ts";
+import { folderOf, isBelow, ownerOf, tenantPrefix } from "#model/object-keys.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { ByteCount, Id, Name, oneOf, Sha256, Text } from "#platform/http/schemas.ts";
 import { ASSET_TEXTS } from "#protocol/asset-fields.ts";
@@ -124,7 +124,7 @@ export async function createAsset(
     originalFilename: given.original_filename ?? null,
     relativePath: given.relative_path ?? null,
     manifestPath,
-    mediaPrefix: manifestPath && folderOf(manifestPath, prefix),
+    mediaPrefix: manifestPath && ownFolderOf(manifestPath, prefix),
     tags: given.tags,
     priority: requirePriority(caller, "video_asset.priority", given.priority),
     earlyPlayback: given.early_playback ?? tenant.earlyPlayback ?? app.config.early_playback,
@@ -137,7 +137,7 @@ export async function createAsset(
 
 function requireKey(field: string, key: string, prefix: string): void {
   const name = `video_asset.${field}`;
-  if (!key.startsWith(prefix)) invalid(name, `must be under ${prefix}`);
+  if (!isBelow(prefix, key)) invalid(name, `must be under ${prefix}`);
   try {
     checkKey(key);
   } catch (error) {
@@ -149,8 +149,8 @@ function requireKey(field: string, key: string, prefix: string): void {
  * The prefix of files that may be served with a manifest: its directory, not all of the tenant's objects, and no
  * sources.
  */
-function folderOf(manifest: string, prefix: string): string {
-  const folder = manifest.slice(0, manifest.lastIndexOf("/") + 1);
+function ownFolderOf(manifest: string, prefix: string): string {
+  const folder = folderOf(manifest);
   if (folder === prefix || ownerOf(folder)?.area === "sources")
     invalid("video_asset.manifest_path", `must be in its own directory under ${prefix}`);
   return folder;

@@ -3,6 +3,7 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { HttpError } from "#lib/base";
 import { AUDIO_TRACK_STATUSES } from "#model/enums.ts";
+import { isBelow } from "#model/object-keys.ts";
 import { route } from "#platform/http/route.ts";
 import { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
@@ -97,7 +98,7 @@ const callbacks = leaseCallbacks<{ id: number }>({
       async sign(wanted) {
         const { prefix } = await live(app.db);
         return signFor(app, `audio:${params.id}`, wanted, {
-          isAllowed: (path) => prefix !== null && path.startsWith(prefix),
+          isAllowed: (path) => prefix !== null && isBelow(prefix, path),
           expected: () => `must be under ${prefix}`,
           maxBytes: () => MAX_ARTIFACT_BYTES,
         });
