@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { App } from "#app.ts";
 import { notFound, pacer, runInSlices } from "#lib/base";
-import { mappingReferences } from "#lib/manifests";
+import { readReferences } from "#lib/manifests";
 import { contentTypeOf } from "#model/media-types.ts";
 import { extensionOf, folderOf, isPlainPath } from "#model/object-keys.ts";
 import { storeDriver } from "#platform/config/stores.ts";
@@ -75,18 +75,13 @@ export async function withPresignedUrls(
   const expiresAt = new Date(app.clock.now() + PLAYLIST_GOOD_MS);
   const addresses = new Map<string, string>();
   const pace = pacer();
-  const neighbors = new Set<string>();
-  const collect = (uri: string) => {
-    if (isNeighbor(uri) && !isText(uri)) neighbors.add(uri);
-    return uri;
-  };
-  await runInSlices(mappingReferences(text, collect));
-  for (const uri of neighbors) {
+  const playlist = await runInSlices(readReferences(text));
+  for (const uri of new Set(playlist.uris.filter((uri) => isNeighbor(uri) && !isText(uri)))) {
     const target = mediaKey(media, folder + uri);
     addresses.set(uri, (await objects.signGet(target, { expiresAt, contentType: contentTypeOf(target) })).url);
     await pace();
   }
-  return runInSlices(mappingReferences(text, (uri) => addresses.get(uri) ?? uri));
+  return runInSlices(playlist.written((uri) => addresses.get(uri) ?? uri));
 }
 
 /** A plain relative name, as our packager writes. Other references are unchanged, and resolve to this server. */
