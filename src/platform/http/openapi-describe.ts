@@ -38,8 +38,8 @@ const describeEach = (properties: Record<string, Schema>, parents: readonly stri
   Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, describe(name, schema, parents)]));
 
 function describe(name: string, schema: Schema, parents: readonly string[]): Schema {
-  const described = describeProperties(schema, [...parents, name]);
-  const description = schema.description ?? descriptionOf(name, parents);
+  const { description: own, ...described } = describeProperties(schema, [...parents, name]);
+  const description = own ?? descriptionOf(name, parents);
   if (description === undefined) return described;
   // In OpenAPI 3.0, siblings of $ref are ignored.
   if (described.$ref !== undefined) return { allOf: [{ $ref: described.$ref }], description };
