@@ -4,6 +4,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { lastFolderOf } from "#model/object-keys.ts";
 import {
   call,
   type Load,
@@ -226,7 +227,7 @@ export async function publish(base: string, more: Record<string, Buffer>): Promi
     { manifest_path, dash_manifest_path, thumbnail_path },
     lease,
   );
-  const version = prefix.split("/").at(-2);
+  const version = lastFolderOf(prefix);
   const root = `${base}/media/${session.external_id}`;
   return { folder: `${root}/${version}/`, master: `${root}/master.m3u8` };
 }

@@ -94,6 +94,41 @@ export function ownPath(prefix: string, key: string): string {
   return path;
 }
 
+/** Whether `key` is below `prefix`. */
+export const isBelow = (prefix: string, key: string): boolean => pathBelow(prefix, key) !== null;
+
+/** The key at the same path below another prefix; a key that is elsewhere stays as it is. */
+export function movedKey(key: string, from: string, to: string): string {
+  const path = pathBelow(from, key);
+  return path === null ? key : to + path;
+}
+
+/** Whether `key` is a prefix: rows of objects that are to be deleted have both. */
+export const isPrefix = (key: string): boolean => key.endsWith("/");
+
+/** A prefix as the path of a directory, without its slash. */
+export const directoryOf = (prefix: string): string => prefix.slice(0, -1);
+
+/** The first key in the order of keys that is not below `prefix` any more: a slash is followed by 0. */
+export const endOfPrefix = (prefix: string): string => `${directoryOf(prefix)}0`;
+
+/** Every prefix that `key` is below, the shortest first; itself when it is one. */
+export function* prefixesOf(key: string): Generator<string, void> {
+  for (let end = key.indexOf("/"); end >= 0; end = key.indexOf("/", end + 1)) yield key.slice(0, end + 1);
+}
+
+/** The first folder of a path, and the path below it; null for a path without a folder. */
+export function splitFirst(path: string): { folder: string; path: string } | null {
+  const slash = path.indexOf("/");
+  return slash === -1 ? null : { folder: path.slice(0, slash), path: path.slice(slash + 1) };
+}
+
+/** The rendition and the number of a segment, from 1, of the path that an encoder gives it; null for any other path. */
+export function segmentAt(path: string): { rendition: string; number: number } | null {
+  const [, rendition, number] = /^([A-Za-z0-9_][A-Za-z0-9._-]*)\/(\d{5,8})\.m4s$/.exec(path) ?? [];
+  return rendition === undefined ? null : { rendition, number: Number(number) };
+}
+
 /** The folder of a key or a path, with its slash; empty for a path without a folder. */
 export const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/") + 1);
 

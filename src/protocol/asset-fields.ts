@@ -1,10 +1,18 @@
 import * as v from "valibot";
-import { Name, Text } from "./fields.ts";
+import { describedAs, Name, Text } from "./fields.ts";
+import { DescriptionField, TitleField } from "./record-fields.ts";
 
-const required = (max: number) => ({ input: Name(max), output: v.string(), maxCharacters: max, isNullable: false });
-const nullable = (max: number) => ({
-  input: v.nullable(Text(max)),
-  output: v.nullable(v.string()),
+/** `field`: the schema of the text in responses, with its description. */
+type TextField = v.GenericSchema<string>;
+const required = <Field extends TextField>(field: Field, max: number) => ({
+  input: describedAs(field, Name(max)),
+  output: field,
+  maxCharacters: max,
+  isNullable: false,
+});
+const nullable = <Field extends TextField>(field: Field, max: number) => ({
+  input: v.nullable(describedAs(field, Text(max))),
+  output: v.nullable(field),
   maxCharacters: max,
   isNullable: true,
 });
@@ -15,8 +23,8 @@ const nullable = (max: number) => ({
  * whose name is the field's in camelCase. `eventSample` makes the text part of the data of asset events.
  */
 export const ASSET_TEXTS = {
-  title: { ...required(500), meaning: "Name of the video", eventSample: "Test event" },
-  description: { ...nullable(10_000), meaning: "Longer text", eventSample: null },
+  title: { ...required(TitleField, 500), meaning: "Name of the video", eventSample: "Test event" },
+  description: { ...nullable(DescriptionField, 10_000), meaning: "Longer text", eventSample: null },
 };
 
 type Texts = typeof ASSET_TEXTS;

@@ -1,5 +1,14 @@
 import * as v from "valibot";
-import { SignedHeaders, Text } from "./fields.ts";
+import { describedAs, SignedHeaders, Text } from "./fields.ts";
+import {
+  DashManifestPath,
+  DurationSeconds,
+  LocalPath,
+  MethodField,
+  PathField,
+  StoryboardPath,
+  UrlField,
+} from "./record-fields.ts";
 
 /**
  * Jobs that cut an exact clip out of the media of another asset. A worker that announces `capabilities: {clips: 2}`
@@ -20,18 +29,18 @@ const Path = Text(900);
 /** All paths are relative to the root of the media, which becomes `outputs.prefix`. */
 export const Clip = v.object({
   manifest_path: v.pipe(Path, v.description("The HLS manifest")),
-  dash_manifest_path: v.nullable(Path),
-  storyboard_path: v.nullable(Path),
+  dash_manifest_path: describedAs(DashManifestPath, v.nullable(Path)),
+  storyboard_path: describedAs(StoryboardPath, v.nullable(Path)),
   start_seconds: v.pipe(seconds, v.description("Where the clip begins in the first of the whole segments")),
-  duration_seconds: seconds,
+  duration_seconds: describedAs(DurationSeconds, seconds),
   objects: v.pipe(
     v.array(
       v.object({
-        path: Path,
-        url: v.string(),
-        method: v.string(),
-        headers: SignedHeaders,
-        local_path: v.nullable(v.string()),
+        path: describedAs(PathField, Path),
+        url: UrlField,
+        method: MethodField,
+        headers: v.pipe(SignedHeaders, v.description("Headers that the request must have")),
+        local_path: v.nullable(LocalPath),
         is_shared: v.pipe(v.boolean(), v.description("Whether the clip can refer to it without a copy")),
       }),
     ),

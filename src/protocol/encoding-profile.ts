@@ -1,6 +1,8 @@
 import * as v from "valibot";
 import { additionalVideoCodecs, primaryVideoCodecs } from "#lib/codecs";
 import { STEREO_CHANNELS, SURROUND_CHANNELS } from "./audio-renditions.ts";
+import { describedAs } from "./fields.ts";
+import { DescriptionField, PositionField } from "./record-fields.ts";
 
 /**
  * Encoding profiles, as clients write them. A profile is compiled to an encoding specification, which workers obey
@@ -78,7 +80,7 @@ const ProfileAudio = fields({
 });
 
 export const ProfileWatermark = fields({
-  position: v.optional(choice(WATERMARK_POSITIONS), "bottom-right"),
+  position: describedAs(PositionField, v.optional(choice(WATERMARK_POSITIONS), "bottom-right")),
   opacity: v.pipe(
     v.optional(
       v.pipe(v.number("must be a number"), v.minValue(0, "must be at least 0"), v.maxValue(1, "must be at most 1")),
@@ -97,7 +99,10 @@ export const ProfileWatermark = fields({
 
 /** The fields of a profile that determine the encoding. */
 export const profileEntries = {
-  description: v.optional(v.nullable(v.pipe(v.string("must be a string"), v.maxLength(500))), null),
+  description: describedAs(
+    DescriptionField,
+    v.optional(v.nullable(v.pipe(v.string("must be a string"), v.maxLength(500))), null),
+  ),
   codecs: v.pipe(
     v.optional(
       v.pipe(

@@ -3,6 +3,8 @@ import { additionalVideoCodecs, encodableAudioCodecs, primaryVideoCodecs } from 
 import { ISOFF_LIVE_PROFILE } from "#lib/manifests";
 import { isAudioName, STEREO_CHANNELS, SURROUND_CHANNELS } from "./audio-renditions.ts";
 import { WATERMARK_POSITIONS } from "./encoding-profile.ts";
+import { describedAs } from "./fields.ts";
+import { HeightField, NameField, SourceHeight, SourceWidth, WidthField } from "./record-fields.ts";
 
 // A desktop client uses these values as arguments and file names, and the server may not be trustworthy.
 const between = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max));
@@ -71,15 +73,15 @@ const additional = v.variant(
  * display size.
  */
 export const Title = v.object({
-  source_width: sourceSide,
-  source_height: sourceSide,
+  source_width: describedAs(SourceWidth, sourceSide),
+  source_height: describedAs(SourceHeight, sourceSide),
   rungs: v.pipe(
     v.array(
       v.object({
         // Sizes of the ladder, of which one may be used more than once: `720p` and `720p-2`.
-        name: v.pipe(v.string(), v.regex(/^\d{1,5}p(-\d{1,2})?$/)),
-        width: side,
-        height: side,
+        name: describedAs(NameField, v.pipe(v.string(), v.regex(/^\d{1,5}p(-\d{1,2})?$/))),
+        width: describedAs(WidthField, side),
+        height: describedAs(HeightField, side),
         max_bitrate: v.pipe(bits, v.description("bit/s, at the frame rate of the source")),
         buffer: v.pipe(bits, v.description("Of the decoder, in bits")),
         crf: v.pipe(v.number(), v.minValue(0), v.maxValue(51), v.description("Constant rate factor of the encoder")),

@@ -2,6 +2,10 @@ import * as v from "valibot";
 import { MAX_PARTS } from "#model/multipart.ts";
 import { shownLine, shownLines } from "#model/shown-text.ts";
 
+/** `schema` with the description of `field`: the same value in another form, such as a parameter or an optional field. */
+export const describedAs = <S extends v.GenericSchema>(field: v.GenericSchema, schema: S) =>
+  v.pipe(schema, v.description(v.getDescription(field) ?? ""));
+
 /** Fields that several messages share. */
 
 export const Id = v.pipe(v.number("must be an integer"), v.integer("must be an integer"));
@@ -53,6 +57,5 @@ export const whole = (max: number, min = 1) =>
     v.maxValue(max, `must be at most ${max}`),
   );
 export const PartNumber = whole(MAX_PARTS);
-export const StoredPart = v.object({ part_number: v.number(), bytes: v.number(), etag: v.string() });
 /** HTTP headers of a request to a presigned URL. */
 export const SignedHeaders = v.record(v.string(), v.string());

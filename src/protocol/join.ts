@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { Run } from "./clip.ts";
-import { Text } from "./fields.ts";
+import { describedAs, Text } from "./fields.ts";
+import { AssetId, PrefixField } from "./record-fields.ts";
 
 /**
  * Jobs that join the media of several assets. A worker that announces `capabilities: {joins: 1}` receives them; their
@@ -15,14 +16,14 @@ const Path = Text(900);
 const LocalPath = v.pipe(v.nullable(v.string()), v.description("The directory of the prefix, on a shared disk"));
 
 const Part = v.object({
-  asset_id: v.number(),
+  asset_id: AssetId,
   prefix: v.pipe(Path, v.description("Where its media are")),
   manifest_path: v.pipe(Path, v.description("The HLS manifest, relative to the prefix")),
   local_path: LocalPath,
   shared: v.pipe(
     v.nullable(
       v.object({
-        prefix: Path,
+        prefix: describedAs(PrefixField, Path),
         local_path: LocalPath,
         segments: v.pipe(v.array(Run), v.description("Runs of numbered segments")),
         objects: v.pipe(v.array(v.string()), v.description("Init segments and images")),

@@ -1,5 +1,15 @@
 import * as v from "valibot";
-import { Text } from "./fields.ts";
+import { describedAs, Text } from "./fields.ts";
+import {
+  ChannelField,
+  HeightField,
+  NameField,
+  RecordId,
+  SchemaVersion,
+  WaitSeconds,
+  WidthField,
+  WorkerIdField,
+} from "./record-fields.ts";
 
 /** The renditions of a running live stream, as the server offers them and a worker encodes them. */
 
@@ -8,16 +18,16 @@ const MAX_SIDE = 16_384;
 
 /** Holds the request like that for a job. */
 export const LiveClaim = v.object({
-  worker_id: v.optional(Text(200)),
+  worker_id: describedAs(WorkerIdField, v.optional(Text(200))),
   version: v.optional(v.pipe(Text(100), v.description("Of the worker's program"))),
-  wait_seconds: v.optional(v.pipe(v.number("must be a number"), v.minValue(0), v.maxValue(20, "must be at most 20"))),
+  wait_seconds: v.optional(WaitSeconds),
 });
 export type LiveClaim = v.InferInput<typeof LiveClaim>;
 
 export const LiveRendition = v.object({
-  name: v.pipe(v.string(), v.maxLength(100)),
-  width: whole(16, MAX_SIDE),
-  height: whole(16, MAX_SIDE),
+  name: describedAs(NameField, v.pipe(v.string(), v.maxLength(100))),
+  width: describedAs(WidthField, whole(16, MAX_SIDE)),
+  height: describedAs(HeightField, whole(16, MAX_SIDE)),
   max_bitrate: v.pipe(whole(1000, 1_000_000_000), v.description("bit/s")),
   buffer: v.pipe(whole(1000, 2_000_000_000), v.description("Of the decoder, in bits")),
   crf: v.pipe(v.number(), v.minValue(0), v.maxValue(51), v.description("Constant rate factor of the encoder")),
@@ -26,9 +36,9 @@ export type LiveRendition = v.InferOutput<typeof LiveRendition>;
 
 /** Everything that a worker needs to encode the renditions of a stream while it runs. */
 export const LiveContract = v.object({
-  schema_version: v.literal(1),
-  id: v.string(),
-  channel: v.string(),
+  schema_version: SchemaVersion,
+  id: describedAs(RecordId, v.string()),
+  channel: ChannelField,
   renditions: v.pipe(
     v.array(LiveRendition),
     v.minLength(1),

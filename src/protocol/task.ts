@@ -1,6 +1,8 @@
 import * as v from "valibot";
 import { TASK_KINDS } from "#model/enums.ts";
 import { Title } from "./encoding-spec.ts";
+import { describedAs } from "./fields.ts";
+import { DurationSeconds, HeightField, NameField, RecordId, WidthField } from "./record-fields.ts";
 
 /**
  * Tasks: the parts of one job that workers encode independently. A worker that announces them in its `capabilities`
@@ -46,13 +48,13 @@ export type SegmentRow = v.InferOutput<typeof SegmentRow>;
 
 /** What was written of one rendition or audio track: `segments` are those from number `first` (counted from 0). */
 export const WrittenRendition = v.object({
-  name: Name,
+  name: describedAs(NameField, Name),
   init: v.pipe(
     v.object({
       timescale: v.pipe(v.number(), v.integer(), v.minValue(1), v.description("Units per second")),
       codec: v.pipe(v.string(), v.maxLength(100), v.description("Codec string, as in RFC 6381")),
-      width: count,
-      height: count,
+      width: describedAs(WidthField, count),
+      height: describedAs(HeightField, count),
       delay: v.pipe(
         v.number(),
         v.integer(),
@@ -113,9 +115,9 @@ const Early = v.object({
   renditions: v.pipe(
     v.array(
       v.object({
-        name: Name,
-        width: count,
-        height: count,
+        name: describedAs(NameField, Name),
+        width: describedAs(WidthField, count),
+        height: describedAs(HeightField, count),
         codec: v.pipe(
           v.nullish(v.pipe(v.string(), v.maxLength(100))),
           v.description("Of a codec other than H.264: these are encoded after all others, unless they are requested"),
@@ -144,7 +146,10 @@ export const PlanResult = v.object({
     v.record(v.string(), v.unknown()),
     v.description("What is produced, in the worker's own format; sent unchanged with the other tasks"),
   ),
-  duration_seconds: v.nullable(v.pipe(v.number(), v.minValue(0), v.maxValue(MAX_MEDIA_SECONDS))),
+  duration_seconds: describedAs(
+    DurationSeconds,
+    v.nullable(v.pipe(v.number(), v.minValue(0), v.maxValue(MAX_MEDIA_SECONDS))),
+  ),
   frame_rate: v.pipe(
     v.nullable(
       v.object({
@@ -199,7 +204,7 @@ export type Chunk = v.InferOutput<typeof Chunk>;
 
 /** The part of a contract that describes the task. */
 export const Task = v.object({
-  id: v.number(),
+  id: RecordId,
   kind: v.pipe(v.picklist(TASK_KINDS), v.description("What the worker does")),
   plan: v.pipe(
     v.nullable(v.record(v.string(), v.unknown())),

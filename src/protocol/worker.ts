@@ -1,8 +1,46 @@
 import * as v from "valibot";
 import { HDR_FORMATS, VR_PROJECTIONS, VR_STEREO } from "#lib/codecs";
 import { Clip, ClipResult } from "./clip.ts";
-import { Sha256, Shown, ShownLines, SignedHeaders, Text, Time } from "./fields.ts";
+import { describedAs, Sha256, Shown, ShownLines, SignedHeaders, Text } from "./fields.ts";
 import { Join } from "./join.ts";
+import {
+  AssetId,
+  AttemptField,
+  AverageBandwidth,
+  BandwidthField,
+  BytesField,
+  CodecsField,
+  CodeField,
+  ContentType,
+  DashManifestPath,
+  DurationSeconds,
+  ExpiresAt,
+  FrameRateField,
+  HeightField,
+  LeaseExpiresAt,
+  LocalPath,
+  ManifestPath,
+  MessageField,
+  MethodField,
+  Mp4Path,
+  NameField,
+  PathField,
+  PlaylistPath,
+  PrefixField,
+  ProfileField,
+  ProgressField,
+  RecordId,
+  SchemaVersion,
+  StageField,
+  StatusField,
+  StoryboardPath,
+  ThumbnailPath,
+  TokenField,
+  UrlField,
+  WaitSeconds,
+  WidthField,
+  WorkerIdField,
+} from "./record-fields.ts";
 import { SpeechWork } from "./speech.ts";
 import { MAX_FRAME_RATE, MAX_MEDIA_SECONDS, PlanResult, Task, WrittenRenditions } from "./task.ts";
 import { ReportedWarnings } from "./warnings.ts";
@@ -22,51 +60,60 @@ const Lane = v.pipe(
 export type Lane = v.InferOutput<typeof Lane>;
 /** `wait_seconds` holds the request until there is a job, so that an idle worker need not poll. */
 export const Claim = v.object({
-  worker_id: v.optional(WorkerId),
+  worker_id: describedAs(WorkerIdField, v.optional(WorkerId)),
   version: v.optional(Version),
-  capabilities: v.optional(
-    v.looseObject({
-      local_proof: v.optional(Text(200)),
-      tasks: v.optional(
-        v.pipe(v.number(), v.description("1: the worker leases tasks, parts of a job; 2: also those of HEVC and AV1")),
-      ),
-      clips: v.optional(
-        v.pipe(v.number(), v.description("2: the worker leases jobs that cut exact clips; 1: only those of H.264")),
-      ),
-      captions: v.optional(
-        v.pipe(
-          v.number(),
-          v.description("1: the worker leases jobs that recognize speech; 2: also parts of long ones"),
-        ),
-      ),
-      separate_captions: v.optional(
-        v.pipe(
-          v.boolean(),
-          v.description(
-            "It encodes without captions where `outputs.separate_captions` says so: they are jobs of their own",
+  capabilities: v.pipe(
+    v.optional(
+      v.looseObject({
+        local_proof: v.pipe(v.optional(Text(200)), v.description("Proves that the worker reads the server's disk")),
+        tasks: v.optional(
+          v.pipe(
+            v.number(),
+            v.description("1: the worker leases tasks, parts of a job; 2: also those of HEVC and AV1"),
           ),
         ),
-      ),
-      speech_model: v.optional(
-        v.pipe(
-          v.boolean(),
-          v.description("It recognizes speech with the server's model, and leases no such job without one"),
+        clips: v.optional(
+          v.pipe(v.number(), v.description("2: the worker leases jobs that cut exact clips; 1: only those of H.264")),
         ),
-      ),
-      joins: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that join assets"))),
-    }),
+        captions: v.optional(
+          v.pipe(
+            v.number(),
+            v.description("1: the worker leases jobs that recognize speech; 2: also parts of long ones"),
+          ),
+        ),
+        separate_captions: v.optional(
+          v.pipe(
+            v.boolean(),
+            v.description(
+              "It encodes without captions where `outputs.separate_captions` says so: they are jobs of their own",
+            ),
+          ),
+        ),
+        speech_model: v.optional(
+          v.pipe(
+            v.boolean(),
+            v.description("It recognizes speech with the server's model, and leases no such job without one"),
+          ),
+        ),
+        joins: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that join assets"))),
+      }),
+    ),
+    v.description("What the worker can do"),
   ),
-  wait_seconds: v.optional(v.pipe(v.number("must be a number"), v.minValue(0), v.maxValue(20, "must be at most 20"))),
+  wait_seconds: v.optional(WaitSeconds),
   lane: v.optional(Lane, "main"),
 });
 export type Claim = v.InferInput<typeof Claim>;
 
 export const Heartbeat = v.object({
-  progress: v.optional(
-    v.pipe(v.number("must be a number"), v.minValue(0, "must be at least 0"), v.maxValue(100, "must be at most 100")),
+  progress: describedAs(
+    ProgressField,
+    v.optional(
+      v.pipe(v.number("must be a number"), v.minValue(0, "must be at least 0"), v.maxValue(100, "must be at most 100")),
+    ),
   ),
-  worker_id: v.optional(WorkerId),
-  stage: v.optional(Shown(100)),
+  worker_id: describedAs(WorkerIdField, v.optional(WorkerId)),
+  stage: describedAs(StageField, v.optional(Shown(100))),
   log_tail: v.optional(
     v.pipe(ShownLines(MAX_LOG_CHARS), v.description("The last lines of the log, when they have changed")),
   ),
@@ -90,20 +137,20 @@ const Bandwidth = amount(1_000_000_000_000);
 const Bytes = amount(Number.MAX_SAFE_INTEGER);
 const Key = Text(900);
 const Rendition = v.object({
-  name: Shown(100),
-  width: v.nullish(Pixels, null),
-  height: v.nullish(Pixels, null),
-  bandwidth: Bandwidth,
-  average_bandwidth: v.nullish(Bandwidth),
-  codecs: Shown(200),
-  frame_rate: v.nullish(FrameRate),
+  name: describedAs(NameField, Shown(100)),
+  width: describedAs(WidthField, v.nullish(Pixels, null)),
+  height: describedAs(HeightField, v.nullish(Pixels, null)),
+  bandwidth: describedAs(BandwidthField, Bandwidth),
+  average_bandwidth: describedAs(AverageBandwidth, v.nullish(Bandwidth)),
+  codecs: describedAs(CodecsField, Shown(200)),
+  frame_rate: describedAs(FrameRateField, v.nullish(FrameRate)),
   hdr: v.pipe(v.nullish(v.picklist(HDR_FORMATS)), v.description("Null: standard dynamic range")),
   bytes: v.pipe(v.nullish(Bytes), v.description("Of its segments and init segment")),
   score: v.pipe(
     v.nullish(amount(100)),
     v.description("Estimated quality, 0 to 100, where the renditions were chosen for the source"),
   ),
-  playlist_path: Key,
+  playlist_path: describedAs(PlaylistPath, Key),
 });
 
 const ofSource = <const Values extends readonly string[]>(values: Values) =>
@@ -121,11 +168,11 @@ const MAX_CAPTIONS = 100;
  * is required here.
  */
 export const Completion = v.object({
-  manifest_path: v.nullish(Key),
-  dash_manifest_path: v.nullish(Key),
-  thumbnail_path: v.nullish(Key),
-  storyboard_path: v.nullish(Key),
-  mp4_path: v.nullish(Key),
+  manifest_path: describedAs(ManifestPath, v.nullish(Key)),
+  dash_manifest_path: describedAs(DashManifestPath, v.nullish(Key)),
+  thumbnail_path: describedAs(ThumbnailPath, v.nullish(Key)),
+  storyboard_path: describedAs(StoryboardPath, v.nullish(Key)),
+  mp4_path: describedAs(Mp4Path, v.nullish(Key)),
   subtitle_paths: v.optional(
     v.pipe(
       v.record(Text(100), Key),
@@ -146,30 +193,38 @@ export const Completion = v.object({
     v.optional(v.boolean("must be true or false")),
     v.description("As in `outputs` of the contract: requested captions that are in neither are recognized afterwards"),
   ),
-  media: v.optional(
-    v.object({
-      duration_seconds: v.optional(Seconds),
-      width: v.nullish(Pixels),
-      height: v.nullish(Pixels),
-      frame_rate: v.nullish(FrameRate),
-      vr_projection: ofSource(VR_PROJECTIONS),
-      vr_stereo: ofSource(VR_STEREO),
-      source_sha256: v.nullish(
-        v.pipe(
-          Sha256,
-          v.description("Of the source as the worker read it; one that differs from what was announced fails the job"),
+  media: v.pipe(
+    v.optional(
+      v.object({
+        duration_seconds: describedAs(DurationSeconds, v.optional(Seconds)),
+        width: describedAs(WidthField, v.nullish(Pixels)),
+        height: describedAs(HeightField, v.nullish(Pixels)),
+        frame_rate: describedAs(FrameRateField, v.nullish(FrameRate)),
+        vr_projection: ofSource(VR_PROJECTIONS),
+        vr_stereo: ofSource(VR_STEREO),
+        source_sha256: v.nullish(
+          v.pipe(
+            Sha256,
+            v.description(
+              "Of the source as the worker read it; one that differs from what was announced fails the job",
+            ),
+          ),
         ),
-      ),
-      warnings: v.pipe(
-        v.nullish(ReportedWarnings),
-        v.description("What of the source is left out; becomes the asset's `warnings`"),
-      ),
-      renditions: v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
-      audio_renditions: v.pipe(
-        v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
-        v.description("Renditions of audio that `renditions` do not contain"),
-      ),
-    }),
+        warnings: v.pipe(
+          v.nullish(ReportedWarnings),
+          v.description("What of the source is left out; becomes the asset's `warnings`"),
+        ),
+        renditions: v.pipe(
+          v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
+          v.description("Variants of the video, by height"),
+        ),
+        audio_renditions: v.pipe(
+          v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
+          v.description("Renditions of audio that `renditions` do not contain"),
+        ),
+      }),
+    ),
+    v.description("Properties of the encoded media"),
   ),
   clip: v.pipe(v.nullish(ClipResult), v.description("The result of a job with a `clip`")),
 });
@@ -188,14 +243,22 @@ export const TaskCompletion = v.object({
 });
 
 export const Failure = v.object({
-  code: v.optional(Shown(100), "transcoding_failed"),
-  message: v.optional(Shown(2000), "Transcoding failed."),
-  retryable: v.optional(v.boolean("must be true or false"), true),
-  log_tail: v.optional(ShownLines(65_536)),
+  code: describedAs(CodeField, v.optional(Shown(100), "transcoding_failed")),
+  message: describedAs(MessageField, v.optional(Shown(2000), "Transcoding failed.")),
+  retryable: v.pipe(
+    v.optional(v.boolean("must be true or false"), true),
+    v.description("Whether another attempt may succeed"),
+  ),
+  log_tail: v.pipe(v.optional(ShownLines(65_536)), v.description("The end of the log of a failed attempt")),
 });
 
 export const SignArtifacts = v.object({
-  paths: v.pipe(v.array(Key, "must be an array of paths"), v.minLength(1), v.maxLength(1000, "at most 1000 at a time")),
+  paths: v.pipe(
+    v.array(Key, "must be an array of paths"),
+    v.minLength(1),
+    v.maxLength(1000, "at most 1000 at a time"),
+    v.description("Paths of the objects"),
+  ),
   method: v.optional(
     v.pipe(
       v.picklist(["PUT", "GET"], "must be PUT or GET"),
@@ -206,63 +269,90 @@ export const SignArtifacts = v.object({
 });
 export type SignArtifacts = v.InferInput<typeof SignArtifacts>;
 
-const SignedCall = { url: v.string(), method: v.string(), headers: SignedHeaders };
-export const SignedArtifacts = v.array(v.object({ path: v.string(), ...SignedCall }));
+const SignedCall = {
+  url: UrlField,
+  method: MethodField,
+  headers: v.pipe(SignedHeaders, v.description("Headers that the request must have")),
+};
+export const SignedArtifacts = v.array(v.object({ path: PathField, ...SignedCall }));
 
 const contract = v.object({
-  schema_version: v.literal(1),
-  job: v.object({ id: v.number(), asset_id: v.number(), attempt: v.number(), profile: v.string() }),
-  lease: v.nullable(v.object({ token: v.string(), expires_at: Time, heartbeat_interval_seconds: v.number() })),
-  source: v.object({
-    ...SignedCall,
-    bytes: v.number(),
-    content_type: v.string(),
-    local_path: v.nullable(v.string()),
-    sha256: v.pipe(v.nullable(v.string()), v.description("As announced by the sender")),
-  }),
-  outputs: v.object({
-    prefix: v.string(),
-    manifest_path: v.string(),
-    dash_manifest_path: v.nullable(v.string()),
-    thumbnail_path: v.nullable(v.string()),
-    storyboard_path: v.pipe(v.nullable(v.string()), v.description("Optional")),
-    mp4_path: v.pipe(
-      v.nullable(v.string()),
-      v.description("One file with its index in front; null when none is requested"),
+  schema_version: SchemaVersion,
+  job: v.pipe(
+    v.object({ id: RecordId, asset_id: AssetId, attempt: AttemptField, profile: ProfileField }),
+    v.description("The job"),
+  ),
+  lease: v.pipe(
+    v.nullable(
+      v.object({
+        token: TokenField,
+        expires_at: ExpiresAt,
+        heartbeat_interval_seconds: v.pipe(v.number(), v.description("Seconds between two heartbeats")),
+      }),
     ),
-    subtitle_paths: v.pipe(v.record(v.string(), v.string()), v.description("Captions to create, by language")),
-    words_paths: v.pipe(
-      v.record(v.string(), v.string()),
-      v.description("Times of the words of captions, by language; optional"),
-    ),
-    captions_required: v.pipe(v.boolean(), v.description("Whether the job fails if one of them cannot be created")),
-    separate_captions: v.optional(
-      v.pipe(
-        v.boolean(),
-        v.description("Requested captions are recognized by jobs of their own; the completion repeats this field"),
+    v.description("The lease of the attempt"),
+  ),
+  source: v.pipe(
+    v.object({
+      ...SignedCall,
+      bytes: BytesField,
+      content_type: ContentType,
+      local_path: v.nullable(LocalPath),
+      sha256: v.pipe(v.nullable(v.string()), v.description("As announced by the sender")),
+    }),
+    v.description("Where the worker reads the source"),
+  ),
+  outputs: v.pipe(
+    v.object({
+      prefix: PrefixField,
+      manifest_path: ManifestPath,
+      dash_manifest_path: v.nullable(DashManifestPath),
+      thumbnail_path: v.nullable(ThumbnailPath),
+      storyboard_path: v.pipe(v.nullable(v.string()), v.description("Optional")),
+      mp4_path: v.pipe(
+        v.nullable(v.string()),
+        v.description("One file with its index in front; null when none is requested"),
       ),
-    ),
-  }),
-  artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),
-  encoding_spec: v.looseObject({}),
-  callbacks: v.object({
-    heartbeat_url: v.string(),
-    complete_url: v.string(),
-    fail_url: v.string(),
-    release_url: v.string(),
-    publish_url: v.optional(
-      v.pipe(v.string(), v.description("Of a task that publishes before the job is complete, with early_playback")),
-    ),
-  }),
+      subtitle_paths: v.pipe(v.record(v.string(), v.string()), v.description("Captions to create, by language")),
+      words_paths: v.pipe(
+        v.record(v.string(), v.string()),
+        v.description("Times of the words of captions, by language; optional"),
+      ),
+      captions_required: v.pipe(v.boolean(), v.description("Whether the job fails if one of them cannot be created")),
+      separate_captions: v.optional(
+        v.pipe(
+          v.boolean(),
+          v.description(
+            "Requested captions may be recognized by jobs of their own; a completion without some of them has this field too",
+          ),
+        ),
+      ),
+    }),
+    v.description("Where the results go"),
+  ),
+  artifacts: v.pipe(
+    v.object({
+      sign_url: v.pipe(v.string(), v.description("URL that returns presigned URLs for results")),
+      local_path: v.nullable(LocalPath),
+    }),
+    v.description("How URLs for results are requested"),
+  ),
+  encoding_spec: v.pipe(v.looseObject({}), v.description("How the source is to be encoded")),
+  callbacks: v.pipe(
+    v.object({
+      heartbeat_url: v.pipe(v.string(), v.description("URL of the heartbeat")),
+      complete_url: v.pipe(v.string(), v.description("URL of the call that completes the job")),
+      fail_url: v.pipe(v.string(), v.description("URL of the call that fails the attempt")),
+      release_url: v.pipe(v.string(), v.description("URL of the call that returns the job to the queue")),
+      publish_url: v.optional(
+        v.pipe(v.string(), v.description("Of a task that publishes before the job is complete, with early_playback")),
+      ),
+    }),
+    v.description("URLs of the worker's calls"),
+  ),
   early_playback: v.pipe(
     v.boolean(),
     v.description("Whether this is a task that publishes before the job is complete"),
-  ),
-  traceparent: v.optional(
-    v.pipe(
-      v.string(),
-      v.description("W3C trace context: send it with `complete`, `publish` and `fail`, or that of your span"),
-    ),
   ),
   lane: v.optional(
     v.pipe(v.picklist(["light", "urgent", "captions"]), v.description("Of the claim, unless it was `main`")),
@@ -298,10 +388,13 @@ export const FencedContract = v.pipe(
 
 /** The server narrows the status to those that it has; a newer server may have more. */
 export const HeartbeatAnswer = v.object({
-  status: v.string(),
-  lease_expires_at: v.nullable(Time),
-  cancel_requested: v.boolean(),
-  yield_requested: v.optional(v.boolean()),
+  status: StatusField,
+  lease_expires_at: v.nullable(LeaseExpiresAt),
+  cancel_requested: v.pipe(v.boolean(), v.description("Whether the worker must stop")),
+  yield_requested: v.pipe(
+    v.optional(v.boolean()),
+    v.description("A viewer waits for a segment that this chunk reaches late: the worker may end it early"),
+  ),
   source_url: v.optional(
     v.pipe(
       v.string(),

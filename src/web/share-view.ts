@@ -4,6 +4,7 @@ import { hasPoster } from "#features/assets/poster.ts";
 import { basePath } from "#features/assets/urls.ts";
 import { sharePath } from "#features/shares/schema.ts";
 import type { HttpError } from "#lib/base";
+import { fileNameOf } from "#model/object-keys.ts";
 import { suspended, videoNotFound } from "./asset-view.ts";
 import { html, type Markup } from "./html.ts";
 import type { Shared } from "./open-share.ts";
@@ -48,7 +49,7 @@ export function downloadOf({
   const hasSource =
     provider === "managed" && inputStatus === "uploaded" && sourceKey !== "" && sourceDeletedAt === null;
   if (!hasSource) return null;
-  const name = originalFilename ?? (sourceKey.split("/").at(-1) as string);
+  const name = originalFilename ?? fileNameOf(sourceKey);
   return { key: sourceKey, contentType: "application/octet-stream", disposition: create(name) };
 }
 

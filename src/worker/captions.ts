@@ -7,6 +7,7 @@ import type { Binaries } from "#media/ffmpeg.ts";
 import type { Probe } from "#media/probe.ts";
 import { copyResult, writeResult } from "#media/results.ts";
 import { spokenLanguage, writeSpeech } from "#media/speech-audio.ts";
+import { isPlainPath, pathBelow } from "#model/object-keys.ts";
 import { wordsOf as timesOfWords, vttOfSpeech } from "#platform/outbound/transcribe/speech-text.ts";
 import { type Transcriber, TranscriptionFailed } from "#platform/outbound/transcribe/transcriber.ts";
 import type { Completion, WorkerContract } from "#protocol/worker-client.ts";
@@ -186,8 +187,8 @@ export async function within<T>(
 }
 
 function fileOf({ outputs: { prefix } }: WorkerContract, key: string): string {
-  const file = key.slice(prefix.length);
-  if (!key.startsWith(prefix) || file.split("/").some((part) => /^\.{0,2}$/.test(part)))
+  const file = pathBelow(prefix, key);
+  if (file === null || !isPlainPath(file))
     throw new TranscriptionFailed("The server requested captions outside of the job's prefix.");
   return file;
 }

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isShared } from "#lib/manifests";
 import { JoinImpossible } from "#media/join/faults.ts";
+import { isPlainPath } from "#model/object-keys.ts";
 import type { Join } from "#protocol/join.ts";
 import type { SignedArtifact, WorkerContract } from "#protocol/worker-client.ts";
 import type { JobContext } from "./context.ts";
@@ -39,8 +40,7 @@ export class PartReader {
 
   async read(path: string): Promise<Buffer> {
     this.#signal.throwIfAborted();
-    if (path.split("/").some((name) => name === "" || name === "." || name === ".."))
-      throw new JoinImpossible("a path in a manifest is not plain");
+    if (!isPlainPath(path)) throw new JoinImpossible("a path in a manifest is not plain");
     const { key, file } = this.#placeOf(path);
     try {
       if (file !== null) return await readFile(file);

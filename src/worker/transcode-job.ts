@@ -10,6 +10,7 @@ import { removeOthers } from "#media/results.ts";
 import { withoutJumps } from "#media/timeline/repair.ts";
 import { probeSource } from "#media/timeline.ts";
 import { warningsOf } from "#media/tracks.ts";
+import { pathBelow } from "#model/object-keys.ts";
 import type { Warning } from "#model/warnings.ts";
 import type { Completion, WorkerContract } from "#protocol/worker-client.ts";
 import { addCaptions, type Captions, createCaptions } from "./captions.ts";
@@ -154,7 +155,7 @@ async function encodeChecked(
 /** The names that the contract requires, relative to the prefix. */
 export function requestedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["names"]> {
   const named = (field: string, key: string | null | undefined) => {
-    const rest = key?.startsWith(outputs.prefix) ? key.slice(outputs.prefix.length) : "";
+    const rest = pathBelow(outputs.prefix, key ?? "") ?? "";
     return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(rest) ? { [field]: rest } : {};
   };
   return {

@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { writeResult } from "#media/results.ts";
+import { ownPath } from "#model/object-keys.ts";
 import type { Speech } from "#platform/outbound/transcribe/speech.ts";
 import { confidenceOf, vttOfSpeech, wordsOf } from "#platform/outbound/transcribe/speech-text.ts";
 import type { Transcriber } from "#platform/outbound/transcribe/transcriber.ts";
@@ -82,10 +83,11 @@ async function publishSpeech(
   const vtt = await vttOfSpeech(speech);
   await removeFolder(outDir);
   await mkdir(outDir, { recursive: true });
-  const file = job.speech.path.slice(prefix.length);
+  const file = ownPath(prefix, job.speech.path);
   await writeResult(join(outDir, file), vtt);
   const words = wordsOf(speech);
-  const wordsFile = words === null ? undefined : job.speech.words_path?.slice(prefix.length);
+  const wordsFile =
+    words === null || job.speech.words_path == null ? undefined : ownPath(prefix, job.speech.words_path);
   if (words !== null && wordsFile !== undefined) await writeResult(join(outDir, wordsFile), words);
   const files = [file, ...(wordsFile === undefined ? [] : [wordsFile])];
   heartbeat.report("publishing", RECOGNIZED);

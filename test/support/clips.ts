@@ -4,7 +4,7 @@ import { deserialize, serialize } from "node:v8";
 import { encode } from "#media/encode.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
 import { probeSource as probe } from "#media/timeline.ts";
-import { references } from "#src/lib/manifests/m3u8.ts";
+import { references } from "#src/lib/manifests/references.ts";
 import type { TestApp } from "./app.ts";
 import type { Files } from "./batches.ts";
 import { checkup } from "./doctor.ts";

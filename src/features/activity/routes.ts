@@ -3,26 +3,35 @@ import { iso } from "#lib/base";
 import { listAudit } from "#platform/http/audit.ts";
 import { decodeCursor, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
-import { Paging, QueryId, Text, Time } from "#platform/http/schemas.ts";
+import { Paging, QueryId, Text } from "#platform/http/schemas.ts";
+import {
+  CreatedAt,
+  MethodField,
+  RecordId,
+  RequestId,
+  RouteField,
+  TargetId,
+  TargetType,
+} from "#protocol/record-fields.ts";
 import type { AuditRow } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 
 const Activity = v.pipe(
   v.object({
-    id: v.number(),
-    created_at: Time,
+    id: RecordId,
+    created_at: CreatedAt,
     actor: v.pipe(
       v.string(),
       v.description("A user's e-mail address at that time, `key:<id>`, `operator`, `system`, or `anyone`"),
     ),
     action: v.pipe(v.string(), v.description("The operation, such as `update_asset`")),
-    method: v.string(),
-    route: v.string(),
-    target_type: v.string(),
-    target_id: v.nullable(v.string()),
+    method: MethodField,
+    route: RouteField,
+    target_type: TargetType,
+    target_id: v.nullable(TargetId),
     fields: v.pipe(v.array(v.string()), v.description("Names of the fields in the request; never their values")),
     address: v.pipe(v.nullable(v.string()), v.description("Of the client; null for the operator")),
-    request_id: v.string(),
+    request_id: RequestId,
   }),
   v.title("Activity"),
 );

@@ -2,6 +2,9 @@ import * as v from "valibot";
 import { HttpError } from "#lib/base";
 import { ClientTime, Id, Name, Text } from "#platform/http/schemas.ts";
 import { validate } from "#platform/http/validate.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { AssetId, EventField, ExternalIdField } from "#protocol/record-fields.ts";
+import { OccurredAt, PositionSeconds, StartupMs, WatchedSeconds } from "./record-fields.ts";
 
 export const MAX_BEACON_BYTES = 64 * 1024;
 export const MAX_EVENTS = 64;
@@ -35,16 +38,19 @@ const amount = (most: number) =>
 /** An event from a player. One of `asset_id`, `external_id` and `live_channel` is required; numbers may be sent as text. */
 export const Beacon = v.pipe(
   v.object({
-    asset_id: v.nullish(v.union([Id, Text(128)], "must be an integer or a string")),
-    external_id: v.nullish(Text(128)),
+    asset_id: describedAs(AssetId, v.nullish(v.union([Id, Text(128)], "must be an integer or a string"))),
+    external_id: describedAs(ExternalIdField, v.nullish(Text(128))),
     live_channel: v.nullish(v.pipe(Text(128), v.description("Name of a live channel, in place of an asset"))),
-    session_id: Name(128),
-    viewer_id: v.nullish(Text(128)),
-    event: v.picklist(VIEW_EVENTS, `must be one of ${VIEW_EVENTS.join(", ")}`),
-    position_seconds: amount(MAX_SECONDS),
-    watched_seconds: amount(MAX_SECONDS),
-    startup_ms: amount(MAX_SECONDS * 1000),
-    occurred_at: v.nullish(ClientTime),
+    session_id: v.pipe(Name(128), v.description("Id of one playback by one viewer, chosen by the player")),
+    viewer_id: v.pipe(
+      v.nullish(Text(128)),
+      v.description("Id of the viewer, chosen by the site; without it each session is a viewer"),
+    ),
+    event: describedAs(EventField, v.picklist(VIEW_EVENTS, `must be one of ${VIEW_EVENTS.join(", ")}`)),
+    position_seconds: describedAs(PositionSeconds, amount(MAX_SECONDS)),
+    watched_seconds: describedAs(WatchedSeconds, amount(MAX_SECONDS)),
+    startup_ms: describedAs(StartupMs, amount(MAX_SECONDS * 1000)),
+    occurred_at: describedAs(OccurredAt, v.nullish(ClientTime)),
     referrer: v.pipe(
       v.nullish(Text(2048)),
       v.description("URL or host of the page with the player; only the host is stored. Default: the Referer header"),
@@ -60,6 +66,7 @@ const Batch = v.object({
   events: v.pipe(
     v.array(Beacon, "must be a list"),
     v.maxLength(MAX_EVENTS, `must have at most ${MAX_EVENTS} playback events`),
+    v.description("Events"),
   ),
   token: v.pipe(v.nullish(Text(4096)), v.description("Default for events without a token")),
 });

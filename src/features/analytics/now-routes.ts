@@ -1,8 +1,10 @@
 import * as v from "valibot";
 import { type Route, route } from "#platform/http/route.ts";
 import { QueryId, Time } from "#platform/http/schemas.ts";
+import { StartField, TenantIdField, TitleField } from "#protocol/record-fields.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { type FindChannelViewers, watchedNow } from "./now.ts";
+import { ViewersField } from "./record-fields.ts";
 import { viewsOf } from "./views.ts";
 
 const Now = v.pipe(v.number(), v.description("Sessions that reported within the last 30 s"));
@@ -10,12 +12,12 @@ const Recent = v.pipe(v.number(), v.description("The same within the last five m
 
 const WatchedNow = v.pipe(
   v.object({
-    tenant_id: v.number(),
+    tenant_id: TenantIdField,
     at: v.pipe(Time, v.description("When it was counted")),
     viewers: Now,
     viewers_5m: Recent,
     timeseries: v.pipe(
-      v.array(v.object({ start: Time, viewers: v.number() })),
+      v.array(v.object({ start: StartField, viewers: ViewersField })),
       v.description("Sessions that were seen in each minute of the last half hour; the last minute has only begun"),
     ),
     videos: v.pipe(
@@ -23,7 +25,7 @@ const WatchedNow = v.pipe(
         v.object({
           asset_id: v.pipe(v.nullable(v.number()), v.description("Null for a live channel")),
           channel_id: v.pipe(v.nullable(v.number()), v.description("Null for an asset")),
-          title: v.string(),
+          title: TitleField,
           viewers: Now,
           viewers_5m: Recent,
         }),

@@ -4,8 +4,10 @@ import { pacer } from "#lib/base";
 import { ownedBy } from "#platform/http/caller.ts";
 import { route } from "#platform/http/route.ts";
 import { QueryIds } from "#platform/http/schemas.ts";
+import { AssetId } from "#protocol/record-fields.ts";
 import { assets } from "#storage/db/schema.ts";
 import { rangeOf } from "./range.ts";
+import { PlayCountField } from "./record-fields.ts";
 
 /** Assets of one query: each has up to 720 hours. */
 const AT_ONCE = 10;
@@ -19,7 +21,7 @@ export const playsRoute = route({
   summary: "Get the number of plays of up to 100 assets in the last 30 days",
   query: v.object({ ids: QueryIds }),
   responses: {
-    200: v.array(v.pipe(v.object({ asset_id: v.number(), play_count: v.number() }), v.title("PlayCount"))),
+    200: v.array(v.pipe(v.object({ asset_id: AssetId, play_count: PlayCountField }), v.title("PlayCount"))),
   },
   async handle({ app, caller, query }) {
     const { fromHour } = rangeOf({}, app.clock.now());

@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import { notFound } from "#lib/base";
 import { readJson } from "#platform/http/body.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { type Route, route } from "#platform/http/route.ts";
-import { PathId } from "#platform/http/schemas.ts";
 import { readAsset } from "../assets/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { requireTenant } from "../tenants/queries.ts";
@@ -67,7 +67,7 @@ export const analyticsRoutes = (tokens: PlaybackTokens, findChannel: FindChannel
     tag: "Analytics",
     operationId: "getAssetAnalytics",
     summary: "Get plays, viewers and watch time of an asset (last 30 days by default)",
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     query: AssetAnalyticsQuery,
     responses: { 200: AssetAnalytics },
     async handle({ app, caller, params, query }) {

@@ -1,6 +1,18 @@
 import * as v from "valibot";
 import { ClientTime, oneOf, QueryId, Time } from "#platform/http/schemas.ts";
+import {
+  AssetId,
+  ChannelField,
+  ChannelId,
+  ExternalIdField,
+  NameField,
+  StartField,
+  TenantIdField,
+  TitleField,
+  ToField,
+} from "#protocol/record-fields.ts";
 import { DEVICES } from "./device.ts";
+import { ErrorCount, PlayCountField, PositionSeconds, ViewersField } from "./record-fields.ts";
 
 const Flag = v.pipe(
   oneOf(["true", "false"]),
@@ -63,7 +75,8 @@ const Rate = v.pipe(v.number(), v.description("0 to 1"));
 const Percentile = v.pipe(v.nullable(v.number()), v.description("Within 5 %; null without sessions"));
 const RebufferRatio = v.pipe(v.number(), v.description("Share of the time stalled and watched, 0 to 1"));
 
-const origin = { play_count: v.number(), watch_time_seconds: v.number() };
+const WatchTimeSeconds = v.pipe(v.number(), v.description("Seconds watched"));
+const origin = { play_count: PlayCountField, watch_time_seconds: WatchTimeSeconds };
 
 /** With `details=true`. */
 const details = {
@@ -93,11 +106,11 @@ const details = {
       v.array(
         v.object({
           device: v.pipe(v.picklist(DEVICES), v.description("From the User-Agent of the session's first event")),
-          play_count: v.number(),
-          watch_time_seconds: v.number(),
+          play_count: PlayCountField,
+          watch_time_seconds: WatchTimeSeconds,
           completion_rate: Rate,
           rebuffer_ratio: RebufferRatio,
-          error_count: v.number(),
+          error_count: ErrorCount,
         }),
       ),
       v.description("Sums by class of device, without those that have none"),
@@ -127,66 +140,76 @@ const details = {
   ),
 };
 
+const UniqueViewers = v.pipe(v.number(), v.description("Number of different viewers"));
 /** What all analytics have. */
 export const summary = {
-  from: Time,
-  to: Time,
-  play_count: v.number(),
-  unique_viewers: v.number(),
-  watch_time_seconds: v.number(),
+  from: v.pipe(Time, v.description("Start of the period")),
+  to: ToField,
+  play_count: PlayCountField,
+  unique_viewers: UniqueViewers,
+  watch_time_seconds: WatchTimeSeconds,
   completion_rate: Rate,
-  average_watch_seconds: v.number(),
-  error_count: v.number(),
-  timeseries: v.optional(
-    v.array(
-      v.object({
-        start: Time,
-        play_count: v.number(),
-        unique_viewers: v.number(),
-        watch_time_seconds: v.number(),
-        completion_rate: v.optional(Rate),
-        error_count: v.optional(v.number()),
-        startup_p50_ms: v.optional(Percentile),
-        rebuffer_ratio: v.optional(RebufferRatio),
-      }),
+  average_watch_seconds: v.pipe(v.number(), v.description("Seconds watched per play")),
+  error_count: ErrorCount,
+  timeseries: v.pipe(
+    v.optional(
+      v.array(
+        v.object({
+          start: StartField,
+          play_count: PlayCountField,
+          unique_viewers: UniqueViewers,
+          watch_time_seconds: WatchTimeSeconds,
+          completion_rate: v.optional(Rate),
+          error_count: v.optional(ErrorCount),
+          startup_p50_ms: v.optional(Percentile),
+          rebuffer_ratio: v.optional(RebufferRatio),
+        }),
+      ),
     ),
+    v.description("The figures by interval"),
   ),
   ...details,
 };
 
 export const AssetAnalytics = v.pipe(
   v.object({
-    asset_id: v.number(),
+    asset_id: AssetId,
     ...summary,
-    retention: v.optional(v.array(v.object({ position_seconds: v.number(), viewers: v.number() }))),
+    retention: v.pipe(
+      v.optional(v.array(v.object({ position_seconds: PositionSeconds, viewers: ViewersField }))),
+      v.description("Share of viewers who were still watching, by position"),
+    ),
   }),
   v.title("AssetAnalytics"),
 );
 
 export const TenantAnalytics = v.pipe(
   v.object({
-    tenant_id: v.number(),
+    tenant_id: TenantIdField,
     ...summary,
-    top_assets: v.optional(
-      v.array(
-        v.object({
-          asset_id: v.number(),
-          external_id: v.string(),
-          title: v.string(),
-          play_count: v.number(),
-          watch_time_seconds: v.number(),
-        }),
+    top_assets: v.pipe(
+      v.optional(
+        v.array(
+          v.object({
+            asset_id: AssetId,
+            external_id: ExternalIdField,
+            title: TitleField,
+            play_count: PlayCountField,
+            watch_time_seconds: WatchTimeSeconds,
+          }),
+        ),
       ),
+      v.description("The most played assets"),
     ),
     top_channels: v.optional(
       v.pipe(
         v.array(
           v.object({
-            channel_id: v.number(),
-            channel: v.string(),
-            name: v.string(),
-            play_count: v.number(),
-            watch_time_seconds: v.number(),
+            channel_id: ChannelId,
+            channel: ChannelField,
+            name: NameField,
+            play_count: PlayCountField,
+            watch_time_seconds: WatchTimeSeconds,
           }),
         ),
         v.description("The most watched live channels"),

@@ -2,8 +2,10 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { iso } from "#lib/base";
 import { Time } from "#platform/http/schemas.ts";
+import { EventField, ExportedAt, StartedAt, StartField, TenantIdField } from "#protocol/record-fields.ts";
 import { startOfHour } from "./deltas.ts";
 import { DEVICES } from "./device.ts";
+import { ErrorCount, OccurredAt, PositionSeconds, StartupMs, WatchedSeconds } from "./record-fields.ts";
 import { subjectIds } from "./subject.ts";
 import { eventsOf, hoursOf, sessionsOf, type Viewer, type ViewerEvent, type ViewerSession } from "./viewer-rows.ts";
 
@@ -14,8 +16,8 @@ const Subject = {
 
 export const ViewerExport = v.pipe(
   v.object({
-    tenant_id: v.number(),
-    exported_at: Time,
+    tenant_id: TenantIdField,
+    exported_at: ExportedAt,
     sessions: v.pipe(
       v.array(
         v.object({
@@ -24,29 +26,32 @@ export const ViewerExport = v.pipe(
           device: v.pipe(v.nullable(v.picklist(DEVICES)), v.description("Class of the device")),
           country: v.pipe(v.nullable(v.string()), v.description("Two letters; null: unknown")),
           referrer: v.pipe(v.nullable(v.string()), v.description("Host of the page with the player")),
-          started_at: Time,
+          started_at: StartedAt,
           last_at: v.pipe(Time, v.description("Time of the last event")),
           played_at: v.pipe(v.nullable(Time), v.description("When playback began; null: never")),
-          watched_seconds: v.number(),
+          watched_seconds: WatchedSeconds,
           reached: v.pipe(v.number(), v.description("The furthest position, as a share of the duration: 0 to 1")),
           is_complete: v.pipe(v.boolean(), v.description("Whether 90 % of the video were reached")),
-          error_count: v.number(),
-          startup_ms: v.nullable(v.number()),
-          events: v.array(
-            v.object({
-              event: v.string(),
-              position_seconds: v.nullable(v.number()),
-              watched_seconds: v.number(),
-              occurred_at: Time,
-              received_at: v.pipe(Time, v.description("By the clock of the server")),
-            }),
+          error_count: ErrorCount,
+          startup_ms: v.nullable(StartupMs),
+          events: v.pipe(
+            v.array(
+              v.object({
+                event: EventField,
+                position_seconds: v.nullable(PositionSeconds),
+                watched_seconds: WatchedSeconds,
+                occurred_at: OccurredAt,
+                received_at: v.pipe(Time, v.description("By the clock of the server")),
+              }),
+            ),
+            v.description("Events"),
           ),
         }),
       ),
       v.description("Those of the last `VODBOX_PLAYBACK_EVENT_DAYS`"),
     ),
     hours: v.pipe(
-      v.array(v.object({ ...Subject, start: Time })),
+      v.array(v.object({ ...Subject, start: StartField })),
       v.description("The hours in which the viewer began to watch something, of the last 400 days"),
     ),
   }),

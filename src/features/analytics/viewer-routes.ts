@@ -5,6 +5,7 @@ import type { Caller } from "#platform/http/caller.ts";
 import { type Route, route } from "#platform/http/route.ts";
 import { QueryId, Text } from "#platform/http/schemas.ts";
 import { streamedJson } from "#platform/http/stream.ts";
+import { TenantIdField } from "#protocol/record-fields.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { eraseViewer } from "./viewer-erasure.ts";
 import { exportViewer, ViewerExport } from "./viewer-export.ts";
@@ -55,7 +56,7 @@ export const viewerRoutes: Route[] = [
     summary: "Erase what is stored of a viewer; sums, which name no viewer, stay",
     responses: {
       200: v.object({
-        tenant_id: v.number(),
+        tenant_id: TenantIdField,
         session_count: v.pipe(v.number(), v.description("Sessions that were erased")),
         event_count: v.pipe(v.number(), v.description("Their events")),
       }),

@@ -1,5 +1,6 @@
 import { and, asc, eq, inArray, lte } from "drizzle-orm";
 import type { App } from "#app.ts";
+import { isPrefix } from "#model/object-keys.ts";
 import { isDeletionHeld } from "#platform/http/removal-hold.ts";
 import { objectGarbage } from "#storage/db/schema.ts";
 import { deleteUnshared } from "./shared-media.ts";
@@ -23,7 +24,7 @@ export async function collectGarbage(app: App): Promise<number> {
   const failed: string[] = [];
   for (const { objectKey } of due) {
     try {
-      if (objectKey.endsWith("/")) await deleteUnshared(app, objects, objectKey);
+      if (isPrefix(objectKey)) await deleteUnshared(app, objects, objectKey);
       else await objects.delete(objectKey);
       deleted.push(objectKey);
     } catch (error) {
@@ -36,12 +37,12 @@ export async function collectGarbage(app: App): Promise<number> {
     await tx.delete(objectGarbage).where(
       inArray(
         objectGarbage.objectKey,
-        deleted.filter((key) => !key.endsWith("/")),
+        deleted.filter((key) => !isPrefix(key)),
       ),
     );
     // A prefix that was scheduled again meanwhile has become due again.
     for (const { objectKey, dueAt } of due)
-      if (objectKey.endsWith("/") && deleted.includes(objectKey))
+      if (isPrefix(objectKey) && deleted.includes(objectKey))
         await tx
           .delete(objectGarbage)
           .where(and(eq(objectGarbage.objectKey, objectKey), eq(objectGarbage.dueAt, dueAt)));

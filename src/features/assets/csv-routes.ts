@@ -6,6 +6,8 @@ import { QueryId } from "#platform/http/schemas.ts";
 import { streamed, streamedJson, streamOf } from "#platform/http/stream.ts";
 import { admit } from "#platform/limits/expensive.ts";
 import { ASSET_TEXT_NAMES } from "#protocol/asset-fields.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { FileField, TenantIdField } from "#protocol/record-fields.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { spool } from "./csv-file.ts";
 import { ExportedAsset, ExportQuery, exportCsv, exportJson } from "./export.ts";
@@ -48,7 +50,10 @@ export const assetCsvRoutes = [
     raw: true,
     rawBody: {
       "text/csv": v.string(),
-      "multipart/form-data": v.object({ file: v.string(), tenant_id: v.optional(v.string()) }),
+      "multipart/form-data": v.object({
+        file: FileField,
+        tenant_id: describedAs(TenantIdField, v.optional(v.string())),
+      }),
     },
     query: v.object({ tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token"))) }),
     responses: { 200: ImportResult },

@@ -1,7 +1,7 @@
 import { and, eq, isNotNull, ne } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { notFound } from "#lib/base";
-import { assetPrefix, isDeliveredPrefix, ownerOf, parseKey } from "#model/object-keys.ts";
+import { assetPrefix, isDeliveredPrefix, isPrefix, ownerOf, parseKey } from "#model/object-keys.ts";
 import { emit } from "#platform/events/emit.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { lateMs, scheduleDeletion } from "#platform/http/object-gc.ts";
@@ -90,7 +90,7 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
   // While a backup may be copying them, they are only scheduled for deletion.
   if (!objects || (await isDeletionHeld(app))) return;
   try {
-    for (const key of deleted) await (key.endsWith("/") ? deleteUnshared(app, objects, key) : objects.delete(key));
+    for (const key of deleted) await (isPrefix(key) ? deleteUnshared(app, objects, key) : objects.delete(key));
   } catch (error) {
     app.log.warn({ err: error, asset_id: id }, "some objects of a deleted asset could not be deleted");
   }

@@ -3,6 +3,7 @@ import * as v from "valibot";
 import { HttpError } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import { QueryId, Sha256, Text } from "#platform/http/schemas.ts";
+import { AssetId, ExternalIdField, TitleField } from "#protocol/record-fields.ts";
 import type { Db } from "#storage/db/open.ts";
 import { assets } from "#storage/db/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
@@ -16,13 +17,16 @@ export const DuplicateQuery = v.object({
   tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token"))),
 });
 export const Duplicates = v.object({
-  duplicates: v.array(
-    v.object({
-      asset_id: v.number(),
-      external_id: v.string(),
-      title: v.string(),
-      match: v.picklist(["sha256", "name_size"]),
-    }),
+  duplicates: v.pipe(
+    v.array(
+      v.object({
+        asset_id: AssetId,
+        external_id: ExternalIdField,
+        title: TitleField,
+        match: v.pipe(v.picklist(["sha256", "name_size"]), v.description("What the asset has in common with the file")),
+      }),
+    ),
+    v.description("Assets with the same content"),
   ),
 });
 

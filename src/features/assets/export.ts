@@ -4,6 +4,8 @@ import type { App } from "#app.ts";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import { oneOf, QueryId } from "#platform/http/schemas.ts";
 import { textOutputs } from "#protocol/asset-fields.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { OriginalFilename, TagsField } from "#protocol/record-fields.ts";
 import { pagesOf } from "#storage/db/pages.ts";
 import { readBySize, rowBytes, type SizedRow } from "#storage/db/row-bytes.ts";
 import { assets } from "#storage/db/schema.ts";
@@ -15,13 +17,13 @@ import { TEXT_COLUMNS, textSelection, textsOf } from "./texts.ts";
 const PAGE = 500;
 
 export const ExportQuery = v.object({
-  format: v.optional(oneOf(["csv", "json"]), "csv"),
+  format: v.pipe(v.optional(oneOf(["csv", "json"]), "csv"), v.description("`json` or `csv`")),
   tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token"))),
 });
 export const ExportedAsset = v.object({
   ...textOutputs,
-  tags: Tags,
-  original_filename: v.nullable(v.string()),
+  tags: describedAs(TagsField, Tags),
+  original_filename: v.nullable(OriginalFilename),
 });
 
 /** The caller's assets, newest first, in groups of limited size. */

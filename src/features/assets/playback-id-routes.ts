@@ -1,7 +1,8 @@
 import * as v from "valibot";
 import { notFound } from "#lib/base";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
-import { PathId, PlaybackPolicy } from "#platform/http/schemas.ts";
+import { PlaybackPolicy } from "#platform/http/schemas.ts";
 import { addPlaybackId, deletePlaybackId } from "./change-playback-ids.ts";
 import { PlaybackIdRecord } from "./playback-ids.ts";
 import { getAsset } from "./queries.ts";
@@ -17,8 +18,11 @@ export const playbackIdRoutes = [
     scope: "assets:write",
     operationId: "createPlaybackId",
     summary: "Add a playback id, with a policy of its own",
-    params: v.object({ id: PathId }),
-    body: v.pipe(v.object({ policy: PlaybackPolicy }), v.title("PlaybackIdWrite")),
+    params: v.object({ id: RecordIdInPath }),
+    body: v.pipe(
+      v.object({ policy: v.pipe(PlaybackPolicy, v.description("Playback policy")) }),
+      v.title("PlaybackIdWrite"),
+    ),
     idempotent: {},
     responses: { 201: PlaybackIdRecord },
     errors: { 422: ["playback_id_limit_reached", "idempotency_key_reused"] },
@@ -35,7 +39,7 @@ export const playbackIdRoutes = [
     scope: "assets:write",
     operationId: "deletePlaybackId",
     summary: "Delete a playback id: its URLs stop working",
-    params: v.object({ id: PathId, playback_id: v.pipe(v.string(), v.description("Playback id")) }),
+    params: v.object({ id: RecordIdInPath, playback_id: v.pipe(v.string(), v.description("Playback id")) }),
     responses: { 204: null },
     errors: { 409: ["asset_conflict"] },
     handle: ({ app, caller, params }) =>

@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import { notFound } from "#lib/base";
 import { page } from "#platform/http/paging.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
-import { PathId } from "#platform/http/schemas.ts";
 import { ASSET_TEXT_NAMES } from "#protocol/asset-fields.ts";
 import { mergeTags, updateAsset } from "./change.ts";
 import { deleteAsset } from "./delete.ts";
@@ -24,7 +24,7 @@ import {
 } from "./schema.ts";
 
 const path = "/api/v1/assets";
-const AssetParams = v.object({ id: PathId });
+const AssetParams = v.object({ id: RecordIdInPath });
 
 /** Assets of a page whose length is not given. */
 const DEFAULT_PAGE = 100;
@@ -121,7 +121,7 @@ export const assetRoutes = [
     tag: "Assets",
     operationId: "deleteTag",
     summary: "Remove a tag",
-    params: v.object({ id: PathId, key: v.string() }),
+    params: v.object({ id: RecordIdInPath, key: v.pipe(v.string(), v.description("Name of the tag")) }),
     responses: { 200: Tags },
     handle: ({ app, caller, params }) => mergeTags(app, caller, params.id, { [params.key]: null }),
   }),

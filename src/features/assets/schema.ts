@@ -4,7 +4,6 @@ import { ASSET_PROVIDERS, INPUT_STATUSES, PLAYBACK_STATUSES } from "#model/enums
 import { toRecord } from "#platform/http/records.ts";
 import {
   ClientTime,
-  Id,
   Name,
   NullableTime,
   oneOf,
@@ -13,10 +12,48 @@ import {
   PlaybackPolicy,
   QueryId,
   Text,
-  Time,
 } from "#platform/http/schemas.ts";
 import { textInputs, textOutputs } from "#protocol/asset-fields.ts";
 import { ProfileName } from "#protocol/encoding-profile.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  AverageBandwidth,
+  BandwidthField,
+  BytesField,
+  CodecsField,
+  CodeField,
+  CollectionId,
+  ContentType,
+  CreatedAt,
+  DashManifestPath,
+  DurationSeconds,
+  ErrorField,
+  ExpiresAt,
+  ExpiresIn,
+  ExternalIdField,
+  FilenameField,
+  FrameRateField,
+  HeightField,
+  ManifestPath,
+  ManifestUrlField,
+  MessageField,
+  MethodField,
+  OriginalFilename,
+  PlaybackStatusField,
+  RecordId,
+  RelativePath,
+  SourceBytes,
+  SourceKey,
+  SourceSha256,
+  StageField,
+  StorageBytes,
+  StoryboardPath,
+  TagsField,
+  TenantIdField,
+  UpdatedAt,
+  UrlField,
+  WidthField,
+} from "#protocol/record-fields.ts";
 import { Warning } from "#protocol/warnings.ts";
 import type { AssetRow, RenditionRow } from "#storage/db/schema.ts";
 import { DEFAULT_PROFILE } from "../encoding-profiles/queries.ts";
@@ -25,8 +62,8 @@ import { PlaybackIdRecord, playbackIdsOf } from "./playback-ids.ts";
 import { posterOf } from "./poster.ts";
 import { textsOf } from "./texts.ts";
 
-export const InputStatus = oneOf(INPUT_STATUSES);
-export const PlaybackStatus = oneOf(PLAYBACK_STATUSES);
+export const InputStatus = v.pipe(oneOf(INPUT_STATUSES), v.description("Status of the source"));
+export const PlaybackStatus = describedAs(PlaybackStatusField, oneOf(PLAYBACK_STATUSES));
 
 /** A client's own id. The prefix `vid_` is reserved; a leading letter distinguishes it from numeric ids. */
 export const ExternalId = v.pipe(
@@ -80,9 +117,9 @@ export const Tags = v.pipe(
 /** Entries of every request that creates an asset. */
 export const creationEntries = {
   ...textInputs,
-  external_id: v.optional(ExternalId),
+  external_id: describedAs(ExternalIdField, v.optional(ExternalId)),
   playback_policy: v.optional(PlaybackPolicy),
-  tags: v.optional(Tags, {}),
+  tags: describedAs(TagsField, v.optional(Tags, {})),
   encoding_profile: v.pipe(
     v.nullish(ProfileName),
     v.description("What is produced from the source; default: the tenant's `default_encoding_profile`"),
@@ -94,21 +131,24 @@ export const creationEntries = {
  * back what it read; `requireUnchanged` compares them. Fields that no asset has are ignored.
  */
 export const AssetPatch = v.object({
-  video_asset: v.looseObject(
-    {
-      ...textInputs,
-      collection_id: v.optional(v.nullable(Id)),
-      playback_policy: v.optional(PlaybackPolicy),
-      expires_at: v.optional(
-        v.pipe(
-          v.nullable(ClientTime),
-          v.description(
-            "The asset is deleted within 30 seconds after this time, which must be in the future; null: never",
+  video_asset: v.pipe(
+    v.looseObject(
+      {
+        ...textInputs,
+        collection_id: v.optional(v.nullable(CollectionId)),
+        playback_policy: v.optional(PlaybackPolicy),
+        expires_at: v.optional(
+          v.pipe(
+            v.nullable(ClientTime),
+            v.description(
+              "The asset is deleted within 30 seconds after this time, which must be in the future; null: never",
+            ),
           ),
         ),
-      ),
-    },
-    "must be an object",
+      },
+      "must be an object",
+    ),
+    v.description("Fields of the asset"),
   ),
 });
 
@@ -116,23 +156,23 @@ export const TagPatch = v.pipe(named, v.record(Name(64), v.nullable(TagValue), "
 
 export const Download = v.pipe(
   v.object({
-    url: v.string(),
-    method: v.string(),
-    filename: v.string(),
-    content_type: v.string(),
-    bytes: v.number(),
-    expires_at: Time,
-    expires_in: v.number(),
+    url: UrlField,
+    method: MethodField,
+    filename: FilenameField,
+    content_type: ContentType,
+    bytes: BytesField,
+    expires_at: ExpiresAt,
+    expires_in: ExpiresIn,
   }),
   v.title("Download"),
 );
 
 const filters = {
   q: v.optional(v.pipe(Text(200), v.description("Full-text search in title, description and filename"))),
-  collection_id: v.optional(QueryId),
+  collection_id: describedAs(CollectionId, v.optional(QueryId)),
   playback_status: v.optional(PlaybackStatus),
   input_status: v.optional(InputStatus),
-  external_id: v.optional(Text(128)),
+  external_id: describedAs(ExternalIdField, v.optional(Text(128))),
   playback_policy: v.optional(PlaybackPolicy),
   created_from: v.optional(v.pipe(ClientTime, v.description("Created then or later"))),
   created_to: v.optional(v.pipe(ClientTime, v.description("Created then or earlier"))),
@@ -175,12 +215,12 @@ const AssetRendition = v.pipe(
       v.string(),
       v.description("Of video, where there is any, as in encoding profiles; otherwise of audio"),
     ),
-    codecs: v.string(),
-    width: v.nullable(v.number()),
-    height: v.nullable(v.number()),
-    frame_rate: v.nullable(v.number()),
-    bandwidth: v.number(),
-    average_bandwidth: v.nullable(v.number()),
+    codecs: CodecsField,
+    width: v.nullable(WidthField),
+    height: v.nullable(HeightField),
+    frame_rate: v.nullable(FrameRateField),
+    bandwidth: BandwidthField,
+    average_bandwidth: v.nullable(AverageBandwidth),
     hdr: v.pipe(v.nullable(v.picklist(HDR_FORMATS)), v.description("Null: standard dynamic range")),
     bytes: v.pipe(
       v.nullable(v.number()),
@@ -221,11 +261,11 @@ export const encodingStatus = ({
 
 export const Asset = v.pipe(
   v.object({
-    id: v.number(),
-    tenant_id: v.number(),
-    external_id: v.string(),
+    id: RecordId,
+    tenant_id: TenantIdField,
+    external_id: ExternalIdField,
     ...textOutputs,
-    collection_id: v.nullable(v.number()),
+    collection_id: describedAs(CollectionId, v.nullable(v.number())),
     input_status: InputStatus,
     playback_status: PlaybackStatus,
     encoding_status: v.pipe(
@@ -238,47 +278,50 @@ export const Asset = v.pipe(
       v.description("Ids in public URLs, each with its policy. The first one is permanent, with `playback_policy`"),
     ),
     encoding_profile: v.pipe(v.string(), v.description("Name of the profile that it was, or is to be, encoded with")),
-    provider: v.picklist(ASSET_PROVIDERS),
-    manifest_url: v.nullable(v.string()),
-    source_bytes: v.number(),
-    storage_bytes: v.number(),
-    duration_seconds: v.number(),
-    source_key: v.string(),
-    source_sha256: v.nullable(v.string()),
+    provider: v.pipe(
+      v.picklist(ASSET_PROVIDERS),
+      v.description("Where the media are: `managed` by this service, or `external_serve`"),
+    ),
+    manifest_url: v.nullable(ManifestUrlField),
+    source_bytes: SourceBytes,
+    storage_bytes: StorageBytes,
+    duration_seconds: DurationSeconds,
+    source_key: SourceKey,
+    source_sha256: v.nullable(SourceSha256),
     source_deleted_at: v.pipe(
       NullableTime,
       v.description("When the source was deleted; `source_key` is empty then, and `source_bytes` what it had"),
     ),
-    original_filename: v.nullable(v.string()),
-    relative_path: v.nullable(v.string()),
-    manifest_path: v.nullable(v.string()),
-    dash_manifest_path: v.nullable(v.string()),
+    original_filename: v.nullable(OriginalFilename),
+    relative_path: v.nullable(RelativePath),
+    manifest_path: v.nullable(ManifestPath),
+    dash_manifest_path: v.nullable(DashManifestPath),
     thumbnail_path: v.pipe(v.nullable(v.string()), v.description("The image that represents the asset")),
     poster_path: v.pipe(
       v.nullable(v.string()),
       v.description("The chosen poster; null: `thumbnail_path` is automatic"),
     ),
-    storyboard_path: v.nullable(v.string()),
-    width: v.nullable(v.number()),
-    height: v.nullable(v.number()),
-    frame_rate: v.nullable(v.number()),
+    storyboard_path: v.nullable(StoryboardPath),
+    width: v.nullable(WidthField),
+    height: v.nullable(HeightField),
+    frame_rate: v.nullable(FrameRateField),
     renditions: v.pipe(v.array(AssetRendition), v.description("Of the published media: video first, then audio")),
-    tags: v.record(v.string(), v.union([v.string(), v.number(), v.boolean()])),
+    tags: TagsField,
     progress: v.pipe(v.number(), v.description("0 to 100")),
-    stage: v.nullable(v.string()),
-    error: v.nullable(v.object({ code: v.string(), message: v.string() })),
+    stage: v.nullable(StageField),
+    error: describedAs(ErrorField, v.nullable(v.object({ code: CodeField, message: MessageField }))),
     warnings: v.pipe(
       v.array(Warning),
       v.description("What of the source the media do not contain; empty when they contain all of it"),
     ),
-    ready_at: NullableTime,
+    ready_at: v.pipe(NullableTime, v.description("Time from which the asset could be played; null before")),
     expires_at: v.pipe(NullableTime, v.description("The asset is deleted within 30 seconds after this time")),
     parent_asset_id: v.pipe(
       v.nullable(v.number()),
       v.description("Of a clip: the asset that it was cut from, while that exists"),
     ),
-    created_at: Time,
-    updated_at: Time,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("Asset"),
 );

@@ -2,7 +2,7 @@ import { and, asc, desc, eq, gte, lt, ne, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { backgroundPacer, mapBounded } from "#lib/base";
 import { isShared, type SharedMedia, SharedPaths } from "#lib/manifests";
-import { isMediaPrefix } from "#model/object-keys.ts";
+import { endOfPrefix, isMediaPrefix, ownPath, prefixesOf } from "#model/object-keys.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, objectGarbage } from "#storage/db/schema.ts";
 import { deletePrefix } from "#storage/objects/delete-prefix.ts";
@@ -113,9 +113,7 @@ async function addSharedBytes(tx: Db, app: App, clip: Pick<AssetRow, "id" | "ten
 /** What clips play below a prefix, by the prefix of the media. */
 type Users = Map<string, { paths: SharedPaths; bytes: number }>;
 
-/** A slash is followed by 0. */
-const below = (prefix: string) =>
-  and(gte(assets.sharedPrefix, prefix), lt(assets.sharedPrefix, `${prefix.slice(0, -1)}0`));
+const below = (prefix: string) => and(gte(assets.sharedPrefix, prefix), lt(assets.sharedPrefix, endOfPrefix(prefix)));
 
 async function usersOf({ db }: App, prefix: string): Promise<Users> {
   const users: Users = new Map();
@@ -154,7 +152,7 @@ export async function deleteUnshared(app: App, objects: ObjectStore, prefix: str
     const unused: string[] = [];
     for (const { key, bytes } of page) {
       const [shared, user] = userOf(users, key) ?? [];
-      if (shared !== undefined && user?.paths.has(key.slice(shared.length))) user.bytes += bytes;
+      if (shared !== undefined && user?.paths.has(ownPath(shared, key))) user.bytes += bytes;
       else unused.push(key);
       await pace();
     }
@@ -170,8 +168,7 @@ export async function deleteUnshared(app: App, objects: ObjectStore, prefix: str
 
 /** Prefixes of media are never within each other. */
 function userOf(users: Users, key: string) {
-  for (let end = key.indexOf("/"); end >= 0; end = key.indexOf("/", end + 1)) {
-    const prefix = key.slice(0, end + 1);
+  for (const prefix of prefixesOf(key)) {
     const user = users.get(prefix);
     if (user) return [prefix, user] as const;
   }

@@ -2,6 +2,20 @@ import * as v from "valibot";
 import { schemaOf } from "#platform/http/openapi-schema.ts";
 import { ASSET_TEXTS } from "#protocol/asset-fields.ts";
 import { manifestMedia, manifestOrigin } from "#protocol/manifest.ts";
+import {
+  BandwidthField,
+  CodecsField,
+  CodeField,
+  DurationSeconds,
+  HeightField,
+  MessageField,
+  NameField,
+  ObjectsField,
+  PlaylistPath,
+  StorageBytes,
+  TitleField,
+  WidthField,
+} from "#protocol/record-fields.ts";
 import { creationEntries } from "../assets/schema.ts";
 import { TrackWrite } from "../tracks/timed/schema.ts";
 
@@ -16,7 +30,10 @@ export const ManifestAsset = v.pipe(
       title: ASSET_TEXTS.title.input,
       ...manifestOrigin,
       ...manifestMedia,
-      tracks: v.optional(v.pipe(v.array(TrackWrite, "must be an array"), v.maxLength(50, "must be at most 50")), []),
+      tracks: v.optional(
+        v.pipe(v.array(TrackWrite, "must be an array"), v.maxLength(50, "must be at most 50"), v.description("Tracks")),
+        [],
+      ),
     },
     "must be an object",
   ),
@@ -32,37 +49,45 @@ export const Manifest = v.object({
     v.array(AnyAsset, "must be an array"),
     v.minLength(1, "must contain at least one asset"),
     v.maxLength(MAX_ASSETS, `must be at most ${MAX_ASSETS}`),
+    v.description("The assets"),
   ),
 });
 export const Fault = v.object({
   path: v.pipe(v.string(), v.description("Location in the manifest, such as assets[0].hls.manifest_path")),
-  code: v.string(),
-  message: v.string(),
+  code: CodeField,
+  message: MessageField,
 });
 export type Fault = v.InferOutput<typeof Fault>;
+const ValidField = v.pipe(v.boolean(), v.description("Whether it can be committed"));
 export const Preview = v.pipe(
   v.object({
-    valid: v.boolean(),
-    errors: v.array(Fault),
-    assets: v.array(
-      v.object({
-        index: v.number(),
-        title: v.nullable(v.string()),
-        valid: v.boolean(),
-        duration_seconds: v.nullable(v.number()),
-        object_count: v.number(),
-        storage_bytes: v.number(),
-        renditions: v.array(
-          v.object({
-            name: v.string(),
-            width: v.nullable(v.number()),
-            height: v.nullable(v.number()),
-            bandwidth: v.number(),
-            codecs: v.string(),
-            playlist_path: v.string(),
-          }),
-        ),
-      }),
+    valid: ValidField,
+    errors: v.pipe(v.array(Fault), v.description("Faults")),
+    assets: v.pipe(
+      v.array(
+        v.object({
+          index: v.pipe(v.number(), v.description("Position in the request, from 0")),
+          title: v.nullable(TitleField),
+          valid: ValidField,
+          duration_seconds: v.nullable(DurationSeconds),
+          object_count: ObjectsField,
+          storage_bytes: StorageBytes,
+          renditions: v.pipe(
+            v.array(
+              v.object({
+                name: NameField,
+                width: v.nullable(WidthField),
+                height: v.nullable(HeightField),
+                bandwidth: BandwidthField,
+                codecs: CodecsField,
+                playlist_path: PlaylistPath,
+              }),
+            ),
+            v.description("Variants of the video, by height"),
+          ),
+        }),
+      ),
+      v.description("The assets"),
     ),
   }),
   v.title("IngestPreview"),

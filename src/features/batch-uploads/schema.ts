@@ -2,11 +2,13 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { iso } from "#lib/base";
 import { MAX_PARTS } from "#model/multipart.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { ByteCount, Paging, PathId, QueryId } from "#platform/http/schemas.ts";
+import { Paging, PathId, QueryId } from "#platform/http/schemas.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { Batch, BatchUpload, BatchUploadStatus, type DesktopStorage, MAX_LEASE_SECONDS } from "#protocol/batch.ts";
-import { PartNumber } from "#protocol/fields.ts";
+import { describedAs, PartNumber } from "#protocol/fields.ts";
+import { BytesReceived, PartCount, PartNumberField, StatusField, UploadId } from "#protocol/record-fields.ts";
 import type { BatchRow, BatchUploadRow } from "#storage/db/schema.ts";
 import type { SignedRequest } from "#storage/objects/store.ts";
 import { Asset } from "../assets/schema.ts";
@@ -23,24 +25,31 @@ export const MAX_PUT_BYTES = 5 * 2 ** 30;
 /** A presigned URL cannot be revoked: for this long after its end a batch may still be written to. */
 export const ADDRESS_SECONDS = 3600;
 
-export const BatchParams = v.object({ id: PathId });
-export const IntentParams = v.object({ id: PathId, upload_id: PathId });
+export const BatchParams = v.object({ id: RecordIdInPath });
+export const IntentParams = v.object({ id: RecordIdInPath, upload_id: describedAs(UploadId, PathId) });
 const PartPath = v.pipe(
   v.string(),
   v.regex(/^[1-9]\d{0,4}$/),
   v.metadata({ openapi: { type: "integer", minimum: 1, maximum: MAX_PARTS } }),
   v.transform(Number),
 );
-export const PartParams = v.object({ id: PathId, upload_id: PathId, part_number: PartPath });
+export const PartParams = v.object({
+  id: RecordIdInPath,
+  upload_id: describedAs(UploadId, PathId),
+  part_number: describedAs(PartNumberField, PartPath),
+});
 
 export const StorageQuery = v.object({
   tenant_id: v.optional(v.pipe(QueryId, v.description("Required with the admin token"))),
 });
-export const IntentQuery = v.object({ ...Paging, status: v.optional(BatchUploadStatus) });
-export const ProxyComplete = v.object({ part_count: PartNumber, bytes_received: ByteCount });
+export const IntentQuery = v.object({ ...Paging, status: describedAs(StatusField, v.optional(BatchUploadStatus)) });
+export const ProxyComplete = v.object({
+  part_count: describedAs(PartCount, PartNumber),
+  bytes_received: BytesReceived,
+});
 
 export const CommittedBatch = v.pipe(
-  v.object({ ...Batch.entries, assets: v.array(Asset) }),
+  v.object({ ...Batch.entries, assets: v.pipe(v.array(Asset), v.description("The assets")) }),
   v.title("CommittedIngestBatch"),
 );
 export const RawBytes = v.pipe(v.string(), v.metadata({ openapi: { type: "string", format: "binary" } }));

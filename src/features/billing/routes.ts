@@ -4,8 +4,9 @@ import type { App } from "#app.ts";
 import { HttpError, invalid, monthOf } from "#lib/base";
 import { ownedBy } from "#platform/http/caller.ts";
 import { byId, page } from "#platform/http/paging.ts";
+import { TenantIdInQuery } from "#platform/http/parameters.ts";
 import { Reply, route } from "#platform/http/route.ts";
-import { Paging, QueryId } from "#platform/http/schemas.ts";
+import { Paging } from "#platform/http/schemas.ts";
 import { billingOrders, type TenantRow } from "#storage/db/schema.ts";
 import { listTenants, requireTenant } from "../tenants/queries.ts";
 import { usageOf } from "../tenants/usage.ts";
@@ -89,7 +90,7 @@ export const billingRoutes = [
     path: `${base}/orders`,
     operationId: "listOrders",
     summary: "List orders, newest first",
-    query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
+    query: v.object({ ...Paging, tenant_id: v.optional(TenantIdInQuery) }),
     responses: { 200: v.array(Order) },
     handle(context) {
       const { app, caller, query } = context;

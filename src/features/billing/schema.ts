@@ -1,8 +1,18 @@
 import * as v from "valibot";
 import { iso } from "#lib/base";
 import { ORDER_STATUSES, PAYMENT_KINDS } from "#model/enums.ts";
+import { TenantIdInQuery } from "#platform/http/parameters.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { Id, NullableTime, QueryId, Time } from "#platform/http/schemas.ts";
+import { NullableTime, Time } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  CreatedAt,
+  ExpiresAt,
+  StatusField,
+  TenantIdField,
+  TenantIdFromClient,
+  UpdatedAt,
+} from "#protocol/record-fields.ts";
 import type { OrderRow } from "#storage/db/schema.ts";
 import { PlanName } from "../tenants/schema.ts";
 
@@ -16,7 +26,7 @@ const Month = v.pipe(
   v.description("Month in UTC, such as 2026-11; default: the current month"),
   v.transform((month) => Date.parse(`${month}-01T00:00:00Z`)),
 );
-export const MonthQuery = { month: v.optional(Month), tenant_id: v.optional(QueryId) };
+export const MonthQuery = { month: v.optional(Month), tenant_id: v.optional(TenantIdInQuery) };
 
 const Minor = v.pipe(v.number(), v.integer(), v.description("Integer, in minor units of the currency"));
 const LineItem = v.object({
@@ -31,62 +41,65 @@ const LineItem = v.object({
     ),
   ),
   quantity: v.pipe(v.number(), v.description("Quantity in the unit, with up to nine decimal places")),
-  included_quantity: v.number(),
-  billable_quantity: v.number(),
+  included_quantity: v.pipe(v.number(), v.description("Quantity that the plan includes")),
+  billable_quantity: v.pipe(v.number(), v.description("Quantity that is charged")),
   unit_price_minor: v.pipe(
     v.number(),
     v.description("Price of one unit in minor units; a decimal with at most six places, such as 2.5"),
   ),
   amount_minor: v.pipe(Minor, v.description("billable_quantity × unit_price_minor, rounded half up")),
 });
+const PeriodStart = v.pipe(Time, v.description("Start of the month"));
+const PeriodEnd = v.pipe(Time, v.description("End of the month"));
+const CurrencyField = v.pipe(v.string(), v.description("Currency code as in ISO 4217"));
 export const Estimate = v.pipe(
   v.object({
-    tenant_id: v.number(),
+    tenant_id: TenantIdField,
     plan_name: PlanName,
-    currency: v.string(),
-    period_start: Time,
-    period_end: Time,
-    estimated: v.literal(true),
-    line_items: v.array(LineItem),
+    currency: CurrencyField,
+    period_start: PeriodStart,
+    period_end: PeriodEnd,
+    estimated: v.pipe(v.literal(true), v.description("Whether the month is not over")),
+    line_items: v.pipe(v.array(LineItem), v.description("The cost by meter")),
     total_minor: Minor,
   }),
   v.title("BillingEstimate"),
 );
 export const UsageSummary = v.pipe(
   v.object({
-    tenant_id: v.number(),
+    tenant_id: TenantIdField,
     tenant: v.pipe(v.string(), v.description("Its slug")),
     plan_name: PlanName,
-    period_start: Time,
-    period_end: Time,
+    period_start: PeriodStart,
+    period_end: PeriodEnd,
     storage_bytes: v.pipe(v.number(), v.description("Held now")),
     egress_bytes: v.pipe(v.number(), v.description("Bytes delivered in the period")),
     transcoding_minutes: v.pipe(v.number(), v.description("Minutes of source transcoded in the period")),
     live_minutes: v.pipe(v.number(), v.description("Minutes of live streams received in the period")),
-    estimate: Estimate,
+    estimate: v.pipe(Estimate, v.description("The estimated cost")),
   }),
   v.title("UsageSummary"),
 );
 
-export const Checkout = v.object({ plan_name: PlanName, tenant_id: v.optional(Id) });
+export const Checkout = v.object({ plan_name: PlanName, tenant_id: v.optional(TenantIdFromClient) });
 const OrderStatus = v.picklist(ORDER_STATUSES);
 export const Order = v.pipe(
   v.object({
-    order_id: v.string(),
-    status: OrderStatus,
+    order_id: v.pipe(v.string(), v.description("Id of the order, unique across providers")),
+    status: describedAs(StatusField, OrderStatus),
     checkout_url: v.pipe(
       v.nullable(v.string()),
       v.description("URL of the payment page; null when the order can no longer be paid"),
     ),
-    provider: v.picklist(PAYMENT_KINDS),
-    expires_at: Time,
-    tenant_id: v.number(),
+    provider: v.pipe(v.picklist(PAYMENT_KINDS), v.description("Payment provider")),
+    expires_at: ExpiresAt,
+    tenant_id: TenantIdField,
     plan_name: PlanName,
     amount_minor: Minor,
-    currency: v.string(),
-    paid_at: NullableTime,
-    created_at: Time,
-    updated_at: Time,
+    currency: CurrencyField,
+    paid_at: v.pipe(NullableTime, v.description("Time of the payment; null before")),
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("BillingOrder"),
 );
@@ -103,6 +116,6 @@ export function toOrder(row: OrderRow, now: number): v.InferInput<typeof Order> 
 }
 
 export const Received = v.object({
-  received: v.literal(true),
+  received: v.pipe(v.literal(true), v.description("Whether the notification was accepted")),
   order_id: v.pipe(v.nullable(v.string()), v.description("Id of the order, if known")),
 });

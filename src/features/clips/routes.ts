@@ -1,6 +1,7 @@
 import * as v from "valibot";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { Reply, route } from "#platform/http/route.ts";
-import { Name, oneOf, PathId } from "#platform/http/schemas.ts";
+import { Name, oneOf } from "#platform/http/schemas.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { Job, toJob } from "../transcoding/schema.ts";
 import { insertClip, prepareClip } from "./create.ts";
@@ -43,7 +44,7 @@ export const clipRoutes = [
     summary: "Create an asset that plays a part of another one",
     // Reads and writes all manifests of the asset.
     expensive: "clips",
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     body: ClipWrite,
     idempotent: {},
     responses: { 201: Asset },
@@ -68,7 +69,7 @@ export const clipRoutes = [
     summary: "Let an asset play only a part of its media",
     expensive: "clips",
     audited: true,
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     body: TrimWrite,
     // A repeat would cut off more.
     idempotent: {},

@@ -1,8 +1,9 @@
 import * as v from "valibot";
 import { notFound } from "#lib/base";
 import { decodeKey, encodeKey, page } from "#platform/http/paging.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
-import { Paging, PathId, QueryId } from "#platform/http/schemas.ts";
+import { Paging, QueryId } from "#platform/http/schemas.ts";
 import { streamedJson } from "#platform/http/stream.ts";
 import { createCollection, deleteCollection, updateCollection } from "./change.ts";
 import { cursorOf, getCollection, listCollections } from "./queries.ts";
@@ -12,7 +13,7 @@ import { treeJson } from "./tree.ts";
 const path = "/api/v1/collections";
 const tag = "Collections";
 const PlaceCursor = v.strictTuple([v.number(), v.number(), v.number()]);
-const CollectionParams = v.object({ id: PathId });
+const CollectionParams = v.object({ id: RecordIdInPath });
 const TenantId = v.optional(v.pipe(QueryId, v.description("With the admin token")));
 
 export const collectionRoutes = [

@@ -1,7 +1,19 @@
 import * as v from "valibot";
 import { schemaOf } from "#platform/http/openapi-schema.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { Id, Name, Text, Time } from "#platform/http/schemas.ts";
+import { Id, Name, Text } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  CreatedAt,
+  DescriptionField,
+  NameField,
+  PositionField,
+  RecordId,
+  SlugField,
+  TenantIdField,
+  TenantIdFromClient,
+  UpdatedAt,
+} from "#protocol/record-fields.ts";
 import type { CollectionRow } from "#storage/db/schema.ts";
 import { Slug } from "../tenants/schema.ts";
 
@@ -12,10 +24,11 @@ const Position = v.pipe(
   v.minValue(-MAX_POSITION, `must be at least -${MAX_POSITION}`),
   v.maxValue(MAX_POSITION, `must be at most ${MAX_POSITION}`),
 );
+const ParentId = v.pipe(v.number(), v.description("Id of the parent collection; null at the top level"));
 const optional = {
-  description: v.optional(v.nullable(Text(10_000))),
-  position: v.optional(Position),
-  parent_id: v.optional(v.nullable(Id)),
+  description: describedAs(DescriptionField, v.optional(v.nullable(Text(10_000)))),
+  position: describedAs(PositionField, v.optional(Position)),
+  parent_id: describedAs(ParentId, v.optional(v.nullable(Id))),
 };
 const IsPublic = v.pipe(
   v.boolean("must be a boolean"),
@@ -23,13 +36,27 @@ const IsPublic = v.pipe(
 );
 
 export const CollectionWrite = v.object({
-  tenant_id: Id,
-  collection: v.object({ name: Name(500), slug: Slug, ...optional }, "must be an object"),
+  tenant_id: TenantIdFromClient,
+  collection: v.pipe(
+    v.object(
+      { name: describedAs(NameField, Name(500)), slug: describedAs(SlugField, Slug), ...optional },
+      "must be an object",
+    ),
+    v.description("Fields of the collection"),
+  ),
 });
 const Patch = v.object({
-  collection: v.object(
-    { name: v.optional(Name(500)), slug: v.optional(Slug), ...optional, is_public: v.optional(IsPublic) },
-    "must be an object",
+  collection: v.pipe(
+    v.object(
+      {
+        name: describedAs(NameField, v.optional(Name(500))),
+        slug: describedAs(SlugField, v.optional(Slug)),
+        ...optional,
+        is_public: v.optional(IsPublic),
+      },
+      "must be an object",
+    ),
+    v.description("Fields of the collection"),
   ),
 });
 /** `is_public` may be sent without the wrapper. */
@@ -47,25 +74,28 @@ export const CollectionPatch = v.pipe(
 
 export const Collection = v.pipe(
   v.object({
-    id: v.number(),
-    tenant_id: v.number(),
-    parent_id: v.nullable(v.number()),
-    name: v.string(),
-    slug: v.string(),
-    description: v.nullable(v.string()),
-    position: v.number(),
-    asset_count: v.number(),
+    id: RecordId,
+    tenant_id: TenantIdField,
+    parent_id: v.nullable(ParentId),
+    name: NameField,
+    slug: SlugField,
+    description: v.nullable(DescriptionField),
+    position: PositionField,
+    asset_count: v.pipe(v.number(), v.description("Number of assets in the collection, without its subcollections")),
     is_public: IsPublic,
     public_url: v.pipe(v.nullable(v.string()), v.description("Its page; null while it is not public")),
     embed_url: v.pipe(v.nullable(v.string()), v.description("Its playlist, for frames of other sites")),
     feed_url: v.pipe(v.nullable(v.string()), v.description("Its RSS feed")),
-    created_at: Time,
-    updated_at: Time,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("Collection"),
 );
 /** A collection with its descendants, to any depth. */
-export const CollectionNode = v.object({ ...Collection.entries, children: v.array(v.looseObject(Collection.entries)) });
+export const CollectionNode = v.object({
+  ...Collection.entries,
+  children: v.pipe(v.array(v.looseObject(Collection.entries)), v.description("Subcollections")),
+});
 
 /** The path of a published collection's page, playlist or feed. */
 export const collectionPath = (what: "page" | "embed" | "feed", code: string) =>

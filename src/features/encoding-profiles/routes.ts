@@ -6,6 +6,8 @@ import { decodeKey, encodeKey, inBatches, page } from "#platform/http/paging.ts"
 import { route } from "#platform/http/route.ts";
 import { Paging } from "#platform/http/schemas.ts";
 import { admit } from "#platform/limits/expensive.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { Sha256Field } from "#protocol/record-fields.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { EncodingProfileRow } from "#storage/db/schema.ts";
 import { createProfile, deleteProfile, profileOwner, setImage, updateProfile } from "./change.ts";
@@ -185,7 +187,7 @@ export const encodingProfileRoutes = (withinStorage: WithinStorage) => [
     tag: "Transcoding jobs",
     operationId: "getJobWatermark",
     summary: "Get the image of a watermark that an encoding specification names",
-    params: v.object({ sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)) }),
+    params: v.object({ sha256: describedAs(Sha256Field, v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/))) }),
     responses: { 200: RawPng },
     produces: ["image/png"],
     handle: async ({ app, params }) => png((await readImage(app.db, params.sha256)) ?? notFound("watermark")),

@@ -1,10 +1,14 @@
 import * as v from "valibot";
 import { iso } from "#lib/base";
-import { Id, NullableTime, QueryId } from "#platform/http/schemas.ts";
+import { Id, QueryId } from "#platform/http/schemas.ts";
 import { PROFILE_NAME, ProfileName, ProfileWatermark, profileEntries } from "#protocol/encoding-profile.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { CreatedAt, NameField, UpdatedAt } from "#protocol/record-fields.ts";
 import type { Profile } from "./queries.ts";
 
-export const ProfileParams = v.object({ name: v.pipe(v.string(), v.maxLength(100), v.regex(PROFILE_NAME)) });
+export const ProfileParams = v.object({
+  name: describedAs(NameField, v.pipe(v.string(), v.maxLength(100), v.regex(PROFILE_NAME))),
+});
 export const ProfileOwner = v.object({
   tenant_id: v.optional(
     v.pipe(
@@ -15,7 +19,7 @@ export const ProfileOwner = v.object({
 });
 
 export const ProfileWrite = v.object({
-  name: ProfileName,
+  name: describedAs(NameField, ProfileName),
   tenant_id: v.optional(
     v.pipe(v.nullable(Id), v.description("With the admin token; without it the profile is the operator's")),
     null,
@@ -28,7 +32,7 @@ const { watermark: _, ...definition } = profileEntries;
 export const EncodingProfile = v.pipe(
   v.object({
     id: v.pipe(v.nullable(v.number()), v.description("Null for a built-in profile")),
-    name: v.string(),
+    name: NameField,
     tenant_id: v.pipe(v.nullable(v.number()), v.description("Null for the operator's and for built-in profiles")),
     built_in: v.pipe(v.boolean(), v.description("Whether it exists on every server and cannot be changed")),
     version: v.pipe(v.number(), v.description("Incremented by each change")),
@@ -42,8 +46,8 @@ export const EncodingProfile = v.pipe(
       ),
       v.description("An image over the video; null for none"),
     ),
-    created_at: NullableTime,
-    updated_at: NullableTime,
+    created_at: v.nullable(CreatedAt),
+    updated_at: v.nullable(UpdatedAt),
   }),
   v.title("EncodingProfile"),
 );

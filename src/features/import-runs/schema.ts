@@ -1,8 +1,19 @@
 import * as v from "valibot";
 import { IMPORT_RUN_STATES, IMPORT_RUN_STATUSES } from "#model/enums.ts";
 import { IMPORT_SOURCE_NAMES, MAX_IMPORT_PROBLEM_BYTES, MAX_IMPORT_PROBLEMS } from "#model/import-sources.ts";
+import { RecordIdInPath, TenantIdInQuery } from "#platform/http/parameters.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { Id, Name, NullableTime, oneOf, Paging, PathId, QueryId, Text, Time } from "#platform/http/schemas.ts";
+import { Id, Name, oneOf, Paging, Text, Time } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  CreatedAt,
+  FinishedAt,
+  ReasonField,
+  RecordId,
+  TenantIdField,
+  TenantIdFromClient,
+  TitleField,
+} from "#protocol/record-fields.ts";
 import type { ImportRunRow } from "#storage/db/schema.ts";
 
 /** A run whose command has not reported for so long was ended by a kill, or has no connection. */
@@ -29,9 +40,9 @@ const counts = {
 };
 const Problem = v.object({
   source_id: v.pipe(Text(1000), v.description("Id of the video where it comes from")),
-  title: Text(1000),
+  title: describedAs(TitleField, Text(1000)),
   asset_id: v.pipe(v.nullable(Id), v.description("Null: it has no asset")),
-  reason: Text(2000),
+  reason: describedAs(ReasonField, Text(2000)),
 });
 const Problems = v.pipe(
   v.array(Problem),
@@ -48,7 +59,7 @@ const Source = v.pipe(v.nullable(Name(1000)), v.description("The directory or bu
 
 export const ImportRunWrite = v.pipe(
   v.object({
-    tenant_id: v.optional(Id),
+    tenant_id: v.optional(TenantIdFromClient),
     provider: Provider,
     source: v.optional(Source),
     total: counts.total,
@@ -70,12 +81,12 @@ export const ImportRunPatch = v.pipe(
   v.title("ImportRunPatch"),
 );
 
-export const ImportRunParams = v.object({ id: PathId });
-export const ImportRunQuery = v.object({ ...Paging, tenant_id: v.optional(QueryId) });
+export const ImportRunParams = v.object({ id: RecordIdInPath });
+export const ImportRunQuery = v.object({ ...Paging, tenant_id: v.optional(TenantIdInQuery) });
 
 const shown = {
-  id: v.number(),
-  tenant_id: v.number(),
+  id: RecordId,
+  tenant_id: TenantIdField,
   provider: Provider,
   source: Source,
   status: v.pipe(
@@ -86,8 +97,8 @@ const shown = {
   ),
   ...counts,
   error: ErrorText,
-  ended_at: NullableTime,
-  created_at: Time,
+  ended_at: v.nullable(FinishedAt),
+  created_at: CreatedAt,
   updated_at: v.pipe(Time, v.description("Time of the last report")),
 };
 export const ImportRun = v.pipe(v.object(shown), v.title("ImportRun"));

@@ -1,6 +1,8 @@
 import * as v from "valibot";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { type Route, route } from "#platform/http/route.ts";
-import { NullableTime, oneOf, PathId, Time } from "#platform/http/schemas.ts";
+import { NullableTime, oneOf } from "#platform/http/schemas.ts";
+import { ChannelId, StartField } from "#protocol/record-fields.ts";
 import { analyticsOf } from "../analytics/analytics-of.ts";
 import { rangeOf, requireShort } from "../analytics/range.ts";
 import { Range, summary } from "../analytics/schema.ts";
@@ -22,7 +24,7 @@ const ChannelAnalyticsQuery = v.object({
 
 const LiveSeconds = v.pipe(v.number(), v.description("Seconds of media that were received"));
 const Interval = v.object({
-  start: Time,
+  start: StartField,
   peak_viewers: v.pipe(v.nullable(v.number()), v.description("Null where the channel was not live")),
   bitrate: v.pipe(
     v.nullable(v.number()),
@@ -32,7 +34,7 @@ const Interval = v.object({
 });
 const ChannelAnalytics = v.pipe(
   v.object({
-    channel_id: v.number(),
+    channel_id: ChannelId,
     ...summary,
     concurrent_viewers: v.pipe(v.number(), v.description("Sessions that requested a playlist within the last 30 s")),
     peak_viewers: v.pipe(v.number(), v.description("The most concurrent viewers")),
@@ -50,7 +52,7 @@ export const liveAnalyticsRoutes: Route[] = [
     tag: "Analytics",
     operationId: "getChannelAnalytics",
     summary: "Get views and concurrent viewers of a live channel (last 30 days by default)",
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     query: ChannelAnalyticsQuery,
     responses: { 200: ChannelAnalytics },
     async handle({ app, caller, params: { id }, query }) {

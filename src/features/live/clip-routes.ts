@@ -5,8 +5,9 @@ import { HttpError, invalid } from "#lib/base";
 import type { FinishedRecording, WantedClip } from "#live/ingest/messages.ts";
 import { newDeliveredPrefix } from "#model/object-keys.ts";
 import { registerPending } from "#platform/http/object-gc.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { Reply, type Route, route } from "#platform/http/route.ts";
-import { Name, PathId } from "#platform/http/schemas.ts";
+import { Name } from "#platform/http/schemas.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { type Channel, requireChannel, requireNotRevoked } from "./queries.ts";
@@ -42,7 +43,7 @@ export const liveClipRoutes: Route[] = [
     operationId: "createLiveClip",
     summary: "Create an asset of a part of a running stream, without encoding",
     expensive: "clips",
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     body: LiveClipWrite,
     idempotent: {},
     responses: { 201: Asset },

@@ -1,6 +1,8 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
 import { HttpError, iso } from "#lib/base";
+import { describedAs } from "#protocol/fields.ts";
+import { ChannelField, ChannelId, StartedAt } from "#protocol/record-fields.ts";
 import { playbackEntries } from "../playback/schema.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { tokenSeconds } from "../playback/token-lifetime.ts";
@@ -12,9 +14,9 @@ import { liveDashUrl, livePageUrl, livePosterUrl, liveUrl } from "./urls.ts";
 
 export const LivePlayback = v.pipe(
   v.object({
-    channel_id: v.number(),
-    channel: v.string(),
-    started_at: v.pipe(v.string(), v.isoTimestamp()),
+    channel_id: ChannelId,
+    channel: ChannelField,
+    started_at: describedAs(StartedAt, v.pipe(v.string(), v.isoTimestamp())),
     ...playbackEntries,
   }),
   v.title("LivePlayback"),

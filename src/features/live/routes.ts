@@ -3,9 +3,9 @@ import * as v from "valibot";
 import { iso, newStreamKey, sha256 } from "#lib/base";
 import { emit } from "#platform/events/emit.ts";
 import { byId, page } from "#platform/http/paging.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { toColumns } from "#platform/http/records.ts";
 import { type Route, route } from "#platform/http/route.ts";
-import { PathId } from "#platform/http/schemas.ts";
 import { requireFewerRows } from "#platform/limits/row-limit.ts";
 import { liveChannels } from "#storage/db/schema.ts";
 import { requireProfile } from "../encoding-profiles/queries.ts";
@@ -42,7 +42,7 @@ import { toLiveChannel } from "./show.ts";
 
 const path = "/api/v1/live/channels";
 const tag = "Live";
-const params = v.object({ id: PathId });
+const params = v.object({ id: RecordIdInPath });
 /** With deleted ones, whose recordings refer to them. */
 const MAX_CHANNELS = 50_000;
 /** A gateway's request is a few hundred bytes; a token may be 4 KB. */
@@ -197,7 +197,12 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     operationId: "rotateStreamKey",
     summary: "Rotate the stream key; the new one is returned once",
     params,
-    responses: { 200: v.object({ ...LiveChannel.entries, stream_key: v.string() }) },
+    responses: {
+      200: v.object({
+        ...LiveChannel.entries,
+        stream_key: v.pipe(v.string(), v.description("Key with which a publisher authenticates; shown once")),
+      }),
+    },
     errors: { 409: ["channel_revoked"] },
     async handle({ app, caller, params: { id } }) {
       const streamKey = newStreamKey();

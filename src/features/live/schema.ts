@@ -1,17 +1,27 @@
 import * as v from "valibot";
-import {
-  ClientTime,
-  Id,
-  Name,
-  NullableTime,
-  Paging,
-  PlaybackPolicy,
-  QueryId,
-  Text,
-  Time,
-  whole,
-} from "#platform/http/schemas.ts";
+import { Password } from "#features/credentials/devices/schema.ts";
+import { TenantIdInQuery } from "#platform/http/parameters.ts";
+import { ClientTime, Name, NullableTime, Paging, PlaybackPolicy, Text, whole } from "#platform/http/schemas.ts";
 import { ProfileName } from "#protocol/encoding-profile.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  ActionField,
+  ChannelField,
+  CodeField,
+  CreatedAt,
+  FrameRateField,
+  IpField,
+  MessageField,
+  NameField,
+  PathField,
+  RecordId,
+  RevokedAt,
+  TenantIdField,
+  TenantIdFromClient,
+  TokenExpiresAt,
+  TokenField,
+  UpdatedAt,
+} from "#protocol/record-fields.ts";
 import { Warnings } from "#protocol/upload.ts";
 import { CaptionLanguages } from "../subtitles/caption-request.ts";
 
@@ -91,7 +101,7 @@ const StartsAt = v.pipe(
 );
 
 export const ChannelWrite = v.object({
-  tenant_id: v.optional(Id),
+  tenant_id: v.optional(TenantIdFromClient),
   channel: Channel,
   name: v.optional(v.pipe(Name(200), v.description("Default: the channel name"))),
   playback_policy: v.optional(v.pipe(PlaybackPolicy, v.description("Default: the tenant's default"))),
@@ -109,7 +119,7 @@ export const ChannelWrite = v.object({
   enabled: v.optional(Enabled, true),
 });
 export const ChannelPatch = v.object({
-  name: v.optional(Name(200)),
+  name: describedAs(NameField, v.optional(Name(200))),
   playback_policy: v.optional(PlaybackPolicy),
   publisher: v.optional(Publisher),
   starts_at: v.optional(StartsAt),
@@ -118,19 +128,19 @@ export const ChannelPatch = v.object({
 });
 export const ChannelQuery = v.object({
   ...Paging,
-  tenant_id: v.optional(QueryId),
+  tenant_id: v.optional(TenantIdInQuery),
   channel: v.optional(v.pipe(Text(200), v.description("Only channels with this name"))),
 });
 
 export const LiveChannel = v.pipe(
   v.object({
-    id: v.number(),
-    tenant_id: v.number(),
-    channel: v.string(),
+    id: RecordId,
+    tenant_id: TenantIdField,
+    channel: ChannelField,
     path: v.pipe(v.string(), v.description("Path at the gateway")),
-    name: v.string(),
+    name: NameField,
     playback_policy: PlaybackPolicy,
-    publisher: v.nullable(v.string()),
+    publisher: v.pipe(v.nullable(v.string()), v.description("The only user name that may publish; null for any")),
     ...broadcastEntries,
     starts_at: v.pipe(NullableTime, v.description("When the next broadcast is announced for")),
     enabled: Enabled,
@@ -147,7 +157,7 @@ export const LiveChannel = v.pipe(
       v.nullable(
         v.object({
           bitrate: v.pipe(v.number(), v.description("bit/s of audio and video")),
-          frame_rate: v.nullable(v.number()),
+          frame_rate: v.nullable(FrameRateField),
           dropped_frames: v.pipe(
             v.nullable(v.number()),
             v.description(
@@ -158,7 +168,7 @@ export const LiveChannel = v.pipe(
           speed: v.pipe(v.nullable(v.number()), v.description("Seconds of media that arrive in a second")),
           advice: v.pipe(v.array(v.string()), v.description("What is wrong with the stream, and what to do")),
           warnings: v.pipe(
-            v.array(v.object({ code: v.string(), message: v.string() })),
+            v.array(v.object({ code: CodeField, message: MessageField })),
             v.description(
               "What is not played, or not as sent: `track_ignored`, `configuration_missing`, `video_missing`",
             ),
@@ -181,9 +191,9 @@ export const LiveChannel = v.pipe(
       v.nullable(v.string()),
       v.description("DASH manifest of the running broadcast; null when idle. A signed channel needs a token"),
     ),
-    revoked_at: NullableTime,
-    created_at: Time,
-    updated_at: Time,
+    revoked_at: v.nullable(RevokedAt),
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
     warnings: v.optional(Warnings),
   }),
   v.title("LiveChannel"),
@@ -205,26 +215,33 @@ export const TokenWrite = v.object({
     3600,
   ),
 });
-export const LiveToken = v.object({ path: v.string(), token: v.string(), token_expires_at: Time });
+export const LiveToken = v.object({
+  path: PathField,
+  token: TokenField,
+  token_expires_at: TokenExpiresAt,
+});
 
 export const PublishToken = v.object({
   token: v.pipe(v.string(), v.description("The bearer token of WHIP, or the stream key of RTMP and SRT")),
-  token_expires_at: Time,
+  token_expires_at: TokenExpiresAt,
   whip_url: v.pipe(v.nullable(v.string()), v.description("Where a browser publishes; null: WHIP is switched off")),
 });
 
 const GatewayField = v.nullish(v.string("must be a string"));
 /** The request of MediaMTX versions since `authMethod: http`. Values are only compared, so any string is accepted. */
 export const AuthRequest = v.object({
-  action: v.pipe(
-    v.string("must be a string"),
-    v.metadata({ openapi: { type: "string", enum: ["publish", "read", "playback"] } }),
+  action: describedAs(
+    ActionField,
+    v.pipe(
+      v.string("must be a string"),
+      v.metadata({ openapi: { type: "string", enum: ["publish", "read", "playback"] } }),
+    ),
   ),
-  path: v.string("must be a string"),
-  user: GatewayField,
-  password: GatewayField,
+  path: describedAs(PathField, v.string("must be a string")),
+  user: v.pipe(GatewayField, v.description("User name that the client sent")),
+  password: describedAs(Password, GatewayField),
   token: v.nullish(v.pipe(v.string("must be a string"), v.description("Bearer token of the client"))),
-  ip: GatewayField,
-  query: GatewayField,
+  ip: describedAs(IpField, GatewayField),
+  query: v.pipe(GatewayField, v.description("Query of the client's URL")),
 });
 export type AuthQuery = v.InferOutput<typeof AuthRequest>;

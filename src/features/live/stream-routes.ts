@@ -2,8 +2,10 @@ import { and, desc, eq, lt } from "drizzle-orm";
 import * as v from "valibot";
 import { iso } from "#lib/base";
 import { byId, page } from "#platform/http/paging.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { type Route, route } from "#platform/http/route.ts";
-import { NullableTime, Paging, PathId, Time } from "#platform/http/schemas.ts";
+import { NullableTime, Paging } from "#platform/http/schemas.ts";
+import { RecordId, StartedAt } from "#protocol/record-fields.ts";
 import { liveStreams } from "#storage/db/schema.ts";
 import { endBroadcast, requireChannel } from "./queries.ts";
 import { LiveChannel } from "./schema.ts";
@@ -12,8 +14,8 @@ import { liveStreams as broadcasts } from "./streams/live-streams.ts";
 
 const LiveStream = v.pipe(
   v.object({
-    id: v.number(),
-    started_at: Time,
+    id: RecordId,
+    started_at: StartedAt,
     ended_at: v.pipe(NullableTime, v.description("Null while it runs")),
     asset_id: v.pipe(
       v.nullable(v.number()),
@@ -32,7 +34,7 @@ export const liveStreamRoutes: Route[] = [
     operationId: "endLiveStream",
     summary:
       "End the running broadcast of a channel, within two seconds; an encoder that reconnects begins another one",
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     responses: { 202: LiveChannel },
     errors: { 409: ["channel_revoked"], 422: ["channel_idle"] },
     async handle({ app, caller, params }) {
@@ -48,7 +50,7 @@ export const liveStreamRoutes: Route[] = [
     tag: "Live",
     operationId: "listLiveStreams",
     summary: "List the broadcasts of a channel with their recordings, newest first",
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     query: v.object(Paging),
     responses: { 200: v.array(LiveStream) },
     async handle(context) {

@@ -1,5 +1,5 @@
 import type { Tool } from "@modelcontextprotocol/server";
-import { describeProperties, descriptionOf } from "#platform/http/openapi-describe.ts";
+import { describeProperties } from "#platform/http/openapi-describe.ts";
 import { type Json, schemaOf } from "#platform/http/openapi-schema.ts";
 import { isBodyRequired, type Route } from "#platform/http/route.ts";
 
@@ -75,7 +75,7 @@ function toolOf(route: Route): ApiTool {
       if (places.has(name)) continue;
       places.set(name, place);
       const { title: _, ...rest } = property;
-      properties[name] = { ...rest, description: property.description ?? descriptionOf(name, []) };
+      properties[name] = rest;
       if (isRequired(name)) required.push(name);
     }
   };

@@ -2,8 +2,9 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { NOTIFICATION_KINDS, type NotificationKind } from "#model/enums.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { Id, oneOf, Paging, Time } from "#platform/http/schemas.ts";
+import { Id, oneOf, Paging } from "#platform/http/schemas.ts";
 import { isMailConfigured } from "#platform/outbound/mail/smtp.ts";
+import { CreatedAt, RecordId } from "#protocol/record-fields.ts";
 import type { NotificationRow, UserRow } from "#storage/db/schema.ts";
 import { kindsFor, settingOf } from "./kinds.ts";
 
@@ -16,7 +17,7 @@ export const NotificationQuery = v.object({
 
 export const Notification = v.pipe(
   v.object({
-    id: v.number(),
+    id: RecordId,
     kind: v.pipe(Kind, v.description("What happened")),
     data: v.pipe(
       v.record(v.string(), v.nullable(v.union([v.string(), v.number()]))),
@@ -25,7 +26,7 @@ export const Notification = v.pipe(
       ),
     ),
     is_read: v.pipe(v.boolean(), v.description("Whether the user has marked it as read")),
-    created_at: Time,
+    created_at: CreatedAt,
   }),
   v.title("Notification"),
 );

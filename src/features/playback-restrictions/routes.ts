@@ -2,15 +2,16 @@ import { count, eq } from "drizzle-orm";
 import * as v from "valibot";
 import { HttpError } from "#lib/base";
 import { page } from "#platform/http/paging.ts";
+import { RecordIdInPath, TenantIdInQuery } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
-import { Paging, PathId, QueryId } from "#platform/http/schemas.ts";
+import { Paging } from "#platform/http/schemas.ts";
 import { playbackRestrictions } from "#storage/db/schema-playback-ids.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { listRestrictions, requireRestriction } from "./queries.ts";
 import { PlaybackRestriction, RestrictionPatch, RestrictionWrite, toRestriction } from "./schema.ts";
 
 const path = "/api/v1/playback_restrictions";
-const one = { path: `${path}/:id`, params: v.object({ id: PathId }) } as const;
+const one = { path: `${path}/:id`, params: v.object({ id: RecordIdInPath }) } as const;
 const tag = "Playback";
 const MAX_RESTRICTIONS = 100;
 
@@ -22,7 +23,7 @@ export const playbackRestrictionRoutes = [
     scope: ["assets:read", "assets:write"],
     operationId: "listPlaybackRestrictions",
     summary: "List playback restrictions, newest first",
-    query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
+    query: v.object({ ...Paging, tenant_id: v.optional(TenantIdInQuery) }),
     responses: { 200: v.array(PlaybackRestriction) },
     handle(context) {
       const { app, caller, query } = context;

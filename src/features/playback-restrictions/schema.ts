@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { toRecord } from "#platform/http/records.ts";
-import { Id, Time } from "#platform/http/schemas.ts";
+import { CreatedAt, RecordId, TenantIdField, TenantIdFromClient, UpdatedAt } from "#protocol/record-fields.ts";
 import type { PlaybackRestrictionRow } from "#storage/db/schema-playback-ids.ts";
 
 const MAX_DOMAINS = 100;
@@ -31,7 +31,7 @@ const entries = {
 };
 export const RestrictionWrite = v.pipe(
   v.object({
-    tenant_id: v.optional(Id),
+    tenant_id: v.optional(TenantIdFromClient),
     allowed_domains: entries.allowed_domains,
     allow_no_referrer: v.optional(entries.allow_no_referrer, false),
     allow_no_user_agent: v.optional(entries.allow_no_user_agent, true),
@@ -41,7 +41,7 @@ export const RestrictionWrite = v.pipe(
 export const RestrictionPatch = v.pipe(v.partial(v.object(entries)), v.title("PlaybackRestrictionPatch"));
 
 export const PlaybackRestriction = v.pipe(
-  v.object({ id: v.number(), tenant_id: v.number(), ...entries, created_at: Time, updated_at: Time }),
+  v.object({ id: RecordId, tenant_id: TenantIdField, ...entries, created_at: CreatedAt, updated_at: UpdatedAt }),
   v.title("PlaybackRestriction"),
 );
 

@@ -1,5 +1,5 @@
 import { contentTypeOf } from "#model/media-types.ts";
-import { folderOf, pathBelow } from "#model/object-keys.ts";
+import { folderOf, isBelow, splitFirst } from "#model/object-keys.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 
 /**
@@ -20,11 +20,11 @@ export function audiencesOf(asset: AssetRow, file: string): readonly Audience[] 
 
 /** The storyboard refers to its sheets by permanent URLs. */
 function belowVersion({ mediaPrefix, thumbnailPath, storyboardPath }: AssetRow, file: string): Audience | undefined {
-  const slash = file.indexOf("/");
-  if (mediaPrefix === null || slash === -1) return undefined;
-  const key = mediaPrefix + file.slice(slash + 1);
+  const versioned = splitFirst(file);
+  if (mediaPrefix === null || versioned === null) return undefined;
+  const key = mediaPrefix + versioned.path;
   if (key === thumbnailPath) return "t";
   if (storyboardPath === null) return undefined;
-  const isSheet = pathBelow(folderOf(storyboardPath), key) !== null && contentTypeOf(key).startsWith("image/");
+  const isSheet = isBelow(folderOf(storyboardPath), key) && contentTypeOf(key).startsWith("image/");
   return key === storyboardPath || isSheet ? "s" : undefined;
 }

@@ -4,8 +4,39 @@ import type { App } from "#app.ts";
 import { iso } from "#lib/base";
 import { ASSET_PROVIDERS } from "#model/enums.ts";
 import { route } from "#platform/http/route.ts";
-import { PlaybackPolicy, QueryId, Time } from "#platform/http/schemas.ts";
+import { PlaybackPolicy, QueryId } from "#platform/http/schemas.ts";
 import { streamedJson } from "#platform/http/stream.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  BandwidthField,
+  CodecsField,
+  DescriptionField,
+  DurationSeconds,
+  ExportedAt,
+  ExternalIdField,
+  HeightField,
+  KindField,
+  LabelField,
+  LanguageField,
+  ManifestPath,
+  NameField,
+  PathField,
+  PlaylistPath,
+  PrefixField,
+  ProducerField,
+  RecordId,
+  SchemaVersion,
+  SlugField,
+  SourceField,
+  SourceKey,
+  StartMs,
+  StatusField,
+  StorageKey,
+  TagsField,
+  TenantIdField,
+  TitleField,
+  WidthField,
+} from "#protocol/record-fields.ts";
 import { pagesOf } from "#storage/db/pages.ts";
 import { readBySize, rowBytes, type SizedRow } from "#storage/db/row-bytes.ts";
 import {
@@ -27,7 +58,7 @@ const PAGE = 500;
 const SCHEMA_VERSION = 1;
 
 const Nullable = v.nullable(v.string());
-const Place = v.object({ id: v.number(), name: v.string(), slug: v.string() });
+const Place = v.object({ id: RecordId, name: NameField, slug: SlugField });
 const NumberedFiles = v.object({
   before: v.pipe(v.string(), v.description("The path before the number")),
   digits: v.pipe(v.number(), v.description("The least number of digits, filled up with zeros")),
@@ -36,59 +67,100 @@ const NumberedFiles = v.object({
   after: v.pipe(v.string(), v.description("The path after the number")),
 });
 const SharedMedia = v.object({
-  prefix: v.string(),
+  prefix: PrefixField,
   start_seconds: v.pipe(v.number(), v.description("The time in the media at which the clip begins")),
   segments: v.pipe(v.array(NumberedFiles), v.description("Segments")),
   objects: v.pipe(v.array(v.string()), v.description("Init segments and images")),
 });
+const TenantField = v.pipe(v.string(), v.description("The tenant"));
 const Graph = v.object({
-  schema_version: v.literal(SCHEMA_VERSION),
-  exported_at: Time,
-  tenant: v.string(),
-  assets: v.array(
-    v.object({
-      id: v.number(),
-      external_id: v.string(),
-      title: v.string(),
-      description: Nullable,
-      tags: Tags,
-      duration_seconds: v.number(),
-      ownership: v.object({ tenant_id: v.number(), tenant: v.string(), collection: v.nullable(Place) }),
-      provider: v.picklist(ASSET_PROVIDERS),
-      source_key: v.string(),
-      hls: v.object({
-        manifest_path: Nullable,
-        renditions: v.array(
+  schema_version: describedAs(SchemaVersion, v.literal(SCHEMA_VERSION)),
+  exported_at: ExportedAt,
+  tenant: TenantField,
+  assets: v.pipe(
+    v.array(
+      v.object({
+        id: RecordId,
+        external_id: ExternalIdField,
+        title: TitleField,
+        description: describedAs(DescriptionField, Nullable),
+        tags: describedAs(TagsField, Tags),
+        duration_seconds: DurationSeconds,
+        ownership: v.pipe(
           v.object({
-            width: v.nullable(v.number()),
-            height: v.nullable(v.number()),
-            bandwidth: v.number(),
-            codecs: v.string(),
-            playlist_path: v.string(),
+            tenant_id: TenantIdField,
+            tenant: TenantField,
+            collection: v.pipe(v.nullable(Place), v.description("Fields of the collection")),
           }),
+          v.description("Who owns the exported data"),
         ),
+        provider: v.pipe(
+          v.picklist(ASSET_PROVIDERS),
+          v.description("Where the media are: `managed` by this service, or `external_serve`"),
+        ),
+        source_key: SourceKey,
+        hls: v.pipe(
+          v.object({
+            manifest_path: describedAs(ManifestPath, Nullable),
+            renditions: v.pipe(
+              v.array(
+                v.object({
+                  width: v.nullable(WidthField),
+                  height: v.nullable(HeightField),
+                  bandwidth: BandwidthField,
+                  codecs: CodecsField,
+                  playlist_path: PlaylistPath,
+                }),
+              ),
+              v.description("Variants of the video, by height"),
+            ),
+          }),
+          v.description("The HLS manifests"),
+        ),
+        dash: v.pipe(
+          v.object({ manifest_path: describedAs(ManifestPath, Nullable) }),
+          v.description("The DASH manifest"),
+        ),
+        shared_media: v.pipe(
+          v.nullable(SharedMedia),
+          v.description("Of a clip: objects to which its manifests refer by these paths, but which are below `prefix`"),
+        ),
+        thumbnails: v.pipe(
+          v.array(v.object({ kind: describedAs(KindField, v.picklist(["thumbnail", "storyboard"])), path: PathField })),
+          v.description("Images"),
+        ),
+        subtitles: v.pipe(
+          v.array(v.object({ language: LanguageField, label: LabelField, path: PathField })),
+          v.description("Subtitles"),
+        ),
+        tracks: v.pipe(
+          v.array(
+            v.object({
+              kind: KindField,
+              name: NameField,
+              status: StatusField,
+              source: describedAs(SourceField, Nullable),
+              producer: describedAs(ProducerField, Nullable),
+              cues: v.pipe(
+                v.nullable(v.array(v.looseObject({ start_ms: StartMs }))),
+                v.description("Intervals with their content, by start"),
+              ),
+              storage_key: describedAs(StorageKey, Nullable),
+            }),
+          ),
+          v.description("Tracks"),
+        ),
+        delivery: v.pipe(
+          v.object({
+            policy: v.pipe(PlaybackPolicy, v.description("Playback policy")),
+            auth: v.pipe(v.picklist(["none", "playback_token"]), v.description("How playback is authorized")),
+          }),
+          v.description("How the media are delivered"),
+        ),
+        manifest_url: v.optional(v.pipe(v.string(), v.description("URL of externally served public media"))),
       }),
-      dash: v.object({ manifest_path: Nullable }),
-      shared_media: v.pipe(
-        v.nullable(SharedMedia),
-        v.description("Of a clip: objects to which its manifests refer by these paths, but which are below `prefix`"),
-      ),
-      thumbnails: v.array(v.object({ kind: v.picklist(["thumbnail", "storyboard"]), path: v.string() })),
-      subtitles: v.array(v.object({ language: v.string(), label: v.string(), path: v.string() })),
-      tracks: v.array(
-        v.object({
-          kind: v.string(),
-          name: v.string(),
-          status: v.string(),
-          source: Nullable,
-          producer: Nullable,
-          cues: v.nullable(v.array(v.looseObject({ start_ms: v.number() }))),
-          storage_key: Nullable,
-        }),
-      ),
-      delivery: v.object({ policy: PlaybackPolicy, auth: v.picklist(["none", "playback_token"]) }),
-      manifest_url: v.optional(v.pipe(v.string(), v.description("URL of externally served public media"))),
-    }),
+    ),
+    v.description("The assets"),
   ),
 });
 

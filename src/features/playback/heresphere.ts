@@ -3,9 +3,20 @@ import type { App } from "#app.ts";
 import { iso } from "#lib/base";
 import { videoCodecs } from "#lib/codecs";
 import { encodingSpec } from "#media/encoding-spec.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  DescriptionField,
+  HeightField,
+  LanguageField,
+  NameField,
+  TitleField,
+  UrlField,
+  WidthField,
+} from "#protocol/record-fields.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { hasMp4, mp4Bytes } from "../static-renditions/mp4.ts";
 import { chaptersOf, endedChapters } from "../tracks/timed/chapters.ts";
+import { StereoModeField, VrThumbnailUrl } from "./record-fields.ts";
 import { layoutOf } from "./vr-layout.ts";
 import { fileSize, vrSources } from "./vr-manifest.ts";
 
@@ -16,44 +27,61 @@ const MEMBER = 1;
 const CAMERA_IPD = 6.5;
 
 const Source = v.object({
-  resolution: v.number(),
-  height: v.number(),
-  width: v.number(),
+  resolution: HeightField,
+  height: HeightField,
+  width: WidthField,
   size: v.pipe(v.number(), v.description("Bytes; 0 when it is not a single file")),
-  url: v.string(),
+  url: UrlField,
 });
 const Milliseconds = v.pipe(v.number(), v.description("Milliseconds"));
 
 /** The video description that HereSphere reads, version 1 of its JSON. The API offers it no changes. */
 export const HereSphereManifest = v.pipe(
   v.object({
-    access: v.literal(MEMBER),
-    title: v.string(),
-    description: v.string(),
-    thumbnailImage: v.string(),
-    dateReleased: v.string(),
-    dateAdded: v.string(),
+    access: v.pipe(v.literal(MEMBER), v.description("1: the video may be played")),
+    title: TitleField,
+    description: DescriptionField,
+    thumbnailImage: VrThumbnailUrl,
+    dateReleased: v.pipe(v.string(), v.description("Date of release")),
+    dateAdded: v.pipe(v.string(), v.description("Date of creation")),
     duration: Milliseconds,
-    rating: v.number(),
-    favorites: v.number(),
-    comments: v.number(),
-    isFavorite: v.boolean(),
-    projection: v.picklist([
-      ...(["perspective", "equirectangular", "equirectangular360", "fisheye"] as const),
-      ...(["cubemap", "equiangularCubemap"] as const),
-    ]),
-    stereo: v.picklist(["mono", "sbs", "tb"]),
-    isEyeSwapped: v.boolean(),
+    rating: v.pipe(v.number(), v.description("Rating; always 0")),
+    favorites: v.pipe(v.number(), v.description("Number of favorites; always 0")),
+    comments: v.pipe(v.number(), v.description("Number of comments; always 0")),
+    isFavorite: v.pipe(v.boolean(), v.description("Always false")),
+    projection: v.pipe(
+      v.picklist([
+        ...(["perspective", "equirectangular", "equirectangular360", "fisheye"] as const),
+        ...(["cubemap", "equiangularCubemap"] as const),
+      ]),
+      v.description("Projection, as HereSphere names it"),
+    ),
+    stereo: describedAs(StereoModeField, v.picklist(["mono", "sbs", "tb"])),
+    isEyeSwapped: v.pipe(v.boolean(), v.description("Whether the right eye's view comes first")),
     fov: v.pipe(v.number(), v.description("Degrees")),
-    lens: v.picklist(["Linear", "MKX200", "MKX220", "VRCA220"]),
-    cameraIPD: v.number(),
-    subtitles: v.array(v.object({ name: v.string(), language: v.string(), url: v.string() })),
-    tags: v.array(v.object({ name: v.string(), start: Milliseconds, end: Milliseconds })),
-    media: v.array(v.object({ name: v.string(), sources: v.array(Source) })),
-    writeFavorite: v.boolean(),
-    writeRating: v.boolean(),
-    writeTags: v.boolean(),
-    writeHSP: v.boolean(),
+    lens: v.pipe(v.picklist(["Linear", "MKX200", "MKX220", "VRCA220"]), v.description("Lens of a fisheye projection")),
+    cameraIPD: v.pipe(v.number(), v.description("Distance of the two lenses in millimeters")),
+    subtitles: v.pipe(
+      v.array(v.object({ name: NameField, language: LanguageField, url: UrlField })),
+      v.description("Subtitles"),
+    ),
+    tags: v.pipe(
+      v.array(v.object({ name: NameField, start: Milliseconds, end: Milliseconds })),
+      v.description("Chapters, in the form that HereSphere reads"),
+    ),
+    media: v.pipe(
+      v.array(
+        v.object({
+          name: NameField,
+          sources: v.pipe(v.array(Source), v.description("Video files, the largest first")),
+        }),
+      ),
+      v.description("Video files by codec"),
+    ),
+    writeFavorite: v.pipe(v.boolean(), v.description("Whether the player may store favorites; always false")),
+    writeRating: v.pipe(v.boolean(), v.description("Whether the player may store ratings; always false")),
+    writeTags: v.pipe(v.boolean(), v.description("Whether the player may store tags; always false")),
+    writeHSP: v.pipe(v.boolean(), v.description("Whether the player may store its own settings; always false")),
   }),
   v.title("HereSphereManifest"),
 );

@@ -1,6 +1,6 @@
 import { HttpError, invalid } from "#lib/base";
 import { videoCodecs } from "#lib/codecs";
-import type { SideRange } from "#lib/manifests";
+import type { SideRange, VariantSelection } from "#lib/manifests";
 import { STEREO_CHANNELS } from "#protocol/audio-renditions.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { variantReference } from "./rendition-url.ts";
@@ -9,13 +9,7 @@ import { variantReference } from "./rendition-url.ts";
  * What the query of a manifest's URL selects: its sample entries that are left out, its only variant, its audio, and for the
  * master playlist its resolutions and their order.
  */
-export type ManifestParameters = {
-  hidden: string[];
-  variant: string | null;
-  isStereo: boolean;
-  sides: SideRange | null;
-  isAscending: boolean;
-};
+export type ManifestParameters = VariantSelection & { hidden: string[]; variant: string | null; isStereo: boolean };
 
 /**
  * Reads `codecs`, `channels` and, for the master playlist, `rendition`, `max_resolution`, `min_resolution` and
@@ -36,7 +30,7 @@ export function manifestParameters(asset: AssetRow, query: URLSearchParams, isMa
  * Reads `max_resolution`, `min_resolution` and `rendition_order`, which also the playlist of a live channel has. Throws 422
  * `validation_failed`.
  */
-export const selectionOf = (query: URLSearchParams): Pick<ManifestParameters, "sides" | "isAscending"> => ({
+export const selectionOf = (query: URLSearchParams): VariantSelection => ({
   sides: sidesOf(query),
   isAscending: isAscendingOrder(query.get("rendition_order")),
 });

@@ -1,6 +1,6 @@
 import type { App } from "#app.ts";
 import { notFound } from "#lib/base";
-import { folderOf, isPlainPath, lastFolderOf, pathBelow, urlPathOf } from "#model/object-keys.ts";
+import { folderOf, isPlainPath, lastFolderOf, pathBelow, splitFirst, urlPathOf } from "#model/object-keys.ts";
 import type { Rebased } from "#platform/parsing/parsers.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { posterOf } from "../assets/poster.ts";
@@ -38,9 +38,8 @@ export async function versionedKey(
   file: string,
 ): Promise<{ key: string; path: string; media: Media & { mediaPrefix: string } }> {
   const prefix = asset.mediaPrefix as string;
-  const slash = file.indexOf("/");
-  const [version, path] = [file.slice(0, slash), file.slice(slash + 1)];
-  if (slash === -1 || !isPlainPath(path)) notFound("file");
+  const { folder: version, path } = splitFirst(file) ?? notFound("file");
+  if (!isPlainPath(path)) notFound("file");
   if (version === lastFolderOf(prefix))
     return { key: mediaKey(asset, path), path, media: { ...asset, mediaPrefix: prefix } };
   const media =

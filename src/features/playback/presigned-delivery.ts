@@ -1,9 +1,9 @@
 import { LRUCache } from "lru-cache";
 import type { App } from "#app.ts";
 import { notFound, pacer, runInSlices } from "#lib/base";
-import { mappingReferences } from "#lib/manifests";
+import { readReferences } from "#lib/manifests";
 import { contentTypeOf } from "#model/media-types.ts";
-import { folderOf, isPlainPath } from "#model/object-keys.ts";
+import { extensionOf, folderOf, isPlainPath } from "#model/object-keys.ts";
 import { storeDriver } from "#platform/config/stores.ts";
 import type { Context } from "#platform/http/route.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
@@ -17,7 +17,7 @@ const PLAYLIST_GOOD_MS = 12 * 3_600_000;
 const SIZES_KEPT = 20_000;
 
 /** Small files with relative references: always served by this server. */
-export const isText = (key: string) => /\.(m3u8|mpd|vtt)$/i.test(key);
+export const isText = (key: string) => [".m3u8", ".mpd", ".vtt"].includes(extensionOf(key));
 
 /** How segments are delivered to players. */
 export const deliveryOf = ({ objects, config }: App) =>
@@ -75,18 +75,13 @@ export async function withPresignedUrls(
   const expiresAt = new Date(app.clock.now() + PLAYLIST_GOOD_MS);
   const addresses = new Map<string, string>();
   const pace = pacer();
-  const neighbors = new Set<string>();
-  const collect = (uri: string) => {
-    if (isNeighbor(uri) && !isText(uri)) neighbors.add(uri);
-    return uri;
-  };
-  await runInSlices(mappingReferences(text, collect));
-  for (const uri of neighbors) {
+  const playlist = await runInSlices(readReferences(text));
+  for (const uri of new Set(playlist.uris.filter((uri) => isNeighbor(uri) && !isText(uri)))) {
     const target = mediaKey(media, folder + uri);
     addresses.set(uri, (await objects.signGet(target, { expiresAt, contentType: contentTypeOf(target) })).url);
     await pace();
   }
-  return runInSlices(mappingReferences(text, (uri) => addresses.get(uri) ?? uri));
+  return runInSlices(playlist.written((uri) => addresses.get(uri) ?? uri));
 }
 
 /** A plain relative name, as our packager writes. Other references are unchanged, and resolve to this server. */

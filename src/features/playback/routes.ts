@@ -3,8 +3,11 @@ import type { App } from "#app.ts";
 import { HttpError, iso, notFound, pacer } from "#lib/base";
 import { MEDIA_CORS } from "#platform/http/cors.ts";
 import { discardRest } from "#platform/http/discard-rest.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { Reply, type Route, route } from "#platform/http/route.ts";
-import { oneOf, PathId, QueryIds } from "#platform/http/schemas.ts";
+import { oneOf, QueryIds } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { AssetId, RecordId, TokenExpiresAt } from "#protocol/record-fields.ts";
 import type { AssetRow, SubtitleRow } from "#storage/db/schema.ts";
 import { hasPoster } from "../assets/poster.ts";
 import { type PicturedAsset, picturedAssets, readAsset, resolveAsset } from "../assets/queries.ts";
@@ -13,6 +16,7 @@ import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile } from "../subtitles/urls.ts";
 import { HERESPHERE_VERSION, HereSphereManifest, hereSphereManifest, isHereSphere } from "./heresphere.ts";
 import type { MediaHandler } from "./media.ts";
+import { StoryboardUrl, ThumbnailUrl } from "./record-fields.ts";
 import { Playback } from "./schema.ts";
 import type { PlaybackTokens } from "./token.ts";
 import { ExpiresIn, tokenSeconds } from "./token-lifetime.ts";
@@ -21,10 +25,10 @@ import { VrManifest, vrManifest } from "./vr-manifest.ts";
 const IDS_AT_ONCE = 16;
 const Images = v.pipe(
   v.object({
-    asset_id: v.number(),
-    thumbnail_url: v.nullable(v.string()),
-    storyboard_url: v.nullable(v.string()),
-    token_expires_at: v.pipe(v.string(), v.isoTimestamp()),
+    asset_id: AssetId,
+    thumbnail_url: v.nullable(ThumbnailUrl),
+    storyboard_url: v.nullable(StoryboardUrl),
+    token_expires_at: TokenExpiresAt,
   }),
   v.title("AssetImages"),
 );
@@ -44,7 +48,7 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Rou
     tag: "Playback",
     operationId: "getPlayback",
     summary: "Get playback URLs and a token for an asset, by id or external id",
-    params: v.object({ id: v.string() }),
+    params: v.object({ id: describedAs(RecordId, v.string()) }),
     query: v.object({ expires_in: ExpiresIn }),
     responses: { 200: Playback },
     errors: { 422: ["asset_not_ready"] },
@@ -92,7 +96,7 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Rou
       tag: "Playback",
       operationId: method === "GET" ? "getVrManifest" : "requestVrManifest",
       summary: "Get the manifest of a VR player (DeoVR or HereSphere)",
-      params: v.object({ id: PathId }),
+      params: v.object({ id: RecordIdInPath }),
       query: v.object({ format: VrFormat }),
       responses: { 200: v.union([VrManifest, HereSphereManifest]) },
       errors: { 422: ["asset_not_ready"] },

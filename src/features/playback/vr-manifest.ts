@@ -1,13 +1,15 @@
 import * as v from "valibot";
 import { codecNameOf, videoCodecs } from "#lib/codecs";
 import { encodingSpec } from "#media/encoding-spec.ts";
+import { HeightField, RecordId, TitleField, UrlField } from "#protocol/record-fields.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { chaptersOf } from "../tracks/timed/chapters.ts";
+import { StereoModeField, VrThumbnailUrl } from "./record-fields.ts";
 import { renditionUrl, variantReference } from "./rendition-url.ts";
 import { layoutOf } from "./vr-layout.ts";
 
-const Source = v.object({ resolution: v.nullable(v.number()), url: v.string() });
+const Source = v.object({ resolution: v.nullable(HeightField), url: UrlField });
 
 /**
  * The video description for DeoVR and compatible players; every encoding has its sources under the specified name and
@@ -15,17 +17,39 @@ const Source = v.object({ resolution: v.nullable(v.number()), url: v.string() })
  */
 export const VrManifest = v.pipe(
   v.object({
-    authorized: v.string(),
-    fullAccess: v.boolean(),
-    title: v.string(),
-    id: v.number(),
+    authorized: v.pipe(v.string(), v.description("Whether the request is permitted")),
+    fullAccess: v.pipe(v.boolean(), v.description("Whether the whole video may be played")),
+    title: TitleField,
+    id: RecordId,
     videoLength: v.pipe(v.number(), v.description("Seconds")),
-    is3d: v.boolean(),
-    screenType: v.picklist(["flat", "dome", "sphere", "fisheye", "mkx200", "rf52"]),
-    stereoMode: v.picklist(["off", "sbs", "tb", "cuv"]),
-    thumbnailUrl: v.nullable(v.string()),
-    encodings: v.array(v.object({ name: v.string(), "video-sources": v.array(Source), videoSources: v.array(Source) })),
-    timeStamps: v.optional(v.array(v.object({ ts: v.number(), name: v.string() }))),
+    is3d: v.pipe(v.boolean(), v.description("Whether the video is stereoscopic")),
+    screenType: v.pipe(
+      v.picklist(["flat", "dome", "sphere", "fisheye", "mkx200", "rf52"]),
+      v.description("Projection, as DeoVR names it"),
+    ),
+    stereoMode: StereoModeField,
+    thumbnailUrl: v.nullable(VrThumbnailUrl),
+    encodings: v.pipe(
+      v.array(
+        v.object({
+          name: v.pipe(v.string(), v.description("Name of the video codec")),
+          "video-sources": v.pipe(v.array(Source), v.description("Video files, the largest first")),
+          videoSources: v.pipe(v.array(Source), v.description("Video files, the largest first")),
+        }),
+      ),
+      v.description("Video files by codec"),
+    ),
+    timeStamps: v.pipe(
+      v.optional(
+        v.array(
+          v.object({
+            ts: v.pipe(v.number(), v.description("Start in seconds")),
+            name: v.pipe(v.string(), v.description("Name of the chapter")),
+          }),
+        ),
+      ),
+      v.description("Chapters"),
+    ),
   }),
   v.title("VrManifest"),
 );

@@ -1,5 +1,6 @@
 import { type App, forApp } from "#app.ts";
 import { clientClosed, HttpError, sleep } from "#lib/base";
+import { pathBelow, segmentAt } from "#model/object-keys.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
 import type { SegmentRef } from "../transcoding/tasks/covering.ts";
@@ -35,10 +36,8 @@ type Wanted = { objects: ObjectStore; asset: AssetRow; key: string };
  */
 export async function waitForSegment(app: App, wanted: Wanted, signal: AbortSignal): Promise<void> {
   const { objects, asset, key } = wanted;
-  const [, rendition, name] =
-    /^([A-Za-z0-9_][A-Za-z0-9._-]*)\/(\d{5,8})\.m4s$/.exec(key.slice(asset.mediaPrefix?.length ?? 0)) ?? [];
-  const number = Number(name) - 1;
-  if (rendition === undefined || number < 0) return;
+  const segment = segmentAt(pathBelow(asset.mediaPrefix ?? "", key) ?? key);
+  if (segment === null || segment.number === 0) return;
   if (await objects.head(key)) return;
   const all = waiting(app);
   const { tenantId } = asset;
@@ -49,7 +48,7 @@ export async function waitForSegment(app: App, wanted: Wanted, signal: AbortSign
   try {
     // Otherwise that would also be the end of this request's precedence.
     for (let last = all.byKey.get(key); last?.abandoned.signal.aborted; last = all.byKey.get(key)) await last.gone;
-    const waited = all.byKey.get(key) ?? beginWaiting(app, wanted, { rendition, number });
+    const waited = all.byKey.get(key) ?? beginWaiting(app, wanted, { ...segment, number: segment.number - 1 });
     if ((await untilAborted(waited, signal)) === "later") notReady();
   } finally {
     all.total--;

@@ -5,6 +5,7 @@ import { tenantFor } from "#platform/http/caller.ts";
 import { route } from "#platform/http/route.ts";
 import { PageLimit, QueryId, Text } from "#platform/http/schemas.ts";
 import { oneOf } from "#protocol/fields.ts";
+import { AssetId, TitleField } from "#protocol/record-fields.ts";
 import { languageOf } from "../subtitles/content.ts";
 import { find } from "./find.ts";
 import { indexChanges } from "./index-texts.ts";
@@ -19,8 +20,8 @@ const Match = v.object({
 });
 const SearchResult = v.pipe(
   v.object({
-    asset_id: v.number(),
-    title: v.string(),
+    asset_id: AssetId,
+    title: TitleField,
     matches: v.pipe(v.array(Match), v.description("At most five: the best lines, by kind and time")),
   }),
   v.title("SearchResult"),

@@ -1,6 +1,9 @@
 import * as v from "valibot";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { ClientTime, Name, NullableTime, oneOf, Paging, PathId, Time, whole } from "#platform/http/schemas.ts";
+import { ClientTime, Name, NullableTime, oneOf, Paging, PathId, whole } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { AssetId, CreatedAt, RecordId, TenantIdField, UpdatedAt } from "#protocol/record-fields.ts";
 import type { ShareRow } from "#storage/db/schema.ts";
 import { SHARE_STATUSES, shareStatus } from "./rules.ts";
 
@@ -15,6 +18,7 @@ const ShareName = v.pipe(
 );
 const MAX_PLAYS = 1_000_000_000;
 
+const AllowDownload = v.pipe(v.boolean(), v.description("Whether viewers may download the video"));
 const fields = {
   name: v.optional(v.nullable(ShareName)),
   password: v.optional(
@@ -29,35 +33,35 @@ const fields = {
   max_plays: v.optional(
     v.pipe(v.nullable(whole(MAX_PLAYS)), v.description("The share ends after so many plays; null: no limit")),
   ),
-  allow_download: v.optional(v.boolean("must be a boolean")),
+  allow_download: describedAs(AllowDownload, v.optional(v.boolean("must be a boolean"))),
 };
 /** All are optional. */
 export const ShareWrite = v.pipe(v.object(fields), v.title("ShareWrite"));
 export type ShareInput = v.InferOutput<typeof ShareWrite>;
 
-export const ShareList = v.object({ id: PathId });
-export const ShareParams = v.object({ id: PathId, share_id: PathId });
+export const ShareList = v.object({ id: RecordIdInPath });
+export const ShareParams = v.object({ id: RecordIdInPath, share_id: v.pipe(PathId, v.description("Id of the share")) });
 export const ShareQuery = v.object(Paging);
 
 export const Share = v.pipe(
   v.object({
-    id: v.number(),
-    tenant_id: v.number(),
-    asset_id: v.number(),
+    id: RecordId,
+    tenant_id: TenantIdField,
+    asset_id: AssetId,
     name: v.pipe(v.nullable(v.string()), v.description("Name for people of the tenant")),
     url: v.pipe(v.string(), v.description("The page to send to viewers")),
     embed_url: v.pipe(v.string(), v.description("The page for frames of other sites")),
     status: v.pipe(oneOf(SHARE_STATUSES), v.description("Whether it can be played, or why not any more")),
-    has_password: v.boolean(),
+    has_password: v.pipe(v.boolean(), v.description("Whether viewers must type a password")),
     expires_at: v.pipe(NullableTime, v.description("When the share ends; null: never")),
     max_plays: v.pipe(v.nullable(v.number()), v.description("After so many plays the share ends; null: no limit")),
     play_count: v.pipe(
       v.number(),
       v.description("Viewers who began to play; a reload within an hour is the same play"),
     ),
-    allow_download: v.boolean(),
-    created_at: Time,
-    updated_at: Time,
+    allow_download: AllowDownload,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("Share"),
 );

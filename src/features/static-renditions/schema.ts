@@ -1,14 +1,19 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
 import { iso } from "#lib/base";
-import { oneOf, PathId, Time } from "#platform/http/schemas.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
+import { oneOf, PathId } from "#platform/http/schemas.ts";
+import { AssetId, CreatedAt, HeightField, RecordId, UpdatedAt, WidthField } from "#protocol/record-fields.ts";
 import type { AssetRow, StaticRenditionRow } from "#storage/db/schema.ts";
 import { mediaUrl } from "../assets/urls.ts";
 import { STATIC } from "./deliver.ts";
 import { fileOf, meantBy, STATIC_NAMES } from "./names.ts";
 
-export const AssetParams = v.object({ id: PathId });
-export const RenditionParams = v.object({ id: PathId, rendition_id: PathId });
+export const AssetParams = v.object({ id: RecordIdInPath });
+export const RenditionParams = v.object({
+  id: RecordIdInPath,
+  rendition_id: v.pipe(PathId, v.description("Id of the static rendition")),
+});
 
 const StaticName = v.pipe(
   oneOf(STATIC_NAMES),
@@ -20,24 +25,24 @@ export const StaticRenditionWrite = v.pipe(v.object({ name: StaticName }), v.tit
 
 export const StaticRendition = v.pipe(
   v.object({
-    id: v.number(),
-    asset_id: v.number(),
+    id: RecordId,
+    asset_id: AssetId,
     name: StaticName,
     file: v.pipe(v.string(), v.description("File name in `url`: MP4 with video, M4A without")),
     status: v.pipe(
       v.picklist(["preparing", "ready", "skipped", "errored"]),
       v.description("`skipped`: the asset has no such rendition"),
     ),
-    width: v.nullable(v.number()),
-    height: v.nullable(v.number()),
+    width: v.nullable(WidthField),
+    height: v.nullable(HeightField),
     bandwidth: v.pipe(v.nullable(v.number()), v.description("bit/s at most, of video and audio")),
     bytes: v.pipe(
       v.nullable(v.number()),
       v.description("Size of the file, as its download says; null until it is ready, or while it is unknown"),
     ),
     url: v.pipe(v.string(), v.description("Plays once it is ready; that of a signed asset needs a token")),
-    created_at: Time,
-    updated_at: Time,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("StaticRendition"),
 );

@@ -73,7 +73,9 @@ export const derivedSubtitleRoutes = [
         v.description("Default: the newest automatic subtitle, else the default subtitle"),
       ),
     }),
-    responses: { 200: v.object({ ...Subtitle.entries, sync: Sync }) },
+    responses: {
+      200: v.object({ ...Subtitle.entries, sync: v.pipe(Sync, v.description("How the subtitle was synchronized")) }),
+    },
     errors: {
       409: ["subtitle_changed"],
       422: ["sync_no_reference", "sync_low_overlap", "document_too_complex"],

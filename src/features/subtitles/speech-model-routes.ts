@@ -3,6 +3,8 @@ import { HttpError, notFound } from "#lib/base";
 import { type Route, route } from "#platform/http/route.ts";
 import { serveObject } from "#platform/http/serve-object.ts";
 import { type InstalledModel, installedModels, selectedModel } from "#platform/outbound/transcribe/whisper/store.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { Sha256Field } from "#protocol/record-fields.ts";
 import { SpeechModel } from "#protocol/speech-model.ts";
 import { openFile } from "#storage/objects/read-file.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
@@ -39,7 +41,7 @@ export const speechModelRoutes: Route[] = [
     path: `${base}/:sha256`,
     operationId: "downloadSpeechModel",
     summary: "Download a model by its checksum; supports ranges",
-    params: v.object({ sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)) }),
+    params: v.object({ sha256: describedAs(Sha256Field, v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/))) }),
     produces: [MEDIA_TYPE],
     responses: { 200: v.string(), 206: v.string() },
     errors: { 404: ["not_found"], 416: ["range_not_satisfiable"] },

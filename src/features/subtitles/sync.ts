@@ -7,12 +7,12 @@ import type { SubtitleRow } from "#storage/db/schema.ts";
 import { subtitleContent } from "./content.ts";
 
 export const Sync = v.object({
-  reference_track_id: v.number(),
-  strategy: v.picklist(["piecewise", "global_offset"]),
+  reference_track_id: v.pipe(v.number(), v.description("Id of the subtitle whose timing was used")),
+  strategy: v.pipe(v.picklist(["piecewise", "global_offset"]), v.description("How the times were computed")),
   match_ratio: v.pipe(v.number(), v.description("Share of the cues that match the reference: 0 to 1")),
-  anchor_count: v.number(),
+  anchor_count: v.pipe(v.number(), v.description("Number of cues that were matched")),
   min_offset_seconds: v.pipe(v.number(), v.description("Smallest shift of a cue in seconds; positive is later")),
-  max_offset_seconds: v.number(),
+  max_offset_seconds: v.pipe(v.number(), v.description("The largest shift of a cue in seconds")),
 });
 
 /**

@@ -3,9 +3,11 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { HttpError, notFound } from "#lib/base";
 import { encodedText } from "#platform/http/content-encoding.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
-import { PathId, Text } from "#platform/http/schemas.ts";
+import { Text } from "#platform/http/schemas.ts";
 import { parseDocument } from "#platform/parsing/parse-document.ts";
+import { EndMs, LanguageField } from "#protocol/record-fields.ts";
 import { type SubtitleRow, subtitleWords } from "#storage/db/schema.ts";
 import { readAsset } from "../assets/queries.ts";
 import { languageOf, subtitleContent } from "./content.ts";
@@ -14,7 +16,7 @@ import { subtitlesOf } from "./queries.ts";
 const Cue = v.object({
   text: v.pipe(v.string(), v.description("Without markup, in one line")),
   start_ms: v.pipe(v.number(), v.description("When it is said, in ms")),
-  end_ms: v.number(),
+  end_ms: EndMs,
 });
 const Word = v.object({
   ...Cue.entries,
@@ -24,7 +26,7 @@ const Word = v.object({
 });
 const Transcript = v.pipe(
   v.object({
-    language: v.string(),
+    language: LanguageField,
     words: v.optional(
       v.pipe(
         v.array(Word),
@@ -47,7 +49,7 @@ export const transcriptRoute = route({
   path: "/api/v1/assets/:id/transcript",
   operationId: "getTranscript",
   summary: "Get what is said in an asset, from its subtitles",
-  params: v.object({ id: PathId }),
+  params: v.object({ id: RecordIdInPath }),
   query: v.object({
     format: v.optional(
       v.pipe(

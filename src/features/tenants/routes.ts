@@ -11,7 +11,7 @@ import { findTenant, insertTenant, listTenants } from "./queries.ts";
 import { Tenant, TenantDeletion, TenantPatch, TenantWrite, toTenant } from "./schema.ts";
 
 const admin = "/api/v1/admin/tenants";
-const Ref = v.object({ ref: v.string() });
+const Ref = v.object({ ref: v.pipe(v.string(), v.description("Id or slug")) });
 
 export const tenantRoutes = [
   route({

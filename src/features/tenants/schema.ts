@@ -2,12 +2,22 @@ import * as v from "valibot";
 import { canonicalLanguage } from "#lib/base";
 import { PLANS, TENANT_STATES, TENANT_STATUSES } from "#model/enums.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { Name, oneOf, PlaybackPolicy, Time, whole } from "#platform/http/schemas.ts";
+import { Name, oneOf, PlaybackPolicy, whole } from "#platform/http/schemas.ts";
 import { ProfileName } from "#protocol/encoding-profile.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  CreatedAt,
+  NameField,
+  RecordId,
+  SlugField,
+  StatusField,
+  StorageBytes,
+  UpdatedAt,
+} from "#protocol/record-fields.ts";
 import type { TenantRow } from "#storage/db/schema.ts";
 import { storedBytesOf, wholeMinutes } from "./usage.ts";
 
-export const PlanName = oneOf(PLANS);
+export const PlanName = v.pipe(oneOf(PLANS), v.description("Plan of the tenant"));
 const Status = oneOf(TENANT_STATUSES);
 const State = oneOf(TENANT_STATES);
 export const Slug = v.pipe(
@@ -59,11 +69,12 @@ const Language = v.pipe(
   v.metadata({ openapi: { type: "string", maxLength: 35, nullable: true } }),
 );
 
+const DefaultPlaybackPolicy = v.pipe(PlaybackPolicy, v.description("Playback policy of new assets"));
 export const TenantWrite = v.object({
-  name: Name(200),
-  slug: Slug,
+  name: describedAs(NameField, Name(200)),
+  slug: describedAs(SlugField, Slug),
   plan_name: v.optional(PlanName, "pro"),
-  default_playback_policy: v.optional(PlaybackPolicy, "signed"),
+  default_playback_policy: v.optional(DefaultPlaybackPolicy, "signed"),
   allowed_origins: v.optional(AllowedOrigins, ["*"]),
 });
 const EarlyPlayback = v.pipe(
@@ -98,21 +109,22 @@ const Player = v.object({
   allow_download: AllowDownload,
 });
 
+const PlayerField = v.pipe(Player, v.description("How the player looks; a change names the fields to change"));
 const settings = {
-  name: v.optional(Name(200)),
-  default_playback_policy: v.optional(PlaybackPolicy),
+  name: describedAs(NameField, v.optional(Name(200))),
+  default_playback_policy: v.optional(DefaultPlaybackPolicy),
   allowed_origins: v.optional(AllowedOrigins),
   early_playback: v.optional(EarlyPlayback),
   delete_sources_after_days: v.optional(SourceDays),
   delete_analytics_after_days: v.optional(AnalyticsDays),
   default_encoding_profile: v.optional(DefaultProfile),
   language: v.optional(Language),
-  player: v.optional(PlayerPatch),
+  player: describedAs(PlayerField, v.optional(PlayerPatch)),
 };
 export const TenantPatch = v.object({
   ...settings,
   plan_name: v.optional(PlanName),
-  status: v.optional(Status),
+  status: describedAs(StatusField, v.optional(Status)),
 });
 const OPERATORS = "Accepted with its current value only: the operator changes it";
 /** What the tenant's own admins change. */
@@ -125,26 +137,26 @@ export const TenantSettings = v.object({
 
 export const Tenant = v.pipe(
   v.object({
-    id: v.number(),
-    name: v.string(),
-    slug: v.string(),
-    status: State,
+    id: RecordId,
+    name: NameField,
+    slug: SlugField,
+    status: describedAs(StatusField, State),
     plan_name: PlanName,
-    default_playback_policy: PlaybackPolicy,
-    allowed_origins: v.array(v.string()),
+    default_playback_policy: DefaultPlaybackPolicy,
+    allowed_origins: v.pipe(v.array(v.string()), v.description("Origins that may embed the player")),
     early_playback: EarlyPlayback,
     delete_sources_after_days: SourceDays,
     delete_analytics_after_days: AnalyticsDays,
     default_encoding_profile: DefaultProfile,
     language: Language,
-    player: Player,
-    storage_bytes: v.number(),
+    player: PlayerField,
+    storage_bytes: StorageBytes,
     source_bytes: v.pipe(v.number(), v.description("The part of `storage_bytes` that is uploaded files")),
-    egress_bytes: v.number(),
-    transcoding_minutes: v.number(),
+    egress_bytes: v.pipe(v.number(), v.description("Bytes sent to viewers and simulcast targets in this month")),
+    transcoding_minutes: v.pipe(v.number(), v.description("Minutes of video transcoded in this month")),
     live_minutes: v.pipe(v.number(), v.description("Minutes of live streams received")),
-    created_at: Time,
-    updated_at: Time,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("Tenant"),
 );
@@ -170,6 +182,6 @@ export const toTenant = (row: TenantRow, baseUrl: string) =>
   });
 
 export const TenantDeletion = v.pipe(
-  v.object({ id: v.number(), slug: v.string(), status: v.literal("deleting") }),
+  v.object({ id: RecordId, slug: SlugField, status: describedAs(StatusField, v.literal("deleting")) }),
   v.title("TenantDeletion"),
 );

@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import * as v from "valibot";
 import { HttpError, notFound, sha256 } from "#lib/base";
 import { readBytes } from "#platform/http/body.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";
 import { admit } from "#platform/limits/expensive.ts";
@@ -20,7 +21,7 @@ const MAX_LOGO_BYTES = 256 * 1024;
 const MAX_LOGO_SIDE = 2048;
 
 const path = "/api/v1/tenants/:id";
-const shared = { tag: "Tenants", forAdmins: true, params: v.object({ id: PathId }) } as const;
+const shared = { tag: "Tenants", forAdmins: true, params: v.object({ id: RecordIdInPath }) } as const;
 const errors = { 403: ["forbidden_role"], 404: ["not_found"] };
 
 const RawLogo = v.pipe(

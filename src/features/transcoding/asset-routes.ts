@@ -1,8 +1,9 @@
 import * as v from "valibot";
 import { notFound } from "#lib/base";
 import { byId, page } from "#platform/http/paging.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
-import { Paging, PathId } from "#platform/http/schemas.ts";
+import { Paging } from "#platform/http/schemas.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { ProfileName } from "#protocol/encoding-profile.ts";
 import { readAsset } from "../assets/queries.ts";
@@ -72,7 +73,12 @@ export const assetJobRoutes = [
     operationId: "retryAsset",
     summary: "Retry the job of an errored asset",
     params: JobParams,
-    responses: { 200: v.object({ asset: Asset, transcoding_job: Job }) },
+    responses: {
+      200: v.object({
+        asset: v.pipe(Asset, v.description("The asset")),
+        transcoding_job: v.pipe(Job, v.description("The job; null without one")),
+      }),
+    },
     errors: { 409: ["asset_conflict"] },
     async handle({ app, caller, params }) {
       const { asset, job } = await retryAsset(app, caller, params.id);
@@ -131,7 +137,7 @@ export const assetJobRoutes = [
     tag,
     operationId: "getJob",
     summary: "Get a job",
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     responses: { 200: Job },
     async handle({ app, caller, params }) {
       const job = (await readJob(app.db, caller, params.id)) ?? notFound("job");

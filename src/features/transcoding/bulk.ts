@@ -4,6 +4,7 @@ import { HttpError, invalid, notFound } from "#lib/base";
 import type { Caller } from "#platform/http/caller.ts";
 import { type Context, type Reply, route } from "#platform/http/route.ts";
 import { Id, oneOf, PlaybackPolicy } from "#platform/http/schemas.ts";
+import { CodeField, MessageField, RecordId } from "#protocol/record-fields.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
 import { possiblePolicy, putChange, putTags } from "../assets/change.ts";
@@ -39,7 +40,7 @@ type BulkChange = v.InferOutput<typeof BulkChange>;
 const BulkResult = v.object({
   applied: v.pipe(v.array(v.number()), v.description("The assets that were changed, in the order of the request")),
   errors: v.pipe(
-    v.array(v.object({ id: v.number(), code: v.string(), message: v.string() })),
+    v.array(v.object({ id: RecordId, code: CodeField, message: MessageField })),
     v.description("The others, and why"),
   ),
 });

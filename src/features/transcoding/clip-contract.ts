@@ -1,4 +1,5 @@
 import { type NumberedFiles, pathOf } from "#lib/manifests";
+import { ownPath } from "#model/object-keys.ts";
 import type { Clip } from "#protocol/clip.ts";
 import type { AssetRow, ClipJob } from "#storage/db/schema.ts";
 import { listAll } from "#storage/objects/list-all.ts";
@@ -23,7 +24,7 @@ export async function clipContract(
   const shared = [...(sharedMedia?.segments.flatMap(endsOf) ?? []), ...(sharedMedia?.objects ?? [])];
   for (const path of shared) if (!IMAGE.test(path)) keys.set(path, { key: `${sharedPrefix}${path}`, is_shared: true });
   for await (const { key } of listAll(objects, clip.prefix))
-    keys.set(key.slice(clip.prefix.length), { key, is_shared: false });
+    keys.set(ownPath(clip.prefix, key), { key, is_shared: false });
   const listed = await Promise.all(
     [...keys].map(async ([path, { key, is_shared }]) => {
       const { url, method, headers } = await objects.signGet(key, { expiresAt, lease });

@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { App } from "#app.ts";
 import { containsRun, isShared, type SharedMedia } from "#lib/manifests";
+import { isBelow, movedKey } from "#model/object-keys.ts";
 import type { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type ClipJob, type JobRow } from "#storage/db/schema.ts";
@@ -67,7 +68,7 @@ export async function verifyClip(
   const { tenantId } = asset;
   await checkReferences(app, { objects, prefix, tenantId }, { manifestPath, dashManifestPath, storyboardPath });
   const old = trim?.mediaPrefix ?? clip.prefix;
-  const moved = (key: string) => (key.startsWith(old) ? prefix + key.slice(old.length) : key);
+  const moved = (key: string) => movedKey(key, old, prefix);
   const below = (one: AssetRow["renditions"][number]) => ({
     ...one,
     bytes: null,
@@ -117,7 +118,7 @@ async function cutAudio(
 async function copyTexts(app: App, objects: ObjectStore, asset: AssetRow, { prefix }: ClipJob) {
   const texts: VerifiedClip["texts"] = new Map();
   for (const { objectKey, warnings } of await subtitlesOf(app.db, asset.id)) {
-    const text = objectKey.startsWith(prefix) ? await readSmallObject(objects, objectKey) : null;
+    const text = isBelow(prefix, objectKey) ? await readSmallObject(objects, objectKey) : null;
     if (text) texts.set(objectKey, await storeText(app, asset, { text: text.toString("utf8"), warnings }));
   }
   return texts;

@@ -1,7 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
 import { iso } from "#lib/base";
-import { attemptPrefix } from "#model/object-keys.ts";
+import { attemptPrefix, directoryOf } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { wordsPathOf } from "#protocol/speech.ts";
 import type { Task } from "#protocol/task.ts";
@@ -98,7 +98,7 @@ export async function workerContract(
       captions_required: captions.required,
       ...(hasSeparateCaptions && { separate_captions: true }),
     },
-    artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(prefix.slice(0, -1)) },
+    artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(directoryOf(prefix)) },
     encoding_spec: spec as Record<string, unknown>,
     callbacks: {
       heartbeat_url: `${callbacks}/heartbeat`,

@@ -2,10 +2,24 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { invalid, newExternalId } from "#lib/base";
 import { ASSET_PROVIDERS } from "#model/enums.ts";
-import { ownerOf, tenantPrefix } from "#model/object-keys.ts";
+import { folderOf, isBelow, ownerOf, tenantPrefix } from "#model/object-keys.ts";
 import type { Caller } from "#platform/http/caller.ts";
-import { ByteCount, Id, Name, oneOf, Sha256, Text } from "#platform/http/schemas.ts";
+import { ByteCount, Name, oneOf, Sha256, Text } from "#platform/http/schemas.ts";
 import { ASSET_TEXTS } from "#protocol/asset-fields.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  CollectionId,
+  DurationSeconds,
+  ManifestPath,
+  ManifestUrlField,
+  OriginalFilename,
+  RelativePath,
+  SourceBytes,
+  SourceKey,
+  SourceSha256,
+  StorageBytes,
+  TenantIdFromClient,
+} from "#protocol/record-fields.ts";
 import { WorkerContract } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import type { AssetRow, JobRow } from "#storage/db/schema.ts";
@@ -31,38 +45,46 @@ const ManifestUrl = v.pipe(
 );
 
 export const AssetWrite = v.object({
-  tenant_id: Id,
-  video_asset: v.object(
-    {
-      ...creationEntries,
-      title: ASSET_TEXTS.title.input,
-      input_status: InputStatus,
-      playback_status: PlaybackStatus,
-      source_bytes: ByteCount,
-      storage_bytes: ByteCount,
-      duration_seconds: v.pipe(
-        v.number("must be a number"),
-        v.finite("must be a number"),
-        v.minValue(0, "must not be negative"),
-      ),
-      source_key: StorageKey,
-      manifest_path: v.optional(v.nullable(StorageKey)),
-      collection_id: v.optional(v.nullable(Id)),
-      original_filename: v.optional(v.nullable(Name(500))),
-      relative_path: v.optional(v.nullable(Name(1000))),
-      source_sha256: v.optional(v.nullable(Sha256)),
-      priority: v.optional(Priority, 0),
-      early_playback: v.nullish(v.boolean("must be true or false")),
-      provider: v.optional(Provider, "managed"),
-      manifest_url: v.optional(v.nullable(ManifestUrl)),
-    },
-    "must be an object",
+  tenant_id: TenantIdFromClient,
+  video_asset: v.pipe(
+    v.object(
+      {
+        ...creationEntries,
+        title: ASSET_TEXTS.title.input,
+        input_status: InputStatus,
+        playback_status: PlaybackStatus,
+        source_bytes: describedAs(SourceBytes, ByteCount),
+        storage_bytes: describedAs(StorageBytes, ByteCount),
+        duration_seconds: describedAs(
+          DurationSeconds,
+          v.pipe(v.number("must be a number"), v.finite("must be a number"), v.minValue(0, "must not be negative")),
+        ),
+        source_key: describedAs(SourceKey, StorageKey),
+        manifest_path: describedAs(ManifestPath, v.optional(v.nullable(StorageKey))),
+        collection_id: v.optional(v.nullable(CollectionId)),
+        original_filename: describedAs(OriginalFilename, v.optional(v.nullable(Name(500)))),
+        relative_path: describedAs(RelativePath, v.optional(v.nullable(Name(1000)))),
+        source_sha256: describedAs(SourceSha256, v.optional(v.nullable(Sha256))),
+        priority: v.optional(Priority, 0),
+        early_playback: v.pipe(
+          v.nullish(v.boolean("must be true or false")),
+          v.description("Whether it may be playable before it is encoded"),
+        ),
+        provider: v.pipe(
+          v.optional(Provider, "managed"),
+          v.description("Where the media are: `managed` by this service, or `external_serve`"),
+        ),
+        manifest_url: describedAs(ManifestUrlField, v.optional(v.nullable(ManifestUrl))),
+      },
+      "must be an object",
+    ),
+    v.description("Fields of the asset"),
   ),
 });
 type AssetToRegister = v.InferOutput<typeof AssetWrite>;
 export const CreatedAsset = v.object({
-  asset: Asset,
-  transcoding_job: v.nullable(Job),
+  asset: v.pipe(Asset, v.description("The asset")),
+  transcoding_job: v.pipe(v.nullable(Job), v.description("The job; null without one")),
   worker_contract: v.pipe(v.nullable(WorkerContract), v.description("Without a lease: only a claim grants one")),
 });
 
@@ -124,7 +146,7 @@ export async function createAsset(
     originalFilename: given.original_filename ?? null,
     relativePath: given.relative_path ?? null,
     manifestPath,
-    mediaPrefix: manifestPath && folderOf(manifestPath, prefix),
+    mediaPrefix: manifestPath && ownFolderOf(manifestPath, prefix),
     tags: given.tags,
     priority: requirePriority(caller, "video_asset.priority", given.priority),
     earlyPlayback: given.early_playback ?? tenant.earlyPlayback ?? app.config.early_playback,
@@ -137,7 +159,7 @@ export async function createAsset(
 
 function requireKey(field: string, key: string, prefix: string): void {
   const name = `video_asset.${field}`;
-  if (!key.startsWith(prefix)) invalid(name, `must be under ${prefix}`);
+  if (!isBelow(prefix, key)) invalid(name, `must be under ${prefix}`);
   try {
     checkKey(key);
   } catch (error) {
@@ -149,8 +171,8 @@ function requireKey(field: string, key: string, prefix: string): void {
  * The prefix of files that may be served with a manifest: its directory, not all of the tenant's objects, and no
  * sources.
  */
-function folderOf(manifest: string, prefix: string): string {
-  const folder = manifest.slice(0, manifest.lastIndexOf("/") + 1);
+function ownFolderOf(manifest: string, prefix: string): string {
+  const folder = folderOf(manifest);
   if (folder === prefix || ownerOf(folder)?.area === "sources")
     invalid("video_asset.manifest_path", `must be in its own directory under ${prefix}`);
   return folder;

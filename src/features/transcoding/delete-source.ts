@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { HttpError, notFound } from "#lib/base";
+import { isBelow } from "#model/object-keys.ts";
 import type { Caller } from "#platform/http/caller.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Db } from "#storage/db/open.ts";
@@ -35,7 +36,7 @@ export async function whySourceIsNeeded(tx: Db, asset: AssetRow): Promise<string
   if (job && job.status !== "completed")
     return `The asset is not completely encoded: job ${job.id} is ${job.status}. Its source is needed.`;
   // Media of a client may use any file that was delivered with them.
-  const isOfMedia = asset.mediaPrefix !== null && asset.sourceKey.startsWith(asset.mediaPrefix);
+  const isOfMedia = asset.mediaPrefix !== null && isBelow(asset.mediaPrefix, asset.sourceKey);
   if (isOfMedia || !isUploadedSource(asset))
     return "The source was delivered together with the media, which may use it; it is deleted with the asset.";
   return null;

@@ -5,6 +5,8 @@ import { HttpError, notFound } from "#lib/base";
 import { type Caller, ownedBy, ownerOf } from "#platform/http/caller.ts";
 import { readPage } from "#platform/http/list-cache.ts";
 import { Paging, QueryId } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { AssetId, StatusField } from "#protocol/record-fields.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type Given, preparedFor } from "#storage/db/prepared.ts";
 import { type AssetRow, assets, type JobRow, transcodingJobs, transcodingTasks } from "#storage/db/schema.ts";
@@ -26,8 +28,8 @@ const ADDING_AUDIO = "An audio track is being added to the asset; retry the trim
 
 export const JobQuery = v.object({
   ...Paging,
-  status: v.optional(JobStatus),
-  asset_id: v.optional(QueryId),
+  status: describedAs(StatusField, v.optional(JobStatus)),
+  asset_id: describedAs(AssetId, v.optional(QueryId)),
   tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token"))),
 });
 

@@ -1,4 +1,5 @@
 import { eq } from "drizzle-orm";
+import { isBelow, ownPath } from "#model/object-keys.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, assets, type JoinedPart } from "#storage/db/schema.ts";
 
@@ -12,7 +13,7 @@ export function partFault(asset: AssetRow): PartFault | null {
   if (playbackStatus !== "ready") return notReady(`${playbackStatus}, not ready`);
   if (encoding !== null) return notReady("not encoded completely");
   if (provider !== "managed") return { code: "join_not_possible", message: `another server delivers asset ${id}` };
-  if (mediaPrefix === null || !manifestPath?.startsWith(mediaPrefix))
+  if (mediaPrefix === null || manifestPath === null || !isBelow(mediaPrefix, manifestPath))
     return { code: "join_not_possible", message: `the media of asset ${id} are not stored here` };
   return null;
 }
@@ -23,7 +24,7 @@ export function joinedPart({ id, mediaPrefix, manifestPath, sharedPrefix, shared
   return {
     assetId: id,
     prefix,
-    manifestPath: (manifestPath as string).slice(prefix.length),
+    manifestPath: ownPath(prefix, manifestPath as string),
     sharedPrefix,
     sharedMedia,
   };

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { App } from "#app.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { type Route, route } from "#platform/http/route.ts";
-import { PathId } from "#platform/http/schemas.ts";
 import { Failure, Heartbeat, HeartbeatAnswer, SignArtifacts, SignedArtifacts } from "#protocol/worker.ts";
 import { STALE } from "./lease.ts";
 
@@ -17,7 +17,7 @@ export type Held = {
 type Called<Params> = { app: App; params: Params; headers: Headers };
 type Summaries = Record<"heartbeat" | "fail" | "release" | "artifacts", string>;
 
-export const LeaseParams = v.object({ id: PathId });
+export const LeaseParams = v.object({ id: RecordIdInPath });
 /** What all routes of callbacks have in common. */
 export const callback = {
   method: "POST",

@@ -2,6 +2,7 @@ import type { App } from "#app.ts";
 import { DOCUMENT_LIMITS, HttpError } from "#lib/base";
 import { hdrOfVideoRange } from "#lib/codecs";
 import { type HlsPlaylist, type HlsVariant, uniqueVariants } from "#lib/manifests";
+import { folderOf } from "#model/object-keys.ts";
 import { parseDocument } from "#platform/parsing/parse-document.ts";
 import type { RenditionRow } from "#storage/db/schema.ts";
 import { InvalidKey } from "#storage/objects/keys.ts";
@@ -29,7 +30,7 @@ export async function readMasterPlaylist(
     }
   };
   const master = await playlistAt(manifestKey);
-  const folder = manifestKey.slice(0, manifestKey.lastIndexOf("/") + 1);
+  const folder = folderOf(manifestKey);
   const renditions = uniqueVariants(master.variants).map((variant) => rendition(variant, folder + variant.uri));
   const playlist = renditions[0] ? await playlistAt(renditions[0].playlist_path) : master;
   return { durationSeconds: playlist.durationSeconds, renditions };

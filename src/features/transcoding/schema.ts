@@ -2,13 +2,35 @@ import * as v from "valibot";
 import { invalid, iso } from "#lib/base";
 import { JOB_STATUSES } from "#model/enums.ts";
 import type { Caller } from "#platform/http/caller.ts";
-import { NullableTime, oneOf, PathId, Time } from "#platform/http/schemas.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
+import { oneOf } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  AssetId,
+  CodeField,
+  CreatedAt,
+  ErrorField,
+  ExternalIdField,
+  FinishedAt,
+  LeaseExpiresAt,
+  MessageField,
+  ProfileField,
+  ProgressField,
+  RecordId,
+  StageField,
+  StartedAt,
+  StatusField,
+  TenantIdField,
+  TitleField,
+  UpdatedAt,
+  WorkerIdField,
+} from "#protocol/record-fields.ts";
 import * as worker from "#protocol/worker.ts";
 import type { JobRow, TaskRow } from "#storage/db/schema.ts";
 import { MAX_OWN_PRIORITY } from "./fair-queue.ts";
 import { TaskSummary } from "./tasks/summary.ts";
 
-export const JobParams = v.object({ id: PathId });
+export const JobParams = v.object({ id: RecordIdInPath });
 /** What the callbacks of a job do, with and without a fence. */
 export const JOB_SUMMARIES = {
   heartbeat: "Renew the lease and report progress",
@@ -34,7 +56,10 @@ export function requirePriority(caller: Caller, field: string, priority: number)
   return priority;
 }
 
-export const HeartbeatAnswer = v.object({ ...worker.HeartbeatAnswer.entries, status: JobStatus });
+export const HeartbeatAnswer = v.object({
+  ...worker.HeartbeatAnswer.entries,
+  status: describedAs(StatusField, JobStatus),
+});
 
 /** The answer for a task that runs or was canceled. */
 export const toHeartbeatAnswer = ({
@@ -51,24 +76,27 @@ export const toHeartbeatAnswer = ({
 
 export const Job = v.pipe(
   v.object({
-    id: v.number(),
-    tenant_id: v.number(),
-    asset_id: v.number(),
+    id: RecordId,
+    tenant_id: TenantIdField,
+    asset_id: AssetId,
     asset: v.optional(
       v.pipe(
-        v.object({ external_id: v.string(), title: v.string() }),
+        v.object({ external_id: ExternalIdField, title: TitleField }),
         v.description("Only in lists of jobs and of a single job"),
       ),
     ),
-    status: JobStatus,
-    profile: v.string(),
-    priority: v.number(),
+    status: describedAs(StatusField, JobStatus),
+    profile: ProfileField,
+    priority: v.pipe(
+      v.number(),
+      v.description("Higher first: -10 to 10 within the tenant, 11 to 100 before all tenants"),
+    ),
     attempt: v.pipe(v.number(), v.description("Number of attempts, including the running one")),
-    max_attempts: v.number(),
-    worker_id: v.nullable(v.string()),
-    progress: v.number(),
-    stage: v.nullable(v.string()),
-    error: v.nullable(v.object({ code: v.string(), message: v.string() })),
+    max_attempts: v.pipe(v.number(), v.description("Number of attempts before the job fails for good")),
+    worker_id: v.nullable(WorkerIdField),
+    progress: ProgressField,
+    stage: v.nullable(StageField),
+    error: describedAs(ErrorField, v.nullable(v.object({ code: CodeField, message: MessageField }))),
     caption_errors: v.pipe(
       v.nullable(v.record(v.string(), v.string())),
       v.description("Errors of requested captions, by language"),
@@ -83,11 +111,11 @@ export const Job = v.pipe(
     ),
     tasks: v.optional(TaskSummary.tasks),
     uncuttable: v.optional(TaskSummary.uncuttable),
-    lease_expires_at: NullableTime,
-    started_at: NullableTime,
-    finished_at: NullableTime,
-    created_at: Time,
-    updated_at: Time,
+    lease_expires_at: v.nullable(LeaseExpiresAt),
+    started_at: v.nullable(StartedAt),
+    finished_at: v.nullable(FinishedAt),
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("TranscodingJob"),
 );

@@ -1,5 +1,6 @@
 import type { App } from "#app.ts";
 import { iso } from "#lib/base";
+import { directoryOf } from "#model/object-keys.ts";
 import { heartbeatSeconds } from "./lease.ts";
 import type { SideLease } from "./side-lease.ts";
 
@@ -15,7 +16,7 @@ export function sideContract(app: App, { path, row, token, prefix, local }: Leas
       expires_at: iso(row.leaseExpiresAt ?? 0),
       heartbeat_interval_seconds: heartbeatSeconds(app),
     },
-    artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(prefix.slice(0, -1)) },
+    artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(directoryOf(prefix)) },
     callbacks: {
       heartbeat_url: `${callbacks}/heartbeat`,
       complete_url: `${callbacks}/complete`,

@@ -1,7 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
 import { invalid } from "#lib/base";
-import { attemptPrefix } from "#model/object-keys.ts";
+import { attemptPrefix, isBelow, isPlainPath } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import type { SignArtifacts } from "#protocol/worker.ts";
 import { isOfPart } from "./join-contract.ts";
@@ -25,10 +25,9 @@ export async function signFor(app: App, lease: LeaseName, { paths, method }: Wan
   const objects = storageOf(app);
   const urls = signedFor(app, lease);
   const isRead = method === "GET";
-  const isPlain = (path: string) => path.split("/").every((part) => part !== "" && part !== "." && part !== "..");
   return Promise.all(
     paths.map(async (path, index) => {
-      if (!isPlain(path) || !limits.isAllowed(path, isRead)) invalid(`paths.${index}`, limits.expected(isRead));
+      if (!isPlainPath(path) || !limits.isAllowed(path, isRead)) invalid(`paths.${index}`, limits.expected(isRead));
       const signed = isRead
         ? await objects.signGet(path, urls)
         : await objects.signPut(path, { ...urls, maxBytes: limits.maxBytes(path) });
@@ -44,7 +43,7 @@ export function signArtifacts(app: App, { job, task, attempt }: LeasedTask, want
   const prefix = attemptPrefix(job, attempt.id);
   return signFor(app, nameOfLease(task), wanted, {
     isAllowed: (path, isRead) =>
-      path.startsWith(prefix) || (isRead && (job.joined ?? []).some((part) => isOfPart(part, path))),
+      isBelow(prefix, path) || (isRead && (job.joined ?? []).some((part) => isOfPart(part, path))),
     expected: () => `must be under ${prefix}`,
     maxBytes: () => MAX_ARTIFACT_BYTES,
   });

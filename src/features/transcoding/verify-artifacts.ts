@@ -1,7 +1,7 @@
 import type * as v from "valibot";
 import type { App } from "#app.ts";
 import { resolveReference } from "#lib/manifests";
-import { TENANTS } from "#model/object-keys.ts";
+import { isBelow, isPlainPath, pathBelow, TENANTS } from "#model/object-keys.ts";
 import type { Completion } from "#protocol/worker.ts";
 import { listAll } from "#storage/objects/list-all.ts";
 import type { ObjectStore } from "#storage/objects/store.ts";
@@ -77,8 +77,8 @@ export async function checkArtifacts(
 function checkPlaylistPaths(prefix: string, { media = {} }: Result): void {
   for (const field of ["renditions", "audio_renditions"] as const)
     for (const [index, { playlist_path: path }] of (media[field] ?? []).entries()) {
-      const below = path.startsWith(prefix) ? path.slice(prefix.length) : path;
-      if ("code" in resolveReference("", below) || below.startsWith(TENANTS))
+      const below = pathBelow(prefix, path) ?? path;
+      if ("code" in resolveReference("", below) || isBelow(TENANTS, below))
         incomplete(`media.${field}.${index}.playlist_path`, `must be under ${prefix}`);
     }
 }
@@ -111,8 +111,7 @@ export async function requireObjects(
 }
 
 const objectUnder = (objects: ObjectStore, prefix: string) => (field: string, path: string) => {
-  if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === ".."))
-    return incomplete(field, `must be under ${prefix}`);
+  if (!isBelow(prefix, path) || !isPlainPath(path)) return incomplete(field, `must be under ${prefix}`);
   return objects.head(path);
 };
 

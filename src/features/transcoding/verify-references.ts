@@ -1,6 +1,7 @@
 import type { App } from "#app.ts";
 import { DOCUMENT_LIMITS, HttpError } from "#lib/base";
 import { resolveReference } from "#lib/manifests";
+import { ownPath } from "#model/object-keys.ts";
 import { parseUtf8, type TextParser, type Utf8Input } from "#platform/parsing/parse-document.ts";
 import type { ParserOutput } from "#platform/parsing/parsers.ts";
 import { NotUtf8 } from "#platform/parsing/pool.ts";
@@ -32,7 +33,7 @@ export async function checkReferences(app: App, place: Place, paths: Paths): Pro
 }
 
 async function checkHls(app: App, place: Place, manifest: string): Promise<void> {
-  const seen = new Set([manifest.slice(place.prefix.length)]);
+  const seen = new Set([ownPath(place.prefix, manifest)]);
   for (const path of seen) {
     const playlist = await parsed(app, "hls", place, { field: "manifest_path", path }, { path, stored: MAX_PLAYLISTS });
     if (playlist === null) continue;
@@ -47,7 +48,7 @@ async function checkHls(app: App, place: Place, manifest: string): Promise<void>
 }
 
 async function checkDash(app: App, place: Place, manifest: string): Promise<void> {
-  const path = manifest.slice(place.prefix.length);
+  const path = ownPath(place.prefix, manifest);
   const field = "dash_manifest_path";
   const read = await parsed(app, "mpd", place, { field, path }, { path, stored: 0 });
   if (read === null) return;
@@ -56,7 +57,7 @@ async function checkDash(app: App, place: Place, manifest: string): Promise<void
 }
 
 async function checkStoryboard(app: App, place: Place, storyboard: string): Promise<void> {
-  const path = storyboard.slice(place.prefix.length);
+  const path = ownPath(place.prefix, storyboard);
   const field = "storyboard_path";
   const read = await parsed(app, "storyboard", place, { field, path }, {});
   if (read === null) return;

@@ -4,6 +4,7 @@ import * as v from "valibot";
 import { type App, forApp } from "#app.ts";
 import { iso } from "#lib/base";
 import { Time } from "#platform/http/schemas.ts";
+import { AssetId, ProgressField, RecordId, StageField, TitleField, WorkerIdField } from "#protocol/record-fields.ts";
 import type { Db } from "#storage/db/open.ts";
 import { assets, transcodingJobs, transcodingTasks, type WorkerRow, workers } from "#storage/db/schema.ts";
 import { IS_RUNNING } from "./tasks/lifecycle.ts";
@@ -20,8 +21,8 @@ const MAX_JOBS = 500;
 
 export const Worker = v.pipe(
   v.object({
-    id: v.number(),
-    worker_id: v.string(),
+    id: RecordId,
+    worker_id: WorkerIdField,
     state: v.pipe(
       v.picklist(["busy", "idle", "offline"]),
       v.description("`offline`: without a job, and silent for a minute"),
@@ -30,11 +31,11 @@ export const Worker = v.pipe(
     jobs: v.pipe(
       v.array(
         v.object({
-          id: v.number(),
-          asset_id: v.number(),
-          title: v.string(),
-          progress: v.number(),
-          stage: v.nullable(v.string()),
+          id: RecordId,
+          asset_id: AssetId,
+          title: TitleField,
+          progress: ProgressField,
+          stage: v.nullable(StageField),
         }),
       ),
       v.description("Running jobs, also those of which it has tasks"),

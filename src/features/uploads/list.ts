@@ -5,12 +5,14 @@ import { UPLOAD_STATUSES } from "#model/enums.ts";
 import { type Caller, ownerOf } from "#platform/http/caller.ts";
 import { readPage } from "#platform/http/list-cache.ts";
 import { oneOf, Paging, QueryId } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { StatusField } from "#protocol/record-fields.ts";
 import { type Given, preparedFor } from "#storage/db/prepared.ts";
 import { assets, type UploadRow, uploads } from "#storage/db/schema.ts";
 
 export const UploadQuery = v.object({
   ...Paging,
-  status: v.optional(oneOf(UPLOAD_STATUSES)),
+  status: describedAs(StatusField, v.optional(oneOf(UPLOAD_STATUSES))),
   tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token"))),
 });
 

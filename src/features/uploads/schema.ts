@@ -1,7 +1,18 @@
 import * as v from "valibot";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { ByteCount, Id, Name, PathId, Sha256, Text } from "#platform/http/schemas.ts";
-import { MediaType } from "#protocol/fields.ts";
+import { Name, Text } from "#platform/http/schemas.ts";
+import { describedAs, MediaType } from "#protocol/fields.ts";
+import {
+  BytesExpected,
+  CollectionId,
+  ContentType,
+  FilenameField,
+  Sha256Field,
+  SourceHeight,
+  SourceWidth,
+  TenantIdFromClient,
+} from "#protocol/record-fields.ts";
 import { Upload } from "#protocol/upload.ts";
 import type { AssetRow, JobRow, UploadRow } from "#storage/db/schema.ts";
 import type { Part, SignedRequest } from "#storage/objects/store.ts";
@@ -10,7 +21,7 @@ import { CaptionLabels, CaptionLanguages } from "../subtitles/caption-request.ts
 import { Job, Priority, toJob } from "../transcoding/schema.ts";
 import { partCountOf } from "./multipart.ts";
 
-export const UploadParams = v.object({ id: PathId });
+export const UploadParams = v.object({ id: RecordIdInPath });
 const Pixels = v.pipe(
   v.number("must be an integer"),
   v.integer("must be an integer"),
@@ -19,19 +30,19 @@ const Pixels = v.pipe(
 );
 
 export const Initiate = v.object({
-  tenant_id: v.optional(Id),
-  filename: Name(500),
-  bytes_expected: ByteCount,
-  content_type: v.optional(MediaType, "application/octet-stream"),
-  source_width: v.nullish(Pixels),
-  source_height: v.nullish(Pixels),
+  tenant_id: v.optional(TenantIdFromClient),
+  filename: describedAs(FilenameField, Name(500)),
+  bytes_expected: BytesExpected,
+  content_type: describedAs(ContentType, v.optional(MediaType, "application/octet-stream")),
+  source_width: describedAs(SourceWidth, v.nullish(Pixels)),
+  source_height: describedAs(SourceHeight, v.nullish(Pixels)),
   ...creationEntries,
-  collection_id: v.nullish(Id),
+  collection_id: v.nullish(CollectionId),
   relative_path: v.pipe(
     v.nullish(Name(1000)),
     v.description("Path of the file at the sender, such as 2026/trip/day-1.mp4; CSV imports match it"),
   ),
-  sha256: v.nullish(Sha256),
+  sha256: v.nullish(Sha256Field),
   priority: v.optional(Priority, 0),
   early_playback: v.pipe(
     v.nullish(v.boolean("must be true or false")),
@@ -55,7 +66,11 @@ export const FromUrl = v.object({
   ...others,
 });
 
-export const CompletedUpload = v.object({ ...Upload.entries, asset: Asset, transcoding_job: Job });
+export const CompletedUpload = v.object({
+  ...Upload.entries,
+  asset: v.pipe(Asset, v.description("The asset")),
+  transcoding_job: v.pipe(Job, v.description("The job; null without one")),
+});
 
 export const toPut = ({ url, method, headers }: SignedRequest) => ({
   upload_url: url,

@@ -4,9 +4,12 @@ import type { App } from "#app.ts";
 import { HttpError, iso, notFound, randomName, sha256 } from "#lib/base";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import { byId, page } from "#platform/http/paging.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
-import { Name, PathId } from "#platform/http/schemas.ts";
+import { Name } from "#platform/http/schemas.ts";
 import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { CodeField } from "#protocol/record-fields.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type InvitationRow, invitations, tenants, users } from "#storage/db/schema.ts";
 import { insertUser } from "../credentials/devices/insert-user.ts";
@@ -31,7 +34,7 @@ const CODE_LENGTH = 32;
 const path = "/api/v1/users/invitations";
 const shared = { tag: "Users", forAdmins: true, errors: { 403: ["forbidden_role"] } } as const;
 const accepted = { tag: "Users", credential: "none", path: "/api/v1/invitations/:code" } as const;
-const Code = v.object({ code: Name(100) });
+const Code = v.object({ code: describedAs(CodeField, Name(100)) });
 
 const open = (app: App) => and(isNull(invitations.endedAt), gt(invitations.expiresAt, app.clock.now()));
 
@@ -150,7 +153,7 @@ export const invitationRoutes = [
     audited: true,
     operationId: "revokeInvitation",
     summary: "Revoke an invitation",
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     responses: { 204: null },
     handle: ({ app, caller, params }) =>
       app.write(async (tx) => {

@@ -3,8 +3,8 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { HttpError, iso, notFound } from "#lib/base";
 import type { Caller, Session } from "#platform/http/caller.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { Reply, route } from "#platform/http/route.ts";
-import { PathId } from "#platform/http/schemas.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type SessionRow, sessions, tenants, type UserRow, users } from "#storage/db/schema.ts";
 import { attempt } from "../credentials/devices/attempts.ts";
@@ -147,7 +147,7 @@ export const meRoutes = [
     audited: true,
     operationId: "endMySession",
     summary: "End one of one's own sessions",
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     responses: { 204: null },
     errors: CHANGE_ERRORS,
     handle: ({ app, caller, params }) =>

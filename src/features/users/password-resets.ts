@@ -5,9 +5,11 @@ import { HttpError, iso, notFound, randomName, sha256 } from "#lib/base";
 import { attributeTo } from "#platform/http/audit.ts";
 import { countWindows } from "#platform/http/limits.ts";
 import { Reply, route } from "#platform/http/route.ts";
-import { Name, Time } from "#platform/http/schemas.ts";
+import { Name } from "#platform/http/schemas.ts";
 import { isMailConfigured } from "#platform/outbound/mail/smtp.ts";
 import { deleteInSlices } from "#platform/scheduled-tasks/delete-in-slices.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { CodeField, ExpiresAt, RefField } from "#protocol/record-fields.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type MailRow, passwordResets, tenants, type UserRow, users } from "#storage/db/schema.ts";
 import { hashPassword } from "../credentials/devices/passwords.ts";
@@ -16,6 +18,7 @@ import { findUser } from "../credentials/devices/routes.ts";
 import { EmailAddress, NewPassword } from "../credentials/devices/schema.ts";
 import { enqueueMail } from "../mail/outbox.ts";
 import { resetMail } from "../mail/texts.ts";
+import { EmailField } from "./record-fields.ts";
 
 const HOUR_MS = 3_600_000;
 const LIVES_MS = HOUR_MS;
@@ -27,7 +30,7 @@ const PER_EMAIL = { requests: 3, seconds: 3600 };
 
 const path = "/api/v1/password_resets";
 const shared = { tag: "Account", credential: "none", method: "POST" } as const;
-const Code = v.object({ code: Name(100) });
+const Code = v.object({ code: describedAs(CodeField, Name(100)) });
 
 /** Requests beyond these are answered alike, and nothing is sent. */
 const limits = forApp(({ config, cache: { redis } }) => ({
@@ -74,7 +77,7 @@ export const passwordResetRoutes = [
     audited: false,
     operationId: "requestPasswordReset",
     summary: "Request a link to set a new password by mail; the response does not reveal whether there is such a user",
-    body: v.object({ email: EmailAddress }),
+    body: v.object({ email: describedAs(EmailField, EmailAddress) }),
     responses: { 202: null },
     async handle({ app, address, body: { email } }) {
       // The same work for every address: whose it is, is looked up when the mail is written.
@@ -120,10 +123,10 @@ export const passwordResetRoutes = [
     audited: true,
     operationId: "createResetLink",
     summary: "Create a link with which a user sets a new password, valid once, for an hour",
-    params: v.object({ ref: v.string() }),
+    params: v.object({ ref: RefField }),
     responses: {
       201: v.pipe(
-        v.object({ url: v.pipe(v.string(), v.description("It is shown only here")), expires_at: Time }),
+        v.object({ url: v.pipe(v.string(), v.description("It is shown only here")), expires_at: ExpiresAt }),
         v.title("ResetLink"),
       ),
     },

@@ -2,8 +2,8 @@ import { and, asc, eq, gt } from "drizzle-orm";
 import * as v from "valibot";
 import { ownedBy } from "#platform/http/caller.ts";
 import { byId, page } from "#platform/http/paging.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
-import { PathId } from "#platform/http/schemas.ts";
 import { users } from "#storage/db/schema.ts";
 import { insertUser } from "../credentials/devices/insert-user.ts";
 import { hashPassword } from "../credentials/devices/passwords.ts";
@@ -14,7 +14,7 @@ import { TenantUser, toTenantUser, UserPatch, UserQuery, UserWrite } from "./sch
 
 const path = "/api/v1/users";
 const shared = { tag: "Users", forAdmins: true, errors: { 403: ["forbidden_role"] } } as const;
-const one = { ...shared, path: `${path}/:id`, params: v.object({ id: PathId }) } as const;
+const one = { ...shared, path: `${path}/:id`, params: v.object({ id: RecordIdInPath }) } as const;
 
 export const userRoutes = [
   route({

@@ -1,38 +1,49 @@
 import * as v from "valibot";
-import { ROLES, THEMES } from "#model/enums.ts";
+import { THEMES } from "#model/enums.ts";
+import { TenantIdInQuery } from "#platform/http/parameters.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { Id, Name, NullableTime, oneOf, Paging, QueryId, Time } from "#platform/http/schemas.ts";
+import { Id, Name, oneOf, Paging } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  CreatedAt,
+  ExpiresAt,
+  LanguageField,
+  NameField,
+  RecordId,
+  TenantIdField,
+  UpdatedAt,
+} from "#protocol/record-fields.ts";
 import type { InvitationRow, UserRow } from "#storage/db/schema.ts";
-import { EmailAddress, NewPassword, Password } from "../credentials/devices/schema.ts";
+import { EmailAddress, NewPassword, Password, UserRole } from "../credentials/devices/schema.ts";
+import { EmailField } from "./record-fields.ts";
 
-const Role = oneOf(ROLES);
 const PersonName = v.pipe(Name(200), v.description("Name of the person"));
 const TenantId = v.optional(v.pipe(Id, v.description("Required with the admin token")));
 
 export const UserWrite = v.object({
   tenant_id: TenantId,
-  email: EmailAddress,
+  email: describedAs(EmailField, EmailAddress),
   name: v.optional(v.nullable(PersonName)),
-  role: Role,
+  role: UserRole,
   password: NewPassword,
 });
 export const UserPatch = v.object({
-  email: v.optional(EmailAddress),
+  email: describedAs(EmailField, v.optional(EmailAddress)),
   name: v.optional(v.nullable(PersonName)),
-  role: v.optional(Role),
+  role: v.optional(UserRole),
   password: v.optional(NewPassword),
 });
-export const UserQuery = v.object({ ...Paging, tenant_id: v.optional(QueryId) });
+export const UserQuery = v.object({ ...Paging, tenant_id: v.optional(TenantIdInQuery) });
 
 export const TenantUser = v.pipe(
   v.object({
-    id: v.number(),
-    tenant_id: v.number(),
-    email: v.string(),
-    name: v.nullable(v.string()),
-    role: oneOf(ROLES),
-    created_at: Time,
-    updated_at: Time,
+    id: RecordId,
+    tenant_id: TenantIdField,
+    email: EmailField,
+    name: v.nullable(NameField),
+    role: UserRole,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("TenantUser"),
 );
@@ -41,14 +52,18 @@ export const toTenantUser = (row: UserRow) =>
     email: row.emailAddress,
   });
 
-export const InvitationWrite = v.object({ tenant_id: TenantId, email: EmailAddress, role: Role });
+export const InvitationWrite = v.object({
+  tenant_id: TenantId,
+  email: describedAs(EmailField, EmailAddress),
+  role: UserRole,
+});
 const invitation = {
-  id: v.number(),
-  tenant_id: v.number(),
-  email: v.string(),
-  role: oneOf(ROLES),
-  created_at: Time,
-  expires_at: Time,
+  id: RecordId,
+  tenant_id: TenantIdField,
+  email: EmailField,
+  role: UserRole,
+  created_at: CreatedAt,
+  expires_at: ExpiresAt,
 };
 export const Invitation = v.pipe(v.object(invitation), v.title("Invitation"));
 export const NewInvitation = v.pipe(
@@ -65,32 +80,34 @@ export const toInvitation = (row: InvitationRow) =>
     email: row.emailAddress,
   });
 
+const TenantName = v.pipe(v.string(), v.description("Name of the tenant"));
 export const Invited = v.pipe(
-  v.object({ email: v.string(), role: oneOf(ROLES), tenant_name: v.string(), expires_at: Time }),
+  v.object({ email: EmailField, role: UserRole, tenant_name: TenantName, expires_at: ExpiresAt }),
   v.title("Invited"),
 );
 export const Acceptance = v.object({ name: PersonName, password: NewPassword });
 
+const ThemeField = v.pipe(v.string(), v.description("Of the console; null: the browser's"));
 export const MePatch = v.object({
   name: v.optional(v.nullable(PersonName)),
-  email: v.optional(EmailAddress),
+  email: describedAs(EmailField, v.optional(EmailAddress)),
   language: v.optional(
     v.nullable(v.pipe(v.picklist(["en", "de"]), v.description("Of the console; null: the browser's"))),
   ),
-  theme: v.optional(v.nullable(oneOf(THEMES))),
+  theme: describedAs(ThemeField, v.optional(v.nullable(oneOf(THEMES)))),
 });
 export const Me = v.pipe(
   v.object({
-    id: v.number(),
-    tenant_id: v.number(),
-    tenant_name: v.string(),
-    email: v.string(),
-    name: v.nullable(v.string()),
-    role: oneOf(ROLES),
-    language: v.nullable(v.string()),
-    theme: v.nullable(v.string()),
+    id: RecordId,
+    tenant_id: TenantIdField,
+    tenant_name: TenantName,
+    email: EmailField,
+    name: v.nullable(NameField),
+    role: UserRole,
+    language: v.nullable(LanguageField),
+    theme: v.nullable(ThemeField),
     totp_enabled: v.pipe(v.boolean(), v.description("Whether the second factor is on")),
-    created_at: Time,
+    created_at: CreatedAt,
   }),
   v.title("Me"),
 );
@@ -107,16 +124,19 @@ export const toMe = (row: UserRow, tenantName: string): v.InferInput<typeof Me> 
 export const TotpCode = v.object({
   code: v.pipe(Name(100), v.description("Of the authenticator app, or a recovery code")),
 });
-export const PasswordChange = v.object({ current_password: Password, new_password: NewPassword });
+export const PasswordChange = v.object({
+  current_password: v.pipe(Password, v.description("The password until now")),
+  new_password: NewPassword,
+});
 
 export const MySession = v.pipe(
   v.object({
-    id: v.number(),
-    is_current: v.boolean(),
+    id: RecordId,
+    is_current: v.pipe(v.boolean(), v.description("Whether it is the session of this request")),
     address: v.pipe(v.nullable(v.string()), v.description("Where it was begun")),
     user_agent: v.pipe(v.nullable(v.string()), v.description("The browser that began it")),
-    created_at: Time,
-    expires_at: NullableTime,
+    created_at: CreatedAt,
+    expires_at: v.nullable(ExpiresAt),
   }),
   v.title("MySession"),
 );

@@ -24,7 +24,7 @@ export const totpRoutes = [
       200: v.pipe(
         v.object({
           secret: v.pipe(v.string(), v.description("In base 32; it is shown only here")),
-          uri: v.string(),
+          uri: v.pipe(v.string(), v.description("The secret as a URI for authenticator apps (otpauth:)")),
           qr_svg: v.pipe(v.string(), v.description("The URI as a QR code")),
         }),
         v.title("NewTotp"),

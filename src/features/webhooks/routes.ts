@@ -1,8 +1,9 @@
 import * as v from "valibot";
 import { iso, notFound } from "#lib/base";
 import { byId, decodeCursor, decodeKey, encodeKey, page } from "#platform/http/paging.ts";
+import { TenantIdInQuery } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
-import { Paging, QueryId } from "#platform/http/schemas.ts";
+import { Paging } from "#platform/http/schemas.ts";
 import { readAsset } from "../assets/queries.ts";
 import { unsignedHeaders } from "./attempt.ts";
 import { checkedUrl, createEndpoint, deleteEndpoint, rotateSecret, setActive, updateEndpoint } from "./change.ts";
@@ -52,7 +53,7 @@ export const webhookRoutes = [
     tag,
     operationId: "listWebhooks",
     summary: "List webhook endpoints, newest first",
-    query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
+    query: v.object({ ...Paging, tenant_id: v.optional(TenantIdInQuery) }),
     responses: { 200: v.array(Endpoint) },
     handle(context) {
       const { app, caller, query } = context;

@@ -2,8 +2,25 @@ import * as v from "valibot";
 import { DISABLED_REASONS, WEBHOOK_DELIVERY_STATUSES, WEBHOOK_FORMATS } from "#model/enums.ts";
 import { EVENT_TYPES, EVENTS, type EventType } from "#platform/events/catalog.ts";
 import { ONLY_MUX_NAMES } from "#platform/events/mux-names.ts";
+import { RecordIdInPath, TenantIdInQuery } from "#platform/http/parameters.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { Id, Name, NullableTime, oneOf, Paging, PathId, QueryId, Text, Time } from "#platform/http/schemas.ts";
+import { Id, Name, NullableTime, oneOf, Paging, QueryId, Text, Time } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  CodeField,
+  CreatedAt,
+  DescriptionField,
+  DryRun,
+  ErrorField,
+  EventField,
+  MessageField,
+  MethodField,
+  RecordId,
+  StatusField,
+  TenantIdField,
+  TenantIdFromClient,
+  UpdatedAt,
+} from "#protocol/record-fields.ts";
 import type { DeliveryRow, EndpointRow } from "#storage/db/schema.ts";
 
 const EventName = v.picklist(EVENT_TYPES, `must be among ${EVENT_TYPES.join(", ")}`);
@@ -18,11 +35,11 @@ const eventOf = (type: EventType) =>
   v.pipe(
     v.object({
       id: v.pipe(v.string(), v.description("The same in repeated deliveries")),
-      event: v.literal(type),
+      event: describedAs(EventField, v.literal(type)),
       type: v.pipe(v.literal(type), v.description("The same as `event`, for code that was written for other services")),
-      created_at: Time,
-      tenant_id: v.number(),
-      data: EVENTS[type].schema as v.GenericSchema<unknown, object>,
+      created_at: CreatedAt,
+      tenant_id: TenantIdField,
+      data: v.pipe(EVENTS[type].schema as v.GenericSchema<unknown, object>, v.description("The event's data")),
     }),
     v.description(EVENTS[type].description),
   );
@@ -39,37 +56,44 @@ const eventTypes = (about: string) =>
 const Format = v.pipe(oneOf(WEBHOOK_FORMATS), v.description("`mux`: names, bodies and signature as Mux has them"));
 const Description = v.optional(v.nullable(Text(1000)));
 export const EndpointWrite = v.object({
-  tenant_id: v.optional(Id),
+  tenant_id: v.optional(TenantIdFromClient),
   url: Url,
-  description: Description,
+  description: describedAs(DescriptionField, Description),
   format: v.optional(Format, "svc"),
   event_types: v.optional(eventTypes("Omitted or empty: all events but those that must be named"), []),
 });
 export const EndpointPatch = v.object({
   url: v.optional(Url),
-  description: Description,
+  description: describedAs(DescriptionField, Description),
   format: v.optional(Format),
   event_types: v.optional(eventTypes("Empty: all events but those that must be named")),
 });
-export const EndpointParams = v.object({ id: PathId });
-export const ActiveWrite = v.object({ active: v.boolean("must be true or false") });
+export const EndpointParams = v.object({ id: RecordIdInPath });
+const ActiveField = v.pipe(v.boolean(), v.description("Whether events are delivered"));
+export const ActiveWrite = v.object({ active: describedAs(ActiveField, v.boolean("must be true or false")) });
 
 export const Endpoint = v.pipe(
   v.object({
-    id: v.number(),
-    tenant_id: v.number(),
-    url: v.string(),
-    description: v.nullable(v.string()),
+    id: RecordId,
+    tenant_id: TenantIdField,
+    url: v.pipe(v.string(), v.description("https URL that events are sent to")),
+    description: v.nullable(DescriptionField),
     format: Format,
     event_types: v.pipe(v.array(v.string()), v.description("Empty: all events but those that must be named")),
-    active: v.boolean(),
+    active: ActiveField,
     failure_count: v.pipe(v.number(), v.description("Consecutive failed attempts")),
-    failing_since: NullableTime,
-    disabled_at: NullableTime,
-    disabled_reason: v.nullable(v.picklist(DISABLED_REASONS)),
+    failing_since: v.pipe(
+      NullableTime,
+      v.description("Time of the first of the failures in a row; null without failures"),
+    ),
+    disabled_at: v.pipe(NullableTime, v.description("Time at which the endpoint was disabled; null while active")),
+    disabled_reason: v.pipe(
+      v.nullable(v.picklist(DISABLED_REASONS)),
+      v.description("Why the endpoint was disabled; null while active"),
+    ),
     last_delivery_at: v.pipe(NullableTime, v.description("Time of the last successful attempt")),
-    created_at: Time,
-    updated_at: Time,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("WebhookEndpoint"),
 );
@@ -89,7 +113,10 @@ const DeliveryRef = v.pipe(
   v.regex(/^(whd_)?[1-9]\d{0,14}$/),
   v.transform((ref) => Number(ref.replace("whd_", ""))),
 );
-export const DeliveryParams = v.object({ id: PathId, delivery_id: DeliveryRef });
+export const DeliveryParams = v.object({
+  id: RecordIdInPath,
+  delivery_id: v.pipe(DeliveryRef, v.description("Id of the delivery")),
+});
 
 const OptionalTime = (about: string) =>
   v.pipe(
@@ -101,18 +128,19 @@ const OptionalTime = (about: string) =>
 const Status = v.picklist(WEBHOOK_DELIVERY_STATUSES, `must be among ${WEBHOOK_DELIVERY_STATUSES.join(", ")}`);
 export const DeliveryQuery = v.object({
   ...Paging,
-  status: v.optional(Status),
-  event: v.optional(EventName),
+  status: describedAs(StatusField, v.optional(Status)),
+  event: describedAs(EventField, v.optional(EventName)),
 });
-export const AssetDeliveryParams = v.object({ id: PathId });
-export const AssetDeliveryQuery = v.object({ ...Paging, status: v.optional(Status) });
+export const AssetDeliveryParams = v.object({ id: RecordIdInPath });
+export const AssetDeliveryQuery = v.object({ ...Paging, status: describedAs(StatusField, v.optional(Status)) });
 /** Ids of an event and a delivery: where a page of an asset's deliveries begins. */
 export const AssetDeliveryKey = v.strictTuple([v.pipe(v.number(), v.integer()), v.pipe(v.number(), v.integer())]);
+const EndpointId = v.pipe(v.number(), v.description("Id of the webhook endpoint"));
 /** Filters for the operator, over all tenants. */
 export const AllDeliveriesQuery = v.object({
   ...DeliveryQuery.entries,
-  tenant_id: v.optional(QueryId),
-  endpoint_id: v.optional(QueryId),
+  tenant_id: v.optional(TenantIdInQuery),
+  endpoint_id: describedAs(EndpointId, v.optional(QueryId)),
   since: v.optional(OptionalTime("Events from then on")),
   until: v.optional(OptionalTime("Events before this time")),
 });
@@ -127,20 +155,23 @@ const ReplayId = v.pipe(
   ),
 );
 export const ReplayWrite = v.object({
-  ids: v.optional(
-    v.pipe(
-      v.array(ReplayId),
-      v.minLength(1, "must contain at least one"),
-      v.maxLength(100, "must contain at most 100"),
+  ids: v.pipe(
+    v.optional(
+      v.pipe(
+        v.array(ReplayId),
+        v.minLength(1, "must contain at least one"),
+        v.maxLength(100, "must contain at most 100"),
+      ),
     ),
+    v.description("Ids of deliveries or events"),
   ),
-  status: v.optional(Status),
-  tenant_id: v.optional(Id),
-  endpoint_id: v.optional(Id),
-  event: v.optional(EventName),
+  status: describedAs(StatusField, v.optional(Status)),
+  tenant_id: v.optional(TenantIdFromClient),
+  endpoint_id: describedAs(EndpointId, v.optional(Id)),
+  event: describedAs(EventField, v.optional(EventName)),
   since: v.optional(OptionalTime("Events from then on")),
   until: v.optional(OptionalTime("Events before this time")),
-  dry_run: v.optional(v.boolean(), false),
+  dry_run: v.optional(DryRun, false),
   after: v.optional(v.pipe(Id, v.description("`last` of the previous response, to continue"))),
 });
 export const ResendFailed = v.object({
@@ -165,23 +196,26 @@ export const Replayed = v.object({
 
 export const Delivery = v.pipe(
   v.object({
-    id: v.number(),
+    id: RecordId,
     delivery_id: v.pipe(v.string(), v.description("The same id with the prefix whd_")),
-    tenant_id: v.number(),
-    endpoint_id: v.number(),
-    event_id: v.string(),
-    event: v.string(),
-    status: v.picklist(WEBHOOK_DELIVERY_STATUSES),
-    attempts: v.number(),
-    next_attempt_at: NullableTime,
-    last_attempt_at: NullableTime,
-    delivered_at: NullableTime,
-    response_status: v.nullable(v.number()),
+    tenant_id: TenantIdField,
+    endpoint_id: EndpointId,
+    event_id: v.pipe(v.string(), v.description("Id of the event, the same in repeated deliveries")),
+    event: EventField,
+    status: describedAs(StatusField, v.picklist(WEBHOOK_DELIVERY_STATUSES)),
+    attempts: v.pipe(v.number(), v.description("Number of attempts so far")),
+    next_attempt_at: v.pipe(NullableTime, v.description("Time of the next attempt; null without one")),
+    last_attempt_at: v.pipe(NullableTime, v.description("Time of the last attempt; null before the first")),
+    delivered_at: v.pipe(NullableTime, v.description("Time of the successful attempt; null before")),
+    response_status: v.pipe(
+      v.nullable(v.number()),
+      v.description("HTTP status of the endpoint's response; null without one"),
+    ),
     response_body: v.pipe(v.nullable(v.string()), v.description("First 1 KiB of the response")),
-    duration_ms: v.nullable(v.number()),
-    error: v.nullable(v.object({ code: v.string(), message: v.string() })),
-    created_at: Time,
-    updated_at: Time,
+    duration_ms: v.pipe(v.nullable(v.number()), v.description("Duration of the attempt in milliseconds")),
+    error: describedAs(ErrorField, v.nullable(v.object({ code: CodeField, message: MessageField }))),
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("WebhookDelivery"),
 );
@@ -190,7 +224,7 @@ export const DeliveryDetails = v.object({
   ...Delivery.entries,
   request: v.pipe(
     v.object({
-      method: v.literal("POST"),
+      method: describedAs(MethodField, v.literal("POST")),
       url: v.pipe(v.string(), v.description("The present URL of the endpoint")),
       headers: v.pipe(
         v.record(v.string(), v.string()),

@@ -14,7 +14,6 @@ export { LiveMpd, type LivePeriod } from "./live-mpd.ts";
 export {
   type AudioRendition,
   bitRates,
-  mappingReferences,
   masterPlaylist,
   mediaPlaylist,
   type PlaylistSegment,
@@ -24,8 +23,9 @@ export { subtitlePlaylist, withTimestampMap } from "./m3u8-subtitles.ts";
 export { ISOFF_LIVE_PROFILE, type MpdRepresentation, type MpdSet, type MpdTemplates, staticMpd } from "./mpd.ts";
 export { type MpdContent, readMpd } from "./mpd-read.ts";
 export { type Below, rebaseMaster, rebaseMpd, rebaseStoryboard, storyboardJson } from "./rebase.ts";
+export { readReferences } from "./references.ts";
 export { resolveReference } from "./relative-reference.ts";
-export { masterAscending, masterWithin, type SideRange } from "./resolution-filter.ts";
+export { masterOfSelection, type SideRange, type VariantSelection } from "./resolution-filter.ts";
 export {
   containsRun,
   isShared,

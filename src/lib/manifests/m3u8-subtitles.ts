@@ -1,42 +1,40 @@
 import { DOCUMENT_LIMITS, requireAtMost } from "#lib/base";
-import { hlsAttribute } from "./hls-attributes.ts";
-import { linesOf } from "./lines-of.ts";
 import { quoted } from "./m3u8.ts";
+import { type MasterEdit, MasterLine } from "./master-edits.ts";
 
 export type HlsSubtitles = { uri: string; language: string; label: string; isDefault: boolean };
 
 const OWN_GROUP = "subs";
-const STREAM = "#EXT-X-STREAM-INF:";
 
 /**
  * Adds subtitles to a master playlist (RFC 8216, 4.3.4.1). Variants with a subtitle group keep it, and the tracks join
- * that group; other variants get one. A media playlist is unchanged.
+ * that group; other variants get one.
  */
-export function withSubtitles(master: string, tracks: readonly HlsSubtitles[]): string {
-  if (tracks.length === 0 || !master.includes(STREAM)) return master;
-  const lines = [...linesOf(master)];
-  const first = lines.findIndex((line) => line.startsWith(STREAM));
-  if (first < 0) return master;
-  const groups = new Set<string>();
-  const named = lines.map((line) => {
-    if (!line.startsWith(STREAM)) return line;
-    const group = hlsAttribute(line, "SUBTITLES");
-    groups.add(group ?? OWN_GROUP);
-    return group === undefined ? `${line},SUBTITLES=${quoted(OWN_GROUP)}` : line;
-  });
-  requireAtMost(groups.size, DOCUMENT_LIMITS.subtitleGroups, "groups of subtitles");
-  const there = Map.groupBy(
-    lines.filter((line) => line.startsWith("#EXT-X-MEDIA:") && hlsAttribute(line, "TYPE") === "SUBTITLES"),
-    (line) => hlsAttribute(line, "GROUP-ID"),
-  );
-  const added = [...groups].flatMap((group) => members(there.get(group) ?? [], group, tracks));
-  return [...named.slice(0, first), ...added, ...named.slice(first)].join("\n");
-}
+export const withSubtitles =
+  (tracks: readonly HlsSubtitles[]): MasterEdit =>
+  (lines) => {
+    const first = lines.findIndex(({ kind }) => kind === "variant");
+    if (tracks.length === 0 || first < 0) return lines;
+    const groups = new Set<string>();
+    const named = lines.map((line) => {
+      if (line.kind !== "variant") return line;
+      const group = line.attribute("SUBTITLES");
+      groups.add(group ?? OWN_GROUP);
+      return group === undefined ? new MasterLine(`${line.text},SUBTITLES=${quoted(OWN_GROUP)}`) : line;
+    });
+    requireAtMost(groups.size, DOCUMENT_LIMITS.subtitleGroups, "groups of subtitles");
+    const there = Map.groupBy(
+      lines.filter((line) => line.kind === "rendition" && line.attribute("TYPE") === "SUBTITLES"),
+      (line) => line.attribute("GROUP-ID"),
+    );
+    const added = [...groups].flatMap((group) => members(there.get(group) ?? [], group, tracks));
+    return named.toSpliced(first, 0, ...added);
+  };
 
-function members(there: readonly string[], group: string, tracks: readonly HlsSubtitles[]): string[] {
+function members(there: readonly MasterLine[], group: string, tracks: readonly HlsSubtitles[]): MasterLine[] {
   // 4.3.4.1.1: names are unique within a group, and at most one member is the default.
-  const names = new Set(there.map((line) => hlsAttribute(line, "NAME")));
-  const hasDefault = there.some((line) => hlsAttribute(line, "DEFAULT") === "YES");
+  const names = new Set(there.map((line) => line.attribute("NAME")));
+  const hasDefault = there.some((line) => line.attribute("DEFAULT") === "YES");
   return tracks.map(({ uri, language, label, isDefault }) => {
     // Some parsers treat an apostrophe as a quote.
     const plain = quoted(label.replaceAll("'", "’").replaceAll('"', "”")).slice(1, -1);
@@ -53,7 +51,7 @@ function members(there: readonly string[], group: string, tracks: readonly HlsSu
       "FORCED=NO",
       `URI=${quoted(uri)}`,
     ];
-    return `#EXT-X-MEDIA:${attributes.join(",")}`;
+    return new MasterLine(`#EXT-X-MEDIA:${attributes.join(",")}`);
   });
 }
 

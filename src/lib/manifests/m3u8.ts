@@ -1,10 +1,4 @@
-/** Writes and rewrites HLS playlists (RFC 8216), independent of storage and HTTP. */
-
-import { DOCUMENT_LIMITS, requireAtMost, runToEnd, type Sliced } from "#lib/base";
-import { hlsAttributes } from "./hls-attributes.ts";
-import { linesOf } from "./lines-of.ts";
-
-const LINES_PER_SLICE = 200;
+/** Writes HLS playlists (RFC 8216), independent of storage and HTTP. */
 
 export type PlaylistSegment = {
   uri: string;
@@ -131,57 +125,6 @@ function attributesOf({ bandwidth, averageBandwidth, codecs, width, height, vide
 
 /** 4.1 and 4.2: a quoted string contains no control character and no quote, and has no escapes. */
 export const quoted = (value: string) => `"${value.replace(/\p{Cc}/gu, " ").replaceAll('"', "'")}"`;
-
-/**
- * Applies `map` to every URI of a playlist: URI lines, and URI attributes of tags. Linear in time. Throws TooComplex
- * for a playlist beyond the limits.
- */
-export const mapReferences = (playlist: string, map: (uri: string) => string): string =>
-  runToEnd(mappingReferences(playlist, map));
-
-/** The same in slices. */
-export function* mappingReferences(playlist: string, map: (uri: string) => string): Sliced<string> {
-  const lines: string[] = [];
-  let characters = 0;
-  let references = 0;
-  const mapped = (uri: string) => {
-    requireAtMost(++references, DOCUMENT_LIMITS.playlistReferences, "references");
-    return map(uri);
-  };
-  for (const line of linesOf(playlist)) {
-    const written = withMappedUris(line, mapped);
-    characters += written.length + 1;
-    requireAtMost(characters, DOCUMENT_LIMITS.outputCharacters, "characters after it is rewritten");
-    if (lines.push(written) % LINES_PER_SLICE === 0) yield;
-  }
-  return lines.join("\n");
-}
-
-function withMappedUris(line: string, map: (uri: string) => string): string {
-  if (!line.startsWith("#")) return line === "" ? line : map(line);
-  const colon = line.indexOf(":");
-  if (!line.startsWith("#EXT") || colon === -1) return line;
-  const pieces: string[] = [];
-  let done = 0;
-  for (const { name, value, isQuoted, from, to } of hlsAttributes(line, colon + 1)) {
-    if (name !== "URI" || !isQuoted) continue;
-    // With its quotes, which `quoted` writes again.
-    pieces.push(line.slice(done, from - 1), quoted(map(value)));
-    done = to + 1;
-  }
-  pieces.push(line.slice(done));
-  return pieces.join("");
-}
-
-/** Every URI that a playlist refers to, in order. Throws TooComplex. */
-export function references(playlist: string): string[] {
-  const uris: string[] = [];
-  mapReferences(playlist, (uri) => {
-    uris.push(uri);
-    return uri;
-  });
-  return uris;
-}
 
 /**
  * Peak and average bitrate in bit/s. 4.1: the peak is the largest rate of any contiguous run of segments that lasts

@@ -1,5 +1,7 @@
 /** Writes a static DASH manifest (ISO/IEC 23009-1) over the segments of the HLS playlists; live-mpd.ts, that of a live stream. */
 
+import type { MpdEdit } from "./mpd-edits.ts";
+
 /** ISO/IEC 23009-1, 8.4: segments of ISO BMFF by templates. It is the profile of video on demand too. */
 export const ISOFF_LIVE_PROFILE = "urn:mpeg:dash:profile:isoff-live:2011";
 
@@ -173,22 +175,24 @@ function timeline(segments: readonly { start: number; duration: number }[]): str
 export type MpdSubtitles = { id: number; address: string; language: string; label: string; isDefault: boolean };
 
 /**
- * A sidecar text track: one WebVTT file for the whole presentation (5.3.7.2 allows sets of any kind). A manifest with
+ * Adds sidecar text tracks: one WebVTT file for the whole presentation (5.3.7.2 allows sets of any kind). A manifest with
  * several periods is unchanged, because the file would play from its beginning in each.
  */
-export function withSubtitles(mpd: string, tracks: readonly MpdSubtitles[]): string {
-  const at = mpd.lastIndexOf("</Period>");
-  if (tracks.length === 0 || at < 0 || mpd.indexOf("</Period>") !== at) return mpd;
-  const sets = tracks.map(({ id, address, language, label, isDefault }) => {
-    const roles = ["subtitle", ...(isDefault ? ["main"] : [])]
-      .map((role) => `<Role schemeIdUri="urn:mpeg:dash:role:2011" value="${role}"/>`)
-      .join("");
-    // Far above the ids that packagers use.
-    const open = `<AdaptationSet id="${1_000_000 + id}" contentType="text" mimeType="text/vtt" lang="${attribute(language)}">`;
-    const text = `<Representation id="subtitles-${id}" bandwidth="256"><BaseURL>${attribute(address)}</BaseURL></Representation>`;
-    return `  ${open}\n      <Label>${attribute(label)}</Label>${roles}\n      ${text}\n    </AdaptationSet>\n  `;
-  });
-  return mpd.slice(0, at) + sets.join("") + mpd.slice(at);
+export const mpdWithSubtitles =
+  (tracks: readonly MpdSubtitles[]): MpdEdit =>
+  (draft) => {
+    const at = tracks.length === 0 ? null : draft.endOfPeriod();
+    if (at !== null) draft.insert(at, tracks.map(textSet).join(""));
+  };
+
+function textSet({ id, address, language, label, isDefault }: MpdSubtitles): string {
+  const roles = ["subtitle", ...(isDefault ? ["main"] : [])]
+    .map((role) => `<Role schemeIdUri="urn:mpeg:dash:role:2011" value="${role}"/>`)
+    .join("");
+  // Far above the ids that packagers use.
+  const open = `<AdaptationSet id="${1_000_000 + id}" contentType="text" mimeType="text/vtt" lang="${attribute(language)}">`;
+  const text = `<Representation id="subtitles-${id}" bandwidth="256"><BaseURL>${attribute(address)}</BaseURL></Representation>`;
+  return `  ${open}\n      <Label>${attribute(label)}</Label>${roles}\n      ${text}\n    </AdaptationSet>\n  `;
 }
 
 /** xs:duration, to the millisecond. */

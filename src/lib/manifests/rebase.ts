@@ -1,14 +1,15 @@
 import { DOCUMENT_LIMITS, requireAtMost } from "#lib/base";
-import { XmlFault, xmlTokens } from "#lib/xml";
 import { mpdWithAudio } from "./audio-tracks/dash.ts";
 import { withAudio } from "./audio-tracks/hls.ts";
 import type { AudioChanges } from "./audio-tracks/types.ts";
-import { masterInStereo, mpdInStereo } from "./channel-filter.ts";
-import { masterOfVariant, masterWithout, mpdWithout } from "./codec-filter.ts";
-import { mapReferences } from "./m3u8.ts";
+import { inStereo, mpdInStereo } from "./channel-filter.ts";
+import { mpdWithoutCodecs, onlyVariant, withoutCodecs } from "./codec-filter.ts";
 import { withSubtitles } from "./m3u8-subtitles.ts";
-import * as mpds from "./mpd.ts";
-import { masterAscending, masterWithin, type SideRange } from "./resolution-filter.ts";
+import { editMaster, type MasterEdit } from "./master-edits.ts";
+import { mpdWithSubtitles } from "./mpd.ts";
+import { editMpd, type MpdEdit } from "./mpd-edits.ts";
+import { withReferences } from "./references.ts";
+import { ascending, type VariantSelection, within } from "./resolution-filter.ts";
 import { mapStoryboard, storyboardTiles } from "./storyboard.ts";
 
 /**
@@ -17,7 +18,7 @@ import { mapStoryboard, storyboardTiles } from "./storyboard.ts";
  * would be lost at each step). Subtitles belong to the asset and change without a new version, so they are inserted
  * here. All functions are linear in time and throw TooComplex.
  */
-export type Below = {
+export type Below = VariantSelection & {
   /** A token to include in URLs, with its slash, or "". */
   carried: string;
   /** Prefix of relative references, with its slash. */
@@ -34,48 +35,39 @@ export type Below = {
   variant: string | null;
   /** Audio of more channels is left out, where there is other audio. */
   isStereo: boolean;
-  /** The resolutions of a master playlist that are kept; null: all are. */
-  sides: SideRange | null;
-  /** The variants of a master playlist are in ascending order. */
-  isAscending: boolean;
   /** The reference of an image with all tiles of a storyboard, in place of its own one; null: it keeps that. */
   sheet: string | null;
 };
 
 const isAbsolute = (uri: string) => /^([a-z][a-z0-9+.-]*:|\/)/i.test(uri);
 
-export function rebaseMaster(
-  playlist: string,
-  { carried, folder, tracks, audio, hidden, variant, isStereo, sides, isAscending }: Below,
-): string {
-  const ordered = isAscending ? masterAscending(playlist) : playlist;
-  const chosen = variant === null ? ordered : masterOfVariant(ordered, variant);
-  const ofCodecs = hidden.length > 0 ? masterWithout(chosen, hidden) : chosen;
-  const inRange = sides === null ? ofCodecs : masterWithin(ofCodecs, sides);
-  const rebased = withAudio(
-    mapReferences(isStereo ? masterInStereo(inRange) : inRange, (uri) =>
-      isAbsolute(uri) ? uri : carried + folder + uri,
-    ),
-    audio,
-  );
-  return withSubtitles(
-    rebased,
-    tracks.map((track) => ({ ...track, uri: carried + track.list })),
-  );
-}
+/** The edits of a delivered master playlist, in their order. */
+const masterEdits = (below: Below): MasterEdit[] => [
+  ...(below.isAscending ? [ascending] : []),
+  ...(below.variant === null ? [] : [onlyVariant(below.variant)]),
+  ...(below.hidden.length > 0 ? [withoutCodecs(below.hidden)] : []),
+  ...(below.sides === null ? [] : [within(below.sides)]),
+  ...(below.isStereo ? [inStereo] : []),
+  withReferences((uri) => (isAbsolute(uri) ? uri : below.carried + below.folder + uri)),
+  withAudio(below.audio),
+  withSubtitles(below.tracks.map((track) => ({ ...track, uri: below.carried + track.list }))),
+];
 
-/** ISO/IEC 23009-1, 5.3.1.2: BaseURL follows ProgramInformation and precedes all other children of MPD. */
-export function rebaseMpd(mpd: string, { carried, folder, tracks, audio, root, hidden, isStereo }: Below): string {
-  const address = (carried + folder).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+export const rebaseMaster = (playlist: string, below: Below): string => editMaster(playlist, masterEdits(below));
+
+/** The edits of a delivered DASH manifest, in their order. */
+const mpdEdits = ({ carried, folder, tracks, audio, root, hidden, isStereo }: Below): MpdEdit[] => [
+  ...(hidden.length > 0 ? [mpdWithoutCodecs(hidden)] : []),
+  ...(isStereo ? [mpdInStereo] : []),
+  based((carried + folder).replaceAll("&", "&amp;").replaceAll("<", "&lt;")),
+  mpdWithAudio(audio),
   // Absolute paths: ffmpeg 5.1 resolves the BaseURL of a Representation against the manifest's own directory and
   // ignores the BaseURL of the MPD (libavformat/dashdec.c, resolve_content_path), so no relative URL works in every
   // player.
-  const ofCodecs = hidden.length > 0 ? mpdWithout(mpd, hidden) : mpd;
-  return mpds.withSubtitles(
-    based(mpdWithAudio(isStereo ? mpdInStereo(ofCodecs) : ofCodecs, audio), address),
-    tracks.map((track) => ({ ...track, address: root + track.file })),
-  );
-}
+  mpdWithSubtitles(tracks.map((track) => ({ ...track, address: root + track.file }))),
+];
+
+export const rebaseMpd = (mpd: string, below: Below): string => editMpd(mpd, mpdEdits(below));
 
 /**
  * A storyboard refers to its thumbnails by media fragment: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0,
@@ -132,28 +124,9 @@ export function storyboardJson(
  * Inserts `address` as the base before the manifest's own BaseURL: a second one at the same level would be an
  * alternative, not a base.
  */
-function based(mpd: string, address: string): string {
-  let after: number | undefined;
-  try {
-    for (const token of xmlTokens(mpd)) {
-      if (token.kind === "text") continue;
-      if (token.name === "Period") break;
-      if (token.kind === "open" && token.name === "BaseURL" && !token.isEmpty)
-        return insertBaseUrl(mpd, token.to, address);
-      if (token.kind === "open" && token.name === "MPD") after ??= token.to;
-      const isInformation = token.name === "ProgramInformation" && (token.kind === "close" || token.isEmpty);
-      if (isInformation) after = token.to;
-    }
-  } catch (error) {
-    // The manifest may have been stored before manifests were checked. It is served unchanged.
-    if (!(error instanceof XmlFault)) throw error;
-  }
-  return after === undefined ? mpd : `${mpd.slice(0, after)}<BaseURL>${address}</BaseURL>${mpd.slice(after)}`;
-}
-
-function insertBaseUrl(mpd: string, from: number, address: string): string {
-  const next = mpd.indexOf("<", from);
-  const own = mpd.slice(from, next === -1 ? mpd.length : next);
-  const at = from + own.length - own.trimStart().length;
-  return mpd.slice(0, at) + address + mpd.slice(at);
-}
+const based =
+  (address: string): MpdEdit =>
+  (draft) => {
+    const base = draft.base();
+    if (base !== null) draft.insert(base.at, base.own ? address : `<BaseURL>${address}</BaseURL>`);
+  };

@@ -31,9 +31,13 @@ export const CDATA_END = "]]>";
 /**
  * Tags and texts of an XML document in order, without comments and processing instructions. A document type, custom
  * entities and, unless `hasCdata`, CDATA are faults, so that nothing is expanded or fetched. Each character is read at
- * most twice. Throws XmlFault and TooComplex.
+ * most twice. The content of the elements that `notRead` names is passed over up to their next end tag. Throws XmlFault and
+ * TooComplex.
  */
-export function* xmlTokens(text: string, { hasCdata = false } = {}): Generator<XmlToken, void> {
+export function* xmlTokens(
+  text: string,
+  { hasCdata = false, notRead }: { hasCdata?: boolean; notRead?: ReadonlySet<string> } = {},
+): Generator<XmlToken, void> {
   for (let from = 0; from < text.length; ) {
     if (text[from] !== "<") {
       const to = endAt(text, "<", from);
@@ -56,7 +60,8 @@ export function* xmlTokens(text: string, { hasCdata = false } = {}): Generator<X
     }
     const token = text[from + 1] === "/" ? closeAt(text, from) : openAt(text, from);
     yield token;
-    from = token.to;
+    const isPassedOver = notRead !== undefined && token.kind === "open" && !token.isEmpty && notRead.has(token.name);
+    from = isPassedOver ? endAt(text, `</${token.name}`, token.to) : token.to;
   }
 }
 

@@ -1,6 +1,32 @@
 import * as v from "valibot";
-import { PLAYBACK_STATUSES, SUBTITLE_SOURCES } from "#model/enums.ts";
+import { SUBTITLE_SOURCES } from "#model/enums.ts";
 import { eventTextSamples, eventTexts } from "#protocol/asset-fields.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  AssetId,
+  AttemptField,
+  BytesReceived,
+  ChannelField,
+  ChannelId,
+  CodeField,
+  ErrorField,
+  ExternalIdField,
+  FilenameField,
+  FinishedAt,
+  KindField,
+  LabelField,
+  LanguageField,
+  MessageField,
+  NameField,
+  PlaybackStatusField,
+  SourceField,
+  StartedAt,
+  SubtitleId,
+  TenantIdField,
+  TrackId,
+  UploadId,
+  WorkerIdField,
+} from "#protocol/record-fields.ts";
 import { Warning } from "#protocol/warnings.ts";
 
 /** `isDefault`: whether endpoints receive it that name no events. */
@@ -19,37 +45,40 @@ const define = <Schema extends v.GenericSchema<unknown>>(
 ): Definition<v.InferOutput<Schema>> => ({ description, schema: schema as never, sample, isDefault });
 
 const UPLOAD = {
-  upload_id: v.number(),
-  asset_id: v.string(),
-  external_id: v.string(),
-  filename: v.string(),
+  upload_id: describedAs(UploadId, v.number()),
+  asset_id: describedAs(AssetId, v.string()),
+  external_id: ExternalIdField,
+  filename: FilenameField,
 };
 const JOB = {
-  job_id: v.number(),
-  asset_id: v.string(),
-  attempt: v.number(),
-  worker_id: v.nullable(v.string()),
+  job_id: v.pipe(v.number(), v.description("Id of the job")),
+  asset_id: describedAs(AssetId, v.string()),
+  attempt: AttemptField,
+  worker_id: v.nullable(WorkerIdField),
 };
-const NO_ERROR = { error_code: v.null(), error_message: v.null(), will_retry: v.null() };
+const ErrorCode = v.pipe(v.null(), v.description("Code of the error; null without one"));
+const ErrorMessage = v.pipe(v.null(), v.description("Message of the error; null without one"));
+const WillRetry = v.pipe(v.null(), v.description("Whether another attempt follows"));
+const NO_ERROR = { error_code: ErrorCode, error_message: ErrorMessage, will_retry: WillRetry };
 const ASSET = {
-  asset_id: v.string(),
-  external_id: v.string(),
+  asset_id: describedAs(AssetId, v.string()),
+  external_id: ExternalIdField,
   ...eventTexts,
-  playback_status: v.picklist(PLAYBACK_STATUSES),
+  playback_status: PlaybackStatusField,
 };
-const AssetError = v.nullable(v.object({ code: v.string(), message: v.nullable(v.string()) }));
+const AssetError = v.nullable(v.object({ code: CodeField, message: v.nullable(MessageField) }));
 const Asset = v.object({
   ...ASSET,
-  playback_url: v.nullable(v.string()),
-  error: AssetError,
-  warnings: v.array(Warning),
+  playback_url: v.pipe(v.nullable(v.string()), v.description("URL of the HLS master playlist, without a token")),
+  error: describedAs(ErrorField, AssetError),
+  warnings: v.pipe(v.array(Warning), v.description("Problems that do not prevent the operation")),
 });
 
-const LIVE = { channel_id: v.number(), channel: v.string(), started_at: v.string() };
+const LIVE = { channel_id: ChannelId, channel: ChannelField, started_at: describedAs(StartedAt, v.string()) };
 
 const described = <S extends v.GenericSchema>(schema: S, text: string) => v.pipe(schema, v.description(text));
 
-const CHANNEL = { channel_id: v.number(), channel: v.string() };
+const CHANNEL = { channel_id: ChannelId, channel: ChannelField };
 
 const TARGET = {
   ...CHANNEL,
@@ -73,12 +102,12 @@ const asset = { asset_id: "0", external_id: "vid_0000000000000000000000", ...eve
 export const EVENTS = {
   "video.upload.completed": define(
     "A source is complete in storage",
-    v.object({ ...UPLOAD, bytes_received: v.number() }),
+    v.object({ ...UPLOAD, bytes_received: describedAs(BytesReceived, v.number()) }),
     { ...upload, bytes_received: 1 },
   ),
   "video.upload.failed": define(
     "An upload expired or was aborted, or its source could not be fetched",
-    v.object({ ...UPLOAD, bytes_received: v.null() }),
+    v.object({ ...UPLOAD, bytes_received: describedAs(BytesReceived, v.null()) }),
     { ...upload, bytes_received: null },
   ),
   "video.job.queued": define(
@@ -91,9 +120,9 @@ export const EVENTS = {
     "An attempt failed; `will_retry` says whether the job is queued again",
     v.object({
       ...JOB,
-      error_code: v.nullable(v.string()),
-      error_message: v.nullable(v.string()),
-      will_retry: v.boolean(),
+      error_code: describedAs(ErrorCode, v.nullable(v.string())),
+      error_message: describedAs(ErrorMessage, v.nullable(v.string())),
+      will_retry: describedAs(WillRetry, v.boolean()),
     }),
     { ...job, error_code: "test", error_message: "Test event", will_retry: true },
   ),
@@ -129,23 +158,23 @@ export const EVENTS = {
   "video.subtitle.ready": define(
     "A subtitle is available: uploaded, translated, transcribed or replaced",
     v.object({
-      asset_id: v.string(),
-      subtitle_id: v.number(),
-      language: v.string(),
-      label: v.string(),
-      source: v.picklist(SUBTITLE_SOURCES),
+      asset_id: describedAs(AssetId, v.string()),
+      subtitle_id: SubtitleId,
+      language: LanguageField,
+      label: LabelField,
+      source: describedAs(SourceField, v.picklist(SUBTITLE_SOURCES)),
     }),
     { asset_id: "0", subtitle_id: 0, language: "en", label: "English", source: "upload" },
   ),
   "video.subtitle.errored": define(
     "A subtitle could not be generated or translated. Only for endpoints that name it",
     v.object({
-      asset_id: v.string(),
-      subtitle_id: v.number(),
-      language: v.string(),
-      label: v.string(),
-      source: v.picklist(SUBTITLE_SOURCES),
-      error: v.object({ code: v.string(), message: v.string() }),
+      asset_id: describedAs(AssetId, v.string()),
+      subtitle_id: SubtitleId,
+      language: LanguageField,
+      label: LabelField,
+      source: describedAs(SourceField, v.picklist(SUBTITLE_SOURCES)),
+      error: describedAs(ErrorField, v.object({ code: CodeField, message: MessageField })),
     }),
     {
       asset_id: "0",
@@ -159,7 +188,7 @@ export const EVENTS = {
   ),
   "video.track.ready": define(
     "A track becomes ready",
-    v.object({ asset_id: v.string(), track_id: v.number(), kind: v.string(), name: v.string() }),
+    v.object({ asset_id: describedAs(AssetId, v.string()), track_id: TrackId, kind: KindField, name: NameField }),
     { asset_id: "0", track_id: 0, kind: "chapter", name: "default" },
   ),
   "live.stream.started": define(
@@ -170,13 +199,13 @@ export const EVENTS = {
   ),
   "live.stream.ended": define(
     "A stream has ended. Only for endpoints that name it",
-    v.object({ ...LIVE, ended_at: v.string() }),
+    v.object({ ...LIVE, ended_at: describedAs(FinishedAt, v.string()) }),
     { ...live, ended_at: "2026-11-20T10:00:00.000Z" },
     { isDefault: false },
   ),
   "live.recording.ready": define(
     "The recording of a stream is an asset that can be played. Only for endpoints that name it",
-    v.object({ ...LIVE, ended_at: v.string(), asset_id: v.string() }),
+    v.object({ ...LIVE, ended_at: describedAs(FinishedAt, v.string()), asset_id: describedAs(AssetId, v.string()) }),
     { ...live, ended_at: "2026-11-20T10:00:00.000Z", asset_id: "0" },
     { isDefault: false },
   ),
@@ -223,12 +252,12 @@ export const EVENTS = {
   "tenant.traffic.anomaly": define(
     "An hour's plays deviate from the usual number of that hour",
     v.object({
-      tenant_id: v.number(),
-      metric: v.string(),
-      window_start: v.string(),
-      window_end: v.string(),
-      baseline: v.number(),
-      observed: v.number(),
+      tenant_id: TenantIdField,
+      metric: v.pipe(v.string(), v.description("The figure that deviates")),
+      window_start: v.pipe(v.string(), v.description("Start of the hour")),
+      window_end: v.pipe(v.string(), v.description("End of the hour")),
+      baseline: v.pipe(v.number(), v.description("The usual number in this hour")),
+      observed: v.pipe(v.number(), v.description("The number in this hour")),
       ratio: v.pipe(v.nullable(v.number()), v.description("null when the baseline is 0")),
     }),
     {

@@ -1,5 +1,4 @@
 import { sampleOf } from "./openapi-examples.ts";
-import { FIELDS } from "./openapi-fields.ts";
 import type { Json } from "./openapi-schema.ts";
 
 type Schema = Json & {
@@ -12,37 +11,26 @@ type Schema = Json & {
   allOf?: Schema[];
 };
 
-/** The description of a field by its name and the fields and schema that contain it, innermost last. */
-export function descriptionOf(name: string, parents: readonly string[]): string | undefined {
-  const specific = parents.findLast((parent) => Object.hasOwn(FIELDS, `${parent}.${name}`));
-  const key = specific === undefined ? name : `${specific}.${name}`;
-  return Object.hasOwn(FIELDS, key) ? FIELDS[key] : undefined;
-}
-
-/** Adds descriptions, and examples of simple values, to all properties of a schema that have none. */
-export function describeProperties(schema: Schema, parents: readonly string[] = []): Schema {
-  const inner = (one: Schema) => describeProperties(one, parents);
+/** Puts the description of each property last, and behind it an example where its value is simple. */
+export function describeProperties(schema: Schema): Schema {
   const { properties, items, additionalProperties: more, anyOf, oneOf, allOf } = schema;
   return {
     ...schema,
-    ...(properties && { properties: describeEach(properties, parents) }),
-    ...(items && { items: inner(items) }),
-    ...(typeof more === "object" && { additionalProperties: inner(more) }),
-    ...(anyOf && { anyOf: anyOf.map(inner) }),
-    ...(oneOf && { oneOf: oneOf.map(inner) }),
-    ...(allOf && { allOf: allOf.map(inner) }),
+    ...(properties && { properties: describeEach(properties) }),
+    ...(items && { items: describeProperties(items) }),
+    ...(typeof more === "object" && { additionalProperties: describeProperties(more) }),
+    ...(anyOf && { anyOf: anyOf.map(describeProperties) }),
+    ...(oneOf && { oneOf: oneOf.map(describeProperties) }),
+    ...(allOf && { allOf: allOf.map(describeProperties) }),
   };
 }
 
-const describeEach = (properties: Record<string, Schema>, parents: readonly string[]) =>
-  Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, describe(name, schema, parents)]));
+const describeEach = (properties: Record<string, Schema>) =>
+  Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, describe(name, schema)]));
 
-function describe(name: string, schema: Schema, parents: readonly string[]): Schema {
-  const described = describeProperties(schema, [...parents, name]);
-  const description = schema.description ?? descriptionOf(name, parents);
+function describe(name: string, schema: Schema): Schema {
+  const { description, ...described } = describeProperties(schema);
   if (description === undefined) return described;
-  // In OpenAPI 3.0, siblings of $ref are ignored.
-  if (described.$ref !== undefined) return { allOf: [{ $ref: described.$ref }], description };
   const sample = "example" in described || described.enum ? undefined : sampleOf(name, described);
   return { ...described, description, ...(sample !== undefined && sample !== null && { example: sample }) };
 }

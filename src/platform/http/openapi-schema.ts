@@ -1,5 +1,5 @@
 import { toJsonSchema } from "@valibot/to-json-schema";
-import type * as v from "valibot";
+import * as v from "valibot";
 
 export type Json = Record<string, unknown>;
 type Schema = v.GenericSchema<unknown, unknown>;
@@ -12,6 +12,7 @@ export function schemaOf(schema: Schema, typeMode: "input" | "output" = "input")
     errorMode: "ignore",
     // JSON Schema allows an empty list here, OpenAPI 3.0 does not.
     overrideSchema({ valibotSchema, jsonSchema: { required, ...rest } }) {
+      if ("entries" in valibotSchema) addDescriptions(valibotSchema.entries as Entries, rest.properties as Properties);
       // The only custom schema: a file in a form.
       if (valibotSchema.type === "custom") return { type: "string", format: "binary" };
       if (TUPLES.has(valibotSchema.type)) return withItemsOnce(rest);
@@ -26,6 +27,20 @@ export function schemaOf(schema: Schema, typeMode: "input" | "output" = "input")
   }) as Json;
   return json;
 }
+
+type Entries = Record<string, Schema & { wrapped?: Schema }>;
+type Properties = Record<string, Json>;
+
+/** The conversion of an input ends at a transformation, and leaves out a description behind it. */
+function addDescriptions(entries: Entries, properties: Properties): void {
+  for (const [name, property] of Object.entries(properties)) {
+    const description = entries[name] && ownDescription(entries[name]);
+    if (description !== undefined) property.description ??= description;
+  }
+}
+
+const ownDescription = (schema: Schema & { wrapped?: Schema }): string | undefined =>
+  v.getDescription(schema) ?? (schema.wrapped && ownDescription(schema.wrapped));
 
 const TUPLES = new Set(["tuple", "loose_tuple", "strict_tuple"]);
 
@@ -46,13 +61,15 @@ export function withReferences(schema: unknown, components: Record<string, Json>
   const inner = Object.fromEntries(
     Object.entries(schema).map(([name, value]) => [name, withReferences(value, components)]),
   ) as Json;
-  const { title, nullable, ...rest } = inner;
+  const { title, nullable, description, ...rest } = inner;
   // A property may have this name too; its value is a schema, not a text.
   if (typeof title !== "string") return inner.nullable && Array.isArray(inner.anyOf) ? nullableChoice(inner) : inner;
   components[title] ??= rest;
   const reference = { $ref: `#/components/schemas/${title}` };
-  // In OpenAPI 3.0, siblings of $ref are ignored, and nullable needs a type.
-  return nullable ? { type: "object", nullable: true, allOf: [reference] } : reference;
+  // It describes this use of the record. OpenAPI 3.0 ignores siblings of $ref, and nullable needs a type.
+  const described = description === undefined ? {} : { description };
+  if (nullable) return { type: "object", nullable: true, allOf: [reference], ...described };
+  return description === undefined ? reference : { allOf: [reference], ...described };
 }
 
 /** OpenAPI 3.0: nullable applies only together with a type. */

@@ -1,5 +1,5 @@
 import type * as v from "valibot";
-import { describeProperties, descriptionOf } from "./openapi-describe.ts";
+import { describeProperties } from "./openapi-describe.ts";
 import { exampleOf } from "./openapi-examples.ts";
 import { type Json, schemaOf, withReferences } from "./openapi-schema.ts";
 import { isBodyRequired, type Route } from "./route.ts";
@@ -108,7 +108,7 @@ export async function openApi(routes: readonly Route[]): Promise<Json> {
   }
   const described: Record<string, Json> = {};
   for (const [title, schema] of Object.entries(components)) {
-    described[title] = describeProperties(schema, [title]);
+    described[title] = describeProperties(schema);
     await pause();
   }
   return {
@@ -162,11 +162,19 @@ const ERROR = {
   type: "object",
   required: ["error", "code", "request_id"],
   properties: {
-    error: { type: "string" },
-    code: { type: "string" },
-    details: { type: "object", additionalProperties: { type: "array", items: { type: "string" } } },
-    required_scopes: { type: "array", items: { type: "string" } },
-    request_id: { type: "string" },
+    error: { type: "string", description: "What happened and what to do, for people" },
+    code: { type: "string", description: "What happened, for programs" },
+    details: {
+      type: "object",
+      additionalProperties: { type: "array", items: { type: "string" } },
+      description: "Messages by field",
+    },
+    required_scopes: {
+      type: "array",
+      items: { type: "string" },
+      description: "Any one of these scopes would suffice",
+    },
+    request_id: { type: "string", description: "Id of the request, for support; also in the header X-Request-Id" },
   },
 };
 
@@ -242,6 +250,12 @@ function security(route: Route): Json[] {
   return route.credential === "admin" ? [{ adminToken: [] }] : [];
 }
 
+/** Headers that routes require or accept. */
+const SENT_HEADERS: Record<string, string> = {
+  "Idempotency-Key": "Repeats with the same key and body return the first response, for 24 hours",
+  "X-SVC-JOB-ATTEMPT-ID": "Id of the attempt, from the contract",
+};
+
 function parameters(route: Route): Json[] {
   const of = (schema: v.GenericSchema<unknown, unknown> | undefined, location: "path" | "query") => {
     if (!schema) return [];
@@ -253,7 +267,7 @@ function parameters(route: Route): Json[] {
       name,
       in: location,
       required: location === "path" || required.includes(name),
-      description: description ?? descriptionOf(name, [resourceBefore(route.path, name)]),
+      description,
       schema: rest,
       ...(location === "path" && { example: exampleOf(rest, {}, name) }),
     }));
@@ -261,16 +275,12 @@ function parameters(route: Route): Json[] {
   const sent = [...(route.requiredHeaders ?? []), ...(route.idempotent ? ["Idempotency-Key"] : [])].map((name) => ({
     name,
     in: "header",
-    description: descriptionOf(name, []),
+    description: SENT_HEADERS[name],
     required: route.requiredHeaders?.includes(name) ?? false,
     schema: { type: "string", minLength: 1, maxLength: 255 },
   }));
   return [...of(route.params, "path"), ...of(route.query, "query"), ...sent];
 }
-
-/** The segment of a path before a parameter: `users` for `/users/:ref`. */
-const resourceBefore = (path: string, name: string) =>
-  path.split("/").at(path.split("/").indexOf(`:${name}`) - 1) ?? "";
 
 function responses(route: Route, components: Record<string, Json>): Json {
   const answers: Json = {};

@@ -23,7 +23,10 @@ export const ClientTime = v.pipe(
   v.isoTimestamp("must be an RFC 3339 time"),
   v.check((time) => Date.parse(time) < YEAR_10000, "must be an RFC 3339 time"),
 );
-export const PlaybackPolicy = oneOf(PLAYBACK_POLICIES);
+export const PlaybackPolicy = v.pipe(
+  oneOf(PLAYBACK_POLICIES),
+  v.description("`public`: anyone with the URL may play; `signed`: a token is required"),
+);
 
 const wholeNumber = (min: number, max: number) =>
   v.pipe(

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { references } from "#src/lib/manifests/m3u8.ts";
+import { references } from "#src/lib/manifests/references.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { type Files, JPEG, leased, realFilm, tiny, tinyAsset } from "#test/support/batches.ts";
 import { checkup } from "#test/support/doctor.ts";

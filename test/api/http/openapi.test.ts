@@ -7,7 +7,7 @@ import { conformance } from "#test/support/conform.ts";
 type Operation = {
   operationId: string;
   summary?: string;
-  parameters: { name: string; in: string; required: boolean }[];
+  parameters: { name: string; in: string; required: boolean; description?: string }[];
   requestBody?: { content: Record<string, { schema: unknown }> };
   responses: Record<string, { content?: Record<string, { schema: unknown }> }>;
   security: Record<string, unknown>[];
@@ -108,10 +108,16 @@ describe("the OpenAPI document", () => {
     walk(document.components, "components");
     for (const { name, operation } of operations()) {
       walk(operation, name);
-      for (const parameter of operation.parameters)
-        if (!(parameter as { description?: string }).description) bare.push(`${name} ${parameter.name}`);
+      for (const parameter of operation.parameters) if (!parameter.description) bare.push(`${name} ${parameter.name}`);
     }
     expect(bare).toEqual([]);
+  });
+
+  test("describes a parameter as its schema does, also one that is converted", () => {
+    const described = (path: string, name: string) =>
+      document.paths[path]?.get?.parameters.find((one) => one.name === name)?.description;
+    expect(described("/api/v1/webhooks", "limit")).toBe("1 to 500; without it, up to 1,000 records are returned");
+    expect(described("/api/v1/analytics/now", "tenant_id")).toBe("Required with the admin token");
   });
 
   test("declares which headers a worker must send, and which a client may", () => {

@@ -1,8 +1,10 @@
 import HLS from "hls-parser";
 import { parse as parseMpd } from "mpd-parser";
 import { beforeEach, describe, expect, test } from "vitest";
-import { withSubtitles as inMaster } from "#src/lib/manifests/m3u8-subtitles.ts";
-import { withSubtitles as inMpd } from "#src/lib/manifests/mpd.ts";
+import { withSubtitles } from "#src/lib/manifests/m3u8-subtitles.ts";
+import { editMaster } from "#src/lib/manifests/master-edits.ts";
+import { mpdWithSubtitles } from "#src/lib/manifests/mpd.ts";
+import { editMpd } from "#src/lib/manifests/mpd-edits.ts";
 import { type TestApp, testApp } from "#test/support/app.ts";
 import { readyAsset } from "#test/support/flow.ts";
 import { subtitled, VTT } from "#test/support/subtitles.ts";
@@ -13,6 +15,11 @@ beforeEach(async () => {
   app = await testApp();
   key = await app.key((await app.tenant()).id);
 });
+
+const inMaster = (text: string, tracks: Parameters<typeof withSubtitles>[0]) =>
+  editMaster(text, [withSubtitles(tracks)]);
+const inMpd = (text: string, tracks: Parameters<typeof mpdWithSubtitles>[0]) =>
+  editMpd(text, [mpdWithSubtitles(tracks)]);
 
 type Shown = { name: string; language: string; uri: string; isDefault?: boolean; groupId: string };
 type Variant = { uri: string; subtitles: Shown[] };

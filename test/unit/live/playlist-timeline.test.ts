@@ -1,7 +1,7 @@
 import HLS from "hls-parser";
 import { describe, expect, test } from "vitest";
 import { readPartName } from "#live/playlists/names.ts";
-import { references } from "#src/lib/manifests/m3u8.ts";
+import { references } from "#src/lib/manifests/references.ts";
 import { parseLivePlaylist } from "#test/support/hls-live-parser.ts";
 import { Feed, STARTED_AT, timelineOf } from "#test/support/live-feed.ts";
 

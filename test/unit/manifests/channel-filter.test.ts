@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { masterInStereo, mpdInStereo } from "#src/lib/manifests/channel-filter.ts";
+import { inStereo, mpdInStereo as setsInStereo } from "#src/lib/manifests/channel-filter.ts";
+import { editMaster } from "#src/lib/manifests/master-edits.ts";
+import { editMpd } from "#src/lib/manifests/mpd-edits.ts";
+
+const masterInStereo = (text: string) => editMaster(text, [inStereo]);
+const mpdInStereo = (text: string) => editMpd(text, [setsInStereo]);
 
 const media = (group: string, channels: string) =>
   `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${group}",NAME="A",CHANNELS="${channels}",URI="${group}${channels}/list.m3u8"\n`;

@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
-import { masterWithout, mpdWithout } from "#src/lib/manifests/codec-filter.ts";
+import { mpdWithoutCodecs, withoutCodecs } from "#src/lib/manifests/codec-filter.ts";
+import { editMaster } from "#src/lib/manifests/master-edits.ts";
+import { editMpd } from "#src/lib/manifests/mpd-edits.ts";
 
+const masterWithout = (text: string, hidden: readonly string[]) => editMaster(text, [withoutCodecs(hidden)]);
+const mpdWithout = (text: string, hidden: readonly string[]) => editMpd(text, [mpdWithoutCodecs(hidden)]);
 const HIDDEN = ["hvc1", "hev1", "av01"];
 const variant = (name: string, codecs: string) =>
   `#EXT-X-STREAM-INF:BANDWIDTH=1,CODECS="${codecs}",AUDIO="a"\n\n${name}/list.m3u8\n`;

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import { bitRates, mapReferences, masterPlaylist, references } from "#src/lib/manifests/m3u8.ts";
+import { runToEnd } from "#lib/base";
+import { bitRates, masterPlaylist } from "#src/lib/manifests/m3u8.ts";
+import { readReferences, references } from "#src/lib/manifests/references.ts";
 
 test("the peak is that of any run of 0.5 to 1.5 target durations (RFC 8216, 4.1)", () => {
   const segments = [
@@ -34,6 +36,6 @@ test("every reference is found and can be rewritten", () => {
   const text =
     '#EXTM3U\r\n#EXT-X-MAP:URI="init.mp4"\n#EXT-X-KEY:METHOD=AES-128,URI="k"\n# a comment\n#EXTINF:4,\n00001.m4s\n';
   expect(references(text)).toEqual(["init.mp4", "k", "00001.m4s"]);
-  const moved = mapReferences(text, (uri) => `/base/$&/${uri}`);
+  const moved = runToEnd(runToEnd(readReferences(text)).written((uri) => `/base/$&/${uri}`));
   expect(references(moved)).toEqual(["/base/$&/init.mp4", "/base/$&/k", "/base/$&/00001.m4s"]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { masterAscending, masterWithin } from "#src/lib/manifests/resolution-filter.ts";
+import { masterOfSelection } from "#lib/manifests";
 
 const variant = (size: string, bandwidth: number) => [
   `#EXT-X-STREAM-INF:BANDWIDTH=${bandwidth},RESOLUTION=${size}`,
@@ -8,6 +8,9 @@ const variant = (size: string, bandwidth: number) => [
 const masterOf = (...lines: string[][]) =>
   ["#EXTM3U", '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",URI="a.m3u8"', ...lines.flat(), ""].join("\n");
 const LADDER = [variant("1920x1080", 5000), variant("1280x720", 3000), variant("640x360", 800)];
+const masterWithin = (text: string, sides: { min: number; max: number }) =>
+  masterOfSelection(text, { sides, isAscending: false });
+const masterAscending = (text: string) => masterOfSelection(text, { sides: null, isAscending: true });
 const namesIn = (playlist: string) =>
   playlist.split("\n").filter((line) => line.endsWith(".m3u8") && !line.startsWith("#"));
 

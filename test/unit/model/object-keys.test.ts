@@ -6,10 +6,13 @@ import {
   batchesPrefix,
   batchPrefix,
   batchPrefixSql,
+  endOfPrefix,
   extensionOf,
   imagesPrefix,
   imageVersionPrefix,
+  isBelow,
   isDeliveredPrefix,
+  movedKey,
   newDeliveredPrefix,
   newKeyName,
   newPosterKey,
@@ -20,6 +23,9 @@ import {
   type ParsedKey,
   PROBE,
   parseKey,
+  prefixesOf,
+  segmentAt,
+  splitFirst,
   tenantPrefix,
   trashPrefix,
 } from "#model/object-keys.ts";
@@ -220,4 +226,42 @@ describe("ownerOf", () => {
       expect(ownerOf(key)).toBeNull();
     },
   );
+});
+
+describe("keys and paths taken apart", () => {
+  test("a key is below its prefix, and moves to the same path below another one", () => {
+    expect(isBelow("tenants/1/", "tenants/1/a/b")).toBe(true);
+    expect(isBelow("tenants/1/", "tenants/10/a/b")).toBe(false);
+    expect(movedKey("a/b/c", "a/", "x/y/")).toBe("x/y/b/c");
+    expect(movedKey("ab/c", "a/", "x/")).toBe("ab/c");
+  });
+
+  test("the prefixes of a key are those that it is below, the shortest first", () => {
+    expect([...prefixesOf("a/b/c")]).toEqual(["a/", "a/b/"]);
+    expect([...prefixesOf("a/b/")]).toEqual(["a/", "a/b/"]);
+    expect([...prefixesOf("a")]).toEqual([]);
+  });
+
+  test("the end of a prefix is after all of its keys, and before the next prefix", () => {
+    const end = endOfPrefix("a/b/");
+    expect(["a/b/", "a/b/\u{10ffff}", "a/b/~"].every((key) => key < end)).toBe(true);
+    expect("a/b0" >= end && "a/ba/" >= end).toBe(true);
+  });
+
+  test("the first folder of a path", () => {
+    expect(splitFirst("a/b/c")).toEqual({ folder: "a", path: "b/c" });
+    expect(splitFirst("/b")).toEqual({ folder: "", path: "b" });
+    expect(splitFirst("b")).toBeNull();
+  });
+
+  test.each([
+    ["1080p/00001.m4s", { rendition: "1080p", number: 1 }],
+    ["audio-2/12345678.m4s", { rendition: "audio-2", number: 12_345_678 }],
+    ["1080p/0001.m4s", null],
+    ["1080p/init.mp4", null],
+    ["a/1080p/00001.m4s", null],
+    ["../00001.m4s", null],
+  ])("the segment at %s", (path, segment) => {
+    expect(segmentAt(path)).toEqual(segment);
+  });
 });

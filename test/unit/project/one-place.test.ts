@@ -6,7 +6,7 @@ const root = join(import.meta.dirname, "../../..");
 
 /** Lines of the program that match, each as `file: text`, in `folders` and not in the files that `isAllowed`. */
 function found(pattern: RegExp, folders: string, isAllowed: (path: string) => boolean): string[] {
-  return globSync(`src/${folders}/**/*.ts`, { cwd: root }).flatMap((path) =>
+  return globSync(`src/${folders}/**/*.{ts,tsx}`, { cwd: root }).flatMap((path) =>
     isAllowed(path)
       ? []
       : readFileSync(join(root, path), "utf8")
@@ -15,34 +15,65 @@ function found(pattern: RegExp, folders: string, isAllowed: (path: string) => bo
   );
 }
 
-/** What has slashes, and is no object key. */
+/** Files in which such code is about something else than object keys. */
 const OTHER_PATHS: Record<string, string> = {
+  "src/features/analytics/cmcd/parse.ts": "name of a parameter",
+  "src/features/batch-uploads/check-media.ts": "shortened for a message",
+  "src/features/live/delivery/routes.ts": "URL",
+  "src/features/mux/delivery.ts": "URL",
+  "src/features/mux/endpoint.ts": "path of a route",
+  "src/features/uploads/routes.ts": "URL",
   "src/platform/config/replica-setting.ts": "s3://bucket/prefix",
   "src/platform/config/setting-schemas.ts": "10.0.0.0/8, 60/1",
   "src/platform/config/settings.ts": "prefix in a bucket",
   "src/platform/http/audit.ts": "path of a route",
-  "src/platform/http/openapi.ts": "path of a route",
   "src/platform/http/openapi-examples.ts": "JSON pointer",
+  "src/platform/http/openapi.ts": "path of a route",
   "src/platform/outbound/payments/paypal.ts": "URL",
+  "src/platform/outbound/payments/stripe.ts": "API key",
   "src/platform/outbound/service-url.ts": "URL",
+  "src/platform/outbound/translate/deepl.ts": "API key",
+  "src/platform/http/server.ts": "URL",
   "src/protocol/batch.ts": "length of each segment",
-  "src/features/live/delivery/routes.ts": "URL",
-  "src/features/mux/endpoint.ts": "path of a route",
-  "src/features/uploads/routes.ts": "URL",
+  "src/web/console/pages/asset/asset.tsx": "a browser, where object-keys.ts does not run",
+  "src/web/console/pages/asset/use-asset-events.ts": "type of an event",
+  "src/web/console/pages/uploads/unfinished.ts": "key of localStorage",
+  "src/worker/lease-client.ts": "URL",
 };
 
+/** A name of a variable with a key or a prefix, also behind a dot. */
+const KEY = String.raw`[\w.]*(?:[kK]ey|[pP]refix|TENANTS|TRASH)\b`;
+const TAKEN_APART = [
+  /\.split\("\/"/,
+  /[iI]ndexOf\("\/"/,
+  /(?:starts|ends)With\((?:["'`](?:tenants|trash)\/|["'`]\/["'`]\))/,
+  new RegExp(String.raw`\bstartsWith\(${KEY}`),
+  new RegExp(String.raw`\bslice\(${KEY}\??\.length`),
+  new RegExp(
+    String.raw`\b${KEY}\??\.(?:slice|substring|split|match|matchAll|search|replace|replaceAll|startsWith|at)\(`,
+  ),
+  new RegExp(String.raw`\.(?:exec|test)\(${KEY}`),
+];
+
 test("only src/model/object-keys.ts takes object keys apart (`pathBelow`, `folderOf`, `isPlainPath` …)", () => {
-  const taken =
-    /\.split\("\/"\)|[iI]ndexOf\("\/"\) \+ 1\)|startsWith\([\w.]*[pP]refix\)|slice\([\w.]*[pP]refix\.length/;
+  const pattern = new RegExp(TAKEN_APART.map(({ source }) => source).join("|"));
   const isAllowed = (path: string) =>
-    Object.hasOwn(OTHER_PATHS, path) || /^src\/(worker|features\/transcoding)\//.test(path);
-  expect(
-    found(
-      taken,
-      "{features,model,platform,protocol,worker}",
-      (path) => isAllowed(path) || path === "src/model/object-keys.ts",
-    ),
-  ).toEqual([]);
+    path === "src/model/object-keys.ts" || path.startsWith("src/web/client/") || Object.hasOwn(OTHER_PATHS, path);
+  expect(found(pattern, "{features,model,platform,protocol,web,worker}", isAllowed)).toEqual([]);
+});
+
+test.each([
+  'key.split("/")',
+  'path.slice(path.lastIndexOf("/") + 1)',
+  'key.startsWith("tenants/")',
+  'objectKey.endsWith("/")',
+  "path.startsWith(asset.mediaPrefix)",
+  "key.slice(prefix.length)",
+  "objectKey.replace(FOLDER, to)",
+  "prefix.slice(0, -1)",
+  "SOURCE.exec(asset.sourceKey)",
+])("the test above finds `%s`", (code) => {
+  expect(TAKEN_APART.some((pattern) => pattern.test(code))).toBe(true);
 });
 
 test("messages have a `type`: a key that one of them has does not say which it is", () => {

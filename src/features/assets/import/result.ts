@@ -1,14 +1,26 @@
 import type { FileHandle } from "node:fs/promises";
 import * as v from "valibot";
 import type { App } from "#app.ts";
+import { AssetId, MessageField, OriginalFilename, ReasonField } from "#protocol/record-fields.ts";
 import { append, temporaryFile } from "../csv-file.ts";
 
+const RowField = v.pipe(v.number(), v.description("Row of the file, counted from 1 with the header"));
 export const ImportResult = v.object({
-  applied: v.array(v.object({ row: v.number(), asset_id: v.number(), changed: v.array(v.string()) })),
-  unmatched: v.array(
-    v.object({ row: v.number(), original_filename: v.string(), reason: v.picklist(["not_found", "ambiguous"]) }),
+  applied: v.pipe(
+    v.array(
+      v.object({
+        row: RowField,
+        asset_id: AssetId,
+        changed: v.pipe(v.array(v.string()), v.description("Fields that were changed")),
+      }),
+    ),
+    v.description("Rows that were applied"),
   ),
-  errors: v.array(v.object({ row: v.number(), message: v.string() })),
+  unmatched: v.pipe(
+    v.array(v.object({ row: RowField, original_filename: OriginalFilename, reason: ReasonField })),
+    v.description("Rows without a matching asset"),
+  ),
+  errors: v.pipe(v.array(v.object({ row: RowField, message: MessageField })), v.description("Faults")),
 });
 type Result = v.InferOutput<typeof ImportResult>;
 const SECTIONS = ["applied", "unmatched", "errors"] as const satisfies readonly (keyof Result)[];

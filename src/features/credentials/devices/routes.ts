@@ -4,7 +4,7 @@ import { requireTenant } from "#features/tenants/queries.ts";
 import { invalid, iso, notFound } from "#lib/base";
 import { byId, page } from "#platform/http/paging.ts";
 import { route } from "#platform/http/route.ts";
-import { Id } from "#platform/http/schemas.ts";
+import { RefField, TenantIdFromClient } from "#protocol/record-fields.ts";
 import type { Db } from "#storage/db/open.ts";
 import { apiKeys, type UserRow, users } from "#storage/db/schema.ts";
 import { insertUser } from "./insert-user.ts";
@@ -16,7 +16,7 @@ import { clearSecret } from "./second-factor.ts";
 
 const admin = "/api/v1/admin";
 const operator = { credential: "admin", tag: "Operator" } as const;
-const Ref = v.object({ ref: v.string() });
+const Ref = v.object({ ref: RefField });
 
 export const deviceRoutes = [
   route({
@@ -172,7 +172,7 @@ export const deviceRoutes = [
     audited: true,
     operationId: "createPairingCode",
     summary: "Create a one-time pairing code, valid for ten minutes",
-    body: v.object({ tenant_id: Id }),
+    body: v.object({ tenant_id: TenantIdFromClient }),
     responses: { 201: PairingCode },
     errors: { 404: ["not_found"] },
     handle: ({ app, caller, body }) =>

@@ -4,8 +4,9 @@ import { requireTenant } from "#features/tenants/queries.ts";
 import { HttpError, invalid, notFound } from "#lib/base";
 import { type Caller, ownedBy } from "#platform/http/caller.ts";
 import { byId, page } from "#platform/http/paging.ts";
+import { RecordIdInPath, TenantIdInQuery } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
-import { Paging, PathId, QueryId } from "#platform/http/schemas.ts";
+import { Paging } from "#platform/http/schemas.ts";
 import { apiKeys } from "#storage/db/schema.ts";
 import { insertKey } from "./insert.ts";
 import { requireUsableKey, rotateKey } from "./rotate.ts";
@@ -21,7 +22,7 @@ export const keyRoutes = [
     tag: "API keys",
     operationId: "listApiKeys",
     summary: "List API keys, newest first",
-    query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
+    query: v.object({ ...Paging, tenant_id: v.optional(TenantIdInQuery) }),
     responses: { 200: v.array(ApiKey) },
     handle(context) {
       const { app, caller, query } = context;
@@ -75,7 +76,7 @@ export const keyRoutes = [
     tag: "API keys",
     operationId: "rotateApiKey",
     summary: "Create an API key in the place of another one, which ends after some hours",
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     body: KeyRotation,
     idempotent: { secretFields: ["token"] },
     responses: { 201: NewApiKey },
@@ -98,7 +99,7 @@ export const keyRoutes = [
     tag: "API keys",
     operationId: "revokeApiKey",
     summary: "Revoke an API key",
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     responses: { 204: null },
     async handle({ app, caller, params }) {
       const now = app.clock.now();

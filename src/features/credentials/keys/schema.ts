@@ -1,7 +1,18 @@
 import * as v from "valibot";
 import { SCOPES } from "#platform/http/caller.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { ClientTime, Id, Name, NullableTime, Time } from "#platform/http/schemas.ts";
+import { ClientTime, Name, NullableTime } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  CreatedAt,
+  ExpiresAt,
+  NameField,
+  RecordId,
+  RevokedAt,
+  TenantIdField,
+  TenantIdFromClient,
+  UpdatedAt,
+} from "#protocol/record-fields.ts";
 import type { ApiKeyRow } from "#storage/db/schema.ts";
 
 const Scopes = v.pipe(
@@ -11,10 +22,10 @@ const Scopes = v.pipe(
 );
 
 export const KeyWrite = v.object({
-  tenant_id: Id,
-  name: v.optional(Name(200), "SDK key"),
-  scopes: v.optional(Scopes, ["assets:read"]),
-  expires_at: v.optional(v.nullable(ClientTime)),
+  tenant_id: TenantIdFromClient,
+  name: describedAs(NameField, v.optional(Name(200), "SDK key")),
+  scopes: v.pipe(v.optional(Scopes, ["assets:read"]), v.description("What the key permits")),
+  expires_at: describedAs(ExpiresAt, v.optional(v.nullable(ClientTime))),
 });
 
 /** A month, for software that is released rarely. */
@@ -34,17 +45,23 @@ export const KeyRotation = v.object({
 
 export const ApiKey = v.pipe(
   v.object({
-    id: v.number(),
-    tenant_id: v.number(),
-    name: v.string(),
-    scopes: v.array(v.string()),
-    last_four: v.string(),
-    expires_at: NullableTime,
-    last_used_at: NullableTime,
-    last_used_address: v.nullable(v.string()),
-    revoked_at: NullableTime,
-    created_at: Time,
-    updated_at: Time,
+    id: RecordId,
+    tenant_id: TenantIdField,
+    name: NameField,
+    scopes: v.pipe(v.array(v.string()), v.description("What the key permits")),
+    last_four: v.pipe(v.string(), v.description("The last four characters of the token")),
+    expires_at: v.nullable(ExpiresAt),
+    last_used_at: v.pipe(
+      NullableTime,
+      v.description("Time of the last use, accurate to a minute; null if it was never used"),
+    ),
+    last_used_address: v.pipe(
+      v.nullable(v.string()),
+      v.description("The client's address at the last use; null if it was never used"),
+    ),
+    revoked_at: v.nullable(RevokedAt),
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("ApiKey"),
 );

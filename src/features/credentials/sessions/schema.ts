@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { ROLES } from "#model/enums.ts";
-import { Name, oneOf, Time } from "#platform/http/schemas.ts";
+import { Name, oneOf } from "#platform/http/schemas.ts";
+import { ExpiresAt } from "#protocol/record-fields.ts";
 import { SESSION_SUBJECTS } from "#storage/db/schema.ts";
 import { EmailAddress, NewPassword, Password } from "../devices/schema.ts";
 
@@ -31,9 +32,9 @@ export const SessionBody = v.pipe(
     subject: v.pipe(v.picklist(SESSION_SUBJECTS), v.description("What the session was begun with")),
     tenant_id: v.pipe(v.nullable(v.number()), v.description("Id of the tenant; null for the admin token")),
     role: v.pipe(v.nullable(oneOf(ROLES)), v.description("The role of the user; null for a key or the admin token")),
-    scopes: v.array(v.string()),
+    scopes: v.pipe(v.array(v.string()), v.description("What the key permits")),
     csrf_token: v.pipe(v.string(), v.description("Goes into X-CSRF-Token with each change")),
-    expires_at: Time,
+    expires_at: ExpiresAt,
   }),
   v.title("Session"),
 );

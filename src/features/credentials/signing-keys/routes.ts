@@ -4,8 +4,9 @@ import { requireTenant } from "#features/tenants/queries.ts";
 import { HttpError, newSigningKeyId, notFound } from "#lib/base";
 import { ownedBy } from "#platform/http/caller.ts";
 import { byId, page } from "#platform/http/paging.ts";
+import { RecordIdInPath, TenantIdInQuery } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
-import { Paging, PathId, QueryId } from "#platform/http/schemas.ts";
+import { Paging } from "#platform/http/schemas.ts";
 import { requireFewerRows } from "#platform/limits/row-limit.ts";
 import type { Db } from "#storage/db/open.ts";
 import { signingKeys, type TenantRow } from "#storage/db/schema.ts";
@@ -26,7 +27,7 @@ export const signingKeyRoutes = [
     tag: "Signing keys",
     operationId: "listSigningKeys",
     summary: "List signing keys (public keys only), newest first",
-    query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
+    query: v.object({ ...Paging, tenant_id: v.optional(TenantIdInQuery) }),
     responses: { 200: v.array(SigningKey) },
     handle(context) {
       const { app, caller, query } = context;
@@ -109,7 +110,7 @@ export const signingKeyRoutes = [
     tag: "Signing keys",
     operationId: "revokeSigningKey",
     summary: "Revoke a signing key and the tokens that it signed",
-    params: v.object({ id: PathId }),
+    params: v.object({ id: RecordIdInPath }),
     responses: { 204: null },
     async handle({ app, caller, params }) {
       const now = app.clock.now();

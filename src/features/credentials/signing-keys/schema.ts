@@ -1,14 +1,24 @@
 import * as v from "valibot";
 import { toRecord } from "#platform/http/records.ts";
-import { Id, Name, NullableTime, Text, Time } from "#platform/http/schemas.ts";
+import { Name, Text } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  CreatedAt,
+  NameField,
+  RecordId,
+  RevokedAt,
+  TenantIdField,
+  TenantIdFromClient,
+  UpdatedAt,
+} from "#protocol/record-fields.ts";
 import { SIGNING_ALGORITHMS, type SigningKeyRow } from "#storage/db/schema.ts";
 
 /** Base64 of the PEM of the longest accepted key is far shorter. */
 const MAX_PEM = 8000;
 
 export const SigningKeyWrite = v.object({
-  tenant_id: v.optional(Id),
-  name: v.optional(Name(200), "Signing key"),
+  tenant_id: v.optional(TenantIdFromClient),
+  name: describedAs(NameField, v.optional(Name(200), "Signing key")),
   algorithm: v.optional(
     v.pipe(
       v.picklist(SIGNING_ALGORITHMS, `must be ${SIGNING_ALGORITHMS.join(" or ")}`),
@@ -27,15 +37,15 @@ export const SigningKeyWrite = v.object({
 
 export const SigningKey = v.pipe(
   v.object({
-    id: v.number(),
+    id: RecordId,
     key_id: v.pipe(v.string(), v.description("The `kid` of the tokens that it signs")),
-    tenant_id: v.number(),
-    name: v.string(),
-    algorithm: v.picklist(SIGNING_ALGORITHMS),
+    tenant_id: TenantIdField,
+    name: NameField,
+    algorithm: v.pipe(v.picklist(SIGNING_ALGORITHMS), v.description("Signature algorithm")),
     public_key: v.pipe(v.string(), v.description("SubjectPublicKeyInfo as PEM")),
-    revoked_at: NullableTime,
-    created_at: Time,
-    updated_at: Time,
+    revoked_at: v.nullable(RevokedAt),
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("SigningKey"),
 );

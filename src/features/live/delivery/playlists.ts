@@ -1,6 +1,6 @@
 import { selectionOf } from "#features/playback/manifest-parameters.ts";
 import { notFound } from "#lib/base";
-import { masterAscending, masterWithin } from "#lib/manifests";
+import { masterOfSelection } from "#lib/manifests";
 import { readDirectives } from "#live/playlists/directives.ts";
 import { contentTypeOf } from "#model/media-types.ts";
 import { encodedText } from "#platform/http/content-encoding.ts";
@@ -24,11 +24,10 @@ export async function serveMultivariantPlaylist(
 ): Promise<Response> {
   const { context, scope, onSent } = request;
   const { timeline } = stream;
-  const { sides, isAscending } = selectionOf(context.url.searchParams);
+  const selection = selectionOf(context.url.searchParams);
   countViewer(request, stream);
   const playlist = await whileConnected(request, (signal) => timeline.waitForMultivariantPlaylist(signal, prefix));
-  const within = sides ? masterWithin(playlist.text, sides) : playlist.text;
-  const text = isAscending ? masterAscending(within) : within;
+  const text = masterOfSelection(playlist.text, selection);
   // The next broadcast has other URLs.
   return encodedText(context, { text: async () => text, headers: headersOf(`${scope}, no-cache`), onSent });
 }

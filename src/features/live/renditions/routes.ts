@@ -6,12 +6,14 @@ import { leaseTokenOf, STALE } from "#features/transcoding/lease.ts";
 import { bodyOf } from "#features/uploads/body.ts";
 import { HttpError } from "#lib/base";
 import { Reply, type Route, route } from "#platform/http/route.ts";
+import { describedAs } from "#protocol/fields.ts";
 import { LiveClaim, LiveContract } from "#protocol/live-encode.ts";
+import { RecordId } from "#protocol/record-fields.ts";
 import { forwarded } from "./leader.ts";
 import { liveEncodes } from "./live-encodes.ts";
 
 const base = "/api/v1/worker/live";
-const params = v.object({ id: v.pipe(v.string(), v.regex(/^\w{1,100}$/)) });
+const params = v.object({ id: describedAs(RecordId, v.pipe(v.string(), v.regex(/^\w{1,100}$/))) });
 const common = { credential: "worker", tag: "Transcoding jobs" } as const;
 const MEDIA_TYPE = "video/mp4";
 

@@ -1,13 +1,13 @@
 import * as v from "valibot";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { type Route, route } from "#platform/http/route.ts";
-import { PathId } from "#platform/http/schemas.ts";
 import { requireChannel, requireNotRevoked } from "../queries.ts";
 import { liveStreams } from "../streams/live-streams.ts";
 import { SimulcastTarget, TargetParams, TargetPatch, TargetWrite } from "./schema.ts";
 import { createTarget, deleteTarget, listTargets, requireTarget, toTarget, updateTarget } from "./targets.ts";
 
 const path = "/api/v1/live/channels/:id/targets";
-const all = { path, tag: "Live", params: v.object({ id: PathId }) } as const;
+const all = { path, tag: "Live", params: v.object({ id: RecordIdInPath }) } as const;
 const one = { path: `${path}/:target_id`, tag: "Live", params: TargetParams } as const;
 
 export const simulcastRoutes: Route[] = [

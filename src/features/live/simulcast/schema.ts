@@ -1,6 +1,17 @@
 import * as v from "valibot";
 import { TARGET_STATUS } from "#live/simulcast/messages.ts";
-import { Name, NullableTime, PathId, Text, Time } from "#platform/http/schemas.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
+import { Name, NullableTime, PathId, Text } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  ChannelId,
+  CreatedAt,
+  NameField,
+  RecordId,
+  TargetId,
+  TenantIdField,
+  UpdatedAt,
+} from "#protocol/record-fields.ts";
 
 const MAX_KEY = 1000;
 
@@ -32,14 +43,14 @@ export const TargetPatch = v.object({
   name: v.optional(entries.name),
   enabled: v.optional(entries.enabled),
 });
-export const TargetParams = v.object({ id: PathId, target_id: PathId });
+export const TargetParams = v.object({ id: RecordIdInPath, target_id: describedAs(TargetId, PathId) });
 
 export const SimulcastTarget = v.pipe(
   v.object({
-    id: v.number(),
-    tenant_id: v.number(),
-    channel_id: v.number(),
-    name: v.string(),
+    id: RecordId,
+    tenant_id: TenantIdField,
+    channel_id: ChannelId,
+    name: NameField,
     url: v.pipe(v.string(), v.description("Without the stream key")),
     enabled: entries.enabled,
     status: v.pipe(
@@ -55,8 +66,8 @@ export const SimulcastTarget = v.pipe(
       v.number(),
       v.description("Frames that were not sent during this broadcast, because the target was too slow"),
     ),
-    created_at: Time,
-    updated_at: Time,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("SimulcastTarget"),
 );

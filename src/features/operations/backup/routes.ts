@@ -4,35 +4,46 @@ import { FastResponse } from "srvx";
 import * as v from "valibot";
 import type { App } from "#app.ts";
 import { iso, notFound } from "#lib/base";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { endHold, HOLD_MS, renewHold, takeHold } from "#platform/http/removal-hold.ts";
 import { Reply, route } from "#platform/http/route.ts";
-import { NullableTime, PathId, Text, Time } from "#platform/http/schemas.ts";
+import { Text } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  CreatedAt,
+  ExpiresAt,
+  ExpiresIn,
+  FinishedAt,
+  RecordId,
+  StartedAt,
+  StatusField,
+} from "#protocol/record-fields.ts";
 import { type BackupRun, backupPath, lastRun, serverBackups, startBackup, writtenBytes } from "./server-backups.ts";
 
 const admin = { credential: "admin", tag: "Operator" } as const;
-const Hold = v.object({ id: v.number(), expires_at: v.string(), expires_in: v.number() });
+const Hold = v.object({ id: RecordId, expires_at: describedAs(ExpiresAt, v.string()), expires_in: ExpiresIn });
 const toHold = ({ id, expiresAt }: { id: number; expiresAt: number }) => ({
   id,
   expires_at: new Date(expiresAt).toISOString(),
   expires_in: HOLD_MS / 1000,
 });
-const params = v.object({ id: PathId });
+const params = v.object({ id: RecordIdInPath });
 
 const path = "/api/v1/admin/backups";
 const Name = v.pipe(Text(100), v.description("File name of the backup"));
 const named = v.object({ name: Name });
 const BackupRunBody = v.object({
   name: Name,
-  status: v.picklist(["running", "done", "failed"]),
+  status: describedAs(StatusField, v.picklist(["running", "done", "failed"])),
   bytes: v.pipe(v.number(), v.description("Bytes written so far; 0 when it does not run")),
   error: v.pipe(v.nullable(v.string()), v.description("Why it failed; null otherwise")),
-  started_at: Time,
-  finished_at: NullableTime,
+  started_at: StartedAt,
+  finished_at: v.nullable(FinishedAt),
 });
 const BackupFileBody = v.object({
   name: Name,
   bytes: v.pipe(v.number(), v.description("Size of the archive")),
-  created_at: Time,
+  created_at: CreatedAt,
 });
 /** Files are not in the database: this commits the audit entry of the call alone, before its effect. */
 const record = (app: App) => app.write(async () => {});

@@ -2,7 +2,7 @@ import { and, asc, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { App } from "#app.ts";
 import { imagesFolder } from "#features/assets/images-folder.ts";
 import { backgroundPacer } from "#lib/base";
-import { attemptPrefix, batchPrefix } from "#model/object-keys.ts";
+import { attemptPrefix, batchPrefix, isPrefix } from "#model/object-keys.ts";
 import { pagesOf } from "#storage/db/pages.ts";
 import {
   assets,
@@ -39,7 +39,7 @@ export async function collectReferences(app: App, index: ReferenceIndex, signal:
   for (const select of REFERENCED_FOLDERS)
     await each(rawPages<NamedRow>(app, select, "id"), ({ key }) => index.folder(key));
   await each(underWay(app), ({ id, key }) =>
-    key.endsWith("/") ? index.folder(key) : index.name({ key, kind: "upload", row: id, asset: null, required: false }),
+    isPrefix(key) ? index.folder(key) : index.name({ key, kind: "upload", row: id, asset: null, required: false }),
   );
 }
 

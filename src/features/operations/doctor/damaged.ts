@@ -4,7 +4,7 @@ import { mediaBytesOf } from "#features/assets/stored-bytes.ts";
 import { rejoinOf } from "#features/transcoding/lifecycle/rejoin.ts";
 import { lastJob, rejoinDamaged } from "#features/transcoding/lifecycle/repair.ts";
 import { backgroundPacer, HttpError } from "#lib/base";
-import { assetPrefix } from "#model/object-keys.ts";
+import { assetPrefix, isBelow } from "#model/object-keys.ts";
 import { pagesOf } from "#storage/db/pages.ts";
 import { type AssetRow, assets, type JobRow } from "#storage/db/schema.ts";
 import { listAll } from "#storage/objects/list-all.ts";
@@ -88,7 +88,7 @@ async function damageOf(
 async function sizeFault(app: App, objects: ObjectStore, asset: AssetRow, signal: AbortSignal): Promise<Damage | null> {
   const { id, mediaPrefix, manifestPath, dashManifestPath, thumbnailPath, storyboardPath, mp4Path } = asset;
   // Other prefixes also contain objects that are counted elsewhere.
-  if (mediaPrefix === null || !mediaPrefix.startsWith(assetPrefix(asset))) return null;
+  if (mediaPrefix === null || !isBelow(assetPrefix(asset), mediaPrefix)) return null;
   const named = new Set([manifestPath, dashManifestPath, thumbnailPath, storyboardPath, mp4Path]);
   named.delete(null);
   let bytes = 0;

@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import Sqlite from "libsql";
-import { folderOf } from "#model/object-keys.ts";
+import { folderOf, prefixesOf } from "#model/object-keys.ts";
 import type { ReferenceKind } from "../backup/references.ts";
 
 /** An object that a row references. `row` is the row's id; `asset` is null for a delivery without an asset. */
@@ -123,9 +123,7 @@ export class ReferenceIndex {
   #liesInFolder(key: string): boolean {
     const path = folderOf(key);
     if (path === this.#lastFolder.path) return this.#lastFolder.isNamed;
-    let isNamed = false;
-    for (let end = path.indexOf("/"); end >= 0 && !isNamed; end = path.indexOf("/", end + 1))
-      isNamed = this.#isFolder.get([path.slice(0, end + 1)]) !== undefined;
+    const isNamed = prefixesOf(path).some((prefix) => this.#isFolder.get([prefix]) !== undefined);
     this.#lastFolder = { path, isNamed };
     return isNamed;
   }

@@ -1,31 +1,34 @@
 import * as v from "valibot";
 import { iso } from "#lib/base";
 import { Reply, route } from "#platform/http/route.ts";
-import { NullableTime, Time } from "#platform/http/schemas.ts";
+import { Time } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { FinishedAt, StartedAt, StatusField } from "#protocol/record-fields.ts";
+import { CheckField, DetailField, OkField } from "../record-fields.ts";
 import { type Checkup, lastCheckup, quickCheckup, runningCheckup, startCheckup } from "./checkup.ts";
 
 const path = "/api/v1/admin/doctor";
 const admin = { credential: "admin", tag: "Operator" } as const;
 
 const Finding = v.object({
-  check: v.string(),
-  ok: v.boolean(),
-  detail: v.string(),
+  check: CheckField,
+  ok: OkField,
+  detail: DetailField,
   fixed: v.pipe(v.number(), v.description("Number of problems fixed")),
   warning: v.optional(v.pipe(v.literal(true), v.description("Not a fault, but needs attention; see detail"))),
 });
 const CheckupResponse = v.pipe(
   v.object({
-    fix: v.boolean(),
-    force: v.boolean(),
-    status: v.picklist(["running", "done", "failed"]),
+    fix: v.pipe(v.boolean(), v.description("Whether faults are fixed")),
+    force: v.pipe(v.boolean(), v.description("Whether more than half of all objects may be moved to trash")),
+    status: describedAs(StatusField, v.picklist(["running", "done", "failed"])),
     stage: v.pipe(v.string(), v.description("Current or last stage")),
     objects: v.pipe(v.number(), v.description("Objects checked in this stage")),
     ok: v.pipe(v.nullable(v.boolean()), v.description("Whether no fault remains; null while it runs")),
-    findings: v.array(Finding),
-    started_at: Time,
-    finished_at: NullableTime,
-    server_time: Time,
+    findings: v.pipe(v.array(Finding), v.description("What was found")),
+    started_at: StartedAt,
+    finished_at: v.nullable(FinishedAt),
+    server_time: v.pipe(Time, v.description("Time by the server's clock")),
   }),
   v.title("Checkup"),
 );
@@ -50,7 +53,7 @@ export const doctorRoutes = [
     path,
     operationId: "runQuickChecks",
     summary: "Run the quick checks: database, storage, clock, permissions and disk",
-    responses: { 200: v.object({ ok: v.boolean(), findings: v.array(Finding) }) },
+    responses: { 200: v.object({ ok: OkField, findings: v.pipe(v.array(Finding), v.description("What was found")) }) },
     async handle({ app }) {
       const findings = await quickCheckup(app, { fix: false });
       return { ok: findings.every((finding) => finding.ok), findings };

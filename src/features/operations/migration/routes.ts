@@ -5,6 +5,16 @@ import { STORE_KINDS, type StoreKind } from "#model/enums.ts";
 import { Reply, route } from "#platform/http/route.ts";
 import { NullableTime } from "#platform/http/schemas.ts";
 import { storageOf } from "#platform/http/storage.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  BytesField,
+  DryRun,
+  ErrorField,
+  FinishedAt,
+  ObjectsField,
+  StartedAt,
+  ToField,
+} from "#protocol/record-fields.ts";
 import { STORAGE_PHASES, type StorageLocationRow, storageLocation } from "#storage/db/schema.ts";
 import { otherServers } from "../system/servers.ts";
 import { waitingFor } from "./in-progress.ts";
@@ -16,43 +26,47 @@ const shared = { credential: "admin", tag: "Operator" } as const;
 const Kind = v.picklist(STORE_KINDS, `must be ${alternatives(STORE_KINDS)}`);
 
 const Start = v.object({
-  to: Kind,
+  to: describedAs(ToField, Kind),
   quick: v.optional(v.pipe(v.boolean("must be true or false"), v.description("Verify sizes only")), false),
-  dry_run: v.optional(v.boolean("must be true or false"), false),
+  dry_run: describedAs(DryRun, v.optional(v.boolean("must be true or false"), false)),
 });
-const Amount = v.object({ objects: v.number(), bytes: v.number() });
+const Amount = v.object({ objects: ObjectsField, bytes: BytesField });
 const Migration = v.pipe(
   v.object({
     active: v.pipe(Kind, v.description("Storage of new objects")),
-    configured: v.string(),
-    phase: v.picklist(STORAGE_PHASES),
-    to: v.nullable(Kind),
-    paused: v.boolean(),
-    running: v.boolean(),
-    quick: v.boolean(),
-    total: v.nullable(Amount),
+    configured: v.pipe(v.string(), v.description("Whether it is configured")),
+    phase: v.pipe(v.picklist(STORAGE_PHASES), v.description("Phase of the migration")),
+    to: v.pipe(v.nullable(Kind), v.description("Storage that the objects are copied to")),
+    paused: v.pipe(v.boolean(), v.description("Whether it is paused")),
+    running: v.pipe(v.boolean(), v.description("Whether it is in progress")),
+    quick: v.pipe(v.boolean(), v.description("Whether only sizes are compared")),
+    total: v.pipe(v.nullable(Amount), v.description("All objects")),
     done: v.pipe(Amount, v.description("In the pass of this phase")),
-    copied: Amount,
-    verified: v.number(),
+    copied: v.pipe(Amount, v.description("Objects that were copied")),
+    verified: v.pipe(v.number(), v.description("Objects that were read back and compared")),
     fixed: v.pipe(v.number(), v.description("Objects that differed when verified and were copied again")),
     waiting_for: v.pipe(
-      v.object({ uploads: v.number(), jobs: v.number(), batches: v.number() }),
+      v.object({
+        uploads: v.pipe(v.number(), v.description("Open uploads")),
+        jobs: v.pipe(v.number(), v.description("Queued and running jobs")),
+        batches: v.pipe(v.number(), v.description("Open batch uploads")),
+      }),
       v.description("Started before the switch; they complete in the old storage"),
     ),
-    old_copies: v.nullable(Kind),
-    error: v.nullable(v.string()),
-    started_at: NullableTime,
-    switched_at: NullableTime,
-    finished_at: NullableTime,
+    old_copies: v.pipe(v.nullable(Kind), v.description("Copies that are left in the other storage")),
+    error: v.nullable(ErrorField),
+    started_at: v.nullable(StartedAt),
+    switched_at: v.pipe(NullableTime, v.description("Time at which the new storage was put into use; null before")),
+    finished_at: v.nullable(FinishedAt),
   }),
   v.title("StorageMigration"),
 );
 const Estimate = v.object({
-  to: Kind,
-  objects: v.number(),
-  bytes: v.number(),
-  objects_there: v.number(),
-  bytes_there: v.number(),
+  to: describedAs(ToField, Kind),
+  objects: ObjectsField,
+  bytes: BytesField,
+  objects_there: v.pipe(v.number(), v.description("Objects that are already in the other storage")),
+  bytes_there: v.pipe(v.number(), v.description("Bytes that are already in the other storage")),
 });
 
 const conflict = (message: string): never => {

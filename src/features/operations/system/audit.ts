@@ -1,28 +1,49 @@
 import * as v from "valibot";
 import { listAudit } from "#platform/http/audit.ts";
 import { decodeCursor, page } from "#platform/http/paging.ts";
+import { TenantIdInQuery } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
-import { ClientTime, Paging, QueryId, Text } from "#platform/http/schemas.ts";
+import { ClientTime, Paging, Text } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  ActionField,
+  CreatedAt,
+  IpField,
+  MethodField,
+  RecordId,
+  RequestId,
+  RouteField,
+  TargetId,
+  TargetType,
+  TenantIdField,
+} from "#protocol/record-fields.ts";
 import { AUDIT_ACTORS, type AuditRow } from "#storage/db/schema.ts";
 
 const Nullable = v.nullable(v.string());
+const ActorField = v.pipe(v.picklist(AUDIT_ACTORS), v.description("Kind of credential"));
 const Entry = v.object({
-  id: v.number(),
-  created_at: v.string(),
-  actor: v.picklist(AUDIT_ACTORS),
-  key_id: v.nullable(v.number()),
+  id: RecordId,
+  created_at: describedAs(CreatedAt, v.string()),
+  actor: ActorField,
+  key_id: v.pipe(
+    v.nullable(v.number()),
+    v.description("Public id of the key; for the audit log, of the API key that was used"),
+  ),
   actor_name: v.pipe(Nullable, v.description("As `actor` of an entry of the activity")),
   action: v.pipe(Nullable, v.description("The operation, such as `update_asset`")),
   user_id: v.pipe(v.nullable(v.number()), v.description("Id of the user who was signed in; null for other callers")),
-  tenant_id: v.nullable(v.number()),
-  address: v.string(),
-  operator: Nullable,
-  method: v.string(),
-  route: v.string(),
-  target_type: v.string(),
-  target_id: Nullable,
-  fields: v.array(v.string()),
-  request_id: v.string(),
+  tenant_id: v.nullable(TenantIdField),
+  address: IpField,
+  operator: v.pipe(
+    Nullable,
+    v.description("Name of the user on the operator's machine, as the command line reports it"),
+  ),
+  method: MethodField,
+  route: RouteField,
+  target_type: TargetType,
+  target_id: describedAs(TargetId, Nullable),
+  fields: v.pipe(v.array(v.string()), v.description("Names of the fields in the request")),
+  request_id: RequestId,
 });
 
 const toEntry = (row: AuditRow) => ({
@@ -55,10 +76,10 @@ export const auditRoutes = [
     summary: "List audit entries, newest first",
     query: v.object({
       ...Paging,
-      tenant_id: v.optional(QueryId),
-      since: v.optional(ClientTime),
-      actor: v.optional(Text(300)),
-      action: v.optional(Text(100)),
+      tenant_id: v.optional(TenantIdInQuery),
+      since: v.pipe(v.optional(ClientTime), v.description("Only entries from this time on")),
+      actor: describedAs(ActorField, v.optional(Text(300))),
+      action: v.optional(ActionField),
     }),
     responses: { 200: v.array(Entry) },
     handle(context) {

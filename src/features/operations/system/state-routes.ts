@@ -6,10 +6,13 @@ import { STORE_KINDS } from "#model/enums.ts";
 import { TOKEN_NAMES, writeSecret } from "#platform/config/secrets.ts";
 import { Reply, route } from "#platform/http/route.ts";
 import { storageOf } from "#platform/http/storage.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { KindField, NameField, StatusField, TokenField } from "#protocol/record-fields.ts";
 import { sessions } from "#storage/db/schema.ts";
 import { databaseResponds } from "../doctor/finding.ts";
+import { CheckField, DetailField, OkField } from "../record-fields.ts";
 
-const Finding = v.object({ check: v.string(), ok: v.boolean(), detail: v.string() });
+const Finding = v.object({ check: CheckField, ok: OkField, detail: DetailField });
 const ReplicaState = v.object({
   lag_seconds: v.pipe(v.number(), v.description("Age of the oldest change that is not in the replica")),
   error: v.pipe(v.nullable(v.string()), v.description("Why the replica cannot be written; null when it can")),
@@ -29,7 +32,7 @@ export const operatorRoutes = [
     tag: "Health",
     operationId: "getHealth",
     summary: "Check that the process responds",
-    responses: { 200: v.object({ status: v.literal("ok") }) },
+    responses: { 200: v.object({ status: describedAs(StatusField, v.literal("ok")) }) },
     handle: () => ({ status: "ok" }),
   }),
   route({
@@ -41,7 +44,7 @@ export const operatorRoutes = [
     summary: "Check that database and storage respond",
     responses: {
       200: v.object({
-        status: v.literal("ready"),
+        status: describedAs(StatusField, v.literal("ready")),
         replica: v.optional(v.pipe(ReplicaState, v.description("The continuous backup; absent without one"))),
       }),
     },
@@ -63,7 +66,13 @@ export const operatorRoutes = [
     path: "/api/v1/admin/storage/check",
     operationId: "checkStorage",
     summary: "Check the storage: credentials, bucket, a probe object, CORS, clock",
-    responses: { 200: v.object({ ok: v.boolean(), kind: v.picklist(STORE_KINDS), findings: v.array(Finding) }) },
+    responses: {
+      200: v.object({
+        ok: OkField,
+        kind: describedAs(KindField, v.picklist(STORE_KINDS)),
+        findings: v.pipe(v.array(Finding), v.description("What was found")),
+      }),
+    },
     errors: { 503: ["storage_not_configured"] },
     async handle({ app }) {
       const { kind, examine } = storageOf(app);
@@ -77,8 +86,8 @@ export const operatorRoutes = [
     path: "/api/v1/admin/tokens/:name/rotate",
     operationId: "rotateToken",
     summary: "Rotate the admin, worker, live or metrics token",
-    params: v.object({ name: v.picklist(TOKEN_NAMES) }),
-    responses: { 200: v.object({ name: v.string(), token: v.string() }) },
+    params: v.object({ name: describedAs(NameField, v.picklist(TOKEN_NAMES)) }),
+    responses: { 200: v.object({ name: NameField, token: TokenField }) },
     errors: { 409: ["token_set_elsewhere"] },
     async handle({ app, params }) {
       const name = `${params.name}_token` as const;

@@ -9,8 +9,8 @@ import { contentTypeOf } from "#model/media-types.ts";
 import { newPosterKey } from "#model/object-keys.ts";
 import { readBytes, readJson } from "#platform/http/body.ts";
 import { putPending } from "#platform/http/object-gc.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { type Context, route } from "#platform/http/route.ts";
-import { PathId } from "#platform/http/schemas.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { validate } from "#platform/http/validate.ts";
 import { admit } from "#platform/limits/expensive.ts";
@@ -36,7 +36,7 @@ const Frame = v.object({
 });
 
 const path = "/api/v1/assets/:id/poster";
-const shared = { path, scope: "assets:write", tag: "Assets", params: v.object({ id: PathId }) } as const;
+const shared = { path, scope: "assets:write", tag: "Assets", params: v.object({ id: RecordIdInPath }) } as const;
 
 export const posterRoutes = [
   route({

@@ -3,7 +3,7 @@ import { replacedMediaOf } from "#features/assets/replaced-media.ts";
 import { rowsOf } from "#features/transcoding/added-audio/rows.ts";
 import { FOLDER, PLAYLIST } from "#features/transcoding/added-audio/verify.ts";
 import type { AudioChanges } from "#lib/manifests";
-import { isPlainPath, lastFolderOf } from "#model/object-keys.ts";
+import { isPlainPath, lastFolderOf, splitFirst } from "#model/object-keys.ts";
 import { cacheUntilCommit } from "#storage/db/commit-cache.ts";
 import type { AudioTrackRow } from "#storage/db/schema.ts";
 
@@ -45,9 +45,9 @@ export function audioChanges(
 export async function addedFile(app: App, assetId: number, file: string): Promise<string | null | undefined> {
   if (!file.startsWith(ADDED)) return null;
   const rows = await playedTracks(app, assetId);
-  const [id = "", version = ""] = file.slice(ADDED.length).split("/", 2);
+  const { folder: id, path: versioned } = splitFirst(file.slice(ADDED.length)) ?? { folder: "", path: "" };
+  const { folder: version, path } = splitFirst(versioned) ?? { folder: "", path: "" };
   const row = rows.find((one) => one.prefix !== null && !one.isRemoved && String(one.id) === id);
-  const path = file.slice(`${ADDED}${id}/${version}/`.length);
   if (!row || version === "" || !isPlainPath(path)) return undefined;
   const isVersion = (prefix: string | null) => lastFolderOf(prefix ?? "") === version;
   if (isVersion(row.prefix)) return `${row.prefix}${path}`;

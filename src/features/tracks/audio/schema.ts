@@ -1,12 +1,28 @@
 import * as v from "valibot";
 import { AUDIO_ROLES } from "#lib/manifests";
 import { AUDIO_TRACK_STATUSES } from "#model/enums.ts";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { Name, oneOf, PathId, Time } from "#platform/http/schemas.ts";
+import { Name, oneOf, PathId } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  AssetId,
+  CodeField,
+  CreatedAt,
+  ErrorField,
+  IsDefault,
+  LanguageField,
+  MessageField,
+  NameField,
+  RecordId,
+  StatusField,
+  TrackId,
+  UpdatedAt,
+} from "#protocol/record-fields.ts";
 import type { AudioTrackRow } from "#storage/db/schema.ts";
 
-export const AssetParams = v.object({ id: PathId });
-export const TrackParams = v.object({ id: PathId, track_id: PathId });
+export const AssetParams = v.object({ id: RecordIdInPath });
+export const TrackParams = v.object({ id: RecordIdInPath, track_id: describedAs(TrackId, PathId) });
 
 const Role = v.pipe(
   oneOf(AUDIO_ROLES),
@@ -20,12 +36,15 @@ export const AudioTrackForm = v.object({
   language: Language,
   name: Label,
   role: v.optional(Role, "alternate"),
-  is_default: v.optional(
-    v.pipe(
-      v.picklist(["true", "false", "1", "0"], "must be true or false"),
-      v.transform((value) => value === "true" || value === "1"),
+  is_default: describedAs(
+    IsDefault,
+    v.optional(
+      v.pipe(
+        v.picklist(["true", "false", "1", "0"], "must be true or false"),
+        v.transform((value) => value === "true" || value === "1"),
+      ),
+      "false",
     ),
-    "false",
   ),
 });
 
@@ -33,23 +52,23 @@ export const AudioTrackPatch = v.object({
   language: v.optional(Language),
   name: v.optional(Label),
   role: v.optional(Role),
-  is_default: v.optional(v.boolean("must be true or false")),
+  is_default: v.optional(IsDefault),
 });
 
 export const AudioTrack = v.pipe(
   v.object({
-    id: v.number(),
-    asset_id: v.number(),
-    language: v.nullable(v.string()),
-    name: v.string(),
+    id: RecordId,
+    asset_id: AssetId,
+    language: v.nullable(LanguageField),
+    name: NameField,
     role: Role,
     is_default: v.pipe(v.boolean(), v.description("Whether players begin with it")),
     source: v.pipe(v.picklist(["source", "upload"]), v.description("`source`: of the video's own file")),
-    status: oneOf(AUDIO_TRACK_STATUSES),
-    error: v.nullable(v.object({ code: v.string(), message: v.string() })),
+    status: describedAs(StatusField, oneOf(AUDIO_TRACK_STATUSES)),
+    error: describedAs(ErrorField, v.nullable(v.object({ code: CodeField, message: MessageField }))),
     bytes: v.pipe(v.number(), v.description("Stored for it, apart from the video's media")),
-    created_at: Time,
-    updated_at: Time,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("AudioTrack"),
 );

@@ -1,7 +1,24 @@
 import * as v from "valibot";
 import { TEXT_TRACK_STATUSES } from "#model/enums.ts";
+import { AssetIdInPath, RecordIdInPath } from "#platform/http/parameters.ts";
 import { toRecord } from "#platform/http/records.ts";
-import { Name, oneOf, Paging, PathId, Text, Time } from "#platform/http/schemas.ts";
+import { Name, oneOf, Paging, Text } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  AssetId,
+  CreatedAt,
+  EndMs,
+  KindField,
+  NameField,
+  PositionField,
+  ProducerField,
+  RecordId,
+  SourceField,
+  StartMs,
+  StatusField,
+  StorageKey,
+  UpdatedAt,
+} from "#protocol/record-fields.ts";
 import type { TrackRow } from "#storage/db/schema.ts";
 
 /** Tracks of one asset. Those of a clip, which are cut in one transaction, are fewer. */
@@ -51,9 +68,14 @@ const Payload = v.pipe(
   v.check((value) => !isDeeperThan(value, MAX_DEPTH), `must be nested at most ${MAX_DEPTH} levels deep`),
   v.transform((value) => value as Record<string, unknown>),
 );
+const PayloadField = v.pipe(AnyObject, v.description("Content of the cue"));
 export const Cue = v.pipe(
   v.object(
-    { start_ms: Milliseconds, end_ms: v.exactOptional(Milliseconds), payload: Payload },
+    {
+      start_ms: describedAs(StartMs, Milliseconds),
+      end_ms: describedAs(EndMs, v.exactOptional(Milliseconds)),
+      payload: describedAs(PayloadField, Payload),
+    },
     "must be an object with start_ms and payload",
   ),
   v.check(({ start_ms, end_ms }) => end_ms === undefined || end_ms >= start_ms, "end_ms must not be before start_ms"),
@@ -62,43 +84,50 @@ export const Cue = v.pipe(
 const Cues = v.pipe(v.array(Cue, "must be an array"), v.metadata({ errorCode: "cues_malformed" }));
 
 const fields = {
-  position: v.optional(Position),
-  cues: v.optional(v.nullable(Cues)),
-  storage_key: v.optional(v.nullable(Name(1024))),
-  source: v.optional(v.nullable(Text(200))),
-  producer: v.optional(v.nullable(Text(200))),
+  position: describedAs(PositionField, v.optional(Position)),
+  cues: v.pipe(v.optional(v.nullable(Cues)), v.description("Intervals with their content, by start")),
+  storage_key: describedAs(StorageKey, v.optional(v.nullable(Name(1024)))),
+  source: describedAs(SourceField, v.optional(v.nullable(Text(200)))),
+  producer: describedAs(ProducerField, v.optional(v.nullable(Text(200)))),
 };
 const TrackName = Name(200);
 export const TrackWrite = v.object({
-  kind: Kind,
-  name: v.optional(TrackName, "default"),
-  status: v.optional(Status, "ready"),
+  kind: describedAs(KindField, Kind),
+  name: describedAs(NameField, v.optional(TrackName, "default")),
+  status: describedAs(StatusField, v.optional(Status, "ready")),
   ...fields,
 });
 export const TrackPatch = v.object({
-  kind: v.optional(Kind),
-  name: v.optional(TrackName),
-  status: v.optional(Status),
+  kind: describedAs(KindField, v.optional(Kind)),
+  name: describedAs(NameField, v.optional(TrackName)),
+  status: describedAs(StatusField, v.optional(Status)),
   ...fields,
 });
-export const TrackQuery = v.object({ ...Paging, kind: v.optional(Kind), status: v.optional(Status) });
-export const AssetParams = v.object({ video_asset_id: PathId });
-export const TrackParams = v.object({ video_asset_id: PathId, id: PathId });
+export const TrackQuery = v.object({
+  ...Paging,
+  kind: describedAs(KindField, v.optional(Kind)),
+  status: describedAs(StatusField, v.optional(Status)),
+});
+export const AssetParams = v.object({ video_asset_id: AssetIdInPath });
+export const TrackParams = v.object({ video_asset_id: AssetIdInPath, id: RecordIdInPath });
 
 export const Track = v.pipe(
   v.object({
-    id: v.number(),
-    asset_id: v.number(),
-    kind: v.string(),
-    name: v.string(),
-    position: v.number(),
-    status: Status,
-    cues: v.nullable(v.array(v.object({ start_ms: v.number(), end_ms: v.optional(v.number()), payload: AnyObject }))),
-    storage_key: v.nullable(v.string()),
-    source: v.nullable(v.string()),
-    producer: v.nullable(v.string()),
-    created_at: Time,
-    updated_at: Time,
+    id: RecordId,
+    asset_id: AssetId,
+    kind: KindField,
+    name: NameField,
+    position: PositionField,
+    status: describedAs(StatusField, Status),
+    cues: v.pipe(
+      v.nullable(v.array(v.object({ start_ms: StartMs, end_ms: v.optional(EndMs), payload: PayloadField }))),
+      v.description("Intervals with their content, by start"),
+    ),
+    storage_key: v.nullable(StorageKey),
+    source: v.nullable(SourceField),
+    producer: v.nullable(ProducerField),
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("Track"),
 );

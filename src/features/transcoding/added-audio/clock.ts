@@ -4,7 +4,7 @@ import { find, readInit, readTrackFragment } from "#lib/isobmff";
 import { resolveReference } from "#lib/manifests";
 import { firstPresentation } from "#lib/mpegts";
 import { readDefaults } from "#media/clip/fragments.ts";
-import { assetPrefix, ownPath } from "#model/object-keys.ts";
+import { assetPrefix, isBelow, ownPath } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { parseServed } from "#platform/parsing/parse-document.ts";
 import type { AssetRow } from "#storage/db/schema.ts";
@@ -28,7 +28,7 @@ const ROUNDED_SECONDS = 0.03;
 export async function startOfMedia(app: App, asset: AssetRow): Promise<number> {
   const { mediaPrefix, manifestPath, sharedMedia } = asset;
   if (sharedMedia !== null) return sharedMedia.startSeconds;
-  if (mediaPrefix === null || manifestPath === null || mediaPrefix.startsWith(assetPrefix(asset))) return 0;
+  if (mediaPrefix === null || manifestPath === null || isBelow(assetPrefix(asset), mediaPrefix)) return 0;
   return (await firstTime(app, asset, ownPath(mediaPrefix, manifestPath))) ?? 0;
 }
 

@@ -3,7 +3,10 @@ import * as v from "valibot";
 import type { App } from "#app.ts";
 import { HttpError } from "#lib/base";
 import { AUDIO_TRACK_STATUSES } from "#model/enums.ts";
+import { isBelow } from "#model/object-keys.ts";
 import { route } from "#platform/http/route.ts";
+import { describedAs } from "#protocol/fields.ts";
+import { AssetId, RecordId, StatusField } from "#protocol/record-fields.ts";
 import { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
 import { type AssetRow, type AudioTrackRow, assets } from "#storage/db/schema.ts";
@@ -22,7 +25,7 @@ import { verifyTrack } from "./verify.ts";
 const base = `${AUDIO_TRACK_JOBS}/:id`;
 const MAX_ARTIFACT_BYTES = 4 * 2 ** 30;
 const TrackJob = v.pipe(
-  v.object({ id: v.number(), asset_id: v.number(), status: v.picklist(AUDIO_TRACK_STATUSES) }),
+  v.object({ id: RecordId, asset_id: AssetId, status: describedAs(StatusField, v.picklist(AUDIO_TRACK_STATUSES)) }),
   v.title("AudioTrackJob"),
 );
 const toJob = ({
@@ -97,7 +100,7 @@ const callbacks = leaseCallbacks<{ id: number }>({
       async sign(wanted) {
         const { prefix } = await live(app.db);
         return signFor(app, `audio:${params.id}`, wanted, {
-          isAllowed: (path) => prefix !== null && path.startsWith(prefix),
+          isAllowed: (path) => prefix !== null && isBelow(prefix, path),
           expected: () => `must be under ${prefix}`,
           maxBytes: () => MAX_ARTIFACT_BYTES,
         });

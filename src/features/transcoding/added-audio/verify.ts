@@ -2,6 +2,7 @@ import type { App } from "#app.ts";
 import { HttpError } from "#lib/base";
 import { segmentFileName } from "#media/arguments.ts";
 import { encodingSpec } from "#media/encoding-spec.ts";
+import { ownPath } from "#model/object-keys.ts";
 import { storageOf } from "#platform/http/storage.ts";
 import { STEREO_CHANNELS, stereoName } from "#protocol/audio-renditions.ts";
 import type { AddedAudioMedia, AudioTrackRow } from "#storage/db/schema.ts";
@@ -35,7 +36,7 @@ export async function verifyTrack(app: App, track: AudioTrackRow): Promise<{ med
       limit: PAGE,
       ...(cursor !== null && { cursor }),
     });
-    for (const { key, bytes } of page.objects) sizes.set(key.slice(prefix.length), bytes);
+    for (const { key, bytes } of page.objects) sizes.set(ownPath(prefix, key), bytes);
     if (sizes.size > MAX_SEGMENTS) return refuse(`There are over ${MAX_SEGMENTS} files.`);
     cursor = page.cursor;
     if (cursor === null) break;

@@ -39,7 +39,12 @@ export const generateSubtitleRoute = route({
     ),
   }),
   idempotent: {},
-  responses: { 202: v.object({ job: CaptionJob, subtitle: Subtitle }) },
+  responses: {
+    202: v.object({
+      job: v.pipe(CaptionJob, v.description("The job")),
+      subtitle: v.pipe(Subtitle, v.description("The subtitle")),
+    }),
+  },
   errors: {
     403: ["quota_exceeded"],
     409: ["asset_conflict"],

@@ -99,7 +99,10 @@ export const captionJobRoutes = [
     path: `${base}/complete`,
     operationId: "completeCaptionJob",
     summary: "Complete a caption job: its captions are in storage; or the step `plan`, with the parts of the audio",
-    body: v.object({ speech: v.optional(SpeechResult), parts: v.optional(SpeechPlan) }),
+    body: v.object({
+      speech: v.pipe(v.optional(SpeechResult), v.description("What was recognized")),
+      parts: v.optional(SpeechPlan),
+    }),
     responses: { 200: CaptionJob },
     errors: { ...STALE, 422: ["invalid_transcoding_result"] },
     async handle({ app, params, body, headers }) {

@@ -1,22 +1,38 @@
 import * as v from "valibot";
 import { iso } from "#lib/base";
 import { CAPTION_JOB_STATUSES, CAPTION_TRANSLATION_STATUSES } from "#model/enums.ts";
-import { NullableTime, oneOf, Time } from "#platform/http/schemas.ts";
+import { oneOf } from "#platform/http/schemas.ts";
+import { describedAs } from "#protocol/fields.ts";
+import {
+  AssetId,
+  CodeField,
+  CreatedAt,
+  ErrorField,
+  FinishedAt,
+  LanguageField,
+  MessageField,
+  RecordId,
+  StageField,
+  StartedAt,
+  StatusField,
+  SubtitleId,
+  UpdatedAt,
+} from "#protocol/record-fields.ts";
 import type { CaptionJobRow } from "#storage/db/schema.ts";
 
-const Fault = v.nullable(v.object({ code: v.string(), message: v.string() }));
+const Fault = v.nullable(v.object({ code: CodeField, message: MessageField }));
 
 export const CaptionJob = v.pipe(
   v.object({
-    id: v.number(),
-    asset_id: v.number(),
-    subtitle_id: v.number(),
-    status: oneOf(CAPTION_JOB_STATUSES),
+    id: RecordId,
+    asset_id: AssetId,
+    subtitle_id: SubtitleId,
+    status: describedAs(StatusField, oneOf(CAPTION_JOB_STATUSES)),
     language: v.pipe(v.string(), v.description("As requested: a BCP 47 tag or `auto`")),
     translations: v.pipe(
       v.array(
         v.object({
-          language: v.string(),
+          language: LanguageField,
           subtitle_id: v.pipe(
             v.nullable(v.number()),
             v.description("Null while an earlier subtitle is to be replaced"),
@@ -25,13 +41,13 @@ export const CaptionJob = v.pipe(
             oneOf(CAPTION_TRANSLATION_STATUSES),
             v.description("`skipped`: the speech is in this language, or the subtitle was deleted"),
           ),
-          error: Fault,
+          error: describedAs(ErrorField, Fault),
         }),
       ),
       v.description("What `translate_to` requested; translated when the captions are there"),
     ),
     progress: v.pipe(v.number(), v.description("0 to 100")),
-    stage: v.nullable(v.string()),
+    stage: v.nullable(StageField),
     parts: v.pipe(
       v.nullable(v.number()),
       v.description(
@@ -39,11 +55,11 @@ export const CaptionJob = v.pipe(
       ),
     ),
     attempt: v.pipe(v.number(), v.description("Number of attempts, including the running one")),
-    error: Fault,
-    started_at: NullableTime,
-    finished_at: NullableTime,
-    created_at: Time,
-    updated_at: Time,
+    error: describedAs(ErrorField, Fault),
+    started_at: v.nullable(StartedAt),
+    finished_at: v.nullable(FinishedAt),
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   }),
   v.title("CaptionJob"),
 );

@@ -102,7 +102,7 @@ export const captionPartRoutes = [
     path: `${base}/complete`,
     operationId: "completeCaptionJobPart",
     summary: "Complete a part of a caption job: what was recognized in it",
-    body: v.object({ speech: PartSpeech }),
+    body: v.object({ speech: v.pipe(PartSpeech, v.description("What was recognized")) }),
     maxBodyBytes: MAX_PART_BYTES,
     responses: { 200: CaptionJob },
     errors: STALE,

@@ -8,7 +8,7 @@ import { heldSourceBytes, setStoredBytes, trackBytesOf } from "#features/assets/
 import { subtitlesOf } from "#features/subtitles/queries.ts";
 import { addUsage } from "#features/tenants/usage.ts";
 import type { SharedMedia } from "#lib/manifests";
-import { assetPrefix, imagesPrefix, isDeliveredPrefix } from "#model/object-keys.ts";
+import { assetPrefix, imagesPrefix, isBelow, isDeliveredPrefix } from "#model/object-keys.ts";
 import { scheduleDeletion } from "#platform/http/object-gc.ts";
 import type { Completion } from "#protocol/worker.ts";
 import type { Db } from "#storage/db/open.ts";
@@ -78,7 +78,9 @@ async function apply(
   const isAsset = eq(assets.id, job.assetId);
   const before = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
   // Only a prefix that a job of this asset wrote: one that a client registered may be shared.
-  const isWrittenByJob = before.mediaPrefix?.startsWith(assetPrefix({ tenantId: job.tenantId, id: job.assetId }));
+  const isWrittenByJob =
+    before.mediaPrefix !== null &&
+    isBelow(assetPrefix({ tenantId: job.tenantId, id: job.assetId }), before.mediaPrefix);
   // The media of a batch, or the recording of a live stream, which are encoded later.
   const isDelivered = !isWrittenByJob && (await isOnlyMedia(tx, before));
   // A trimmed asset that is encoded again plays its own media.
@@ -139,5 +141,7 @@ async function apply(
 async function isOnlyMedia(tx: Db, { id, tenantId, mediaPrefix, sharedMedia, posterPath }: AssetRow): Promise<boolean> {
   if (mediaPrefix === null || sharedMedia !== null || !isDeliveredPrefix(mediaPrefix, tenantId)) return false;
   const texts = await subtitlesOf(tx, id);
-  return [posterPath, ...texts.map(({ objectKey }) => objectKey)].every((key) => !key?.startsWith(mediaPrefix));
+  return [posterPath, ...texts.map(({ objectKey }) => objectKey)].every(
+    (key) => key === null || !isBelow(mediaPrefix, key),
+  );
 }

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { invalid } from "#lib/base";
+import { RecordIdInPath } from "#platform/http/parameters.ts";
 import { route } from "#platform/http/route.ts";
 import { PathId } from "#platform/http/schemas.ts";
 import { Completion, TaskCompletion } from "#protocol/worker.ts";
@@ -15,7 +16,7 @@ const base = "/api/v1/transcoding_jobs/:id/tasks/:task_id";
 /** Audio of 24 hours has 21,600 segments, each a row of five numbers. */
 const MAX_RESULT_BYTES = 4 * 2 ** 20;
 
-const TaskParams = v.object({ id: PathId, task_id: PathId });
+const TaskParams = v.object({ id: RecordIdInPath, task_id: v.pipe(PathId, v.description("Id of the task")) });
 const taskCallback = { ...callback, params: TaskParams } as const;
 
 type Called = { params: v.InferOutput<typeof TaskParams>; headers: Headers };

@@ -1,61 +1,59 @@
 import { attribute } from "../mpd.ts";
+import type { MpdEdit, MpdSetRange } from "../mpd-edits.ts";
 import { type AddedAudio, type AudioChanges, type AudioLabel, hasChanges, stereoOf } from "./types.ts";
 
-const OPEN = "<AdaptationSet";
-const CLOSE = "</AdaptationSet>";
 /** Far above the ids that packagers use, and apart from those of subtitles. */
 const FIRST_ID = 2_000_000;
 
 /**
  * Shows the audio tracks of a DASH manifest as they were changed, and adds others (ISO/IEC 23009-1, 5.8.4.3, 5.8.5.5). A
- * manifest with several periods is unchanged. Linear in time.
+ * manifest with several periods is unchanged.
  */
-export function mpdWithAudio(mpd: string, changes: AudioChanges): string {
-  const end = mpd.lastIndexOf("</Period>");
-  if (!hasChanges(changes) || end < 0 || mpd.indexOf("</Period>") !== end) return mpd;
-  const { changed, added } = changes;
-  const chosen = [...changed.filter((one) => !one.isRemoved), ...added].find(({ isDefault }) => isDefault);
-  const byRendition = new Map(changed.map((one) => [one.rendition, one]));
-  const pieces: string[] = [];
-  let done = 0;
-  let kept = 0;
-  for (let from = mpd.indexOf(OPEN); from >= 0 && from < end; from = mpd.indexOf(OPEN, done)) {
-    const close = mpd.indexOf(CLOSE, from);
-    if (close < 0) break;
-    const to = close + CLOSE.length;
-    const set = mpd.slice(from, to);
-    pieces.push(mpd.slice(done, from));
-    done = to;
-    const opening = set.slice(0, set.indexOf(">") + 1);
-    if (!/ (contentType="audio"|mimeType="audio\/)/.test(opening)) {
-      pieces.push(set);
-      continue;
+export const mpdWithAudio =
+  (changes: AudioChanges): MpdEdit =>
+  (draft) => {
+    const end = hasChanges(changes) ? draft.endOfPeriod() : null;
+    if (end === null) return;
+    const { changed, added } = changes;
+    const chosen = [...changed.filter((one) => !one.isRemoved), ...added].find(({ isDefault }) => isDefault);
+    const byRendition = new Map(changed.map((one) => [one.rendition, one]));
+    let kept = 0;
+    for (const set of draft.sets()) {
+      if (!set.isAudio) continue;
+      const change = byRendition.get(stereoOf(set.representations[0]?.id ?? ""));
+      if (change?.isRemoved) {
+        draft.remove(set);
+        continue;
+      }
+      const isDefault = chosen ? change === chosen : kept === 0;
+      kept++;
+      if (change) relabel(draft, set, { ...change, isDefault });
+      else if (chosen || isDefault) replaceRole(draft, set, roleOf(isDefault ? "main" : "alternate"));
     }
-    const change = byRendition.get(stereoOf(renditionOf(set)));
-    if (change?.isRemoved) continue;
-    const isDefault = chosen ? change === chosen : kept === 0;
-    kept++;
-    pieces.push(change || chosen || isDefault ? relabeled(set, opening, change, isDefault) : set);
-  }
-  const sets = added.map((one, index) => addedSet(one, chosen ? one === chosen : kept === 0 && index === 0));
-  return [...pieces, mpd.slice(done, end), ...sets, mpd.slice(end)].join("");
-}
+    const sets = added.map((one, index) => addedSet(one, chosen ? one === chosen : kept === 0 && index === 0));
+    draft.insert(end, sets.join(""));
+  };
 
-function renditionOf(set: string): string {
-  const at = set.indexOf("<Representation");
-  return at < 0 ? "" : (/ id="([^"]{0,200})"/.exec(set.slice(at, at + 1000))?.[1] ?? "");
-}
+type Draft = Parameters<MpdEdit>[0];
 
 /** The set with another language and other roles. */
-function relabeled(set: string, opening: string, change: AudioLabel | undefined, isDefault: boolean): string {
-  const body = set.slice(opening.length);
-  const language = change ? langOf(change.language) : "";
-  const open = change
-    ? opening.replace(/ lang="[^"]{0,200}"/, "").replace(/ contentType=/, `${language} contentType=`)
-    : opening;
-  if (!change) return open + body.replace(ROLE, roleOf(isDefault ? "main" : "alternate"));
-  const described = describe({ ...change, isDefault });
-  return `${open}${ROLE.test(body) ? body.replace(ROLE, described) : `\n      ${described}${body}`}`;
+function relabel(draft: Draft, set: MpdSetRange, label: AudioLabel): void {
+  const opening = draft.text.slice(set.from, set.openTo);
+  const relabeled = opening
+    .replace(/ lang="[^"]{0,200}"/, "")
+    .replace(/ contentType=/, `${langOf(label.language)} contentType=`);
+  draft.replace({ from: set.from, to: set.openTo }, relabeled);
+  const described = describe(label);
+  if (!replaceRole(draft, set, described)) draft.insert(set.openTo, `\n      ${described}`);
+}
+
+/** Replaces the first role of a set; false where it has none. */
+function replaceRole(draft: Draft, { openTo, to }: MpdSetRange, text: string): boolean {
+  const role = ROLE.exec(draft.text.slice(openTo, to));
+  if (!role) return false;
+  const from = openTo + role.index;
+  draft.replace({ from, to: from + role[0].length }, text);
+  return true;
 }
 
 const ROLE = /<Role schemeIdUri="urn:mpeg:dash:role:2011" value="[a-z-]{1,40}"\/>/;
