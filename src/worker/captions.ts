@@ -10,6 +10,7 @@ import { spokenLanguage, writeSpeech } from "#media/speech-audio.ts";
 import { isPlainPath, pathBelow } from "#model/object-keys.ts";
 import { wordsOf as timesOfWords, vttOfSpeech } from "#platform/outbound/transcribe/speech-text.ts";
 import { type Transcriber, TranscriptionFailed } from "#platform/outbound/transcribe/transcriber.ts";
+import { PARTS_FROM_MS } from "#protocol/speech.ts";
 import type { Completion, WorkerContract } from "#protocol/worker-client.ts";
 import type { LeaseClient } from "./lease-client.ts";
 import type { Scratch } from "./scratch.ts";
@@ -44,7 +45,7 @@ type CaptionContext = {
 
 type CaptionOptions = {
   input: string;
-  probe: Pick<Probe, "audio">;
+  probe: Pick<Probe, "audio"> & Partial<Pick<Probe, "durationSeconds">>;
   /** What is encoded of a source; absent where the input is a rendition. */
   whole?: DecodedTrack["whole"];
   /** A directory for this job. */
@@ -69,8 +70,9 @@ export const limitMs = (durationSeconds: number) =>
   Math.min(MAX_MS, Math.max(10 * MINUTE_MS, Math.ceil(durationSeconds * 20) * 1000));
 
 /**
- * Produces the captions that the contract requests, one language after the other, concurrently with the encode: those that
- * are required, and all of an older server, which does not queue them as jobs. Errors are reported for each; throws CaptionFailed when captions are required, and the reason of the signal.
+ * Produces the captions that the contract requests, one language after the other, concurrently with the encode. Left to jobs of
+ * their own, where the server offers that, are those of long audio, which all workers recognize together while viewers already
+ * watch, and all of a worker without a transcriber, because another one may have one. Errors are reported for each; throws CaptionFailed when captions are required, and the reason of the signal.
  */
 export async function createCaptions(
   job: WorkerContract,
@@ -78,9 +80,7 @@ export async function createCaptions(
   options: CaptionOptions,
 ): Promise<Captions> {
   const dir = join(options.work, "captions-out");
-  const isSeparate = job.outputs.separate_captions === true;
-  const told = { subtitle_paths: {}, caption_errors: {}, ...(isSeparate && { separate_captions: true }) };
-  const captions: Captions = { told, dir, files: [] };
+  const captions: Captions = { told: { subtitle_paths: {}, caption_errors: {} }, dir, files: [] };
   const requested = Object.entries(job.outputs.subtitle_paths ?? {});
   const audioByTrack = new Map<number, { wavPath: string; durationSeconds: number }>();
   const cwd = join(options.work, "captions");
@@ -88,8 +88,8 @@ export async function createCaptions(
   for (const [index, [language, key]] of requested.entries()) {
     const onProgress = (fraction: number) => options.onProgress((index + fraction) / requested.length);
     try {
-      await createOne(language, key, onProgress);
-      captions.told.subtitle_paths[language] = key;
+      if (await createOne(language, key, onProgress)) captions.told.subtitle_paths[language] = key;
+      else captions.told.separate_captions = true;
     } catch (error) {
       options.signal.throwIfAborted();
       const { message, detail } = wordsOf(error);
@@ -102,11 +102,16 @@ export async function createCaptions(
   await rm(cwd, { recursive: true, force: true });
   return captions;
 
-  async function createOne(language: string, key: string, onProgress: (fraction: number) => void): Promise<void> {
+  /** Whether it did; false: a job of its own does, where the server offers that. */
+  async function createOne(language: string, key: string, onProgress: (fraction: number) => void): Promise<boolean> {
     const { transcriber } = context;
+    const isLeft = (seconds: number) =>
+      job.outputs.separate_captions === true && (!transcriber || seconds * 1000 > PARTS_FROM_MS);
+    if (isLeft(options.probe.durationSeconds ?? 0)) return false;
     if (!transcriber) throw new TranscriptionFailed("Transcription is not configured on the worker.");
     const startedAt = performance.now();
     const audio = await audioFor(language);
+    if (isLeft(audio.durationSeconds)) return false;
     const extractedAt = performance.now();
     const tick = (fraction: number) => {
       onProgress(fraction);
@@ -138,6 +143,7 @@ export async function createCaptions(
       },
       "Caption created.",
     );
+    return true;
   }
 
   async function audioFor(language: string) {

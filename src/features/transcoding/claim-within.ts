@@ -109,7 +109,7 @@ async function contractFor(app: App, { job, asset, lease, task }: ClaimedTask, b
     asset,
     contentType: upload?.contentType ?? "application/octet-stream",
     sourceBytes: stored?.bytes ?? asset.sourceBytes,
-    captions: hasSeparateCaptions ? NO_CAPTIONS : wanted,
+    captions: wanted,
     hasSeparateCaptions,
     lease: { ...lease, name: nameOfLease(task) },
     sharesDisk: sharesDisk(app, body),

@@ -14,6 +14,9 @@ const source = join(folder, "source.mp4");
 const silent = join(folder, "silent.mp4");
 const long = join(folder, "long.m4a");
 const bilingual = join(folder, "bilingual.mp4");
+const talk = join(folder, "talk.m4a");
+/** Its length is not stated. */
+const recording = join(folder, "recording.webm");
 const SPEECH: Speech = {
   language: "en",
   utterances: [{ text: "Hello", startMs: 500, endMs: 1000, confidence: null, words: [] }],
@@ -26,6 +29,8 @@ beforeAll(async () => {
   await ffmpeg(...picture("320x180", "25", 3), ...sound(3), ...fast, source);
   await ffmpeg(...picture("320x180", "25", 2), ...fast, silent);
   await ffmpeg(...sound(61.777), long);
+  await ffmpeg(...sound(121), "-ac", "1", talk);
+  await ffmpeg(...sound(121), "-ac", "1", "-c:a", "libopus", "-f", "webm", "-live", "1", recording);
   // English is a low tone and the default, French a loud high one that begins a second late.
   const tones = ["-f", "lavfi", "-i", "sine=200:d=3,volume=0.1", "-f", "lavfi", "-i", "sine=2000:d=2"];
   const maps = ["-map", "0:v", "-map", "1:a", "-map", "2:a", "-metadata:s:a:0", "language=eng"];
@@ -132,6 +137,24 @@ test("the times of words are uploaded next to captions whose engine has them for
 test("of any length, such as one that is not a whole number of milliseconds", async () => {
   const { complete } = await outcome(long, listener().transcriber, { captions: ["en"] });
   expect(complete).toMatchObject({ subtitle_paths: { en: `${PREFIX}captions/en.vtt` }, caption_errors: {} });
+});
+
+test.each<[string, { file: string; hasTranscriber?: boolean }, "here" | "left"]>([
+  ["short audio", { file: source }, "here"],
+  ["audio of a minute", { file: long }, "here"],
+  ["audio of over two minutes", { file: talk }, "left"],
+  ["a recording of over two minutes without a length", { file: recording }, "left"],
+  ["any, on a worker without a transcriber", { file: source, hasTranscriber: false }, "left"],
+])("%s, where captions may be jobs of their own", async (_, { file, hasTranscriber = true }, where) => {
+  const { heard, transcriber } = listener();
+  const wish = { captions: ["en"], separateCaptions: true };
+  const { complete } = await outcome(file, hasTranscriber ? transcriber : null, wish);
+  const here = { subtitle_paths: { en: `${PREFIX}captions/en.vtt` }, caption_errors: {} };
+  expect(complete).toMatchObject(
+    where === "here" ? here : { subtitle_paths: {}, caption_errors: {}, separate_captions: true },
+  );
+  expect(Object.hasOwn(complete as object, "separate_captions")).toBe(where === "left");
+  expect(heard).toHaveLength(where === "here" ? 1 : 0);
 });
 
 test("on a shared disk they are written to their place directly", async () => {

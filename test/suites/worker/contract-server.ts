@@ -22,6 +22,8 @@ export class ContractServer implements AsyncDisposable {
   early = false;
   captions: string[] = [];
   captionsRequired = false;
+  /** Captions may be left to jobs of their own. */
+  separateCaptions = false;
   localPaths: { source?: string; artifacts?: string } = {};
   encodingSpec: Record<string, unknown> = {};
   /** When a claim contains this proof, the local paths are returned. */
@@ -157,6 +159,7 @@ export class ContractServer implements AsyncDisposable {
         subtitle_paths: Object.fromEntries(this.captions.map((tag) => [tag, `${PREFIX}captions/${tag}.vtt`])),
         words_paths: Object.fromEntries(this.captions.map((tag) => [tag, `${PREFIX}captions/${tag}.words.json`])),
         captions_required: this.captionsRequired,
+        ...(this.separateCaptions && { separate_captions: true }),
       },
       artifacts: { sign_url: `${job}/sign`, local_path: local.artifacts ?? null },
       encoding_spec: this.encodingSpec,
